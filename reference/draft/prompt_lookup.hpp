@@ -1,0 +1,35 @@
+// Prompt lookup, a drafter without a model: find where the last few tokens of the context occurred before, and propose
+// what followed there. The longest suffix of the context that has an earlier occurrence is found by the algorithm of
+// Knuth, Morris and Pratt on the reversed context, as in the n-gram drafter of vLLM. The proposal has no probabilities:
+// its law is one-hot, and a verifier must treat it so.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reference/token.hpp"
+
+namespace draftproof {
+
+// Which occurrence of the longest matching suffix is continued when there are several. The earliest one, as in vLLM,
+// has the longest continuation; the most recent one is nearest in subject, but stands against the end of the context in
+// a run of equal tokens, where it can propose only one token.
+enum class LookupTie { earliest, most_recent };
+
+class PromptLookup {
+ public:
+  // Suffixes of min_n to max_n tokens are looked up. Errors: usage unless 1 <= min_n <= max_n.
+  PromptLookup(int min_n, int max_n, LookupTie tie = LookupTie::earliest);
+
+  // Up to k tokens: those after the chosen occurrence, fewer where the context ends first, none where no suffix of
+  // min_n tokens or more occurred before. An occurrence may overlap the suffix itself. Time O(context), memory
+  // O(max_n). Errors: usage if k is negative.
+  std::vector<Token> propose(std::span<const Token> context, int k) const;
+
+ private:
+  int min_n_;
+  int max_n_;
+  LookupTie tie_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,35 @@
+// A file that appears under its name complete or not at all: it is written under a temporary name in the same folder
+// and renamed by commit(). There is no fsync: it protects against our own failures, not against a power cut.
+#pragma once
+
+#include <fstream>
+#include <ostream>
+#include <string>
+
+namespace draftproof {
+
+class AtomicFile {
+ public:
+  // Creates the temporary file. Input error when the folder cannot be written to, or when `path` exists and is not a
+  // regular file (renaming over /dev/null would replace the device). A symbolic link is followed, not replaced.
+  explicit AtomicFile(const std::string& path);
+  // Removes the temporary file unless it was committed; what `path` held before stays.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  // Write here, binary. Failures need not be looked for at each write: commit() reports them.
+  std::ostream& stream() { return stream_; }
+
+  // Closes and renames. Input error naming the path when a write failed (a full disk) or the rename did; nothing is
+  // left behind then. A second call does nothing.
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_path_;
+  std::ofstream stream_;
+  bool committed_ = false;
+};
+
+}  // namespace draftproof

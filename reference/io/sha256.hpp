@@ -1,0 +1,38 @@
+// SHA-256, so that a result file can name the exact input that it came from.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX; its headers stay out of ours
+
+namespace draftproof {
+
+// The digest of the concatenation of everything given to update().
+class Sha256 {
+ public:
+  Sha256();
+
+  void update(std::span<const std::byte> bytes);
+  void update(std::string_view text);
+
+  // 64 lower-case hexadecimal digits of what has been given so far; more may be given afterwards.
+  std::string hex_digest() const;
+
+ private:
+  struct FreeContext {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, FreeContext> context_;
+};
+
+std::string sha256_hex(std::span<const std::byte> bytes);
+std::string sha256_hex(std::string_view text);
+
+// Reads the file in pieces. Input error naming the file when it cannot be read.
+std::string sha256_hex_of_file(const std::string& path);
+
+}  // namespace draftproof

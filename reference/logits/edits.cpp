@@ -1,0 +1,78 @@
+#include "reference/logits/edits.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+namespace draftproof {
+namespace {
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+
+bool has_penalty(const RowParameters& p) {
+  return p.repetition_penalty != 1.0f || p.frequency_penalty != 0.0f || p.presence_penalty != 0.0f;
+}
+
+}  // namespace
+
+void mask_tokens(const RowConstraints& constraints, const History& history, std::span<float> logits) {
+  if (!constraints.allowed_ids.empty()) {
+    std::vector<bool> allowed(logits.size(), false);
+    for (const Token token : constraints.allowed_ids) allowed[static_cast<std::size_t>(token)] = true;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if (!allowed[i]) logits[i] = kMasked;
+  }
+  if (!constraints.allowed_mask.empty()) {
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if ((constraints.allowed_mask[i / 32] >> (i % 32) & 1u) == 0) logits[i] = kMasked;
+  }
+  if (constraints.bad_words != nullptr) {
+    for (const Token token : constraints.bad_words->banned_next(history.tokens()))
+      logits[static_cast<std::size_t>(token)] = kMasked;
+  }
+  if (history.output_len() < constraints.min_tokens) {
+    for (const Token token : constraints.stop_ids) logits[static_cast<std::size_t>(token)] = kMasked;
+  }
+}
+
+void add_bias(const RowConstraints& constraints, std::span<float> logits) {
+  for (const LogitBias& bias : constraints.logit_bias) logits[static_cast<std::size_t>(bias.token)] += bias.value;
+}
+
+void penalise(const RowParameters& parameters, const History& history, std::span<float> logits) {
+  if (!has_penalty(parameters)) return;
+  for (const auto& [token, counts] : history.counts()) {
+    float& l = logits[static_cast<std::size_t>(token)];
+    l = l > 0.0f ? l / parameters.repetition_penalty : l * parameters.repetition_penalty;
+    if (counts.in_output == 0) continue;
+    l -= parameters.frequency_penalty * static_cast<float>(counts.in_output);
+    l -= parameters.presence_penalty;
+  }
+}
+
+bool needs_history(const RowParameters& parameters, const RowConstraints& constraints) {
+  return has_penalty(parameters) || constraints.bad_words != nullptr || constraints.min_tokens > 0;
+}
+
+void validate(const RowConstraints& constraints, std::int64_t vocab_size, const std::string& where) {
+  const auto require_id = [&](Token token, const char* what) {
+    if (token < 0 || token >= vocab_size)
+      throw usage_error(where, std::string(what) + " holds token " + std::to_string(token) + "; ids in [0, " +
+                                   std::to_string(vocab_size) + ") are right");
+  };
+  for (const Token token : constraints.allowed_ids) require_id(token, "allowed ids");
+  for (const Token token : constraints.stop_ids) require_id(token, "stop ids");
+  for (const LogitBias& bias : constraints.logit_bias) {
+    require_id(bias.token, "logit_bias");
+    if (!std::isfinite(bias.value))
+      throw usage_error(where, "logit_bias of token " + std::to_string(bias.token) + " is not a finite number");
+  }
+  const auto words = static_cast<std::size_t>((vocab_size + 31) / 32);
+  if (!constraints.allowed_mask.empty() && constraints.allowed_mask.size() != words)
+    throw usage_error(where, "the allowed-token bitmask has " + std::to_string(constraints.allowed_mask.size()) +
+                                 " words; ceil(V/32) = " + std::to_string(words) + " is right");
+  if (constraints.min_tokens < 0)
+    throw usage_error(where, "min_tokens is " + std::to_string(constraints.min_tokens) + "; 0 or more is right");
+}
+
+}  // namespace draftproof

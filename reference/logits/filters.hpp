@@ -1,0 +1,41 @@
+// Truncation: min-p, top-k and top-p as exact integer rules over the total order (value descending, id ascending).
+//
+//   top_k  keeps the first k tokens.
+//   top_p  keeps a token iff the mass strictly before it is < ceil(top_p * sum of masses).
+//   min_p  keeps a token iff its mass is >= min_p * largest mass.
+// At least one token always survives. Selection is by radix over order-preserving keys, never by an approximate pivot.
+#pragma once
+
+#include <cstdint>
+
+#include "reference/sampling/distribution.hpp"
+
+namespace draftproof {
+
+enum class FilterOrder {
+  joint,        // every filter sees the whole row; the kept set is their intersection
+  top_k_first,  // min-p and top-k first, then top-p over what they left, renormalised
+};
+
+enum class Ties {
+  exact_k,   // the total order decides: exactly k tokens, and top-p stops at one token
+  keep_all,  // tokens of the same value as the last kept one stay too, as value-only engines have it
+};
+
+struct FilterParameters {
+  std::int32_t top_k = 0;  // 0: off
+  float top_p = 1.0f;      // 1: off
+  float min_p = 0.0f;      // 0: off
+  FilterOrder order = FilterOrder::joint;
+  Ties ties = Ties::exact_k;
+
+  bool any() const { return top_k != 0 || top_p != 1.0f || min_p != 0.0f; }
+};
+
+// Restricts the distribution (one that has not been filtered yet) to the kept set. The parameters must be valid.
+void apply_filters(const FilterParameters& parameters, Distribution& distribution);
+
+// ceil(fraction * total), exact: the fraction is taken as the dyadic rational that the float is. fraction in [0, 1].
+std::uint64_t ceil_of_fraction(float fraction, std::uint64_t total);
+
+}  // namespace draftproof

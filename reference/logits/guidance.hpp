@@ -1,0 +1,15 @@
+// Classifier-free guidance of logits: l = l_u + s (l_c - l_u) (Sanchez et al. 2306.17806), before everything else.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace draftproof {
+
+// out [V] from conditional [V] and unconditional [V] logits; out may be either of them. s = 1 gives the conditional row
+// bit for bit. A token masked (-infinity) by the conditional row stays masked. Error (input, naming the row and the
+// column): the unconditional row masks a token that the conditional row does not; masks belong after the combination.
+void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,
+                      std::int64_t row, std::span<float> out);
+
+}  // namespace draftproof

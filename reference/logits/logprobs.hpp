@@ -1,0 +1,29 @@
+// Log-probabilities that a request may ask for: the N most probable tokens of a row and the rank of the sampled one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/sampling/distribution.hpp"
+
+namespace draftproof {
+
+// Which logits they are taken of.
+enum class LogprobStage : std::uint8_t {
+  raw,        // as the row came in, after guidance
+  edited,     // after masks, bias and penalties, before the temperature
+  processed,  // the law that is drawn from: temperature and filters included, renormalised
+};
+
+struct TokenLogprob {
+  Token token;
+  float logprob;      // natural log
+  std::int64_t rank;  // 1 is the first of the total order
+};
+
+// The first n tokens of the total order with a positive probability (fewer where the row has fewer), then the sampled
+// token if it is not among them. `row` may be filtered; ranks count kept tokens only. Error (usage): n < 0.
+std::vector<TokenLogprob> top_logprobs(const Distribution& row, std::int64_t n, Token sampled);
+
+}  // namespace draftproof

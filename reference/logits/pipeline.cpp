@@ -1,0 +1,95 @@
+#include "reference/logits/pipeline.hpp"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "reference/error.hpp"
+#include "reference/logits/edits.hpp"
+#include "reference/logits/guidance.hpp"
+
+namespace draftproof {
+namespace {
+
+bool edits_anything(const RowInput& input) {
+  const RowConstraints& c = input.constraints;
+  return needs_history(input.parameters, c) || !c.allowed_mask.empty() || !c.allowed_ids.empty() ||
+         !c.logit_bias.empty();
+}
+
+bool is_bad(float x) {
+  return !(x < std::numeric_limits<float>::infinity());
+}
+
+}  // namespace
+
+std::span<const float> Pipeline::load(const RowView& view, std::vector<float>& buffer) {
+  const auto count = static_cast<std::size_t>(view.vocab_size);
+  if (view.dtype != DType::f32) buffer.resize(count);
+  return {elements_of(view, 0, count, buffer.data()), count};
+}
+
+void Pipeline::check_raw(std::int64_t row, NanPolicy policy) {
+  for (std::size_t i = 0; i < raw_.size(); ++i) {
+    if (!is_bad(raw_[i])) continue;
+    const bool is_nan = std::isnan(raw_[i]);
+    if (!is_nan || policy == NanPolicy::error)
+      throw input_error(
+          "row " + std::to_string(row) + ", column " + std::to_string(i),
+          std::string("the logit is ") + (is_nan ? "NaN" : "+inf") + "; finite values and -inf (masked) are right");
+    if (raw_.data() != conditional_buffer_.data()) {
+      conditional_buffer_.assign(raw_.begin(), raw_.end());
+      raw_ = conditional_buffer_;
+    }
+    conditional_buffer_[i] = -std::numeric_limits<float>::infinity();
+  }
+}
+
+void Pipeline::run(const RowInput& input, RowLaw& law) {
+  const RowParameters& parameters = input.parameters;
+  row_ = input.row;
+  raw_distribution_is_current_ = false;
+  raw_ = load(input.logits, conditional_buffer_);
+  if (parameters.guidance_scale != 1.0f) {
+    if (!input.unconditional)
+      throw input_error("row " + std::to_string(row_), "guidance_scale is not 1 and there is no unconditional row");
+    const std::span<const float> unconditional = load(*input.unconditional, unconditional_buffer_);
+    conditional_buffer_.resize(raw_.size());
+    combine_guidance(raw_, unconditional, parameters.guidance_scale, row_, conditional_buffer_);
+    raw_ = conditional_buffer_;
+  }
+
+  const bool edits = edits_anything(input);
+  const bool divides = parameters.temperature != 0.0f && parameters.temperature != 1.0f;
+  // Where the row goes to the kernels as it is, they find the bad logits themselves.
+  if (edits || divides || parameters.nan_policy != NanPolicy::error) check_raw(row_, parameters.nan_policy);
+  processed_ = raw_;
+  if (edits || divides) {
+    edited_buffer_.assign(raw_.begin(), raw_.end());
+    processed_ = edited_buffer_;
+  }
+  if (edits) {
+    static const History kEmpty;
+    const History& history = input.history != nullptr ? *input.history : kEmpty;
+    mask_tokens(input.constraints, history, edited_buffer_);
+    add_bias(input.constraints, edited_buffer_);
+    penalise(parameters, history, edited_buffer_);
+  }
+  if (parameters.temperature == 0.0f) {
+    law.make_one_hot(greedy_token(processed_, row_), static_cast<std::int64_t>(processed_.size()));
+    return;
+  }
+  if (divides)
+    for (float& l : edited_buffer_) l /= parameters.temperature;
+  Distribution& distribution = law.make_distribution();
+  distribution.assign(processed_, row_);
+  apply_filters(parameters.filters, distribution);
+}
+
+float Pipeline::raw_log_probability(Token token) {
+  if (!raw_distribution_is_current_) raw_distribution_.assign(raw_, row_);
+  raw_distribution_is_current_ = true;
+  return raw_distribution_.log_probability(token);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,54 @@
+// From raw logits to the law of a row:
+//   guidance -> NaN policy -> masks (allowed ids, bitmask, bad words, min_tokens) -> logit_bias -> repetition,
+//   frequency, presence penalty -> temperature (0: greedy) -> min_p, top_k, top_p -> law.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reference/logits/history.hpp"
+#include "reference/logits/parameters.hpp"
+#include "reference/sampling/row_law.hpp"
+
+namespace draftproof {
+
+struct RowInput {
+  RowView logits;                        // [V], f32, f16 or bf16
+  std::optional<RowView> unconditional;  // [V]; needed when guidance_scale is not 1
+  RowParameters parameters;              // validated
+  RowConstraints constraints;            // validated
+  const History* history = nullptr;      // may be null when needs_history() is false
+  std::int64_t row = 0;                  // the number that errors print
+};
+
+// Holds the buffers of one row at a time; a thread reuses one Pipeline over all its rows. The law that run() fills
+// refers to these buffers (or to the caller's row, where nothing had to be changed) until the next run().
+class Pipeline {
+ public:
+  // Errors (input) naming the row: see Distribution and guidance.hpp.
+  void run(const RowInput& input, RowLaw& law);
+
+  // Log-softmax of the row as it came in (after guidance, before any edit): what engines report as raw logprobs.
+  float raw_log_probability(Token token);
+
+  // The logits of the last row: as they came in, and as the temperature left them (before it, for a greedy row).
+  std::span<const float> raw_logits() const { return raw_; }
+  std::span<const float> processed_logits() const { return processed_; }
+
+ private:
+  std::span<const float> load(const RowView& view, std::vector<float>& buffer);
+  void check_raw(std::int64_t row, NanPolicy policy);
+
+  std::vector<float> conditional_buffer_;
+  std::vector<float> unconditional_buffer_;
+  std::vector<float> edited_buffer_;
+  std::span<const float> raw_;
+  std::span<const float> processed_;
+  std::int64_t row_ = 0;
+  Distribution raw_distribution_;
+  bool raw_distribution_is_current_ = false;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,34 @@
+// The text on which the n-gram model is trained: files that the user names, or by default the licence texts that every
+// Debian system carries.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace draftproof {
+
+// Debian policy (section 12.5) puts the common licences in this folder; the package base-files, which every system has,
+// installs them.
+inline constexpr const char* kDefaultCorpusFolder = "/usr/share/common-licenses";
+
+struct Corpus {
+  std::vector<std::string> paths;
+  std::vector<std::vector<std::uint8_t>> texts;  // texts[i] are the bytes of paths[i]; none is empty
+};
+
+// Reads the files in the order given. A file that is missing, unreadable, empty, a folder or not a regular file is an
+// input error that names it; so is an empty list.
+Corpus read_corpus(std::span<const std::string> files);
+
+// Reads the regular files directly in `folder`, sorted by the bytes of their names. Symbolic links are skipped, because
+// there a link is a second name (GPL for GPL-3) of a text that would be counted twice, and so are subfolders. A folder
+// that is missing or has no file is an input error that names the folder and the option --corpus.
+Corpus read_corpus_folder(const std::filesystem::path& folder);
+
+// What the option --corpus FILE... asks for: its files, or the default folder when there are none.
+Corpus load_corpus(std::span<const std::string> files);
+
+}  // namespace draftproof

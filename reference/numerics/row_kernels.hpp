@@ -1,0 +1,86 @@
+// The loops over a tile (at most kTileTokens consecutive tokens of a row) that are worth vectorising. Each exists once
+// in plain scalar code (row_kernels_scalar.cpp, the definition) and once in Google Highway (row_kernels_simd.cpp,
+// compiled for AVX2 and AVX-512 and chosen when the program starts). All give the same bits, because every element goes
+// through the same correctly rounded operations and every sum is over integers; the tests compare them on whichever
+// targets the machine has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/numerics/fixed_point.hpp"
+
+namespace draftproof {
+
+struct TileMass {
+  std::uint64_t sum = 0;                 // S_t, at most 4096 * 1.415 * 2^44
+  std::int32_t n_max = kMaskedExponent;  // N_t; kMaskedExponent: every token of the tile is masked
+  std::int32_t n_min = kMaskedExponent;  // least exponent of the tile's tokens that are not masked
+};
+
+struct TileResidual {
+  std::uint64_t high = 0;  // sums of the two halves of RNE(max(p - q, 0) 2^62)
+  std::uint64_t low = 0;
+  bool valid = true;  // every p and q was a number in [0, 1]
+};
+
+struct TileExtremum {
+  float value;         // largest logit; -infinity where all are masked
+  std::int32_t index;  // its lowest position in the tile
+  bool valid;          // no NaN and no +infinity
+};
+
+// What the race needs to address one 32-bit word per token (random/address.hpp): the Philox key and counter words 1 to
+// 3; counter word 0 is token / 4, and token % 4 picks the word.
+struct NoiseAddress {
+  std::uint32_t key[2];
+  std::uint32_t row, step, purpose;
+};
+
+struct RaceWinner {
+  double score;        // log weight + Gumbel noise; -infinity where all are masked
+  std::int64_t token;  // lowest token id of that score, -1 where all are masked
+};
+
+struct RowKernels {
+  const char* target;  // "scalar", "AVX2", "AVX3", ...
+
+  // Masses of logits x[0..count). Writes tile weights f 2^(n - N_t) where `weights` is not null. Returns false if there
+  // is a NaN, a +infinity or a value above kLogitLimit; nothing written is meaningful then.
+  bool (*tile_mass)(const float* x, std::size_t count, float* weights, TileMass* out);
+
+  // Sum of the masses of tile weights (after a filter has zeroed some).
+  std::uint64_t (*weight_sum)(const float* weights, std::size_t count);
+
+  // out[i] = (weights[i] * power) * reciprocal: the probabilities of a tile that is not deep.
+  void (*scale_weights)(const float* weights, std::size_t count, float power, float reciprocal, float* out);
+
+  // Sums of the residual masses of p over q; q null stands for zeros (then the masses are those of p itself).
+  TileResidual (*residual)(const float* p, const float* q, std::size_t count);
+
+  // Greedy choice in a tile.
+  TileExtremum (*maximum)(const float* x, std::size_t count);
+
+  // Largest log_weight[i] + gumbel(noise word of token first_token + i). first_token is a multiple of kTileTokens.
+  RaceWinner (*race)(const double* log_weights, std::size_t count, std::uint32_t first_token,
+                     const NoiseAddress& noise);
+
+  // Half-precision rows to float, exact.
+  void (*convert_f16)(const std::uint16_t* in, std::size_t count, float* out);
+  void (*convert_bf16)(const std::uint16_t* in, std::size_t count, float* out);
+};
+
+const RowKernels& scalar_row_kernels();
+
+// The fastest set on this processor.
+const RowKernels& row_kernels();
+
+// Every set that runs on this processor, the scalar one first.
+std::vector<RowKernels> available_row_kernels();
+
+// Makes row_kernels() return the set of that name; for tests and for `--simd`. Error: usage, naming the sets there are.
+void select_row_kernels(const std::string& target);
+
+}  // namespace draftproof

@@ -1,0 +1,94 @@
+// The definition of every row kernel: one element after the other, through the shared leaves.
+#include <limits>
+
+#include "reference/numerics/dtype.hpp"
+#include "reference/numerics/row_kernels.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
+
+namespace draftproof {
+namespace {
+
+bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out) {
+  *out = TileMass{};
+  bool any = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!(x[i] <= kLogitLimit)) return false;
+    const ExpParts parts = exp_parts(x[i]);
+    if (parts.f == 0.0f) continue;
+    if (!any || parts.n > out->n_max) out->n_max = parts.n;
+    if (!any || parts.n < out->n_min) out->n_min = parts.n;
+    any = true;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const float weight = tile_weight(exp_parts(x[i]), out->n_max);
+    out->sum += mass_of_weight(weight);
+    if (weights != nullptr) weights[i] = weight;
+  }
+  return true;
+}
+
+std::uint64_t weight_sum(const float* weights, std::size_t count) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += mass_of_weight(weights[i]);
+  return sum;
+}
+
+void scale_weights(const float* weights, std::size_t count, float power, float reciprocal, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = (weights[i] * power) * reciprocal;
+}
+
+TileResidual residual(const float* p, const float* q, std::size_t count) {
+  TileResidual out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const float proposal = q == nullptr ? 0.0f : q[i];
+    if (!(p[i] >= 0.0f && p[i] <= 1.0f && proposal >= 0.0f && proposal <= 1.0f)) {
+      out.valid = false;
+      return out;
+    }
+    const ResidualMass mass = residual_mass_halves(positive_part_of_difference(p[i], proposal));
+    out.high += mass.high;
+    out.low += mass.low;
+  }
+  return out;
+}
+
+TileExtremum maximum(const float* x, std::size_t count) {
+  TileExtremum out{-std::numeric_limits<float>::infinity(), 0, true};
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!(x[i] < std::numeric_limits<float>::infinity())) out.valid = false;
+    if (x[i] > out.value) out = {x[i], static_cast<std::int32_t>(i), out.valid};
+  }
+  return out;
+}
+
+RaceWinner race(const double* log_weights, std::size_t count, std::uint32_t first_token, const NoiseAddress& noise) {
+  RaceWinner best{-std::numeric_limits<double>::infinity(), -1};
+  const std::uint64_t key = (static_cast<std::uint64_t>(noise.key[1]) << 32) | noise.key[0];
+  for (std::size_t i = 0; i < count; ++i) {
+    if (log_weights[i] == -std::numeric_limits<double>::infinity()) continue;
+    const std::uint32_t token = first_token + static_cast<std::uint32_t>(i);
+    const RandomBlock block = philox_block(key, token / 4, noise.row, noise.step, noise.purpose);
+    const double score = log_weights[i] + gumbel_noise(block.word[token % 4]);
+    if (score > best.score) best = {score, token};
+  }
+  return best;
+}
+
+void convert_f16(const std::uint16_t* in, std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = f16_to_f32(in[i]);
+}
+
+void convert_bf16(const std::uint16_t* in, std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = bf16_to_f32(in[i]);
+}
+
+}  // namespace
+
+const RowKernels& scalar_row_kernels() {
+  static constexpr RowKernels kernels{"scalar", tile_mass, weight_sum,  scale_weights, residual,
+                                      maximum,  race,      convert_f16, convert_bf16};
+  return kernels;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,424 @@
+// The row kernels in Google Highway, compiled once per instruction set. Targets without a fused multiply-add (SSE)
+// would round twice in MulAdd, so they use the scalar set instead.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/numerics/row_kernels_simd.cpp"
+#include <hwy/foreach_target.h>
+// Highway's own header order: foreach_target before highway.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "reference/numerics/row_kernels.hpp"
+#include "reference/random/philox.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace draftproof {
+namespace HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3 || \
+    HWY_TARGET == HWY_SSE4
+
+RowKernels kernels_of_target() {
+  return scalar_row_kernels();
+}
+
+#else
+namespace hn = hwy::HWY_NAMESPACE;
+
+using FloatTag = hn::ScalableTag<float>;
+using IntTag = hn::RebindToSigned<FloatTag>;
+using DoubleTag = hn::ScalableTag<double>;
+using WideTag = hn::RebindToUnsigned<DoubleTag>;
+using HalfFloatTag = hn::Half<FloatTag>;
+using FloatVector = hn::Vec<FloatTag>;
+using DoubleVector = hn::Vec<DoubleTag>;
+
+// The last vector of a tile is read from a padded copy, so that every element takes the one vector path.
+struct Padded {
+  alignas(64) float values[64];
+  Padded(const float* from, std::size_t count, float padding) {
+    std::fill_n(values, 64, padding);
+    std::copy_n(from, count, values);
+  }
+};
+
+HWY_INLINE FloatVector polynomial(FloatVector r) {
+  using namespace exp_constants;
+  const FloatTag d;
+  FloatVector p = hn::Set(d, kC6);
+  p = hn::MulAdd(p, r, hn::Set(d, kC5));
+  p = hn::MulAdd(p, r, hn::Set(d, kC4));
+  p = hn::MulAdd(p, r, hn::Set(d, kC3));
+  p = hn::MulAdd(p, r, hn::Set(d, kC2));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  return hn::MulAdd(p, r, hn::Set(d, 1.0f));
+}
+
+// tile_weight(exp_parts(x), N_t) for |x| <= kFastLimit; `bias` is N_t plus the bits of the rounding constant.
+HWY_INLINE FloatVector fast_weight(FloatVector x, hn::Vec<IntTag> bias) {
+  using namespace exp_constants;
+  const FloatTag d;
+  const IntTag di;
+  const FloatVector t = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundMagic));
+  const FloatVector n = hn::Sub(t, hn::Set(d, kRoundMagic));
+  FloatVector r = hn::NegMulAdd(n, hn::Set(d, kLn2High), x);
+  r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), r);
+  const FloatVector f = polynomial(r);
+  const auto k = hn::Max(hn::Sub(hn::BitCast(di, t), bias), hn::Set(di, kDeepestWeight));
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, f), hn::ShiftLeft<23>(k)));
+}
+
+// Adds to the accumulators the bits of 2^52 + mass_of_weight(w): the bias is taken off once at the end.
+HWY_INLINE void accumulate_mass(FloatVector w, hn::Vec<WideTag>& low, hn::Vec<WideTag>& high) {
+  const DoubleTag dd;
+  const WideTag du;
+  const HalfFloatTag half;
+  const auto scale = hn::Set(dd, 0x1p44);
+  const auto magic = hn::Set(dd, 0x1p52);
+  const auto a = hn::MulAdd(hn::PromoteTo(dd, hn::LowerHalf(half, w)), scale, magic);
+  const auto b = hn::MulAdd(hn::PromoteTo(dd, hn::UpperHalf(half, w)), scale, magic);
+  low = hn::Add(low, hn::BitCast(du, a));
+  high = hn::Add(high, hn::BitCast(du, b));
+}
+
+HWY_INLINE std::uint64_t sum_lanes(hn::Vec<WideTag> v) {
+  return hn::GetLane(hn::SumOfLanes(WideTag(), v));
+}
+
+bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out) {
+  const FloatTag d;
+  const IntTag di;
+  const WideTag du;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Padded tail(x + whole, count - whole, -infinity);
+  const auto limit = hn::Set(d, exp_constants::kFastLimit);
+  const auto masked = hn::Set(d, -infinity);
+
+  // First the extremes: N_t is the exponent of the largest logit, since n is monotone in x.
+  FloatVector largest = masked;
+  FloatVector smallest = hn::Set(d, infinity);
+  auto all_plain = hn::Eq(masked, masked);
+  auto all_plain_or_masked = all_plain;
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const FloatVector v = i < whole ? hn::LoadU(d, x + i) : hn::Load(d, tail.values);
+    const auto plain = hn::Le(hn::Abs(v), limit);
+    const auto is_masked = hn::Eq(v, masked);
+    all_plain = hn::And(all_plain, plain);
+    all_plain_or_masked = hn::And(all_plain_or_masked, hn::Or(plain, is_masked));
+    largest = hn::Max(largest, v);
+    smallest = hn::Min(smallest, hn::IfThenElse(is_masked, hn::Set(d, infinity), v));
+  }
+  if (!hn::AllTrue(d, all_plain_or_masked)) return scalar_row_kernels().tile_mass(x, count, weights, out);
+  const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  *out = TileMass{};
+  if (top == -infinity) {
+    if (weights != nullptr) std::fill_n(weights, count, 0.0f);
+    return true;
+  }
+  out->n_max = exp_parts(top).n;
+  out->n_min = exp_parts(hn::GetLane(hn::MinOfLanes(d, smallest))).n;
+
+  const auto bias = hn::Set(di, out->n_max + bit_cast<std::int32_t>(exp_constants::kRoundMagic));
+  auto low = hn::Zero(du);
+  auto high = hn::Zero(du);
+  const auto weight_at = [&](FloatVector v) HWY_ATTR {
+    const auto w = fast_weight(v, bias);
+    return hn::IfThenElseZero(hn::Ne(v, masked), w);
+  };
+  if (hn::AllTrue(d, all_plain)) {
+    for (std::size_t i = 0; i < whole; i += lanes) {
+      const auto w = fast_weight(hn::LoadU(d, x + i), bias);
+      if (weights != nullptr) hn::StoreU(w, d, weights + i);
+      accumulate_mass(w, low, high);
+    }
+  } else {
+    for (std::size_t i = 0; i < whole; i += lanes) {
+      const auto w = weight_at(hn::LoadU(d, x + i));
+      if (weights != nullptr) hn::StoreU(w, d, weights + i);
+      accumulate_mass(w, low, high);
+    }
+  }
+  std::size_t vectors = whole / lanes;
+  if (whole < count) {
+    const auto w = weight_at(hn::Load(d, tail.values));
+    accumulate_mass(w, low, high);
+    ++vectors;
+    if (weights != nullptr) {
+      alignas(64) float last[64];
+      hn::Store(w, d, last);
+      std::copy_n(last, count - whole, weights + whole);
+    }
+  }
+  const std::uint64_t bias_total = bit_cast<std::uint64_t>(0x1p52) * (vectors * lanes);
+  out->sum = sum_lanes(hn::Add(low, high)) - bias_total;
+  return true;
+}
+
+std::uint64_t weight_sum(const float* weights, std::size_t count) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const Padded tail(weights + whole, count - whole, 0.0f);
+  auto low = hn::Zero(WideTag());
+  auto high = hn::Zero(WideTag());
+  std::size_t vectors = 0;
+  for (std::size_t i = 0; i < count; i += lanes, ++vectors)
+    accumulate_mass(i < whole ? hn::LoadU(d, weights + i) : hn::Load(d, tail.values), low, high);
+  return sum_lanes(hn::Add(low, high)) - bit_cast<std::uint64_t>(0x1p52) * (vectors * lanes);
+}
+
+void scale_weights(const float* weights, std::size_t count, float power, float reciprocal, float* out) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, weights + i), hn::Set(d, power)), hn::Set(d, reciprocal)), d, out + i);
+  for (; i < count; ++i) out[i] = (weights[i] * power) * reciprocal;
+}
+
+// residual_mass_halves of both halves of a float vector, added up.
+struct ResidualSums {
+  hn::Vec<WideTag> high;
+  hn::Vec<WideTag> low;
+
+  HWY_INLINE void add(DoubleVector x) {
+    const DoubleTag d;
+    const WideTag du;
+    const auto magic = hn::Set(d, 0x1p52);
+    const auto scaled = hn::Mul(x, hn::Set(d, 0x1p30));
+    const auto whole = hn::Floor(scaled);
+    high = hn::Add(high, hn::BitCast(du, hn::Add(whole, magic)));
+    low = hn::Add(low, hn::BitCast(du, hn::MulAdd(hn::Sub(scaled, whole), hn::Set(d, 0x1p32), magic)));
+  }
+  HWY_INLINE void add(FloatVector x) {
+    const DoubleTag d;
+    const HalfFloatTag half;
+    add(hn::PromoteTo(d, hn::LowerHalf(half, x)));
+    add(hn::PromoteTo(d, hn::UpperHalf(half, x)));
+  }
+};
+
+TileResidual residual(const float* p, const float* q, std::size_t count) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const Padded tail_p(p + whole, count - whole, 0.0f);
+  const Padded tail_q(q == nullptr ? tail_p.values : q + whole, q == nullptr ? 0 : count - whole, 0.0f);
+  const auto zero = hn::Zero(d);
+  const auto one = hn::Set(d, 1.0f);
+  auto valid = hn::Eq(zero, zero);
+  ResidualSums sums{hn::Zero(WideTag()), hn::Zero(WideTag())};
+  std::size_t vectors = 0;
+  for (std::size_t i = 0; i < count; i += lanes, ++vectors) {
+    const bool last = i >= whole;
+    const auto target = last ? hn::Load(d, tail_p.values) : hn::LoadU(d, p + i);
+    auto difference = target;
+    valid = hn::And(valid, hn::And(hn::Ge(target, zero), hn::Le(target, one)));
+    if (q != nullptr) {
+      const auto proposal = last ? hn::Load(d, tail_q.values) : hn::LoadU(d, q + i);
+      valid = hn::And(valid, hn::And(hn::Ge(proposal, zero), hn::Le(proposal, one)));
+      difference = hn::Max(hn::Sub(target, proposal), zero);
+    }
+    sums.add(difference);
+  }
+  const std::uint64_t bias = bit_cast<std::uint64_t>(0x1p52) * (vectors * lanes);
+  TileResidual out;
+  out.valid = hn::AllTrue(d, valid);
+  if (!out.valid) return out;
+  out.high = sum_lanes(sums.high) - bias;
+  out.low = sum_lanes(sums.low) - bias;
+  return out;
+}
+
+TileExtremum maximum(const float* x, std::size_t count) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Padded tail(x + whole, count - whole, -infinity);
+  FloatVector largest = hn::Set(d, -infinity);
+  auto valid = hn::Eq(largest, largest);
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const auto v = i < whole ? hn::LoadU(d, x + i) : hn::Load(d, tail.values);
+    valid = hn::And(valid, hn::Lt(v, hn::Set(d, infinity)));
+    largest = hn::Max(largest, v);
+  }
+  if (!hn::AllTrue(d, valid)) return scalar_row_kernels().maximum(x, count);
+  const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  // -0 and +0 are one value: the first element that equals the maximum is what the scalar loop finds.
+  const auto index = top == -infinity ? 0 : std::find(x, x + count, top) - x;
+  return {x[index], static_cast<std::int32_t>(index), true};
+}
+
+HWY_INLINE DoubleVector vector_log(DoubleVector x) {
+  using namespace log_constants;
+  const DoubleTag d;
+  const hn::RebindToSigned<DoubleTag> di;
+  const WideTag du;
+  // natural_log for normal x: every value the race takes a logarithm of lies in [2^-34, 32].
+  const auto offset = hn::Sub(hn::BitCast(du, x), hn::Set(du, kSqrtHalfBits));
+  const auto m =
+      hn::BitCast(d, hn::Add(hn::And(offset, hn::Set(du, 0x000fffffffffffffULL)), hn::Set(du, kSqrtHalfBits)));
+  // The exponent, a small signed number, becomes a double through the 1.5 * 2^52 constant.
+  const auto exponent = hn::ShiftRight<52>(hn::BitCast(di, hn::ShiftRight<0>(offset)));
+  const auto magic = hn::Set(d, 0x1.8p52);
+  const auto k = hn::Sub(hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, magic))), magic);
+  const auto f = hn::Sub(m, hn::Set(d, 1.0));
+  const auto s = hn::Div(f, hn::Add(hn::Set(d, 2.0), f));
+  const auto z = hn::Mul(s, s);
+  auto p = hn::Set(d, kP6);
+  p = hn::MulAdd(p, z, hn::Set(d, kP5));
+  p = hn::MulAdd(p, z, hn::Set(d, kP4));
+  p = hn::MulAdd(p, z, hn::Set(d, kP3));
+  p = hn::MulAdd(p, z, hn::Set(d, kP2));
+  p = hn::MulAdd(p, z, hn::Set(d, kP1));
+  p = hn::MulAdd(p, z, hn::Set(d, kP0));
+  const auto correction = hn::Mul(s, hn::NegMulAdd(z, p, f));
+  return hn::MulAdd(k, hn::Set(d, kLn2High), hn::Sub(f, hn::Sub(correction, hn::Mul(k, hn::Set(d, kLn2Low)))));
+}
+
+// Philox4x32-10 in four vectors of 64-bit lanes, one block a lane; words live in the low halves. The constants are
+// those of Salmon et al.; the tests hold every lane against Random123.
+struct PhiloxLanes {
+  hn::Vec<WideTag> word[4];
+};
+
+HWY_INLINE PhiloxLanes philox_lanes(hn::Vec<WideTag> index, const NoiseAddress& noise) {
+  const WideTag du;
+  const hn::Repartition<std::uint32_t, WideTag> d32;
+  const auto low_mask = hn::Set(du, 0xffffffffULL);
+  auto c0 = index;
+  auto c1 = hn::Set(du, std::uint64_t{noise.row});
+  auto c2 = hn::Set(du, std::uint64_t{noise.step});
+  auto c3 = hn::Set(du, std::uint64_t{noise.purpose});
+  std::uint32_t k0 = noise.key[0];
+  std::uint32_t k1 = noise.key[1];
+  const auto m0 = hn::Set(du, std::uint64_t{0xD2511F53});
+  const auto m1 = hn::Set(du, std::uint64_t{0xCD9E8D57});
+  for (int round = 0; round < 10; ++round) {
+    const auto product0 = hn::MulEven(hn::BitCast(d32, c0), hn::BitCast(d32, m0));
+    const auto product1 = hn::MulEven(hn::BitCast(d32, c2), hn::BitCast(d32, m1));
+    const auto n0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product1), c1), hn::Set(du, std::uint64_t{k0}));
+    const auto n2 = hn::Xor(hn::Xor(hn::ShiftRight<32>(product0), c3), hn::Set(du, std::uint64_t{k1}));
+    c1 = hn::And(product1, low_mask);
+    c3 = hn::And(product0, low_mask);
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+RaceWinner race(const double* log_weights, std::size_t count, std::uint32_t first_token, const NoiseAddress& noise) {
+  const DoubleTag d;
+  const WideTag du;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto magic = hn::Set(d, 0x1p52);
+  const auto one = hn::Set(d, 1.0);
+  // Lane j of a group of 4 * lanes tokens holds block j; word w of it belongs to token 4 j + w.
+  alignas(64) double scores[32];
+  RaceWinner best{-std::numeric_limits<double>::infinity(), -1};
+  const std::size_t group = 4 * lanes;
+  for (std::size_t i = 0; i < count; i += group) {
+    const auto index = hn::Add(hn::Set(du, std::uint64_t{(first_token + i) / 4}), hn::Iota(du, 0));
+    const PhiloxLanes blocks = philox_lanes(index, noise);
+    for (std::size_t w = 0; w < 4; ++w) {
+      // r as a double, exact, through the bits of 2^52 + r.
+      const auto r = hn::Sub(hn::BitCast(d, hn::Or(blocks.word[w], hn::BitCast(du, magic))), magic);
+      const auto v = hn::Mul(hn::Add(r, hn::Set(d, 0.5)), hn::Set(d, 0x1p-32));
+      const auto exponential = hn::Neg(vector_log(hn::Sub(one, v)));
+      hn::Store(hn::Neg(vector_log(exponential)), d, scores + w * lanes);
+    }
+    const std::size_t here = std::min(group, count - i);
+    for (std::size_t j = 0; j < here; ++j) {
+      const double score = log_weights[i + j] + scores[(j % 4) * lanes + j / 4];
+      if (score > best.score) best = {score, static_cast<std::int64_t>(first_token + i + j)};
+    }
+  }
+  return best;
+}
+
+void convert_f16(const std::uint16_t* in, std::size_t count, float* out) {
+  const FloatTag d;
+  const hn::Rebind<hwy::float16_t, FloatTag> d16;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto half = hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(in + i));
+    hn::StoreU(hn::PromoteTo(d, half), d, out + i);
+  }
+  scalar_row_kernels().convert_f16(in + i, count - i, out + i);
+}
+
+void convert_bf16(const std::uint16_t* in, std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = bit_cast<float>(static_cast<std::uint32_t>(in[i]) << 16);
+}
+
+RowKernels kernels_of_target() {
+  return {hwy::TargetName(HWY_TARGET),
+          tile_mass,
+          weight_sum,
+          scale_weights,
+          residual,
+          maximum,
+          race,
+          convert_f16,
+          convert_bf16};
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace draftproof
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cstring>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+
+HWY_EXPORT(kernels_of_target);
+
+std::vector<RowKernels> available_row_kernels() {
+  std::vector<RowKernels> found{scalar_row_kernels()};
+  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+    hwy::SetSupportedTargetsForTest(rest & -rest);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    const RowKernels kernels = HWY_DYNAMIC_DISPATCH(kernels_of_target)();
+    if (std::strcmp(kernels.target, "scalar") != 0) found.push_back(kernels);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return found;
+}
+
+namespace {
+RowKernels& chosen_row_kernels() {
+  static RowKernels chosen = HWY_DYNAMIC_DISPATCH(kernels_of_target)();
+  return chosen;
+}
+}  // namespace
+
+const RowKernels& row_kernels() {
+  return chosen_row_kernels();
+}
+
+void select_row_kernels(const std::string& target) {
+  std::string names;
+  for (const RowKernels& kernels : available_row_kernels()) {
+    if (target == kernels.target) {
+      chosen_row_kernels() = kernels;
+      return;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(kernels.target);
+  }
+  throw usage_error("--simd", "'" + target + "' is not one of the sets this processor runs: " + names);
+}
+
+}  // namespace draftproof
+#endif

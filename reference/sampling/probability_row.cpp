@@ -1,0 +1,45 @@
+#include "reference/sampling/probability_row.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "reference/error.hpp"
+#include "reference/numerics/row_kernels.hpp"
+
+namespace draftproof {
+
+float element_of(const RowView& row, std::int64_t column) {
+  float scratch = 0.0f;
+  return *elements_of(row, column, 1, &scratch);
+}
+
+const float* elements_of(const RowView& row, std::int64_t begin, std::size_t count, float* scratch) {
+  switch (row.dtype) {
+    case DType::f32:
+      return static_cast<const float*>(row.data) + begin;
+    case DType::f16:
+      row_kernels().convert_f16(static_cast<const std::uint16_t*>(row.data) + begin, count, scratch);
+      return scratch;
+    case DType::bf16:
+      row_kernels().convert_bf16(static_cast<const std::uint16_t*>(row.data) + begin, count, scratch);
+      return scratch;
+    default:
+      throw Error(ErrorKind::internal, "row", "element type is not one of f32, f16, bf16");
+  }
+}
+
+float ProbabilityRow::probability(Token token) const {
+  const float p = element_of(view_, token);
+  if (!(p >= 0.0f && p <= 1.0f))
+    throw input_error("row " + std::to_string(row_) + ", column " + std::to_string(token),
+                      "the probability is " + std::to_string(p) + "; numbers in [0, 1] are right");
+  return p;
+}
+
+const float* ProbabilityRow::tile_probabilities(std::size_t tile, float* scratch) const {
+  const std::int64_t begin = static_cast<std::int64_t>(tile) * kTileTokens;
+  const std::int64_t count = std::min<std::int64_t>(kTileTokens, view_.vocab_size - begin);
+  return elements_of(view_, begin, static_cast<std::size_t>(count), scratch);
+}
+
+}  // namespace draftproof

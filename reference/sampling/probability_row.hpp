@@ -1,0 +1,42 @@
+// The law of a row that is given as probabilities, taken as already processed (trace files, other engines' tensors).
+#pragma once
+
+#include <cstdint>
+
+#include "reference/numerics/dtype.hpp"
+#include "reference/numerics/fixed_point.hpp"
+#include "reference/token.hpp"
+
+namespace draftproof {
+
+// A view of one row of a tensor: V elements of f32, f16 or bf16.
+struct RowView {
+  DType dtype = DType::f32;
+  const void* data = nullptr;
+  std::int64_t vocab_size = 0;
+};
+
+// One element as float, exact.
+float element_of(const RowView& row, std::int64_t column);
+
+// Elements [begin, begin + count) as floats: in place for f32, else converted into `scratch` [count].
+const float* elements_of(const RowView& row, std::int64_t begin, std::size_t count, float* scratch);
+
+// The mass of token i is RNE(p_i 2^62); the row is not normalised again.
+class ProbabilityRow {
+ public:
+  ProbabilityRow() = default;
+  // `row` is the number that errors print. Elements are checked when they are read: each must be a number in [0, 1].
+  ProbabilityRow(const RowView& view, std::int64_t row) : view_(view), row_(row) {}
+
+  std::int64_t vocab_size() const { return view_.vocab_size; }
+  float probability(Token token) const;
+  const float* tile_probabilities(std::size_t tile, float* scratch) const;
+  std::int64_t row() const { return row_; }
+
+ private:
+  RowView view_;
+  std::int64_t row_ = 0;
+};
+
+}  // namespace draftproof

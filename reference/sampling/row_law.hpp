@@ -1,0 +1,78 @@
+// The law of one row, whatever it came from, and the masses that can be drawn from it.
+//
+// A verifier sees rows only through `probability`, and draws only from LawMasses (the row itself: bonus token, plain
+// sampling) and ResidualMasses (max(p - q, 0): the recovered token). Both are unnormalised integer masses over tiles.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "reference/random/philox.hpp"
+#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/probability_row.hpp"
+
+namespace draftproof {
+
+// All mass on one token: the target of a greedy row, the proposal of a drafter without probabilities.
+struct OneHot {
+  Token token = 0;
+  std::int64_t vocab_size = 0;
+};
+
+class RowLaw {
+ public:
+  RowLaw() : law_(OneHot{}) {}
+
+  // The distribution object inside is kept between rows so that its buffers are reused; fill it with assign().
+  Distribution& make_distribution();
+  void make_probabilities(const RowView& view, std::int64_t row) { law_ = ProbabilityRow(view, row); }
+  void make_one_hot(Token token, std::int64_t vocab_size) { law_ = OneHot{token, vocab_size}; }
+
+  const Distribution* distribution() const { return std::get_if<Distribution>(&law_); }
+  const ProbabilityRow* probabilities() const { return std::get_if<ProbabilityRow>(&law_); }
+  const OneHot* one_hot() const { return std::get_if<OneHot>(&law_); }
+
+  std::int64_t vocab_size() const;
+  std::size_t tile_count() const { return static_cast<std::size_t>((vocab_size() + kTileTokens - 1) / kTileTokens); }
+  float probability(Token token) const;
+  float log_probability(Token token) const;  // natural log, -infinity for probability 0
+  std::int64_t kept_count() const;           // tokens of positive probability (of a probability row: counted)
+  double kept_mass() const;                  // see Distribution; 1 for the others
+
+  // Probabilities of one tile, in place or written to `scratch` [kTileTokens].
+  const float* tile_probabilities(std::size_t tile, float* scratch) const;
+
+ private:
+  std::variant<OneHot, ProbabilityRow, Distribution> law_;
+};
+
+// Receives the logarithms of the masses of a tile: first token and log weights (-infinity: no mass).
+using LogWeightSink = std::function<void(Token first_token, std::span<const double> log_weights)>;
+
+// The masses of a row's own law.
+class LawMasses {
+ public:
+  explicit LawMasses(const RowLaw& law) : law_(law) {}
+  Token draw(const RandomBlock& block) const;
+  void for_each_log_weight(const LogWeightSink& sink) const;
+
+ private:
+  const RowLaw& law_;
+};
+
+// The masses of max(p - q, 0), or those of p where that is zero everywhere (which p = q reaches only by rounding).
+class ResidualMasses {
+ public:
+  ResidualMasses(const RowLaw& p, const RowLaw& q) : p_(p), q_(q) {}
+  Token draw(const RandomBlock& block) const;
+  void for_each_log_weight(const LogWeightSink& sink) const;
+
+ private:
+  const RowLaw& p_;
+  const RowLaw& q_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,89 @@
+// Chance: the only source of randomness that a verification algorithm sees. An algorithm is a template over it, so that
+// the code that runs in production (AddressedChance over Philox) is the code that is proved (EnumeratingChance over
+// exact rationals), injected with endpoints and audited for shared keys. A Chance offers
+//
+//   bool accept(p, q, row)             the acceptance coin of draft position `row`
+//   Token draw(masses, row, purpose)   a token, by unnormalised masses
+//   std::uint64_t below(n, row)        a uniform integer in [0, n)
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "reference/numerics/row_kernels.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
+#include "reference/token.hpp"
+#include "reference/verify/convention.hpp"
+
+namespace draftproof {
+
+enum class Sampler : std::uint8_t {
+  inverse,  // inverse mass: one block of 128 bits, exact for the integer masses
+  race,     // argmax of log mass + Gumbel noise, one 32-bit word per token
+};
+
+template <class Source = PhiloxSource>
+class AddressedChance {
+ public:
+  AddressedChance(Source& source, std::uint64_t seed, std::uint32_t step, Sampler sampler = Sampler::inverse,
+                  Convention convention = Convention::draftproof)
+      : source_(source), seed_(seed), step_(step), sampler_(sampler), convention_(convention) {}
+
+  bool accept(double p, double q, std::uint32_t row) {
+    return accepts(convention_, p, q, block({0, row, step_, Purpose::accept}));
+  }
+
+  template <class Masses>
+  Token draw(const Masses& masses, std::uint32_t row, Purpose purpose) {
+    if (sampler_ == Sampler::inverse) return masses.draw(block({0, row, step_, purpose}));
+    return race(masses, row, purpose);
+  }
+
+  std::uint64_t below(std::uint64_t n, std::uint32_t row) {
+    return multiply_high(high_half(block({0, row, step_, Purpose::choice})), n);
+  }
+
+ private:
+  RandomBlock block(const Address& address) { return source_.block(seed_, address); }
+
+  template <class Masses>
+  Token race(const Masses& masses, std::uint32_t row, Purpose purpose) {
+    RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
+    masses.for_each_log_weight([&](Token first, std::span<const double> log_weights) {
+      const RaceWinner winner = race_tile(log_weights, first, row, purpose);
+      if (winner.score > best.score) best = winner;  // tiles come in order of id, so ties keep the lowest
+    });
+    return static_cast<Token>(best.token);
+  }
+
+  RaceWinner race_tile(std::span<const double> log_weights, Token first, std::uint32_t row, Purpose purpose) {
+    if constexpr (std::same_as<Source, PhiloxSource>) {
+      const NoiseAddress noise{{static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)},
+                               row,
+                               step_,
+                               static_cast<std::uint32_t>(purpose)};
+      return row_kernels().race(log_weights.data(), log_weights.size(), static_cast<std::uint32_t>(first), noise);
+    } else {
+      RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
+      RandomBlock words{};
+      for (std::size_t i = 0; i < log_weights.size(); ++i) {
+        const auto token = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i);
+        if (i % 4 == 0) words = block({token / 4, row, step_, purpose});
+        const double score = log_weights[i] + gumbel_noise(words.word[token % 4]);
+        if (score > best.score) best = {score, static_cast<std::int64_t>(token)};
+      }
+      return best;
+    }
+  }
+
+  Source& source_;
+  std::uint64_t seed_;
+  std::uint32_t step_;
+  Sampler sampler_;
+  Convention convention_;
+};
+
+}  // namespace draftproof

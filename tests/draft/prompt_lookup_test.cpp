@@ -1,0 +1,102 @@
+#include "reference/draft/prompt_lookup.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <random>
+
+#include "reference/error.hpp"
+
+using draftproof::LookupTie;
+using draftproof::PromptLookup;
+using draftproof::Token;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+// The definition, with nothing clever: every suffix length from the longest, every place where it could occur.
+Tokens propose_by_definition(const Tokens& context, int min_n, int max_n, LookupTie tie, int k) {
+  const int length = static_cast<int>(context.size());
+  for (int n = max_n; n >= min_n; --n) {
+    std::vector<int> starts;
+    for (int start = 0; start + n < length; ++start) {
+      if (std::equal(context.end() - n, context.end(), context.begin() + start)) starts.push_back(start);
+    }
+    if (starts.empty()) continue;
+    const int after = n + (tie == LookupTie::earliest ? starts.front() : starts.back());
+    return {context.begin() + after, context.begin() + std::min(length, after + k)};
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("Prompt lookup continues the earlier occurrence of the longest suffix") {
+  // The example of verifiers.md section 13: [2,3] occurred before, and 4,2,3 is all that follows it.
+  CHECK(PromptLookup(2, 3).propose(Tokens{1, 2, 3, 4, 2, 3}, 4) == Tokens{4, 2, 3});
+  CHECK(PromptLookup(2, 3).propose(Tokens{1, 2, 3, 4, 2, 3}, 2) == Tokens{4, 2});
+  // [3] occurs first after 9, but the longer [2,3] wins although it is later.
+  CHECK(PromptLookup(1, 3).propose(Tokens{9, 3, 8, 2, 3, 7, 2, 3}, 1) == Tokens{7});
+  // max_n caps the length: of the two occurrences of [3], the earlier one wins even where [2,3] would be longer.
+  CHECK(PromptLookup(1, 1).propose(Tokens{9, 3, 8, 2, 3, 7, 2, 3}, 1) == Tokens{8});
+}
+
+TEST_CASE("Prompt lookup breaks ties by the rule that was chosen") {
+  const Tokens context = {5, 6, 1, 5, 6, 2, 5, 6};
+  CHECK(PromptLookup(2, 2, LookupTie::earliest).propose(context, 3) == Tokens{1, 5, 6});
+  CHECK(PromptLookup(2, 2, LookupTie::most_recent).propose(context, 3) == Tokens{2, 5, 6});
+  // In a run of equal tokens the most recent occurrence overlaps the suffix and has one token after it.
+  CHECK(PromptLookup(1, 2, LookupTie::earliest).propose(Tokens{7, 7, 7, 7, 7}, 9) == Tokens{7, 7, 7});
+  CHECK(PromptLookup(1, 2, LookupTie::most_recent).propose(Tokens{7, 7, 7, 7, 7}, 9) == Tokens{7});
+}
+
+TEST_CASE("Prompt lookup proposes nothing without a match or without a budget") {
+  CHECK(PromptLookup(1, 4).propose(Tokens{}, 5).empty());
+  CHECK(PromptLookup(1, 4).propose(Tokens{3}, 5).empty());
+  CHECK(PromptLookup(1, 4).propose(Tokens{1, 2, 3}, 5).empty());
+  CHECK(PromptLookup(2, 4).propose(Tokens{3, 1, 3}, 5).empty());
+  CHECK(PromptLookup(1, 4).propose(Tokens{3, 1, 3}, 0).empty());
+}
+
+TEST_CASE("Prompt lookup equals its definition on random strings over small alphabets") {
+  std::mt19937 random(20240607);
+  int proposals = 0;
+  int silences = 0;
+  int rules_differ = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    const auto alphabet = static_cast<unsigned>(1 + random() % 4);
+    Tokens context(random() % 40);
+    for (Token& token : context) token = static_cast<Token>(random() % alphabet);
+    const int min_n = static_cast<int>(1 + random() % 4);
+    const int max_n = min_n + static_cast<int>(random() % 6);
+    const int k = static_cast<int>(random() % 7);
+    CAPTURE(trial, context, min_n, max_n, k);
+    const Tokens earliest = PromptLookup(min_n, max_n, LookupTie::earliest).propose(context, k);
+    const Tokens most_recent = PromptLookup(min_n, max_n, LookupTie::most_recent).propose(context, k);
+    REQUIRE(earliest == propose_by_definition(context, min_n, max_n, LookupTie::earliest, k));
+    REQUIRE(most_recent == propose_by_definition(context, min_n, max_n, LookupTie::most_recent, k));
+    ++(earliest.empty() ? silences : proposals);
+    rules_differ += earliest != most_recent;
+  }
+  CHECK(proposals > 5000);
+  CHECK(silences > 2000);
+  CHECK(rules_differ > 2000);
+}
+
+TEST_CASE("Prompt lookup takes linear time on its worst case") {
+  // A million ones, a two, and 20000 ones: a search that starts again after every mismatch compares 20000 tokens at
+  // each of a million places, which takes many seconds; linear time is some milliseconds.
+  Tokens context(1'000'000, 1);
+  context.push_back(2);
+  context.insert(context.end(), 20'000, 1);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(PromptLookup(1, 20'001, LookupTie::earliest).propose(context, 3) == Tokens{1, 1, 1});
+  CHECK(PromptLookup(1, 20'001, LookupTie::most_recent).propose(context, 3) == Tokens{2, 1, 1});
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+}
+
+TEST_CASE("Prompt lookup refuses lengths and budgets that make no sense") {
+  CHECK_THROWS_WITH(PromptLookup(0, 3), Catch::Contains("0 to 3") && Catch::Contains("1 <= min_n <= max_n"));
+  CHECK_THROWS_AS(PromptLookup(3, 2), draftproof::Error);
+  CHECK_THROWS_WITH(PromptLookup(1, 2).propose(Tokens{1, 1}, -1), Catch::Contains("k is -1"));
+}

@@ -1,0 +1,56 @@
+#include "reference/io/sha256.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "reference/error.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace draftproof;
+using draftproof::testing::TemporaryFolder;
+using draftproof::testing::write_whole_file;
+
+namespace {
+
+// The example messages that NIST publishes with FIPS 180-4.
+const std::string kDigestOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const std::string kDigestOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const std::string kDigestOfAMillionA = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+
+}  // namespace
+
+TEST_CASE("SHA-256 gives the published digests of the published messages") {
+  CHECK(sha256_hex("") == kDigestOfNothing);
+  CHECK(sha256_hex("abc") == kDigestOfAbc);
+  CHECK(sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+        "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(sha256_hex(std::string(1'000'000, 'a')) == kDigestOfAMillionA);
+}
+
+TEST_CASE("SHA-256 of pieces is that of the whole and can be read in between") {
+  Sha256 sha256;
+  CHECK(sha256.hex_digest() == kDigestOfNothing);
+  sha256.update("a");
+  sha256.update("");
+  sha256.update("bc");
+  CHECK(sha256.hex_digest() == kDigestOfAbc);
+  CHECK(sha256.hex_digest() == kDigestOfAbc);
+  sha256.update("d");
+  CHECK(sha256.hex_digest() == sha256_hex("abcd"));
+}
+
+TEST_CASE("SHA-256 of a file reads all of it and names a file that it cannot read") {
+  const TemporaryFolder folder;
+  // More than one piece of the reader, and not a whole number of pieces.
+  write_whole_file(folder.file("long"), std::string(1'000'000, 'a'));
+  CHECK(sha256_hex_of_file(folder.file("long")) == kDigestOfAMillionA);
+  const std::string three_pieces(2'500'001, 'b');
+  write_whole_file(folder.file("longer"), three_pieces);
+  CHECK(sha256_hex_of_file(folder.file("longer")) == sha256_hex(three_pieces));
+  write_whole_file(folder.file("empty"), "");
+  CHECK(sha256_hex_of_file(folder.file("empty")) == kDigestOfNothing);
+
+  using Catch::Matchers::Contains;
+  CHECK_THROWS_WITH(sha256_hex_of_file(folder.file("missing")), Contains("missing: cannot be opened"));
+  CHECK_THROWS_WITH(sha256_hex_of_file(folder.path()), Contains("cannot be read"));
+}

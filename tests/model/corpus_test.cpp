@@ -1,0 +1,131 @@
+#include "reference/model/corpus.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "reference/error.hpp"
+#include "reference/model/ngram_model.hpp"
+
+namespace fs = std::filesystem;
+using Catch::Contains;
+using Files = std::vector<std::string>;
+
+namespace {
+
+// A folder of this test's own, removed at its end.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "draftproof_corpus_XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~ScratchFolder() { fs::remove_all(path_); }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name, std::ios::binary) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string text_of(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("A corpus has the bytes of its files in the order in which they were named") {
+  const ScratchFolder folder;
+  const std::string binary("\0\xff\r\n\x1a", 5);
+  const std::string large(200'000, 'x');  // more than one block of the reader
+  const Files files = {folder.write("b", binary), folder.write("a", large)};
+  const draftproof::Corpus corpus = draftproof::load_corpus(files);
+  CHECK(corpus.paths == files);
+  REQUIRE(corpus.texts.size() == 2);
+  CHECK(text_of(corpus.texts[0]) == binary);
+  CHECK(text_of(corpus.texts[1]) == large);
+}
+
+TEST_CASE("A corpus file that cannot be used is named in the error") {
+  const ScratchFolder folder;
+  const std::string good = folder.write("good", "text");
+  const auto read = [&](const std::string& bad) { return draftproof::read_corpus(Files{good, bad}); };
+  const std::string missing = (folder.path() / "missing.txt").string();
+  CHECK_THROWS_WITH(read(missing), Contains(missing) && Contains("no such file"));
+  const std::string empty = folder.write("empty.txt", "");
+  CHECK_THROWS_WITH(read(empty), Contains(empty) && Contains("is empty"));
+  CHECK_THROWS_WITH(read(folder.path().string()), Contains(folder.path().string()) && Contains("is a folder"));
+  CHECK_THROWS_WITH(read("/dev/zero"), Contains("/dev/zero") && Contains("not a regular file"));
+  CHECK_THROWS_WITH(draftproof::read_corpus(Files{}), Contains("--corpus"));
+  try {
+    read(missing);
+    FAIL("a missing file was read");
+  } catch (const draftproof::Error& error) {
+    CHECK(error.kind() == draftproof::ErrorKind::input);
+  }
+}
+
+TEST_CASE("A corpus file without read permission is named in the error") {
+  const ScratchFolder folder;
+  const std::string locked = folder.write("locked.txt", "text");
+  fs::permissions(locked, fs::perms::none);
+  if (geteuid() == 0) {
+    WARN("SKIPPED: the superuser may read every file, so a missing permission cannot be tested");
+    return;
+  }
+  CHECK_THROWS_WITH(draftproof::read_corpus(Files{locked}), Contains(locked) && Contains("cannot be opened"));
+}
+
+TEST_CASE("A corpus folder gives each text once and sorted by name") {
+  const ScratchFolder folder;
+  folder.write("b", "second");
+  folder.write("a", "first");
+  folder.write("B", "capitals come before small letters");
+  fs::create_symlink("b", folder.path() / "0_link");
+  fs::create_symlink("nothing", folder.path() / "dangling");
+  fs::create_directory(folder.path() / "c");
+  std::ofstream(folder.path() / "c" / "inner") << "not at the top";
+  const draftproof::Corpus corpus = draftproof::read_corpus_folder(folder.path());
+  Files names;
+  for (const std::string& path : corpus.paths) names.push_back(fs::path(path).filename().string());
+  CHECK(names == Files{"B", "a", "b"});
+  REQUIRE(corpus.texts.size() == 3);
+  CHECK(text_of(corpus.texts[1]) == "first");
+  CHECK(text_of(corpus.texts[2]) == "second");
+}
+
+TEST_CASE("A corpus folder that is missing or empty points to the option that replaces it") {
+  const ScratchFolder folder;
+  const fs::path missing = folder.path() / "nowhere";
+  CHECK_THROWS_WITH(draftproof::read_corpus_folder(missing), Contains(missing.string()) && Contains("--corpus"));
+  CHECK_THROWS_WITH(draftproof::read_corpus_folder(folder.path()),
+                    Contains(folder.path().string()) && Contains("no regular file") && Contains("--corpus"));
+  const std::string file = folder.write("file", "text");
+  CHECK_THROWS_WITH(draftproof::read_corpus_folder(file), Contains(file) && Contains("--corpus"));
+}
+
+TEST_CASE("The default corpus is the licence texts of the system") {
+  if (!fs::is_directory(draftproof::kDefaultCorpusFolder)) {
+    WARN("SKIPPED: " << draftproof::kDefaultCorpusFolder << " does not exist on this system");
+    CHECK_THROWS_WITH(draftproof::load_corpus(Files{}), Contains("--corpus"));
+    return;
+  }
+  const draftproof::Corpus corpus = draftproof::load_corpus(Files{});
+  REQUIRE(corpus.paths.size() == corpus.texts.size());
+  CHECK(std::is_sorted(corpus.paths.begin(), corpus.paths.end()));
+  bool has_gpl_3 = false;
+  for (std::size_t i = 0; i < corpus.paths.size(); ++i) {
+    CHECK(corpus.texts[i].size() == fs::file_size(corpus.paths[i]));
+    CHECK_FALSE(fs::is_symlink(corpus.paths[i]));
+    has_gpl_3 = has_gpl_3 || text_of(corpus.texts[i]).find("GNU GENERAL PUBLIC LICENSE") != std::string::npos;
+  }
+  CHECK(has_gpl_3);
+}

@@ -1,0 +1,370 @@
+// Beam search against the enumeration of all sequences, against greedy decoding, and by hand.
+#include "reference/sampling/beam_search.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "reference/error.hpp"
+
+using namespace draftproof;
+using Tokens = std::vector<Token>;
+
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+// A random model: the row of a context is drawn from a generator seeded by the context. With `eighths` the values are
+// multiples of 1/8, so that sums are exact and many are equal; otherwise they are the logarithms of a distribution.
+NextLogProbs random_model(unsigned seed, bool eighths, bool zeros) {
+  return [=](std::span<const Token> context, std::span<float> log_probs) {
+    std::seed_seq sequence(context.begin(), context.end());
+    std::mt19937 random(seed);
+    std::vector<unsigned> mixed(1);
+    sequence.generate(mixed.begin(), mixed.end());
+    random.seed(seed * 7919U + mixed[0]);
+    double total = 0.0;
+    std::vector<double> weights(log_probs.size());
+    for (double& weight : weights) total += weight = 1.0 + static_cast<double>(random() % 1000003);
+    for (std::size_t i = 0; i < log_probs.size(); ++i) {
+      log_probs[i] =
+          eighths ? -static_cast<float>(random() % 4) / 8.0F : static_cast<float>(std::log(weights[i] / total));
+    }
+    if (zeros) log_probs[random() % log_probs.size()] = kMinusInfinity;
+    if (zeros && log_probs.size() == 1) log_probs[0] = -0.5F;
+  };
+}
+
+bool is_eos(const BeamSearchParameters& p, Token token) {
+  return std::count(p.eos_ids.begin(), p.eos_ids.end(), token) > 0;
+}
+
+// Every sequence that ends with an eos id or has max_tokens tokens.
+void enumerate(const BeamSearchParameters& p, const NextLogProbs& model, std::size_t vocab_size, const Tokens& prompt,
+               Tokens& tokens, double sum, std::vector<BeamHypothesis>& all) {
+  if (!tokens.empty() && (is_eos(p, tokens.back()) || static_cast<std::int64_t>(tokens.size()) == p.max_tokens)) {
+    const auto length = static_cast<double>(tokens.size());
+    all.push_back({tokens, sum, sum / std::pow(length, p.length_penalty),
+                   is_eos(p, tokens.back()) ? FinishReason::eos : FinishReason::length});
+    return;
+  }
+  Tokens context = prompt;
+  context.insert(context.end(), tokens.begin(), tokens.end());
+  std::vector<float> row(vocab_size);
+  model(context, row);
+  for (std::size_t token = 0; token < vocab_size; ++token) {
+    if (std::isinf(row[token])) continue;
+    tokens.push_back(static_cast<Token>(token));
+    enumerate(p, model, vocab_size, prompt, tokens, sum + static_cast<double>(row[token]), all);
+    tokens.pop_back();
+  }
+}
+
+std::vector<BeamHypothesis> exhaustive(const BeamSearchParameters& p, const NextLogProbs& model, std::size_t vocab_size,
+                                       const Tokens& prompt) {
+  std::vector<BeamHypothesis> all;
+  Tokens tokens;
+  enumerate(p, model, vocab_size, prompt, tokens, 0.0, all);
+  std::sort(all.begin(), all.end(), [](const BeamHypothesis& a, const BeamHypothesis& b) {
+    return a.score != b.score ? a.score > b.score : a.tokens < b.tokens;
+  });
+  return all;
+}
+
+std::string message_of(const BeamSearchParameters& p, const NextLogProbs& model, ErrorKind kind,
+                       std::size_t vocab_size = 3, const Tokens& prompt = {}) {
+  try {
+    beam_search(prompt, vocab_size, p, model);
+  } catch (const Error& error) {
+    CHECK(error.kind() == kind);
+    return error.what();
+  }
+  return "no error";
+}
+
+// A model given by the log-probabilities after each context it can meet; every other context is an error of the test.
+NextLogProbs table_model(std::vector<std::pair<Tokens, std::vector<float>>> table) {
+  return [table = std::move(table)](std::span<const Token> context, std::span<float> log_probs) {
+    for (const auto& [known, row] : table) {
+      if (!std::equal(context.begin(), context.end(), known.begin(), known.end())) continue;
+      std::copy(row.begin(), row.end(), log_probs.begin());
+      return;
+    }
+    FAIL("the model was asked for a context it should not meet");
+  };
+}
+
+}  // namespace
+
+TEST_CASE("a beam that prunes nothing finds the best sequences of all") {
+  std::mt19937 random(42);
+  std::size_t by_eos = 0;
+  std::size_t by_length = 0;
+  for (unsigned trial = 0; trial < 600; ++trial) {
+    const std::size_t vocab_size = 1 + random() % 3;
+    BeamSearchParameters p;
+    p.max_tokens = 1 + static_cast<std::int64_t>(random() % 4);
+    p.beam_width = 1;
+    for (std::int64_t i = 0; i < p.max_tokens; ++i) p.beam_width *= static_cast<std::int64_t>(vocab_size);
+    p.best_of = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(p.beam_width));
+    for (std::size_t i = random() % 3; i > 0; --i) p.eos_ids.push_back(static_cast<Token>(random() % vocab_size));
+    // Where the values are multiples of 1/8, scores with these two penalties are exact and the ties are real.
+    const bool ties = random() % 2 == 0;
+    const double penalties[] = {0.0, 1.0, 0.6, 1.7, -0.8};
+    p.length_penalty = penalties[random() % (ties ? 2 : 5)];
+    const NextLogProbs model = random_model(trial, ties, random() % 3 == 0);
+    const Tokens prompt = {0};
+    const auto all = exhaustive(p, model, vocab_size, prompt);
+    const auto best = beam_search(prompt, vocab_size, p, model);
+    INFO("trial " << trial << " length penalty " << p.length_penalty << " ties " << ties);
+    REQUIRE(best.size() == std::min(all.size(), static_cast<std::size_t>(p.best_of)));
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      REQUIRE(best[i].tokens == all[i].tokens);
+      REQUIRE(best[i].sum_logprob == all[i].sum_logprob);
+      REQUIRE(std::fabs(best[i].score - all[i].score) <= 1e-13 * std::fabs(all[i].score));
+      REQUIRE(best[i].finish_reason == all[i].finish_reason);
+    }
+    best[0].finish_reason == FinishReason::eos ? ++by_eos : ++by_length;
+  }
+  CHECK(by_eos > 100);
+  CHECK(by_length > 100);
+}
+
+TEST_CASE("a beam that prunes agrees with a search that sorts all candidates and never stops early") {
+  std::mt19937 random(99);
+  std::size_t not_the_best = 0;
+  for (unsigned trial = 0; trial < 600; ++trial) {
+    const std::size_t vocab_size = 2 + random() % 3;
+    BeamSearchParameters p;
+    p.max_tokens = 1 + static_cast<std::int64_t>(random() % 5);
+    p.beam_width = 1 + static_cast<std::int64_t>(random() % 5);
+    p.best_of = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(p.beam_width));
+    for (std::size_t i = random() % 3; i > 0; --i) p.eos_ids.push_back(static_cast<Token>(random() % vocab_size));
+    p.length_penalty = static_cast<double>(random() % 2);
+    const NextLogProbs model = random_model(1000 + trial, trial % 2 == 0, random() % 3 == 0);
+    const auto width = static_cast<std::size_t>(p.beam_width);
+
+    using Scored = std::pair<double, Tokens>;  // negated, so that the order of pairs is the order of the search
+    std::vector<Scored> running = {{0.0, {}}};
+    std::vector<Scored> finished;
+    for (std::int64_t length = 1; length <= p.max_tokens; ++length) {
+      std::vector<Scored> candidates;
+      for (const auto& [loss, tokens] : running) {
+        std::vector<float> row(vocab_size);
+        model(tokens, row);
+        for (std::size_t token = 0; token < vocab_size; ++token) {
+          if (std::isinf(row[token])) continue;
+          candidates.emplace_back(loss - static_cast<double>(row[token]), tokens);
+          candidates.back().second.push_back(static_cast<Token>(token));
+        }
+      }
+      std::sort(candidates.begin(), candidates.end());
+      running.clear();
+      for (std::size_t rank = 0; rank < candidates.size(); ++rank) {
+        const auto& [loss, tokens] = candidates[rank];
+        const double divisor = p.length_penalty == 1.0 ? static_cast<double>(length) : 1.0;
+        const bool ends = is_eos(p, tokens.back());
+        if (!ends && running.size() < width)
+          running.push_back(candidates[rank]);
+        else if (!ends)
+          continue;
+        if (ends ? rank < width : length == p.max_tokens) finished.emplace_back(loss / divisor, tokens);
+      }
+    }
+    std::sort(finished.begin(), finished.end());
+    finished.resize(std::min(finished.size(), static_cast<std::size_t>(p.best_of)));
+
+    const auto found = beam_search({}, vocab_size, p, model);
+    INFO("trial " << trial);
+    REQUIRE(found.size() == finished.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      REQUIRE(found[i].tokens == finished[i].second);
+      REQUIRE(found[i].score == -finished[i].first);
+    }
+    not_the_best += exhaustive(p, model, vocab_size, {})[0].tokens != found[0].tokens ? 1 : 0;
+  }
+  CHECK(not_the_best > 20);  // the widths do prune
+}
+
+TEST_CASE("beam width 1 is greedy decoding") {
+  std::mt19937 random(7);
+  for (unsigned trial = 0; trial < 400; ++trial) {
+    const std::size_t vocab_size = 2 + random() % 4;
+    BeamSearchParameters p;
+    p.max_tokens = 6;
+    p.eos_ids = {1};
+    // With the exact rule and a penalty, width 1 goes on behind the eos id: it is greedy only without one.
+    p.stopping = trial % 3 == 0   ? BeamStopping::exact
+                 : trial % 3 == 1 ? BeamStopping::current_length
+                                  : BeamStopping::first_finished;
+    p.length_penalty = p.stopping == BeamStopping::exact ? 0.0 : 0.5 * static_cast<double>(random() % 4);
+    const NextLogProbs model = random_model(trial, trial % 2 == 0, false);
+    Tokens greedy;
+    double sum = 0.0;
+    while (greedy.size() < 6 && (greedy.empty() || greedy.back() != 1)) {
+      std::vector<float> row(vocab_size);
+      model(greedy, row);
+      const auto best = std::max_element(row.begin(), row.end());  // the first of equals: the lowest id
+      greedy.push_back(static_cast<Token>(best - row.begin()));
+      sum += static_cast<double>(*best);
+    }
+    const auto found = beam_search({}, vocab_size, p, model);
+    REQUIRE(found.size() == 1);
+    if (p.stopping == BeamStopping::exact && trial % 2 == 0) {
+      REQUIRE(found[0].sum_logprob >= sum);  // equal sums: a tie may be won by a later sequence
+    } else {
+      REQUIRE(found[0].tokens == greedy);
+      REQUIRE(found[0].sum_logprob == sum);
+    }
+  }
+}
+
+TEST_CASE("equal sums are ordered by the token sequences and not by the rank of the parent") {
+  // Parents after one step: [1] with -1 and [0] with -2. All four of their children below reach -3.
+  const NextLogProbs model =
+      table_model({{{}, {-2.0F, -1.0F, -9.0F}}, {{0}, {-1.0F, -1.0F, -9.0F}}, {{1}, {-2.0F, -2.0F, -9.0F}}});
+  BeamSearchParameters p;
+  p.beam_width = 2;
+  p.best_of = 2;
+  p.max_tokens = 2;
+  const auto found = beam_search({}, 3, p, model);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].tokens == Tokens{0, 0});
+  CHECK(found[1].tokens == Tokens{0, 1});
+  CHECK(found[0].sum_logprob == -3.0);
+  CHECK(found[0].score == -1.5);
+}
+
+TEST_CASE("the stopping rules differ exactly where the length penalty still favours a longer sequence") {
+  // Token 0 ends. [0] scores -1.0; [1 1 0] sums to -1.8 and scores -0.6 at length 3. After one step the running beam
+  // [1] has -1.2 at length 1: worse than the pool, but not beaten for good.
+  const NextLogProbs model = table_model({{{}, {-1.0F, -1.2F}}, {{1}, {-9.0F, -0.5F}}, {{1, 1}, {-0.1F, -7.0F}}});
+  BeamSearchParameters p;
+  p.max_tokens = 3;
+  p.eos_ids = {0, 0};
+  const auto best = [&](BeamStopping stopping, double length_penalty) {
+    p.stopping = stopping;
+    p.length_penalty = length_penalty;
+    return beam_search({}, 2, p, model)[0];
+  };
+  CHECK(best(BeamStopping::first_finished, 1.0).tokens == Tokens{0});
+  CHECK(best(BeamStopping::current_length, 1.0).tokens == Tokens{0});
+  CHECK(best(BeamStopping::exact, 1.0).tokens == Tokens{1, 1, 0});
+  CHECK(best(BeamStopping::exact, 1.0).score == Approx(-0.6).epsilon(1e-6));
+  CHECK(best(BeamStopping::exact, 0.0).tokens == Tokens{0});
+  CHECK(best(BeamStopping::exact, -1.0).tokens == Tokens{0});
+}
+
+TEST_CASE("the exact rule stops asking the model once nothing can enter the pool") {
+  int asked = 0;
+  const NextLogProbs model = [&](std::span<const Token>, std::span<float> log_probs) {
+    ++asked;
+    log_probs[0] = -0.25F;
+    log_probs[1] = -4.0F;
+  };
+  BeamSearchParameters p;
+  p.max_tokens = 8;
+  p.eos_ids = {0};
+  p.length_penalty = 0.0;
+  CHECK(beam_search({}, 2, p, model)[0].tokens == Tokens{0});
+  CHECK(asked == 1);
+  // With penalty 1 the running beam of -4 could come down to -4/8 = -0.5 at best, which -0.25 beats as well.
+  p.length_penalty = 1.0;
+  CHECK(beam_search({}, 2, p, model)[0].tokens == Tokens{0});
+  CHECK(asked == 2);
+  // With penalty 2 it could reach -4/64, which beats -0.25, so the search goes on.
+  p.length_penalty = 2.0;
+  beam_search({}, 2, p, model);
+  CHECK(asked > 3);
+}
+
+TEST_CASE("an eos candidate outside the first beam_width ranks does not finish") {
+  // Ids 0 and 3 end. Ranks of the first step: [0], [1], [3], [2]. The third is no hypothesis of a beam of width 2,
+  // though its -3 beats what [1] and [2] come to.
+  const NextLogProbs model = table_model({{{2}, {-0.5F, -1.0F, -4.0F, -3.0F}},
+                                          {{2, 1}, {-9.0F, -2.5F, -9.0F, -9.0F}},
+                                          {{2, 2}, {-9.0F, -9.0F, -9.0F, -9.0F}}});
+  BeamSearchParameters p;
+  p.beam_width = 2;
+  p.best_of = 2;
+  p.max_tokens = 2;
+  p.length_penalty = 0.0;
+  p.eos_ids = {0, 3};
+  const auto found = beam_search(Tokens{2}, 4, p, model);
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].tokens == Tokens{0});
+  CHECK(found[0].finish_reason == FinishReason::eos);
+  CHECK(found[1].tokens == Tokens{1, 1});
+  CHECK(found[1].sum_logprob == -3.5);
+  CHECK(found[1].finish_reason == FinishReason::length);
+}
+
+TEST_CASE("the exact rule allows for log-probabilities that rounding has lifted above 0") {
+  const NextLogProbs model = table_model({{{}, {-0.0001F, -0.00015F}}, {{1}, {0.0002F, -9.0F}}});
+  BeamSearchParameters p;
+  p.max_tokens = 2;
+  p.length_penalty = 0.0;
+  p.eos_ids = {0};
+  CHECK(beam_search({}, 2, p, model)[0].tokens == Tokens{1, 0});
+}
+
+TEST_CASE("a vocabulary of one and fewer sequences than best_of are served") {
+  const NextLogProbs certain = [](std::span<const Token>, std::span<float> log_probs) { log_probs[0] = 0.0F; };
+  BeamSearchParameters p;
+  p.beam_width = std::numeric_limits<std::int64_t>::max();
+  p.best_of = 5;
+  p.max_tokens = 3;
+  const auto found = beam_search({}, 1, p, certain);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].tokens == Tokens{0, 0, 0});
+  CHECK(found[0].score == 0.0);
+}
+
+TEST_CASE("wrong beam search parameters and rows are refused by name") {
+  const NextLogProbs flat = [](std::span<const Token>, std::span<float> log_probs) {
+    std::fill(log_probs.begin(), log_probs.end(), -1.0F);
+  };
+  const auto refused = [&](auto change) {
+    BeamSearchParameters p;
+    change(p);
+    return message_of(p, flat, ErrorKind::usage);
+  };
+  CHECK(refused([](auto&) {}) == "no error");
+  CHECK(refused([](auto& p) { p.beam_width = 0; }) == "beam_width: 0 is not at least 1");
+  CHECK(refused([](auto& p) { p.best_of = 2; }) == "best_of: 2 is not between 1 and beam_width 1");
+  CHECK(refused([](auto& p) { p.best_of = 0; }).starts_with("best_of: 0"));
+  CHECK(refused([](auto& p) { p.max_tokens = 0; }).starts_with("max_tokens: 0"));
+  CHECK(refused([](auto& p) { p.eos_ids = {2, 3}; }) == "eos_ids[1]: token id 3 is outside [0, 3)");
+  CHECK(refused([](auto& p) { p.length_penalty = std::nan(""); }).starts_with("length_penalty: "));
+  CHECK(refused([](auto& p) { p.length_penalty = 1e9; }).starts_with("length_penalty: "));
+  CHECK(refused([](auto& p) { p.length_penalty = -INFINITY; }).starts_with("length_penalty: "));
+  CHECK(message_of({}, flat, ErrorKind::usage, 0).starts_with("vocab_size: 0"));
+  CHECK(message_of({}, flat, ErrorKind::usage, 3, {0, -1}) == "prompt[1]: token id -1 is outside [0, 3)");
+
+  // A bad value at step 1 in the row of the second best beam, which is [2].
+  const auto bad_row = [](float value, bool written) -> NextLogProbs {
+    return [=](std::span<const Token> context, std::span<float> log_probs) {
+      const float row[] = {-3.0F, -1.0F, -2.0F};
+      std::copy(row, row + (written || context.empty() ? 3 : 2), log_probs.begin());
+      if (written && !context.empty() && context[0] == 2) log_probs[1] = value;
+    };
+  };
+  BeamSearchParameters p;
+  p.beam_width = 2;
+  p.best_of = 1;
+  CHECK(message_of(p, bad_row(NAN, true), ErrorKind::input)
+            .starts_with("beam search step 1, beam 1, token 1: log-probability NaN"));
+  CHECK(message_of(p, bad_row(INFINITY, true), ErrorKind::input).starts_with("beam search step 1, beam 1, token 1: "));
+  CHECK(message_of(p, bad_row(0.5F, true), ErrorKind::input).starts_with("beam search step 1, beam 1, token 1: "));
+  CHECK(message_of(p, bad_row(0.0F, false), ErrorKind::input)
+            .starts_with("beam search step 1, beam 0, token 2: log-probability NaN"));
+  CHECK(message_of(p, bad_row(1e-6F, true), ErrorKind::input) == "no error");
+  const NextLogProbs nothing = [](std::span<const Token>, std::span<float> log_probs) {
+    std::fill(log_probs.begin(), log_probs.end(), kMinusInfinity);
+  };
+  CHECK(message_of(p, nothing, ErrorKind::input).starts_with("beam search step 0, beam 0: every log-probability"));
+}
