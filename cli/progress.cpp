@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <iostream>
 #include <utility>
@@ -30,7 +31,7 @@ std::string short_number(double value) {
 
 std::string short_duration(double seconds) {
   constexpr double kLongest = 359999.0;  // 99:59:59
-  const int whole = static_cast<int>(std::min(seconds, kLongest) + 0.5);
+  const int whole = static_cast<int>(std::lround(std::min(seconds, kLongest)));
   std::array<char, 48> text{};
   if (whole < 3600) {
     std::snprintf(text.data(), text.size(), "%d:%02d", whole / 60, whole % 60);

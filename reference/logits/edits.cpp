@@ -43,6 +43,7 @@ void penalise(const RowParameters& parameters, const History& history, std::span
   if (!has_penalty(parameters)) return;
   for (const auto& [token, counts] : history.counts()) {
     float& l = logits[static_cast<std::size_t>(token)];
+    if (l == kMasked) continue;  // a penalty that overflows would make a NaN of it
     l = l > 0.0f ? l / parameters.repetition_penalty : l * parameters.repetition_penalty;
     if (counts.in_output == 0) continue;
     l -= parameters.frequency_penalty * static_cast<float>(counts.in_output);

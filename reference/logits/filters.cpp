@@ -77,9 +77,10 @@ KeptSet top_p_set(const Distribution& row, const FilterParameters& parameters) {
 
 KeptSet min_p_set(const Distribution& row, const FilterParameters& parameters) {
   if (parameters.min_p == 0.0f) return kKeepAll;
-  std::uint64_t largest = 0;
-  for (Token i = 0; i < row.vocab_size(); ++i) largest = std::max(largest, row.mass(i));
-  return {kLowest, kLastToken, ceil_of_fraction(parameters.min_p, largest)};
+  // The first token and not the largest mass: exp is not monotone to its last bit, and the set of one filter must hold
+  // the token that every other filter keeps.
+  const std::uint64_t first = row.mass(greedy_token(row.logits(), 0));
+  return {kLowest, kLastToken, ceil_of_fraction(parameters.min_p, first)};
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 //   top_k  keeps the first k tokens.
 //   top_p  keeps a token iff the mass strictly before it is < ceil(top_p * sum of masses).
-//   min_p  keeps a token iff its mass is >= min_p * largest mass.
+//   min_p  keeps a token iff its mass is >= min_p * mass of the first token.
 // At least one token always survives. Selection is by radix over order-preserving keys, never by an approximate pivot.
 #pragma once
 

@@ -1,16 +1,27 @@
 #include "reference/logits/guidance.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
 #include "reference/error.hpp"
 
 namespace draftproof {
+namespace {
+
+constexpr float kMasked = -std::numeric_limits<float>::infinity();
+
+Error bad_pair(std::int64_t row, std::size_t column, float l_c, float l_u, const std::string& what) {
+  return input_error("row " + std::to_string(row) + ", column " + std::to_string(column),
+                     "the conditional logit is " + std::to_string(l_c) + " and the unconditional " +
+                         std::to_string(l_u) + "; " + what);
+}
+
+}  // namespace
 
 void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,
                       std::int64_t row, std::span<float> out) {
-  constexpr float kMasked = -std::numeric_limits<float>::infinity();
   if (unconditional.size() != conditional.size())
     throw input_error("row " + std::to_string(row), "the unconditional row has " +
                                                         std::to_string(unconditional.size()) +
@@ -23,11 +34,17 @@ void combine_guidance(std::span<const float> conditional, std::span<const float>
   for (std::size_t i = 0; i < conditional.size(); ++i) {
     const float l_c = conditional[i];
     const float l_u = unconditional[i];
+    if (std::isnan(l_c) || std::isnan(l_u)) {
+      out[i] = std::numeric_limits<float>::quiet_NaN();
+      continue;
+    }
+    if (l_c == -kMasked || l_u == -kMasked) throw bad_pair(row, i, l_c, l_u, "+inf is no logit");
     if (l_u == kMasked && l_c != kMasked)
-      throw input_error(
-          "row " + std::to_string(row) + ", column " + std::to_string(i),
-          "the unconditional logit is -inf and the conditional one is not; mask tokens after the combination");
+      throw bad_pair(row, i, l_c, l_u, "mask tokens after the combination, or in both rows");
     out[i] = l_c == kMasked ? kMasked : l_u + scale * (l_c - l_u);
+    // A finite pair that overflows would be masked, or become a NaN, without a word.
+    if (l_c != kMasked && !std::isfinite(out[i]))
+      throw bad_pair(row, i, l_c, l_u, "combined with scale " + std::to_string(scale) + " they leave the range of f32");
   }
 }
 

@@ -7,8 +7,9 @@
 namespace draftproof {
 
 // out [V] from conditional [V] and unconditional [V] logits; out may be either of them. s = 1 gives the conditional row
-// bit for bit. A token masked (-infinity) by the conditional row stays masked. Error (input, naming the row and the
-// column): the unconditional row masks a token that the conditional row does not; masks belong after the combination.
+// bit for bit. A token masked (-infinity) by the conditional row stays masked; a NaN in either row gives NaN, which the
+// NaN policy of the row meets next. Errors (input, naming the row and the column): a +infinity in either row, a result
+// beyond f32, and a token that only the unconditional row masks, since masks belong after the combination.
 void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,
                       std::int64_t row, std::span<float> out);
 

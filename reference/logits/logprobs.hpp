@@ -23,7 +23,8 @@ struct TokenLogprob {
 };
 
 // The first n tokens of the total order with a positive probability (fewer where the row has fewer), then the sampled
-// token if it is not among them. `row` may be filtered; ranks count kept tokens only. Error (usage): n < 0.
+// token if it is not among them. `row` may be filtered; ranks count kept tokens only. Errors (usage): n < 0, a sampled
+// token outside the vocabulary.
 std::vector<TokenLogprob> top_logprobs(const Distribution& row, std::int64_t n, Token sampled);
 
 }  // namespace draftproof

@@ -8,11 +8,11 @@
 
 namespace draftproof {
 
-// Within 2 ulp (tested) for results in the normal range; +infinity above the range, 0 below it. x must not be NaN.
+// Within 2 ulp (tested) for results in the normal range, within half the least subnormal more below it; +infinity above the
+// range. x must not be NaN.
 DRAFTPROOF_HD inline double natural_exp(double x) {
-  if (x > 709.0)
-    return x > 709.782712893384 ? static_cast<double>(INFINITY) : natural_exp(x - 1.0) * 0x1.5bf0a8b145769p+1;
-  if (x < -708.0) return 0.0;
+  if (x > 710.0) return static_cast<double>(INFINITY);
+  if (x < -746.0) return 0.0;
   constexpr double kRoundMagic = 0x1.8p+52;
   const double n = std::fma(x, 0x1.71547652b82fep+0, kRoundMagic) - kRoundMagic;
   double r = std::fma(-n, 0x1.62e42fefa3800p-1, x);
@@ -30,7 +30,9 @@ DRAFTPROOF_HD inline double natural_exp(double x) {
   p = std::fma(p, r, 0.5);
   p = std::fma(p, r, 1.0);
   p = std::fma(p, r, 1.0);
-  return p * exact_power_of_two(static_cast<std::int32_t>(n));
+  // In two factors, since 2^n itself may lie outside the range where p 2^n does not.
+  const std::int32_t k = static_cast<std::int32_t>(n);
+  return p * exact_power_of_two(k / 2) * exact_power_of_two(k - k / 2);
 }
 
 }  // namespace draftproof

@@ -28,13 +28,14 @@ Error nothing_left(std::int64_t row) {
   return input_error(row_name(row), "no token is left: every logit is -inf (or masked); at least one must be finite");
 }
 
-[[noreturn]] void throw_bad_logit(std::span<const float> logits, std::int64_t row) {
+// `limit`: what a kernel refuses besides NaN and +infinity; a greedy choice refuses nothing more.
+[[noreturn]] void throw_bad_logit(std::span<const float> logits, std::int64_t row, float limit) {
   for (std::size_t column = 0; column < logits.size(); ++column) {
     const float x = logits[column];
     const std::string where = row_name(row) + ", column " + std::to_string(column);
     if (std::isnan(x)) throw input_error(where, "the logit is NaN; finite values and -inf (masked) are right");
     if (x == kInfinity) throw input_error(where, "the logit is +inf; finite values and -inf (masked) are right");
-    if (x > kLogitLimit)
+    if (x > limit)
       throw input_error(where, "the logit divided by the temperature is " + std::to_string(x) +
                                    ", above 2^29; use temperature 0 for the greedy choice");
   }
@@ -53,7 +54,7 @@ void Distribution::assign(std::span<const float> logits, std::int64_t row) {
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
     const std::size_t begin = tile_begin(t);
     if (!kernels.tile_mass(logits.data() + begin, tile_size(t), weights_.data() + begin, &tiles_[t]))
-      throw_bad_logit(logits, row);
+      throw_bad_logit(logits, row, kLogitLimit);
     exponent_ = std::max(exponent_, tiles_[t].n_max);
   }
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
@@ -150,7 +151,7 @@ Token greedy_token(std::span<const float> logits, std::int64_t row) {
   for (std::size_t begin = 0; begin < logits.size(); begin += kTileTokens) {
     const std::size_t count = std::min<std::size_t>(kTileTokens, logits.size() - begin);
     const TileExtremum top = row_kernels().maximum(logits.data() + begin, count);
-    if (!top.valid) throw_bad_logit(logits, row);
+    if (!top.valid) throw_bad_logit(logits, row, kInfinity);
     if (top.value > best) {
       best = top.value;
       token = static_cast<Token>(begin) + top.index;

@@ -1,7 +1,9 @@
 #include "reference/verify/batch.hpp"
 
 #include <atomic>
+#include <string>
 
+#include "reference/error.hpp"
 #include "reference/parallel.hpp"
 #include "reference/verify/verify_request.hpp"
 
@@ -9,6 +11,7 @@ namespace draftproof {
 
 std::vector<Emission> verify_batch(std::span<const VerifyRequest> requests, const VerifyOptions& options, int threads,
                                    const std::function<void(std::int64_t)>& done) {
+  if (threads < 1) throw usage_error("threads", "it is " + std::to_string(threads) + "; 1 or more is right");
   std::vector<Emission> emissions(requests.size());
   std::vector<VerifyWorkspace> workspaces(static_cast<std::size_t>(threads));
   std::atomic<std::int64_t> finished{0};

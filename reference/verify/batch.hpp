@@ -11,7 +11,7 @@
 namespace draftproof {
 
 // Validates and verifies every request. `done`, if given, is called with the number of requests finished so far, from
-// any thread. Errors name the lowest request that is wrong.
+// any thread. Errors name the lowest request that is wrong; (usage) threads < 1.
 std::vector<Emission> verify_batch(std::span<const VerifyRequest> requests, const VerifyOptions& options, int threads,
                                    const std::function<void(std::int64_t)>& done = {});
 

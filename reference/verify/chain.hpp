@@ -34,7 +34,9 @@ ChainOutcome verify_chain(std::span<const Token> draft, Target& target, Proposal
   const auto draft_len = static_cast<std::uint32_t>(draft.size());
   for (std::uint32_t row = 0; row < draft_len; ++row) {
     const Token token = draft[row];
-    if (chance.accept(target.probability(row, token), proposal.probability(row, token), row)) continue;
+    const auto p = target.probability(row, token);  // first the target: the order of arguments would be the compiler's
+    const auto q = proposal.probability(row, token);
+    if (chance.accept(p, q, row)) continue;
     return {row, chance.draw(residual_masses(target, proposal, row), row, Purpose::residual)};
   }
   return {draft_len, chance.draw(target.masses(draft_len), draft_len, Purpose::target_sample)};

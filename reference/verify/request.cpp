@@ -3,6 +3,7 @@
 #include <string>
 
 #include "reference/error.hpp"
+#include "reference/logits/edits.hpp"
 
 namespace draftproof {
 namespace {
@@ -42,7 +43,13 @@ void validate(const VerifyRequest& request, std::int64_t request_index) {
   check_ids(request.output_tokens, vocab_size, where, "output_tokens");
   if (request.proposal_kind != ProposalKind::one_hot)
     check_rows(request.proposal, draft_len, vocab_size, where, "draft");
-  if (request.proposal_kind == ProposalKind::logits) validate(request.draft_parameters, where + ", draft parameters");
+  if (request.proposal_kind == ProposalKind::logits) {
+    validate(request.draft_parameters, where + ", draft parameters");
+    if (needs_history(request.draft_parameters, {}) || request.draft_parameters.guidance_scale != 1.0f)
+      throw usage_error(
+          where + ", draft parameters",
+          "penalties and guidance of the drafter belong into its logits; only temperature and filters are right");
+  }
   if (request.target_is_probabilities) return;
   validate(request.parameters, where);
   validate(request.constraints, vocab_size, where);

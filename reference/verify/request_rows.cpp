@@ -66,6 +66,15 @@ LawMasses RequestRows::masses(std::uint32_t row) {
   return LawMasses(target_law(row));
 }
 
+void process_draft_row(const VerifyRequest& request, std::uint32_t row, const RowParameters& parameters,
+                       Pipeline& pipeline, RowLaw& law) {
+  RowInput input;
+  input.logits = request.proposal.row(row);
+  input.parameters = parameters;
+  input.row = row;
+  pipeline.run(input, law);
+}
+
 const RowLaw& RequestRows::proposal_law(std::uint32_t row) {
   RowLaw& law = workspace_.proposal_law;
   if (proposal_row_ == static_cast<std::int64_t>(row)) return law;
@@ -78,12 +87,7 @@ const RowLaw& RequestRows::proposal_law(std::uint32_t row) {
   } else if (request_.proposal_kind == ProposalKind::probabilities) {
     law.make_probabilities(request_.proposal.row(row), row);
   } else {
-    RowInput input;
-    input.logits = request_.proposal.row(row);
-    input.parameters = request_.draft_parameters;
-    input.history = &history_;
-    input.row = row;
-    workspace_.draft_pipeline.run(input, law);
+    process_draft_row(request_, row, request_.draft_parameters, workspace_.draft_pipeline, law);
   }
   return law;
 }

@@ -18,6 +18,10 @@ struct VerifyWorkspace {
   RowLaw proposal_law;
 };
 
+// The law that draft logits [V] have under `parameters`: temperature and filters.
+void process_draft_row(const VerifyRequest& request, std::uint32_t row, const RowParameters& parameters,
+                       Pipeline& pipeline, RowLaw& law);
+
 // Processes a row when it is first asked for, with the history that plain decoding would have had there. Rows are asked
 // for in order; only the current one is held.
 class RequestRows {

@@ -1,0 +1,36 @@
+#include "reference/draft/model_drafter.hpp"
+
+#include "reference/error.hpp"
+#include "reference/logits/edits.hpp"
+
+namespace draftproof {
+
+ModelDrafter::ModelDrafter(LanguageModel& model, const RowParameters& draft_parameters)
+    : model_(model), draft_parameters_(draft_parameters) {
+  validate(draft_parameters, "draft parameters");
+  if (needs_history(draft_parameters, {}) || draft_parameters.guidance_scale != 1.0f)
+    throw usage_error("draft parameters",
+                      "penalties and guidance are the target's alone; only temperature and filters are right");
+}
+
+void ModelDrafter::propose(std::span<const Token> context, int draft_len_max, const DraftDraw& draw, Draft& out) {
+  const auto vocab_size = static_cast<std::size_t>(model_.vocab_size());
+  out.proposal_kind = ProposalKind::logits;
+  out.draft_parameters = draft_parameters_;
+  out.tokens.clear();
+  out.logits.resize(static_cast<std::size_t>(draft_len_max) * vocab_size);
+  context_.assign(context.begin(), context.end());
+  for (std::uint32_t row = 0; row < static_cast<std::uint32_t>(draft_len_max); ++row) {
+    const std::span<float> logits = std::span(out.logits).subspan(row * vocab_size, vocab_size);
+    model_.logits(context_, logits);
+    RowInput input;
+    input.logits = {DType::f32, logits.data(), model_.vocab_size()};
+    input.parameters = draft_parameters_;
+    input.row = row;
+    pipeline_.run(input, law_);
+    out.tokens.push_back(draw(law_, row));
+    context_.push_back(out.tokens.back());
+  }
+}
+
+}  // namespace draftproof

@@ -1,0 +1,108 @@
+#include "reference/io/trace_settings.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/io/safetensors_header.hpp"
+
+namespace draftproof {
+namespace {
+
+template <class Value>
+using Names = std::vector<std::pair<std::string, Value>>;
+
+const Names<Sampler> kSamplers = {{"inverse", Sampler::inverse}, {"race", Sampler::race}};
+const Names<FilterOrder> kFilterOrders = {{"joint", FilterOrder::joint}, {"top_k_first", FilterOrder::top_k_first}};
+const Names<Ties> kTies = {{"exact_k", Ties::exact_k}, {"keep_all", Ties::keep_all}};
+const Names<NanPolicy> kNanPolicies = {{"error", NanPolicy::error}, {"as_minus_inf", NanPolicy::as_minus_inf}};
+const Names<bool> kFlags = {{"0", false}, {"1", true}};
+// The one verifier so far; the setting exists so that a file made for another one is refused, not misread.
+const Names<int> kVerifiers = {{"chain", 0}};
+
+Names<Convention> convention_names() {
+  Names<Convention> names;
+  for (const ConventionInfo& info : kConventions) names.emplace_back(info.name, info.convention);
+  return names;
+}
+
+template <class Value>
+std::vector<std::string> first_of(const Names<Value>& names) {
+  std::vector<std::string> texts;
+  for (const auto& [text, value] : names) texts.push_back(text);
+  return texts;
+}
+
+template <class Value>
+Value parse(const Names<Value>& names, std::string_view text, const std::string& where) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& pair) { return pair.first == text; });
+  if (found != names.end()) return found->second;
+  std::string known;
+  for (const auto& [name, value] : names) known.append(known.empty() ? "" : ", ").append(name);
+  throw usage_error(where, "is " + in_quotes(text) + "; known: " + known);
+}
+
+template <class Value>
+std::string text_of(const Names<Value>& names, Value value) {
+  return std::find_if(names.begin(), names.end(), [&](const auto& pair) { return pair.second == value; })->first;
+}
+
+std::uint64_t parse_seed(std::string_view text, const std::string& where) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
+    throw usage_error(where, "is " + in_quotes(text) + "; a whole number in [0, 2^64) is right");
+  return seed;
+}
+
+}  // namespace
+
+const std::vector<TraceSettingInfo>& trace_settings() {
+  static const std::vector<TraceSettingInfo> kSettings = {
+      {"verifier", first_of(kVerifiers), "verification algorithm"},
+      {"sampler", first_of(kSamplers), "how tokens are drawn: inverse mass, or exponential race"},
+      {"filter_order", first_of(kFilterOrders), "whether top-p sees the whole row or what top-k left"},
+      {"ties", first_of(kTies), "whether tokens as good as the last one kept stay too"},
+      {"convention", first_of(convention_names()), "acceptance rule at the endpoints"},
+      {"draft_processed", first_of(kFlags), "1: draft_logits are final; 0: they go through temperature and filters"},
+      {"nan_policy", first_of(kNanPolicies), "what a NaN logit is"},
+      {"seed", {}, "seed of the run, for traces without request seeds"},
+  };
+  return kSettings;
+}
+
+void TraceSettings::set(std::string_view name, std::string_view value, const std::string& where) {
+  if (name == "verifier") {
+    parse(kVerifiers, value, where);
+  } else if (name == "sampler") {
+    sampler = parse(kSamplers, value, where);
+  } else if (name == "filter_order") {
+    filter_order = parse(kFilterOrders, value, where);
+  } else if (name == "ties") {
+    ties = parse(kTies, value, where);
+  } else if (name == "convention") {
+    convention = parse(convention_names(), value, where);
+  } else if (name == "draft_processed") {
+    draft_processed = parse(kFlags, value, where);
+  } else if (name == "nan_policy") {
+    nan_policy = parse(kNanPolicies, value, where);
+  } else if (name == "seed") {
+    seed = parse_seed(value, where);
+  } else {
+    throw usage_error(where, in_quotes(name) + " is not a setting of a trace");
+  }
+}
+
+std::map<std::string, std::string> texts_of(const TraceSettings& settings) {
+  return {{"verifier", "chain"},
+          {"sampler", text_of(kSamplers, settings.sampler)},
+          {"filter_order", text_of(kFilterOrders, settings.filter_order)},
+          {"ties", text_of(kTies, settings.ties)},
+          {"convention", text_of(convention_names(), settings.convention)},
+          {"draft_processed", text_of(kFlags, settings.draft_processed)},
+          {"nan_policy", text_of(kNanPolicies, settings.nan_policy)},
+          {"seed", std::to_string(settings.seed)}};
+}
+
+}  // namespace draftproof

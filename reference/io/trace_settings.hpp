@@ -1,0 +1,47 @@
+// Settings that hold for a whole trace file: texts in its `__metadata__`, or flags of the command line, which win.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/logits/parameters.hpp"
+#include "reference/verify/request.hpp"
+
+namespace draftproof {
+
+struct TraceSettings {
+  Sampler sampler = Sampler::inverse;
+  FilterOrder filter_order = FilterOrder::joint;
+  Ties ties = Ties::exact_k;
+  Convention convention = Convention::draftproof;
+  bool draft_processed = true;  // draft_logits are final: their softmax is the law that the drafts were drawn from
+  NanPolicy nan_policy = NanPolicy::error;
+  std::uint64_t seed = 0;  // of the run; request seeds are derived from it where the trace has none
+
+  // Sets one of trace_setting_names() from its text. Usage error at `where` naming the texts that would be right.
+  void set(std::string_view name, std::string_view value, const std::string& where);
+};
+
+// One setting as text, with the place it came from ("--sampler") for error messages.
+struct TraceSetting {
+  std::string name;
+  std::string value;
+  std::string where;
+};
+
+struct TraceSettingInfo {
+  std::string name;
+  std::vector<std::string> values;  // empty: a whole number in [0, 2^64)
+  std::string meaning;              // half a sentence, for help texts
+};
+
+// Every setting, in the order of the documentation.
+const std::vector<TraceSettingInfo>& trace_settings();
+
+// The settings as texts that set() reads back, by name.
+std::map<std::string, std::string> texts_of(const TraceSettings& settings);
+
+}  // namespace draftproof

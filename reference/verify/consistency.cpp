@@ -1,0 +1,134 @@
+#include "reference/verify/consistency.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "reference/verify/request_rows.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr double kRounding = 1e-5;
+
+std::vector<ParameterDifference> differences_of(const RowParameters& draft, const RowParameters& target) {
+  std::vector<ParameterDifference> found;
+  const auto compare = [&](const char* name, double d, double t) {
+    if (d != t) found.push_back({name, d, t});
+  };
+  compare("temperature", draft.temperature, target.temperature);
+  compare("top_k", draft.filters.top_k, target.filters.top_k);
+  compare("top_p", draft.filters.top_p, target.filters.top_p);
+  compare("min_p", draft.filters.min_p, target.filters.min_p);
+  return found;
+}
+
+// The parameters of drafts drawn like the target. History-dependent edits and guidance are the target's alone.
+RowParameters like_target(const VerifyRequest& request) {
+  RowParameters parameters = request.draft_parameters;
+  parameters.temperature = request.parameters.temperature;
+  parameters.filters = request.parameters.filters;
+  return parameters;
+}
+
+std::vector<double> as_vector(const RowLaw& law) {
+  std::vector<double> p(static_cast<std::size_t>(law.vocab_size()));
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = law.probability(static_cast<Token>(i));
+  return p;
+}
+
+struct Outcome {
+  double acceptance;
+  double total_variation;  // of the emitted token's law against p
+};
+
+// What chain verification does at one position when drafts come from `drafted` and the verifier believes in q.
+Outcome outcome_of(const std::vector<double>& p, const std::vector<double>& q, const std::vector<double>& drafted) {
+  std::vector<double> emitted(p.size());
+  double accepted = 0.0;
+  double residual_total = 0.0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    emitted[i] = q[i] > 0.0 ? drafted[i] * std::min(1.0, p[i] / q[i]) : 0.0;
+    accepted += emitted[i];
+    residual_total += positive_part_of_difference(p[i], q[i]);
+  }
+  double distance = 0.0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double recovered = residual_total > 0.0 ? positive_part_of_difference(p[i], q[i]) / residual_total : p[i];
+    distance += std::abs(emitted[i] + (1.0 - accepted) * recovered - p[i]);
+  }
+  return {accepted, distance / 2.0};
+}
+
+std::string number(double x) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.4g", x);
+  return text.data();
+}
+
+std::string sentence_of(const ConsistencyReport& report) {
+  if (report.rows == 0) return "no request has draft logits: nothing to compare";
+  std::string differences;
+  for (const ParameterDifference& d : report.differences)
+    differences +=
+        (differences.empty() ? "" : ", ") + d.parameter + " " + number(d.draft) + " instead of " + number(d.target);
+  std::string text = differences.empty()
+                         ? "drafts are drawn like the target"
+                         : "drafts are drawn with " + differences + ": acceptance " + number(report.acceptance) +
+                               " instead of " + number(report.acceptance_if_equal);
+  if (report.law_changes)
+    return text +
+           "; error: the verifier assumes another proposal law than the drafts were drawn from, which moves the output "
+           "law by " +
+           number(report.total_variation) +
+           " in total variation; verify with the law that they were drawn from (one-hot proposals for argmax drafts)";
+  return text + "; the output law is exact";
+}
+
+}  // namespace
+
+ConsistencyReport check_consistency(std::span<const VerifyRequest> requests,
+                                    const std::optional<RowParameters>& drafted_with, std::int64_t rows_max) {
+  ConsistencyReport report;
+  std::int64_t rows = 0;
+  for (const VerifyRequest& request : requests)
+    if (request.proposal_kind == ProposalKind::logits) rows += static_cast<std::int64_t>(request.draft.size());
+  const std::int64_t stride = std::max<std::int64_t>(1, (rows + rows_max - 1) / std::max<std::int64_t>(1, rows_max));
+
+  VerifyWorkspace workspace;
+  RowLaw law;
+  std::int64_t index = 0;
+  for (const VerifyRequest& request : requests) {
+    if (request.proposal_kind != ProposalKind::logits) continue;
+    const RowParameters drafted = drafted_with.value_or(request.draft_parameters);
+    if (report.differences.empty()) report.differences = differences_of(drafted, request.parameters);
+    Emission unused;
+    const VerifyOptions options;
+    RequestRows target(request, options, workspace, unused);
+    for (std::uint32_t row = 0; row < request.draft.size(); ++row, ++index) {
+      if (index % stride != 0) continue;
+      const std::vector<double> p = as_vector(target.target_law(row));
+      const auto draft_law = [&](const RowParameters& parameters) {
+        process_draft_row(request, row, parameters, workspace.draft_pipeline, law);
+        return as_vector(law);
+      };
+      const std::vector<double> assumed = draft_law(request.draft_parameters);
+      const Outcome as_is = outcome_of(p, assumed, drafted_with ? draft_law(drafted) : assumed);
+      const std::vector<double> equal = draft_law(like_target(request));
+      report.acceptance += as_is.acceptance;
+      report.acceptance_if_equal += outcome_of(p, equal, equal).acceptance;
+      report.total_variation = std::max(report.total_variation, as_is.total_variation);
+      ++report.rows;
+    }
+  }
+  if (report.rows > 0) {
+    report.acceptance /= static_cast<double>(report.rows);
+    report.acceptance_if_equal /= static_cast<double>(report.rows);
+  }
+  report.law_changes = report.total_variation > kRounding;
+  report.sentence = sentence_of(report);
+  return report;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,42 @@
+// Do draft and target agree on the sampling parameters? Two different faults hide here.
+//
+//   The drafts were drawn with other parameters than the target uses. The output stays exact, since q is what it is,
+//   and only acceptance suffers: the report measures by how much. The verifier assumes another proposal law than the
+//   drafts were drawn from (argmax drafts verified with softmax probabilities, filtered drafts with unfiltered ones).
+//   Then the output law is wrong: the report measures by how much.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reference/verify/request.hpp"
+
+namespace draftproof {
+
+struct ParameterDifference {
+  std::string parameter;
+  double draft;
+  double target;
+};
+
+struct ConsistencyReport {
+  std::int64_t rows = 0;                         // draft rows that were measured; 0 where no request has draft logits
+  std::vector<ParameterDifference> differences;  // of the first request that has any
+  double acceptance = 0.0;                       // mean over the rows of sum_x drafted(x) min(1, p(x) / q(x))
+  double acceptance_if_equal = 0.0;              // the same with the drafts drawn like the target, and verified so
+  double total_variation = 0.0;                  // largest over the rows: law of the emitted token against p
+  bool law_changes = false;                      // total_variation is more than rounding (1e-5)
+  std::string sentence;                          // says all this to a person
+};
+
+// Measures on at most `rows_max` draft rows, spread evenly. Only requests with ProposalKind::logits can be measured.
+// `drafted_with` is what the drafter really used, where it is known to differ from the requests' draft_parameters
+// (temperature 0: argmax drafts). The requests must have been validated.
+ConsistencyReport check_consistency(std::span<const VerifyRequest> requests,
+                                    const std::optional<RowParameters>& drafted_with = std::nullopt,
+                                    std::int64_t rows_max = 256);
+
+}  // namespace draftproof
