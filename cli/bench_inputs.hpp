@@ -24,8 +24,8 @@ class NormalPool {
 
 struct VerifyInputs {
   std::int64_t batch = 0;
-  std::int64_t draft_len = 0;   // K
-  std::int64_t vocab_size = 0;  // V
+  std::int64_t draft_len = 0;              // K
+  std::int64_t vocab_size = 0;             // V
   std::vector<float> target_logits;        // [B (K + 1), V]
   std::vector<std::uint16_t> target_bf16;  // the same, rounded
   std::vector<float> target_probs;         // [B (K + 1), V], their softmax

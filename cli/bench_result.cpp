@@ -47,7 +47,10 @@ Row row_of(const BenchResult& result) {
           with_decimals(json["ratio_to_bandwidth"], 2),
           with_decimals(json["ratio_to_mass_pass"], 2),
           with_decimals(json["ratio_to_pytorch"], 1),
-          goal.is_null() ? "" : goal.get<std::string>() + (met.is_null() ? "" : met.get<bool>() ? "  met" : "  MISSED")};
+          goal.is_null() ? ""
+                         : goal.get<std::string>() + (met.is_null()     ? ""
+                                                      : met.get<bool>() ? "  met"
+                                                                        : "  MISSED")};
 }
 
 }  // namespace
@@ -66,8 +69,7 @@ Json to_json(const BenchResult& result) {
   json["bytes"] = result.bytes ? Json(*result.bytes) : Json(nullptr);
   const std::optional<double> bytes_per_s = ratio(result.bytes, seconds);
   json["gb_per_s"] = bytes_per_s ? number_or_null(name, *bytes_per_s * 1e-9) : Json(nullptr);
-  json["ratio_to_bandwidth"] =
-      number_or_null(name, ratio(bytes_per_s, result.bandwidth_bytes_per_s.value_or(0.0)));
+  json["ratio_to_bandwidth"] = number_or_null(name, ratio(bytes_per_s, result.bandwidth_bytes_per_s.value_or(0.0)));
   json["ratio_to_mass_pass"] =
       result.mass_pass_ms ? number_or_null(name, result.ms / *result.mass_pass_ms) : Json(nullptr);
   json["ratio_to_pytorch"] = number_or_null(name, ratio(result.pytorch_ms, result.ms));
@@ -86,8 +88,8 @@ Json to_json(const BenchResult& result) {
 }
 
 void print_bench_table(std::ostream& out, std::span<const BenchResult> results) {
-  std::vector<Row> rows{{"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass",
-                         "x PyTorch", "goal"}};
+  std::vector<Row> rows{
+      {"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass", "x PyTorch", "goal"}};
   for (const BenchResult& result : results) rows.push_back(row_of(result));
   Row padding;
   for (std::size_t column = 0; column < padding.size(); ++column) {

@@ -24,11 +24,11 @@ struct BenchResult {
   double ms = 0.0;         // the fastest repeat: the machine may be shared, and noise only ever adds
   double ms_median = 0.0;  // of all repeats
   std::optional<std::uint64_t> elements;
-  std::optional<std::uint64_t> bytes;             // that must be read, at least
-  std::optional<double> bandwidth_bytes_per_s;    // measured with as many threads
-  std::optional<double> mass_pass_ms;             // the mass kernel alone over the same rows
-  std::optional<double> pytorch_ms;               // PyTorch's fastest repeat of the same work
-  std::optional<double> acceptance_length;        // of the verified batch: emitted tokens a request
+  std::optional<std::uint64_t> bytes;           // that must be read, at least
+  std::optional<double> bandwidth_bytes_per_s;  // measured with as many threads
+  std::optional<double> mass_pass_ms;           // the mass kernel alone over the same rows
+  std::optional<double> pytorch_ms;             // PyTorch's fastest repeat of the same work
+  std::optional<double> acceptance_length;      // of the verified batch: emitted tokens a request
   std::optional<BenchGoal> goal;
 };
 

@@ -11,6 +11,7 @@ namespace draftproof {
 namespace {
 
 void add_commands(CLI::App& app, ProgramContext& context) {
+  add_bench_command(app, context);
   add_machine_command(app, context);
 }
 

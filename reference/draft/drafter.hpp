@@ -1,8 +1,8 @@
 // A drafter: context and budget -> draft tokens with their proposal law.
 //
-// It sees no source of randomness. Where it samples, it asks the engine to draw from a row's law, and the engine addresses
-// the draw (Purpose::draft_sample, row = draft position, step = verification step), so that no drafter can share a random
-// word with the verifier.
+// It sees no source of randomness. Where it samples, it asks the engine to draw from a row's law, and the engine
+// addresses the draw (Purpose::draft_sample, row = draft position, step = verification step), so that no drafter can
+// share a random word with the verifier.
 #pragma once
 
 #include <cstdint>

@@ -1,79 +1,75 @@
 #include "reference/io/trace.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits>
-#include <optional>
 #include <string_view>
-#include <utility>
 
-#include "reference/error.hpp"
 #include "reference/io/probability_rows.hpp"
-#include "reference/io/safetensors.hpp"
-#include "reference/io/trace_tensors.hpp"
-#include "reference/random/philox.hpp"
+#include "reference/io/trace_reader.hpp"
 
 namespace draftproof {
-
-struct Trace::Contents {
-  explicit Contents(SafetensorsFile opened) : file(std::move(opened)) {}
-
-  SafetensorsFile file;
-  TraceSettings settings;
-  std::vector<std::string> unused_metadata;
-  std::int64_t vocab_size = 0;
-  bool is_dense = false;
-  bool has_seeds = false;
-  std::int64_t draft_token_count = 0;
-  std::vector<VerifyRequest> requests;
-
-  // What the requests refer to.
-  std::vector<TensorView> views;
-  std::vector<TokenTensor> tokens;
-  std::vector<LogitBias> logit_bias;
-};
-
 namespace {
 
-constexpr std::array kTensorNames = {
-    "target_logits",    "target_probs",      "cu_num_draft_tokens", "draft_tokens",       "draft_probs",
-    "draft_logits",     "uncond_logits",     "temperature",         "top_p",              "min_p",
-    "top_k",            "repetition_penalty", "frequency_penalty",  "presence_penalty",   "guidance_scale",
-    "seed",             "step",              "prompt_tokens",       "cu_prompt_tokens",   "output_tokens",
-    "cu_output_tokens", "bitmask",           "logit_bias_tokens",   "logit_bias_values",  "cu_logit_bias"};
+bool is_setting(const std::string& name) {
+  const std::vector<TraceSettingInfo>& all = trace_settings();
+  return std::any_of(all.begin(), all.end(), [&](const TraceSettingInfo& info) { return info.name == name; });
+}
 
-void require_known_names(const SafetensorsFile& file) {
-  for (const std::string& name : file.names()) {
-    if (std::find(kTensorNames.begin(), kTensorNames.end(), name) != kTensorNames.end()) continue;
-    std::string known;
-    for (const char* const right : kTensorNames) known.append(known.empty() ? "" : ", ").append(right);
-    throw input_error(file.path() + ": " + tensor_label(name), "is not one of a trace; known: " + known);
+void read_settings(const std::vector<TraceSetting>& overrides, TraceContents& trace) {
+  for (const auto& [key, value] : trace.file.metadata()) {
+    if (is_setting(key)) {
+      trace.settings.set(key, value, trace.file.path() + ": metadata " + in_quotes(key));
+    } else {
+      trace.unused_metadata.push_back(key);
+    }
   }
-}
-
-std::size_t element(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
-std::uint64_t dimension(std::int64_t i) {
-  return static_cast<std::uint64_t>(i);
+  for (const TraceSetting& setting : overrides) trace.settings.set(setting.name, setting.value, setting.where);
 }
 
 }  // namespace
 
-// Fills the contents tensor by tensor. B requests, M drafts, N = M + B rows, V vocabulary, as in the format's table.
-class TraceReader {
- public:
-  TraceReader(const SafetensorsFile& file, Trace::Contents& trace) : file_(file), trace_(trace) {}
-  void read_requests();
-  void read_proposals();
-  void read_unconditional();
-  void read_parameters();
-  void read_seeds_and_steps();
-  void read_histories();
-  void read_bitmask();
-  void read_logit_bias();
-  void check_requests() const;
-  void check_rows(int threads) const;
-};
+Trace Trace::open(const std::string& path, const TraceOptions& options) {
+  const auto contents = std::make_shared<TraceContents>(SafetensorsFile::open(path));
+  require_known_tensors(contents->file);
+  read_settings(options.overrides, *contents);
+  TraceReader(*contents).read();
+  if (options.check_rows) check_probability_rows(path, contents->requests, options.threads);
+  return Trace(contents);
+}
+
+std::span<const VerifyRequest> Trace::requests() const {
+  return contents_->requests;
+}
+
+const TraceSettings& Trace::settings() const {
+  return contents_->settings;
+}
+
+VerifyOptions Trace::verify_options() const {
+  return {.sampler = contents_->settings.sampler, .convention = contents_->settings.convention, .all_rows = true};
+}
+
+const std::string& Trace::path() const {
+  return contents_->file.path();
+}
+
+std::span<const std::byte> Trace::bytes() const {
+  return contents_->file.bytes();
+}
+
+std::int64_t Trace::vocab_size() const {
+  return contents_->vocab_size;
+}
+
+bool Trace::is_dense() const {
+  return contents_->is_dense;
+}
+
+bool Trace::has_seeds() const {
+  return contents_->has_seeds;
+}
+
+const std::vector<std::string>& Trace::unused_metadata() const {
+  return contents_->unused_metadata;
+}
 
 }  // namespace draftproof

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/io/trace_settings.hpp"
@@ -23,6 +24,8 @@ struct TraceOptions {
   bool check_rows = true;               // every row of target_probs and draft_probs sums to 1: reads them all
   int threads = 1;                      // for that check
 };
+
+struct TraceContents;
 
 class Trace {
  public:
@@ -39,17 +42,14 @@ class Trace {
   std::span<const std::byte> bytes() const;  // the whole file, for hashing
 
   std::int64_t vocab_size() const;
-  std::int64_t draft_token_count() const;  // M, without padding
-  std::int64_t row_count() const;          // N = M + B, without padding
   bool is_dense() const;
-  bool has_seeds() const;                                  // request seeds of its own: the run's seed is not used
+  bool has_seeds() const;                                   // request seeds of its own: the run's seed is not used
   const std::vector<std::string>& unused_metadata() const;  // keys that are not settings
 
  private:
-  struct Contents;
-  explicit Trace(std::shared_ptr<const Contents> contents) : contents_(std::move(contents)) {}
+  explicit Trace(std::shared_ptr<const TraceContents> contents) : contents_(std::move(contents)) {}
 
-  std::shared_ptr<const Contents> contents_;
+  std::shared_ptr<const TraceContents> contents_;
 };
 
 }  // namespace draftproof

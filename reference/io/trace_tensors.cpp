@@ -19,8 +19,8 @@ std::optional<TensorView> find_tensor(const SafetensorsFile& file, std::string_v
 
 void require_shape(const TensorView& tensor, const std::vector<std::uint64_t>& shape, const std::string& meaning) {
   if (tensor.shape != shape)
-    throw input_error(tensor.where,
-                      "has shape " + shape_text(tensor.shape) + "; " + meaning + " = " + shape_text(shape) + " is right");
+    throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; " + meaning + " = " +
+                                        shape_text(shape) + " is right");
 }
 
 std::string entry_is(std::uint64_t index, const std::string& value) {

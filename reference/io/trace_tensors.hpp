@@ -1,5 +1,5 @@
-// Typed reading of the tensors of a trace: dtypes, shapes, token ids and cumulative sums, each checked where it is read.
-// Every error names the file, the tensor and the entry, and says what would be right.
+// Typed reading of the tensors of a trace: dtypes, shapes, token ids and cumulative sums, each checked where it is
+// read. Every error names the file, the tensor and the entry, and says what would be right.
 #pragma once
 
 #include <cstdint>

@@ -75,21 +75,21 @@ DRAFTPROOF_HD inline float log_probability_of(float logit, std::int32_t row_expo
   return static_cast<float>(t - log_total);
 }
 
-// RNE(x 2^62) for x in [0, 2): in two halves, because a double holds 53 bits. The high half is a multiple of 2^32 and
+// RNE(x 2^62) for x in [0, 2), a float or a double: in two halves, because a double holds 53 bits. The high half is a multiple of 2^32 and
 // even, so rounding the low half to nearest even rounds the whole so.
 struct ResidualMass {
   std::uint64_t high;  // units of 2^32
   std::uint64_t low;   // up to 2^32, inclusive
 };
 
-DRAFTPROOF_HD inline ResidualMass residual_mass_halves(float x) {
-  const double scaled = static_cast<double>(x) * 0x1p30;
+DRAFTPROOF_HD inline ResidualMass residual_mass_halves(double x) {
+  const double scaled = x * 0x1p30;
   const double high = static_cast<double>(static_cast<std::int64_t>(scaled));  // floor, x is not negative
   const double low = (scaled - high) * 0x1p32;                                 // exact
   return {static_cast<std::uint64_t>(high), round_to_integer(low)};
 }
 
-DRAFTPROOF_HD inline std::uint64_t residual_mass(float x) {
+DRAFTPROOF_HD inline std::uint64_t residual_mass(double x) {
   const ResidualMass halves = residual_mass_halves(x);
   return (halves.high << 32) + halves.low;
 }

@@ -25,7 +25,9 @@ void check_vocab(std::size_t vocab_size, std::int64_t row) {
 }
 
 Error nothing_left(std::int64_t row) {
-  return input_error(row_name(row), "no token is left: every logit is -inf (or masked); at least one must be finite");
+  return input_error(
+      row_name(row),
+      "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; one must stand");
 }
 
 // `limit`: what a kernel refuses besides NaN and +infinity; a greedy choice refuses nothing more.
@@ -34,7 +36,10 @@ Error nothing_left(std::int64_t row) {
     const float x = logits[column];
     const std::string where = row_name(row) + ", column " + std::to_string(column);
     if (std::isnan(x)) throw input_error(where, "the logit is NaN; finite values and -inf (masked) are right");
-    if (x == kInfinity) throw input_error(where, "the logit is +inf; finite values and -inf (masked) are right");
+    if (x == kInfinity)
+      throw input_error(where,
+                        "the logit is +inf, as given or after bias, penalties and temperature; finite values and -inf "
+                        "(masked) are right");
     if (x > limit)
       throw input_error(where, "the logit divided by the temperature is " + std::to_string(x) +
                                    ", above 2^29; use temperature 0 for the greedy choice");
@@ -120,6 +125,12 @@ const float* Distribution::tile_probabilities(std::size_t tile, float* scratch) 
   return scratch;
 }
 
+std::uint64_t Distribution::total_without(Token token) const {
+  const TileMass& tile = tiles_[static_cast<std::size_t>(token / kTileTokens)];
+  return total_ - row_scale(tile.sum, exponent_, tile.n_max) +
+         row_scale(tile.sum - mass_in_tile(token), exponent_, tile.n_max);
+}
+
 Token Distribution::draw(const RandomBlock& block, Token excluded) const {
   const std::size_t excluded_tile =
       excluded < 0 ? tiles_.size() : static_cast<std::size_t>(excluded) / static_cast<std::size_t>(kTileTokens);
@@ -127,8 +138,7 @@ Token Distribution::draw(const RandomBlock& block, Token excluded) const {
   const auto sum_of_tile = [&](std::size_t t) { return tiles_[t].sum - (t == excluded_tile ? excluded_mass : 0); };
   const auto row_mass_of_tile = [&](std::size_t t) { return row_scale(sum_of_tile(t), exponent_, tiles_[t].n_max); };
 
-  std::uint64_t total = total_;
-  if (excluded_tile < tiles_.size()) total = total - tile_mass(excluded_tile) + row_mass_of_tile(excluded_tile);
+  const std::uint64_t total = excluded < 0 ? total_ : total_without(excluded);
   if (total == 0) return excluded;
 
   std::uint64_t left = multiply_high(high_half(block), total);

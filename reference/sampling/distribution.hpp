@@ -51,8 +51,9 @@ class Distribution {
   std::uint64_t mass(Token token) const {  // m_i
     return row_scale(mass_in_tile(token), exponent_, tiles_[static_cast<std::size_t>(token / kTileTokens)].n_max);
   }
-  float probability(Token token) const;      // p_i; 0 for a dropped token
-  float log_probability(Token token) const;  // natural log; -infinity for a dropped token
+  std::uint64_t total_without(Token token) const;  // S with the mass of one token taken out of its tile
+  float probability(Token token) const;            // p_i; 0 for a dropped token
+  float log_probability(Token token) const;        // natural log; -infinity for a dropped token
 
   // Probabilities of one tile's tokens, written to `scratch` [kTileTokens]; returns `scratch`.
   const float* tile_probabilities(std::size_t tile, float* scratch) const;

@@ -196,7 +196,9 @@ Token ResidualMasses::draw(const RandomBlock& block) const {
 void ResidualMasses::for_each_log_weight(const LogWeightSink& sink) const {
   const OneHot* proposal = q_.one_hot();
   if (p_.distribution() != nullptr && proposal != nullptr) {
-    const Token excluded = p_.distribution()->kept_count() == 1 ? kPaddingToken : proposal->token;
+    // As in Distribution::draw: where nothing else has mass, rounding alone led here and the token itself is right.
+    const bool alone = p_.distribution()->total_without(proposal->token) == 0;
+    const Token excluded = alone ? kPaddingToken : proposal->token;
     return send_logits(p_, excluded, sink);
   }
   DifferenceMasses masses(p_, &q_);

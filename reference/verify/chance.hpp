@@ -15,8 +15,10 @@
 #include "reference/numerics/row_kernels.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
+#include "reference/sampling/dense_draw.hpp"
 #include "reference/token.hpp"
 #include "reference/verify/convention.hpp"
+#include "reference/verify/dense_rows.hpp"
 
 namespace draftproof {
 
@@ -36,42 +38,59 @@ class AddressedChance {
     return accepts(convention_, p, q, block({0, row, step_, Purpose::accept}));
   }
 
+  // Masses: LawMasses, ResidualMasses (row_law.hpp) or a vector of doubles.
   template <class Masses>
   Token draw(const Masses& masses, std::uint32_t row, Purpose purpose) {
-    if (sampler_ == Sampler::inverse) return masses.draw(block({0, row, step_, purpose}));
-    return race(masses, row, purpose);
+    const Address address{0, row, step_, purpose};
+    return sampler_ == Sampler::inverse ? masses.draw(block(address)) : race(masses, address);
+  }
+  Token draw(const DenseMasses<double>& masses, std::uint32_t row, Purpose purpose) {
+    return draw(DenseDraw(masses), row, purpose);
   }
 
   std::uint64_t below(std::uint64_t n, std::uint32_t row) {
     return multiply_high(high_half(block({0, row, step_, Purpose::choice})), n);
   }
 
+  // The race over the noise of an absolute position, which draft and target share in coupled verification.
+  template <class Masses>
+  Token coupled_race(const Masses& masses, std::uint32_t position) {
+    return race(masses, {0, position, 0, Purpose::gumbel_noise});
+  }
+  Token coupled_race(const DenseMasses<double>& masses, std::uint32_t position) {
+    return coupled_race(DenseDraw(masses), position);
+  }
+
  private:
   RandomBlock block(const Address& address) { return source_.block(seed_, address); }
 
+  // Token i uses word i % 4 of the block with index i / 4 at the address.
   template <class Masses>
-  Token race(const Masses& masses, std::uint32_t row, Purpose purpose) {
+  Token race(const Masses& masses, const Address& address) {
     RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
     masses.for_each_log_weight([&](Token first, std::span<const double> log_weights) {
-      const RaceWinner winner = race_tile(log_weights, first, row, purpose);
+      const RaceWinner winner = race_tile(log_weights, static_cast<std::uint32_t>(first), address);
       if (winner.score > best.score) best = winner;  // tiles come in order of id, so ties keep the lowest
     });
     return static_cast<Token>(best.token);
   }
 
-  RaceWinner race_tile(std::span<const double> log_weights, Token first, std::uint32_t row, Purpose purpose) {
+  RaceWinner race_tile(std::span<const double> log_weights, std::uint32_t first, Address address) {
     if constexpr (std::same_as<Source, PhiloxSource>) {
       const NoiseAddress noise{{static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)},
-                               row,
-                               step_,
-                               static_cast<std::uint32_t>(purpose)};
-      return row_kernels().race(log_weights.data(), log_weights.size(), static_cast<std::uint32_t>(first), noise);
+                               address.row,
+                               address.step,
+                               static_cast<std::uint32_t>(address.purpose)};
+      return row_kernels().race(log_weights.data(), log_weights.size(), first, noise);
     } else {
       RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
       RandomBlock words{};
       for (std::size_t i = 0; i < log_weights.size(); ++i) {
-        const auto token = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(i);
-        if (i % 4 == 0) words = block({token / 4, row, step_, purpose});
+        const std::uint32_t token = first + static_cast<std::uint32_t>(i);
+        if (i % 4 == 0) {
+          address.index = token / 4;
+          words = block(address);
+        }
         const double score = log_weights[i] + gumbel_noise(words.word[token % 4]);
         if (score > best.score) best = {score, static_cast<std::int64_t>(token)};
       }

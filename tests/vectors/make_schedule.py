@@ -80,8 +80,9 @@ def c(text):
     return Fraction(float.fromhex(text))
 
 
-# --- The row formulas: exp(x) = f 2^n, masses, probabilities. ----------------------------------------------------------
-EXP_COEFFICIENTS = [c(t) for t in ("0x1.6a1e66p-10", "0x1.123d64p-7", "0x1.555908p-5", "0x1.55548cp-3", "0x1.fffffcp-2")]
+# --- The row formulas: exp(x) = f 2^n, masses, probabilities. ---------------------------------------------------------
+EXP_COEFFICIENTS = [c(t) for t in (
+    "0x1.6a1e66p-10", "0x1.123d64p-7", "0x1.555908p-5", "0x1.55548cp-3", "0x1.fffffcp-2")]
 
 
 def exp_polynomial(r):
@@ -151,7 +152,7 @@ def residual_masses(p, q):
     return masses if sum(masses) > 0 else [nearest_even(a * 2**62) for a in p]
 
 
-# --- Logarithm and noise. ----------------------------------------------------------------------------------------------
+# --- Logarithm and noise. ---------------------------------------------------------------------------------------------
 LOG_COEFFICIENTS = [c(t) for t in (
     "0x1.2f0d8ef234fd9p-3", "0x1.39a0f4f5f8283p-3", "0x1.7466462d33713p-3", "0x1.c71c51e7f3125p-3",
     "0x1.2492494217a8bp-2", "0x1.999999997fb31p-2", "0x1.5555555555593p-1")]
@@ -198,7 +199,7 @@ def race(logits, seed, row, step, purpose):
     return winner
 
 
-# --- Text. -------------------------------------------------------------------------------------------------------------
+# --- Text. ------------------------------------------------------------------------------------------------------------
 def hexadecimal(x):
     text = float(x).hex()
     mantissa, exponent = text.split("p")
@@ -266,11 +267,14 @@ def main():
             line([wide(bits), n], [bits * n >> 64])
 
     words = [0, 1, 2, 3, 2**31 - 1, 2**31, 2**32 - 3, 2**32 - 2, 2**32 - 1]
-    # Around the largest word of noise below 1, 0 and -1 and where the mantissa of 1 - v passes sqrt(1/2).
-    words += [1580030168, 2714937127, 4011605136, 1257966796, 1257966797] + [any_word() for _ in range(16)]
+    # Beside noise 1 and -1, and on both sides of where the mantissa of 1 - v passes sqrt(1/2).
+    words += [int((1 - (-Decimal(-gumbel).exp()).exp()) * 2**32) for gumbel in (1, -1)]
+    words += [1257966796, 1257966797] + [any_word() for _ in range(16)]
     line = kind("noise_near", "r", "exponential~2 gumbel~2")
     for r in words:
         line([word(r)], map(double, noise_near(r)))
+    # Noise that all but vanishes has an absolute accuracy only, so this word is not among those above.
+    words += [int((1 - Decimal(-1).exp()) * 2**32)]
     line = kind("noise", "r", "exponential gumbel")
     for r in words:
         line([word(r)], [double(exponential_noise(r)), double(gumbel_noise(r))])
@@ -302,7 +306,8 @@ def main():
     line = kind("row", numbered("x", 8), f"N S {numbered('W', 8)} {numbered('p', 8)} {numbered('logp', 8)}")
     for logits in rows:
         law = Row(logits)
-        line(map(single, logits), [law.exponent, law.total, *law.masses, *(single(law.probability(i)) for i in range(8)),
+        line(map(single, logits), [law.exponent, law.total, *law.masses,
+                                   *(single(law.probability(i)) for i in range(8)),
                                    *(single(law.log_probability(i)) for i in range(8))])
 
     line = kind("draw", f"{numbered('x', 8)} excluded {numbered('w', 4)}", "token")
@@ -324,9 +329,9 @@ def main():
     pairs = [([Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 8)],
               [Fraction(1, 4), Fraction(1, 4), Fraction(1, 4), Fraction(1, 4)]),
              ([Fraction(1, 4)] * 4, [Fraction(1, 4)] * 4),
-             ([Fraction(1), Fraction(0), Fraction(0), Fraction(0)], [Fraction(0), Fraction(0), Fraction(0), Fraction(1)]),
+             ([Fraction(x) for x in (1, 0, 0, 0)], [Fraction(x) for x in (0, 0, 0, 1)]),
              # Below 2^-38 a mass has to be rounded: ties to even, and a value whose mass is zero.
-             ([Fraction(3, 2**63), Fraction(5, 2**63), Fraction(1, 2**63), Fraction(2**23 + 1, 2**63)], [Fraction(0)] * 4)]
+             ([Fraction(x, 2**63) for x in (3, 5, 1, 2**23 + 1)], [Fraction(0)] * 4)]
     for _ in range(6):
         p, q = ([choose.random() for _ in range(4)] for _ in range(2))
         pairs.append(tuple([f32(Fraction(x / sum(row))) for x in row] for row in (p, q)))
@@ -337,7 +342,7 @@ def main():
             words4 = [any_word(), any_word(), low >> 32, low & ALL_ONES]
             line([*map(single, p), *map(single, q), *map(word, words4)], [draw_by_masses(masses, words4)])
         # Where the draw changes from one token to the next: the last low half of one and the first of the other.
-        for boundary in {sum(masses[:i]) for i in range(1, 4)} - {0, sum(masses)}:
+        for boundary in sorted({sum(masses[:i]) for i in range(1, 4)} - {0, sum(masses)}):
             first = -(-boundary * 2**64 // sum(masses))
             for low in (first - 1, first):
                 words4 = [0, 0, low >> 32, low & ALL_ONES]
@@ -345,9 +350,9 @@ def main():
 
     line = kind("accept", f"p q {numbered('w', 4)}", "accepted")
     least = Fraction(1, 2**149)
-    for p, q in [(Fraction(0), Fraction(1, 2)), (Fraction(1, 2), Fraction(0)), (Fraction(0), Fraction(0)), (least, least),
-                 (least, 2 * least), (Fraction(1, 4), Fraction(1, 2)), (Fraction(1, 2), Fraction(1, 2)),
-                 (f32(Fraction(1, 10)), f32(Fraction(3, 10)))]:
+    half, nothing = Fraction(1, 2), Fraction(0)
+    for p, q in [(nothing, half), (half, nothing), (nothing, nothing), (least, least), (least, 2 * least),
+                 (half / 2, half), (half, half), (f32(Fraction(1, 10)), f32(Fraction(3, 10)))]:
         share = min(Fraction(1), p / q) if q > 0 else Fraction(1, 2)
         first_rejected = int(share * 2**53) << 11
         for bits in (0, 2**11, first_rejected - 2**11, first_rejected, first_rejected + 2**11, 2**64 - 1):

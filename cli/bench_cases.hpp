@@ -1,0 +1,23 @@
+// The measurements of `draftproof bench`, by what they exercise.
+#pragma once
+
+#include <vector>
+
+#include "cli/bench_case.hpp"
+#include "cli/bench_inputs.hpp"
+#include "cli/bench_sizes.hpp"
+
+namespace draftproof {
+
+// One row of normal logits on one thread: the mass pass by every kernel set that this processor runs, and the pipeline
+// with each filter followed by a draw.
+std::vector<BenchCase> row_cases(const BenchSizes& sizes);
+
+// The chain verifier over a batch, on each number of threads. `inputs` is made when the first case is prepared.
+std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
+                                    const std::function<const VerifyInputs&()>& inputs);
+
+// The row that row_cases() measures on.
+std::vector<float> bench_row(std::int64_t vocab_size);
+
+}  // namespace draftproof

@@ -1,0 +1,36 @@
+#include "reference/engine/decoding_options.hpp"
+
+#include <string>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+void check_ids(std::span<const Token> tokens, std::int64_t vocab_size, const std::string& where) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= vocab_size)
+      throw input_error(
+          where + ", token " + std::to_string(i),
+          "id " + std::to_string(tokens[i]) + " is outside the vocabulary [0, " + std::to_string(vocab_size) + ")");
+  }
+}
+
+}  // namespace
+
+void validate(const DecodingOptions& options, std::span<const Token> prompt, std::int64_t vocab_size) {
+  validate(options.parameters, "target parameters");
+  validate(options.constraints, vocab_size, "target constraints");
+  check_ids(prompt, vocab_size, "prompt");
+  check_ids(options.unconditional_prompt, vocab_size, "unconditional prompt");
+  if (options.num_speculative_tokens < 0 || options.num_speculative_tokens > kSpeculativeTokensMax)
+    throw usage_error("num_speculative_tokens", "it is " + std::to_string(options.num_speculative_tokens) +
+                                                    "; a count from 0 to " + std::to_string(kSpeculativeTokensMax) +
+                                                    " is right");
+  if (options.max_steps && *options.max_steps < 0)
+    throw usage_error("max_steps", "it is " + std::to_string(*options.max_steps) + "; it counts steps, from 0");
+  if (!options.stop.max_tokens && !options.stop.max_model_len && !options.max_steps)
+    throw usage_error("decoding options", "nothing limits the output; give max_tokens, max_model_len or max_steps");
+}
+
+}  // namespace draftproof

@@ -1,0 +1,37 @@
+// What a request asks of the decoding loops.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reference/logits/parameters.hpp"
+#include "reference/sampling/stop.hpp"
+#include "reference/token.hpp"
+#include "reference/verify/request.hpp"
+
+namespace draftproof {
+
+inline constexpr int kSpeculativeTokensMax = 64;
+
+struct DecodingOptions {
+  RowParameters parameters;
+  RowConstraints constraints;               // of every row; its spans must outlive the generation
+  std::vector<Token> unconditional_prompt;  // for guidance_scale other than 1: empty, or a negative prompt
+  StopParameters stop;                      // max_tokens, max_model_len or max_steps must be given
+  const Detokeniser* detokeniser = nullptr;
+  std::uint64_t seed = 0;
+  VerifyOptions verify;                   // sampler and acceptance convention
+  std::optional<std::int64_t> max_steps;  // forward steps of the target model
+
+  // Speculative decoding only.
+  int num_speculative_tokens = 5;  // K, the budget of a draft
+  bool keep_steps = false;         // Generation::steps holds every step with its rows
+};
+
+// Errors (usage): a parameter or constraint out of range, no limit at all, K outside [0, kSpeculativeTokensMax];
+// (input) a prompt id outside [0, vocab_size).
+void validate(const DecodingOptions& options, std::span<const Token> prompt, std::int64_t vocab_size);
+
+}  // namespace draftproof

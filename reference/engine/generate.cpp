@@ -1,0 +1,51 @@
+#include "reference/engine/generate.hpp"
+
+namespace draftproof {
+namespace {
+
+RowMatrix matrix_of(const std::vector<float>& rows, std::int64_t vocab_size) {
+  return {DType::f32, rows.data(), static_cast<std::int64_t>(rows.size()) / vocab_size, vocab_size, vocab_size};
+}
+
+}  // namespace
+
+Sequence start_sequence(const DecodingOptions& options, std::span<const Token> prompt) {
+  if (options.parameters.guidance_scale == 1.0f) return Sequence(prompt, std::nullopt);
+  return Sequence(prompt, std::span<const Token>(options.unconditional_prompt));
+}
+
+VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& options, std::int64_t vocab_size,
+                         std::span<const Token> prompt, std::span<const Token> output) {
+  VerifyRequest request;
+  request.draft = step.draft.tokens;
+  request.target = matrix_of(step.target_logits, vocab_size);
+  if (!step.unconditional_logits.empty()) request.unconditional = matrix_of(step.unconditional_logits, vocab_size);
+  request.parameters = options.parameters;
+  request.constraints = options.constraints;
+  request.proposal_kind = step.draft.proposal_kind;
+  if (request.proposal_kind != ProposalKind::one_hot) request.proposal = matrix_of(step.draft.logits, vocab_size);
+  request.draft_parameters = step.draft.draft_parameters;
+  request.prompt_tokens = prompt;
+  request.output_tokens = output.first(step.output_len);
+  request.seed = options.seed;
+  request.step = step.step;
+  return request;
+}
+
+void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeStep& step) {
+  const auto vocab_size = static_cast<std::size_t>(target.vocab_size());
+  const std::size_t rows = step.draft.tokens.size() + 1;
+  const std::size_t output_len = sequence.output().size();
+  step.target_logits.resize(rows * vocab_size);
+  step.unconditional_logits.resize(sequence.guided() ? rows * vocab_size : 0);
+  for (std::size_t row = 0; row < rows; ++row) {
+    target.logits(sequence.tokens(), std::span(step.target_logits).subspan(row * vocab_size, vocab_size));
+    if (sequence.guided())
+      target.logits(sequence.unconditional_tokens(),
+                    std::span(step.unconditional_logits).subspan(row * vocab_size, vocab_size));
+    if (row + 1 < rows) sequence.append(step.draft.tokens[row]);
+  }
+  sequence.roll_back(output_len);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,127 @@
+// Random context-dependent models on a tiny vocabulary, with exact laws: what proofs quantify over. The law after a
+// prefix is a pure function of (seed, prefix): small integers over their sum, zeros included.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "reference/random/philox.hpp"
+#include "reference/verify/dense_rows.hpp"
+
+namespace draftproof {
+
+// What a pair of models has in common, beside being random.
+enum class ModelKind : std::uint8_t {
+  dense,           // every token possible under both
+  zeros,           // about a third of the entries is zero
+  one_hot_target,  // greedy target
+  one_hot_draft,   // deterministic drafts
+  equal,           // p = q everywhere
+  disjoint,        // no token possible under both (where V > 1)
+  ties,            // ratios p/q tie exactly: q is a permutation of p with repeated values
+};
+
+inline constexpr std::array<ModelKind, 7> kModelKinds{
+    ModelKind::dense,    ModelKind::zeros, ModelKind::one_hot_target, ModelKind::one_hot_draft, ModelKind::equal,
+    ModelKind::disjoint, ModelKind::ties};
+
+inline std::string_view name_of(ModelKind kind) {
+  constexpr std::array<std::string_view, 7> kNames{"dense",    "zeros", "one-hot target", "one-hot draft", "p = q",
+                                                   "disjoint", "ties"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+template <class Number>
+class ModelPair {
+ public:
+  ModelPair(std::int32_t vocab_size, std::uint64_t seed, ModelKind kind)
+      : vocab_size_(vocab_size), seed_(seed), kind_(kind) {}
+
+  std::int32_t vocab_size() const { return vocab_size_; }
+  std::uint64_t seed() const { return seed_; }
+  ModelKind kind() const { return kind_; }
+
+  const DenseMasses<Number>& target(std::span<const Token> prefix) const { return laws(prefix).target; }
+  const DenseMasses<Number>& draft(std::span<const Token> prefix) const { return laws(prefix).draft; }
+
+ private:
+  struct Laws {
+    DenseMasses<Number> target, draft;
+  };
+
+  const Laws& laws(std::span<const Token> prefix) const {
+    std::vector<Token> key(prefix.begin(), prefix.end());
+    const auto found = cache_.find(key);
+    return found != cache_.end() ? found->second : cache_.emplace(std::move(key), make(prefix)).first->second;
+  }
+
+  // Small integers for both models after a prefix, then fractions.
+  Laws make(std::span<const Token> prefix) const {
+    std::uint32_t context = 1;
+    for (const Token token : prefix)
+      context = context * static_cast<std::uint32_t>(vocab_size_ + 1) + static_cast<std::uint32_t>(token) + 1;
+    std::vector<std::uint32_t> p(static_cast<std::size_t>(vocab_size_));
+    std::vector<std::uint32_t> q(p.size());
+    const bool may_be_zero = kind_ == ModelKind::zeros;
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const RandomBlock block = philox_block(seed_, static_cast<std::uint32_t>(i), context, 0,
+                                             static_cast<std::uint32_t>(Purpose::simulator));
+      p[i] = may_be_zero && block.word[0] % 3 == 0 ? 0 : 1 + block.word[1] % 5;
+      q[i] = may_be_zero && block.word[2] % 3 == 0 ? 0 : 1 + block.word[3] % 5;
+    }
+    const RandomBlock extra = philox_block(seed_, 0, context, 1, static_cast<std::uint32_t>(Purpose::simulator));
+    shape(p, q, extra);
+    // A row needs some mass.
+    if (sum_of(p) == 0) p[extra.word[0] % p.size()] = 1;
+    if (sum_of(q) == 0) q[extra.word[1] % q.size()] = 1;
+    return {fractions(p), fractions(q)};
+  }
+
+  void shape(std::vector<std::uint32_t>& p, std::vector<std::uint32_t>& q, const RandomBlock& extra) const {
+    const std::size_t size = p.size();
+    switch (kind_) {
+      case ModelKind::dense:
+      case ModelKind::zeros:
+        return;
+      case ModelKind::one_hot_target:
+        p.assign(size, 0);
+        return;  // make() puts the mass somewhere
+      case ModelKind::one_hot_draft:
+        q.assign(size, 0);
+        return;
+      case ModelKind::equal:
+        q = p;
+        return;
+      case ModelKind::disjoint:
+        if (size < 2) return;
+        for (std::size_t i = 0; i < size; ++i) (i % 2 == extra.word[2] % 2 ? p : q)[i] = 0;
+        return;
+      case ModelKind::ties:
+        for (std::size_t i = 0; i < size; ++i) p[i] = 1 + (extra.word[2] >> i) % 2;
+        for (std::size_t i = 0; i < size; ++i) q[i] = p[(i + 1) % size];
+        return;
+    }
+  }
+
+  static std::uint32_t sum_of(const std::vector<std::uint32_t>& weights) {
+    std::uint32_t sum = 0;
+    for (const std::uint32_t w : weights) sum += w;
+    return sum;
+  }
+  static DenseMasses<Number> fractions(const std::vector<std::uint32_t>& weights) {
+    DenseMasses<Number> out;
+    for (const std::uint32_t w : weights) out.push_back(Number(Number(w) / Number(sum_of(weights))));
+    return out;
+  }
+
+  std::int32_t vocab_size_;
+  std::uint64_t seed_;
+  ModelKind kind_;
+  mutable std::map<std::vector<Token>, Laws> cache_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,345 @@
+#include "reference/io/trace_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/random/philox.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::array kTensorNames = {"target_logits",
+                                     "target_probs",
+                                     "cu_num_draft_tokens",
+                                     "draft_tokens",
+                                     "draft_probs",
+                                     "draft_logits",
+                                     "uncond_logits",
+                                     "temperature",
+                                     "top_p",
+                                     "min_p",
+                                     "top_k",
+                                     "repetition_penalty",
+                                     "frequency_penalty",
+                                     "presence_penalty",
+                                     "guidance_scale",
+                                     "seed",
+                                     "step",
+                                     "prompt_tokens",
+                                     "cu_prompt_tokens",
+                                     "output_tokens",
+                                     "cu_output_tokens",
+                                     "bitmask",
+                                     "logit_bias_tokens",
+                                     "logit_bias_values",
+                                     "cu_logit_bias"};
+
+std::string missing(const SafetensorsFile& file, std::string_view name) {
+  return file.path() + ": " + tensor_label(name);
+}
+
+void require_rank(const TensorView& tensor, std::size_t rank, const std::string& meaning) {
+  if (tensor.shape.size() != rank)
+    throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; " + meaning + " is right");
+}
+
+}  // namespace
+
+void require_known_tensors(const SafetensorsFile& file) {
+  for (const std::string& name : file.names()) {
+    if (std::find(kTensorNames.begin(), kTensorNames.end(), name) != kTensorNames.end()) continue;
+    std::string known;
+    for (const char* const right : kTensorNames) known.append(known.empty() ? "" : ", ").append(right);
+    throw input_error(missing(file, name), "is not a tensor of a trace; known: " + known);
+  }
+}
+
+void TraceReader::read() {
+  read_target();
+  if (trace_.is_dense) {
+    read_dense_drafts();
+  } else {
+    read_ragged_drafts();
+  }
+  read_proposals();
+  read_unconditional();
+  read_parameters();
+  read_seeds_and_steps();
+  read_histories();
+  read_bitmask();
+  read_logit_bias();
+  validate_requests();
+}
+
+const TensorView& TraceReader::keep(TensorView tensor) {
+  return trace_.views.emplace_back(std::move(tensor));
+}
+
+RowMatrix TraceReader::rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count) const {
+  const RowMatrix whole{tensor.dtype, tensor.bytes.data(), 0, vocab_size_, vocab_size_};
+  return whole.slice(first, count);
+}
+
+std::optional<TensorView> TraceReader::per_request(std::string_view name, std::initializer_list<DType> dtypes) const {
+  std::optional<TensorView> tensor = find_tensor(file_, name, dtypes);
+  if (tensor) require_shape(*tensor, {request_count_}, "[B]");
+  return tensor;
+}
+
+void TraceReader::read_target() {
+  std::optional<TensorView> logits = find_tensor(file_, "target_logits", kRowDTypes);
+  std::optional<TensorView> probabilities = find_tensor(file_, "target_probs", kRowDTypes);
+  if (logits.has_value() == probabilities.has_value())
+    throw input_error(file_.path(), logits ? "has both target_logits and target_probs; one of them is right"
+                                           : "has neither target_logits nor target_probs; one of them is right");
+  target_ = keep(logits ? std::move(*logits) : std::move(*probabilities));
+  const std::vector<std::uint64_t>& shape = target_.shape;
+  if (shape.size() != 2 && shape.size() != 3)
+    throw input_error(target_.where, "has shape " + shape_text(shape) +
+                                         "; [N, V] with cu_num_draft_tokens, or dense [B, K + 1, V], is right");
+  if (shape.back() < 1 || shape.back() > static_cast<std::uint64_t>(kVocabularyLimit))
+    throw input_error(target_.where, "has shape " + shape_text(shape) + ", a vocabulary of " +
+                                         std::to_string(shape.back()) + "; 1 to " + std::to_string(kVocabularyLimit) +
+                                         " tokens are right");
+  trace_.is_dense = shape.size() == 3;
+  trace_.vocab_size = vocab_size_ = static_cast<std::int64_t>(shape.back());
+}
+
+void TraceReader::place_requests(std::vector<Place> places, const TokenTensor& drafts) {
+  places_ = std::move(places);
+  trace_.requests.resize(places_.size());
+  for (std::size_t b = 0; b < places_.size(); ++b) {
+    const Place& place = places_[b];
+    VerifyRequest& request = trace_.requests[b];
+    request.draft =
+        drafts.tokens.subspan(static_cast<std::size_t>(place.first_draft), static_cast<std::size_t>(place.draft_len));
+    request.target_is_probabilities = target_.name == "target_probs";
+    request.target = rows_of(target_, place.first_row, place.draft_len + 1);
+    request.first_row = place.first_row;
+  }
+}
+
+void TraceReader::read_ragged_drafts() {
+  std::optional<TensorView> sums = find_tensor(file_, "cu_num_draft_tokens", kIndexDTypes);
+  if (!sums)
+    throw input_error(missing(file_, "cu_num_draft_tokens"),
+                      "is missing; it is needed beside rows [N, V] (without it they must be dense, [B, K + 1, V])");
+  require_rank(*sums, 1, "[B]");
+  std::optional<TensorView> ids = find_tensor(file_, "draft_tokens", kIndexDTypes);
+  if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; [M] is right");
+  require_rank(*ids, 1, "[M], as there is cu_num_draft_tokens,");
+  request_count_ = sums->shape[0];
+  draft_count_ = ids->shape[0];
+  draft_shape_ = {draft_count_, target_.shape[1]};
+  const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, draft_count_, "M, the length of draft_tokens,");
+  require_shape(target_, {draft_count_ + request_count_, target_.shape[1]}, "[N, V], N = M + B,");
+
+  const TokenTensor& drafts = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, false));
+  std::vector<Place> places;
+  places.reserve(request_count_);
+  for (std::size_t b = 0; b < request_count_; ++b) {
+    const std::int64_t first = offsets[b];
+    places.push_back({first + static_cast<std::int64_t>(b), first, offsets[b + 1] - first});
+  }
+  place_requests(std::move(places), drafts);
+}
+
+void TraceReader::read_dense_drafts() {
+  if (file_.contains("cu_num_draft_tokens"))
+    throw input_error(missing(file_, "cu_num_draft_tokens"),
+                      "does not go with dense rows [B, K + 1, V]; draft_tokens padded with -1 says how many there are");
+  std::optional<TensorView> ids = find_tensor(file_, "draft_tokens", kIndexDTypes);
+  if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; [B, K] is right");
+  const std::uint64_t rows = target_.shape[1];
+  if (rows == 0) throw input_error(target_.where, "has shape " + shape_text(target_.shape) + "; K + 1 is at least 1");
+  request_count_ = target_.shape[0];
+  draft_shape_ = {request_count_, rows - 1, target_.shape[2]};
+  require_shape(*ids, {request_count_, rows - 1}, "[B, K]");
+  const auto width = static_cast<std::int64_t>(rows - 1);
+
+  const TokenTensor& drafts = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, true));
+  std::vector<Place> places;
+  places.reserve(request_count_);
+  for (std::int64_t b = 0; b < static_cast<std::int64_t>(request_count_); ++b) {
+    const auto row = drafts.tokens.subspan(static_cast<std::size_t>(b * width), static_cast<std::size_t>(width));
+    const auto end = std::find(row.begin(), row.end(), kPaddingToken);
+    if (const auto late = std::find_if(end, row.end(), [](Token id) { return id != kPaddingToken; }); late != row.end())
+      throw input_error(drafts.tensor.where,
+                        "request " + std::to_string(b) + " has -1 (padding) at " + std::to_string(end - row.begin()) +
+                            " and token " + std::to_string(*late) + " after it, at " +
+                            std::to_string(late - row.begin()) + "; padding only at the end is right");
+    const std::int64_t draft_len = end - row.begin();
+    draft_count_ += static_cast<std::uint64_t>(draft_len);
+    places.push_back({b * (width + 1), b * width, draft_len});
+  }
+  place_requests(std::move(places), drafts);
+}
+
+void TraceReader::read_proposals() {
+  std::optional<TensorView> probabilities = find_tensor(file_, "draft_probs", kRowDTypes);
+  std::optional<TensorView> logits = find_tensor(file_, "draft_logits", kRowDTypes);
+  if (probabilities && logits)
+    throw input_error(file_.path(), "has both draft_probs and draft_logits; one of them, or neither, is right");
+  if (!probabilities && !logits) return;
+  const TensorView& proposal = keep(probabilities ? std::move(*probabilities) : std::move(*logits));
+  require_shape(proposal, draft_shape_, trace_.is_dense ? "[B, K, V]" : "[M, V]");
+  for (std::size_t b = 0; b < places_.size(); ++b) {
+    VerifyRequest& request = trace_.requests[b];
+    request.proposal_kind = probabilities ? ProposalKind::probabilities : ProposalKind::logits;
+    request.proposal = rows_of(proposal, places_[b].first_draft, places_[b].draft_len);
+  }
+}
+
+void TraceReader::read_unconditional() {
+  std::optional<TensorView> found = find_tensor(file_, "uncond_logits", kRowDTypes);
+  if (!found) return;
+  if (target_.name != "target_logits")
+    throw input_error(found->where, "goes with target_logits; beside target_probs, which are final, it has no use");
+  if (!file_.contains("guidance_scale"))
+    throw input_error(found->where, "needs guidance_scale [B]; without it every scale is 1 and this has no use");
+  const TensorView& unconditional = keep(std::move(*found));
+  require_shape(unconditional, target_.shape, "the shape of target_logits");
+  for (std::size_t b = 0; b < places_.size(); ++b)
+    trace_.requests[b].unconditional = rows_of(unconditional, places_[b].first_row, places_[b].draft_len + 1);
+}
+
+void TraceReader::read_parameters() {
+  const auto read_floats = [&](const char* name, const auto& set) {
+    const std::optional<TensorView> tensor = per_request(name, {DType::f32});
+    if (!tensor) return;
+    const std::span<const float> values = tensor->as<float>();
+    for (std::size_t b = 0; b < values.size(); ++b) set(trace_.requests[b].parameters, values[b]);
+  };
+  read_floats("temperature", [](RowParameters& p, float value) { p.temperature = value; });
+  read_floats("top_p", [](RowParameters& p, float value) { p.filters.top_p = value; });
+  read_floats("min_p", [](RowParameters& p, float value) { p.filters.min_p = value; });
+  read_floats("repetition_penalty", [](RowParameters& p, float value) { p.repetition_penalty = value; });
+  read_floats("frequency_penalty", [](RowParameters& p, float value) { p.frequency_penalty = value; });
+  read_floats("presence_penalty", [](RowParameters& p, float value) { p.presence_penalty = value; });
+  read_floats("guidance_scale", [](RowParameters& p, float value) { p.guidance_scale = value; });
+  if (const std::optional<TensorView> top_k = per_request("top_k", {DType::i32})) {
+    for (std::size_t b = 0; b < request_count_; ++b)
+      trace_.requests[b].parameters.filters.top_k = top_k->as<std::int32_t>()[b];
+  }
+  for (VerifyRequest& request : trace_.requests) {
+    request.parameters.filters.order = trace_.settings.filter_order;
+    request.parameters.filters.ties = trace_.settings.ties;
+    request.parameters.nan_policy = trace_.settings.nan_policy;
+    request.draft_parameters.nan_policy = trace_.settings.nan_policy;
+    if (trace_.settings.draft_processed) continue;
+    // Temperature and filters alone: penalties and guidance are the target's.
+    request.draft_parameters.temperature = request.parameters.temperature;
+    request.draft_parameters.filters = request.parameters.filters;
+  }
+}
+
+void TraceReader::read_seeds_and_steps() {
+  const std::optional<TensorView> seeds = per_request("seed", {DType::u64, DType::i64});
+  trace_.has_seeds = seeds.has_value();
+  for (std::size_t b = 0; b < request_count_; ++b) {
+    std::uint64_t& seed = trace_.requests[b].seed;
+    if (!seeds) {
+      seed = derive_seed(trace_.settings.seed, b);
+    } else if (seeds->dtype == DType::u64) {
+      seed = seeds->as<std::uint64_t>()[b];
+    } else {
+      seed = static_cast<std::uint64_t>(seeds->as<std::int64_t>()[b]);
+    }
+  }
+  const std::optional<TensorView> steps = per_request("step", kIndexDTypes);
+  if (!steps) return;
+  for (std::size_t b = 0; b < request_count_; ++b) {
+    const std::int64_t step = integer_at(*steps, b);
+    if (step < 0 || step > std::numeric_limits<std::uint32_t>::max())
+      throw input_error(steps->where, entry_is(b, std::to_string(step)) + "; step numbers in [0, 2^32) are right");
+    trace_.requests[b].step = static_cast<std::uint32_t>(step);
+  }
+}
+
+void TraceReader::read_history(std::string_view name, std::string_view sums_name,
+                               std::span<const Token> VerifyRequest::*history) {
+  std::optional<TensorView> ids = find_tensor(file_, name, kIndexDTypes);
+  const std::optional<TensorView> sums = per_request(sums_name, kIndexDTypes);
+  if (ids.has_value() != sums.has_value())
+    throw input_error(missing(file_, ids ? sums_name : name),
+                      "is missing; " + tensor_label(ids ? name : sums_name) + " needs it");
+  if (!ids) return;
+  require_rank(*ids, 1, "one dimension");
+  const std::string meaning = "the length of " + std::string(name);
+  const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, ids->shape[0], meaning);
+  const TokenTensor& tokens = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, false));
+  for (std::size_t b = 0; b < request_count_; ++b)
+    trace_.requests[b].*history = tokens.tokens.subspan(static_cast<std::size_t>(offsets[b]),
+                                                        static_cast<std::size_t>(offsets[b + 1] - offsets[b]));
+}
+
+void TraceReader::read_histories() {
+  read_history("prompt_tokens", "cu_prompt_tokens", &VerifyRequest::prompt_tokens);
+  read_history("output_tokens", "cu_output_tokens", &VerifyRequest::output_tokens);
+}
+
+void TraceReader::read_bitmask() {
+  std::optional<TensorView> found = find_tensor(file_, "bitmask", {DType::i32, DType::u32});
+  if (!found) return;
+  const TensorView& mask = keep(std::move(*found));
+  const auto words = static_cast<std::uint64_t>((vocab_size_ + 31) / 32);
+  const bool is_dense = trace_.is_dense && mask.shape.size() == 3;
+  if (is_dense) {
+    require_shape(mask, {request_count_, target_.shape[1], words}, "[B, K + 1, ceil(V/32)]");
+  } else {
+    require_shape(mask, {draft_count_ + request_count_, words}, "[N, ceil(V/32)]");
+  }
+  // i32 is how PyTorch holds the words; their bits are the same.
+  const std::span<const std::uint32_t> all{reinterpret_cast<const std::uint32_t*>(mask.bytes.data()),
+                                           mask.element_count()};
+  std::uint64_t packed_row = 0;
+  for (std::size_t b = 0; b < places_.size(); ++b) {
+    const std::uint64_t rows = static_cast<std::uint64_t>(places_[b].draft_len) + 1;
+    const std::uint64_t first = is_dense ? static_cast<std::uint64_t>(places_[b].first_row) : packed_row;
+    trace_.requests[b].allowed_masks = all.subspan(first * words, rows * words);
+    packed_row += rows;
+  }
+}
+
+void TraceReader::read_logit_bias() {
+  const std::optional<TensorView> ids = find_tensor(file_, "logit_bias_tokens", {DType::i32});
+  const std::optional<TensorView> values = find_tensor(file_, "logit_bias_values", {DType::f32});
+  const std::optional<TensorView> sums = per_request("cu_logit_bias", {DType::i32});
+  if (!ids && !values && !sums) return;
+  if (!ids || !values || !sums)
+    throw input_error(file_.path(),
+                      "has some of logit_bias_tokens, logit_bias_values and cu_logit_bias; all three are needed");
+  require_rank(*ids, 1, "[L]");
+  require_shape(*values, ids->shape, "[L]");
+  const std::vector<std::int64_t> offsets =
+      read_cumulative_sums(*sums, ids->shape[0], "L, the length of logit_bias_tokens,");
+  const TokenTensor tokens = read_tokens(*ids, vocab_size_, false);
+  const std::span<const float> biases = values->as<float>();
+  for (std::size_t i = 0; i < biases.size(); ++i) {
+    if (!std::isfinite(biases[i]))
+      throw input_error(values->where, entry_is(i, std::to_string(biases[i])) + "; finite numbers are right");
+    trace_.logit_bias.push_back({tokens.tokens[i], biases[i]});
+  }
+  const std::span<const LogitBias> all = trace_.logit_bias;
+  for (std::size_t b = 0; b < request_count_; ++b)
+    trace_.requests[b].constraints.logit_bias =
+        all.subspan(static_cast<std::size_t>(offsets[b]), static_cast<std::size_t>(offsets[b + 1] - offsets[b]));
+}
+
+void TraceReader::validate_requests() const {
+  for (std::size_t b = 0; b < trace_.requests.size(); ++b) {
+    try {
+      // Parameters beside target_probs only record how those were made, but nonsense is worth an error there too.
+      validate(trace_.requests[b].parameters, "request " + std::to_string(b));
+      validate(trace_.requests[b], static_cast<std::int64_t>(b));
+    } catch (const Error& error) {
+      throw Error(error.kind(), file_.path(), error.what());
+    }
+  }
+}
+
+}  // namespace draftproof

@@ -1,0 +1,128 @@
+#include "reference/io/verify_result.hpp"
+
+#include <algorithm>
+
+#include "reference/error.hpp"
+#include "reference/io/safetensors.hpp"
+#include "reference/io/sha256.hpp"
+#include "reference/io/trace_tensors.hpp"
+
+namespace draftproof {
+namespace {
+
+struct ResultTensor {
+  const char* name;
+  DType dtype;
+  std::vector<std::uint64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+template <class T>
+ResultTensor vector_tensor(const char* name, const std::vector<T>& values) {
+  return {name, DTypeOf<T>::value, {values.size()}, std::as_bytes(std::span(values))};
+}
+
+template <class T>
+ResultTensor matrix_tensor(const char* name, const std::vector<T>& values, std::size_t rows, std::int64_t width) {
+  return {name, DTypeOf<T>::value, {rows, static_cast<std::uint64_t>(width)}, std::as_bytes(std::span(values))};
+}
+
+std::array<ResultTensor, 7> tensors_of(const VerifyResult& result) {
+  const std::size_t requests = result.num_accepted.size();
+  return {matrix_tensor("output_tokens", result.output_tokens, requests, result.width),
+          vector_tensor("num_accepted", result.num_accepted),
+          vector_tensor("accepted", result.accepted),
+          matrix_tensor("logprob", result.logprob, requests, result.width),
+          matrix_tensor("raw_logprob", result.raw_logprob, requests, result.width),
+          vector_tensor("kept_mass", result.kept_mass),
+          vector_tensor("kept_count", result.kept_count)};
+}
+
+TensorView required_tensor(const SafetensorsFile& file, const char* name) {
+  std::optional<TensorView> tensor = find_tensor(file, name, kIndexDTypes);
+  if (!tensor) throw input_error(file.path() + ": " + tensor_label(name), "is missing; a result has it");
+  return *tensor;
+}
+
+}  // namespace
+
+std::span<const Token> VerifyResult::tokens_of(std::int64_t request) const {
+  const auto b = static_cast<std::size_t>(request);
+  const auto first = b * static_cast<std::size_t>(width);
+  return std::span(output_tokens).subspan(first, static_cast<std::size_t>(num_accepted[b]) + 1);
+}
+
+VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<const Emission> emissions) {
+  VerifyResult result;
+  for (const VerifyRequest& request : requests)
+    result.width = std::max(result.width, static_cast<std::int64_t>(request.draft.size()) + 1);
+  const auto width = static_cast<std::size_t>(result.width);
+  result.output_tokens.assign(requests.size() * width, kPaddingToken);
+  result.logprob.assign(requests.size() * width, 0.0f);
+  result.raw_logprob.assign(requests.size() * width, 0.0f);
+  for (std::size_t b = 0; b < requests.size(); ++b) {
+    const Emission& emission = emissions[b];
+    const auto offset = static_cast<std::ptrdiff_t>(b * width);
+    std::copy(emission.tokens.begin(), emission.tokens.end(), result.output_tokens.begin() + offset);
+    std::copy(emission.logprobs.begin(), emission.logprobs.end(), result.logprob.begin() + offset);
+    std::copy(emission.raw_logprobs.begin(), emission.raw_logprobs.end(), result.raw_logprob.begin() + offset);
+    result.num_accepted.push_back(static_cast<std::int32_t>(emission.num_accepted));
+    for (std::size_t i = 0; i < requests[b].draft.size(); ++i)
+      result.accepted.push_back(i < emission.num_accepted ? 1 : 0);
+    result.kept_mass.insert(result.kept_mass.end(), emission.kept_mass.begin(), emission.kept_mass.end());
+    for (const std::int64_t count : emission.kept_count) result.kept_count.push_back(static_cast<std::int32_t>(count));
+  }
+  return result;
+}
+
+std::string digest_of(const VerifyResult& result) {
+  Sha256 digest;
+  for (const ResultTensor& tensor : tensors_of(result)) digest.update(tensor.bytes);
+  return digest.hex_digest();
+}
+
+void write_result(const std::string& path, const VerifyResult& result,
+                  const std::map<std::string, std::string>& metadata) {
+  SafetensorsWriter writer;
+  for (const ResultTensor& tensor : tensors_of(result))
+    writer.add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes);
+  for (const auto& [key, value] : metadata) writer.metadata(key, value);
+  writer.write(path);
+}
+
+ResultComparison compare_result(const VerifyResult& result, const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  const std::size_t requests = result.num_accepted.size();
+  const TensorView tokens = required_tensor(file, "output_tokens");
+  if (tokens.shape.size() != 2 || tokens.shape[0] != requests)
+    throw input_error(tokens.where, "has shape " + shape_text(tokens.shape) + "; [" + std::to_string(requests) +
+                                        ", K + 1], a row for each request of the trace, is right");
+  const std::optional<TensorView> num_accepted = find_tensor(file, "num_accepted", kIndexDTypes);
+  if (num_accepted) require_shape(*num_accepted, {requests}, "[B]");
+
+  ResultComparison comparison;
+  comparison.has_num_accepted = num_accepted.has_value();
+  if (const auto found = file.metadata().find("input_sha256"); found != file.metadata().end())
+    comparison.input_sha256 = found->second;
+  const std::uint64_t their_width = tokens.shape[1];
+  const auto our_width = static_cast<std::uint64_t>(result.width);
+  for (std::size_t b = 0; b < requests; ++b) {
+    std::optional<ResultDifference> difference;
+    // Columns that only one of the files has must be padding.
+    for (std::uint64_t i = 0; i < std::max(our_width, their_width) && !difference; ++i) {
+      const std::int64_t ours = i < our_width ? result.output_tokens[b * our_width + i] : kPaddingToken;
+      const std::int64_t theirs = i < their_width ? integer_at(tokens, b * their_width + i) : kPaddingToken;
+      if (ours != theirs)
+        difference = {"output_tokens", static_cast<std::int64_t>(b), static_cast<std::int64_t>(i), ours, theirs};
+    }
+    if (!difference && num_accepted && integer_at(*num_accepted, b) != result.num_accepted[b])
+      difference = {"num_accepted", static_cast<std::int64_t>(b), 0, result.num_accepted[b],
+                    integer_at(*num_accepted, b)};
+    if (!difference) continue;
+    ++comparison.differing_requests;
+    if (!comparison.first) comparison.first = difference;
+  }
+  return comparison;
+}
+
+}  // namespace draftproof

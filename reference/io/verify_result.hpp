@@ -1,0 +1,66 @@
+// What a verified batch emitted, as the tensors of a result file (docs/trace.md), and the comparison with another
+// engine's result.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/numerics/dtype.hpp"
+#include "reference/token.hpp"
+#include "reference/verify/request.hpp"
+
+namespace draftproof {
+
+// B requests, M drafts, N = M + B rows, W = Kmax + 1; padding of dense input counts in none of them. Columns of a
+// request beyond what it emitted hold kPaddingToken, and 0 in the log-probabilities.
+struct VerifyResult {
+  std::int64_t width = 1;                  // W
+  std::vector<Token> output_tokens;        // [B, W] accepted drafts, then the recovered or bonus token
+  std::vector<std::int32_t> num_accepted;  // [B]
+  std::vector<std::uint8_t> accepted;      // [M] 1 for drafts that stood
+  std::vector<float> logprob;              // [B, W] of the emitted tokens, processed law
+  std::vector<float> raw_logprob;          // [B, W] before any edit, temperature or filter
+  std::vector<float> kept_mass;            // [N]
+  std::vector<std::int32_t> kept_count;    // [N]
+
+  std::span<const Token> tokens_of(std::int64_t request) const;  // [num_accepted + 1]
+};
+
+// The emissions must have been made with VerifyOptions::raw_logprobs and all_rows.
+VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<const Emission> emissions);
+
+// SHA-256 of the tensors' bytes, little-endian, one after the other in the order of the struct: equal if and only if
+// the results are.
+std::string digest_of(const VerifyResult& result);
+
+// Writes the safetensors file, whole or not at all. Input error naming the path.
+void write_result(const std::string& path, const VerifyResult& result,
+                  const std::map<std::string, std::string>& metadata);
+
+struct ResultDifference {
+  std::string tensor;
+  std::int64_t request;
+  std::int64_t index;  // in output_tokens' row; 0 for num_accepted
+  std::int64_t ours;
+  std::int64_t theirs;
+};
+
+struct ResultComparison {
+  bool has_num_accepted = false;            // theirs: else only tokens were compared
+  std::int64_t differing_requests = 0;      // in tokens or num_accepted
+  std::optional<ResultDifference> first;    // lowest request, its tokens before its num_accepted
+  std::optional<std::string> input_sha256;  // of the trace that theirs names, if it does
+};
+
+// Compares with a file that has output_tokens [B, any width], i32 or i64, padded with -1, and maybe num_accepted [B].
+// Other tensors are not looked at. Input error when it has other shapes or dtypes.
+ResultComparison compare_result(const VerifyResult& result, const std::string& path);
+
+}  // namespace draftproof

@@ -1,0 +1,24 @@
+// Drawing from unnormalised masses that are held as doubles: rules that compute whole rows (multi-draft, block) draw by
+// them just as RowLaw's masses are drawn by (row_law.hpp): RNE(x 2^62) each, tiles, the same bits.
+#pragma once
+
+#include <span>
+
+#include "reference/sampling/row_law.hpp"
+
+namespace draftproof {
+
+class DenseDraw {
+ public:
+  // masses [V], V >= 1, each in [0, 2), their sum below 4. Not copied.
+  explicit DenseDraw(std::span<const double> masses) : masses_(masses) {}
+
+  // Error (internal): all masses are zero; callers have a rule for that case.
+  Token draw(const RandomBlock& block) const;
+  void for_each_log_weight(const LogWeightSink& sink) const;
+
+ private:
+  std::span<const double> masses_;
+};
+
+}  // namespace draftproof

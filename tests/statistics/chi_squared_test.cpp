@@ -1,0 +1,132 @@
+// Against numbers worked out by hand, published critical values and non-centralities, and a simulated null.
+#include "reference/statistics/chi_squared.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "reference/error.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
+
+namespace draftproof {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+TEST_CASE("the statistic of a die is the one worked out by hand") {
+  // 60 throws, expected 10 each: (25 + 4 + 1 + 4 + 1 + 9) / 10
+  const ChiSquaredTest test = goodness_of_fit(Counts{5, 8, 9, 12, 11, 13}, std::vector<double>(6, 1.0 / 6.0));
+  CHECK(test.n == 60);
+  CHECK(test.cells == 6);
+  CHECK(test.df == 5);
+  CHECK(test.statistic == Approx(4.2 + 0.2).epsilon(1e-12));
+  CHECK_FALSE(test.impossible_cell);
+}
+
+TEST_CASE("p values are those of the published critical values") {
+  // Critical values of level 1e-6 (project notes, computed independently): p must come back as 1e-6.
+  const std::array<std::pair<std::int64_t, double>, 7> critical = {
+      {{1, 23.93}, {3, 30.66}, {7, 40.52}, {15, 56.49}, {63, 131.37}, {255, 377.08}, {1023, 1252.58}}};
+  for (const auto& [df, value] : critical) {
+    INFO("df " << df);
+    CHECK(chi_squared_p_value(value, df) == Approx(1e-6).epsilon(5e-3));
+  }
+  // Two degrees of freedom are exponential: p = exp(-x / 2).
+  CHECK(chi_squared_p_value(2.0, 2) == Approx(0.36787944117144233).epsilon(1e-14));
+  CHECK(chi_squared_p_value(0.0, 4) == 1.0);
+  CHECK(chi_squared_p_value(123.0, 0) == 1.0);
+}
+
+TEST_CASE("the detectable distance follows the published non-centralities") {
+  // lambda for 99 % power at level 1e-4, from the project notes.
+  const std::array<std::pair<std::int64_t, double>, 7> lambda = {
+      {{1, 38.7}, {3, 45.4}, {7, 53.5}, {15, 64.3}, {63, 99.7}, {255, 169.0}, {1023, 306.4}}};
+  for (const auto& [df, value] : lambda) {
+    INFO("df " << df);
+    CHECK(chi_squared_noncentrality(df, 1e-4, 0.99) == Approx(value).epsilon(2e-3));
+    const double tv = detectable_total_variation(1e6, df, 1e-4, 0.99);
+    CHECK(4e6 * tv * tv == Approx(value).epsilon(2e-3));
+  }
+  CHECK(detectable_total_variation(10.0, 255, 1e-4, 0.99) == 1.0);
+  CHECK(detectable_total_variation(1e6, 0, 1e-4, 0.99) == 1.0);
+}
+
+TEST_CASE("cells that expect less than five are pooled in ascending order") {
+  // N = 100: expected 1, 2, 3, 4, 40, 50. The first three make 6, then 4 takes 40 with it.
+  const ChiSquaredTest test =
+      goodness_of_fit(Counts{3, 1, 5, 4, 37, 50}, std::vector<double>{.01, .02, .03, .04, .4, .5});
+  CHECK(test.cells == 3);
+  CHECK(test.df == 2);
+  CHECK(test.statistic == Approx(9.0 / 6.0 + 9.0 / 44.0 + 0.0).epsilon(1e-12));
+}
+
+TEST_CASE("a rest that stays below five joins the last pool") {
+  // N = 20: expected 1, 1, 18 in ascending order. The first pool takes all three.
+  const ChiSquaredTest all = goodness_of_fit(Counts{2, 18, 0}, std::vector<double>{.05, .9, .05});
+  CHECK(all.cells == 1);
+  CHECK(all.df == 0);
+  CHECK(all.p_value == 1.0);
+  // Two samples of 8 in three cells: 6 + 6, 1 + 1, 1 + 1. Expected 1 and 1 begin the only pool.
+  CHECK(two_sample_test(Counts{6, 1, 1}, Counts{6, 1, 1}).cells == 1);
+}
+
+TEST_CASE("one observation of an impossible cell refutes the law") {
+  const std::vector<double> law{0.5, 0.5, 0.0, 0.0};
+  const ChiSquaredTest test = goodness_of_fit(Counts{500, 499, 0, 1}, law);
+  REQUIRE(test.impossible_cell);
+  CHECK(*test.impossible_cell == 3);
+  CHECK(test.impossible_count == 1);
+  CHECK(test.p_value > 0.5);
+  CHECK(test.rejects(1e-9));
+  CHECK_FALSE(goodness_of_fit(Counts{500, 500, 0, 0}, law).rejects(1e-4));
+}
+
+TEST_CASE("the statistic of two samples is that of the two by two table") {
+  // Rows 30 70 and 50 150, n = 300. n (ad - bc)^2 / (r1 r2 c1 c2) = 300 (4500 - 3500)^2 / (100 200 80 220).
+  const ChiSquaredTest test = two_sample_test(Counts{30, 70}, Counts{50, 150});
+  CHECK(test.n == 300);
+  CHECK(test.df == 1);
+  CHECK(test.statistic == Approx(300.0 * 1000.0 * 1000.0 / (100.0 * 200.0 * 80.0 * 220.0)).epsilon(1e-12));
+  // Cells that neither sample saw do not count.
+  CHECK(two_sample_test(Counts{30, 0, 70}, Counts{50, 0, 150}).df == 1);
+}
+
+TEST_CASE("under the null the p values are uniform and under a fault they are not") {
+  const std::vector<double> law{0.5, 0.25, 0.125, 0.125};
+  const auto sample = [](std::uint64_t seed, std::uint32_t shift) {
+    Counts counts(4);
+    for (std::uint32_t i = 0; i < 400; ++i) {
+      const std::uint32_t u = PhiloxSource().block(seed, {i, 0, 0, Purpose::choice}).word[0] >> 26;  // 0..63
+      const std::uint32_t v = u < shift ? 63 : u;
+      ++counts[v < 32 ? 0 : v < 48 ? 1 : v < 56 ? 2 : 3];
+    }
+    return counts;
+  };
+  int below_half = 0;
+  int below_half_of_two = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    below_half += goodness_of_fit(sample(seed, 0), law).p_value < 0.5 ? 1 : 0;
+    below_half_of_two += two_sample_test(sample(seed, 0), sample(seed + 1000, 0)).p_value < 0.5 ? 1 : 0;
+  }
+  // Binomial(400, 1/2): six standard deviations are 60; the seeds are fixed.
+  CHECK(below_half > 140);
+  CHECK(below_half < 260);
+  CHECK(below_half_of_two > 140);
+  CHECK(below_half_of_two < 260);
+  // 16 of 64 moved from the first cell to the last: TV 1/4, lambda = 400 (1/8 + 1/2) = 250.
+  CHECK(goodness_of_fit(sample(7, 16), law).rejects(1e-6));
+  CHECK(two_sample_test(sample(7, 16), sample(8, 0)).rejects(1e-6));
+}
+
+TEST_CASE("bad input of a chi-squared test is an error that says what is wrong") {
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1}, std::vector<double>{.5, .5}), Catch::Contains("they must agree"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, -1}, std::vector<double>{.5, .5}), Catch::Contains("negative"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, 1}, std::vector<double>{.5, .6}), Catch::Contains("sum to 1"));
+  CHECK_THROWS_WITH(goodness_of_fit(Counts{1, 1}, std::vector<double>{.5, 0.0 / 0.0}), Catch::Contains("[0, 1]"));
+  CHECK_THROWS_WITH(two_sample_test(Counts{0, 0}, Counts{1, 1}), Catch::Contains("empty"));
+  CHECK_THROWS_WITH(two_sample_test(Counts{1, 0}, Counts{1}), Catch::Contains("they must agree"));
+}
+
+}  // namespace
+}  // namespace draftproof
