@@ -45,10 +45,11 @@ struct VerifyBatch {
   std::vector<float> peaked_logits;
   std::vector<VerifyRequest> requests;
   VerifyOptions options;
+  BatchVerifier verifier;
 };
 
-std::shared_ptr<VerifyBatch> make_batch(const VerifySetting& setting, const VerifyInputs& inputs) {
-  const auto batch = std::make_shared<VerifyBatch>();
+std::shared_ptr<VerifyBatch> make_batch(const VerifySetting& setting, const VerifyInputs& inputs, int threads) {
+  const auto batch = std::make_shared<VerifyBatch>(VerifyBatch{{}, {}, {}, BatchVerifier(threads)});
   batch->options.raw_logprobs = setting.raw_logprobs;
   RowMatrix target{setting.logits_dtype, nullptr, inputs.batch * (inputs.draft_len + 1), inputs.vocab_size,
                    inputs.vocab_size};
@@ -104,8 +105,8 @@ void mass_pass(const VerifyRequest& request, std::int64_t rows) {
 }
 
 BenchWork make_work(const VerifySetting& setting, const VerifyInputs& inputs, int threads) {
-  const auto batch = make_batch(setting, inputs);
-  const std::vector<Emission> emissions = verify_batch(batch->requests, batch->options, threads);
+  const auto batch = make_batch(setting, inputs, threads);
+  const std::vector<Emission> emissions = batch->verifier.verify(batch->requests, batch->options);
   const std::size_t element_bytes = dtype_size_bytes(setting.logits_dtype);
   std::vector<std::int64_t> target_rows;
   std::uint64_t elements = 0;
@@ -124,7 +125,7 @@ BenchWork make_work(const VerifySetting& setting, const VerifyInputs& inputs, in
   work.elements = elements;
   work.bytes = bytes;
   work.acceptance_length = static_cast<double>(emitted) / static_cast<double>(emissions.size());
-  work.body = [batch, threads] { verify_batch(batch->requests, batch->options, threads); };
+  work.body = [batch] { batch->verifier.verify(batch->requests, batch->options); };
   if (!setting.target_is_probabilities) {
     work.mass_pass = [batch, target_rows, threads] {
       parallel_for(static_cast<std::int64_t>(target_rows.size()), threads, [&](std::int64_t i, int) {

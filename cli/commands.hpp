@@ -26,7 +26,11 @@ inline void add_json_flag(CLI::App& command, bool& wanted) {
   command.add_flag("--json", wanted, "One JSON document on standard output (schema: cli/README.md)");
 }
 
+void add_audit_command(CLI::App& app, ProgramContext& context);
 void add_bench_command(CLI::App& app, ProgramContext& context);
+void add_demo_command(CLI::App& app, ProgramContext& context);
 void add_machine_command(CLI::App& app, ProgramContext& context);
+void add_prove_command(CLI::App& app, ProgramContext& context);
+void add_verify_command(CLI::App& app, ProgramContext& context);
 
 }  // namespace draftproof

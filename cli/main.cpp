@@ -11,8 +11,12 @@ namespace draftproof {
 namespace {
 
 void add_commands(CLI::App& app, ProgramContext& context) {
+  add_audit_command(app, context);
   add_bench_command(app, context);
+  add_demo_command(app, context);
   add_machine_command(app, context);
+  add_prove_command(app, context);
+  add_verify_command(app, context);
 }
 
 std::string one_line(std::string text) {

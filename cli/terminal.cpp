@@ -5,26 +5,27 @@
 
 #include <array>
 #include <cstdlib>
-#include <cstring>
 
 namespace draftproof {
 namespace {
 
-bool is_set(const char* variable) {
+// Empty where the variable is not set.
+std::string environment(const char* variable) {
   const char* value = std::getenv(variable);
-  return value != nullptr && *value != '\0';
+  return value == nullptr ? "" : value;
 }
 
 }  // namespace
 
 bool is_terminal(int file_descriptor) {
-  const char* kind = std::getenv("TERM");
-  return isatty(file_descriptor) == 1 && kind != nullptr && std::strcmp(kind, "dumb") != 0;
+  const std::string kind = environment("TERM");
+  return isatty(file_descriptor) == 1 && !kind.empty() && kind != "dumb";
 }
 
 bool wants_colour(int file_descriptor) {
-  if (is_set("NO_COLOR")) return false;
-  if (is_set("CLICOLOR_FORCE") && std::strcmp(std::getenv("CLICOLOR_FORCE"), "0") != 0) return true;
+  if (!environment("NO_COLOR").empty()) return false;
+  const std::string force = environment("CLICOLOR_FORCE");
+  if (!force.empty() && force != "0") return true;
   return is_terminal(file_descriptor);
 }
 

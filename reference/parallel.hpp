@@ -1,5 +1,5 @@
-// Data parallelism over independent items, in one place. Results cannot depend on the number of threads, because every item
-// writes only its own slot and draws its randomness from its own addresses.
+// Data parallelism over independent items, in one place. Results cannot depend on the number of threads, because every
+// item writes only its own slot and draws its randomness from its own addresses.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace draftproof {
 
-// Calls body(item, thread) for every item in [0, items), thread in [0, threads). Of the exceptions thrown, the one of the
-// lowest item is rethrown, so that an error message does not depend on the timing either.
+// Calls body(item, thread) for every item in [0, items), thread in [0, threads). Of the exceptions thrown, the one of
+// the lowest item is rethrown, so that an error message does not depend on the timing either.
 template <class Body>
 void parallel_for(std::int64_t items, int threads, Body body) {
   std::atomic<std::int64_t> next{0};
@@ -22,7 +22,7 @@ void parallel_for(std::int64_t items, int threads, Body body) {
   std::exception_ptr first_error;
   std::int64_t first_error_item = std::numeric_limits<std::int64_t>::max();
   // Chunks are claimed, not assigned, since rows differ in cost; small enough to balance, large enough to be cheap.
-  const std::int64_t chunk = std::max<std::int64_t>(1, std::min<std::int64_t>(64, items / (8 * std::max(1, threads))));
+  const std::int64_t chunk = std::max<std::int64_t>(1, std::min<std::int64_t>(64, items / (64 * std::max(1, threads))));
   const auto work = [&](int thread) {
     for (;;) {
       const std::int64_t begin = next.fetch_add(chunk);

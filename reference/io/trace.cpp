@@ -29,7 +29,8 @@ void read_settings(const std::vector<TraceSetting>& overrides, TraceContents& tr
 
 Trace Trace::open(const std::string& path, const TraceOptions& options) {
   const auto contents = std::make_shared<TraceContents>(SafetensorsFile::open(path));
-  require_known_tensors(contents->file);
+  contents->kind = options.kind;
+  require_known_tensors(contents->file, options.kind);
   read_settings(options.overrides, *contents);
   TraceReader(*contents).read();
   if (options.check_rows) check_probability_rows(path, contents->requests, options.threads);
@@ -50,6 +51,10 @@ VerifyOptions Trace::verify_options() const {
 
 const std::string& Trace::path() const {
   return contents_->file.path();
+}
+
+const SafetensorsFile& Trace::file() const {
+  return contents_->file;
 }
 
 std::span<const std::byte> Trace::bytes() const {

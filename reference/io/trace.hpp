@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/io/trace_kind.hpp"
 #include "reference/io/trace_settings.hpp"
 #include "reference/verify/request.hpp"
 
@@ -23,9 +24,11 @@ struct TraceOptions {
   std::vector<TraceSetting> overrides;  // win over the file's metadata
   bool check_rows = true;               // every row of target_probs and draft_probs sums to 1: reads them all
   int threads = 1;                      // for that check
+  TraceKind kind = TraceKind::steps;
 };
 
 struct TraceContents;
+class SafetensorsFile;
 
 class Trace {
  public:
@@ -39,6 +42,7 @@ class Trace {
   const TraceSettings& settings() const;
   VerifyOptions verify_options() const;  // with all_rows, as the result file needs it
   const std::string& path() const;
+  const SafetensorsFile& file() const;       // for tensors that are not the requests'
   std::span<const std::byte> bytes() const;  // the whole file, for hashing
 
   std::int64_t vocab_size() const;

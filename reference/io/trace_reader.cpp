@@ -49,18 +49,27 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 
 }  // namespace
 
-void require_known_tensors(const SafetensorsFile& file) {
+void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
+  std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
+  if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "group"});
+  if (kind == TraceKind::draws) {
+    // A misplaced draft tensor would be ignored silently.
+    std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });
+    right.insert(right.end(), {"samples", "group"});
+  }
   for (const std::string& name : file.names()) {
-    if (std::find(kTensorNames.begin(), kTensorNames.end(), name) != kTensorNames.end()) continue;
+    if (std::find(right.begin(), right.end(), name) != right.end()) continue;
     std::string known;
-    for (const char* const right : kTensorNames) known.append(known.empty() ? "" : ", ").append(right);
+    for (const std::string_view other : right) known.append(known.empty() ? "" : ", ").append(other);
     throw input_error(missing(file, name), "is not a tensor of a trace; known: " + known);
   }
 }
 
 void TraceReader::read() {
   read_target();
-  if (trace_.is_dense) {
+  if (trace_.kind == TraceKind::draws) {
+    read_draws();
+  } else if (trace_.is_dense) {
     read_dense_drafts();
   } else {
     read_ragged_drafts();
@@ -135,6 +144,9 @@ void TraceReader::read_ragged_drafts() {
   request_count_ = sums->shape[0];
   draft_count_ = ids->shape[0];
   draft_shape_ = {draft_count_, target_.shape[1]};
+  if (request_count_ > 0 && target_.shape[0] + 1 == draft_count_ + request_count_ && integer_at(*sums, 0) == 0)
+    throw input_error(sums->where, "has B + 1 entries, the first one 0; inclusive sums, [B] = [" +
+                                       std::to_string(request_count_ - 1) + "], without it are right");
   const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, draft_count_, "M, the length of draft_tokens,");
   require_shape(target_, {draft_count_ + request_count_, target_.shape[1]}, "[N, V], N = M + B,");
 
@@ -146,6 +158,14 @@ void TraceReader::read_ragged_drafts() {
     places.push_back({first + static_cast<std::int64_t>(b), first, offsets[b + 1] - first});
   }
   place_requests(std::move(places), drafts);
+}
+
+void TraceReader::read_draws() {
+  require_rank(target_, 2, "[G, V]");
+  request_count_ = target_.shape[0];
+  std::vector<Place> places;
+  for (std::uint64_t g = 0; g < request_count_; ++g) places.push_back({static_cast<std::int64_t>(g), 0, 0});
+  place_requests(std::move(places), trace_.tokens.emplace_back());
 }
 
 void TraceReader::read_dense_drafts() {
@@ -279,7 +299,10 @@ void TraceReader::read_history(std::string_view name, std::string_view sums_name
 
 void TraceReader::read_histories() {
   read_history("prompt_tokens", "cu_prompt_tokens", &VerifyRequest::prompt_tokens);
-  read_history("output_tokens", "cu_output_tokens", &VerifyRequest::output_tokens);
+  // In an emitted step, a matrix of this name is what the step put out.
+  const bool is_emission = trace_.kind == TraceKind::emitted_steps && file_.contains("output_tokens") &&
+                           file_.tensor("output_tokens").shape.size() == 2;
+  if (!is_emission) read_history("output_tokens", "cu_output_tokens", &VerifyRequest::output_tokens);
 }
 
 void TraceReader::read_bitmask() {

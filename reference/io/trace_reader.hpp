@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reference/io/safetensors.hpp"
+#include "reference/io/trace_kind.hpp"
 #include "reference/io/trace_settings.hpp"
 #include "reference/io/trace_tensors.hpp"
 #include "reference/verify/request.hpp"
@@ -19,6 +20,7 @@ struct TraceContents {
   explicit TraceContents(SafetensorsFile opened) : file(std::move(opened)) {}
 
   SafetensorsFile file;
+  TraceKind kind = TraceKind::steps;
   TraceSettings settings;
   std::vector<std::string> unused_metadata;
   std::int64_t vocab_size = 0;
@@ -32,8 +34,8 @@ struct TraceContents {
   std::vector<LogitBias> logit_bias;
 };
 
-// Error: a tensor that the format does not have, listing those that it has.
-void require_known_tensors(const SafetensorsFile& file);
+// Error: a tensor that the format of this kind does not have, listing those that it has.
+void require_known_tensors(const SafetensorsFile& file, TraceKind kind);
 
 // Fills the requests of contents whose file and settings are set. B requests, M drafts, N = M + B target rows, V tokens
 // as in the format's table. Everything but the sums of probability rows is checked.
@@ -52,6 +54,7 @@ class TraceReader {
 
   void read_target();
   void read_ragged_drafts();
+  void read_draws();
   void read_dense_drafts();
   void read_proposals();
   void read_unconditional();

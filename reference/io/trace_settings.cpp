@@ -60,14 +60,14 @@ std::uint64_t parse_seed(std::string_view text, const std::string& where) {
 
 const std::vector<TraceSettingInfo>& trace_settings() {
   static const std::vector<TraceSettingInfo> kSettings = {
-      {"verifier", first_of(kVerifiers), "verification algorithm"},
-      {"sampler", first_of(kSamplers), "how tokens are drawn: inverse mass, or exponential race"},
-      {"filter_order", first_of(kFilterOrders), "whether top-p sees the whole row or what top-k left"},
-      {"ties", first_of(kTies), "whether tokens as good as the last one kept stay too"},
-      {"convention", first_of(convention_names()), "acceptance rule at the endpoints"},
-      {"draft_processed", first_of(kFlags), "1: draft_logits are final; 0: they go through temperature and filters"},
-      {"nan_policy", first_of(kNanPolicies), "what a NaN logit is"},
-      {"seed", {}, "seed of the run, for traces without request seeds"},
+      {"verifier", first_of(kVerifiers), "Verification algorithm"},
+      {"sampler", first_of(kSamplers), "Draw by inverse mass, or by exponential race"},
+      {"filter_order", first_of(kFilterOrders), "top-p sees the whole row, or what top-k left of it"},
+      {"ties", first_of(kTies), "Drop or keep tokens as good as the last one kept"},
+      {"convention", first_of(convention_names()), "Acceptance rule, ours or another engine's"},
+      {"draft_processed", first_of(kFlags), "draft_logits are final (1), or go through temperature and filters (0)"},
+      {"nan_policy", first_of(kNanPolicies), "A NaN logit is an error, or a masked token"},
+      {"seed", {}, "Seed of the run, for traces without request seeds"},
   };
   return kSettings;
 }

@@ -35,7 +35,7 @@ struct TraceSetting {
 struct TraceSettingInfo {
   std::string name;
   std::vector<std::string> values;  // empty: a whole number in [0, 2^64)
-  std::string meaning;              // half a sentence, for help texts
+  std::string meaning;              // for help texts
 };
 
 // Every setting, in the order of the documentation.

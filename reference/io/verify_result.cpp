@@ -116,7 +116,7 @@ ResultComparison compare_result(const VerifyResult& result, const std::string& p
         difference = {"output_tokens", static_cast<std::int64_t>(b), static_cast<std::int64_t>(i), ours, theirs};
     }
     if (!difference && num_accepted && integer_at(*num_accepted, b) != result.num_accepted[b])
-      difference = {"num_accepted", static_cast<std::int64_t>(b), 0, result.num_accepted[b],
+      difference = {"num_accepted", static_cast<std::int64_t>(b), std::nullopt, result.num_accepted[b],
                     integer_at(*num_accepted, b)};
     if (!difference) continue;
     ++comparison.differing_requests;

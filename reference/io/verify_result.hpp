@@ -47,7 +47,7 @@ void write_result(const std::string& path, const VerifyResult& result,
 struct ResultDifference {
   std::string tensor;
   std::int64_t request;
-  std::int64_t index;  // in output_tokens' row; 0 for num_accepted
+  std::optional<std::int64_t> index;  // in the row of output_tokens
   std::int64_t ours;
   std::int64_t theirs;
 };

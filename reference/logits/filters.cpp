@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "reference/numerics/order_key.hpp"
@@ -16,43 +19,68 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr Token kLastToken = std::numeric_limits<Token>::max();
 constexpr KeptSet kKeepAll{kLowest, kLastToken, 0};
 
-std::uint64_t sum_of_masses(const Distribution& row) {
-  std::uint64_t sum = 0;
-  for (Token i = 0; i < row.vocab_size(); ++i) sum += row.mass(i);
-  return sum;
+// The radix passes over the key of a logit.
+struct Digit {
+  int shift;
+  int bits;
+
+  std::size_t buckets() const { return std::size_t{1} << bits; }
+  std::size_t operator()(float logit) const { return (order_key(logit) >> shift) & (buckets() - 1); }
+};
+constexpr std::array<Digit, 3> kDigits{{{21, 11}, {10, 11}, {0, 10}}};
+
+// Calls visit(token, logit, weight, tile) for every token of the row in ascending order of id.
+template <class Visit>
+void for_each_token(const Distribution& row, Visit visit) {
+  for (std::size_t tile = 0; tile < row.tile_count(); ++tile) {
+    const std::span<const float> weights = row.tile_weights(tile);
+    const std::size_t first = tile * kTileTokens;
+    const float* logits = row.logits().data() + first;
+    for (std::size_t i = 0; i < weights.size(); ++i) visit(static_cast<Token>(first + i), logits[i], weights[i], tile);
+  }
 }
 
-// The longest prefix of the total order in which every token has less than `limit` of `measure` strictly before it
-// (limit >= 1). Three radix passes over the key, 11 + 11 + 10 bits: each finds the bucket where the limit falls and
-// hands only its tokens to the next; what remains has one value, and ids decide.
-template <class Measure>
-KeptSet longest_prefix(const Distribution& row, std::uint64_t limit, Ties ties, Measure measure) {
-  constexpr std::array<int, 3> kShift{21, 10, 0};
-  constexpr std::array<int, 3> kBits{11, 11, 10};
-  std::vector<Token> candidates;
-  candidates.reserve(static_cast<std::size_t>(row.vocab_size()));
-  for (Token i = 0; i < row.vocab_size(); ++i)
-    if (row.is_kept(i)) candidates.push_back(i);
+// The longest prefix of the total order in which every token has less than a limit of `measure` strictly before it.
+// measure(weight, tile) is 0 for a dropped token; limit_of(total measure of the row) is at least 1. Three radix passes
+// over the key: each finds the bucket where the limit falls and hands only its tokens to the next; what remains has one
+// value, and ids decide.
+template <class Measure, class Limit>
+KeptSet longest_prefix(const Distribution& row, Ties ties, Measure measure, Limit limit_of) {
+  std::vector<std::uint64_t> histogram(kDigits[0].buckets(), 0);
+  for_each_token(row, [&](Token, float logit, float weight, std::size_t tile) {
+    histogram[kDigits[0](logit)] += measure(weight, tile);
+  });
+  const std::uint64_t limit = limit_of(std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0}));
 
-  const auto key_of = [&](Token i) { return order_key(row.logits()[static_cast<std::size_t>(i)]); };
   std::uint64_t before = 0;
-  std::vector<std::uint64_t> histogram;
-  for (std::size_t pass = 0; pass < kShift.size(); ++pass) {
-    const std::uint32_t mask = (1u << kBits[pass]) - 1;
-    const auto digit_of = [&](Token i) { return (key_of(i) >> kShift[pass]) & mask; };
-    histogram.assign(std::size_t{mask} + 1, 0);
-    for (const Token i : candidates) histogram[digit_of(i)] += measure(i);
-    std::int64_t digit = mask;
-    while (digit >= 0 && before + histogram[static_cast<std::size_t>(digit)] < limit)
-      before += histogram[static_cast<std::size_t>(digit--)];
-    if (digit < 0) return kKeepAll;  // the whole row stays below the limit
-    std::erase_if(candidates, [&](Token i) { return digit_of(i) != static_cast<std::uint32_t>(digit); });
+  const auto bucket_of_limit = [&]() -> std::optional<std::size_t> {
+    for (std::size_t bucket = histogram.size(); bucket-- > 0; before += histogram[bucket])
+      if (before + histogram[bucket] >= limit) return bucket;
+    return std::nullopt;
+  };
+  const std::optional<std::size_t> first = bucket_of_limit();
+  if (!first) return kKeepAll;  // the whole row stays below the limit
+  std::vector<Token> candidates;
+  for_each_token(row, [&](Token token, float logit, float weight, std::size_t) {
+    if (kDigits[0](logit) == *first && weight > 0.0f) candidates.push_back(token);
+  });
+
+  const auto logit_of = [&](Token i) { return row.logits()[static_cast<std::size_t>(i)]; };
+  const auto measure_of = [&](Token i) {
+    const auto tile = static_cast<std::size_t>(i / kTileTokens);
+    return measure(row.tile_weights(tile)[static_cast<std::size_t>(i % kTileTokens)], tile);
+  };
+  for (const Digit digit : {kDigits[1], kDigits[2]}) {
+    histogram.assign(digit.buckets(), 0);
+    for (const Token i : candidates) histogram[digit(logit_of(i))] += measure_of(i);
+    const std::size_t bucket = bucket_of_limit().value();
+    std::erase_if(candidates, [&](Token i) { return digit(logit_of(i)) != bucket; });
   }
-  const float value = row.logits()[static_cast<std::size_t>(candidates.front())];
+  const float value = logit_of(candidates.front());
   if (ties == Ties::keep_all) return {value, kLastToken, 0};
   // Candidates are in ascending order of id, since every pass kept their order.
   std::size_t last = 0;
-  for (before += measure(candidates[0]); before < limit; before += measure(candidates[last])) ++last;
+  for (before += measure_of(candidates[0]); before < limit; before += measure_of(candidates[last])) ++last;
   return {value, candidates[last], 0};
 }
 
@@ -65,14 +93,17 @@ KeptSet intersection(const KeptSet& a, const KeptSet& b) {
 
 KeptSet top_k_set(const Distribution& row, const FilterParameters& parameters) {
   if (parameters.top_k == 0 || parameters.top_k >= row.kept_count()) return kKeepAll;
-  const auto one = [](Token) -> std::uint64_t { return 1; };
-  return longest_prefix(row, static_cast<std::uint64_t>(parameters.top_k), parameters.ties, one);
+  const auto one = [](float weight, std::size_t) -> std::uint64_t { return weight > 0.0f ? 1 : 0; };
+  return longest_prefix(row, parameters.ties, one,
+                        [&](std::uint64_t) { return static_cast<std::uint64_t>(parameters.top_k); });
 }
 
 KeptSet top_p_set(const Distribution& row, const FilterParameters& parameters) {
   if (parameters.top_p == 1.0f) return kKeepAll;
-  const std::uint64_t limit = std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, sum_of_masses(row)));
-  return longest_prefix(row, limit, parameters.ties, [&](Token i) { return row.mass(i); });
+  const auto mass = [&](float weight, std::size_t tile) { return row.row_mass(weight, tile); };
+  return longest_prefix(row, parameters.ties, mass, [&](std::uint64_t total) {
+    return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, total));
+  });
 }
 
 KeptSet min_p_set(const Distribution& row, const FilterParameters& parameters) {

@@ -1,5 +1,6 @@
 #include "reference/logits/pipeline.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -21,6 +22,14 @@ bool is_bad(float x) {
   return !(x < std::numeric_limits<float>::infinity());
 }
 
+bool has_bad_logit(std::span<const float> logits) {
+  for (std::size_t begin = 0; begin < logits.size(); begin += kTileTokens) {
+    const std::size_t count = std::min<std::size_t>(kTileTokens, logits.size() - begin);
+    if (!row_kernels().maximum(logits.data() + begin, count).valid) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::span<const float> Pipeline::load(const RowView& view, std::vector<float>& buffer) {
@@ -30,6 +39,7 @@ std::span<const float> Pipeline::load(const RowView& view, std::vector<float>& b
 }
 
 void Pipeline::check_raw(std::int64_t row, NanPolicy policy) {
+  if (!has_bad_logit(raw_)) return;
   for (std::size_t i = 0; i < raw_.size(); ++i) {
     if (!is_bad(raw_[i])) continue;
     const bool is_nan = std::isnan(raw_[i]);
@@ -48,7 +58,7 @@ void Pipeline::check_raw(std::int64_t row, NanPolicy policy) {
 void Pipeline::run(const RowInput& input, RowLaw& law) {
   const RowParameters& parameters = input.parameters;
   row_ = input.row;
-  raw_distribution_is_current_ = false;
+  raw_normaliser_.reset();
   raw_ = load(input.logits, conditional_buffer_);
   if (parameters.guidance_scale != 1.0f) {
     if (!input.unconditional)
@@ -83,13 +93,16 @@ void Pipeline::run(const RowInput& input, RowLaw& law) {
     for (float& l : edited_buffer_) l /= parameters.temperature;
   Distribution& distribution = law.make_distribution();
   distribution.assign(processed_, row_);
+  if (!edits && !divides) raw_normaliser_ = distribution.log_normaliser();
   apply_filters(parameters.filters, distribution);
 }
 
 float Pipeline::raw_log_probability(Token token) {
-  if (!raw_distribution_is_current_) raw_distribution_.assign(raw_, row_);
-  raw_distribution_is_current_ = true;
-  return raw_distribution_.log_probability(token);
+  if (!raw_normaliser_) {
+    raw_distribution_.assign(raw_, row_);
+    raw_normaliser_ = raw_distribution_.log_normaliser();
+  }
+  return raw_normaliser_->log_probability(raw_[static_cast<std::size_t>(token)]);
 }
 
 }  // namespace draftproof

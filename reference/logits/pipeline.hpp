@@ -47,8 +47,8 @@ class Pipeline {
   std::span<const float> raw_;
   std::span<const float> processed_;
   std::int64_t row_ = 0;
+  std::optional<LogNormaliser> raw_normaliser_;  // of the last row, once it is known
   Distribution raw_distribution_;
-  bool raw_distribution_is_current_ = false;
 };
 
 }  // namespace draftproof

@@ -75,11 +75,11 @@ DRAFTPROOF_HD inline float log_probability_of(float logit, std::int32_t row_expo
   return static_cast<float>(t - log_total);
 }
 
-// RNE(x 2^62) for x in [0, 2), a float or a double: in two halves, because a double holds 53 bits. The high half is a multiple of 2^32 and
-// even, so rounding the low half to nearest even rounds the whole so.
+// RNE(x 2^62) for x in [0, 2), a float or a double: in two halves, because a double holds 53 bits. The high half is a
+// multiple of 2^32 and even, so rounding the low half to nearest even rounds the whole so.
 struct ResidualMass {
   std::uint64_t high;  // units of 2^32
-  std::uint64_t low;   // up to 2^32, inclusive
+  std::uint64_t low;   // up to 2^32, inclusive (below it where x is a float)
 };
 
 DRAFTPROOF_HD inline ResidualMass residual_mass_halves(double x) {

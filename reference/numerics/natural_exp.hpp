@@ -8,8 +8,8 @@
 
 namespace draftproof {
 
-// Within 2 ulp (tested) for results in the normal range, within half the least subnormal more below it; +infinity above the
-// range. x must not be NaN.
+// Within 2 ulp (tested) for results in the normal range, within half the least subnormal more below it; +infinity above
+// the range. x must not be NaN.
 DRAFTPROOF_HD inline double natural_exp(double x) {
   if (x > 710.0) return static_cast<double>(INFINITY);
   if (x < -746.0) return 0.0;

@@ -18,13 +18,19 @@ struct TileMass {
   std::uint64_t sum = 0;                 // S_t, at most 4096 * 1.415 * 2^44
   std::int32_t n_max = kMaskedExponent;  // N_t; kMaskedExponent: every token of the tile is masked
   std::int32_t n_min = kMaskedExponent;  // least exponent of the tile's tokens that are not masked
+  std::int32_t kept = 0;                 // how many those are
 };
 
 struct TileResidual {
-  std::uint64_t high = 0;  // sums of the two halves of RNE(max(p - q, 0) 2^62)
-  std::uint64_t low = 0;
-  bool valid = true;  // every p and q was a number in [0, 1]
+  std::uint64_t high = 0;  // sum of RNE(max(p - q, 0) 2^62) in units of 2^32, rounded down
+  std::uint64_t low = 0;   // and its rest, below 2^32
+  bool valid = true;  // every p and q was a number in [0, 1]; otherwise both sums are 0
 };
+
+// What `low` has in units of 2^32 goes to `high`.
+inline TileResidual carried(const TileResidual& sums) {
+  return {sums.high + (sums.low >> 32), sums.low & 0xffffffffu, sums.valid};
+}
 
 struct TileExtremum {
   float value;         // largest logit; -infinity where all are masked
@@ -67,7 +73,7 @@ struct RowKernels {
   RaceWinner (*race)(const double* log_weights, std::size_t count, std::uint32_t first_token,
                      const NoiseAddress& noise);
 
-  // Half-precision rows to float, exact.
+  // Half-precision rows to float, exact. A NaN keeps its bits, a signalling one too.
   void (*convert_f16)(const std::uint16_t* in, std::size_t count, float* out);
   void (*convert_bf16)(const std::uint16_t* in, std::size_t count, float* out);
 };

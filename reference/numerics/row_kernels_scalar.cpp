@@ -19,6 +19,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
     if (!any || parts.n > out->n_max) out->n_max = parts.n;
     if (!any || parts.n < out->n_min) out->n_min = parts.n;
     any = true;
+    ++out->kept;
   }
   for (std::size_t i = 0; i < count; ++i) {
     const float weight = tile_weight(exp_parts(x[i]), out->n_max);
@@ -42,15 +43,12 @@ TileResidual residual(const float* p, const float* q, std::size_t count) {
   TileResidual out;
   for (std::size_t i = 0; i < count; ++i) {
     const float proposal = q == nullptr ? 0.0f : q[i];
-    if (!(p[i] >= 0.0f && p[i] <= 1.0f && proposal >= 0.0f && proposal <= 1.0f)) {
-      out.valid = false;
-      return out;
-    }
+    if (!(p[i] >= 0.0f && p[i] <= 1.0f && proposal >= 0.0f && proposal <= 1.0f)) return {0, 0, false};
     const ResidualMass mass = residual_mass_halves(positive_part_of_difference(p[i], proposal));
     out.high += mass.high;
     out.low += mass.low;
   }
-  return out;
+  return carried(out);
 }
 
 TileExtremum maximum(const float* x, std::size_t count) {

@@ -82,8 +82,12 @@ HWY_INLINE void accumulate_mass(FloatVector w, hn::Vec<WideTag>& low, hn::Vec<Wi
   high = hn::Add(high, hn::BitCast(du, b));
 }
 
-HWY_INLINE std::uint64_t sum_lanes(hn::Vec<WideTag> v) {
-  return hn::GetLane(hn::SumOfLanes(WideTag(), v));
+// The sum over lanes, each of which took `additions` of those. The bias goes first, lane by lane: what is left is far
+// below 2^63, and a compiler's own reduction may add signed numbers, which must not overflow.
+HWY_INLINE std::uint64_t sum_lanes(hn::Vec<WideTag> v, std::size_t additions) {
+  const WideTag du;
+  const auto bias = hn::Set(du, bit_cast<std::uint64_t>(0x1p52) * additions);
+  return hn::GetLane(hn::SumOfLanes(du, hn::Sub(v, bias)));
 }
 
 bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out) {
@@ -128,15 +132,25 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
     const auto w = fast_weight(v, bias);
     return hn::IfThenElseZero(hn::Ne(v, masked), w);
   };
+  // No weight of a token that is not masked is zero, however deep (see tile_weight).
+  const auto kept_lanes = [&](FloatVector w)
+                              HWY_ATTR { return static_cast<std::int32_t>(hn::CountTrue(d, hn::Gt(w, hn::Zero(d)))); };
+  // While this tile computes, memory fetches the next one of the row: hardware looks ahead only as far as the page
+  // ends.
+  const auto prefetch_next_tile = [&](std::size_t i) HWY_ATTR { __builtin_prefetch(x + i + kTileTokens); };
   if (hn::AllTrue(d, all_plain)) {
+    out->kept = static_cast<std::int32_t>(whole);
     for (std::size_t i = 0; i < whole; i += lanes) {
       const auto w = fast_weight(hn::LoadU(d, x + i), bias);
+      prefetch_next_tile(i);
       if (weights != nullptr) hn::StoreU(w, d, weights + i);
       accumulate_mass(w, low, high);
     }
   } else {
     for (std::size_t i = 0; i < whole; i += lanes) {
       const auto w = weight_at(hn::LoadU(d, x + i));
+      prefetch_next_tile(i);
+      out->kept += kept_lanes(w);
       if (weights != nullptr) hn::StoreU(w, d, weights + i);
       accumulate_mass(w, low, high);
     }
@@ -144,6 +158,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
   std::size_t vectors = whole / lanes;
   if (whole < count) {
     const auto w = weight_at(hn::Load(d, tail.values));
+    out->kept += kept_lanes(w);
     accumulate_mass(w, low, high);
     ++vectors;
     if (weights != nullptr) {
@@ -152,8 +167,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
       std::copy_n(last, count - whole, weights + whole);
     }
   }
-  const std::uint64_t bias_total = bit_cast<std::uint64_t>(0x1p52) * (vectors * lanes);
-  out->sum = sum_lanes(hn::Add(low, high)) - bias_total;
+  out->sum = sum_lanes(hn::Add(low, high), 2 * vectors);
   return true;
 }
 
@@ -167,7 +181,7 @@ std::uint64_t weight_sum(const float* weights, std::size_t count) {
   std::size_t vectors = 0;
   for (std::size_t i = 0; i < count; i += lanes, ++vectors)
     accumulate_mass(i < whole ? hn::LoadU(d, weights + i) : hn::Load(d, tail.values), low, high);
-  return sum_lanes(hn::Add(low, high)) - bit_cast<std::uint64_t>(0x1p52) * (vectors * lanes);
+  return sum_lanes(hn::Add(low, high), 2 * vectors);
 }
 
 void scale_weights(const float* weights, std::size_t count, float power, float reciprocal, float* out) {
@@ -179,10 +193,12 @@ void scale_weights(const float* weights, std::size_t count, float power, float r
   for (; i < count; ++i) out[i] = (weights[i] * power) * reciprocal;
 }
 
-// residual_mass_halves of both halves of a float vector, added up.
+// Sums of RNE(x 2^62), in the two halves of residual_mass_halves.
 struct ResidualSums {
   hn::Vec<WideTag> high;
   hn::Vec<WideTag> low;
+
+  static HWY_INLINE ResidualSums zero() { return {hn::Zero(WideTag()), hn::Zero(WideTag())}; }
 
   HWY_INLINE void add(DoubleVector x) {
     const DoubleTag d;
@@ -193,44 +209,63 @@ struct ResidualSums {
     high = hn::Add(high, hn::BitCast(du, hn::Add(whole, magic)));
     low = hn::Add(low, hn::BitCast(du, hn::MulAdd(hn::Sub(scaled, whole), hn::Set(d, 0x1p32), magic)));
   }
-  HWY_INLINE void add(FloatVector x) {
-    const DoubleTag d;
-    const HalfFloatTag half;
-    add(hn::PromoteTo(d, hn::LowerHalf(half, x)));
-    add(hn::PromoteTo(d, hn::UpperHalf(half, x)));
+  HWY_INLINE TileResidual total(std::size_t additions) const {
+    return carried({sum_lanes(high, additions), sum_lanes(low, additions)});
   }
 };
 
-TileResidual residual(const float* p, const float* q, std::size_t count) {
+// The same for x < 2^-10: the whole mass then fits below 2^52, where one addition rounds it.
+struct SmallResidualSums {
+  hn::Vec<WideTag> sum;
+
+  static HWY_INLINE SmallResidualSums zero() { return {hn::Zero(WideTag())}; }
+
+  HWY_INLINE void add(DoubleVector x) {
+    const DoubleTag d;
+    sum = hn::Add(sum, hn::BitCast(WideTag(), hn::MulAdd(x, hn::Set(d, 0x1p62), hn::Set(d, 0x1p52))));
+  }
+  HWY_INLINE TileResidual total(std::size_t additions) const { return carried({0, sum_lanes(sum, additions)}); }
+};
+constexpr float kSmallResidual = 0x1p-10f;
+
+// Adds up a tile. Returns the largest bits of any p or q as an unsigned number.
+template <class Sums>
+HWY_INLINE std::uint32_t add_residuals(const float* p, const float* q, std::size_t count, TileResidual* out) {
   const FloatTag d;
+  const DoubleTag dd;
+  const HalfFloatTag half;
+  const hn::RebindToUnsigned<FloatTag> du;
   const std::size_t lanes = hn::Lanes(d);
   const std::size_t whole = count - count % lanes;
   const Padded tail_p(p + whole, count - whole, 0.0f);
   const Padded tail_q(q == nullptr ? tail_p.values : q + whole, q == nullptr ? 0 : count - whole, 0.0f);
-  const auto zero = hn::Zero(d);
-  const auto one = hn::Set(d, 1.0f);
-  auto valid = hn::Eq(zero, zero);
-  ResidualSums sums{hn::Zero(WideTag()), hn::Zero(WideTag())};
-  std::size_t vectors = 0;
-  for (std::size_t i = 0; i < count; i += lanes, ++vectors) {
+  auto largest_bits = hn::Zero(du);
+  Sums sums = Sums::zero();
+  std::size_t additions = 0;
+  for (std::size_t i = 0; i < count; i += lanes, additions += 2) {
     const bool last = i >= whole;
     const auto target = last ? hn::Load(d, tail_p.values) : hn::LoadU(d, p + i);
     auto difference = target;
-    valid = hn::And(valid, hn::And(hn::Ge(target, zero), hn::Le(target, one)));
+    largest_bits = hn::Max(largest_bits, hn::BitCast(du, target));
     if (q != nullptr) {
       const auto proposal = last ? hn::Load(d, tail_q.values) : hn::LoadU(d, q + i);
-      valid = hn::And(valid, hn::And(hn::Ge(proposal, zero), hn::Le(proposal, one)));
-      difference = hn::Max(hn::Sub(target, proposal), zero);
+      largest_bits = hn::Max(largest_bits, hn::BitCast(du, proposal));
+      difference = hn::Max(hn::Sub(target, proposal), hn::Zero(d));
     }
-    sums.add(difference);
+    sums.add(hn::PromoteTo(dd, hn::LowerHalf(half, difference)));
+    sums.add(hn::PromoteTo(dd, hn::UpperHalf(half, difference)));
   }
-  const std::uint64_t bias = bit_cast<std::uint64_t>(0x1p52) * (vectors * lanes);
+  *out = sums.total(additions);
+  return hn::GetLane(hn::MaxOfLanes(du, largest_bits));
+}
+
+TileResidual residual(const float* p, const float* q, std::size_t count) {
+  // From +0 to 1 the bits of floats grow with them; anything else has larger bits, -0 among them, which is right too.
+  // Most tiles of a large vocabulary hold small probabilities only; whether this one does is known when it is done.
   TileResidual out;
-  out.valid = hn::AllTrue(d, valid);
-  if (!out.valid) return out;
-  out.high = sum_lanes(sums.high) - bias;
-  out.low = sum_lanes(sums.low) - bias;
-  return out;
+  if (add_residuals<SmallResidualSums>(p, q, count, &out) < bit_cast<std::uint32_t>(kSmallResidual)) return out;
+  if (add_residuals<ResidualSums>(p, q, count, &out) <= bit_cast<std::uint32_t>(1.0f)) return out;
+  return scalar_row_kernels().residual(p, q, count);
 }
 
 TileExtremum maximum(const float* x, std::size_t count) {
@@ -263,7 +298,7 @@ HWY_INLINE DoubleVector vector_log(DoubleVector x) {
   const auto m =
       hn::BitCast(d, hn::Add(hn::And(offset, hn::Set(du, 0x000fffffffffffffULL)), hn::Set(du, kSqrtHalfBits)));
   // The exponent, a small signed number, becomes a double through the 1.5 * 2^52 constant.
-  const auto exponent = hn::ShiftRight<52>(hn::BitCast(di, hn::ShiftRight<0>(offset)));
+  const auto exponent = hn::ShiftRight<52>(hn::BitCast(di, offset));
   const auto magic = hn::Set(d, 0x1.8p52);
   const auto k = hn::Sub(hn::BitCast(d, hn::Add(exponent, hn::BitCast(di, magic))), magic);
   const auto f = hn::Sub(m, hn::Set(d, 1.0));
@@ -349,7 +384,10 @@ void convert_f16(const std::uint16_t* in, std::size_t count, float* out) {
   std::size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const auto half = hn::LoadU(d16, reinterpret_cast<const hwy::float16_t*>(in + i));
-    hn::StoreU(hn::PromoteTo(d, half), d, out + i);
+    const FloatVector v = hn::PromoteTo(d, half);
+    hn::StoreU(v, d, out + i);
+    // The instruction quiets a signalling NaN, the definition does not.
+    if (!hn::AllTrue(d, hn::Eq(v, v))) scalar_row_kernels().convert_f16(in + i, lanes, out + i);
   }
   scalar_row_kernels().convert_f16(in + i, count - i, out + i);
 }

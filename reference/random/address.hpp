@@ -7,7 +7,8 @@
 //
 // `step` counts the verification steps of the request, so consecutive steps never share a key (a shipped engine that
 // keyed on the position alone was biased). `row` is the draft position within the step. `index` counts blocks of four
-// words. Coupled (drafter-invariant) noise is addressed by absolute position instead: (index, position, 0, purpose).
+// words. Coupled (drafter-invariant) noise is addressed by absolute position instead: (index, position, list, purpose),
+// where list is 0 but for coupled drafts in several lists, each with noise of its own.
 // Plain decoding uses step = tokens emitted so far and row = 0.
 #pragma once
 

@@ -12,7 +12,7 @@ class InjectedSource {
  public:
   static constexpr RandomBlock kZeros{{0, 0, 0, 0}};
   static constexpr RandomBlock kOnes{{~0u, ~0u, ~0u, ~0u}};
-  // The smallest non-zero u of every convention: its high half is 2^11, its first word is 0.
+  // The smallest u above 0 of 53 bits. Its first word is 0: for the conventions of 24 bits it is like kZeros.
   static constexpr RandomBlock kSmallest{{0, 1u << 11, 0, 1u << 11}};
 
   InjectedSource& inject(Purpose purpose, const RandomBlock& block) {

@@ -49,6 +49,10 @@ Error nothing_left(std::int64_t row) {
 
 }  // namespace
 
+float LogNormaliser::log_probability(float logit) const {
+  return logit >= -kLogitLimit ? log_probability_of(logit, exponent, log_total) : -kInfinity;
+}
+
 void Distribution::assign(std::span<const float> logits, std::int64_t row) {
   check_vocab(logits.size(), row);
   logits_ = logits;
@@ -70,8 +74,10 @@ void Distribution::assign(std::span<const float> logits, std::int64_t row) {
 void Distribution::add_up() {
   total_ = 0;
   kept_count_ = 0;
-  for (std::size_t t = 0; t < tiles_.size(); ++t) total_ += tile_mass(t);
-  for (const float weight : weights_) kept_count_ += weight > 0.0f ? 1 : 0;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    total_ += tile_mass(t);
+    kept_count_ += tiles_[t].kept;
+  }
   reciprocal_ = reciprocal_total(total_);
   log_total_ = log_total(total_);
 }
@@ -81,15 +87,22 @@ void Distribution::keep(const KeptSet& kept) {
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
     const std::size_t begin = tile_begin(t);
     const std::size_t end = begin + tile_size(t);
-    for (std::size_t i = begin; i < end; ++i) {
-      const bool stands_in =
-          logits_[i] > kept.last_value || (logits_[i] == kept.last_value && static_cast<Token>(i) <= kept.last_token);
-      weights_[i] = stands_in ? weights_[i] : 0.0f;
-    }
+    // Of the tokens of the last value, those up to the last token stay.
+    const std::size_t cut = std::clamp(static_cast<std::size_t>(kept.last_token) + 1, begin, end);
+    for (std::size_t i = begin; i < cut; ++i) weights_[i] = logits_[i] >= kept.last_value ? weights_[i] : 0.0f;
+    for (std::size_t i = cut; i < end; ++i) weights_[i] = logits_[i] > kept.last_value ? weights_[i] : 0.0f;
     if (kept.least_mass > 0) {
-      for (std::size_t i = begin; i < end; ++i)
-        if (mass(static_cast<Token>(i)) < kept.least_mass) weights_[i] = 0.0f;
+      // m_i >= least iff W_i >= least 2^shift. Doubles hold both sides exactly, and the loop needs no integers.
+      const std::int64_t shift = std::min<std::int64_t>(64, std::int64_t{exponent_} - tiles_[t].n_max);
+      const double least = static_cast<double>(kept.least_mass) * exact_power_of_two(static_cast<std::int32_t>(shift));
+      for (std::size_t i = begin; i < end; ++i) {
+        const double mass = (static_cast<double>(weights_[i]) * 0x1p44 + 0x1p52) - 0x1p52;  // mass_of_weight
+        weights_[i] = mass >= least ? weights_[i] : 0.0f;
+      }
     }
+    std::int32_t kept_here = 0;
+    for (std::size_t i = begin; i < end; ++i) kept_here += weights_[i] > 0.0f ? 1 : 0;
+    tiles_[t].kept = kept_here;
     tiles_[t].sum = kernels.weight_sum(weights_.data() + begin, end - begin);
   }
   add_up();
@@ -105,14 +118,11 @@ float Distribution::probability(Token token) const {
 }
 
 float Distribution::log_probability(Token token) const {
-  if (!is_kept(token)) return -kInfinity;
-  return log_probability_of(logits_[static_cast<std::size_t>(token)], exponent_, log_total_);
+  return is_kept(token) ? log_normaliser().log_probability(logits_[static_cast<std::size_t>(token)]) : -kInfinity;
 }
 
-const float* Distribution::tile_probabilities(std::size_t tile, float* scratch) const {
-  const std::size_t begin = tile_begin(tile);
-  const std::size_t count = tile_size(tile);
-  const TileMass& mass = tiles_[tile];
+const float* Distribution::probabilities_in(std::size_t begin, std::size_t count, float* scratch) const {
+  const TileMass& mass = tiles_[begin / kTileTokens];
   if (mass.n_max == kMaskedExponent) {
     std::fill_n(scratch, count, 0.0f);
   } else if (static_cast<std::int64_t>(mass.n_min) - exponent_ >= kDeepestWeight) {

@@ -22,6 +22,15 @@ struct KeptSet {
   std::uint64_t least_mass;  // in the scale of the row
 };
 
+// log p_i = x_i - N ln 2 - log(S 2^-44) for every token of a row that has any mass.
+struct LogNormaliser {
+  std::int32_t exponent;  // N
+  double log_total;
+
+  // Natural log; -infinity for a masked logit.
+  float log_probability(float logit) const;
+};
+
 class Distribution {
  public:
   // The law of processed logits [V]: softmax, in fixed point. `logits` is not copied and must outlive the object.
@@ -49,14 +58,27 @@ class Distribution {
     return mass_of_weight(weights_[static_cast<std::size_t>(token)]);
   }                                        // W_i
   std::uint64_t mass(Token token) const {  // m_i
-    return row_scale(mass_in_tile(token), exponent_, tiles_[static_cast<std::size_t>(token / kTileTokens)].n_max);
+    return row_mass(weights_[static_cast<std::size_t>(token)], static_cast<std::size_t>(token / kTileTokens));
   }
   std::uint64_t total_without(Token token) const;  // S with the mass of one token taken out of its tile
   float probability(Token token) const;            // p_i; 0 for a dropped token
   float log_probability(Token token) const;        // natural log; -infinity for a dropped token
+  LogNormaliser log_normaliser() const { return {exponent_, log_total_}; }
 
-  // Probabilities of one tile's tokens, written to `scratch` [kTileTokens]; returns `scratch`.
-  const float* tile_probabilities(std::size_t tile, float* scratch) const;
+  // f 2^(n - N_t) of one tile's tokens; 0 for a dropped token. row_mass() makes m_i of it.
+  std::span<const float> tile_weights(std::size_t tile) const {
+    return {weights_.data() + tile_begin(tile), tile_size(tile)};
+  }
+  std::uint64_t row_mass(float weight, std::size_t tile) const {
+    return row_scale(mass_of_weight(weight), exponent_, tiles_[tile].n_max);
+  }
+
+  // Probabilities of the tokens [begin, begin + count), all of one tile, written to `scratch` [count]; returns
+  // `scratch`.
+  const float* probabilities_in(std::size_t begin, std::size_t count, float* scratch) const;
+  const float* tile_probabilities(std::size_t tile, float* scratch) const {
+    return probabilities_in(tile_begin(tile), tile_size(tile), scratch);
+  }
 
   // Inverse mass: the block's high half picks the tile, its low half the token inside. `excluded` (-1: none) has its
   // mass taken out, which is the residual of a one-hot proposal; if nothing else has mass, `excluded` is returned.

@@ -36,10 +36,8 @@ float ProbabilityRow::probability(Token token) const {
   return p;
 }
 
-const float* ProbabilityRow::tile_probabilities(std::size_t tile, float* scratch) const {
-  const std::int64_t begin = static_cast<std::int64_t>(tile) * kTileTokens;
-  const std::int64_t count = std::min<std::int64_t>(kTileTokens, view_.vocab_size - begin);
-  return elements_of(view_, begin, static_cast<std::size_t>(count), scratch);
+const float* ProbabilityRow::probabilities_in(std::size_t begin, std::size_t count, float* scratch) const {
+  return elements_of(view_, static_cast<std::int64_t>(begin), count, scratch);
 }
 
 }  // namespace draftproof

@@ -31,7 +31,7 @@ class ProbabilityRow {
 
   std::int64_t vocab_size() const { return view_.vocab_size; }
   float probability(Token token) const;
-  const float* tile_probabilities(std::size_t tile, float* scratch) const;
+  const float* probabilities_in(std::size_t begin, std::size_t count, float* scratch) const;
   std::int64_t row() const { return row_; }
 
  private:

@@ -14,6 +14,9 @@ namespace {
 constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 
 using TileScratch = std::array<float, kTileTokens>;
+constexpr std::size_t kRunTokens = 128;
+// Two rows, and weights of which one is made, are worked on in parts that fit a first-level cache of 32 KiB together.
+constexpr std::size_t kPartTokens = 2048;
 
 std::size_t tile_size(const RowLaw& law, std::size_t tile) {
   const std::int64_t left = law.vocab_size() - static_cast<std::int64_t>(tile) * kTileTokens;
@@ -32,12 +35,16 @@ class DifferenceMasses {
     total_ = 0;
     std::uint64_t high_total = 0;
     for (std::size_t t = 0; t < sums_.size(); ++t) {
-      load(t);
-      const TileResidual sum = row_kernels().residual(p_tile_, q_tile_, tile_size(p_, t));
-      if (!sum.valid) throw_bad_probability(t);
-      high_total += sum.high + (sum.low >> 32);
-      if (high_total > (std::uint64_t{3} << 30)) throw_bad_sum();
-      sums_[t] = (sum.high << 32) + sum.low;
+      sums_[t] = 0;
+      for (std::size_t i = 0; i < tile_size(p_, t); i += kPartTokens) {
+        const std::size_t count = std::min(kPartTokens, tile_size(p_, t) - i);
+        load(t, i, count);
+        const TileResidual sum = row_kernels().residual(p_part_, q_part_, count);
+        if (!sum.valid) throw_bad_probability(t);
+        high_total += sum.high;
+        if (high_total > (std::uint64_t{3} << 30)) throw_bad_sum();
+        sums_[t] += (sum.high << 32) + sum.low;
+      }
       total_ += sums_[t];
     }
   }
@@ -51,7 +58,13 @@ class DifferenceMasses {
     left = multiply_high(low_half(block), sums_[tile]);
     load(tile);
     std::size_t i = 0;
-    for (std::uint64_t mass = mass_at(0); left >= mass; mass = mass_at(++i)) left -= mass;
+    // Runs of tokens are passed over by their sums, which a kernel finds sooner than this loop could.
+    for (; i + kRunTokens < tile_size(p_, tile); i += kRunTokens) {
+      const std::uint64_t sum = sum_of_run(i);
+      if (left < sum) break;
+      left -= sum;
+    }
+    for (std::uint64_t mass = mass_at(i); left >= mass; mass = mass_at(++i)) left -= mass;
     return static_cast<Token>(tile * kTileTokens + i);
   }
 
@@ -69,10 +82,12 @@ class DifferenceMasses {
   }
 
  private:
-  void load(std::size_t tile) {
-    p_tile_ = p_.tile_probabilities(tile, p_scratch_.data());
-    q_tile_ = has_proposal(tile) ? q_->tile_probabilities(tile, q_scratch_.data()) : nullptr;
+  void load(std::size_t tile, std::size_t first, std::size_t count) {
+    const std::size_t begin = tile * kTileTokens + first;
+    p_part_ = p_.probabilities_in(begin, count, p_scratch_.data());
+    q_part_ = has_proposal(tile) ? q_->probabilities_in(begin, count, q_scratch_.data()) : nullptr;
   }
+  void load(std::size_t tile) { load(tile, 0, tile_size(p_, tile)); }
   // A one-hot proposal has mass in a single tile only.
   bool has_proposal(std::size_t tile) const {
     if (q_ == nullptr) return false;
@@ -80,9 +95,14 @@ class DifferenceMasses {
     return one == nullptr || static_cast<std::size_t>(one->token / kTileTokens) == tile;
   }
   float difference_at(std::size_t i) const {
-    return positive_part_of_difference(p_tile_[i], q_tile_ == nullptr ? 0.0f : q_tile_[i]);
+    return positive_part_of_difference(p_part_[i], q_part_ == nullptr ? 0.0f : q_part_[i]);
   }
   std::uint64_t mass_at(std::size_t i) const { return residual_mass(difference_at(i)); }
+  std::uint64_t sum_of_run(std::size_t i) const {
+    const float* q = q_part_ == nullptr ? nullptr : q_part_ + i;
+    const TileResidual sum = row_kernels().residual(p_part_ + i, q, kRunTokens);
+    return (sum.high << 32) + sum.low;
+  }
 
   [[noreturn]] void throw_bad_probability(std::size_t tile) const {
     for (const RowLaw* law : {&p_, q_}) {
@@ -99,13 +119,17 @@ class DifferenceMasses {
 
   const RowLaw& p_;
   const RowLaw* q_;
-  const float* p_tile_ = nullptr;
-  const float* q_tile_ = nullptr;
+  const float* p_part_ = nullptr;
+  const float* q_part_ = nullptr;
   std::vector<std::uint64_t> sums_;
   std::uint64_t total_ = 0;
   TileScratch p_scratch_;
   TileScratch q_scratch_;
 };
+
+Error all_zero(const ProbabilityRow& law) {
+  return input_error("row " + std::to_string(law.row()), "every probability is 0; they must sum to 1");
+}
 
 void send_logits(const RowLaw& law, Token excluded, const LogWeightSink& sink) {
   const Distribution& row = *law.distribution();
@@ -159,13 +183,17 @@ double RowLaw::kept_mass() const {
   return distribution() != nullptr ? distribution()->kept_mass() : 1.0;
 }
 
-const float* RowLaw::tile_probabilities(std::size_t tile, float* scratch) const {
-  if (const Distribution* law = distribution()) return law->tile_probabilities(tile, scratch);
-  if (const ProbabilityRow* law = probabilities()) return law->tile_probabilities(tile, scratch);
-  std::fill_n(scratch, tile_size(*this, tile), 0.0f);
+const float* RowLaw::probabilities_in(std::size_t begin, std::size_t count, float* scratch) const {
+  if (const Distribution* law = distribution()) return law->probabilities_in(begin, count, scratch);
+  if (const ProbabilityRow* law = probabilities()) return law->probabilities_in(begin, count, scratch);
+  std::fill_n(scratch, count, 0.0f);
   const auto token = static_cast<std::size_t>(one_hot()->token);
-  if (token / kTileTokens == tile) scratch[token % kTileTokens] = 1.0f;
+  if (token >= begin && token < begin + count) scratch[token - begin] = 1.0f;
   return scratch;
+}
+
+const float* RowLaw::tile_probabilities(std::size_t tile, float* scratch) const {
+  return probabilities_in(tile * kTileTokens, tile_size(*this, tile), scratch);
 }
 
 Token LawMasses::draw(const RandomBlock& block) const {
@@ -173,15 +201,17 @@ Token LawMasses::draw(const RandomBlock& block) const {
   if (const Distribution* law = law_.distribution()) return law->draw(block);
   DifferenceMasses masses(law_, nullptr);
   masses.add_up();
-  if (masses.total() == 0)
-    throw input_error("row " + std::to_string(law_.probabilities()->row()),
-                      "every probability is 0; they must sum to 1");
+  if (masses.total() == 0) throw all_zero(*law_.probabilities());
   return masses.draw(block);
 }
 
 void LawMasses::for_each_log_weight(const LogWeightSink& sink) const {
   if (law_.distribution() != nullptr) return send_logits(law_, kPaddingToken, sink);
-  DifferenceMasses(law_, nullptr).for_each_log_weight(sink);
+  // Added up for the checks alone: a race would pass over a bad row in silence.
+  DifferenceMasses masses(law_, nullptr);
+  masses.add_up();
+  if (masses.total() == 0) throw all_zero(*law_.probabilities());
+  masses.for_each_log_weight(sink);
 }
 
 Token ResidualMasses::draw(const RandomBlock& block) const {

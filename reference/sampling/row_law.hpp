@@ -42,7 +42,9 @@ class RowLaw {
   std::int64_t kept_count() const;           // tokens of positive probability (of a probability row: counted)
   double kept_mass() const;                  // see Distribution; 1 for the others
 
-  // Probabilities of one tile, in place or written to `scratch` [kTileTokens].
+  // Probabilities of the tokens [begin, begin + count), all of one tile, in place or written to `scratch` [count].
+  const float* probabilities_in(std::size_t begin, std::size_t count, float* scratch) const;
+  // The same of a whole tile; scratch [kTileTokens].
   const float* tile_probabilities(std::size_t tile, float* scratch) const;
 
  private:
@@ -52,7 +54,8 @@ class RowLaw {
 // Receives the logarithms of the masses of a tile: first token and log weights (-infinity: no mass).
 using LogWeightSink = std::function<void(Token first_token, std::span<const double> log_weights)>;
 
-// The masses of a row's own law.
+// The masses of a row's own law. Errors (input, naming the row) of a row given as probabilities: a number outside [0,
+// 1] (naming the column too), all zeros, a sum above 3.
 class LawMasses {
  public:
   explicit LawMasses(const RowLaw& law) : law_(law) {}
@@ -64,6 +67,7 @@ class LawMasses {
 };
 
 // The masses of max(p - q, 0), or those of p where that is zero everywhere (which p = q reaches only by rounding).
+// Errors as above, of either row.
 class ResidualMasses {
  public:
   ResidualMasses(const RowLaw& p, const RowLaw& q) : p_(p), q_(q) {}

@@ -29,47 +29,24 @@ std::int64_t sum_of(std::span<const std::int64_t> counts) {
   return sum;
 }
 
-// Groups of cells, each of which has at least `enough` of `size`; cells of size 0 are in none. One group if all cells
-// together have less.
-std::vector<std::vector<std::size_t>> pooled_cells(std::span<const double> size, double enough) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < size.size(); ++i) {
-    if (size[i] > 0.0) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size[a] < size[b]; });
-  std::vector<std::vector<std::size_t>> groups;
-  double in_group = enough;
-  for (const std::size_t cell : order) {
-    if (in_group >= enough) {
-      groups.emplace_back();
-      in_group = 0.0;
-    }
-    groups.back().push_back(cell);
-    in_group += size[cell];
-  }
-  if (groups.size() > 1 && in_group < enough) {
-    const std::vector<std::size_t> rest = std::move(groups.back());
-    groups.pop_back();
-    groups.back().insert(groups.back().end(), rest.begin(), rest.end());
-  }
-  return groups;
-}
-
 double term(double observed, double expected) {
   return (observed - expected) * (observed - expected) / expected;
 }
 
-void conclude(ChiSquaredTest& test, std::size_t cells) {
+void conclude(ChiSquaredTest& test, std::size_t cells, double divisor = 1.0) {
   test.cells = static_cast<std::int64_t>(cells);
   test.df = std::max<std::int64_t>(0, test.cells - 1);
   // With one cell the statistic is rounding alone.
   if (test.df == 0) test.statistic = 0.0;
-  test.p_value = chi_squared_p_value(test.statistic, test.df);
+  test.p_value = chi_squared_p_value(test.statistic / divisor, test.df);
 }
 
-}  // namespace
+struct Fit {
+  ChiSquaredTest test;  // without the statistic
+  std::vector<PoolCount> counts;
+};
 
-ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span<const double> probability) {
+Fit pooled_fit(std::span<const std::int64_t> observed, std::span<const double> probability, double expected_min) {
   check_counts(observed, probability.size());
   double probability_sum = 0.0;
   for (const double p : probability) {
@@ -80,31 +57,35 @@ ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span
   if (!(std::abs(probability_sum - 1.0) < 1e-3))
     throw usage_error("chi-squared test",
                       "the probabilities sum to " + std::to_string(probability_sum) + "; they must sum to 1");
-  ChiSquaredTest test;
-  test.n = sum_of(observed);
+  Fit fit;
+  fit.test.n = sum_of(observed);
   std::vector<double> expected(probability.size());
-  std::int64_t possible_count = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    expected[i] = static_cast<double>(test.n) * probability[i];
-    if (probability[i] > 0.0) {
-      possible_count += observed[i];
-    } else if (observed[i] > 0) {
-      if (!test.impossible_cell) test.impossible_cell = i;
-    }
+    expected[i] = static_cast<double>(fit.test.n) * probability[i];
+    if (probability[i] > 0.0 || observed[i] == 0) continue;
+    if (!fit.test.impossible_cell) fit.test.impossible_cell = i;
+    fit.test.impossible_count += observed[i];
   }
-  test.impossible_count = test.n - possible_count;
-  const auto groups = pooled_cells(expected, kExpectedCountMin);
-  for (const std::vector<std::size_t>& group : groups) {
-    double group_observed = 0.0;
-    double group_expected = 0.0;
-    for (const std::size_t cell : group) {
-      group_observed += static_cast<double>(observed[cell]);
-      group_expected += expected[cell];
-    }
-    test.statistic += term(group_observed, group_expected);
-  }
-  conclude(test, groups.size());
-  return test;
+  fit.counts = pool_counts(PooledCells(expected, expected_min), observed, expected);
+  return fit;
+}
+
+}  // namespace
+
+ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span<const double> probability,
+                               double expected_min) {
+  Fit fit = pooled_fit(observed, probability, expected_min);
+  fit.test.statistic = pearson_statistic(fit.counts);
+  conclude(fit.test, fit.counts.size());
+  return fit.test;
+}
+
+ChiSquaredTest g_test(std::span<const std::int64_t> observed, std::span<const double> probability,
+                      double expected_min) {
+  Fit fit = pooled_fit(observed, probability, expected_min);
+  fit.test.statistic = g_statistic(fit.counts);
+  conclude(fit.test, fit.counts.size(), williams_divisor(fit.counts));
+  return fit.test;
 }
 
 ChiSquaredTest two_sample_test(std::span<const std::int64_t> first, std::span<const std::int64_t> second) {
@@ -122,11 +103,11 @@ ChiSquaredTest two_sample_test(std::span<const std::int64_t> first, std::span<co
   std::vector<double> expected(first.size());
   for (std::size_t i = 0; i < first.size(); ++i)
     expected[i] = static_cast<double>(first[i] + second[i]) * std::min(first_share, second_share);
-  const auto groups = pooled_cells(expected, kExpectedCountMin);
-  for (const std::vector<std::size_t>& group : groups) {
+  const PooledCells pools(expected, kExpectedCountMin);
+  for (std::size_t i = 0; i < pools.size(); ++i) {
     std::int64_t in_first = 0;
     std::int64_t in_second = 0;
-    for (const std::size_t cell : group) {
+    for (const std::size_t cell : pools.members(i)) {
       in_first += first[cell];
       in_second += second[cell];
     }
@@ -134,7 +115,7 @@ ChiSquaredTest two_sample_test(std::span<const std::int64_t> first, std::span<co
     test.statistic += term(static_cast<double>(in_first), both * first_share);
     test.statistic += term(static_cast<double>(in_second), both * second_share);
   }
-  conclude(test, groups.size());
+  conclude(test, pools.size());
   return test;
 }
 

@@ -1,9 +1,8 @@
-// Pearson's chi-squared tests: a sample against a known law, and two samples against each other.
+// Chi-squared tests: a sample against a known law (Pearson's and the likelihood ratio's), and two samples against each
+// other.
 //
-// Cells whose expected count is below 5 are pooled in ascending order of it until the pool holds 5 (Cochran's rule,
-// which keeps the chi-squared approximation honest); what is left at the end joins the last pool. A cell that the law
-// gives probability 0 has no expectation to compare with: one observation there refutes the law by itself, whatever the
-// rest says.
+// Cells that expect too little are pooled (pooling.hpp). A cell that the law gives probability 0 has no expectation to
+// compare with: one observation there refutes the law by itself, whatever the rest says.
 //
 // Everything up to the statistic is made of + - * / on doubles in one fixed order.
 #pragma once
@@ -13,9 +12,9 @@
 #include <optional>
 #include <span>
 
-namespace draftproof {
+#include "reference/statistics/pooling.hpp"
 
-inline constexpr double kExpectedCountMin = 5.0;
+namespace draftproof {
 
 struct ChiSquaredTest {
   std::int64_t n = 0;      // observations: of the sample, or of both samples together
@@ -32,7 +31,13 @@ struct ChiSquaredTest {
 // Is `observed` [cells] a sample of `probability` [cells]? The statistic is taken over the cells of positive
 // probability. Errors (usage): lengths that differ, a negative count, a probability that is not in [0, 1],
 // probabilities that do not sum to 1 within 1e-3.
-ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span<const double> probability);
+ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span<const double> probability,
+                               double expected_min = kExpectedCountMin);
+
+// The same question by the likelihood ratio: the statistic is G = 2 sum O ln(O / E) and the p value that of G divided
+// by Williams's divisor, which keeps its promise far into the tail (pooling.hpp). Same errors.
+ChiSquaredTest g_test(std::span<const std::int64_t> observed, std::span<const double> probability,
+                      double expected_min = kExpectedCountMin);
 
 // Do two samples [cells] come from one law, unknown? The expected counts are those of the pooled samples, given the
 // sizes. Errors (usage): lengths that differ, a negative count, an empty sample.

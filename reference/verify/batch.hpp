@@ -6,12 +6,26 @@
 #include <span>
 #include <vector>
 
-#include "reference/verify/request.hpp"
+#include "reference/verify/request_rows.hpp"
 
 namespace draftproof {
 
-// Validates and verifies every request. `done`, if given, is called with the number of requests finished so far, from
-// any thread. Errors name the lowest request that is wrong; (usage) threads < 1.
+// Keeps the buffers of its threads from batch to batch: one object serves all steps of an engine.
+class BatchVerifier {
+ public:
+  // Error (usage): threads < 1.
+  explicit BatchVerifier(int threads);
+
+  // Validates and verifies every request. `done`, if given, is called with the number of requests finished so far, from
+  // any thread. Errors name the lowest request that is wrong.
+  std::vector<Emission> verify(std::span<const VerifyRequest> requests, const VerifyOptions& options,
+                               const std::function<void(std::int64_t)>& done = {});
+
+ private:
+  std::vector<VerifyWorkspace> workspaces_;  // one a thread
+};
+
+// One batch alone: BatchVerifier(threads).verify(requests, options, done).
 std::vector<Emission> verify_batch(std::span<const VerifyRequest> requests, const VerifyOptions& options, int threads,
                                    const std::function<void(std::int64_t)>& done = {});
 

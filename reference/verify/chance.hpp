@@ -52,13 +52,29 @@ class AddressedChance {
     return multiply_high(high_half(block({0, row, step_, Purpose::choice})), n);
   }
 
-  // The race over the noise of an absolute position, which draft and target share in coupled verification.
+  // The race over the noise of an absolute position, which draft and target share in coupled verification. `list` names
+  // one of several noise vectors of that position (coupled_list.hpp).
   template <class Masses>
-  Token coupled_race(const Masses& masses, std::uint32_t position) {
-    return race(masses, {0, position, 0, Purpose::gumbel_noise});
+  Token coupled_race(const Masses& masses, std::uint32_t position, std::uint32_t list = 0) {
+    return race(masses, {0, position, list, Purpose::gumbel_noise});
   }
-  Token coupled_race(const DenseMasses<double>& masses, std::uint32_t position) {
-    return coupled_race(DenseDraw(masses), position);
+  Token coupled_race(const DenseMasses<double>& masses, std::uint32_t position, std::uint32_t list = 0) {
+    return coupled_race(DenseDraw(masses), position, list);
+  }
+
+  // The race over the least exponential (the largest Gumbel noise) of the position's first num_lists noise vectors:
+  // whoever wins it wins the race of one list with the best score of all.
+  template <class Masses>
+  Token coupled_list_race(const Masses& masses, std::uint32_t position, std::uint32_t num_lists) {
+    RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
+    for (std::uint32_t list = 0; list < num_lists; ++list) {
+      const RaceWinner winner = race_winner(masses, {0, position, list, Purpose::gumbel_noise});
+      if (winner.score > best.score || (winner.score == best.score && winner.token < best.token)) best = winner;
+    }
+    return static_cast<Token>(best.token);
+  }
+  Token coupled_list_race(const DenseMasses<double>& masses, std::uint32_t position, std::uint32_t num_lists) {
+    return coupled_list_race(DenseDraw(masses), position, num_lists);
   }
 
  private:
@@ -67,12 +83,16 @@ class AddressedChance {
   // Token i uses word i % 4 of the block with index i / 4 at the address.
   template <class Masses>
   Token race(const Masses& masses, const Address& address) {
+    return static_cast<Token>(race_winner(masses, address).token);
+  }
+  template <class Masses>
+  RaceWinner race_winner(const Masses& masses, const Address& address) {
     RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
     masses.for_each_log_weight([&](Token first, std::span<const double> log_weights) {
       const RaceWinner winner = race_tile(log_weights, static_cast<std::uint32_t>(first), address);
       if (winner.score > best.score) best = winner;  // tiles come in order of id, so ties keep the lowest
     });
-    return static_cast<Token>(best.token);
+    return best;
   }
 
   RaceWinner race_tile(std::span<const double> log_weights, std::uint32_t first, Address address) {

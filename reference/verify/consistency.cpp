@@ -32,6 +32,15 @@ RowParameters like_target(const VerifyRequest& request) {
   return parameters;
 }
 
+RowParameters overridden(RowParameters parameters, const DraftedWith& drafted_with) {
+  parameters.temperature = drafted_with.temperature.value_or(parameters.temperature);
+  parameters.filters.top_k = drafted_with.top_k.value_or(parameters.filters.top_k);
+  parameters.filters.top_p = drafted_with.top_p.value_or(parameters.filters.top_p);
+  parameters.filters.min_p = drafted_with.min_p.value_or(parameters.filters.min_p);
+  validate(parameters, "drafted with");
+  return parameters;
+}
+
 std::vector<double> as_vector(const RowLaw& law) {
   std::vector<double> p(static_cast<std::size_t>(law.vocab_size()));
   for (std::size_t i = 0; i < p.size(); ++i) p[i] = law.probability(static_cast<Token>(i));
@@ -88,8 +97,8 @@ std::string sentence_of(const ConsistencyReport& report) {
 
 }  // namespace
 
-ConsistencyReport check_consistency(std::span<const VerifyRequest> requests,
-                                    const std::optional<RowParameters>& drafted_with, std::int64_t rows_max) {
+ConsistencyReport check_consistency(std::span<const VerifyRequest> requests, const DraftedWith& drafted_with,
+                                    std::int64_t rows_max) {
   ConsistencyReport report;
   std::int64_t rows = 0;
   for (const VerifyRequest& request : requests)
@@ -101,7 +110,7 @@ ConsistencyReport check_consistency(std::span<const VerifyRequest> requests,
   std::int64_t index = 0;
   for (const VerifyRequest& request : requests) {
     if (request.proposal_kind != ProposalKind::logits) continue;
-    const RowParameters drafted = drafted_with.value_or(request.draft_parameters);
+    const RowParameters drafted = overridden(request.draft_parameters, drafted_with);
     if (report.differences.empty()) report.differences = differences_of(drafted, request.parameters);
     Emission unused;
     const VerifyOptions options;
@@ -114,7 +123,7 @@ ConsistencyReport check_consistency(std::span<const VerifyRequest> requests,
         return as_vector(law);
       };
       const std::vector<double> assumed = draft_law(request.draft_parameters);
-      const Outcome as_is = outcome_of(p, assumed, drafted_with ? draft_law(drafted) : assumed);
+      const Outcome as_is = outcome_of(p, assumed, drafted_with.any() ? draft_law(drafted) : assumed);
       const std::vector<double> equal = draft_law(like_target(request));
       report.acceptance += as_is.acceptance;
       report.acceptance_if_equal += outcome_of(p, equal, equal).acceptance;

@@ -16,6 +16,16 @@
 
 namespace draftproof {
 
+// What a drafter really used, where it is known to differ from the requests' draft_parameters.
+struct DraftedWith {
+  std::optional<float> temperature = std::nullopt;  // 0: argmax drafts
+  std::optional<std::int32_t> top_k = std::nullopt;
+  std::optional<float> top_p = std::nullopt;
+  std::optional<float> min_p = std::nullopt;
+
+  bool any() const { return temperature || top_k || top_p || min_p; }
+};
+
 struct ParameterDifference {
   std::string parameter;
   double draft;
@@ -33,10 +43,8 @@ struct ConsistencyReport {
 };
 
 // Measures on at most `rows_max` draft rows, spread evenly. Only requests with ProposalKind::logits can be measured.
-// `drafted_with` is what the drafter really used, where it is known to differ from the requests' draft_parameters
-// (temperature 0: argmax drafts). The requests must have been validated.
-ConsistencyReport check_consistency(std::span<const VerifyRequest> requests,
-                                    const std::optional<RowParameters>& drafted_with = std::nullopt,
+// The requests must have been validated. Error (usage): a value of `drafted_with` that is out of range.
+ConsistencyReport check_consistency(std::span<const VerifyRequest> requests, const DraftedWith& drafted_with = {},
                                     std::int64_t rows_max = 256);
 
 }  // namespace draftproof

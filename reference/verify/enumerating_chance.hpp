@@ -46,9 +46,17 @@ class EnumeratingChance {
     return static_cast<std::uint64_t>(
         draw_at({0, row, step_, Purpose::choice}, DenseMasses<Number>(static_cast<std::size_t>(n), Number(1))));
   }
-  // The race over the noise of an absolute position (coupled verification).
-  Token coupled_race(const DenseMasses<Number>& masses, std::uint32_t position) {
-    return race_at({0, position, 0, Purpose::gumbel_noise}, masses);
+  // The race over the noise of an absolute position (coupled verification), or one of its lists of noise.
+  Token coupled_race(const DenseMasses<Number>& masses, std::uint32_t position, std::uint32_t list = 0) {
+    refuse_mixed_lists(kJointNoise, position);
+    return race_at({kListNoise, position, list, Purpose::gumbel_noise}, masses);
+  }
+  // The race over the least of several lists of exponentials. That is an exponential again, so the race is an ordinary
+  // one over noise of its own as long as no single list of the position is raced over too: then it throws.
+  Token coupled_list_race(const DenseMasses<Number>& masses, std::uint32_t position, std::uint32_t num_lists) {
+    if (num_lists == 1) return coupled_race(masses, position);
+    refuse_mixed_lists(kListNoise, position);
+    return race_at({kJointNoise, position, num_lists, Purpose::gumbel_noise}, masses);
   }
 
   // The same at any address: what faulty code does with a wrong one.
@@ -57,7 +65,7 @@ class EnumeratingChance {
   Token race_at(const Address& address, const DenseMasses<Number>& masses);
 
   const Number& probability() const { return probability_; }  // of the path just taken
-  std::size_t reused() const { return reused_; }              // decisions taken at an address used before, on this path
+  std::size_t reused() const { return reused_; }              // decisions at an address used before, on this path (coupled noise is shared on purpose)
 
   // Steps to the next path; false when all have been taken.
   bool next();
@@ -83,6 +91,16 @@ class EnumeratingChance {
     int races = 0;
   };
 
+  static constexpr std::uint32_t kListNoise = 0;   // address index of a list's own noise
+  static constexpr std::uint32_t kJointNoise = 1;  // of the least over several lists
+
+  void refuse_mixed_lists(std::uint32_t other_index, std::uint32_t position) const {
+    for (const Known& variable : known_)
+      if (variable.address.purpose == Purpose::gumbel_noise && variable.address.row == position &&
+          variable.address.index == other_index)
+        throw std::logic_error(
+            "races over one list and over several at one position: their joint law is not known here");
+  }
   Known& known(const Address& address);
   Choice& decide();
   std::size_t settle(Known& variable, const Choice& choice);
@@ -145,7 +163,7 @@ template <class Number>
 typename EnumeratingChance<Number>::Known& EnumeratingChance<Number>::known(const Address& address) {
   for (Known& variable : known_) {
     if (variable.address == address) {
-      ++reused_;
+      if (address.purpose != Purpose::gumbel_noise) ++reused_;
       return variable;
     }
   }

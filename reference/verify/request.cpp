@@ -26,6 +26,9 @@ void check_rows(const RowMatrix& m, std::int64_t rows, std::int64_t vocab_size, 
     throw input_error(where, std::string(what) + " has shape [" + std::to_string(m.rows) + ", " +
                                  std::to_string(m.vocab_size) + "]; [" + std::to_string(rows) + ", " +
                                  std::to_string(vocab_size) + "] is right");
+  if (m.dtype != DType::f32 && m.dtype != DType::f16 && m.dtype != DType::bf16)
+    throw input_error(where, std::string(what) + " has elements of type " + std::string(dtype_name(m.dtype)) +
+                                 "; F32, F16 and BF16 are right");
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ struct Emission {
   std::vector<Token> tokens;        // [tau + 1]: accepted drafts, then the recovered or bonus token
   std::vector<float> logprobs;      // [tau + 1], natural log under the processed law
   std::vector<float> raw_logprobs;  // [tau + 1], or empty
-  std::vector<float> kept_mass;     // per row that was looked at: [tau + 1], or [K + 1] with all_rows
+  std::vector<float> kept_mass;     // of logits rows that were looked at: [tau + 1], or [K + 1] with all_rows;
+                                    // of probability rows only with all_rows
   std::vector<std::int64_t> kept_count;
 };
 

@@ -45,7 +45,7 @@ class RequestRows {
   RowInput input_of(std::uint32_t row) const;
 
   const VerifyRequest& request_;
-  const VerifyOptions& options_;
+  const VerifyOptions options_;  // a copy, so that a caller may pass a temporary
   VerifyWorkspace& workspace_;
   Emission& emission_;
   History history_;  // the copy that advances along the draft

@@ -26,7 +26,7 @@ const Wide kLn2 = boost::multiprecision::log(Wide(2));
 long double slow_exact_f(float x, std::int32_t n) {
   return static_cast<long double>(Wide(boost::multiprecision::exp(Wide(Wide(x) - n * kLn2))));
 }
-// The same by the 64-bit logarithm of the platform, for dense samples of |x| <= 100 or so.
+// The same by the 64-bit exponential of the platform, for dense samples of |x| <= 100 or so.
 long double exact_f(float x, std::int32_t n) {
   return std::ldexp(std::exp(static_cast<long double>(x)), -n);
 }
@@ -119,7 +119,7 @@ TEST_CASE("The exponent never falls as the logit rises") {
   // Every step of the fast range, in ascending order and across both borders, and samples of the slow range.
   around_steps(-774'541'000, -94'560, 2'000'003, 3, visit);
   around_steps(-94'560, 94'560, 1, 3, visit);
-  around_steps(94'560, 774'541'000, 2'000'003, 3, visit);
+  around_steps(94'561, 774'541'000, 2'000'003, 3, visit);
   CHECK(falls == 0);
   CHECK(steps >= 2 * 94'560);
 

@@ -107,7 +107,7 @@ TEST_CASE("Residual masses are rounded to nearest and ties to even over the whol
       wrong += cpp_int(residual_mass(x)) != expected;
       rounded_up += std::ldexp(static_cast<long double>(x), kResidualBits) < static_cast<long double>(expected);
       const ResidualMass halves = residual_mass_halves(x);
-      wrong += halves.low > (std::uint64_t{1} << 32);
+      wrong += halves.low >= (std::uint64_t{1} << 32);
     }
   }
   CHECK(wrong == 0);
@@ -118,9 +118,30 @@ TEST_CASE("Residual masses are rounded to nearest and ties to even over the whol
   CHECK(residual_mass(0x1.8p-62f) == 2);  // 3/2, to even
   CHECK(residual_mass(0x1.4p-61f) == 2);  // 5/2, to even
   CHECK(residual_mass(0x1p-149f) == 0);
-  // Below 2^-38 the low half is not whole; here it rounds up to all of 2^32.
-  CHECK(residual_mass(0x1.fffffep-31f) == 0xffffff80u);
+  CHECK(residual_mass(0x1.fffffep-31f) == 0xffffff00u);  // the largest with an empty high half
   CHECK(residual_mass(std::nextafter(0x1p-30f, 1.0f)) == (std::uint64_t{1} << 32) + 512);
+}
+
+TEST_CASE("Residual masses of doubles are rounded to nearest and ties to even with a carry between the halves") {
+  std::mt19937_64 random(37);
+  int wrong = 0;
+  int ties = 0;
+  int carries = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    // Random significands, some with a run of ones or zeros in the middle, at every scale.
+    std::uint64_t significand = random() >> 12;
+    if (i % 4 == 1) significand |= (std::uint64_t{1} << (i / 4 % 52)) - 1;
+    if (i % 4 == 2) significand &= ~((std::uint64_t{1} << (i / 4 % 52)) - 1);
+    const double x = std::ldexp(1.0 + static_cast<double>(significand) * 0x1p-52, -static_cast<int>(random() % 80));
+    const long double scaled = std::ldexp(static_cast<long double>(x), kResidualBits);
+    // A long double holds the scaled value, and the environment rounds to nearest even.
+    wrong += residual_mass(x) != static_cast<std::uint64_t>(std::nearbyint(scaled));
+    ties += scaled - std::floor(scaled) == 0.5L;
+    carries += residual_mass_halves(x).low == std::uint64_t{1} << 32;
+  }
+  CHECK(wrong == 0);
+  CHECK(ties > 100);
+  CHECK(carries > 100);
 }
 
 TEST_CASE("A weight is held at its deepest exponent and its mass is zero there") {

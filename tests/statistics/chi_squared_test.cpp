@@ -15,17 +15,18 @@ namespace {
 using Counts = std::vector<std::int64_t>;
 
 TEST_CASE("the statistic of a die is the one worked out by hand") {
-  // 60 throws, expected 10 each: (25 + 4 + 1 + 4 + 1 + 9) / 10
-  const ChiSquaredTest test = goodness_of_fit(Counts{5, 8, 9, 12, 11, 13}, std::vector<double>(6, 1.0 / 6.0));
+  // 60 throws, expected 10 each: (25 + 4 + 1 + 4 + 0 + 100) / 10
+  const ChiSquaredTest test = goodness_of_fit(Counts{5, 8, 9, 8, 10, 20}, std::vector<double>(6, 1.0 / 6.0));
   CHECK(test.n == 60);
   CHECK(test.cells == 6);
   CHECK(test.df == 5);
-  CHECK(test.statistic == Approx(4.2 + 0.2).epsilon(1e-12));
+  CHECK(test.statistic == Approx(13.4).epsilon(1e-12));
+  CHECK(test.p_value == Approx(0.0199).epsilon(2e-3));  // tables: 13.388 is the 2 % point
   CHECK_FALSE(test.impossible_cell);
 }
 
 TEST_CASE("p values are those of the published critical values") {
-  // Critical values of level 1e-6 (project notes, computed independently): p must come back as 1e-6.
+  // Critical values of level 1e-6 from another program: p must come back as 1e-6.
   const std::array<std::pair<std::int64_t, double>, 7> critical = {
       {{1, 23.93}, {3, 30.66}, {7, 40.52}, {15, 56.49}, {63, 131.37}, {255, 377.08}, {1023, 1252.58}}};
   for (const auto& [df, value] : critical) {
@@ -39,7 +40,7 @@ TEST_CASE("p values are those of the published critical values") {
 }
 
 TEST_CASE("the detectable distance follows the published non-centralities") {
-  // lambda for 99 % power at level 1e-4, from the project notes.
+  // lambda for 99 % power at level 1e-4, from another program.
   const std::array<std::pair<std::int64_t, double>, 7> lambda = {
       {{1, 38.7}, {3, 45.4}, {7, 53.5}, {15, 64.3}, {63, 99.7}, {255, 169.0}, {1023, 306.4}}};
   for (const auto& [df, value] : lambda) {

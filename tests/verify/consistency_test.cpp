@@ -78,7 +78,7 @@ TEST_CASE("Argmax drafts verified with softmax probabilities change the law by t
   const VerifyRequest request = request_with(draft);
   RowParameters argmax;
   argmax.temperature = 0.0f;
-  const ConsistencyReport report = check_consistency(std::array{request}, argmax);
+  const ConsistencyReport report = check_consistency(std::array{request}, {.temperature = 0.0f});
   CHECK(report.law_changes);
   CHECK(report.total_variation > 0.05);
   const Simulation simulation = simulate(request, argmax, 100'000);
@@ -92,7 +92,7 @@ TEST_CASE("Filtered drafts verified with their unfiltered law are reported as a 
   const VerifyRequest request = request_with(draft);
   RowParameters filtered;
   filtered.filters.top_k = 2;
-  const ConsistencyReport report = check_consistency(std::array{request}, filtered);
+  const ConsistencyReport report = check_consistency(std::array{request}, {.top_k = 2});
   CHECK(report.law_changes);
   CHECK(simulate(request, filtered, 100'000).total_variation == Approx(report.total_variation).margin(0.007));
 }
@@ -111,4 +111,10 @@ TEST_CASE("Requests without draft logits have nothing to be consistent with") {
   VerifyRequest request = request_with(draft);
   request.proposal_kind = ProposalKind::one_hot;
   CHECK(check_consistency(std::array{request}).rows == 0);
+}
+
+TEST_CASE("A drafter setting out of range is an error that names it") {
+  const std::array<Token, 1> draft{3};
+  CHECK_THROWS_WITH(check_consistency(std::array{request_with(draft)}, {.top_p = 1.5f}),
+                    Catch::Contains("top_p") && Catch::Contains("(0, 1]"));
 }

@@ -1,0 +1,52 @@
+// draftproof demo: speculative decoding of real text, its acceptance, and a verdict on its law.
+#include <iostream>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/demo_files.hpp"
+#include "cli/demo_options.hpp"
+#include "cli/demo_report.hpp"
+#include "cli/demo_run.hpp"
+#include "reference/error.hpp"
+#include "reference/numerics/row_kernels.hpp"
+
+namespace draftproof {
+namespace {
+
+void warn(const std::string& text) {
+  std::cerr << "draftproof: warning: " << text << '\n';
+}
+
+void run_command(const DemoOptions& options, ProgramContext& context) {
+  validate(options);
+  if (!options.simd.empty()) select_row_kernels(options.simd);
+  create_output_folder(options.out);
+  const std::unique_ptr<DemoRun> run = run_demo(options);
+  const DemoFiles files = write_demo_files(options, *run);
+  const Json document = demo_json(options, *run, files, context.arguments);
+  write_json_file(files.result, document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_demo(std::cout, options, *run, Palette(wants_colour(1)));
+    std::cout << "\nwritten: " << files.result << ", " << files.acceptance_csv << ", "
+              << (files.figure.empty() ? "no figure" : files.figure) << ", " << files.trace
+              << "\nreplay:  draftproof verify " << shell_command({files.trace}) << '\n'
+              << std::flush;
+  }
+  if (files.figure.empty()) warn("no figure: " + files.figure_error);
+  if (!run->consistency.differences.empty() || run->consistency.law_changes) warn(run->consistency.sentence);
+  if (run->law.is_finding()) warn(run->law.sentence());
+  if (run->law.is_finding() || run->consistency.law_changes) context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_demo_command(CLI::App& app, ProgramContext& context) {
+  CLI::App* command = app.add_subcommand("demo", "Speculative decoding of real text, with a verdict on its law");
+  const auto options = std::make_shared<DemoOptions>();
+  add_demo_options(*command, *options);
+  command->callback([options, &context] { run_command(*options, context); });
+}
+
+}  // namespace draftproof

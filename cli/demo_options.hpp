@@ -1,0 +1,59 @@
+// The options of `draftproof demo`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/engine/decoding_options.hpp"
+
+namespace draftproof {
+
+enum class DemoDraft { ngram, ngram_lookup };
+
+struct DemoOptions {
+  std::vector<std::string> corpus;  // empty: the licence texts of the system
+  int order = 6;
+  std::optional<int> draft_order;  // 3
+  std::string draft = "ngram";
+  int num_speculative_tokens = 5;
+  std::int64_t tokens = 400;
+  double temperature = 1.0;
+  double top_p = 1.0;
+  std::int64_t top_k = 0;
+  double min_p = 0.0;
+  std::optional<double> draft_temperature;  // like the target's, as are the two below
+  std::optional<double> draft_top_p;
+  std::optional<std::int64_t> draft_top_k;
+  double guidance_scale = 1.0;
+  std::optional<std::string> negative_prompt;
+  std::string prompt = "You may copy and distribute the ";
+  std::uint64_t seed = 0;
+  std::string sampler = "inverse";
+  std::int64_t samples = 100'000;        // of either law in the chi-squared test
+  std::int64_t continuations = 256;      // over which acceptance is measured
+  std::int64_t continuation_steps = 40;  // verification steps of each
+  int threads = 1;
+  std::string simd;
+  std::string out = "out/demo";
+  bool json = false;
+
+  DemoDraft draft_kind() const { return draft == "ngram" ? DemoDraft::ngram : DemoDraft::ngram_lookup; }
+  int draft_order_or_default() const { return draft_order.value_or(3); }
+};
+
+void add_demo_options(CLI::App& command, DemoOptions& options);
+
+// Errors (usage) naming the option and saying what is right, also for an option that would have no effect.
+void validate(const DemoOptions& options);
+
+// What the valid options mean for target and drafter.
+DecodingOptions decoding_options(const DemoOptions& options);
+RowParameters draft_parameters(const DemoOptions& options);
+
+// A text as tokens: its bytes.
+std::vector<Token> tokens_of(const std::string& text);
+
+}  // namespace draftproof

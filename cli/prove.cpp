@@ -1,0 +1,174 @@
+// draftproof prove: the law of every verifier, by enumeration over exact fractions.
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "cli/commands.hpp"
+#include "cli/json_document.hpp"
+#include "cli/progress.hpp"
+#include "reference/error.hpp"
+#include "reference/exactness/prove.hpp"
+
+namespace draftproof {
+namespace {
+
+struct ProveArguments {
+  std::string verifier = "all";
+  ProofOptions options;
+  bool long_run = false;
+  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  bool json = false;
+};
+
+std::string text_of(const Rational& x) {
+  std::ostringstream text;
+  text << x;
+  return text.str();
+}
+
+std::string text_of(const DenseMasses<Rational>& masses) {
+  std::string text;
+  for (const Rational& x : masses) text += (text.empty() ? "(" : ", ") + text_of(x);
+  return text + ")";
+}
+
+std::string text_of(const TokenString& string) {
+  std::string text;
+  for (const Token token : string) text += (text.empty() ? "" : " ") + std::to_string(token);
+  return "[" + text + "]";
+}
+
+// A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
+// refuted.
+bool as_claimed(const ProofResult& result) {
+  return result.lossless ? result.exact && result.acceptance_holds : !result.exact;
+}
+
+Json json_of(const Counterexample& found) {
+  Json masses_p = Json::array();
+  Json masses_q = Json::array();
+  for (const Rational& x : found.p) masses_p.push_back(text_of(x));
+  for (const Rational& x : found.q) masses_q.push_back(text_of(x));
+  return {{"models", std::string(name_of(found.kind))},
+          {"models_seed", found.seed},
+          {"prefix", found.difference.prefix},
+          {"p", masses_p},
+          {"q", masses_q},
+          {"token", found.difference.token},
+          {"probability_emitted", text_of(found.difference.emitted)},
+          {"probability_expected", text_of(found.difference.expected)}};
+}
+
+Json json_of(const ProofCase& proof_case, const ProofResult& result) {
+  return {{"verifier", result.name},
+          {"lossless", result.lossless},
+          {"exact", result.exact},
+          {"as_claimed", as_claimed(result)},
+          {"instances", result.instances},
+          {"draft", result.draft_len},
+          {"outcomes_enumerated", result.paths},
+          {"acceptance_oracles", result.oracles},
+          {"acceptance_equal", result.acceptance_holds},
+          {"mean_accepted", finite("mean_accepted", result.mean_accepted.convert_to<double>())},
+          {"total_variation_max", finite("total_variation_max", result.total_variation_max.convert_to<double>())},
+          {"counterexample", result.counterexample ? json_of(*result.counterexample) : Json(nullptr)},
+          {"source", proof_case.source},
+          {"ms", finite("ms", result.milliseconds)}};
+}
+
+void print_row(const ProofResult& result) {
+  std::cout << std::left << std::setw(24) << result.name << std::setw(10) << (result.lossless ? "lossless" : "lossy")
+            << std::setw(9) << (result.exact ? "exact" : "refuted") << std::right << std::setw(3) << result.draft_len
+            << std::setw(12) << result.paths << std::setw(10) << std::fixed << std::setprecision(4)
+            << result.mean_accepted.convert_to<double>() << std::setw(9)
+            << (result.oracles == 0       ? "-"
+                : result.acceptance_holds ? std::to_string(result.oracles) + " equal"
+                                          : "DIFFER")
+            << std::setw(10) << std::setprecision(0) << result.milliseconds << " ms\n";
+  if (!result.counterexample) return;
+  const Counterexample& found = *result.counterexample;
+  TokenString string = found.difference.prefix;
+  string.push_back(found.difference.token);
+  std::cout << "    after " << text_of(found.difference.prefix) << " p = " << text_of(found.p)
+            << ", q = " << text_of(found.q) << " (" << name_of(found.kind) << "): string " << text_of(string)
+            << " comes out with probability " << text_of(found.difference.emitted) << ", the target has "
+            << text_of(found.difference.expected) << "\n";
+}
+
+std::vector<const ProofCase*> wanted_cases(const std::string& name) {
+  std::vector<const ProofCase*> cases;
+  std::string names = "all";
+  for (const ProofCase& proof_case : proof_cases()) {
+    if (name == "all" || name == proof_case.name) cases.push_back(&proof_case);
+    names += ", " + proof_case.name;
+  }
+  if (cases.empty()) throw usage_error("--verifier", "'" + name + "' is not a verifier; there are: " + names);
+  return cases;
+}
+
+void run_prove(const ProveArguments& arguments, ProgramContext& context) {
+  ProofOptions options = arguments.options;
+  if (arguments.long_run) {
+    options.vocab_size = std::max(options.vocab_size, 4);
+    options.draft_len = std::max(options.draft_len, 4);
+    options.deep_trees = true;
+  }
+  const std::vector<const ProofCase*> cases = wanted_cases(arguments.verifier);
+  Json document = json_document(context.arguments);
+  document["vocab"] = options.vocab_size;
+  document["draft"] = options.draft_len;
+  document["steps"] = options.steps;
+  document["seed"] = options.seed;
+  Json proofs = Json::array();
+  if (!arguments.json) {
+    std::cout << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
+              << options.instances << " pairs of models; laws are compared as fractions\n"
+              << "verifier                claim     law     K    outcomes  accepted  oracles      time\n";
+  }
+  Progress progress("proving", cases.size(), "verifiers");
+  bool all_as_claimed = true;
+  for (const ProofCase* proof_case : cases) {
+    const ProofResult result = prove(*proof_case, options, arguments.threads);
+    all_as_claimed = all_as_claimed && as_claimed(result);
+    progress.advance();
+    if (!arguments.json) print_row(result);
+    proofs.push_back(json_of(*proof_case, result));
+  }
+  document["proofs"] = proofs;
+  document["as_claimed"] = all_as_claimed;
+  if (arguments.json) print_json(document);
+  if (!all_as_claimed) context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_prove_command(CLI::App& app, ProgramContext& context) {
+  CLI::App* command =
+      app.add_subcommand("prove", "Prove the law of verifiers by enumerating every outcome with fractions");
+  const auto arguments = std::make_shared<ProveArguments>();
+  command->add_option("--verifier", arguments->verifier, "Name of a verifier, or all")->capture_default_str();
+  command->add_option("--vocab", arguments->options.vocab_size, "Vocabulary size V")
+      ->check(CLI::Range(1, 6))
+      ->capture_default_str();
+  command
+      ->add_option("--draft", arguments->options.draft_len,
+                   "Draft tokens K (of trees: depth, at most 2 without --long)")
+      ->check(CLI::Range(0, 6))
+      ->capture_default_str();
+  command->add_option("--steps", arguments->options.steps, "Consecutive steps S")
+      ->check(CLI::Range(1, 4))
+      ->capture_default_str();
+  command->add_option("--instances", arguments->options.instances, "Pairs of random models")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--seed", arguments->options.seed, "Seed of the models")->capture_default_str();
+  command->add_option("--threads", arguments->threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  command->add_flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
+  add_json_flag(*command, arguments->json);
+  command->callback([arguments, &context] { run_prove(*arguments, context); });
+}
+
+}  // namespace draftproof

@@ -1,0 +1,52 @@
+// What somebody else's sampler drew, beside the laws it should have drawn from. Laws are carried by verify requests, so
+// that logits, parameters, masks and penalties go through the same pipeline as in `draftproof verify`. Laws that are
+// probabilities are normalised again here: rounded to 16 bits they need not sum to 1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "reference/token.hpp"
+#include "reference/verify/request.hpp"
+
+namespace draftproof {
+
+struct TokenCount {
+  Token token;
+  std::int64_t count;  // > 0
+};
+
+// Single draws: counts of tokens in groups, each group with one law.
+struct DrawSample {
+  std::vector<VerifyRequest> laws;      // [G] requests without drafts; validated
+  std::vector<std::int64_t> group_ids;  // [G] as the file calls them
+  std::vector<std::size_t> begins;      // [G + 1] into counts
+  std::vector<TokenCount> counts;       // by group, ascending tokens in each, no token twice
+  std::shared_ptr<const void> keeps;    // what the laws refer to
+
+  std::int64_t vocab_size() const { return laws.empty() ? 0 : laws.front().target.vocab_size; }
+  std::span<const TokenCount> counts_of(std::size_t group) const {
+    return std::span(counts).subspan(begins[group], begins[group + 1] - begins[group]);
+  }
+};
+
+// Verification steps: what each request emitted.
+struct StepSample {
+  std::vector<VerifyRequest> requests;  // [B] validated
+  std::vector<std::size_t> begins;      // [B + 1] into tokens
+  std::vector<Token> tokens;            // accepted drafts (equal to the request's), then one more token
+  // Requests of one group come from one context: the same law of the first token, and after the same draft the same law
+  // of the second. Absent: found by content.
+  std::optional<std::vector<std::int64_t>> groups;  // [B]
+  std::shared_ptr<const void> keeps;                // what the requests refer to
+
+  std::span<const Token> emitted(std::size_t request) const {
+    return std::span(tokens).subspan(begins[request], begins[request + 1] - begins[request]);
+  }
+};
+
+}  // namespace draftproof

@@ -1,0 +1,79 @@
+// Proof by enumeration: the code of a verifier is run over every outcome on small random models, and the law of what it
+// emits over several consecutive steps is compared with the target's as fractions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/exactness/acceptance_oracles.hpp"
+#include "reference/exactness/model_pair.hpp"
+#include "reference/exactness/output_law.hpp"
+#include "reference/verify/enumerating_chance.hpp"
+
+namespace draftproof {
+
+using ExactChance = EnumeratingChance<Rational>;
+
+// What one step did: the tokens it emitted, and how many of them were accepted drafts.
+struct ProofStep {
+  TokenString emitted;
+  std::int32_t accepted = 0;
+};
+
+// A verifier together with the way its drafts are made.
+struct ProofCase {
+  std::string name;
+  bool lossless;
+  std::string source;  // paper and section
+  // Drafts up to `draft_len` tokens deep after `prefix` and verifies them.
+  std::function<ProofStep(const Models&, const TokenString& prefix, std::int32_t draft_len, ExactChance&)> step;
+  // The law that must come out; null: the target's.
+  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_law = nullptr;
+  // Expected number of accepted drafts of one step, computed without the verifier; where known, two ways.
+  using Oracle = std::function<Rational(const Models&, const TokenString& prefix, std::int32_t draft_len)>;
+  std::vector<Oracle> acceptance_oracles = {};
+  std::int32_t draft_len_max = 8;  // proofs of bushy trees stay shallow, unless ProofOptions::deep_trees
+};
+
+struct ProofOptions {
+  std::int32_t vocab_size = 3;
+  std::int32_t draft_len = 3;
+  std::int32_t steps = 2;
+  std::int32_t instances = 20;
+  std::uint64_t seed = 0;
+  bool deep_trees = false;
+};
+
+struct Counterexample {
+  std::uint64_t seed = 0;
+  ModelKind kind = ModelKind::dense;
+  DenseMasses<Rational> p, q;  // after the prefix
+  LawDifference difference;
+};
+
+struct ProofResult {
+  std::string name;
+  bool lossless = true;
+  bool exact = true;             // the law held in every instance
+  bool acceptance_holds = true;  // every oracle agreed in every instance
+  std::int32_t oracles = 0;
+  std::int32_t instances = 0;
+  std::int64_t paths = 0;  // outcomes enumerated
+  std::int32_t draft_len = 0;
+  Rational mean_accepted;        // over the instances, first step
+  Rational total_variation_max;  // of the joint law over all steps; 0 when exact
+  std::optional<Counterexample> counterexample;
+  double milliseconds = 0.0;
+};
+
+// Errors (internal): a step used an address twice, so that steps may depend on each other (key audit).
+ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads);
+
+// All verifiers that there are, lossless first.
+const std::vector<ProofCase>& proof_cases();
+
+}  // namespace draftproof

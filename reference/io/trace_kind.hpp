@@ -1,0 +1,14 @@
+// What a trace file is read as. The rows, parameters, masks and histories are the same in all.
+#pragma once
+
+#include <cstdint>
+
+namespace draftproof {
+
+enum class TraceKind : std::uint8_t {
+  steps,          // verification steps: docs/trace.md
+  emitted_steps,  // with what was emitted, output_tokens [B, W] and maybe num_accepted and group: docs/audit.md
+  draws,          // single draws, samples and maybe group: a request without drafts for each row: docs/audit.md
+};
+
+}  // namespace draftproof

@@ -1,0 +1,60 @@
+// What a statistical test has to say: a number of observations, a statistic, a p value before and after the correction
+// for its companions, the fault it could have found, the fault it did find, and all that as a sentence.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace draftproof {
+
+// The law that a statistic has under the null, which also says how its power is computed.
+enum class NullLaw {
+  chi_squared,  // detectable distance: whatever the fault looks like (chi_squared.hpp)
+  kolmogorov,   // detectable distance: of faults that move mass along the order of the values (kolmogorov_smirnov.hpp)
+  certainty,    // the event has probability 0: detectable is the probability that would have shown once
+};
+
+// One cell with its observed and expected count. Keys say which it is: {"group", 3}, {"token", 17}.
+struct CountedCell {
+  std::vector<std::pair<std::string, std::int64_t>> keys;
+  double observed = 0.0;
+  double expected = 0.0;
+
+  std::string label() const;  // "group 3, token 17"
+};
+
+// How far a count is from its expectation: the deviance 2 (O ln(O / E) - (O - E)) of a Poisson count; infinite for an
+// observation where nothing is expected. It ranks rare and common cells fairly.
+double surprise(const CountedCell& cell);
+
+inline constexpr std::size_t kWorstCellsMax = 10;
+
+// Keeps the most surprising cells, first the worst; ties in the order they came.
+void keep_worst(std::vector<CountedCell>& cells);
+
+struct TestResult {
+  std::string name;            // "tokens"
+  std::string statistic_name;  // "Pearson X^2"
+  std::string unit;            // what is counted: "draws"
+  NullLaw null_law = NullLaw::chi_squared;
+  std::int64_t n = 0;
+  std::optional<std::int64_t> df;  // of chi-squared laws
+  double statistic = 0.0;
+  double p_value = 1.0;
+  double estimated_tv = 0.0;  // see each test for what it is a distance between, and how it is corrected
+  std::vector<CountedCell> worst_cells;
+  // Does detectable_tv hold for every fault of the law that the file was made to show? (Not for a test of a part.)
+  bool covers_all = false;
+
+  // Set by the battery that the test belongs to (battery.hpp).
+  double alpha = 0.0;  // of the whole battery
+  double p_value_holm = 1.0;
+  double detectable_tv = 1.0;
+  bool rejects = false;
+  std::string sentence;
+};
+
+}  // namespace draftproof

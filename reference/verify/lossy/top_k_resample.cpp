@@ -1,0 +1,54 @@
+#include "reference/verify/lossy/top_k_resample.hpp"
+
+#include <cmath>
+#include <iomanip>
+#include <ostream>
+#include <utility>
+
+namespace draftproof {
+namespace {
+
+constexpr std::size_t kVocabSize = 1024;
+
+// normalised() sums in fixed point, which needs sums below 4: the weights, at most 1 each, are scaled down first.
+DenseMasses<double> law_of(DenseMasses<double> weights) {
+  for (double& w : weights) w /= static_cast<double>(kVocabSize);
+  return normalised(std::move(weights));
+}
+
+template <class Weight>
+DenseMasses<double> row_of(Weight weight) {
+  DenseMasses<double> weights(kVocabSize);
+  for (std::size_t i = 0; i < kVocabSize; ++i) weights[i] = weight(static_cast<int>(i));
+  return law_of(std::move(weights));
+}
+
+}  // namespace
+
+std::vector<TopKResampleRow> top_k_resample_table() {
+  const std::vector<std::pair<std::string, DenseMasses<double>>> rows{
+      {"peaked", row_of([](int i) { return std::ldexp(1.0, -i); })},
+      {"flat", row_of([](int) { return 1.0; })},
+      {"Zipf", row_of([](int i) { return 1.0 / (i + 1); })}};
+  std::vector<TopKResampleRow> table;
+  for (const auto& [name, p] : rows) {
+    DenseMasses<double> one_hot(kVocabSize, 0.0);
+    one_hot[0] = 1.0;  // the lowest id of the greatest probability in all three
+    DenseMasses<double> warm = p;
+    for (double& x : warm) x = std::sqrt(x) / 32.0;  // sqrt(p) sums to at most sqrt(V) = 32
+    warm = normalised(std::move(warm));
+    for (std::size_t k = 1; k <= kVocabSize; k *= 2)
+      table.push_back({name, k, top_k_resample_distance(p, one_hot, k), top_k_resample_distance(p, warm, k)});
+  }
+  return table;
+}
+
+void print_top_k_resample_table(std::ostream& out) {
+  out << "Total-variation distance at one position of the top-k resample, V = " << kVocabSize << "\n"
+      << "row        k  argmax drafts  drafts at T = 2\n";
+  for (const TopKResampleRow& row : top_k_resample_table())
+    out << std::left << std::setw(6) << row.row << std::right << std::setw(6) << row.k << std::scientific
+        << std::setprecision(3) << std::setw(15) << row.one_hot_draft << std::setw(17) << row.warm_draft << "\n";
+}
+
+}  // namespace draftproof

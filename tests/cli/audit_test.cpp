@@ -1,0 +1,165 @@
+// `draftproof audit` on sample files written by a Python script, as a user of another engine would.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace {
+
+using draftproof::testing::ProgramResult;
+using draftproof::testing::read_whole_file;
+using draftproof::testing::run_command;
+using draftproof::testing::run_draftproof;
+using draftproof::testing::TemporaryFolder;
+using draftproof::testing::write_whole_file;
+using nlohmann::json;
+
+const std::string kScript = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/io/make_audit_samples.py";
+
+bool write_samples(const TemporaryFolder& folder) {
+  const ProgramResult written = run_command({"python3", kScript, folder.path(), "60000", "6000"});
+  if (written.exit_code == 0) return true;
+  INFO(written.err);
+  CHECK(run_command({"sh", "-c", "command -v python3"}).exit_code != 0);
+  WARN("SKIPPED: python3 is not installed");
+  return false;
+}
+
+json test_named(const json& document, const std::string& name) {
+  for (const json& test : document.at("tests")) {
+    if (test.at("name") == name) return test;
+  }
+  FAIL("no test " << name);
+  return {};
+}
+
+TEST_CASE("audit tells biased from unbiased files of a Python script") {
+  const TemporaryFolder folder;
+  if (!write_samples(folder)) return;
+  const std::vector<std::string> csv{"--probs", folder.file("probs.csv")};
+  struct Case {
+    std::string file;
+    std::vector<std::string> more;
+    std::string rejecting;  // a test that must find it
+  };
+  const std::vector<Case> cases{{"draws_#.safetensors", {}, "tokens"},
+                                {"steps_#.safetensors", {"--tv-wanted", "0.1"}, "recovered_support"},
+                                {"counts_#.csv", csv, "tokens_g"}};
+  for (const Case& c : cases) {
+    for (const bool biased : {false, true}) {
+      std::string name = c.file;
+      name.replace(name.find('#'), 1, biased ? "biased" : "unbiased");
+      INFO(name);
+      std::vector<std::string> arguments{"audit", folder.file(name), "--json"};
+      arguments.insert(arguments.end(), c.more.begin(), c.more.end());
+      const ProgramResult result = run_draftproof(arguments);
+      CHECK(result.exit_code == (biased ? 1 : 0));
+      const json document = json::parse(result.out);
+      CHECK(document.at("verdict") == (biased ? "biased" : "consistent"));
+      const json test = test_named(document, c.rejecting);
+      CHECK(test.at("rejects") == biased);
+      for (const char* key : {"n", "df", "alpha", "statistic", "p_value", "p_value_holm", "detectable_tv",
+                              "estimated_tv", "worst_cells", "sentence"})
+        CHECK(test.contains(key));
+      if (biased) {
+        REQUIRE_FALSE(test.at("worst_cells").empty());
+        CHECK(test.at("worst_cells")[0].contains("observed"));
+        CHECK(test.at("worst_cells")[0].contains("expected"));
+        CHECK(result.err.find("warning: biased") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("audit as text ends with the verdict and draws its figure") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("p.csv"), "token,prob\n0,0.5\n1,0.5\n");
+  write_whole_file(folder.file("right.csv"), "token,count\n0,50100\n1,49900\n");
+  write_whole_file(folder.file("wrong.csv"), "token,count\n0,52000\n1,48000\n");
+  const auto audit = [&](const std::string& name, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"audit", folder.file(name), "--probs", folder.file("p.csv")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_draftproof(arguments);
+  };
+  const ProgramResult right = audit("right.csv");
+  CHECK(right.exit_code == 0);
+  CHECK(right.err.empty());
+  CHECK(right.out.find("verdict: consistent") != std::string::npos);
+  const ProgramResult wrong = audit("wrong.csv");
+  CHECK(wrong.exit_code == 1);
+  CHECK(wrong.out.find("group 0, token 0: 52000 observed, 50000 expected") != std::string::npos);
+  CHECK(wrong.out.find("verdict: biased") != std::string::npos);
+  if (run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
+    WARN("SKIPPED: gnuplot is not installed");
+    return;
+  }
+  const ProgramResult drawn = audit("wrong.csv", {"--figure", folder.file("worst.svg")});
+  CHECK(drawn.exit_code == 1);
+  CHECK(read_whole_file(folder.file("worst.svg")).find("token 0: 52000 of 50000") != std::string::npos);
+}
+
+TEST_CASE("audit of few samples exits with 2 and a verdict") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("p.csv"), "token,prob\n0,0.5\n1,0.5\n");
+  write_whole_file(folder.file("c.csv"), "token,count\n0,51\n1,49\n");
+  const ProgramResult result =
+      run_draftproof({"audit", folder.file("c.csv"), "--probs", folder.file("p.csv"), "--json"});
+  CHECK(result.exit_code == 2);
+  const json document = json::parse(result.out);
+  CHECK(document.at("verdict") == "too_few_samples");
+  CHECK(document.at("detectable_tv").get<double>() > 0.05);
+}
+
+TEST_CASE("audit takes what verify wrote of a trace") {
+  const TemporaryFolder folder;
+  if (!write_samples(folder)) return;
+  // The steps again, by our verifier: the trace is the file without its outputs, which --outputs takes from the result.
+  const std::string strip =
+      "import json,struct,sys\n"
+      "raw=open(sys.argv[1],'rb').read(); n=struct.unpack('<Q',raw[:8])[0]; h=json.loads(raw[8:8+n]); d=raw[8+n:]\n"
+      "out,data={},b''\n"
+      "for k,v in h.items():\n"
+      "  if k in ('output_tokens','num_accepted'): continue\n"
+      "  b,e=v['data_offsets']; v['data_offsets']=[len(data),len(data)+e-b]; data+=d[b:e]; out[k]=v\n"
+      "t=json.dumps(out).encode(); t+=b' '*(-len(t)%8)\n"
+      "open(sys.argv[2],'wb').write(struct.pack('<Q',len(t))+t+data)\n";
+  const std::string trace = folder.file("trace.safetensors");
+  REQUIRE(run_command({"python3", "-c", strip, folder.file("steps_biased.safetensors"), trace}).exit_code == 0);
+  const std::string result = folder.file("result.safetensors");
+  REQUIRE(run_draftproof({"verify", trace, "--out", result}).exit_code == 0);
+  const ProgramResult audit = run_draftproof({"audit", trace, "--outputs", result, "--tv-wanted", "0.1", "--json"});
+  CHECK(audit.exit_code == 0);
+  CHECK(json::parse(audit.out).at("verdict") == "consistent");
+}
+
+TEST_CASE("the self test of the audit prints its rate") {
+  const ProgramResult result = run_draftproof({"audit", "--self-test", "20", "--json"});
+  CHECK(result.exit_code == 0);
+  const json document = json::parse(result.out);
+  CHECK(document.at("batteries") == 20);
+  CHECK(document.at("tests").size() >= 18);
+  CHECK(document.at("accused_interval").size() == 2);
+}
+
+TEST_CASE("audit without a file or with useless options is one line and exit code 2") {
+  const auto fails = [](std::vector<std::string> arguments, const std::string& named) {
+    arguments.insert(arguments.begin(), "audit");
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.find(named) != std::string::npos);
+  };
+  fails({}, "file: is missing");
+  fails({"x.safetensors", "--alpha", "0"}, "--alpha");
+  fails({"x.safetensors", "--alpha", "nan"}, "--alpha");
+  fails({"x.safetensors", "--tv-wanted", "2"}, "--tv-wanted");
+  fails({"x.safetensors", "--self-test", "5"}, "--self-test");
+  fails({"--self-test", "0"}, "--self-test");
+  fails({"x.csv"}, "--probs");
+  fails({"/nowhere.safetensors"}, "/nowhere.safetensors");
+  fails({"x.safetensors", "--verifier", "block"}, "--verifier");
+}
+
+}  // namespace

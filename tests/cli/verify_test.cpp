@@ -1,0 +1,266 @@
+// draftproof verify as its users meet it: files in, tokens and findings out; and Python's word on what is right.
+#include <algorithm>
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "reference/io/safetensors.hpp"
+#include "reference/io/sha256.hpp"
+#include "reference/io/trace.hpp"
+#include "reference/verify/batch.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/io/trace_builder.hpp"
+#include "tests/support/run_program.hpp"
+
+using namespace draftproof;
+using namespace draftproof::testing;
+using Catch::Matchers::Contains;
+using nlohmann::ordered_json;
+
+namespace {
+
+ordered_json verify_json(std::vector<std::string> arguments, int exit_code = 0) {
+  arguments.insert(arguments.begin(), "verify");
+  arguments.emplace_back("--json");
+  const ProgramResult result = run_draftproof(arguments);
+  INFO(result.err);
+  CHECK(result.exit_code == exit_code);
+  CHECK(result.err.empty() == (exit_code == 0));
+  return ordered_json::parse(result.out);
+}
+
+void check_error(std::vector<std::string> arguments, const std::vector<std::string>& words) {
+  arguments.insert(arguments.begin(), "verify");
+  const ProgramResult result = run_draftproof(arguments);
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  for (const std::string& word : words) CHECK_THAT(result.err, Contains(word));
+}
+
+TEST_CASE("verify answers with the tokens that the API gives") {
+  const TemporaryFolder folder;
+  const std::string path = ragged_trace(make_batch(50, 33, 3)).write(folder.file("t.safetensors"));
+  const Trace trace = Trace::open(path);
+  const auto emissions = verify_batch(trace.requests(), trace.verify_options(), 1);
+  const ordered_json document = verify_json({path});
+  CHECK(document.at("input").at("sha256") == sha256_hex_of_file(path));
+  CHECK(document.at("input").at("layout") == "ragged");
+  CHECK(document.at("input").at("proposal") == "draft_probs");
+  CHECK(document.at("vocab_size") == 33);
+  CHECK(document.at("requests") == 50);
+  CHECK(document.at("seed").is_null());
+  CHECK(document.at("options").at("sampler") == "inverse");
+  CHECK(document.at("impossible_drafts").at("count") == 0);
+  CHECK(document.at("comparison").is_null());
+  REQUIRE(document.at("output_tokens").size() == 50);
+  std::int64_t accepted = 0;
+  std::int64_t emitted = 0;
+  for (std::size_t b = 0; b < 50; ++b) {
+    CHECK(document.at("output_tokens")[b] == ordered_json(emissions[b].tokens));
+    accepted += emissions[b].num_accepted;
+    emitted += static_cast<std::int64_t>(emissions[b].tokens.size());
+  }
+  CHECK(document.at("accepted") == accepted);
+  CHECK(document.at("tokens") == emitted);
+  CHECK(document.at("tokens_per_step").get<double>() == static_cast<double>(emitted) / 50.0);
+}
+
+TEST_CASE("acceptance is counted over requests with drafts and by position over those of full length") {
+  // Greedy rows of argmax 1: all 1s stand. Drafts: [1 1], [1 0], [0], [].
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  std::vector<float> rows;
+  for (int i = 0; i < 9; ++i) rows.insert(rows.end(), {0.0f, 1.0f});
+  trace.set("target_logits", {9, 2}, rows).set("temperature", std::vector<float>(4, 0.0f));
+  trace.set("draft_tokens", std::vector<std::int32_t>{1, 1, 1, 0, 0});
+  trace.set("cu_num_draft_tokens", std::vector<std::int32_t>{2, 4, 5, 5});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  const ordered_json document = verify_json({path});
+  CHECK(document.at("output_tokens") == ordered_json({{1, 1, 1}, {1, 1}, {1}, {1}}));
+  CHECK(document.at("acceptance_by_position").at("conditional") == ordered_json({1.0, 0.5}));
+  CHECK(document.at("acceptance_by_position").at("unconditional") == ordered_json({0.5, 0.25}));
+  CHECK(document.at("acceptance_rate") == 0.6);
+  CHECK(document.at("acceptance_length") == 2.0);
+  CHECK(document.at("tokens_per_step") == 1.75);
+  CHECK(document.at("tokens_per_step_formula") == 2.5);
+  const ProgramResult text = run_draftproof({"verify", path});
+  CHECK(text.exit_code == 0);
+  for (const char* part : {"3 of 5", "1.7500", "2.0000", "1.0000", "0.2500", "ragged", "one-hot"})
+    CHECK_THAT(text.out, Contains(part));
+}
+
+TEST_CASE("the result does not depend on threads or vector instructions and is compared with itself") {
+  const TemporaryFolder folder;
+  const std::string path = ragged_trace(make_batch(80, 70, 3)).write(folder.file("t.safetensors"));
+  const std::string out = folder.file("r.safetensors");
+  const ordered_json first = verify_json({path, "--threads", "1", "--out", out});
+  CHECK(verify_json({path, "--threads", "2"}).at("digest") == first.at("digest"));
+  CHECK(verify_json({path, "--simd", "scalar"}).at("digest") == first.at("digest"));
+  CHECK(verify_json({path, "--sampler", "race"}).at("digest") != first.at("digest"));
+  const SafetensorsFile result = SafetensorsFile::open(out);
+  CHECK(result.metadata().at("digest") == first.at("digest").get<std::string>());
+  CHECK(result.metadata().at("input_sha256") == sha256_hex_of_file(path));
+  CHECK(result.metadata().at("version") == first.at("version").get<std::string>());
+  CHECK(result.metadata().at("convention") == "draftproof");
+  CHECK(result.metadata().count("seed") == 0);
+
+  const ordered_json same = verify_json({path, "--compare", out}).at("comparison");
+  CHECK(same.at("differing_requests") == 0);
+  CHECK(same.at("same_input") == true);
+  CHECK(same.at("first").is_null());
+  const ordered_json other = verify_json({path, "--compare", out, "--sampler", "race"}, 1).at("comparison");
+  CHECK(other.at("differing_requests") > 0);
+  CHECK(other.at("first").at("tensor") == "output_tokens");
+  CHECK(other.at("first").at("ours") != other.at("first").at("theirs"));
+  const ProgramResult text = run_draftproof({"verify", path, "--compare", out, "--sampler", "race"});
+  CHECK(text.exit_code == 1);
+  CHECK_THAT(text.err, Contains("warning") && Contains("output_tokens[") && Contains(out));
+}
+
+TEST_CASE("a run seed draws what its derived seeds draw and is refused where the trace has its own") {
+  const TemporaryFolder folder;
+  const RandomBatch batch = make_batch(40, 33, 3);
+  const std::string seeded = ragged_trace(batch).write(folder.file("seeded.safetensors"));
+  const std::string path = ragged_trace(batch).drop("seed").write(folder.file("t.safetensors"));
+  const std::string out = folder.file("r.safetensors");
+  const ordered_json seven = verify_json({path, "--seed", "7", "--out", out});
+  CHECK(seven.at("seed") == 7);
+  CHECK(SafetensorsFile::open(out).metadata().at("seed") == "7");
+  CHECK(verify_json({path}).at("seed") == 0);
+  CHECK(verify_json({path}).at("digest") != seven.at("digest"));
+  const std::string named = ragged_trace(batch).drop("seed").metadata("seed", "7").write(folder.file("n.safetensors"));
+  CHECK(verify_json({named}).at("digest") == seven.at("digest"));
+  check_error({seeded, "--seed", "7"}, {"--seed", "would have no effect", seeded});
+}
+
+TEST_CASE("settings that are not known and files that lie are one line and exit code 2") {
+  const TemporaryFolder folder;
+  const std::string path = ragged_trace(make_batch(3, 33, 3)).write(folder.file("t.safetensors"));
+  check_error({path, "--sampler", "mass"}, {"--sampler", "'mass'", "inverse, race"});
+  check_error({path, "--filter-order", "x"}, {"--filter-order", "joint, top_k_first"});
+  check_error({path, "--nan-policy", "zero"}, {"--nan-policy", "error, as_minus_inf"});
+  check_error({path, "--draft-processed", "2"}, {"--draft-processed", "0, 1"});
+  check_error({path, "--seed", "x"}, {"--seed", "[0, 2^64)"});
+  check_error({path, "--simd", "MMX"}, {"MMX", "scalar"});
+  check_error({path, "--threads", "0"}, {"--threads"});
+  check_error({folder.file("absent")}, {"absent"});
+  check_error({path, "--out", path}, {"--out", "the trace itself"});
+  check_error({path, "--compare", path}, {"'output_tokens'"});
+  check_error({path, "--out", folder.file("no/such/folder")}, {"no/such/folder"});
+}
+
+TEST_CASE("a bad logit is named with its file and row") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  std::vector<float> rows(12, 0.0f);
+  rows[9] = std::numeric_limits<float>::quiet_NaN();
+  trace.set("target_logits", {4, 3}, rows).set("draft_tokens", std::vector<std::int32_t>{1, 1});
+  trace.set("cu_num_draft_tokens", std::vector<std::int32_t>{1, 2});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  check_error({path}, {path, "row 3", "column 0", "NaN"});
+  CHECK(verify_json({path, "--nan-policy", "as_minus_inf"}).at("options").at("nan_policy") == "as_minus_inf");
+}
+
+TEST_CASE("drafts that the proposal law cannot produce are a finding") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  trace.set("target_probs", {3, 2}, std::vector<float>(6, 0.5f));
+  trace.set("draft_probs", {2, 2}, std::vector<float>{0.5f, 0.5f, 1.0f, 0.0f});
+  trace.set("draft_tokens", std::vector<std::int32_t>{1, 1}).set("cu_num_draft_tokens", std::vector<std::int32_t>{2});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  const ordered_json document = verify_json({path}, 1);
+  CHECK(document.at("impossible_drafts") ==
+        ordered_json({{"count", 1}, {"first", {{"request", 0}, {"position", 1}, {"token", 1}}}}));
+  const ProgramResult text = run_draftproof({"verify", path});
+  CHECK(text.exit_code == 1);
+  CHECK_THAT(text.err, Contains("1 draft") && Contains("probability 0") && Contains("request 0 at position 1"));
+}
+
+TEST_CASE("rows that do not sum to one are refused unless the check is left out") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  trace.set("target_probs", {1, 2}, std::vector<float>{0.5f, 0.25f});
+  trace.set("draft_tokens", std::vector<std::int32_t>{}).set("cu_num_draft_tokens", std::vector<std::int32_t>{0});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  check_error({path}, {"'target_probs'", "sum to 0.75"});
+  CHECK(verify_json({path, "--no-row-check"}).at("tokens") == 1);
+}
+
+TEST_CASE("the empty trace gives an empty result") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  trace.set("target_logits", {0, 9}, std::vector<float>{}).set("draft_tokens", std::vector<std::int32_t>{});
+  trace.set("cu_num_draft_tokens", std::vector<std::int64_t>{});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  const ordered_json document = verify_json({path, "--out", folder.file("r.safetensors")});
+  CHECK(document.at("requests") == 0);
+  CHECK(document.at("acceptance_length").is_null());
+  CHECK(document.at("output_tokens") == ordered_json::array());
+  CHECK(run_draftproof({"verify", path}).exit_code == 0);
+}
+
+// A Python that imports these modules, or nothing.
+std::optional<std::string> python_with(const std::string& modules) {
+  std::vector<std::string> candidates = {"python3", "/usr/bin/python3"};
+  if (const char* const chosen = std::getenv("DRAFTPROOF_PYTHON")) candidates.insert(candidates.begin(), chosen);
+  for (const std::string& python : candidates) {
+    if (run_command({"sh", "-c", "exec \"$0\" -c \"import " + modules + "\"", python}).exit_code == 0) return python;
+  }
+  return std::nullopt;
+}
+
+TEST_CASE("what verify emits where chance has no say is what Python computes") {
+  const std::optional<std::string> python = python_with("numpy, safetensors");
+  if (!python) {
+    WARN("SKIPPED: no Python with numpy and safetensors; name one in DRAFTPROOF_PYTHON");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string script = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/io/make_trace.py";
+  const ProgramResult written = run_command({*python, script, "write", folder.path()});
+  INFO(written.err);
+  REQUIRE(written.exit_code == 0);
+  const std::array names = {"greedy_with_every_edit", "certain_coins", "one_hot_drafts", "no_requests"};
+  for (const std::string name : names) {
+    const ProgramResult verified = run_draftproof(
+        {"verify", folder.file(name + ".safetensors"), "--out", folder.file(name + ".result.safetensors")});
+    INFO(verified.err);
+    CHECK(verified.exit_code == 0);
+  }
+  const ProgramResult checked = run_command({*python, script, "check", folder.path()});
+  INFO(checked.err);
+  CHECK(checked.exit_code == 0);
+  // The script can tell: with another result in its place it complains.
+  write_whole_file(folder.file("one_hot_drafts.result.safetensors"),
+                   read_whole_file(folder.file("certain_coins.result.safetensors")));
+  CHECK_THAT(run_command({*python, script, "check", folder.path()}).err, Contains("one_hot_drafts: output_tokens"));
+}
+
+TEST_CASE("the example of the documentation runs and verifies") {
+  const std::string text = read_whole_file(std::string(DRAFTPROOF_SOURCE_DIR) + "/docs/trace.md");
+  const std::string fence = "```python\n";
+  const std::size_t begin = text.find(fence) + fence.size();
+  const std::string example = text.substr(begin, text.find("```", begin) - begin);
+  CHECK(std::count(example.begin(), example.end(), '\n') == 10);
+  const std::optional<std::string> python = python_with("torch, safetensors.torch");
+  if (!python) {
+    WARN("SKIPPED: no Python with torch and safetensors; name one in DRAFTPROOF_PYTHON");
+    return;
+  }
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("example.py"), example);
+  const ProgramResult ran = run_command({"sh", "-c", "cd \"$0\" && exec \"$1\" example.py", folder.path(), *python});
+  INFO(ran.err);
+  REQUIRE(ran.exit_code == 0);
+  const ordered_json document = verify_json({folder.file("step.safetensors")});
+  CHECK(document.at("requests") == 3);
+  CHECK(document.at("draft_tokens") == 5);
+  CHECK(document.at("vocab_size") == 1000);
+  CHECK(document.at("input").at("proposal") == "draft_logits");
+}
+
+}  // namespace

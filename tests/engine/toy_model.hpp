@@ -1,0 +1,48 @@
+// A language model whose every row depends on the whole context, so that a token missed, kept or doubled anywhere in it
+// (after a rollback, in the unconditional companion) changes what follows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "reference/model/language_model.hpp"
+#include "reference/random/philox.hpp"
+
+namespace draftproof::testing {
+
+class ToyModel final : public LanguageModel {
+ public:
+  // Logits are multiples of 1/2 in [-spread, spread], so that ties happen. Models with the same `tongue` agree with
+  // weight 3 in 4, which makes one a useful drafter of another.
+  ToyModel(std::int64_t vocab_size, std::uint64_t tongue, std::uint64_t personality, int spread = 4)
+      : vocab_size_(vocab_size), tongue_(tongue), personality_(personality), spread_(spread) {}
+
+  std::int64_t vocab_size() const override { return vocab_size_; }
+
+  void logits(std::span<const Token> context, std::span<float> out) override {
+    ++calls;
+    std::uint64_t hash = 1;
+    for (const Token token : context) hash = hash * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(token) + 1;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto index = static_cast<std::uint32_t>(i);
+      out[i] = 0.75f * word(tongue_, hash, index) + 0.25f * word(personality_, hash, index);
+    }
+  }
+
+  std::int64_t calls = 0;
+
+ private:
+  float word(std::uint64_t key, std::uint64_t hash, std::uint32_t index) const {
+    const std::uint32_t bits =
+        philox_block(key, index, static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32), 0).word[0];
+    const auto levels = static_cast<std::uint32_t>(4 * spread_ + 1);
+    return static_cast<float>(static_cast<int>(bits % levels) - 2 * spread_) / 2.0f;
+  }
+
+  std::int64_t vocab_size_;
+  std::uint64_t tongue_;
+  std::uint64_t personality_;
+  int spread_;
+};
+
+}  // namespace draftproof::testing

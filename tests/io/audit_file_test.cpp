@@ -1,0 +1,194 @@
+#include "reference/io/audit_file.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "reference/error.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/io/trace_builder.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace draftproof {
+namespace {
+
+using testing::TemporaryFolder;
+using testing::TraceBuilder;
+using testing::write_whole_file;
+
+TraceBuilder draws_file() {
+  TraceBuilder file;
+  file.set<float>("target_logits", {2, 3}, {0.f, 1.f, 2.f, 3.f, 4.f, 5.f});
+  file.set<float>("temperature", {0.5f, 2.0f});
+  file.set<std::int32_t>("samples", {2, 0, 1, 2, 2});
+  file.set<std::int32_t>("group", {1, 0, 0, 1, 0});
+  return file;
+}
+
+TraceBuilder steps_file() {
+  TraceBuilder file;
+  file.set<float>("target_probs", {2, 3, 2}, std::vector<float>(12, 0.5f));
+  file.set<float>("draft_probs", {2, 2, 2}, std::vector<float>(8, 0.5f));
+  file.set<std::int32_t>("draft_tokens", {2, 2}, {0, 1, 1, -1});
+  file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 0, -1, -1});
+  file.set<std::int32_t>("num_accepted", {2, 0});
+  return file;
+}
+
+std::string error_in(const TraceBuilder& file, const AuditFileOptions& options = {}) {
+  const TemporaryFolder folder;
+  file.write(folder.file("f.safetensors"));
+  return error_of(ErrorKind::input, [&] { read_audit_file(folder.file("f.safetensors"), options); });
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+struct Csv {
+  std::string counts = "group,token,count\n0,0,5\n0,1,7\n";
+  std::string probs = "group,token,prob\n0,0,0.5\n0,1,0.5\n";
+};
+
+DrawSample read(const Csv& csv) {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("counts.csv"), csv.counts);
+  write_whole_file(folder.file("probs.csv"), csv.probs);
+  AuditFileOptions options;
+  options.probs_path = folder.file("probs.csv");
+  return std::get<DrawSample>(read_audit_file(folder.file("counts.csv"), options));
+}
+
+std::string error_in(const Csv& csv) {
+  return error_of(ErrorKind::input, [&] { read(csv); });
+}
+
+TEST_CASE("single draws are counted by group") {
+  const TemporaryFolder folder;
+  const auto sample =
+      std::get<DrawSample>(read_audit_file(draws_file().write(folder.file("f.safetensors")), AuditFileOptions{}));
+  REQUIRE(sample.laws.size() == 2);
+  CHECK(sample.vocab_size() == 3);
+  CHECK(sample.laws[1].parameters.temperature == 2.0f);
+  CHECK(element_of(sample.laws[1].target.row(0), 1) == 4.0f);
+  REQUIRE(sample.counts_of(0).size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(sample.counts_of(0)[i].token == static_cast<Token>(i));
+    CHECK(sample.counts_of(0)[i].count == 1);
+  }
+  REQUIRE(sample.counts_of(1).size() == 1);
+  CHECK(sample.counts_of(1)[0].token == 2);
+  CHECK(sample.counts_of(1)[0].count == 2);
+}
+
+TEST_CASE("without groups all draws have the one law") {
+  const TemporaryFolder folder;
+  TraceBuilder file;
+  file.set<float>("target_probs", {1, 2}, {0.25f, 0.75f}).set<std::int64_t>("samples", {1, 1, 0});
+  const auto sample = std::get<DrawSample>(read_audit_file(file.write(folder.file("f.safetensors")), {}));
+  CHECK(sample.laws[0].target_is_probabilities);
+  CHECK(sample.counts_of(0)[1].count == 2);
+}
+
+TEST_CASE("malformed draws name tensor and entry") {
+  contains(error_in(draws_file().drop("group")), "tensor 'group': is missing; with 2 rows of the law");
+  contains(error_in(draws_file().set<std::int32_t>("group", {1, 0, 0, 2, 0})), "'group': entry 3 is 2");
+  contains(error_in(draws_file().set<std::int32_t>("group", {1, 0})), "[n], as samples,");
+  contains(error_in(draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2})), "'samples': entry 2 is 3");
+  contains(error_in(draws_file().set<float>("samples", {1.f, 1.f, 1.f, 1.f, 1.f})), "has dtype F32");
+  contains(error_in(draws_file().set<std::int32_t>("draft_tokens", {1})), "'draft_tokens': is not a tensor");
+  contains(error_in(draws_file().set<float>("tempreature", {1.0f, 1.0f})), "'tempreature': is not a tensor");
+}
+
+TEST_CASE("steps hold what was emitted beside the trace") {
+  const TemporaryFolder folder;
+  const auto sample = std::get<StepSample>(read_audit_file(steps_file().write(folder.file("f.safetensors")), {}));
+  REQUIRE(sample.requests.size() == 2);
+  CHECK(sample.emitted(0).size() == 3);
+  CHECK(sample.emitted(1).size() == 1);
+  CHECK(sample.emitted(1)[0] == 0);
+  CHECK_FALSE(sample.groups);
+  const auto grouped = std::get<StepSample>(read_audit_file(
+      steps_file().set<std::int32_t>("group", {7, 7}).write(folder.file("g.safetensors")), AuditFileOptions{}));
+  CHECK(grouped.groups == std::vector<std::int64_t>{7, 7});
+}
+
+TEST_CASE("what was emitted can lie in a file of its own and histories keep their name") {
+  const TemporaryFolder folder;
+  TraceBuilder trace = steps_file().drop("num_accepted");
+  trace.set<std::int32_t>("output_tokens", {1, 0, 1}).set<std::int32_t>("cu_output_tokens", {2, 3});
+  TraceBuilder outputs;
+  outputs.set<std::int32_t>("output_tokens", {2, 3}, {0, 0, -1, 0, -1, -1});
+  AuditFileOptions options;
+  options.outputs_path = outputs.write(folder.file("out.safetensors"));
+  const auto sample = std::get<StepSample>(read_audit_file(trace.write(folder.file("f.safetensors")), options));
+  CHECK(sample.requests[0].output_tokens.size() == 2);
+  CHECK(sample.emitted(0).size() == 2);
+  CHECK(sample.emitted(0)[1] == 0);
+}
+
+TEST_CASE("malformed steps name tensor and request") {
+  const auto with_output = [](std::vector<std::int32_t> tokens) {
+    return steps_file().drop("num_accepted").set<std::int32_t>("output_tokens", {2, 3}, tokens);
+  };
+  contains(error_in(steps_file().drop("output_tokens")), "tensor 'output_tokens': is missing");
+  contains(error_in(with_output({0, -1, 1, 0, -1, -1})), "request 0 has -1 (padding) at 1");
+  contains(error_in(with_output({0, 1, 1, -1, -1, -1})), "request 1 has 0 tokens and 1 drafts");
+  contains(error_in(with_output({0, 1, 1, 1, 0, 1})), "request 1 has 3 tokens and 1 drafts");
+  contains(error_in(with_output({0, 0, 1, 0, -1, -1})), "request 0, entry 1 is 0 and the draft there 1");
+  contains(error_in(with_output({0, 1, 5, 0, -1, -1})), "entry 2 is 5");
+  contains(error_in(steps_file().set<std::int32_t>("num_accepted", {2, 1})), "'num_accepted': entry 1 is 1");
+  contains(error_in(steps_file().set<std::int32_t>("group", {1})), "[B]");
+  contains(error_in(steps_file().set<std::int32_t>("cu_output_tokens", {0, 0})), "--outputs");
+}
+
+TEST_CASE("options that a file has no use for are errors") {
+  const TemporaryFolder folder;
+  const std::string draws = draws_file().write(folder.file("d.safetensors"));
+  AuditFileOptions outputs;
+  outputs.outputs_path = draws;
+  contains(error_of(ErrorKind::usage, [&] { read_audit_file(draws, outputs); }), "--outputs");
+  contains(error_of(ErrorKind::usage, [&] { read_audit_file("counts.csv", {}); }), "--probs: is missing");
+  AuditFileOptions probs;
+  probs.probs_path = "p.csv";
+  contains(error_of(ErrorKind::usage, [&] { read_audit_file(draws, probs); }), "--probs: goes with counts as CSV");
+}
+
+TEST_CASE("counts as text are read whatever the order of columns and lines") {
+  const DrawSample sample = read(
+      {"count, token ,group\r\n5,2,9\n\n1,0,4\r\n2,2,9\n0,1,4\n", "group,token,prob\n9,2,0.25\n4,0,1\n9,0,7.5e-1\n"});
+  CHECK(sample.group_ids == std::vector<std::int64_t>{4, 9});
+  CHECK(sample.vocab_size() == 3);
+  REQUIRE(sample.counts_of(0).size() == 1);
+  CHECK(sample.counts_of(1)[0].token == 2);
+  CHECK(sample.counts_of(1)[0].count == 7);
+  CHECK(element_of(sample.laws[1].target.row(0), 0) == 0.75f);
+  CHECK(element_of(sample.laws[1].target.row(0), 1) == 0.0f);
+  const DrawSample plain = read({"token,count\n1,3\n", "token,prob\n0,0.5\n1,0.5\n"});
+  CHECK(plain.group_ids == std::vector<std::int64_t>{0});
+  // A token without a probability has probability 0, and is no error: the audit shall find it.
+  CHECK(read({"token,count\n7,3\n", "token,prob\n0,1\n"}).vocab_size() == 8);
+}
+
+TEST_CASE("malformed text names file and line") {
+  const auto counts = [](const std::string& text) { return error_in(Csv{.counts = text}); };
+  const auto probs = [](const std::string& text) { return error_in(Csv{.probs = text}); };
+  contains(counts(""), "is empty");
+  contains(counts("group,token,count\n0,0,5\n0,1\n"), "counts.csv: line 3: has 2 fields");
+  contains(counts("group,token,count\n0,0,-5\n"), "line 2: count is '-5'");
+  contains(counts("group,token,count\n0,0,5.5\n"), "line 2: count is '5.5'");
+  contains(counts("group,token,count\n0,x,5\n"), "line 2: token is 'x'");
+  contains(counts("group,token,count\n0,99999999,5\n"), "line 2: token is '99999999'");
+  contains(counts("group,token,count\n1,0,5\n"), "line 2: group 1 has no probabilities");
+  contains(counts("group,token,prob\n0,0,5\n"), "line 1: does not know the column 'prob'");
+  contains(counts("0,0,5\n"), "line 1: does not know the column '0'");
+  contains(counts("group,token\n0,0\n"), "line 1: does not name the columns");
+  contains(counts("token,token,count\n0,0,1\n"), "has twice the column 'token'");
+  contains(probs("group,token,prob\n0,0,1.5\n"), "probs.csv: line 2: prob is '1.5'");
+  contains(probs("group,token,prob\n0,0,nan\n"), "line 2: prob is 'nan'");
+  contains(probs("group,token,prob\n0,0,0.5\n0,1,0.25\n0,0,0.25\n"), "line 4: gives token 0 of group 0 again");
+  contains(probs("group,token,prob\n0,0,0.5\n0,1,0.4\n"), "group 0 sum to 0.9");
+}
+
+}  // namespace
+}  // namespace draftproof

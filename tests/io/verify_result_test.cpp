@@ -1,0 +1,164 @@
+// The result's tensors against emissions written by hand, and comparison with other results.
+#include "reference/io/verify_result.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "reference/error.hpp"
+#include "reference/io/safetensors.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/io/trace_builder.hpp"
+#include "tests/support/run_program.hpp"
+
+using namespace draftproof;
+using namespace draftproof::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Three requests: 2 drafts of which the first stands, none, and 1 draft that stands.
+VerifyResult hand_made_result() {
+  static const std::vector<Token> kDrafts = {7, 8, 9};
+  std::vector<VerifyRequest> requests(3);
+  requests[0].draft = std::span(kDrafts).first(2);
+  requests[2].draft = std::span(kDrafts).last(1);
+  const std::vector<Emission> emissions = {{1, {7, 5}, {-0.5f, -1.5f}, {-0.25f, -2.0f}, {1.0f, 0.75f, 0.5f}, {4, 3, 2}},
+                                           {0, {6}, {-3.0f}, {-4.0f}, {0.125f}, {1}},
+                                           {1, {9, 0}, {0.0f, -1.0f}, {-1.0f, -1.25f}, {1.0f, 1.0f}, {9, 10}}};
+  return collect_result(requests, emissions);
+}
+
+TEST_CASE("emissions become padded tensors in the order of the requests") {
+  const VerifyResult result = hand_made_result();
+  CHECK(result.width == 3);
+  CHECK(result.output_tokens == std::vector<Token>{7, 5, -1, 6, -1, -1, 9, 0, -1});
+  CHECK(result.num_accepted == std::vector<std::int32_t>{1, 0, 1});
+  CHECK(result.accepted == std::vector<std::uint8_t>{1, 0, 1});
+  CHECK(result.logprob == std::vector<float>{-0.5f, -1.5f, 0, -3, 0, 0, 0, -1, 0});
+  CHECK(result.raw_logprob == std::vector<float>{-0.25f, -2, 0, -4, 0, 0, -1, -1.25f, 0});
+  CHECK(result.kept_mass == std::vector<float>{1, 0.75f, 0.5f, 0.125f, 1, 1});
+  CHECK(result.kept_count == std::vector<std::int32_t>{4, 3, 2, 1, 9, 10});
+  const auto second = result.tokens_of(1);
+  CHECK(std::vector<Token>(second.begin(), second.end()) == std::vector<Token>{6});
+}
+
+TEST_CASE("a result file holds the tensors with the documented names and shapes") {
+  const TemporaryFolder folder;
+  const VerifyResult result = hand_made_result();
+  write_result(folder.file("r"), result, {{"version", "1"}, {"sampler", "race"}});
+  const SafetensorsFile file = SafetensorsFile::open(folder.file("r"));
+  using Shape = std::vector<std::uint64_t>;
+  const std::map<std::string, std::pair<DType, Shape>> expected = {
+      {"output_tokens", {DType::i32, {3, 3}}}, {"num_accepted", {DType::i32, {3}}},   {"accepted", {DType::u8, {3}}},
+      {"logprob", {DType::f32, {3, 3}}},       {"raw_logprob", {DType::f32, {3, 3}}}, {"kept_mass", {DType::f32, {6}}},
+      {"kept_count", {DType::i32, {6}}}};
+  CHECK(file.names().size() == expected.size());
+  for (const auto& [name, type] : expected) {
+    INFO(name);
+    CHECK(file.tensor(name).dtype == type.first);
+    CHECK(file.tensor(name).shape == type.second);
+  }
+  CHECK(file.metadata() == std::map<std::string, std::string>{{"version", "1"}, {"sampler", "race"}});
+  const TensorView tokens = file.tensor("output_tokens");
+  CHECK(std::equal(result.output_tokens.begin(), result.output_tokens.end(), tokens.as<Token>().begin()));
+}
+
+TEST_CASE("the digest is the SHA-256 of the tensors one after the other") {
+  const TemporaryFolder folder;
+  VerifyResult result = hand_made_result();
+  std::string bytes;
+  const auto append = [&](const auto& values) {
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]);
+  };
+  append(result.output_tokens);
+  append(result.num_accepted);
+  append(result.accepted);
+  append(result.logprob);
+  append(result.raw_logprob);
+  append(result.kept_mass);
+  append(result.kept_count);
+  write_whole_file(folder.file("bytes"), bytes);
+  const ProgramResult sum = run_command({"sha256sum", folder.file("bytes")});
+  CHECK(sum.out.substr(0, 64) == digest_of(result));
+  const std::string before = digest_of(result);
+  result.kept_count.back() += 1;
+  CHECK(digest_of(result) != before);
+}
+
+TEST_CASE("an empty result has no tokens and can be written and compared") {
+  const TemporaryFolder folder;
+  const VerifyResult result = collect_result({}, {});
+  CHECK(result.width == 1);
+  write_result(folder.file("r"), result, {});
+  CHECK(SafetensorsFile::open(folder.file("r")).tensor("output_tokens").shape == std::vector<std::uint64_t>{0, 1});
+  CHECK_FALSE(compare_result(result, folder.file("r")).first.has_value());
+}
+
+TEST_CASE("a result is the same as its own file and as wider files of other engines") {
+  const TemporaryFolder folder;
+  const VerifyResult result = hand_made_result();
+  write_result(folder.file("r"), result, {{"input_sha256", "abc"}});
+  const ResultComparison own = compare_result(result, folder.file("r"));
+  CHECK_FALSE(own.first.has_value());
+  CHECK(own.differing_requests == 0);
+  CHECK(own.has_num_accepted);
+  CHECK(own.input_sha256 == std::optional<std::string>("abc"));
+
+  TraceBuilder engine;
+  engine.set("output_tokens", {3, 4}, std::vector<std::int64_t>{7, 5, -1, -1, 6, -1, -1, -1, 9, 0, -1, -1});
+  const ResultComparison wider = compare_result(result, engine.write(folder.file("e")));
+  CHECK_FALSE(wider.first.has_value());
+  CHECK_FALSE(wider.has_num_accepted);
+  CHECK_FALSE(wider.input_sha256.has_value());
+  engine.set("output_tokens", {3, 2}, std::vector<std::int32_t>{7, 5, 6, -1, 9, 0});
+  CHECK_FALSE(compare_result(result, engine.write(folder.file("e"))).first.has_value());
+}
+
+TEST_CASE("a comparison names the first difference and counts the requests that differ") {
+  const TemporaryFolder folder;
+  const VerifyResult result = hand_made_result();
+  TraceBuilder engine;
+  engine.set("output_tokens", {3, 4}, std::vector<std::int32_t>{7, 5, -1, -1, 6, 2, -1, -1, 9, 1, -1, 3});
+  const ResultComparison tokens = compare_result(result, engine.write(folder.file("e")));
+  REQUIRE(tokens.first.has_value());
+  CHECK(tokens.differing_requests == 2);
+  CHECK(tokens.first->tensor == "output_tokens");
+  CHECK(tokens.first->request == 1);
+  CHECK(tokens.first->index == std::optional<std::int64_t>(1));
+  CHECK(tokens.first->ours == -1);
+  CHECK(tokens.first->theirs == 2);
+
+  engine.set("output_tokens", {3, 3}, std::vector<std::int32_t>{7, 5, -1, 6, -1, -1, 9, 0, -1});
+  engine.set("num_accepted", std::vector<std::int64_t>{1, 0, 2});
+  const ResultComparison counts = compare_result(result, engine.write(folder.file("e")));
+  REQUIRE(counts.first.has_value());
+  CHECK(counts.differing_requests == 1);
+  CHECK(counts.first->tensor == "num_accepted");
+  CHECK(counts.first->request == 2);
+  CHECK_FALSE(counts.first->index.has_value());
+  CHECK(counts.first->ours == 1);
+  CHECK(counts.first->theirs == 2);
+}
+
+TEST_CASE("a file that cannot be compared is an error naming the tensor") {
+  const TemporaryFolder folder;
+  const VerifyResult result = hand_made_result();
+  const auto message = [&](const TraceBuilder& file) {
+    try {
+      compare_result(result, file.write(folder.file("e")));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  TraceBuilder engine;
+  CHECK_THAT(message(engine), Contains("'output_tokens'") && Contains("missing"));
+  engine.set("output_tokens", {2, 3}, std::vector<std::int32_t>(6, 1));
+  CHECK_THAT(message(engine), Contains("'output_tokens'") && Contains("[2, 3]") && Contains("[3, K + 1]"));
+  engine.set("output_tokens", {3, 3}, std::vector<float>(9, 1));
+  CHECK_THAT(message(engine), Contains("has dtype F32") && Contains("I32 or I64"));
+  engine.set("output_tokens", {3, 1}, std::vector<std::int32_t>(3, 1))
+      .set("num_accepted", std::vector<std::int32_t>{1});
+  CHECK_THAT(message(engine), Contains("'num_accepted'") && Contains("[B] = [3]"));
+}
+
+}  // namespace

@@ -1,0 +1,216 @@
+// Sampling by an exponential race (argmax of log mass + Gumbel noise) beside the inverse-mass sampler: the same laws.
+#include <boost/math/distributions/binomial.hpp>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "reference/random/audit.hpp"
+#include "reference/random/injected.hpp"
+#include "reference/sampling/row_law.hpp"
+#include "reference/verify/chance.hpp"
+#include "tests/support/chi_squared.hpp"
+#include "tests/support/row_kernel_sets.hpp"
+
+using namespace draftproof;
+using draftproof::testing::for_each_row_kernel_set;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::uint32_t kDraws = 200'000;
+constexpr double kAlpha = 1e-6;  // with fixed seeds: a statement about these, far from what a biased sampler reaches
+
+// Philox behind another type, so that AddressedChance takes the path of one word after the other.
+struct WordByWord {
+  RandomBlock block(std::uint64_t seed, const Address& a) const { return PhiloxSource().block(seed, a); }
+};
+
+RowLaw probabilities_of(const std::vector<float>& row) {
+  RowLaw law;
+  law.make_probabilities({DType::f32, row.data(), static_cast<std::int64_t>(row.size())}, 0);
+  return law;
+}
+RowLaw one_hot_of(Token token, std::int64_t vocab_size) {
+  RowLaw law;
+  law.make_one_hot(token, vocab_size);
+  return law;
+}
+RowLaw logits_of(const std::vector<float>& logits) {
+  RowLaw law;
+  law.make_distribution().assign(logits, 0);
+  return law;
+}
+
+template <class Masses>
+std::vector<std::int64_t> counts_of(const Masses& masses, std::size_t vocab_size, Sampler sampler, std::uint64_t seed,
+                                    std::uint32_t draws = kDraws) {
+  PhiloxSource source;
+  std::vector<std::int64_t> counts(vocab_size, 0);
+  for (std::uint32_t step = 0; step < draws; ++step) {
+    AddressedChance<> chance(source, seed, step, sampler);
+    ++counts.at(static_cast<std::size_t>(chance.draw(masses, 0, Purpose::target_sample)));
+  }
+  return counts;
+}
+
+std::vector<double> normalised_law(std::vector<double> law) {
+  double total = 0.0;
+  for (const double x : law) total += x;
+  for (double& x : law) x /= total;
+  return law;
+}
+
+template <class Masses>
+void check_both_samplers(const Masses& masses, const std::vector<double>& unnormalised, std::uint64_t seed) {
+  const std::vector<double> law = normalised_law(unnormalised);
+  for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
+    INFO((sampler == Sampler::race ? "race" : "inverse") << ", seed " << seed);
+    const std::vector<std::int64_t> counts = counts_of(masses, law.size(), sampler, seed);
+    CHECK(chi_squared_p_value(counts, law) > kAlpha);
+    // The test can fail: a law in which one token has 3 % more is rejected.
+    std::vector<double> bent = law;
+    for (std::size_t i = 0; i < bent.size(); ++i) {
+      if (bent[i] < 0.2) continue;
+      bent[i] *= 1.03;
+      break;
+    }
+    CHECK(chi_squared_p_value(counts, normalised_law(bent)) < kAlpha);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("The race over tiles gives the bits of the race over single words") {
+  std::mt19937 random(111);
+  std::normal_distribution<float> normal(0.0f, 3.0f);
+  for (const std::size_t vocab_size : {1, 2, 3, 5, 31, 64, 65, 4097, 8200}) {
+    std::vector<float> x(vocab_size);
+    std::vector<float> p(vocab_size);
+    std::vector<float> q(vocab_size);
+    for (std::size_t i = 0; i < vocab_size; ++i) {
+      x[i] = i % 7 == 6 ? -kInfinity : normal(random);
+      p[i] = static_cast<float>(1 + random() % 100) / static_cast<float>(100 * vocab_size);
+      q[i] = static_cast<float>(1 + random() % 100) / static_cast<float>(100 * vocab_size);
+    }
+    const RowLaw logits = logits_of(x);
+    const RowLaw target = probabilities_of(p);
+    const RowLaw proposal = probabilities_of(q);
+    const RowLaw one_hot = one_hot_of(static_cast<Token>(vocab_size - 1), static_cast<std::int64_t>(vocab_size));
+    // Every kind of masses, as it is drawn and as coupled verification draws it.
+    const auto winners = [&](auto chance) {
+      std::vector<Token> tokens;
+      const auto race = [&](const auto& masses, std::uint32_t row) {
+        tokens.push_back(chance.draw(masses, row, Purpose::residual));
+        tokens.push_back(chance.coupled_race(masses, row));
+      };
+      race(LawMasses(logits), 0);
+      race(LawMasses(target), 1);
+      race(LawMasses(one_hot), 2);
+      race(ResidualMasses(logits, one_hot), 3);
+      race(ResidualMasses(target, one_hot), 4);
+      race(ResidualMasses(target, proposal), 5);
+      race(ResidualMasses(logits, proposal), 6);
+      return tokens;
+    };
+    for (std::uint32_t step = 0; step < (vocab_size < 1000 ? 20 : 2); ++step) {
+      const std::uint64_t seed = 0x123456789abcdef0u + step;
+      WordByWord words;
+      const std::vector<Token> expected = winners(AddressedChance<WordByWord>(words, seed, step, Sampler::race));
+      CHECK(expected[4] == static_cast<Token>(vocab_size - 1));  // a one-hot law
+      for_each_row_kernel_set([&] {
+        PhiloxSource tiles;
+        CHECK(winners(AddressedChance<PhiloxSource>(tiles, seed, step, Sampler::race)) == expected);
+      });
+    }
+  }
+}
+
+TEST_CASE("A race on equal words is won by the largest mass and among equals by the lowest id") {
+  std::vector<float> x(9000, 0.0f);
+  x[3] = -kInfinity;
+  std::vector<float> p(9000, 1.0f / 9000);
+  p[0] = 0.0f;
+  for (const RandomBlock& block : {InjectedSource::kZeros, InjectedSource::kOnes}) {
+    InjectedSource source;
+    source.inject(Purpose::target_sample, block);
+    AddressedChance<InjectedSource> chance(source, 1, 0, Sampler::race);
+    x[0] = -1.0f;
+    x[8999] = 0.0f;
+    CHECK(chance.draw(LawMasses(logits_of(x)), 0, Purpose::target_sample) == 1);
+    x[0] = -kInfinity;
+    CHECK(chance.draw(LawMasses(logits_of(x)), 0, Purpose::target_sample) == 1);
+    x[8999] = 1.0f;
+    CHECK(chance.draw(LawMasses(logits_of(x)), 0, Purpose::target_sample) == 8999);
+    CHECK(chance.draw(LawMasses(probabilities_of(p)), 0, Purpose::target_sample) == 1);
+  }
+}
+
+TEST_CASE("A race asks for every block of its row once and the audit refuses the same race again") {
+  for (const std::size_t vocab_size : {1, 4, 5, 4096, 4099}) {
+    const std::vector<float> x(vocab_size, 0.25f);
+    const RowLaw law = logits_of(x);
+    AuditedSource<> audited;
+    AddressedChance<AuditedSource<>> chance(audited, 9, 2, Sampler::race);
+    const Token token = chance.draw(LawMasses(law), 1, Purpose::draft_sample);
+    CHECK(audited.used() == (vocab_size + 3) / 4);
+    CHECK_THROWS_AS(chance.draw(LawMasses(law), 1, Purpose::draft_sample), Error);
+    CHECK_NOTHROW(chance.draw(LawMasses(law), 2, Purpose::draft_sample));
+    // The noise of coupled verification has the position for its row and no step.
+    chance.coupled_race(LawMasses(law), 1);
+    CHECK_THROWS_AS(audited.block(9, {0, 1, 0, Purpose::gumbel_noise}), Error);
+    PhiloxSource plain;
+    CHECK(token == AddressedChance<>(plain, 9, 2, Sampler::race).draw(LawMasses(law), 1, Purpose::draft_sample));
+  }
+}
+
+TEST_CASE("Both samplers follow the softmax of a row of logits") {
+  const std::vector<float> x = {0.0f, 1.0f, -kInfinity, 2.0f, -2.0f, 1.5f};
+  std::vector<double> law;
+  for (const float logit : x) law.push_back(std::exp(static_cast<double>(logit)));
+  check_both_samplers(LawMasses(logits_of(x)), law, 501);
+}
+
+TEST_CASE("Both samplers follow a row of probabilities") {
+  const std::vector<float> p = {0.5f, 0.0f, 0.25f, 0.125f, 0.0625f, 0.0625f};
+  check_both_samplers(LawMasses(probabilities_of(p)), {p.begin(), p.end()}, 502);
+}
+
+TEST_CASE("Both samplers follow the residual of two rows") {
+  const std::vector<float> p = {0.5f, 0.25f, 0.125f, 0.0625f, 0.0625f};
+  const std::vector<float> q = {0.25f, 0.125f, 0.125f, 0.4375f, 0.0625f};
+  const RowLaw target = probabilities_of(p);
+  const RowLaw proposal = probabilities_of(q);
+  check_both_samplers(ResidualMasses(target, proposal), {0.25, 0.125, 0.0, 0.0, 0.0}, 503);
+}
+
+TEST_CASE("Both samplers follow a row of logits without the token of a one-hot proposal") {
+  const std::vector<float> x = {0.0f, 3.0f, -1.0f, 0.5f};
+  const RowLaw target = logits_of(x);
+  const RowLaw proposal = one_hot_of(1, 4);
+  check_both_samplers(ResidualMasses(target, proposal), {1.0, 0.0, std::exp(-1.0), std::exp(0.5)}, 504);
+}
+
+TEST_CASE("A rare token wins as often as its probability says") {
+  // The tail is where races with few random bits go wrong. Counts are held against the exact binomial law.
+  const double probability = 1e-4;
+  std::vector<float> x(2);
+  x[0] = static_cast<float>(std::log1p(-probability));
+  x[1] = static_cast<float>(std::log(probability));
+  const RowLaw law = logits_of(x);
+  constexpr std::uint32_t kRareDraws = 500'000;
+  const boost::math::binomial_distribution<double> exact(kRareDraws, probability);
+  for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
+    const double wins = static_cast<double>(counts_of(LawMasses(law), 2, sampler, 505, kRareDraws)[1]);
+    INFO(wins << " wins, " << boost::math::mean(exact) << " expected");
+    CHECK(boost::math::cdf(exact, wins) > kAlpha);
+    CHECK(boost::math::cdf(boost::math::complement(exact, wins - 1)) > kAlpha);
+  }
+  // The bounds are no formality: a quarter of the rate or twice the rate would lie outside.
+  CHECK(boost::math::cdf(exact, kRareDraws * probability / 4) < kAlpha);
+  CHECK(boost::math::cdf(boost::math::complement(exact, kRareDraws * probability * 2 - 1)) < kAlpha);
+}

@@ -1,0 +1,79 @@
+// The likelihood-ratio test, and the pooling under it, against numbers worked out by hand.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "reference/statistics/chi_squared.hpp"
+
+namespace draftproof {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+TEST_CASE("the G statistic of a die is the one worked out by hand") {
+  // 60 throws, expected 10 each: 2 (5 ln .5 + 8 ln .8 + 9 ln .9 + 8 ln .8 + 0 + 20 ln 2)
+  const ChiSquaredTest test = g_test(Counts{5, 8, 9, 8, 10, 20}, std::vector<double>(6, 1.0 / 6.0));
+  const double by_hand =
+      2.0 * (5.0 * std::log(0.5) + 16.0 * std::log(0.8) + 9.0 * std::log(0.9) + 20.0 * std::log(2.0));
+  CHECK(test.df == 5);
+  CHECK(test.statistic == Approx(by_hand).epsilon(1e-13));
+  // Williams: 1 + (6 * 6 - 1) / (6 * 60 * 5)
+  CHECK(test.p_value == Approx(chi_squared_p_value(by_hand / (1.0 + 35.0 / 1800.0), 5)).epsilon(1e-13));
+}
+
+TEST_CASE("cells without observations count in G by what others have too many") {
+  // 100 in the first of two even cells: 2 * 100 ln 2.
+  CHECK(g_test(Counts{100, 0}, std::vector<double>{0.5, 0.5}).statistic == Approx(200.0 * std::log(2.0)));
+  CHECK(g_test(Counts{50, 50}, std::vector<double>{0.5, 0.5}).statistic == 0.0);
+}
+
+TEST_CASE("G is additive over a decomposition and Pearson is not") {
+  // Cells (a, b, c): first {a, b} against c, then a against b given that it is one of them.
+  const std::vector<double> law{0.2, 0.3, 0.5};
+  const double whole = g_test(Counts{130, 270, 600}, law).statistic;
+  const double first = g_test(Counts{400, 600}, std::vector<double>{0.5, 0.5}).statistic;
+  const double second = g_test(Counts{130, 270}, std::vector<double>{0.4, 0.6}).statistic;
+  CHECK(whole == Approx(first + second).epsilon(1e-12));
+  const double pearson = goodness_of_fit(Counts{130, 270, 600}, law).statistic;
+  const double pearson_parts = goodness_of_fit(Counts{400, 600}, std::vector<double>{0.5, 0.5}).statistic +
+                               goodness_of_fit(Counts{130, 270}, std::vector<double>{0.4, 0.6}).statistic;
+  CHECK(std::abs(pearson - pearson_parts) > 0.1);
+}
+
+TEST_CASE("a larger least expectation pools more") {
+  // N = 100: expected 1, 2, 3, 4, 40, 50.
+  const Counts counts{3, 1, 5, 4, 37, 50};
+  const std::vector<double> law{.01, .02, .03, .04, .4, .5};
+  CHECK(g_test(counts, law).cells == 3);
+  CHECK(g_test(counts, law, 0.5).cells == 6);
+  CHECK(g_test(counts, law, 25.0).cells == 2);
+  CHECK(g_test(counts, law, 60.0).cells == 1);
+  CHECK(g_test(counts, law, 60.0).p_value == 1.0);
+}
+
+TEST_CASE("an impossible observation refutes the law in a G test too") {
+  const ChiSquaredTest test = g_test(Counts{500, 499, 1}, std::vector<double>{0.5, 0.5, 0.0});
+  REQUIRE(test.impossible_cell);
+  CHECK(*test.impossible_cell == 2);
+  CHECK(test.rejects(1e-12));
+}
+
+TEST_CASE("pools hold every possible cell once and enough of each") {
+  const std::vector<double> expected{7.0, 0.0, 1.0, 30.0, 2.0, 1.0, 3.0, 0.5};
+  const PooledCells pools(expected, 5.0);
+  std::vector<int> seen(expected.size(), 0);
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    double sum = 0.0;
+    for (const std::size_t cell : pools.members(i)) {
+      ++seen[cell];
+      sum += expected[cell];
+    }
+    CHECK(sum >= 5.0);
+  }
+  CHECK(seen == std::vector<int>{1, 0, 1, 1, 1, 1, 1, 1});
+  CHECK(PooledCells(std::vector<double>{0.0, 0.0}, 5.0).size() == 0);
+  CHECK(PooledCells(std::vector<double>{1.0, 1.0}, 5.0).size() == 1);
+}
+
+}  // namespace
+}  // namespace draftproof

@@ -1,0 +1,62 @@
+// Laws of lossy rules by enumeration, for comparison with what they say of themselves.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reference/draft/sampled_tree.hpp"
+#include "reference/exactness/model_pair.hpp"
+#include "reference/exactness/output_law.hpp"
+#include "reference/exactness/rational.hpp"
+#include "reference/verify/enumerating_chance.hpp"
+
+namespace draftproof {
+
+using LossyChance = EnumeratingChance<Rational>;
+using LossyRow = DenseMasses<Rational>;
+
+struct DraftedChain {
+  DraftTree tree;
+  DenseRows<Rational> target, proposal;
+};
+
+// A chain drawn from the draft model, with the rows along it.
+inline DraftedChain draw_chain_and_rows(const ModelPair<Rational>& models, std::int32_t draft_len,
+                                        LossyChance& chance) {
+  DraftedChain chain;
+  const auto law = [&](std::span<const Token> path) -> const LossyRow& { return models.draft(path); };
+  chain.tree = draw_chain(law, draft_len, chance);
+  for (std::int32_t node = kRootNode; node < chain.tree.size(); ++node) {
+    chain.target.rows.push_back(models.target(chain.tree.path(node)));
+    chain.proposal.rows.push_back(models.draft(chain.tree.path(node)));
+  }
+  return chain;
+}
+
+// The law of what `emit(chance)` returns.
+template <class Emit>
+OutputLaw enumerated_law(Emit emit) {
+  OutputLaw law;
+  LossyChance chance;
+  do {
+    const TokenString text = emit(chance);
+    law[text] += chance.probability();
+    if (chance.reused() > 0) throw std::logic_error("an address was used twice");
+  } while (chance.next());
+  return law;
+}
+
+// Of the first token alone.
+inline LossyRow first_token_law(const OutputLaw& law, std::size_t vocab_size) {
+  LossyRow row(vocab_size, Rational(0));
+  for (const auto& [text, probability] : law) row[static_cast<std::size_t>(text[0])] += probability;
+  return row;
+}
+
+inline TokenString emitted(std::span<const Token> draft, std::uint32_t num_accepted, Token last) {
+  TokenString text(draft.begin(), draft.begin() + num_accepted);
+  text.push_back(last);
+  return text;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,89 @@
+#include "reference/verify/sibling_rules/greedy_draft.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/verify/sibling_rules/rules.hpp"
+
+using namespace draftproof;
+using namespace draftproof::small_step;
+
+namespace {
+
+// p(Top) + sum over x outside Top of min(p(x), q'(x)), from the definition. Where q ends inside Top there is no q'.
+Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k) {
+  Masses rest = q;
+  Rational sum(0);
+  for (std::int32_t j = 0; j + 1 < k && total_of(rest) > 0; ++j) {
+    const auto top = static_cast<std::size_t>(std::max_element(rest.begin(), rest.end()) - rest.begin());
+    sum += p[top];
+    rest[top] = 0;
+  }
+  if (!(total_of(rest) > 0)) return sum;
+  return sum + overlap(p, normalised(rest));
+}
+
+}  // namespace
+
+TEST_CASE("verification of greedy drafts is exact on every kind of model") {
+  check_exact(Drafting::greedy, 3, kGreedyDraft);
+}
+
+TEST_CASE("verification of greedy drafts follows the target with doubles and Philox") {
+  check_production(Drafting::greedy, kGreedyDraft);
+}
+
+TEST_CASE("verification of one greedy draft is the chain rule") {
+  check_chain_rule(kGreedyDraft);
+}
+
+TEST_CASE("verification of greedy drafts accepts by its formula") {
+  for (const ModelKind kind : kModelKinds) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      const Models models(4, seed, kind);
+      for (std::int32_t k = 1; k <= 4; ++k) {
+        CAPTURE(name_of(kind), seed, k);
+        CHECK(node_law(models.target({}), models.draft({}), k, Drafting::greedy, kGreedyDraft).acceptance ==
+              acceptance_formula(models.target({}), models.draft({}), k));
+      }
+    }
+  }
+  CHECK(node_law(golden_p(), golden_q(), 2, Drafting::greedy, kGreedyDraft).acceptance == Rational(9, 10));
+}
+
+TEST_CASE("a residual hit in the top set counts as accepted") {
+  // q' = (2/5, 3/5, 0) for the golden pair with Top = {2}: rejecting 1 leaves 1/10 on 0 and 1/5 on 2.
+  const std::vector<Token> siblings{2, 1};
+  std::map<std::int32_t, Rational> law;
+  EnumeratingChance<Rational> chance;
+  do {
+    law[decide(golden_p(), golden_q(), Siblings(siblings), 0, chance, kGreedyDraft).accepted] += chance.probability();
+  } while (chance.next());
+  CHECK(law[1] == Rational(1, 2));
+  CHECK(law[0] == Rational(1, 2) * Rational(2, 3));
+  CHECK(law[kNoSibling] == Rational(1, 2) * Rational(1, 3));
+}
+
+TEST_CASE("a last sibling without mass outside the top set is one more fixed sibling") {
+  // q ends inside Top: naive sampling over the two.
+  const Masses q{0, 0, 1};
+  const std::vector<Token> siblings{2, 0};
+  Masses law(3);
+  Rational acceptance(0);
+  EnumeratingChance<Rational> chance;
+  do {
+    const SiblingOutcome outcome = decide(golden_p(), q, Siblings(siblings), 0, chance, kGreedyDraft);
+    law[static_cast<std::size_t>(outcome.token)] += chance.probability();
+    if (outcome.accepted != kNoSibling) acceptance += chance.probability();
+  } while (chance.next());
+  CHECK(law == golden_p());
+  CHECK(acceptance == golden_p()[0] + golden_p()[2]);
+}
+
+TEST_CASE("other rules are wrong for greedy drafts") {
+  for (const ControlCount& count :
+       {count_exact(4, 2, Drafting::greedy, kRrs), count_exact(4, 2, Drafting::greedy, kRrsw),
+        count_exact(4, 2, Drafting::with_replacement, kGreedyDraft)}) {
+    CHECK(count.exact < count.of / 2);
+    CHECK(count.largest > Rational(1, 100));
+  }
+}
