@@ -17,7 +17,7 @@
 namespace draftproof {
 namespace {
 
-// Below this share of KS p values after Holm, the self-test says that they are not uniform.
+// Where the least KS p value, after Holm, is below this, the self-test says that they are not uniform.
 constexpr double kSelfTestLevel = 1e-3;
 
 struct AuditArguments {
@@ -172,7 +172,9 @@ void add_audit_command(CLI::App& app, ProgramContext& context) {
   }
   command->add_flag("--no-row-check", arguments->no_row_check,
                     "Do not read every row of probabilities to see whether it sums to 1");
-  command->add_option("--seed", options.seed, "Of the numbers that spread discrete draws over an interval")
+  command
+      ->add_option("--seed", options.seed,
+                   "Of the numbers that spread discrete draws over an interval, and of the self-test")
       ->capture_default_str();
   command->add_option("--threads", options.threads, "Threads; the result does not depend on them")
       ->check(CLI::Range(1, 1024))

@@ -1,11 +1,11 @@
 // draftproof bench: how fast this machine runs the reference, in ratios to what it could do at best.
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <iostream>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <thread>
 
 #include "cli/bench_bandwidth.hpp"

@@ -1,5 +1,6 @@
-// The host/device leaves of numerics/ and random/, compiled for the GPU. Every leaf that a kernel may call is called here
-// once, so that the CUDA build fails as soon as one stops being a leaf. Each thread evaluates all of them on its own word.
+// The host/device leaves of numerics/ and random/, compiled for the GPU. Every leaf that a kernel may call is called
+// here once, so that the CUDA build fails as soon as one stops being a leaf. Each thread evaluates all of them on its
+// own word.
 #include "reference/numerics/dtype.hpp"
 #include "reference/numerics/exp_parts.hpp"
 #include "reference/numerics/fixed_point.hpp"

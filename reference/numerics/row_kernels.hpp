@@ -24,7 +24,7 @@ struct TileMass {
 struct TileResidual {
   std::uint64_t high = 0;  // sum of RNE(max(p - q, 0) 2^62) in units of 2^32, rounded down
   std::uint64_t low = 0;   // and its rest, below 2^32
-  bool valid = true;  // every p and q was a number in [0, 1]; otherwise both sums are 0
+  bool valid = true;       // every p and q was a number in [0, 1]; otherwise both sums are 0
 };
 
 // What `low` has in units of 2^32 goes to `high`.

@@ -100,6 +100,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
   const Padded tail(x + whole, count - whole, -infinity);
   const auto limit = hn::Set(d, exp_constants::kFastLimit);
   const auto masked = hn::Set(d, -infinity);
+  const auto lowest = hn::Set(d, -kLogitLimit);  // what lies below is masked, whatever number engines mask with
 
   // First the extremes: N_t is the exponent of the largest logit, since n is monotone in x.
   FloatVector largest = masked;
@@ -109,7 +110,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
   for (std::size_t i = 0; i < count; i += lanes) {
     const FloatVector v = i < whole ? hn::LoadU(d, x + i) : hn::Load(d, tail.values);
     const auto plain = hn::Le(hn::Abs(v), limit);
-    const auto is_masked = hn::Eq(v, masked);
+    const auto is_masked = hn::Lt(v, lowest);
     all_plain = hn::And(all_plain, plain);
     all_plain_or_masked = hn::And(all_plain_or_masked, hn::Or(plain, is_masked));
     largest = hn::Max(largest, v);
@@ -118,7 +119,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
   if (!hn::AllTrue(d, all_plain_or_masked)) return scalar_row_kernels().tile_mass(x, count, weights, out);
   const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
   *out = TileMass{};
-  if (top == -infinity) {
+  if (top < -kLogitLimit) {
     if (weights != nullptr) std::fill_n(weights, count, 0.0f);
     return true;
   }
@@ -130,7 +131,7 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
   auto high = hn::Zero(du);
   const auto weight_at = [&](FloatVector v) HWY_ATTR {
     const auto w = fast_weight(v, bias);
-    return hn::IfThenElseZero(hn::Ne(v, masked), w);
+    return hn::IfThenElseZero(hn::Ge(v, lowest), w);
   };
   // No weight of a token that is not masked is zero, however deep (see tile_weight).
   const auto kept_lanes = [&](FloatVector w)

@@ -65,7 +65,9 @@ class EnumeratingChance {
   Token race_at(const Address& address, const DenseMasses<Number>& masses);
 
   const Number& probability() const { return probability_; }  // of the path just taken
-  std::size_t reused() const { return reused_; }              // decisions at an address used before, on this path (coupled noise is shared on purpose)
+  std::size_t reused() const {
+    return reused_;
+  }  // decisions at an address used before, on this path (coupled noise is shared on purpose)
 
   // Steps to the next path; false when all have been taken.
   bool next();

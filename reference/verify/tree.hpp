@@ -24,8 +24,8 @@ inline std::vector<Token> emitted_tokens(const DraftTree& tree, const TreeOutcom
   return tokens;
 }
 
-// tree: a DraftTree, or anything with its children(node) and tokens. target, proposal: row(r) -> DenseMasses, rows as in
-// draft_tree.hpp. rule(p, q, siblings, nodes, row, chance).
+// tree: a DraftTree, or anything with its children(node) and tokens. target, proposal: row(r) -> DenseMasses, rows as
+// in draft_tree.hpp. rule(p, q, siblings, nodes, row, chance).
 template <class Tree, class Target, class Proposal, class Rule, class Chance>
 TreeOutcome verify_tree(Tree& tree, const Target& target, const Proposal& proposal, Rule rule, Chance& chance) {
   TreeOutcome outcome{{}, kPaddingToken};

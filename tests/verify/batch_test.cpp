@@ -96,6 +96,14 @@ TEST_CASE("threads and splits and places of a batch change no bit") {
   }
 }
 
+TEST_CASE("a verifier that keeps its buffers emits the bits of a fresh one") {
+  const Batch first = random_batch(711, sizes());
+  const Batch second = random_batch(712, sizes());
+  BatchVerifier verifier(2);
+  for (const Batch* batch : {&first, &second, &first})
+    require_same(verifier.verify(batch->requests, {}), verify_batch(batch->requests, {}, 1));
+}
+
 TEST_CASE("every set of row kernels emits the bits of the scalar one") {
   const KernelsRestored restored;
   const Batch batch = random_batch(703, sizes());

@@ -1,0 +1,119 @@
+// That the benchmark runs and says what it promises; never how fast anything is.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace {
+
+using draftproof::testing::ProgramResult;
+using draftproof::testing::run_draftproof;
+using nlohmann::ordered_json;
+
+ordered_json results_of(std::vector<std::string> options) {
+  options.insert(options.begin(), {"bench", "--quick", "--json"});
+  const ProgramResult run = run_draftproof(options);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.err.empty());
+  const auto document = ordered_json::parse(run.out);
+  for (const char* key : {"version", "command", "machine", "pytorch"}) {
+    INFO(key);
+    CHECK(document.contains(key));
+  }
+  return document.at("results");
+}
+
+std::size_t count_of(const ordered_json& results, const std::string& name) {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [&](const ordered_json& r) { return r.at("name") == name; }));
+}
+
+const ordered_json& first_of(const ordered_json& results, const std::string& name) {
+  const auto found =
+      std::find_if(results.begin(), results.end(), [&](const ordered_json& r) { return r.at("name") == name; });
+  REQUIRE(found != results.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("bench measures everything it names and every number is finite") {
+  const ordered_json results = results_of({"--threads", "1,2", "--repeat", "2"});
+  for (const char* name : {"read_bandwidth", "chain_verify_probabilities", "chain_verify_logits_f32",
+                           "chain_verify_logits_bf16", "chain_verify_logits_f32_one_hot"}) {
+    INFO(name);
+    CHECK(count_of(results, name) == 2);
+  }
+  for (const char* name : {"row_mass_scalar", "row_greedy", "row_sample_inverse", "row_sample_race", "row_temperature",
+                           "row_top_k", "row_top_p", "row_min_p", "row_top_k_top_p"}) {
+    INFO(name);
+    CHECK(count_of(results, name) == 1);
+  }
+  for (const ordered_json& result : results) {
+    INFO(result.dump());
+    for (const char* key : {"ms", "ms_median"}) CHECK(result.at(key).get<double>() > 0.0);
+    CHECK(result.at("ms") <= result.at("ms_median"));
+    for (const char* key : {"ns_per_element", "bytes", "gb_per_s", "ratio_to_bandwidth", "ratio_to_mass_pass",
+                            "ratio_to_pytorch", "pytorch_ms", "acceptance_length"}) {
+      const ordered_json& value = result.at(key);
+      CHECK((value.is_null() || (std::isfinite(value.get<double>()) && value.get<double>() > 0.0)));
+    }
+    CHECK(result.at("ratio_to_pytorch").is_null());  // --quick leaves PyTorch out
+    CHECK(result.at("threads").get<int>() >= 1);
+    if (result.at("goal").is_null()) CHECK(result.at("met").is_null());
+  }
+}
+
+TEST_CASE("bench counts the bytes that a verifier must read") {
+  constexpr std::uint64_t kBatch = 4, kDraftLen = 3, kVocab = 8192;
+  const ordered_json results = results_of({"--threads", "1", "--repeat", "1", "--filter", "chain_verify"});
+  CHECK(count_of(results, "row_greedy") == 0);
+
+  // One target row each, and a draft row where a draft was rejected.
+  const auto probabilities = first_of(results, "chain_verify_probabilities").at("bytes").get<std::uint64_t>();
+  CHECK(probabilities % (kVocab * 4) == 0);
+  CHECK(probabilities >= kBatch * kVocab * 4);
+  CHECK(probabilities <= 2 * kBatch * kVocab * 4);
+
+  // As many target rows as tokens are emitted, and the same draft rows.
+  const ordered_json& logits = first_of(results, "chain_verify_logits_f32");
+  const auto emitted = static_cast<std::uint64_t>(std::lround(logits.at("acceptance_length").get<double>() * kBatch));
+  CHECK(emitted >= kBatch);
+  CHECK(emitted <= kBatch * (kDraftLen + 1));
+  CHECK(logits.at("bytes").get<std::uint64_t>() == emitted * kVocab * 4 + (probabilities - kBatch * kVocab * 4));
+  CHECK(logits.at("goal") == "ratio_to_mass_pass <= 1.3");
+  CHECK(logits.at("met").get<bool>() == (logits.at("ratio_to_mass_pass").get<double>() <= 1.3));
+}
+
+TEST_CASE("bench prints a table and writes the document to the file that it is given") {
+  const draftproof::testing::TemporaryFolder folder;
+  const std::string path = folder.file("bench.json");
+  const ProgramResult run =
+      run_draftproof({"bench", "--quick", "--threads", "1", "--repeat", "1", "--filter", "row_mass", "--out", path});
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("row_mass_scalar") != std::string::npos);
+  CHECK(run.out.find("ns/element") != std::string::npos);
+  std::ifstream file(path);
+  const auto document = ordered_json::parse(file);
+  CHECK(count_of(document.at("results"), "row_mass_scalar") == 1);
+}
+
+TEST_CASE("bench refuses options that measure nothing") {
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--filter", "no such thing"},
+                                                  {"--threads", "0"},
+                                                  {"--repeat", "0"},
+                                                  {"--pytorch", "maybe"}}) {
+    INFO(options[0] << " " << options[1]);
+    std::vector<std::string> arguments{"bench", "--quick"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProgramResult run = run_draftproof(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find(options[0]) != std::string::npos);
+  }
+}
