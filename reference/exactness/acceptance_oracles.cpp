@@ -31,6 +31,20 @@ std::size_t argmax(const Masses& masses) {
   return static_cast<std::size_t>(std::max_element(masses.begin(), masses.end()) - masses.begin());
 }
 
+// Follows the argmax of one law and sums the probabilities that the other gives to the prefixes of that path.
+using Law = std::function<Masses(const TokenString& path)>;
+Rational argmax_path_sum(const Law& followed, const Law& judge, TokenString path, std::int32_t depth) {
+  Rational sum(0);
+  Rational probability(1);
+  for (std::int32_t i = 0; i < depth; ++i) {
+    const std::size_t token = argmax(followed(path));
+    probability *= judge(path)[token];
+    sum += probability;
+    path.push_back(static_cast<Token>(token));
+  }
+  return sum;
+}
+
 Rational ratio(const Rational& p, const Rational& q) {
   return std::min(Rational(1), Rational(p / q));
 }
@@ -69,29 +83,13 @@ Rational chain_recursion(const Models& models, const TokenString& prefix, std::i
 }
 
 Rational greedy_path_sum(const Models& models, const TokenString& prefix, std::int32_t depth) {
-  Rational sum(0);
-  Rational probability(1);
-  TokenString path = prefix;
-  for (std::int32_t i = 0; i < depth; ++i) {
-    const std::size_t best = argmax(models.target(path));
-    probability *= models.draft(path)[best];
-    sum += probability;
-    path.push_back(static_cast<Token>(best));
-  }
-  return sum;
+  return argmax_path_sum([&](const TokenString& path) { return models.target(path); },
+                         [&](const TokenString& path) { return models.draft(path); }, prefix, depth);
 }
 
 Rational one_hot_path_sum(const Models& models, const TokenString& prefix, std::int32_t depth) {
-  Rational sum(0);
-  Rational probability(1);
-  TokenString path = prefix;
-  for (std::int32_t i = 0; i < depth; ++i) {
-    const std::size_t drafted = argmax(models.draft(path));
-    probability *= models.target(path)[drafted];
-    sum += probability;
-    path.push_back(static_cast<Token>(drafted));
-  }
-  return sum;
+  return argmax_path_sum([&](const TokenString& path) { return models.draft(path); },
+                         [&](const TokenString& path) { return models.target(path); }, prefix, depth);
 }
 
 Rational match_path_sum(const Models& models, const TokenString& prefix, std::int32_t depth) {
