@@ -93,6 +93,27 @@ TEST_CASE("acceptance is counted over requests with drafts and by position over 
     CHECK_THAT(text.out, Contains(part));
 }
 
+TEST_CASE("drafts that were drawn otherwise than the trace says are a finding with the distance that they cost") {
+  // p = (1/2, 1/2), q = (1/4, 3/4). Argmax drafts are always token 1; it stands with probability 2/3, so token 1 comes
+  // out 1/6 too often.
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  trace.set("target_logits", {2, 2}, std::vector<float>{0.0f, 0.0f, 0.0f, 0.0f});
+  trace.set("draft_logits", {1, 2}, std::vector<float>{0.0f, 1.0986123f});
+  trace.set("draft_tokens", std::vector<std::int32_t>{1});
+  trace.set("cu_num_draft_tokens", std::vector<std::int32_t>{1});
+  const std::string path = trace.write(folder.file("t.safetensors"));
+  CHECK(verify_json({path}).at("consistency").is_null());
+  const ordered_json same = verify_json({path, "--drafted-temperature", "1"}).at("consistency");
+  CHECK(same.at("law_changes") == false);
+  CHECK(same.at("acceptance").get<double>() == Approx(0.75).epsilon(1e-5));
+  const ordered_json argmax = verify_json({path, "--drafted-temperature", "0"}, 1).at("consistency");
+  CHECK(argmax.at("law_changes") == true);
+  CHECK(argmax.at("acceptance").get<double>() == Approx(2.0 / 3).epsilon(1e-5));
+  CHECK(argmax.at("total_variation").get<double>() == Approx(1.0 / 6).epsilon(1e-5));
+  check_error({path, "--drafted-top-p", "1.5"}, {"top_p", "(0, 1]"});
+}
+
 TEST_CASE("the result does not depend on threads or vector instructions and is compared with itself") {
   const TemporaryFolder folder;
   const std::string path = ragged_trace(make_batch(80, 70, 3)).write(folder.file("t.safetensors"));
