@@ -82,12 +82,15 @@ HWY_INLINE void accumulate_mass(FloatVector w, hn::Vec<WideTag>& low, hn::Vec<Wi
   high = hn::Add(high, hn::BitCast(du, b));
 }
 
-// The sum over lanes, each of which took `additions` of those. The bias goes first, lane by lane: what is left is far
-// below 2^63, and a compiler's own reduction may add signed numbers, which must not overflow.
+// The sum over lanes, each of which took `additions` of those. Added as unsigned numbers, one by one: the reductions of
+// compilers' headers add signed ones, and the sums of a tile that turns out not to fit a fast path may be anything.
 HWY_INLINE std::uint64_t sum_lanes(hn::Vec<WideTag> v, std::size_t additions) {
   const WideTag du;
-  const auto bias = hn::Set(du, bit_cast<std::uint64_t>(0x1p52) * additions);
-  return hn::GetLane(hn::SumOfLanes(du, hn::Sub(v, bias)));
+  HWY_ALIGN std::uint64_t lanes[hn::MaxLanes(du)];
+  hn::Store(v, du, lanes);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < hn::Lanes(du); ++i) sum += lanes[i] - bit_cast<std::uint64_t>(0x1p52) * additions;
+  return sum;
 }
 
 bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out) {
