@@ -3,13 +3,13 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <thread>
 
 #include "cli/commands.hpp"
 #include "cli/json_document.hpp"
 #include "cli/progress.hpp"
 #include "reference/error.hpp"
+#include "reference/exactness/law_text.hpp"
 #include "reference/exactness/prove.hpp"
 
 namespace draftproof {
@@ -22,24 +22,6 @@ struct ProveArguments {
   int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   bool json = false;
 };
-
-std::string text_of(const Rational& x) {
-  std::ostringstream text;
-  text << x;
-  return text.str();
-}
-
-std::string text_of(const DenseMasses<Rational>& masses) {
-  std::string text;
-  for (const Rational& x : masses) text += (text.empty() ? "(" : ", ") + text_of(x);
-  return text + ")";
-}
-
-std::string text_of(const TokenString& string) {
-  std::string text;
-  for (const Token token : string) text += (text.empty() ? "" : " ") + std::to_string(token);
-  return "[" + text + "]";
-}
 
 // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
 // refuted.

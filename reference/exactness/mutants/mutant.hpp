@@ -1,0 +1,83 @@
+// Mutants: one fault of a real engine each, switched on in our own code, which the lab must find. A lab that cannot be
+// shown to catch what shipped proves nothing by being silent.
+//
+// How a fault gets into code that has none: algorithms are templates over their Chance, their rows and their masks, so
+// a fault of addresses, of residuals or of row mapping is a faulty policy handed to the very template that production
+// runs. Where the fault sits in what is no template (a filter, a counter), it is a small replica of the faulty path,
+// written next to its hunt. Either way production code holds no switch and a release build no dead branch.
+//
+// Every hunt is run twice, with the fault and without: a detector that also accuses the sound twin has caught nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/token.hpp"
+
+namespace draftproof {
+
+enum class Detector : char {
+  key_audit = 'K',     // an address was used twice (random/audit.hpp)
+  enumeration = 'E',   // exact law on a tiny vocabulary (verify/enumerating_chance.hpp)
+  injection = 'X',     // words at the ends of the range (random/injected.hpp)
+  batch = 'B',         // a row's result depends on its neighbours, on their order or number
+  support = 'V',       // a token that is impossible or outside the vocabulary
+  tail = 'T',          // the share of rare tokens
+  ragged = 'R',        // rows or requests of unequal kinds against each alone
+  replay = 'S',        // speculative against plain decoding with the same state
+  differential = 'D',  // bits against the reference
+  acceptance = 'A',    // the law of the number of accepted drafts
+};
+
+// What one detector says of one piece of code.
+struct Finding {
+  bool caught = false;
+  std::int64_t cases = 0;  // looked at until then
+  std::string unit;        // what a case is: "outcomes", "draws", "rows"
+  std::string evidence;    // one sentence on what was seen, with the numbers; empty where nothing was
+};
+
+struct Hunt {
+  Detector detector;
+  std::function<Finding(bool faulty)> run;  // the same code with its fault and without
+};
+
+// Single draws at a large vocabulary, as popular test suites see a sampler (usual_tests.hpp).
+struct LargeSampler {
+  std::vector<double> law;                        // [V] that the draws should have
+  std::function<Token(std::uint64_t draw)> draw;  // token of draw number 0, 1, ..., by the faulty code
+};
+
+struct Mutant {
+  std::string id;      // "B01" (bugs.md), several joined by '/'
+  std::string source;  // where it shipped
+  std::string fault;   // what the code does
+  std::vector<Hunt> hunts;
+  std::function<LargeSampler()> large_sampler;  // null: the fault has no single-token sampler; then `why_not` says why
+  std::string why_not = {};
+};
+
+// Code that is right although it looks like a mutant: every hunt must stay silent. `faulty` is passed as true.
+using Control = Mutant;
+
+// A fault that lives where this project has no code yet.
+struct WaitingMutant {
+  std::string id;
+  std::string source;
+  std::string waits_for;
+};
+
+// By family, in the order of their ids.
+std::vector<Mutant> coupling_mutants();
+std::vector<Mutant> range_mutants();
+std::vector<Mutant> algorithm_mutants();
+std::vector<Mutant> filter_mutants();
+std::vector<Mutant> processor_mutants();
+
+std::vector<Control> mutant_controls();
+std::vector<WaitingMutant> waiting_mutants();
+
+}  // namespace draftproof
