@@ -11,6 +11,7 @@
 #include "reference/error.hpp"
 #include "reference/exactness/law_text.hpp"
 #include "reference/exactness/prove.hpp"
+#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -24,8 +25,9 @@ struct ProveArguments {
 };
 
 // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
-// refuted.
+// refuted; and the float code has the law of the fractions.
 bool as_claimed(const ProofResult& result) {
+  if (!result.floats_hold()) return false;
   return result.lossless ? result.exact && result.acceptance_holds : !result.exact;
 }
 
@@ -45,20 +47,28 @@ Json json_of(const Counterexample& found) {
 }
 
 Json json_of(const ProofCase& proof_case, const ProofResult& result) {
-  return {{"verifier", result.name},
-          {"lossless", result.lossless},
-          {"exact", result.exact},
-          {"as_claimed", as_claimed(result)},
-          {"instances", result.instances},
-          {"draft", result.draft_len},
-          {"outcomes_enumerated", result.paths},
-          {"acceptance_oracles", result.oracles},
-          {"acceptance_equal", result.acceptance_holds},
-          {"mean_accepted", finite("mean_accepted", result.mean_accepted.convert_to<double>())},
-          {"total_variation_max", finite("total_variation_max", result.total_variation_max.convert_to<double>())},
-          {"counterexample", result.counterexample ? json_of(*result.counterexample) : Json(nullptr)},
-          {"source", proof_case.source},
-          {"ms", finite("ms", result.milliseconds)}};
+  return {
+      {"verifier", result.name},
+      {"lossless", result.lossless},
+      {"exact", result.exact},
+      {"as_claimed", as_claimed(result)},
+      {"instances", result.instances},
+      {"draft", result.draft_len},
+      {"outcomes_enumerated", result.paths},
+      {"acceptance_oracles", result.oracles},
+      {"acceptance_equal", result.acceptance_holds},
+      {"mean_accepted", finite("mean_accepted", result.mean_accepted.convert_to<double>())},
+      {"total_variation_max", finite("total_variation_max", result.total_variation_max.convert_to<double>())},
+      {"float_distance_max", result.float_distance_max
+                                 ? Json(finite("float_distance_max", result.float_distance_max->convert_to<double>()))
+                                 : Json(nullptr)},
+      {"counterexample", result.counterexample ? json_of(*result.counterexample) : Json(nullptr)},
+      {"source", proof_case.source},
+      {"ms", finite("ms", result.milliseconds)}};
+}
+
+std::string float_text(const ProofResult& result) {
+  return result.float_distance_max ? short_number(result.float_distance_max->convert_to<double>()) : "-";
 }
 
 void print_row(const ProofResult& result) {
@@ -69,7 +79,8 @@ void print_row(const ProofResult& result) {
             << (result.oracles == 0       ? "-"
                 : result.acceptance_holds ? std::to_string(result.oracles) + " equal"
                                           : "DIFFER")
-            << std::setw(10) << std::setprecision(0) << result.milliseconds << " ms\n";
+            << std::setw(11) << float_text(result) << std::setw(10) << std::setprecision(0) << result.milliseconds
+            << " ms\n";
   if (!result.counterexample) return;
   const Counterexample& found = *result.counterexample;
   TokenString string = found.difference.prefix;
@@ -108,7 +119,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   if (!arguments.json) {
     std::cout << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
               << options.instances << " pairs of models; laws are compared as fractions\n"
-              << "verifier                claim     law     K    outcomes  accepted  oracles      time\n";
+              << "verifier                claim     law     K    outcomes  accepted  oracles     floats      time\n";
   }
   Progress progress("proving", cases.size(), "verifiers");
   bool all_as_claimed = true;

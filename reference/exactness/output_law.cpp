@@ -85,6 +85,14 @@ Rational total_variation(const OutputLaw& law, const TargetLaw& target, std::int
   return distance / 2;
 }
 
+Rational distance_between(const OutputLaw& a, const OutputLaw& b) {
+  OutputLaw difference = a;
+  for (const auto& [string, probability] : b) difference[string] -= probability;
+  Rational sum(0);
+  for (const auto& [string, probability] : difference) sum += abs(probability);
+  return sum / 2;
+}
+
 OutputLaw compose(const OutputLaw& first, const std::function<OutputLaw(const TokenString& prefix)>& second) {
   OutputLaw law;
   for (const auto& [prefix, probability] : first) {

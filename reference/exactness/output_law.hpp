@@ -35,6 +35,9 @@ std::optional<LawDifference> first_difference(const OutputLaw& law, const Target
 // Total-variation distance of the completed law from the target, at the length of the longest emitted string.
 Rational total_variation(const OutputLaw& law, const TargetLaw& target, std::int32_t vocab_size);
 
+// Total-variation distance of two laws over emitted strings.
+Rational distance_between(const OutputLaw& a, const OutputLaw& b);
+
 // The law of two steps, the second starting where the first ended. `second` is asked once per string.
 OutputLaw compose(const OutputLaw& first, const std::function<OutputLaw(const TokenString& prefix)>& second);
 

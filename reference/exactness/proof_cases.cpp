@@ -26,8 +26,10 @@
 namespace draftproof {
 namespace {
 
-using Rows = DenseRows<Rational>;
-using Masses = DenseMasses<Rational>;
+// Steps are written once, over the number type and the chance: fractions with ExactChance, and the doubles of
+// production with GridChance.
+template <class Number>
+using Masses = DenseMasses<Number>;
 
 TokenString joined(TokenString prefix, std::span<const Token> path) {
   prefix.insert(prefix.end(), path.begin(), path.end());
@@ -35,28 +37,27 @@ TokenString joined(TokenString prefix, std::span<const Token> path) {
 }
 
 // A model's law after `prefix` and a path of drafts.
-auto draft_law(const Models& models, const TokenString& prefix) {
+template <class Pair>
+auto draft_law(const Pair& models, const TokenString& prefix) {
   return [&models, &prefix](std::span<const Token> path) { return models.draft(joined(prefix, path)); };
 }
-auto target_law(const Models& models, const TokenString& prefix) {
+template <class Pair>
+auto target_law(const Pair& models, const TokenString& prefix) {
   return [&models, &prefix](std::span<const Token> path) { return models.target(joined(prefix, path)); };
 }
 
 template <class Law>
-Rows rows_of(const DraftTree& tree, const Law& law) {
-  Rows out;
+auto rows_of(const DraftTree& tree, const Law& law) {
+  DenseRows<typename decltype(law(std::span<const Token>()))::value_type> out;
   for (std::int32_t node = kRootNode; node < tree.size(); ++node) out.rows.push_back(law(tree.path(node)));
   return out;
 }
 
-Masses one_hot(Token token, std::size_t vocab_size) {
-  Masses masses(vocab_size, Rational(0));
-  masses[static_cast<std::size_t>(token)] = 1;
+template <class Number>
+Masses<Number> greedy_law(const Masses<Number>& p) {
+  Masses<Number> masses(p.size(), Number(0));
+  masses[static_cast<std::size_t>(most_probable_tokens(p, 1).front())] = Number(1);
   return masses;
-}
-
-Masses greedy_law(const Masses& p) {
-  return one_hot(most_probable_tokens(p, 1).front(), p.size());
 }
 
 ProofStep step_of(const DraftTree& tree, const ChainOutcome& outcome) {
@@ -72,10 +73,10 @@ ProofStep step_of(const DraftTree& tree, const TreeOutcome& outcome) {
 // Chains: `verify(draft, target rows, proposal rows, chance)` over a sampled chain.
 template <class Verify>
 auto chain_step(Verify verify) {
-  return [verify](const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
+  return [verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
     const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-    Rows target = rows_of(tree, target_law(models, prefix));
-    Rows proposal = rows_of(tree, draft_law(models, prefix));
+    auto target = rows_of(tree, target_law(models, prefix));
+    auto proposal = rows_of(tree, draft_law(models, prefix));
     return step_of(tree, verify(std::span<const Token>(tree.tokens), target, proposal, chance));
   };
 }
@@ -83,10 +84,10 @@ auto chain_step(Verify verify) {
 // Trees: `draw(law, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.
 template <class Draw, class Verify>
 auto tree_step(Draw draw, Verify verify) {
-  return [draw, verify](const Models& models, const TokenString& prefix, std::int32_t depth, ExactChance& chance) {
+  return [draw, verify](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
     const DraftTree tree = draw(draft_law(models, prefix), depth, chance);
-    const Rows target = rows_of(tree, target_law(models, prefix));
-    const Rows proposal = rows_of(tree, draft_law(models, prefix));
+    const auto target = rows_of(tree, target_law(models, prefix));
+    const auto proposal = rows_of(tree, draft_law(models, prefix));
     return step_of(tree, verify(tree, target, proposal, chance));
   };
 }
@@ -94,10 +95,10 @@ auto tree_step(Draw draw, Verify verify) {
 // A tree whose children are drawn when the walk comes to them: `draw(tree, parent, masses, chance)` adds the children
 // of a node. Draws below nodes that are never visited are independent of all that happens, so leaving them out changes
 // no law; it only spares the enumeration of what nobody looks at.
-template <class Law, class Draw>
+template <class Law, class Draw, class Chance>
 class GrowingTree {
  public:
-  GrowingTree(const Law& law, const Draw& draw, std::int32_t depth, ExactChance& chance)
+  GrowingTree(const Law& law, const Draw& draw, std::int32_t depth, Chance& chance)
       : law_(law), draw_(draw), depth_(depth), chance_(chance) {}
 
   std::vector<std::int32_t> children(std::int32_t node) {
@@ -113,7 +114,7 @@ class GrowingTree {
   const Law& law_;
   const Draw& draw_;
   std::int32_t depth_;
-  ExactChance& chance_;
+  Chance& chance_;
 };
 
 // The rows of a growing tree, computed when they are asked for.
@@ -121,13 +122,13 @@ template <class Tree, class Law>
 struct LazyRows {
   const Tree& tree;
   const Law& law;
-  Masses row(std::uint32_t r) const { return law(tree.tree().path(static_cast<std::int32_t>(r) - 1)); }
+  auto row(std::uint32_t r) const { return law(tree.tree().path(static_cast<std::int32_t>(r) - 1)); }
 };
 
 // Top-down rules over trees whose every node has its own draws.
 template <class Draw, class Rule>
 auto growing_step(Draw draw, Rule rule) {
-  return [draw, rule](const Models& models, const TokenString& prefix, std::int32_t depth, ExactChance& chance) {
+  return [draw, rule](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
     const auto q = draft_law(models, prefix);
     const auto p = target_law(models, prefix);
     GrowingTree tree(q, draw, depth, chance);
@@ -140,85 +141,87 @@ auto growing_step(Draw draw, Rule rule) {
 
 template <class Rule>
 auto top_down(Rule rule) {
-  return [rule](const DraftTree& tree, const Rows& target, const Rows& proposal, ExactChance& chance) {
+  return [rule](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
     return verify_tree(tree, target, proposal, rule, chance);
   };
 }
 
 constexpr std::int32_t kBranching = 2;
 
-const auto merged_paths = [](const auto& law, std::int32_t depth, ExactChance& chance) {
+const auto merged_paths = [](const auto& law, std::int32_t depth, auto& chance) {
   return draw_merged_paths(law, kBranching, depth, chance, Duplicates::merged);
 };
-const auto without_replacement = [](const auto& law, std::int32_t depth, ExactChance& chance) {
+const auto without_replacement = [](const auto& law, std::int32_t depth, auto& chance) {
   return draw_children_without_replacement(
       law, branching_shape(std::vector<std::int32_t>(static_cast<std::size_t>(depth), kBranching)), chance);
 };
 
 // Two children of one node.
-const auto two_iid = [](DraftTree& tree, std::int32_t parent, const Masses& q, ExactChance& chance) {
+const auto two_iid = [](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
   add_iid_children(tree, parent, kBranching, q, chance);
 };
-const auto two_distinct = [](DraftTree& tree, std::int32_t parent, const Masses& q, ExactChance& chance) {
+const auto two_distinct = [](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
   add_children_without_replacement(tree, parent, kBranching, q, chance);
 };
-const auto top_and_one = [](DraftTree& tree, std::int32_t parent, const Masses& q, ExactChance& chance) {
+const auto top_and_one = [](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
   add_greedy_children(tree, parent, kBranching, q, chance);
 };
 
-ProofStep greedy_step(const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
+const auto greedy_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
   const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
   const auto greedy_target = [&](std::span<const Token> path) {
     return greedy_law(models.target(joined(prefix, path)));
   };
-  Rows target = rows_of(tree, greedy_target);
-  Rows proposal = rows_of(tree, draft_law(models, prefix));
+  auto target = rows_of(tree, greedy_target);
+  auto proposal = rows_of(tree, draft_law(models, prefix));
   return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
-}
+};
 
 // Argmax drafts, judged with one-hot proposals.
-ProofStep one_hot_step(const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
+const auto one_hot_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
   const auto argmax_law = [&](std::span<const Token> path) { return greedy_law(models.draft(joined(prefix, path))); };
   const DraftTree tree = draw_chain(argmax_law, draft_len, chance);
-  Rows target = rows_of(tree, target_law(models, prefix));
-  Rows proposal = rows_of(tree, argmax_law);
+  auto target = rows_of(tree, target_law(models, prefix));
+  auto proposal = rows_of(tree, argmax_law);
   return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
-}
+};
 
-ProofStep sampler_match_step(const Models& models, const TokenString& prefix, std::int32_t draft_len,
-                             ExactChance& chance) {
+const auto sampler_match_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                   auto& chance) {
   const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  Rows target = rows_of(tree, target_law(models, prefix));
+  auto target = rows_of(tree, target_law(models, prefix));
   return step_of(tree, verify_sampler_match(std::span<const Token>(tree.tokens), target, chance));
-}
+};
 
 // Draft tokens are raced when they are reached; what later positions' noise would have given changes nothing.
-ProofStep coupled_step(const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
+const auto coupled_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
   const auto position = static_cast<std::uint32_t>(prefix.size());
   DraftTree tree;
   for (std::int32_t i = 0; i < draft_len; ++i) {
-    const Masses q = models.draft(joined(prefix, tree.tokens));
+    const auto q = models.draft(joined(prefix, tree.tokens));
     tree.add(chance.coupled_race(q, position + static_cast<std::uint32_t>(i)), i - 1);
   }
-  Rows target = rows_of(tree, target_law(models, prefix));
+  auto target = rows_of(tree, target_law(models, prefix));
   return step_of(tree, verify_coupled(std::span<const Token>(tree.tokens), target, position, chance));
-}
+};
 
 // The lossy rules, which must be refuted.
-ProofStep typical_step(const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
+const auto typical_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
   const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  const Rows target = rows_of(tree, target_law(models, prefix));
-  const auto threshold = [](const Masses&) { return Rational(1) / 4; };
+  const auto target = rows_of(tree, target_law(models, prefix));
+  const auto threshold = []<class Number>(const Masses<Number>&) { return Number(1) / 4; };
   return step_of(tree, verify_typical(tree, target, threshold, chance));
-}
-const auto top_k_resample = [](std::span<const Token> draft, const Rows& target, const Rows& proposal,
-                               ExactChance& chance) {
+};
+const auto top_k_resample = [](std::span<const Token> draft, const auto& target, const auto& proposal, auto& chance) {
   return verify_top_k_resample(draft, target, proposal, 1, chance);
 };
-const auto synthetic = [](std::span<const Token> draft, Rows& target, Rows&, ExactChance& chance) {
-  return verify_synthetic_acceptance(draft, target, Rational(Rational(1) / 2), chance);
+const auto synthetic = []<class Number>(std::span<const Token> draft, DenseRows<Number>& target, DenseRows<Number>&,
+                                        auto& chance) {
+  return verify_synthetic_acceptance(draft, target, Number(Number(1) / 2), chance);
 };
-const ThresholdedTargetOnly<Rational> thresholded{{Rational(9) / 10, Rational(1)}};
+const auto thresholded = []<class Number>(const Masses<Number>& p, auto&&... arguments) {
+  return ThresholdedTargetOnly<Number>{{Number(9) / 10, Number(1)}}(p, arguments...);
+};
 
 const auto rrs = [](auto&&... arguments) { return accept_sibling_rrs(arguments...); };
 const auto rrsw = [](auto&&... arguments) { return accept_sibling_rrsw(arguments...); };
@@ -226,25 +229,34 @@ const auto naive = [](auto&&... arguments) { return accept_sibling_naive_samplin
 const auto target_only = [](auto&&... arguments) { return accept_sibling_target_only(arguments...); };
 const auto greedy_draft = [](auto&&... arguments) { return accept_sibling_greedy_draft(arguments...); };
 const auto k_seq = [](auto&&... arguments) { return accept_sibling_k_seq(arguments...); };
-const auto k_seq_with_rho_k = [](const Masses& p, const Masses& q, std::span<const Token> siblings,
-                                 std::span<const std::int32_t> nodes, std::uint32_t row, ExactChance& chance) {
+const auto k_seq_with_rho_k = []<class Number>(const Masses<Number>& p, const Masses<Number>& q,
+                                               std::span<const Token> siblings, std::span<const std::int32_t> nodes,
+                                               std::uint32_t row, auto& chance) {
   return accept_sibling_k_seq(p, q, siblings, nodes, row, chance,
-                              Rational(static_cast<std::uint32_t>(std::max<std::size_t>(1, siblings.size()))));
+                              Number(static_cast<std::uint32_t>(std::max<std::size_t>(1, siblings.size()))));
 };
 
 const auto chain = [](auto&&... arguments) { return verify_chain(arguments...); };
 const auto block = [](auto&&... arguments) { return verify_block(arguments...); };
 const auto traversal = [](auto&&... arguments) { return verify_traversal(arguments...); };
-const auto greedy_multipath = [](const DraftTree& tree, const Rows& target, const Rows& proposal, ExactChance& chance) {
+const auto greedy_multipath = [](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
   return verify_greedy_multipath(tree, kBranching, target, proposal, chance);
 };
+
+// For steps that race: no uniform number decides them.
+template <class Step>
+ProofSteps exact_only(Step step) {
+  ProofSteps steps;
+  steps.exact = step;
+  return steps;
+}
 
 }  // namespace
 
 const std::vector<ProofCase>& proof_cases() {
   // name, lossless, source, step, output law, acceptance oracles, greatest depth
   static const std::vector<ProofCase> cases{
-      {"greedy", true, "Leviathan et al. 2211.17192, T = 0", greedy_step, greedy_law, {greedy_path_sum}},
+      {"greedy", true, "Leviathan et al. 2211.17192, T = 0", greedy_step, greedy_law<Rational>, {greedy_path_sum}},
       {"chain",
        true,
        "Leviathan et al. 2211.17192; Chen et al. 2302.01318",
@@ -254,7 +266,7 @@ const std::vector<ProofCase>& proof_cases() {
       {"one_hot", true, "argmax or n-gram drafts", one_hot_step, nullptr, {one_hot_path_sum}},
       {"sampler_match", true, "Miao et al. 2305.09781 on a chain", sampler_match_step, nullptr, {match_path_sum}},
       {"block", true, "Sun et al. 2403.10444", chain_step(block), nullptr, {block_recursion, block_path_expectation}},
-      {"coupled", true, "Daliri et al. 2408.07978", coupled_step, nullptr, {coupled_path_sum}},
+      {"coupled", true, "Daliri et al. 2408.07978", exact_only(coupled_step), nullptr, {coupled_path_sum}},
       {"tree_naive", true, "Miao et al. 2305.09781", growing_step(two_iid, naive), nullptr, {naive_recursion}, 2},
       {"tree_target_only",
        true,

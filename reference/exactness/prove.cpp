@@ -33,7 +33,7 @@ class Instance {
     StepLaw out;
     ExactChance chance;
     do {
-      const ProofStep step = case_.step(models_, prefix, draft_len_, chance);
+      const ProofStep step = case_.step.exact(models_, prefix, draft_len_, chance);
       if (chance.reused() > 0)
         throw Error(ErrorKind::internal, case_.name, "a step used one address twice; every address may be used once");
       out.law[step.emitted] += chance.probability();
@@ -41,6 +41,17 @@ class Instance {
       ++paths_;
     } while (chance.next());
     return out;
+  }
+
+  // The law of one step of the float code from the empty prefix.
+  OutputLaw float_law() {
+    const FloatModels models(models_.vocab_size(), models_.seed(), models_.kind());
+    OutputLaw law;
+    GridChance chance(static_cast<std::size_t>(models_.vocab_size()));
+    do {
+      law[case_.step.floats(models, {}, draft_len_, chance).emitted] += chance.probability();
+    } while (chance.next());
+    return law;
   }
 
   OutputLaw law_of_steps(const StepLaw& first) {
@@ -73,6 +84,7 @@ struct InstanceResult {
   bool acceptance_holds = true;
   std::int64_t paths = 0;
   std::optional<Counterexample> counterexample;
+  std::optional<Rational> float_distance;
 };
 
 InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len,
@@ -84,6 +96,7 @@ InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& opt
   result.mean_accepted = first.mean_accepted;
   for (const ProofCase::Oracle& oracle : proof_case.acceptance_oracles)
     result.acceptance_holds = result.acceptance_holds && oracle(models, {}, draft_len) == first.mean_accepted;
+  if (proof_case.step.floats) result.float_distance = distance_between(instance.float_law(), first.law);
   const OutputLaw law = instance.law_of_steps(first);
   if (const auto difference = first_difference(law, instance.target(), options.vocab_size)) {
     result.total_variation = total_variation(law, instance.target(), options.vocab_size);
@@ -118,6 +131,8 @@ ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int 
     result.paths += instance.paths;
     result.acceptance_holds = result.acceptance_holds && instance.acceptance_holds;
     result.total_variation_max = std::max(result.total_variation_max, instance.total_variation);
+    if (instance.float_distance)
+      result.float_distance_max = std::max(result.float_distance_max.value_or(Rational(0)), *instance.float_distance);
     if (!instance.counterexample) continue;
     result.exact = false;
     if (!result.counterexample || is_shorter(*instance.counterexample, *result.counterexample))

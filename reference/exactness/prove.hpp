@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reference/exactness/acceptance_oracles.hpp"
+#include "reference/exactness/grid_chance.hpp"
 #include "reference/exactness/model_pair.hpp"
 #include "reference/exactness/output_law.hpp"
 #include "reference/verify/enumerating_chance.hpp"
@@ -24,13 +25,27 @@ struct ProofStep {
   std::int32_t accepted = 0;
 };
 
+// One step over exact fractions, and the same code over the doubles of production.
+using FloatModels = ModelPair<double>;
+struct ProofSteps {
+  // Drafts up to `draft_len` tokens deep after `prefix` and verifies them.
+  template <class Pair, class Chance>
+  using Step = std::function<ProofStep(const Pair&, const TokenString& prefix, std::int32_t draft_len, Chance&)>;
+
+  Step<Models, ExactChance> exact;
+  Step<FloatModels, GridChance> floats;  // null where the grid of u cannot be integrated
+
+  ProofSteps() = default;
+  template <class Generic>
+  ProofSteps(Generic step) : exact(step), floats(step) {}  // NOLINT(google-explicit-constructor): a case is a list
+};
+
 // A verifier together with the way its drafts are made.
 struct ProofCase {
   std::string name;
   bool lossless;
   std::string source;  // paper and section
-  // Drafts up to `draft_len` tokens deep after `prefix` and verifies them.
-  std::function<ProofStep(const Models&, const TokenString& prefix, std::int32_t draft_len, ExactChance&)> step;
+  ProofSteps step;
   // The law that must come out; null: the target's.
   std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_law = nullptr;
   // Expected number of accepted drafts of one step, computed without the verifier; where known, two ways.
@@ -55,6 +70,9 @@ struct Counterexample {
   LawDifference difference;
 };
 
+// Doubles differ from fractions by some roundings of 2^-53 a decision; anything above this is another law.
+inline const Rational kFloatDistanceMax = Rational(1) / (std::int64_t{1} << 46);
+
 struct ProofResult {
   std::string name;
   bool lossless = true;
@@ -67,7 +85,12 @@ struct ProofResult {
   Rational mean_accepted;        // over the instances, first step
   Rational total_variation_max;  // of the joint law over all steps; 0 when exact
   std::optional<Counterexample> counterexample;
+  // Greatest total-variation distance of what one step of the float code emits, integrated over the grid of u, from
+  // what the same step emits over fractions. None where floats were not integrated.
+  std::optional<Rational> float_distance_max;
   double milliseconds = 0.0;
+
+  bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
 };
 
 // Errors (internal): a step used an address twice, so that steps may depend on each other (key audit).

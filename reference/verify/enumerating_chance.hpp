@@ -71,6 +71,8 @@ class EnumeratingChance {
 
   // Steps to the next path; false when all have been taken.
   bool next();
+  // After next(): how many decisions at the start of the coming path have the masses they had on the last one.
+  std::size_t replayed() const { return choices_.size(); }
 
  private:
   struct Interval {
