@@ -17,6 +17,9 @@ std::vector<BenchCase> row_cases(const BenchSizes& sizes);
 std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
                                     const std::function<const VerifyInputs&()>& inputs);
 
+// Trials of drafting and verifying a chain of K = 4 at V = 8, counted (reference/exactness/soak).
+std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSizes& sizes);
+
 // The row that row_cases() measures on.
 std::vector<float> bench_row(std::int64_t vocab_size);
 

@@ -12,9 +12,10 @@ struct BenchSizes {
   std::int64_t batch = 64;
   std::int64_t draft_len = 5;
   std::int64_t verify_vocab_size = 128256;
+  std::int64_t chain_trials = 16'000'000;
 };
 
 // For tests of the program: every measurement is taken, none means anything.
-inline constexpr BenchSizes kQuickSizes{std::size_t{16} << 20, 8192, 4, 3, 8192};
+inline constexpr BenchSizes kQuickSizes{std::size_t{16} << 20, 8192, 4, 3, 8192, 64'000};
 
 }  // namespace draftproof

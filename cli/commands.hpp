@@ -30,7 +30,9 @@ void add_audit_command(CLI::App& app, ProgramContext& context);
 void add_bench_command(CLI::App& app, ProgramContext& context);
 void add_demo_command(CLI::App& app, ProgramContext& context);
 void add_machine_command(CLI::App& app, ProgramContext& context);
+void add_mutants_command(CLI::App& app, ProgramContext& context);
 void add_prove_command(CLI::App& app, ProgramContext& context);
+void add_soak_command(CLI::App& app, ProgramContext& context);
 void add_verify_command(CLI::App& app, ProgramContext& context);
 
 }  // namespace draftproof

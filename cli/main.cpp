@@ -15,7 +15,9 @@ void add_commands(CLI::App& app, ProgramContext& context) {
   add_bench_command(app, context);
   add_demo_command(app, context);
   add_machine_command(app, context);
+  add_mutants_command(app, context);
   add_prove_command(app, context);
+  add_soak_command(app, context);
   add_verify_command(app, context);
 }
 

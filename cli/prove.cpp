@@ -9,12 +9,16 @@
 #include "cli/json_document.hpp"
 #include "cli/progress.hpp"
 #include "reference/error.hpp"
+#include "reference/exactness/claims.hpp"
 #include "reference/exactness/law_text.hpp"
 #include "reference/exactness/prove.hpp"
+#include "reference/parallel.hpp"
 #include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
+
+constexpr std::int32_t kInstancesOfClaimMax = 5;  // of every kind of models
 
 struct ProveArguments {
   std::string verifier = "all";
@@ -91,6 +95,41 @@ void print_row(const ProofResult& result) {
             << text_of(found.difference.expected) << "\n";
 }
 
+Json json_of(const ClaimResult& result) {
+  return {{"kind", name_of(result.kind)},
+          {"claim", result.text},
+          {"holds", !result.refutation},
+          {"instances", result.instances},
+          {"refutation", result.refutation ? Json(*result.refutation) : Json(nullptr)}};
+}
+
+std::vector<ClaimResult> check_claims(const ProveArguments& arguments, const ProofOptions& options) {
+  std::vector<ClaimResult> results(claims().size());
+  Progress progress("checking", results.size(), "claims");
+  const std::int32_t instances = std::min(options.instances, kInstancesOfClaimMax);
+  parallel_for(std::ssize(results), arguments.threads, [&](std::int64_t i, int) {
+    const auto index = static_cast<std::size_t>(i);
+    results[index] = check(claims()[index], options.vocab_size, instances, options.seed);
+    progress.advance();
+  });
+  return results;
+}
+
+void print_claims(const std::vector<ClaimResult>& results) {
+  for (const ClaimKind kind : {ClaimKind::equivalence, ClaimKind::ordering, ClaimKind::golden_number}) {
+    std::int64_t total = 0;
+    std::int64_t hold = 0;
+    for (const ClaimResult& result : results) {
+      if (result.kind != kind) continue;
+      ++total;
+      hold += result.refutation ? 0 : 1;
+    }
+    std::cout << name_of(kind) << "s: " << hold << " of " << total << " hold\n";
+  }
+  for (const ClaimResult& result : results)
+    if (result.refutation) std::cout << "    REFUTED: " << result.text << ": " << *result.refutation << "\n";
+}
+
 std::vector<const ProofCase*> wanted_cases(const std::string& name) {
   std::vector<const ProofCase*> cases;
   std::string names = "all";
@@ -131,6 +170,15 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     proofs.push_back(json_of(*proof_case, result));
   }
   document["proofs"] = proofs;
+  document["claims"] = Json::array();
+  if (arguments.verifier == "all") {
+    const std::vector<ClaimResult> results = check_claims(arguments, options);
+    for (const ClaimResult& result : results) {
+      all_as_claimed = all_as_claimed && !result.refutation;
+      document["claims"].push_back(json_of(result));
+    }
+    if (!arguments.json) print_claims(results);
+  }
   document["as_claimed"] = all_as_claimed;
   if (arguments.json) print_json(document);
   if (!all_as_claimed) context.exit_code = ExitCode::finding;

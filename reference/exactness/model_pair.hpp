@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reference/random/philox.hpp"
@@ -40,6 +42,12 @@ class ModelPair {
  public:
   ModelPair(std::int32_t vocab_size, std::uint64_t seed, ModelKind kind)
       : vocab_size_(vocab_size), seed_(seed), kind_(kind) {}
+  // The same laws [V] after every prefix: the models of golden numbers.
+  ModelPair(DenseMasses<Number> target, DenseMasses<Number> draft)
+      : vocab_size_(static_cast<std::int32_t>(target.size())),
+        seed_(0),
+        kind_(ModelKind::dense),
+        constant_(Laws{std::move(target), std::move(draft)}) {}
 
   std::int32_t vocab_size() const { return vocab_size_; }
   std::uint64_t seed() const { return seed_; }
@@ -54,6 +62,7 @@ class ModelPair {
   };
 
   const Laws& laws(std::span<const Token> prefix) const {
+    if (constant_) return *constant_;
     std::vector<Token> key(prefix.begin(), prefix.end());
     const auto found = cache_.find(key);
     return found != cache_.end() ? found->second : cache_.emplace(std::move(key), make(prefix)).first->second;
@@ -121,6 +130,7 @@ class ModelPair {
   std::int32_t vocab_size_;
   std::uint64_t seed_;
   ModelKind kind_;
+  std::optional<Laws> constant_;
   mutable std::map<std::vector<Token>, Laws> cache_;
 };
 

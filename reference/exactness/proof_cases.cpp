@@ -1,324 +1,122 @@
-// Every verifier with the drafting it is made for. A case is a few lines: how drafts are drawn, which template judges
-// them.
-#include <algorithm>
-
-#include "reference/draft/sampled_tree.hpp"
+// The verifiers that `draftproof prove` knows.
 #include "reference/exactness/acceptance_oracles.hpp"
+#include "reference/exactness/proof_steps.hpp"
 #include "reference/exactness/prove.hpp"
-#include "reference/verify/block.hpp"
-#include "reference/verify/chain.hpp"
-#include "reference/verify/coupled.hpp"
-#include "reference/verify/greedy_multipath.hpp"
-#include "reference/verify/lossy/synthetic_acceptance.hpp"
-#include "reference/verify/lossy/target_only_thresholds.hpp"
-#include "reference/verify/lossy/top_k_resample.hpp"
-#include "reference/verify/lossy/typical_acceptance.hpp"
-#include "reference/verify/sampler_match.hpp"
-#include "reference/verify/sibling_rules/greedy_draft.hpp"
-#include "reference/verify/sibling_rules/k_seq.hpp"
-#include "reference/verify/sibling_rules/naive_sampling.hpp"
-#include "reference/verify/sibling_rules/rrs.hpp"
-#include "reference/verify/sibling_rules/rrsw.hpp"
-#include "reference/verify/sibling_rules/target_only.hpp"
-#include "reference/verify/traversal.hpp"
-#include "reference/verify/tree.hpp"
 
 namespace draftproof {
-namespace {
-
-// Steps are written once, over the number type and the chance: fractions with ExactChance, and the doubles of
-// production with GridChance.
-template <class Number>
-using Masses = DenseMasses<Number>;
-
-TokenString joined(TokenString prefix, std::span<const Token> path) {
-  prefix.insert(prefix.end(), path.begin(), path.end());
-  return prefix;
-}
-
-// A model's law after `prefix` and a path of drafts.
-template <class Pair>
-auto draft_law(const Pair& models, const TokenString& prefix) {
-  return [&models, &prefix](std::span<const Token> path) { return models.draft(joined(prefix, path)); };
-}
-template <class Pair>
-auto target_law(const Pair& models, const TokenString& prefix) {
-  return [&models, &prefix](std::span<const Token> path) { return models.target(joined(prefix, path)); };
-}
-
-template <class Law>
-auto rows_of(const DraftTree& tree, const Law& law) {
-  DenseRows<typename decltype(law(std::span<const Token>()))::value_type> out;
-  for (std::int32_t node = kRootNode; node < tree.size(); ++node) out.rows.push_back(law(tree.path(node)));
-  return out;
-}
-
-template <class Number>
-Masses<Number> greedy_law(const Masses<Number>& p) {
-  Masses<Number> masses(p.size(), Number(0));
-  masses[static_cast<std::size_t>(most_probable_tokens(p, 1).front())] = Number(1);
-  return masses;
-}
-
-ProofStep step_of(const DraftTree& tree, const ChainOutcome& outcome) {
-  ProofStep step{{tree.tokens.begin(), tree.tokens.begin() + static_cast<std::ptrdiff_t>(outcome.num_accepted)},
-                 static_cast<std::int32_t>(outcome.num_accepted)};
-  step.emitted.push_back(outcome.last_token);
-  return step;
-}
-ProofStep step_of(const DraftTree& tree, const TreeOutcome& outcome) {
-  return {emitted_tokens(tree, outcome), static_cast<std::int32_t>(outcome.path.size())};
-}
-
-// Chains: `verify(draft, target rows, proposal rows, chance)` over a sampled chain.
-template <class Verify>
-auto chain_step(Verify verify) {
-  return [verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-    const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-    auto target = rows_of(tree, target_law(models, prefix));
-    auto proposal = rows_of(tree, draft_law(models, prefix));
-    return step_of(tree, verify(std::span<const Token>(tree.tokens), target, proposal, chance));
-  };
-}
-
-// Trees: `draw(law, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.
-template <class Draw, class Verify>
-auto tree_step(Draw draw, Verify verify) {
-  return [draw, verify](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
-    const DraftTree tree = draw(draft_law(models, prefix), depth, chance);
-    const auto target = rows_of(tree, target_law(models, prefix));
-    const auto proposal = rows_of(tree, draft_law(models, prefix));
-    return step_of(tree, verify(tree, target, proposal, chance));
-  };
-}
-
-// A tree whose children are drawn when the walk comes to them: `draw(tree, parent, masses, chance)` adds the children
-// of a node. Draws below nodes that are never visited are independent of all that happens, so leaving them out changes
-// no law; it only spares the enumeration of what nobody looks at.
-template <class Law, class Draw, class Chance>
-class GrowingTree {
- public:
-  GrowingTree(const Law& law, const Draw& draw, std::int32_t depth, Chance& chance)
-      : law_(law), draw_(draw), depth_(depth), chance_(chance) {}
-
-  std::vector<std::int32_t> children(std::int32_t node) {
-    const std::vector<Token> path = tree_.path(node);
-    if (static_cast<std::int32_t>(path.size()) < depth_) draw_(tree_, node, law_(path), chance_);
-    return tree_.children(node);
-  }
-  std::vector<Token>& tokens = tree_.tokens;
-  const DraftTree& tree() const { return tree_; }
-
- private:
-  DraftTree tree_;
-  const Law& law_;
-  const Draw& draw_;
-  std::int32_t depth_;
-  Chance& chance_;
-};
-
-// The rows of a growing tree, computed when they are asked for.
-template <class Tree, class Law>
-struct LazyRows {
-  const Tree& tree;
-  const Law& law;
-  auto row(std::uint32_t r) const { return law(tree.tree().path(static_cast<std::int32_t>(r) - 1)); }
-};
-
-// Top-down rules over trees whose every node has its own draws.
-template <class Draw, class Rule>
-auto growing_step(Draw draw, Rule rule) {
-  return [draw, rule](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
-    const auto q = draft_law(models, prefix);
-    const auto p = target_law(models, prefix);
-    GrowingTree tree(q, draw, depth, chance);
-    const LazyRows<decltype(tree), decltype(p)> target{tree, p};
-    const LazyRows<decltype(tree), decltype(q)> proposal{tree, q};
-    const TreeOutcome outcome = verify_tree(tree, target, proposal, rule, chance);
-    return step_of(tree.tree(), outcome);
-  };
-}
-
-template <class Rule>
-auto top_down(Rule rule) {
-  return [rule](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
-    return verify_tree(tree, target, proposal, rule, chance);
-  };
-}
-
-constexpr std::int32_t kBranching = 2;
-
-const auto merged_paths = [](const auto& law, std::int32_t depth, auto& chance) {
-  return draw_merged_paths(law, kBranching, depth, chance, Duplicates::merged);
-};
-const auto without_replacement = [](const auto& law, std::int32_t depth, auto& chance) {
-  return draw_children_without_replacement(
-      law, branching_shape(std::vector<std::int32_t>(static_cast<std::size_t>(depth), kBranching)), chance);
-};
-
-// Two children of one node.
-const auto two_iid = [](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
-  add_iid_children(tree, parent, kBranching, q, chance);
-};
-const auto two_distinct = [](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
-  add_children_without_replacement(tree, parent, kBranching, q, chance);
-};
-const auto top_and_one = [](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
-  add_greedy_children(tree, parent, kBranching, q, chance);
-};
-
-const auto greedy_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  const auto greedy_target = [&](std::span<const Token> path) {
-    return greedy_law(models.target(joined(prefix, path)));
-  };
-  auto target = rows_of(tree, greedy_target);
-  auto proposal = rows_of(tree, draft_law(models, prefix));
-  return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
-};
-
-// Argmax drafts, judged with one-hot proposals.
-const auto one_hot_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-  const auto argmax_law = [&](std::span<const Token> path) { return greedy_law(models.draft(joined(prefix, path))); };
-  const DraftTree tree = draw_chain(argmax_law, draft_len, chance);
-  auto target = rows_of(tree, target_law(models, prefix));
-  auto proposal = rows_of(tree, argmax_law);
-  return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
-};
-
-const auto sampler_match_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
-                                   auto& chance) {
-  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  auto target = rows_of(tree, target_law(models, prefix));
-  return step_of(tree, verify_sampler_match(std::span<const Token>(tree.tokens), target, chance));
-};
-
-// Draft tokens are raced when they are reached; what later positions' noise would have given changes nothing.
-const auto coupled_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-  const auto position = static_cast<std::uint32_t>(prefix.size());
-  DraftTree tree;
-  for (std::int32_t i = 0; i < draft_len; ++i) {
-    const auto q = models.draft(joined(prefix, tree.tokens));
-    tree.add(chance.coupled_race(q, position + static_cast<std::uint32_t>(i)), i - 1);
-  }
-  auto target = rows_of(tree, target_law(models, prefix));
-  return step_of(tree, verify_coupled(std::span<const Token>(tree.tokens), target, position, chance));
-};
-
-// The lossy rules, which must be refuted.
-const auto typical_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  const auto target = rows_of(tree, target_law(models, prefix));
-  const auto threshold = []<class Number>(const Masses<Number>&) { return Number(1) / 4; };
-  return step_of(tree, verify_typical(tree, target, threshold, chance));
-};
-const auto top_k_resample = [](std::span<const Token> draft, const auto& target, const auto& proposal, auto& chance) {
-  return verify_top_k_resample(draft, target, proposal, 1, chance);
-};
-const auto synthetic = []<class Number>(std::span<const Token> draft, DenseRows<Number>& target, DenseRows<Number>&,
-                                        auto& chance) {
-  return verify_synthetic_acceptance(draft, target, Number(Number(1) / 2), chance);
-};
-const auto thresholded = []<class Number>(const Masses<Number>& p, auto&&... arguments) {
-  return ThresholdedTargetOnly<Number>{{Number(9) / 10, Number(1)}}(p, arguments...);
-};
-
-const auto rrs = [](auto&&... arguments) { return accept_sibling_rrs(arguments...); };
-const auto rrsw = [](auto&&... arguments) { return accept_sibling_rrsw(arguments...); };
-const auto naive = [](auto&&... arguments) { return accept_sibling_naive_sampling(arguments...); };
-const auto target_only = [](auto&&... arguments) { return accept_sibling_target_only(arguments...); };
-const auto greedy_draft = [](auto&&... arguments) { return accept_sibling_greedy_draft(arguments...); };
-const auto k_seq = [](auto&&... arguments) { return accept_sibling_k_seq(arguments...); };
-const auto k_seq_with_rho_k = []<class Number>(const Masses<Number>& p, const Masses<Number>& q,
-                                               std::span<const Token> siblings, std::span<const std::int32_t> nodes,
-                                               std::uint32_t row, auto& chance) {
-  return accept_sibling_k_seq(p, q, siblings, nodes, row, chance,
-                              Number(static_cast<std::uint32_t>(std::max<std::size_t>(1, siblings.size()))));
-};
-
-const auto chain = [](auto&&... arguments) { return verify_chain(arguments...); };
-const auto block = [](auto&&... arguments) { return verify_block(arguments...); };
-const auto traversal = [](auto&&... arguments) { return verify_traversal(arguments...); };
-const auto greedy_multipath = [](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
-  return verify_greedy_multipath(tree, kBranching, target, proposal, chance);
-};
-
-// For steps that race: no uniform number decides them.
-template <class Step>
-ProofSteps exact_only(Step step) {
-  ProofSteps steps;
-  steps.exact = step;
-  return steps;
-}
-
-}  // namespace
 
 const std::vector<ProofCase>& proof_cases() {
+  using namespace proof_steps;
   // name, lossless, source, step, output law, acceptance oracles, greatest depth
   static const std::vector<ProofCase> cases{
-      {"greedy", true, "Leviathan et al. 2211.17192, T = 0", greedy_step, greedy_law<Rational>, {greedy_path_sum}},
+      {"greedy",
+       true,
+       "Leviathan et al. 2211.17192, T = 0",
+       greedy_step,
+       greedy_law<Rational>,
+       {greedy_path_sum, greedy_string_sum}},
       {"chain",
        true,
        "Leviathan et al. 2211.17192; Chen et al. 2302.01318",
        chain_step(chain),
        nullptr,
        {chain_path_sum, chain_recursion}},
-      {"one_hot", true, "argmax or n-gram drafts", one_hot_step, nullptr, {one_hot_path_sum}},
-      {"sampler_match", true, "Miao et al. 2305.09781 on a chain", sampler_match_step, nullptr, {match_path_sum}},
+      {"one_hot", true, "argmax or n-gram drafts", one_hot_step, nullptr, {one_hot_path_sum, one_hot_string_sum}},
+      {"sampler_match",
+       true,
+       "Miao et al. 2305.09781 on a chain",
+       sampler_match_step,
+       nullptr,
+       {match_path_sum, match_string_sum}},
       {"block", true, "Sun et al. 2403.10444", chain_step(block), nullptr, {block_recursion, block_path_expectation}},
-      {"coupled", true, "Daliri et al. 2408.07978", exact_only(coupled_step), nullptr, {coupled_path_sum}},
-      {"tree_naive", true, "Miao et al. 2305.09781", growing_step(two_iid, naive), nullptr, {naive_recursion}, 2},
+      {"coupled",
+       true,
+       "Daliri et al. 2408.07978",
+       exact_only(coupled_step),
+       nullptr,
+       {coupled_path_sum, coupled_complement}},
+      {"tree_naive",
+       true,
+       "Miao et al. 2305.09781",
+       growing_step(iid_children(2), naive),
+       nullptr,
+       {naive_recursion, naive_pair_sum},
+       2},
       {"tree_target_only",
        true,
        "SGLang at thresholds 1; EAGLE",
-       growing_step(two_distinct, target_only),
+       growing_step(distinct_children(2), target_only),
        nullptr,
-       {target_only_pair_recursion},
+       {target_only_pair_recursion, target_only_complement},
        2},
-      {"tree_rrs", true, "Miao et al. 2305.09781", growing_step(two_iid, rrs), nullptr, {rrs_recursion}, 2},
+      {"tree_rrs",
+       true,
+       "Miao et al. 2305.09781",
+       growing_step(iid_children(2), rrs),
+       nullptr,
+       {rrs_recursion, rrs_pair_sum},
+       2},
       {"tree_rrsw",
        true,
        "Jeon et al. 2402.14160; Chen et al. 2402.12374",
-       growing_step(two_distinct, rrsw),
+       growing_step(distinct_children(2), rrsw),
        nullptr,
-       {rrsw_pair_recursion},
+       {rrsw_pair_recursion, rrsw_complement},
        2},
       {"tree_rrsw_merged",
        true,
        "RRSw over i.i.d. paths merged by first appearance",
-       tree_step(merged_paths, top_down(rrsw)),
+       tree_step(merged_paths(2), top_down(rrsw)),
        nullptr,
-       {},
+       {of_two<rrsw_merged_tree_sum>, of_two<rrsw_merged_recursion>},
        2},
-      {"tree_k_seq", true, "Sun et al. 2310.15141, rho*", growing_step(two_iid, k_seq), nullptr, {}, 1},
+      {"tree_k_seq",
+       true,
+       "Sun et al. 2310.15141, rho*",
+       growing_step(iid_children(2), k_seq),
+       nullptr,
+       {k_seq_closed_form_sum, k_seq_pair_sum},
+       1},
       {"tree_k_seq_rho_k",
        true,
        "Sun et al. 2310.15141, rho = k",
-       growing_step(two_iid, k_seq_with_rho_k),
+       growing_step(iid_children(2), k_seq_with_rho_k),
        nullptr,
-       {},
+       {k_seq_rho_k_closed_form_sum, k_seq_rho_k_pair_sum},
        2},
       {"tree_greedy_draft",
        true,
        "Hu et al. 2502.18779",
-       growing_step(top_and_one, greedy_draft),
+       growing_step(greedy_children(2), greedy_draft),
        nullptr,
-       {greedy_draft_recursion},
+       {greedy_draft_recursion, greedy_draft_draw_sum},
        2},
-      {"traversal", true, "Weng et al. 2505.12398", tree_step(without_replacement, traversal), nullptr, {}, 2},
+      {"traversal",
+       true,
+       "Weng et al. 2505.12398",
+       tree_step(without_replacement(2), traversal),
+       nullptr,
+       {of_two<traversal_tree_sum>, of_two<traversal_recursion>},
+       2},
       {"traversal_merged",
        true,
        "Weng et al. 2505.12398, i.i.d. paths",
-       tree_step(merged_paths, traversal),
+       tree_step(merged_paths(2), traversal),
        nullptr,
-       {},
+       {of_two<traversal_merged_tree_sum>, of_two<traversal_merged_recursion>},
        2},
-      {"greedy_multipath", true, "Thomas, Pal 2602.16961", tree_step(merged_paths, greedy_multipath), nullptr, {}, 2},
+      {"greedy_multipath",
+       true,
+       "Thomas, Pal 2602.16961",
+       tree_step(merged_paths(2), greedy_multipath(2)),
+       nullptr,
+       {of_two<greedy_multipath_recursion>, of_two<greedy_multipath_path_expectation>},
+       2},
       {"typical_acceptance", false, "Cai et al. 2401.10774, threshold 1/4", typical_step, nullptr, {}, 2},
       {"target_only_thresholds",
        false,
        "SGLang, theta_acc = 9/10",
-       growing_step(two_distinct, thresholded),
+       growing_step(distinct_children(2), thresholded),
        nullptr,
        {},
        2},

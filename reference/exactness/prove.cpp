@@ -9,11 +9,6 @@
 namespace draftproof {
 namespace {
 
-struct StepLaw {
-  OutputLaw law;
-  Rational mean_accepted;
-};
-
 // One instance: a pair of models, and the laws of single steps after the prefixes that occur.
 class Instance {
  public:
@@ -27,19 +22,11 @@ class Instance {
   const Models& models() const { return models_; }
   std::int64_t paths() const { return paths_; }
 
-  // Steps are composed, not enumerated jointly: the addresses of different steps differ (the audit below and the step
-  // word see to that), so that a step's law depends on what was emitted before it and on nothing else.
-  StepLaw step_law(const TokenString& prefix) {
-    StepLaw out;
-    ExactChance chance;
-    do {
-      const ProofStep step = case_.step.exact(models_, prefix, draft_len_, chance);
-      if (chance.reused() > 0)
-        throw Error(ErrorKind::internal, case_.name, "a step used one address twice; every address may be used once");
-      out.law[step.emitted] += chance.probability();
-      out.mean_accepted += chance.probability() * step.accepted;
-      ++paths_;
-    } while (chance.next());
+  // Steps are composed, not enumerated jointly: the addresses of different steps differ (the audit in step_law and the
+  // step word see to that), so that a step's law depends on what was emitted before it and on nothing else.
+  StepLaw law_of_step(const TokenString& prefix) {
+    StepLaw out = step_law(case_.step, models_, prefix, draft_len_);
+    paths_ += out.paths;
     return out;
   }
 
@@ -57,7 +44,7 @@ class Instance {
   OutputLaw law_of_steps(const StepLaw& first) {
     OutputLaw law = first.law;
     for (std::int32_t step = 1; step < options_.steps; ++step)
-      law = compose(law, [&](const TokenString& prefix) { return step_law(prefix).law; });
+      law = compose(law, [&](const TokenString& prefix) { return law_of_step(prefix).law; });
     return law;
   }
 
@@ -92,7 +79,7 @@ InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& opt
   Instance instance(proof_case, options, draft_len, index);
   const Models& models = instance.models();
   InstanceResult result;
-  const StepLaw first = instance.step_law({});
+  const StepLaw first = instance.law_of_step({});
   result.mean_accepted = first.mean_accepted;
   for (const ProofCase::Oracle& oracle : proof_case.acceptance_oracles)
     result.acceptance_holds = result.acceptance_holds && oracle(models, {}, draft_len) == first.mean_accepted;
@@ -112,6 +99,20 @@ bool is_shorter(const Counterexample& a, const Counterexample& b) {
 }
 
 }  // namespace
+
+StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len) {
+  StepLaw out;
+  ExactChance chance;
+  do {
+    const ProofStep outcome = step.exact(models, prefix, draft_len, chance);
+    if (chance.reused() > 0)
+      throw Error(ErrorKind::internal, "prove", "a step used one address twice; every address may be used once");
+    out.law[outcome.emitted] += chance.probability();
+    out.mean_accepted += chance.probability() * outcome.accepted;
+    ++out.paths;
+  } while (chance.next());
+  return out;
+}
 
 ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads) {
   const auto start = std::chrono::steady_clock::now();

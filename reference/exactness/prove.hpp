@@ -40,6 +40,22 @@ struct ProofSteps {
   ProofSteps(Generic step) : exact(step), floats(step) {}  // NOLINT(google-explicit-constructor): a case is a list
 };
 
+// A step over fractions alone: one that races, since no uniform number decides a race.
+template <class Generic>
+ProofSteps exact_only(Generic step) {
+  ProofSteps steps;
+  steps.exact = step;
+  return steps;
+}
+
+// What one step emits after a prefix, by enumeration. Errors (internal): an address was used twice.
+struct StepLaw {
+  OutputLaw law;
+  Rational mean_accepted;
+  std::int64_t paths = 0;  // outcomes enumerated
+};
+StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len);
+
 // A verifier together with the way its drafts are made.
 struct ProofCase {
   std::string name;
@@ -93,7 +109,7 @@ struct ProofResult {
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
 };
 
-// Errors (internal): a step used an address twice, so that steps may depend on each other (key audit).
+// Errors (internal): as step_law; steps that share an address could depend on each other.
 ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads);
 
 // All verifiers that there are, lossless first.

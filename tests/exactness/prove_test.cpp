@@ -21,7 +21,7 @@ enum class Fault { none, shared_coin, residual_is_target };
 
 ProofCase chain_with(Fault fault) {
   return {"faulty chain", true, "",
-          [fault](const Models& models, const TokenString& prefix, std::int32_t, ExactChance& chance) {
+          exact_only([fault](const Models& models, const TokenString& prefix, std::int32_t, ExactChance& chance) {
             const DenseMasses<Rational>& p = models.target(prefix);
             const DenseMasses<Rational>& q = models.draft(prefix);
             const Token drafted = chance.draw(q, 0, Purpose::draft_sample);
@@ -30,7 +30,7 @@ ProofCase chain_with(Fault fault) {
             const DenseMasses<Rational> residual = positive_difference(p, q);
             const Purpose purpose = fault == Fault::shared_coin ? Purpose::accept : Purpose::residual;
             return ProofStep{{chance.draw(fault == Fault::residual_is_target ? p : residual, 0, purpose)}, 0};
-          }};
+          })};
 }
 
 }  // namespace
@@ -49,6 +49,8 @@ TEST_CASE("Every verifier has the law that it claims and every lossy rule is ref
     CHECK(result.paths > 7);
     CHECK(result.counterexample.has_value() == !proof_case.lossless);
     CHECK((result.total_variation_max == 0) == proof_case.lossless);
+    CHECK(result.floats_hold());
+    CHECK(result.float_distance_max.has_value() == (proof_case.name != "coupled"));
   }
 }
 
@@ -63,6 +65,27 @@ TEST_CASE("A chain that draws the recovered token from the target is refuted wit
 
 TEST_CASE("A chain that uses its acceptance coin again for the recovered token fails the key audit") {
   CHECK_THROWS_AS(prove(chain_with(Fault::shared_coin), small_options(), 1), Error);
+}
+
+TEST_CASE("Float code with another law than its fractions is found on the grid of u") {
+  // The exact step is right; the float step judges with a coin of 24 bits, which is off by up to 2^-24.
+  ProofCase rounded = chain_with(Fault::none);
+  rounded.step.floats = [](const FloatModels& models, const TokenString& prefix, std::int32_t, GridChance& chance) {
+    const DenseMasses<double>& p = models.target(prefix);
+    const DenseMasses<double>& q = models.draft(prefix);
+    const Token drafted = chance.draw(q, 0, Purpose::draft_sample);
+    const auto x = static_cast<std::size_t>(drafted);
+    const double rate = p[x] >= q[x] ? 1.0 : static_cast<double>(static_cast<float>(p[x] / q[x]));
+    if (chance.accept(rate, 1.0, 0)) return ProofStep{{drafted}, 1};
+    return ProofStep{{chance.draw(positive_difference(p, q), 0, Purpose::residual)}, 0};
+  };
+  ProofOptions options = small_options();
+  options.draft_len = 1;
+  options.instances = 1;  // dense models: ratios that 24 bits cannot hold
+  const ProofResult result = prove(rounded, options, 1);
+  REQUIRE(result.float_distance_max);
+  CHECK_FALSE(result.floats_hold());
+  CHECK(*result.float_distance_max < Rational(1) / (1 << 24));
 }
 
 TEST_CASE("Proof results do not depend on the number of threads") {

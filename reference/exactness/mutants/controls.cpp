@@ -1,0 +1,118 @@
+// Sound code that looks like a mutant. A lab that accuses it is wrong.
+#include <type_traits>
+#include <utility>
+
+#include "reference/exactness/acceptance_oracles.hpp"
+#include "reference/exactness/law_text.hpp"
+#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "reference/exactness/mutants/key_faults.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr EnumerationHunt kTwoSteps{.vocab_size = 2, .draft_len = 2, .steps = 2};
+constexpr EnumerationHunt kOneStep{.vocab_size = 3, .draft_len = 2};
+
+// The draft law is not known to the verifier: every draft counts as certain.
+constexpr auto kVerifyOneHot = [](std::span<const Token> draft, auto& target, auto& proposal, auto& chance) {
+  using Masses = std::remove_cvref_t<decltype(proposal.rows[0])>;
+  using Number = typename Masses::value_type;
+  std::remove_cvref_t<decltype(proposal)> certain;
+  for (std::size_t row = 0; row < draft.size(); ++row) {
+    Masses masses(proposal.rows[row].size(), Number(0));
+    masses[static_cast<std::size_t>(draft[row])] = Number(1);
+    certain.rows.push_back(std::move(masses));
+  }
+  return verify_chain(draft, target, certain, chance);
+};
+
+ChainOutcome verify_fixed_match(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
+  FixedTarget target{rows};
+  return verify_sampler_match(draft, target, chance);
+}
+ChainOutcome verify_fixed_one_hot(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
+  FixedTarget target{rows};
+  FixedOneHot proposal{draft};
+  return verify_chain(draft, target, proposal, chance);
+}
+
+// Only the first rejection of a step draws a residual, so one noise vector serves all positions.
+RandomKey one_residual_row(RandomKey key) {
+  if (key.address.purpose == Purpose::residual) key.address.row = 0;
+  return key;
+}
+
+// Drafts from a table, as prompt lookup makes them: no law, and no look at the coins.
+ProofStep looked_up_step(const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
+  TokenString draft;
+  for (std::int32_t row = 0; row < draft_len; ++row)
+    draft.push_back((static_cast<Token>(prefix.size()) + row) % models.vocab_size());
+  return judge_chain(models, prefix, draft, chance, kVerifyOneHot);
+}
+
+using AcceptanceOracle = Rational (*)(const Models&, const TokenString& prefix, std::int32_t depth);
+
+// Compares the expected number of accepted drafts of one step with a path sum.
+template <class Verify>
+Finding find_wrong_acceptance(const EnumerationHunt& hunt, AcceptanceOracle oracle, Verify verify) {
+  Finding finding{false, 0, "outcomes", {}};
+  for (std::int32_t instance = 0; instance < hunt.instances; ++instance) {
+    const Models models(hunt.vocab_size, derive_seed(0, static_cast<std::uint64_t>(instance)),
+                        kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()]);
+    Rational mean(0);
+    ExactChance chance;
+    do {
+      const std::int32_t accepted = speculate_chain(models, {}, hunt.draft_len, chance, verify).accepted;
+      mean += chance.probability() * accepted;
+      ++finding.cases;
+    } while (chance.next());
+    const Rational expected = oracle(models, {}, hunt.draft_len);
+    if (mean == expected) continue;
+    finding.caught = true;
+    finding.evidence = text_of(mean) + " drafts are accepted on average, not " + text_of(expected);
+    return finding;
+  }
+  return finding;
+}
+template <class Verify>
+Hunt acceptance_hunt(AcceptanceOracle oracle, Verify verify) {
+  return {Detector::acceptance, [=](bool) { return find_wrong_acceptance(kOneStep, oracle, verify); }};
+}
+
+}  // namespace
+
+std::vector<Control> mutant_controls() {
+  return {
+      {"B33",
+       "vllm #40149",
+       "draft probabilities are never passed: every draft counts as certain, fewer are accepted",
+       {law_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
+        key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot), acceptance_hunt(match_path_sum, kVerifyOneHot)},
+       [] { return speculative_sampler(sound_keys, 1, 0, verify_fixed_one_hot); }},
+      {"C01",
+       "Miao et al. 2305.09781, naive sampling",
+       "the draft is accepted while the target's own sample equals it, without any ratio",
+       {law_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
+        key_audit_hunt(sound_keys, Sampler::inverse, kVerifyMatch), acceptance_hunt(match_path_sum, kVerifyMatch)},
+       [] { return speculative_sampler(sound_keys, 2, 1, verify_fixed_match); }},
+      {"C02",
+       "prompt lookup, argmax drafts",
+       "drafts come from no law at all and are judged by a one-hot proposal",
+       {{Detector::enumeration, [](bool) { return find_wrong_law(kTwoSteps, looked_up_step); }}},
+       [] { return speculative_sampler(sound_keys, 2, 1, verify_fixed_one_hot); }},
+      {"C03",
+       "vLLM V1",
+       "one noise vector serves the residuals of all positions of a request's step",
+       {law_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
+        law_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
+        key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)},
+       [] { return speculative_sampler(one_residual_row, 2, 1); }},
+      {"C04",
+       "vLLM, token-wise verification",
+       "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
+       {law_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
+        key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
+       [] { return speculative_sampler(coin_by_position, 2, 1); }}};
+}
+
+}  // namespace draftproof

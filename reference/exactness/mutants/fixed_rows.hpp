@@ -1,0 +1,86 @@
+// Samplers at a large vocabulary: rows that are the same everywhere, so that their cumulative sums are computed once
+// and the production verifiers run over them at the speed of a binary search.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "reference/exactness/mutants/key_faults.hpp"
+#include "reference/exactness/mutants/mutant.hpp"
+#include "reference/sampling/row_law.hpp"
+
+namespace draftproof {
+
+// Masses [V] that are drawn by the inverse of their cumulative sums, at the uniform of a block's first half.
+class CumulativeTable {
+ public:
+  explicit CumulativeTable(std::vector<double> masses);
+
+  const std::vector<double>& masses() const { return masses_; }
+  double mass(Token token) const { return masses_[static_cast<std::size_t>(token)]; }
+  Token draw(const RandomBlock& block) const;
+  Token draw_without(Token excluded, const RandomBlock& block) const;
+  void for_each_log_weight(const LogWeightSink& sink) const;
+
+ private:
+  Token at(double sum) const;  // the token whose part of the line holds `sum`
+
+  std::vector<double> masses_;
+  std::vector<double> cumulative_;
+  Token last_ = 0;  // of positive mass
+};
+
+// The usual laws as target and proposal of every row, and their residual.
+struct FixedRows {
+  CumulativeTable target, proposal, residual;
+
+  static std::shared_ptr<const FixedRows> usual();
+};
+
+struct FixedTarget {
+  const FixedRows& rows;
+  double probability(std::uint32_t, Token token) const { return rows.target.mass(token); }
+  const CumulativeTable& masses(std::uint32_t) const { return rows.target; }
+};
+struct FixedProposal {
+  const FixedRows& rows;
+  double probability(std::uint32_t, Token token) const { return rows.proposal.mass(token); }
+};
+inline const CumulativeTable& residual_masses(const FixedTarget& target, const FixedProposal&, std::uint32_t) {
+  return target.rows.residual;
+}
+
+// The draft of a step taken for certain: no probabilities were passed.
+struct FixedOneHot {
+  std::span<const Token> draft;
+  double probability(std::uint32_t row, Token token) const { return token == draft[row] ? 1.0 : 0.0; }
+};
+struct TableWithout {
+  const CumulativeTable& table;
+  Token excluded;
+  Token draw(const RandomBlock& block) const { return table.draw_without(excluded, block); }
+  void for_each_log_weight(const LogWeightSink& sink) const;
+};
+inline TableWithout residual_masses(const FixedTarget& target, const FixedOneHot& proposal, std::uint32_t row) {
+  return {target.rows.target, proposal.draft[row]};
+}
+
+using FixedChance = AddressedChance<MappedSource<PhiloxSource>>;
+
+// Judges a draft over the usual laws.
+using FixedVerify =
+    std::function<ChainOutcome(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance)>;
+ChainOutcome verify_fixed_chain(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance);
+
+// Token number `position` of a request that is decoded in steps of draft_len drafts. Draw i is the request with seed
+// derive_seed(0, i).
+LargeSampler speculative_sampler(KeyFault keys, std::uint32_t draft_len, std::size_t position,
+                                 FixedVerify verify = verify_fixed_chain,
+                                 Convention convention = Convention::draftproof);
+
+// Plain draws from the usual target law: draw i is the one at key_of(i).
+LargeSampler plain_sampler(std::function<RandomKey(std::uint64_t)> key_of);
+
+}  // namespace draftproof

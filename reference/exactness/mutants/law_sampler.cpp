@@ -1,0 +1,58 @@
+#include "reference/exactness/mutants/law_sampler.hpp"
+
+#include <algorithm>
+
+#include "reference/exactness/mutants/usual_tests.hpp"
+#include "reference/numerics/dtype.hpp"
+#include "reference/numerics/natural_log.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
+
+namespace draftproof {
+
+Logits usual_target_logits(bool as_bf16) {
+  Logits logits;
+  for (const double p : usual_target_law()) {
+    const auto l = static_cast<float>(natural_log(p));
+    logits.push_back(as_bf16 ? bf16_to_f32(f32_to_bf16(l)) : l);
+  }
+  return logits;
+}
+
+std::vector<double> probabilities_of(const RowLaw& law) {
+  std::vector<double> out;
+  for (Token token = 0; token < law.vocab_size(); ++token) out.push_back(static_cast<double>(law.probability(token)));
+  return out;
+}
+
+std::vector<double> kept_probabilities(const Distribution& row, const KeptTokens& kept) {
+  std::vector<double> masses(kept.size(), 0.0);
+  double total = 0.0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (kept[i]) masses[i] = static_cast<double>(row.mass(static_cast<Token>(i)));
+    total += masses[i];
+  }
+  for (double& m : masses) m /= total;
+  return masses;
+}
+
+LargeSampler sampler_of_law(std::vector<double> law, std::span<const double> drawn_from) {
+  std::vector<double> cumulative;
+  double sum = 0.0;
+  for (const double p : drawn_from) cumulative.push_back(sum += p);
+  const auto draw = [cumulative = std::move(cumulative)](std::uint64_t i) {
+    const RandomBlock block = PhiloxSource().block(derive_seed(0, i), {0, 0, 0, Purpose::target_sample});
+    const double u = uniform_53(high_half(block)) * cumulative.back();
+    return static_cast<Token>(std::upper_bound(cumulative.begin(), cumulative.end() - 1, u) - cumulative.begin());
+  };
+  return {std::move(law), draw};
+}
+
+LargeSampler sampler_of_rule(const Logits& logits, const RowParameters& parameters, const KeptRule& rule) {
+  const TemperedRow tempered(logits, parameters.temperature);
+  const Distribution& row = tempered.distribution;
+  return sampler_of_law(kept_probabilities(row, kept_by_definition(row, parameters.filters)),
+                        kept_probabilities(row, rule(row, parameters.filters)));
+}
+
+}  // namespace draftproof

@@ -1,0 +1,55 @@
+#include "reference/exactness/soak/soak.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "reference/exactness/soak/chain_trials.hpp"
+#include "reference/statistics/battery.hpp"
+#include "reference/statistics/chi_squared.hpp"
+
+namespace draftproof {
+
+TEST_CASE("A soak of the chain verifier finds its law on every kind of model") {
+  for (const ModelKind kind : kModelKinds) {
+    SoakOptions options;
+    options.trials = 300'000;
+    options.kind = kind;
+    options.alpha = suite_level(static_cast<int>(kModelKinds.size()));
+    const SoakResult result = soak(options);
+    CHECK(result.consistent());
+    CHECK(result.trials == options.trials);
+    CHECK(result.acceptance_length == Approx(result.acceptance_length_expected).epsilon(0.02));
+    CHECK(result.looks.size() == 1);
+  }
+}
+
+TEST_CASE("A soak has the same counts whatever the number of threads") {
+  SoakOptions options;
+  options.trials = 3'000'001;
+  options.vocab_size = 4;
+  options.draft_len = 2;
+  SoakOptions two = options;
+  two.threads = 2;
+  const SoakResult a = soak(options);
+  const SoakResult b = soak(two);
+  CHECK(a.acceptance_length == b.acceptance_length);
+  REQUIRE(a.tests.size() == b.tests.size());
+  for (std::size_t i = 0; i < a.tests.size(); ++i) CHECK(a.tests[i].statistic == b.tests[i].statistic);
+}
+
+TEST_CASE("Trials of one model are refuted by the law of another") {
+  const ChainModel model(8, 4, ModelKind::dense, 1);
+  const ChainModel other(8, 4, ModelKind::dense, 2);
+  std::vector<std::uint64_t> counts(model.cell_count(), 0);
+  chain_trials()(ChainTables(model), 0, 0, 100'000, counts);
+  const std::vector<std::int64_t> observed(counts.begin(), counts.end());
+  CHECK(goodness_of_fit(observed, other.emitted_law()).p_value < 1e-100);
+  CHECK_FALSE(goodness_of_fit(observed, model.emitted_law(), kExpectedCountMinOfAudits).rejects(suite_level()));
+}
+
+TEST_CASE("A soak of no trials is refused") {
+  SoakOptions options;
+  options.trials = 0;
+  CHECK_THROWS_WITH(soak(options), Catch::Contains("--trials: 0; there must be 1 or more"));
+}
+
+}  // namespace draftproof
