@@ -7,8 +7,8 @@
 
 #include "cli/json_document.hpp"
 #include "cli/terminal.hpp"
-#include "reference/exactness/audit.hpp"
-#include "reference/exactness/audit_self_test.hpp"
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/self_test.hpp"
 
 namespace draftproof {
 

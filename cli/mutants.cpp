@@ -74,6 +74,7 @@ Json json_of(const ControlResult& result) {
                      {"finding", json_of(hunt.faulty)},
                      {"ms", finite("ms", hunt.milliseconds)}});
   row["hunts"] = hunts;
+  row["usual_tests"] = json_of(result.usual);
   return row;
 }
 

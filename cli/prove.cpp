@@ -9,11 +9,12 @@
 #include "cli/json_document.hpp"
 #include "cli/progress.hpp"
 #include "reference/error.hpp"
-#include "reference/exactness/claims.hpp"
-#include "reference/exactness/law_text.hpp"
-#include "reference/exactness/prove.hpp"
+#include "reference/exactness/proof/claims.hpp"
+#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/prove.hpp"
 #include "reference/parallel.hpp"
 #include "reference/statistics/battery.hpp"
+#include "reference/verify/lossy/top_k_resample.hpp"
 
 namespace draftproof {
 namespace {
@@ -130,6 +131,26 @@ void print_claims(const std::vector<ClaimResult>& results) {
     if (result.refutation) std::cout << "    REFUTED: " << result.text << ": " << *result.refutation << "\n";
 }
 
+// What the top-k resample costs on rows of a real size.
+const std::string kTopKResample = "top_k_resample";
+
+Json top_k_resample_json() {
+  Json rows = Json::array();
+  for (const TopKResampleRow& row : top_k_resample_table())
+    rows.push_back({{"row", row.row},
+                    {"k", row.k},
+                    {"tv_argmax_drafts", finite("tv_argmax_drafts", row.one_hot_draft)},
+                    {"tv_warm_drafts", finite("tv_warm_drafts", row.warm_draft)}});
+  return rows;
+}
+
+void print_top_k_resample() {
+  std::cout << "\nTotal-variation distance at one position, V = 1024\nrow        k  argmax drafts  drafts at T = 2\n";
+  for (const TopKResampleRow& row : top_k_resample_table())
+    std::cout << std::left << std::setw(6) << row.row << std::right << std::setw(6) << row.k << std::setw(15)
+              << short_number(row.one_hot_draft) << std::setw(17) << short_number(row.warm_draft) << "\n";
+}
+
 std::vector<const ProofCase*> wanted_cases(const std::string& name) {
   std::vector<const ProofCase*> cases;
   std::string names = "all";
@@ -179,6 +200,10 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     }
     if (!arguments.json) print_claims(results);
   }
+  const bool has_top_k = std::any_of(cases.begin(), cases.end(),
+                                     [](const ProofCase* proof_case) { return proof_case->name == kTopKResample; });
+  document["top_k_resample"] = has_top_k ? top_k_resample_json() : Json::array();
+  if (arguments.verifier == kTopKResample && !arguments.json) print_top_k_resample();
   document["as_claimed"] = all_as_claimed;
   if (arguments.json) print_json(document);
   if (!all_as_claimed) context.exit_code = ExitCode::finding;

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "reference/exactness/audit_sample.hpp"
+#include "reference/exactness/audit/sample.hpp"
 
 namespace draftproof {
 

@@ -5,8 +5,9 @@
 //
 // The test suite has a budget too: kSuiteFalseAlarms for one run of all tests of this project, should all their seeds
 // be new. A statistical test case takes suite_level(k) as the level of each of its k decisions, that is, Bonferroni
-// with the fixed count kSuiteCases of statistical cases, of which there must never be more. (Seeds are fixed in the
-// suite, so that it gives the same answer each time; the budget is what a change of seeds or of code that draws costs.)
+// with the fixed count kSuiteCases of statistical cases, of which there must never be more; there are about 60,
+// controls included. (Seeds are fixed in the suite, so that it gives the same answer each time; the budget is what a
+// change of seeds or of code that draws costs.)
 #pragma once
 
 #include <string>

@@ -155,4 +155,14 @@ inline TraceBuilder ragged_trace(const RandomBatch& batch) {
   return trace;
 }
 
+// Two requests, two drafts and none, of four tokens.
+inline TraceBuilder tiny_trace() {
+  TraceBuilder trace;
+  trace.set("target_logits", {4, 4}, std::vector<float>(16, 0.5f));
+  trace.set("draft_probs", {2, 4}, std::vector<float>(8, 0.25f));
+  trace.set("draft_tokens", std::vector<std::int32_t>{3, 1});
+  trace.set("cu_num_draft_tokens", std::vector<std::int32_t>{2, 2});
+  return trace;
+}
+
 }  // namespace draftproof::testing

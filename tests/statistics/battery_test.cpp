@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/statistics/chi_squared.hpp"
+#include "tests/support/statistical.hpp"
 
 namespace draftproof {
 namespace {
@@ -22,8 +22,31 @@ TestResult chi_squared(const std::string& name, std::int64_t n, std::int64_t df,
 }
 
 TEST_CASE("the share of a test case in the false alarms of the suite is fixed") {
-  CHECK(suite_level() * kSuiteCases == Approx(1e-6));
-  CHECK(suite_level(5) * 5 * kSuiteCases == Approx(kSuiteFalseAlarms));
+  CHECK(kSuiteFalseAlarms == 1e-6);
+  for (const int decisions : {1, 2, 5, 36})
+    CHECK(suite_level(decisions) * decisions * kSuiteCases == Approx(kSuiteFalseAlarms).epsilon(1e-12));
+}
+
+TEST_CASE("each kind of decision in the suite is refused just beyond its level") {
+  // A single decision stands at 5e-9, which is 5.85 standard deviations to either side of a normal law.
+  REQUIRE(suite_level() == Approx(5e-9).epsilon(1e-12));
+  CHECK(has_mean(1.0 + 5.84 * 0.02, 1.0, 2.0, 10000));
+  CHECK_FALSE(has_mean(1.0 + 5.86 * 0.02, 1.0, 2.0, 10000));
+  CHECK_FALSE(has_mean(1.0 - 5.86 * 0.02, 1.0, 2.0, 10000));
+  CHECK(has_mean(1.0 - 5.86 * 0.02, 1.0, 2.0, 10000, 2));
+  // Of 10,000 fair coins the standard deviation is 50.
+  const std::vector<double> fair{0.5, 0.5};
+  CHECK(follows(std::vector<std::int64_t>{5292, 4708}, fair));
+  CHECK_FALSE(follows(std::vector<std::int64_t>{5293, 4707}, fair));
+  CHECK(follows(std::vector<std::int64_t>{5293, 4707}, fair, 2));
+  CHECK_FALSE(follows(std::vector<std::int64_t>{5000, 5000, 1}, std::vector<double>{0.5, 0.5, 0.0}));
+  // Exact: 28 heads in a row have probability 3.7e-9 and 29 have 1.9e-9; either side has 2.5e-9.
+  CHECK(has_rate(28, 28, 0.5));
+  CHECK_FALSE(has_rate(29, 29, 0.5));
+  CHECK_FALSE(has_rate(0, 29, 0.5));
+  CHECK(has_rate(29, 29, 0.5, 2));
+  // Few expect too little for so low a level, so that cells are pooled and nothing is left to tell apart.
+  CHECK(follows(std::vector<std::int64_t>{20, 0}, fair));
 }
 
 TEST_CASE("published noncentralities at three levels") {

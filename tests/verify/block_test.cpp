@@ -6,29 +6,18 @@
 #include <vector>
 
 #include "reference/random/injected.hpp"
-#include "tests/verify/measured_law.hpp"
-#include "tests/verify/small_step.hpp"
+#include "tests/verify/chain_rules.hpp"
 
 using namespace draftproof;
 using namespace draftproof::small_step;
 
 namespace {
 
-using Models = ModelPair<Rational>;
 using Rows = DenseRows<Rational>;
-using Draft = std::span<const Token>;
 
 constexpr auto kBlock = [](Draft draft, auto& target, auto& proposal, auto& chance) {
   return verify_block(draft, target, proposal, chance);
 };
-constexpr auto kTokenwise = [](Draft draft, auto& target, auto& proposal, auto& chance) {
-  return verify_chain(draft, target, proposal, chance);
-};
-
-template <class Verify>
-OutputLaw step_law(const Models& models, const TokenString& prefix, std::uint32_t draft_len, const Verify& verify) {
-  return enumerate([&](auto& chance) { return chain_step(models, prefix, draft_len, chance, verify); }).law;
-}
 
 // The joint law of (drafts, tau, last token), in this order in one string.
 template <class Verify>
@@ -183,11 +172,8 @@ TEST_CASE("block verification is exact over two steps on every kind of model") {
 
 TEST_CASE("two steps of block verification enumerated together share no random word") {
   for (const ModelKind kind : {ModelKind::dense, ModelKind::zeros}) {
-    const Models models(2, 60, kind);
-    const EnumeratedLaw law = enumerate_two_steps(
-        [&](const TokenString& prefix, auto& chance) { return chain_step(models, prefix, 2, chance, kBlock); });
-    CHECK(law.reused == 0);
-    CHECK_FALSE(first_difference(law.law, target_of(models), 2).has_value());
+    CAPTURE(name_of(kind));
+    check_two_steps(Models(2, 60, kind), kBlock);
   }
 }
 
@@ -389,13 +375,5 @@ TEST_CASE("keys by position couple consecutive steps of block verification") {
 }
 
 TEST_CASE("block verification with doubles and Philox follows the target over three steps") {
-  for (const ModelKind kind : {ModelKind::dense, ModelKind::zeros}) {
-    const ModelPair<double> models(3, 140, kind);
-    const ChiSquaredTest test = measure(models, {}, [&](const TokenString& prefix, AuditedChance& chance) {
-      return chain_step(models, prefix, 3, chance, kBlock);
-    });
-    CAPTURE(name_of(kind), test.statistic, test.df, test.p_value);
-    CHECK(test.df >= (kind == ModelKind::dense ? 100 : 10));
-    CHECK_FALSE(test.rejects(1e-6));
-  }
+  check_production(140, kBlock);
 }

@@ -1,11 +1,13 @@
 #include "reference/verify/consistency.hpp"
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
 #include "reference/verify/verify_request.hpp"
+#include "tests/support/statistical.hpp"
 
 using namespace draftproof;
 
@@ -24,35 +26,59 @@ VerifyRequest request_with(std::span<const Token> draft) {
   return request;
 }
 
+std::vector<double> softmax(std::span<const float> logits) {
+  std::vector<double> law;
+  double total = 0;
+  for (const float x : logits) total += law.emplace_back(std::exp(static_cast<double>(x)));
+  for (double& x : law) x /= total;
+  return law;
+}
+const std::vector<double> kTargetLaw = softmax(std::span(kTargetLogits).first(kVocab));
+
+// The law of the first token where drafts of law `drafted` are verified with `stated`.
+std::vector<double> emitted_law(const std::vector<double>& drafted, const std::vector<double>& stated) {
+  std::vector<double> law(kVocab), residual(kVocab);
+  double rejected = 1;
+  double residual_total = 0;
+  for (std::size_t i = 0; i < kVocab; ++i) {
+    rejected -= law[i] = drafted[i] * std::min(1.0, kTargetLaw[i] / stated[i]);
+    residual_total += residual[i] = std::max(0.0, kTargetLaw[i] - stated[i]);
+  }
+  for (std::size_t i = 0; i < kVocab; ++i) law[i] += rejected * residual[i] / residual_total;
+  return law;
+}
+
+double distance_from_target(const std::vector<double>& law) {
+  double sum = 0;
+  for (std::size_t i = 0; i < kVocab; ++i) sum += std::abs(law[i] - kTargetLaw[i]);
+  return sum / 2;
+}
+
+constexpr std::int64_t kDraws = 100'000;
+
 struct Simulation {
-  double acceptance;
-  double total_variation;
+  std::int64_t accepted = 0;
+  std::vector<std::int64_t> counts = std::vector<std::int64_t>(kVocab);  // of what comes out first
 };
 
-// Draws drafts with `drafted_with`, verifies with the request's own assumption, and counts what comes out first.
-Simulation simulate(VerifyRequest request, const RowParameters& drafted_with, int draws) {
+// Draws drafts with `drafted_with` and verifies with the request's own assumption.
+Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
   VerifyWorkspace workspace;
   Pipeline pipeline;
   RowLaw drafted;
   PhiloxSource source;
   process_draft_row(request, 0, drafted_with, pipeline, drafted);
-  std::array<double, kVocab> counts{};
-  double accepted = 0;
-  for (int i = 0; i < draws; ++i) {
+  Simulation simulation;
+  for (std::int64_t i = 0; i < kDraws; ++i) {
     request.seed = derive_seed(7, static_cast<std::uint64_t>(i));
     AddressedChance<PhiloxSource> chance(source, request.seed, 0);
     const std::array<Token, 1> draft{chance.draw(LawMasses(drafted), 0, Purpose::draft_sample)};
     request.draft = draft;
     const Emission emission = verify_request(request, {}, source, workspace);
-    counts[static_cast<std::size_t>(emission.tokens[0])] += 1.0 / draws;
-    accepted += static_cast<double>(emission.num_accepted) / draws;
+    ++simulation.counts[static_cast<std::size_t>(emission.tokens[0])];
+    simulation.accepted += emission.num_accepted;
   }
-  double total = 0;
-  std::array<double, kVocab> p{};
-  for (std::size_t i = 0; i < kVocab; ++i) total += p[i] = std::exp(static_cast<double>(kTargetLogits[i]));
-  double distance = 0;
-  for (std::size_t i = 0; i < kVocab; ++i) distance += std::abs(counts[i] - p[i] / total) / 2;
-  return {accepted, distance};
+  return simulation;
 }
 
 }  // namespace
@@ -67,9 +93,9 @@ TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and 
   CHECK(report.differences[0].parameter == "temperature");
   CHECK_FALSE(report.law_changes);
   CHECK(std::abs(report.acceptance - report.acceptance_if_equal) > 0.01);
-  const Simulation simulation = simulate(request, request.draft_parameters, 100'000);
-  CHECK(simulation.acceptance == Approx(report.acceptance).margin(0.007));  // 4.5 standard errors
-  CHECK(simulation.total_variation < 0.01);
+  const Simulation simulation = simulate(request, request.draft_parameters);
+  CHECK(has_rate(simulation.accepted, kDraws, report.acceptance, 2));
+  CHECK(follows(simulation.counts, kTargetLaw, 2));
   CHECK(report.sentence.find("temperature 3 instead of 1") != std::string::npos);
 }
 
@@ -81,9 +107,12 @@ TEST_CASE("Argmax drafts verified with softmax probabilities change the law by t
   const ConsistencyReport report = check_consistency(std::array{request}, {.temperature = 0.0f});
   CHECK(report.law_changes);
   CHECK(report.total_variation > 0.05);
-  const Simulation simulation = simulate(request, argmax, 100'000);
-  CHECK(simulation.total_variation == Approx(report.total_variation).margin(0.007));
-  CHECK(simulation.acceptance == Approx(report.acceptance).margin(0.007));
+  const std::vector<double> law = emitted_law({0, 0, 0, 1, 0, 0}, softmax(kDraftLogits));
+  CHECK(report.total_variation == Approx(distance_from_target(law)).margin(1e-5));
+  const Simulation simulation = simulate(request, argmax);
+  CHECK(has_rate(simulation.accepted, kDraws, report.acceptance, 2));
+  CHECK(follows(simulation.counts, law, 2));
+  CHECK_FALSE(follows(simulation.counts, kTargetLaw, 2));
   CHECK(report.sentence.find("error") != std::string::npos);
 }
 
@@ -94,7 +123,13 @@ TEST_CASE("Filtered drafts verified with their unfiltered law are reported as a 
   filtered.filters.top_k = 2;
   const ConsistencyReport report = check_consistency(std::array{request}, {.top_k = 2});
   CHECK(report.law_changes);
-  CHECK(simulate(request, filtered, 100'000).total_variation == Approx(report.total_variation).margin(0.007));
+  const std::vector<double> stated = softmax(kDraftLogits);
+  const double kept = stated[1] + stated[3];
+  const std::vector<double> law = emitted_law({0, stated[1] / kept, 0, stated[3] / kept, 0, 0}, stated);
+  CHECK(report.total_variation == Approx(distance_from_target(law)).margin(1e-5));
+  const Simulation simulation = simulate(request, filtered);
+  CHECK(follows(simulation.counts, law));
+  CHECK_FALSE(follows(simulation.counts, kTargetLaw));
 }
 
 TEST_CASE("Drafts drawn and verified like the target are consistent") {

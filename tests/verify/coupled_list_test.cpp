@@ -7,14 +7,14 @@
 
 #include "reference/draft/sampled_tree.hpp"
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/output_law.hpp"
+#include "reference/exactness/proof/output_law.hpp"
 #include "reference/exactness/rational.hpp"
 #include "reference/random/audit.hpp"
-#include "reference/statistics/chi_squared.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/coupled.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "tests/support/race_decoding.hpp"
+#include "tests/support/statistical.hpp"
 
 using namespace draftproof;
 
@@ -79,8 +79,9 @@ TEST_CASE("the list bound is the golden number and for one list the closed form"
 }
 
 TEST_CASE("one position of coupled lists is accepted as often as the integral says and never below the bound") {
-  // N = 40,000 requests; 5 standard errors for the rate, alpha = 1e-9 for the law.
-  constexpr int kRequests = 40'000;
+  constexpr std::int64_t kRequests = 40'000;
+  constexpr int kDecisions = 2 * 3 * 3;
+  constexpr double kErrorOfIntegral = 1e-3;
   const std::vector<std::pair<Row, Row>> pairs{{kP, kQ}, {{0.0, 0.6, 0.4}, {0.5, 0.1, 0.4}}};
   for (const auto& [p, q] : pairs)
     for (const std::uint32_t num_lists : {1u, 2u, 4u}) {
@@ -88,8 +89,8 @@ TEST_CASE("one position of coupled lists is accepted as often as the integral sa
       DenseRows<double> target{std::vector<Row>(num_lists + 1, p)};
       PhiloxSource source;
       std::vector<std::int64_t> counts(3, 0);
-      double accepted = 0;
-      for (int i = 0; i < kRequests; ++i) {
+      std::int64_t accepted = 0;
+      for (std::int64_t i = 0; i < kRequests; ++i) {
         AddressedChance<PhiloxSource> chance(source, derive_seed(23, static_cast<std::uint64_t>(i)), 0);
         const auto paths = draw_coupled_lists(law, num_lists, 1, 0, chance);
         const DraftTree drafts = merge_paths(paths, Duplicates::merged);
@@ -100,12 +101,13 @@ TEST_CASE("one position of coupled lists is accepted as often as the integral sa
         ++counts[static_cast<std::size_t>(token)];
       }
       INFO(num_lists << " lists, p(0) = " << p[0]);
-      CHECK_FALSE(goodness_of_fit(counts, p).rejects(1e-9));
+      CHECK(follows(counts, p, kDecisions));
       const int lists = static_cast<int>(num_lists);
+      const Interval rates = possible_rates(accepted, kRequests, kDecisions);
       const double rate = match_probability(p, q, lists);
-      const double error = std::sqrt(rate * (1 - rate) / kRequests);
-      CHECK(accepted / kRequests == Approx(rate).margin(5 * error + 1e-3));
-      CHECK(accepted / kRequests > lower_bound(p, q, lists) - 5 * error);
+      CHECK(rates.low <= rate + kErrorOfIntegral);
+      CHECK(rates.high >= rate - kErrorOfIntegral);
+      CHECK(rates.high >= lower_bound(p, q, lists));
     }
 }
 

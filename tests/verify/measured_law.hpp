@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/output_law.hpp"
+#include "reference/exactness/proof/output_law.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/statistics/chi_squared.hpp"
 #include "reference/verify/chance.hpp"
@@ -58,7 +58,7 @@ ChiSquaredTest measure(const ModelPair<double>& models, const MeasuredLaw& optio
       cell = cell * static_cast<std::size_t>(models.vocab_size()) + static_cast<std::size_t>(text[i]);
     ++counts[cell];
   }
-  return goodness_of_fit(counts, law);
+  return goodness_of_fit(counts, law, kExpectedCountMinOfAudits);
 }
 
 }  // namespace draftproof::small_step

@@ -2,28 +2,16 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/verify/measured_law.hpp"
-#include "tests/verify/small_step.hpp"
+#include "tests/verify/chain_rules.hpp"
 
 using namespace draftproof;
 using namespace draftproof::small_step;
 
 namespace {
 
-using Models = ModelPair<Rational>;
-using Draft = std::span<const Token>;
-
 constexpr auto kMatch = [](Draft draft, auto& target, auto&, auto& chance) {
   return verify_sampler_match(draft, target, chance);
 };
-constexpr auto kTokenwise = [](Draft draft, auto& target, auto& proposal, auto& chance) {
-  return verify_chain(draft, target, proposal, chance);
-};
-
-template <class Verify>
-OutputLaw step_law(const Models& models, const TokenString& prefix, std::uint32_t draft_len, const Verify& verify) {
-  return enumerate([&](auto& chance) { return chain_step(models, prefix, draft_len, chance, verify); }).law;
-}
 
 }  // namespace
 
@@ -35,11 +23,8 @@ TEST_CASE("sampler match is exact over two steps on every kind of model") {
       const auto step = [&](const TokenString& prefix) { return step_law(models, prefix, draft_len, kMatch); };
       CHECK_FALSE(first_difference(compose(step({}), step), target_of(models), 3).has_value());
     }
-    const Models models(2, 50, kind);
-    const EnumeratedLaw law = enumerate_two_steps(
-        [&](const TokenString& prefix, auto& chance) { return chain_step(models, prefix, 2, chance, kMatch); });
-    CHECK(law.reused == 0);
-    CHECK_FALSE(first_difference(law.law, target_of(models), 2).has_value());
+    CAPTURE(name_of(kind));
+    check_two_steps(Models(2, 50, kind), kMatch);
   }
 }
 
@@ -62,12 +47,5 @@ TEST_CASE("sampler match of deterministic drafts has the law of the chain rule")
 }
 
 TEST_CASE("sampler match with doubles and Philox follows the target over three steps") {
-  for (const ModelKind kind : {ModelKind::dense, ModelKind::zeros}) {
-    const ModelPair<double> models(3, 70, kind);
-    const ChiSquaredTest test = measure(models, {}, [&](const TokenString& prefix, AuditedChance& chance) {
-      return chain_step(models, prefix, 3, chance, kMatch);
-    });
-    CAPTURE(name_of(kind), test.statistic, test.df, test.p_value);
-    CHECK_FALSE(test.rejects(1e-6));
-  }
+  check_production(70, kMatch);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/output_law.hpp"
+#include "reference/exactness/proof/output_law.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/enumerating_chance.hpp"

@@ -2,10 +2,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "reference/exactness/acceptance_oracles.hpp"
-#include "reference/exactness/law_text.hpp"
+#include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/key_faults.hpp"
+#include "reference/exactness/proof/acceptance_oracles.hpp"
+#include "reference/exactness/proof/law_text.hpp"
 
 namespace draftproof {
 namespace {

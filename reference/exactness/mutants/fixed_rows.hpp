@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "reference/exactness/mutants/key_faults.hpp"
+#include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/mutant.hpp"
 #include "reference/sampling/row_law.hpp"
 

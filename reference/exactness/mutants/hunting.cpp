@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/exactness/law_text.hpp"
+#include "reference/exactness/proof/law_text.hpp"
 #include "reference/statistics/battery.hpp"
 #include "reference/statistics/chi_squared.hpp"
 

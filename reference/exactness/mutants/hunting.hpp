@@ -7,7 +7,7 @@
 #include <string>
 
 #include "reference/exactness/mutants/mutant.hpp"
-#include "reference/exactness/prove.hpp"
+#include "reference/exactness/proof/prove.hpp"
 
 namespace draftproof {
 

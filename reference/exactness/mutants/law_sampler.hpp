@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/mutants/filter_hunts.hpp"
+#include "reference/exactness/mutants/filter/hunts.hpp"
 #include "reference/exactness/mutants/mutant.hpp"
 
 namespace draftproof {

@@ -41,6 +41,7 @@ MutantResult run(Mutant mutant) {
 ControlResult run_control(Control control) {
   ControlResult result;
   for (const Hunt& hunt : control.hunts) result.hunts.push_back(run_hunt(hunt));
+  if (control.large_sampler) result.usual = usual_tests_of(control.large_sampler());
   result.control = std::move(control);
   return result;
 }

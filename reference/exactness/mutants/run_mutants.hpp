@@ -33,6 +33,7 @@ struct MutantResult {
 struct ControlResult {
   Control control;
   std::vector<HuntResult> hunts;  // `sound` is not run
+  std::optional<UsualTests> usual;
   bool passes() const;
 };
 

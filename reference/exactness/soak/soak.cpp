@@ -7,7 +7,7 @@
 #include <string>
 
 #include "reference/error.hpp"
-#include "reference/exactness/audit_tests.hpp"
+#include "reference/exactness/audit/tests.hpp"
 #include "reference/exactness/soak/chain_trials.hpp"
 #include "reference/parallel.hpp"
 #include "reference/statistics/battery.hpp"

@@ -1,8 +1,6 @@
 #include "reference/verify/lossy/top_k_resample.hpp"
 
 #include <cmath>
-#include <iomanip>
-#include <ostream>
 #include <utility>
 
 namespace draftproof {
@@ -41,14 +39,6 @@ std::vector<TopKResampleRow> top_k_resample_table() {
       table.push_back({name, k, top_k_resample_distance(p, one_hot, k), top_k_resample_distance(p, warm, k)});
   }
   return table;
-}
-
-void print_top_k_resample_table(std::ostream& out) {
-  out << "Total-variation distance at one position of the top-k resample, V = " << kVocabSize << "\n"
-      << "row        k  argmax drafts  drafts at T = 2\n";
-  for (const TopKResampleRow& row : top_k_resample_table())
-    out << std::left << std::setw(6) << row.row << std::right << std::setw(6) << row.k << std::scientific
-        << std::setprecision(3) << std::setw(15) << row.one_hot_draft << std::setw(17) << row.warm_draft << "\n";
 }
 
 }  // namespace draftproof

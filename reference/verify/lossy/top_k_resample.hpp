@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +64,5 @@ struct TopKResampleRow {
   double warm_draft;     // TV, drafts are drawn from p at temperature 2, q ~ sqrt(p)
 };
 std::vector<TopKResampleRow> top_k_resample_table();
-void print_top_k_resample_table(std::ostream& out);
 
 }  // namespace draftproof

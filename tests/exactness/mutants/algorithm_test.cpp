@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/algorithm.hpp"
+#include "reference/exactness/mutants/algorithm/family.hpp"
 
 #include <catch2/catch.hpp>
 

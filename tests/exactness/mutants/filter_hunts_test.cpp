@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/filter_hunts.hpp"
+#include "reference/exactness/mutants/filter/hunts.hpp"
 
 #include <catch2/catch.hpp>
 

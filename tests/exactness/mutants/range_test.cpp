@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/range.hpp"
+#include "reference/exactness/mutants/range/family.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/exactness/grid_chance.hpp"
-#include "reference/exactness/output_law.hpp"
+#include "reference/exactness/proof/grid_chance.hpp"
+#include "reference/exactness/proof/output_law.hpp"
 #include "reference/verify/chain.hpp"
 
 namespace draftproof {

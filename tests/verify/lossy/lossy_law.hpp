@@ -6,7 +6,7 @@
 
 #include "reference/draft/sampled_tree.hpp"
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/output_law.hpp"
+#include "reference/exactness/proof/output_law.hpp"
 #include "reference/exactness/rational.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 

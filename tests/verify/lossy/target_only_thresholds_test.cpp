@@ -3,11 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include "reference/random/audit.hpp"
-#include "reference/statistics/chi_squared.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
 #include "reference/verify/tree.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/statistical.hpp"
 #include "tests/verify/lossy/lossy_law.hpp"
 
 using namespace draftproof;
@@ -119,7 +119,7 @@ TEST_CASE("thresholds below one are refuted over a tree and thresholds at one ar
 }
 
 TEST_CASE("the thresholded rule in floats has the proved law and uses no address twice") {
-  // 20,000 requests of three steps; alpha = 1e-9.
+  // 20,000 requests of three steps.
   const DenseMasses<double> p{0.5, 0.3, 0.2};
   const std::vector<Token> siblings{0, 1};
   const std::vector<std::int32_t> nodes{0, 1};
@@ -133,8 +133,8 @@ TEST_CASE("the thresholded rule in floats has the proved law and uses no address
     }
   }
   const std::vector<double> expected{5.0 / 9, 1.0 / 3, 1.0 / 9};
-  CHECK_FALSE(goodness_of_fit(counts, expected).rejects(1e-9));
-  CHECK(goodness_of_fit(counts, p).rejects(1e-9));
+  CHECK(follows(counts, expected));
+  CHECK_FALSE(follows(counts, p));
 }
 
 TEST_CASE("a threshold outside its range is an error that names it") {

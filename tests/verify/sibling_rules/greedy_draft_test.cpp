@@ -37,17 +37,7 @@ TEST_CASE("verification of one greedy draft is the chain rule") {
 }
 
 TEST_CASE("verification of greedy drafts accepts by its formula") {
-  for (const ModelKind kind : kModelKinds) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const Models models(4, seed, kind);
-      for (std::int32_t k = 1; k <= 4; ++k) {
-        CAPTURE(name_of(kind), seed, k);
-        CHECK(node_law(models.target({}), models.draft({}), k, Drafting::greedy, kGreedyDraft).acceptance ==
-              acceptance_formula(models.target({}), models.draft({}), k));
-      }
-    }
-  }
-  CHECK(node_law(golden_p(), golden_q(), 2, Drafting::greedy, kGreedyDraft).acceptance == Rational(9, 10));
+  check_acceptance(4, 4, Drafting::greedy, kGreedyDraft, acceptance_formula, {{7, 10}, {9, 10}});
 }
 
 TEST_CASE("a residual hit in the top set counts as accepted") {

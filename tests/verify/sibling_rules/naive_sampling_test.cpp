@@ -32,15 +32,9 @@ TEST_CASE("naive sampling follows the target with doubles and Philox") {
 }
 
 TEST_CASE("naive sampling accepts by its formula") {
-  for (const ModelKind kind : kModelKinds) {
-    const Models models(3, 5, kind);
-    for (std::int32_t k = 1; k <= 3; ++k)
-      CHECK(node_law(models.target({}), models.draft({}), k, Drafting::with_replacement, kNaive).acceptance ==
-            acceptance_formula(models.target({}), models.draft({}), k));
-  }
-  const Rational golden[] = {{29, 100}, {483, 1000}, {6161, 10000}};  // k = 1: .5 .2 + .3 .3 + .2 .5
-  for (std::int32_t k = 1; k <= 3; ++k)
-    CHECK(node_law(golden_p(), golden_q(), k, Drafting::with_replacement, kNaive).acceptance == golden[k - 1]);
+  // The golden k = 1: .5 .2 + .3 .3 + .2 .5.
+  check_acceptance(3, 3, Drafting::with_replacement, kNaive, acceptance_formula,
+                   {{29, 100}, {483, 1000}, {6161, 10000}});
 }
 
 TEST_CASE("naive sampling of one fixed sibling is the chain rule with a one-hot proposal") {

@@ -45,19 +45,7 @@ TEST_CASE("recursive rejection with replacement of one sibling is the chain rule
 }
 
 TEST_CASE("recursive rejection with replacement accepts by its formula") {
-  for (const ModelKind kind : kModelKinds) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const Models models(3, seed, kind);
-      for (std::int32_t k = 1; k <= 3; ++k) {
-        CAPTURE(name_of(kind), seed, k);
-        CHECK(node_law(models.target({}), models.draft({}), k, Drafting::with_replacement, kRrs).acceptance ==
-              acceptance_formula(models.target({}), models.draft({}), k));
-      }
-    }
-  }
-  const Rational golden[] = {{7, 10}, {19, 25}, {101, 125}};
-  for (std::int32_t k = 1; k <= 3; ++k)
-    CHECK(node_law(golden_p(), golden_q(), k, Drafting::with_replacement, kRrs).acceptance == golden[k - 1]);
+  check_acceptance(3, 3, Drafting::with_replacement, kRrs, acceptance_formula, {{7, 10}, {19, 25}, {101, 125}});
 }
 
 TEST_CASE("the recovered token of recursive rejection with replacement is never a drafted one") {

@@ -66,19 +66,7 @@ TEST_CASE("recursive rejection without replacement of one sibling is the chain r
 }
 
 TEST_CASE("recursive rejection without replacement accepts by its formula") {
-  for (const ModelKind kind : kModelKinds) {
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      const Models models(3, seed, kind);
-      for (std::int32_t k = 1; k <= 3; ++k) {
-        CAPTURE(name_of(kind), seed, k);
-        CHECK(node_law(models.target({}), models.draft({}), k, Drafting::without_replacement, kRrsw).acceptance ==
-              acceptance_formula(models.target({}), models.draft({}), k));
-      }
-    }
-  }
-  const Rational golden[] = {{7, 10}, {41, 50}, {1, 1}};
-  for (std::int32_t k = 1; k <= 3; ++k)
-    CHECK(node_law(golden_p(), golden_q(), k, Drafting::without_replacement, kRrsw).acceptance == golden[k - 1]);
+  check_acceptance(3, 3, Drafting::without_replacement, kRrsw, acceptance_formula, {{7, 10}, {41, 50}, {1, 1}});
 }
 
 TEST_CASE("siblings that cover the vocabulary are accepted for certain") {

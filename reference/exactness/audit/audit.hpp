@@ -1,0 +1,63 @@
+// The audit of somebody else's sampler: is what it drew a sample of the law it should have drawn from?
+//
+// Every test is exact or stated to be conservative under the null that the sampler is right, whether requests share
+// their rows or each has its own; what the tests are and which sampler they hold for is in docs/audit.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/exactness/audit/sample.hpp"
+#include "reference/statistics/binomial_interval.hpp"
+#include "reference/statistics/test_result.hpp"
+
+namespace draftproof {
+
+// What may be assumed of the verifier that emitted the steps.
+enum class AssumedVerifier : std::uint8_t {
+  chain,  // token by token: accept with min(1, p/q), recover from norm(max(p - q, 0)), bonus from p
+  any,    // lossless, nothing more: only tests of the emitted law
+};
+
+struct AuditOptions {
+  double alpha = 1e-6;      // false alarms of the whole audit
+  double tv_wanted = 0.05;  // a total variation distance that the audit should have been able to find
+  AssumedVerifier verifier = AssumedVerifier::chain;
+  std::uint64_t seed = 0;  // of the numbers that spread discrete draws over an interval (probability_transform.hpp)
+  int threads = 1;         // no result depends on it
+};
+
+enum class AuditVerdict : std::uint8_t { consistent, biased, too_few_samples };
+
+// Acceptance of draft position j of the chain verifier.
+struct PositionAudit {
+  std::int64_t reached = 0;  // requests that have such a draft and accepted all before it
+  std::int64_t accepted = 0;
+  Interval interval;              // Clopper-Pearson, 99 %
+  double expected_rate = 0.0;     // mean of min(1, p/q) over the drafts reached
+  double expected_by_rows = 0.0;  // mean of sum_x min(p, q) over the rows reached: also averaged over the draft
+};
+
+struct Audit {
+  AuditVerdict verdict = AuditVerdict::consistent;
+  std::string sentence;
+  double alpha = 0.0;
+  double tv_wanted = 0.0;
+  double detectable_tv = 1.0;  // smallest of the tests that cover the whole law
+  std::int64_t observations = 0;
+  std::int64_t groups = 0;
+  std::int64_t vocab_size = 0;
+  std::vector<TestResult> tests;
+  std::vector<PositionAudit> positions;  // of steps under AssumedVerifier::chain
+  // Of single draws: log10 of the wealth of a bettor against the law (e_process.hpp). It may be looked at as often as
+  // one likes while a sample grows, which p values may not. Absent where a token of probability 0 made it infinite.
+  std::optional<double> anytime_log10_wealth;
+};
+
+// Errors are those of processing the rows (input). A sample without observations is too_few_samples.
+Audit audit_draws(const DrawSample& sample, const AuditOptions& options);
+Audit audit_steps(const StepSample& sample, const AuditOptions& options);
+
+}  // namespace draftproof

@@ -1,0 +1,150 @@
+// Single draws against their laws: support, tokens (group by group), and their probability transform (all groups as
+// one sample, which serves where every draw has a law of its own).
+#include <algorithm>
+#include <utility>
+
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/tests.hpp"
+#include "reference/parallel.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
+#include "reference/statistics/e_process.hpp"
+#include "reference/verify/request_rows.hpp"
+
+namespace draftproof {
+namespace {
+
+// Beyond so many draws the transform, a random number for each, is left out: the cells of the tokens say more.
+constexpr std::int64_t kTransformedDrawsMax = 200'000'000;
+// Above this many different tokens it is cheaper to sort a law than to pass over it for each.
+constexpr std::size_t kTokensBySumMax = 16;
+
+struct GroupAudit {
+  CountFit fit;
+  std::int64_t undecided = 0;  // draws where the law leaves a choice
+  std::int64_t impossible = 0;
+  std::vector<CountedCell> impossible_cells;
+  double log_wealth = 0.0;
+};
+
+struct ThreadState {
+  VerifyWorkspace workspace;
+  std::vector<std::int64_t> counts;
+  UniformTally transformed;
+};
+
+std::vector<double> law_of_group(const VerifyRequest& request, VerifyWorkspace& workspace) {
+  Emission unused;
+  const VerifyOptions options{.raw_logprobs = false};
+  RequestRows rows(request, options, workspace, unused);
+  return normalised_law(rows.target_law(0));
+}
+
+class DrawAuditor {
+ public:
+  DrawAuditor(const DrawSample& sample, const AuditOptions& options)
+      : sample_(sample), options_(options), key_(derive_seed(options.seed, 1)), groups_(sample.laws.size()) {
+    for (const TokenCount& c : sample.counts) draws_ += c.count;
+  }
+
+  Audit run() {
+    std::vector<ThreadState> threads(static_cast<std::size_t>(options_.threads));
+    parallel_for(static_cast<std::int64_t>(groups_.size()), options_.threads, [&](std::int64_t g, int thread) {
+      audit_group(static_cast<std::size_t>(g), threads[static_cast<std::size_t>(thread)]);
+    });
+    for (std::size_t i = 1; i < threads.size(); ++i) threads[0].transformed.merge(threads[i].transformed);
+    return combine(threads[0].transformed);
+  }
+
+ private:
+  void audit_group(std::size_t g, ThreadState& state) {
+    if (sample_.counts_of(g).empty()) return;
+    const std::vector<double> law = law_of_group(sample_.laws[g], state.workspace);
+    state.counts.assign(law.size(), 0);
+    GroupAudit& group = groups_[g];
+    std::int64_t n = 0;
+    for (const TokenCount& c : sample_.counts_of(g)) {
+      state.counts[static_cast<std::size_t>(c.token)] = c.count;
+      n += c.count;
+      if (law[static_cast<std::size_t>(c.token)] > 0.0) continue;
+      group.impossible += c.count;
+      group.impossible_cells.push_back(cell(g, static_cast<std::size_t>(c.token)));
+      group.impossible_cells.back().observed = static_cast<double>(c.count);
+    }
+    keep_worst(group.impossible_cells);
+    if (is_one_hot(law)) return;
+    group.undecided = n;
+    group.fit = fit_counts(state.counts, law, [&](std::size_t token) { return cell(g, token); });
+    if (group.impossible == 0)
+      group.log_wealth = dirichlet_log_wealth(state.counts, law, static_cast<double>(law.size()));
+    if (draws_ <= kTransformedDrawsMax) transform(g, law, state.transformed);
+  }
+
+  void transform(std::size_t g, std::span<const double> law, UniformTally& tally) const {
+    const std::span<const TokenCount> counts = sample_.counts_of(g);
+    std::vector<double> all_before;
+    if (counts.size() > kTokensBySumMax) all_before = masses_ranked_before(law);
+    for (const TokenCount& c : counts) {
+      const auto token = static_cast<std::size_t>(c.token);
+      if (!(law[token] > 0.0)) continue;
+      const double before = all_before.empty() ? mass_ranked_before(law, c.token) : all_before[token];
+      for (std::int64_t i = 0; i < c.count; ++i) {
+        const Address address{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(token),
+                              static_cast<std::uint32_t>(g), Purpose::choice};
+        tally.add(before + uniform_53(high_half(PhiloxSource().block(key_, address))) * law[token]);
+      }
+    }
+  }
+
+  Audit combine(const UniformTally& transformed) {
+    Audit audit;
+    audit.observations = draws_;
+    audit.groups = static_cast<std::int64_t>(groups_.size());
+    audit.vocab_size = sample_.vocab_size();
+    CountFit fit;
+    std::int64_t undecided = 0;
+    std::int64_t impossible = 0;
+    std::vector<CountedCell> impossible_cells;
+    double log_wealth = 0.0;
+    for (GroupAudit& group : groups_) {
+      fit.add(std::move(group.fit));
+      undecided += group.undecided;
+      impossible += group.impossible;
+      impossible_cells.insert(impossible_cells.end(), group.impossible_cells.begin(), group.impossible_cells.end());
+      if (impossible_cells.size() > kWorstCellsMax) impossible_cells.resize(kWorstCellsMax);
+      log_wealth += group.log_wealth;
+    }
+    if (draws_ > 0) {
+      audit.tests.push_back(certainty_test("support", "draws", draws_, impossible, impossible_cells));
+      // Greedy draws have no other law than their support.
+      audit.tests.back().covers_all = undecided == 0;
+    }
+    // Groups too small for cells of their own are covered by the transform only.
+    const bool cells_cover_most = 2 * fit.n >= undecided;
+    for (TestResult& test : count_tests("tokens", "draws", fit, cells_cover_most))
+      audit.tests.push_back(std::move(test));
+    for (TestResult& test : uniformity_tests("transform", "draws", transformed, !cells_cover_most))
+      audit.tests.push_back(std::move(test));
+    if (impossible == 0) audit.anytime_log10_wealth = log_wealth * 0.43429448190325183;  // log10 e
+    conclude(audit, options_);
+    return audit;
+  }
+
+  CountedCell cell(std::size_t g, std::size_t token) const {
+    return {{{"group", sample_.group_ids[g]}, {"token", static_cast<std::int64_t>(token)}}};
+  }
+
+  const DrawSample& sample_;
+  const AuditOptions& options_;
+  std::uint64_t key_;
+  std::vector<GroupAudit> groups_;
+  std::int64_t draws_ = 0;
+};
+
+}  // namespace
+
+Audit audit_draws(const DrawSample& sample, const AuditOptions& options) {
+  return DrawAuditor(sample, options).run();
+}
+
+}  // namespace draftproof

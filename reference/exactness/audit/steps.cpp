@@ -1,0 +1,177 @@
+// Verification steps against the laws they should follow. Which test holds for which verifier is in docs/audit.md.
+#include <algorithm>
+#include <utility>
+
+#include "reference/exactness/audit/acceptance.hpp"
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/step_rows.hpp"
+#include "reference/exactness/audit/strings.hpp"
+#include "reference/exactness/audit/tests.hpp"
+#include "reference/parallel.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/statistics/chi_squared.hpp"
+
+namespace draftproof {
+namespace {
+
+void append(std::vector<TestResult>& tests, std::vector<TestResult> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(tests));
+}
+
+// The worst kind of finding: what happened cannot happen. The first case is named.
+TestResult certainty_of(const std::string& name, const std::string& unit, std::span<const StepRecord> records,
+                        bool StepRecord::*impossible, const auto& cell_of, const auto& counts) {
+  std::int64_t n = 0;
+  std::int64_t count = 0;
+  std::vector<CountedCell> cells;
+  for (std::size_t b = 0; b < records.size(); ++b) {
+    n += counts(records[b]) ? 1 : 0;
+    if (!(records[b].*impossible)) continue;
+    ++count;
+    if (cells.size() == kWorstCellsMax) continue;
+    cells.push_back(cell_of(b));
+    cells.back().observed = 1.0;
+  }
+  return certainty_test(name, unit, n, count, std::move(cells));
+}
+
+TestResult support_test(const StepSample& sample, std::span<const StepRecord> records) {
+  const auto cell_of = [&](std::size_t b) {
+    const std::uint32_t row = records[b].impossible_row;
+    return CountedCell{
+        {{"request", static_cast<std::int64_t>(b)}, {"position", row}, {"token", sample.emitted(b)[row]}}};
+  };
+  return certainty_of("support", "steps", records, &StepRecord::impossible_token, cell_of,
+                      [](const StepRecord&) { return true; });
+}
+
+// The emitted tokens of one file as one sample, whatever rows they had.
+std::vector<TestResult> emitted_token_tests(std::span<const StepRecord> records, std::uint64_t key, bool cover_all) {
+  UniformTally first;
+  std::vector<std::pair<double, double>> strings;
+  for (std::size_t b = 0; b < records.size(); ++b) {
+    const StepRecord& record = records[b];
+    if (record.emitted[0] != kNoTransform) first.add(record.emitted[0]);
+    if (record.drafts.empty() || !record.first_row_has_choice || record.impossible_token) continue;
+    // Where there is no second token, or no choice for it, a draw of ours completes the string: its transform is a
+    // uniform number, whatever the row would have been.
+    const double second = record.emitted[1] != kNoTransform
+                              ? record.emitted[1]
+                              : audit_uniform(key, static_cast<std::int64_t>(b), 1, AuditUse::absent_token);
+    strings.emplace_back(record.emitted[0], second);
+  }
+  std::vector<TestResult> tests = uniformity_tests("first_token", "steps", first, cover_all);
+
+  // As many bins for either token: 8 x 8, 4 x 4 or 2 x 2.
+  const auto n = static_cast<std::int64_t>(strings.size());
+  std::size_t side = 8;
+  while (side > 1 && affordable_bins(n, side * side) < side * side) side /= 2;
+  if (side == 1) return tests;
+  std::vector<std::int64_t> counts(side * side, 0);
+  const auto bin = [&](double u) {
+    return std::min(side - 1, static_cast<std::size_t>(u * static_cast<double>(side)));
+  };
+  for (const auto& [u, v] : strings) ++counts[bin(u) * side + bin(v)];
+  const CountFit fit = fit_counts(
+      counts, std::vector<double>(counts.size(), 1.0 / static_cast<double>(counts.size())), [&](std::size_t i) {
+        return CountedCell{
+            {{"bin", static_cast<std::int64_t>(i / side)}, {"next_bin", static_cast<std::int64_t>(i % side)}}};
+      });
+  std::vector<TestResult> in_bins = count_tests("string_bins", "steps", fit, false);
+  tests.push_back(std::move(in_bins.front()));
+  return tests;
+}
+
+std::vector<TestResult> draft_tests(const StepSample& sample, std::span<const StepRecord> records) {
+  std::vector<TestResult> tests;
+  const auto has_law = [&](const StepRecord& record) {
+    return record.impossible_draft || std::any_of(record.drafts.begin(), record.drafts.end(),
+                                                  [](const DraftRecord& d) { return d.drafted != kNoTransform; });
+  };
+  if (std::none_of(records.begin(), records.end(), has_law)) return tests;
+  const auto cell_of = [&](std::size_t b) {
+    const std::vector<DraftRecord>& drafts = records[b].drafts;
+    const auto bad = std::find_if(drafts.begin(), drafts.end(), [](const DraftRecord& d) { return d.impossible; });
+    const auto position = bad - drafts.begin();
+    return CountedCell{{{"request", static_cast<std::int64_t>(b)},
+                        {"position", position},
+                        {"token", sample.requests[b].draft[static_cast<std::size_t>(position)]}}};
+  };
+  tests.push_back(certainty_of("draft_support", "steps with drafts", records, &StepRecord::impossible_draft, cell_of,
+                               [](const StepRecord& record) { return !record.drafts.empty(); }));
+  UniformTally tally;
+  for (const StepRecord& record : records) {
+    for (const DraftRecord& draft : record.drafts) {
+      if (draft.drafted != kNoTransform) tally.add(draft.drafted);
+    }
+  }
+  append(tests, uniformity_tests("draft", "drafts", tally, false));
+  return tests;
+}
+
+std::vector<TestResult> chain_tests(const StepSample& sample, std::span<const StepRecord> records) {
+  std::vector<TestResult> tests = acceptance_tests(records);
+  UniformTally recovered;
+  UniformTally bonus;
+  bool any_recovered = false;
+  const auto is_recovered = [](const StepRecord& record) { return record.accepted < record.drafts.size(); };
+  for (const StepRecord& record : records) {
+    any_recovered = any_recovered || is_recovered(record);
+    if (record.impossible_draft || record.last == kNoTransform) continue;
+    (is_recovered(record) ? recovered : bonus).add(record.last);
+  }
+  if (any_recovered) {
+    const auto cell_of = [&](std::size_t b) {
+      return CountedCell{{{"request", static_cast<std::int64_t>(b)},
+                          {"position", records[b].accepted},
+                          {"token", sample.emitted(b).back()}}};
+    };
+    tests.push_back(certainty_of("recovered_support", "rejections", records, &StepRecord::impossible_recovery, cell_of,
+                                 is_recovered));
+  }
+  append(tests, uniformity_tests("recovered", "rejections", recovered, false));
+  append(tests, uniformity_tests("bonus", "bonus tokens", bonus, false));
+  return tests;
+}
+
+std::vector<StepRecord> record_steps(const StepSample& sample, std::uint64_t key, int threads) {
+  std::vector<StepRecord> records(sample.requests.size());
+  std::vector<VerifyWorkspace> workspaces(static_cast<std::size_t>(threads));
+  parallel_for(static_cast<std::int64_t>(records.size()), threads, [&](std::int64_t i, int thread) {
+    const auto b = static_cast<std::size_t>(i);
+    records[b] =
+        record_step(sample.requests[b], sample.emitted(b), key, i, workspaces[static_cast<std::size_t>(thread)]);
+  });
+  return records;
+}
+
+}  // namespace
+
+Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
+  const std::uint64_t key = derive_seed(options.seed, 2);
+  const std::vector<StepRecord> records = record_steps(sample, key, options.threads);
+  Audit audit;
+  audit.observations = static_cast<std::int64_t>(records.size());
+  audit.vocab_size = records.empty() ? 0 : sample.requests.front().target.vocab_size;
+  const SharedContexts shared = fit_shared_contexts(sample, records, key);
+  audit.groups = shared.groups;
+  const std::int64_t undecided = std::count_if(records.begin(), records.end(),
+                                               [](const StepRecord& record) { return record.first_row_has_choice; });
+  const bool cells_cover_most = 2 * shared.first_token.n >= undecided;
+  if (!records.empty()) {
+    audit.tests.push_back(support_test(sample, records));
+    audit.tests.back().covers_all = undecided == 0;
+  }
+  append(audit.tests, count_tests("first_token", "steps", shared.first_token, cells_cover_most));
+  append(audit.tests, count_tests("string", "steps", shared.strings, false));
+  append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
+  append(audit.tests, draft_tests(sample, records));
+  if (options.verifier == AssumedVerifier::chain) {
+    append(audit.tests, chain_tests(sample, records));
+    audit.positions = acceptance_by_position(records);
+  }
+  conclude(audit, options);
+  return audit;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,170 @@
+#include "reference/exactness/audit/tests.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/statistics/battery.hpp"
+#include "reference/statistics/chi_squared.hpp"
+#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "reference/verify/dense_law.hpp"
+
+namespace draftproof {
+
+std::vector<double> normalised_law(const RowLaw& law) {
+  std::vector<double> masses = dense_row(law);
+  double sum = 0.0;
+  for (const double p : masses) sum += p;
+  if (!(sum > 0.0)) throw input_error("a row of probabilities", "is zero everywhere; it must sum to 1");
+  for (double& p : masses) p /= sum;
+  return masses;
+}
+
+bool is_one_hot(std::span<const double> law) {
+  return std::count_if(law.begin(), law.end(), [](double p) { return p > 0.0; }) == 1;
+}
+
+double mean_absolute_deviation(double variance) {
+  return std::sqrt(variance * 0.63661977236758134);  // 2 / pi
+}
+
+void CountFit::add(CountFit other) {
+  n += other.n;
+  df += other.df;
+  pearson += other.pearson;
+  g += other.g;
+  distance += other.distance;
+  std::move(other.worst_cells.begin(), other.worst_cells.end(), std::back_inserter(worst_cells));
+  keep_worst(worst_cells);
+}
+
+CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> law,
+                    const std::function<CountedCell(std::size_t)>& cell_of) {
+  // Observations that the law forbids are another test's business; the rest must follow the law given that.
+  std::int64_t n = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) n += law[i] > 0.0 ? counts[i] : 0;
+  std::vector<double> expected(law.size());
+  for (std::size_t i = 0; i < law.size(); ++i) expected[i] = static_cast<double>(n) * law[i];
+  const PooledCells pools(expected, kExpectedCountMinOfAudits);
+  CountFit fit;
+  if (pools.size() < 2) return fit;
+  const std::vector<PoolCount> pooled = pool_counts(pools, counts, expected);
+  fit.n = n;
+  fit.df = static_cast<std::int64_t>(pools.size()) - 1;
+  fit.pearson = pearson_statistic(pooled);
+  fit.g = g_statistic(pooled) / williams_divisor(pooled);
+  for (const PoolCount& c : pooled) {
+    const double variance = c.expected * (1.0 - c.expected / static_cast<double>(n));
+    fit.distance += (std::abs(c.observed - c.expected) - mean_absolute_deviation(variance)) / 2.0;
+  }
+  // Only the worst are worth a name.
+  std::vector<std::pair<double, std::size_t>> ranked;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (expected[i] > 0.0) ranked.emplace_back(-surprise({{}, static_cast<double>(counts[i]), expected[i]}), i);
+  }
+  const std::size_t kept = std::min(ranked.size(), kWorstCellsMax);
+  std::partial_sort(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(kept), ranked.end());
+  for (std::size_t i = 0; i < kept; ++i) {
+    CountedCell cell = cell_of(ranked[i].second);
+    cell.observed = static_cast<double>(counts[ranked[i].second]);
+    cell.expected = expected[ranked[i].second];
+    fit.worst_cells.push_back(std::move(cell));
+  }
+  return fit;
+}
+
+std::vector<TestResult> count_tests(const std::string& name, const std::string& unit, const CountFit& fit,
+                                    bool covers_all) {
+  if (fit.df == 0) return {};
+  TestResult pearson;
+  pearson.name = name;
+  pearson.statistic_name = "Pearson X^2";
+  pearson.unit = unit;
+  pearson.n = fit.n;
+  pearson.df = fit.df;
+  pearson.statistic = fit.pearson;
+  pearson.p_value = chi_squared_p_value(fit.pearson, fit.df);
+  pearson.estimated_tv = std::max(0.0, fit.distance / static_cast<double>(fit.n));
+  pearson.worst_cells = fit.worst_cells;
+  pearson.covers_all = covers_all;
+  TestResult likelihood = pearson;
+  likelihood.name += "_g";
+  likelihood.statistic_name = "G (Williams)";
+  likelihood.statistic = fit.g;
+  likelihood.p_value = chi_squared_p_value(fit.g, fit.df);
+  return {std::move(pearson), std::move(likelihood)};
+}
+
+std::size_t affordable_bins(std::int64_t n, std::size_t bins_max) {
+  std::size_t bins = bins_max;
+  while (bins > 1 && static_cast<double>(n) < kExpectedCountMinOfAudits * static_cast<double>(bins)) bins /= 2;
+  return bins;
+}
+
+std::vector<TestResult> uniformity_tests(const std::string& name, const std::string& unit, const UniformTally& tally,
+                                         bool covers_all) {
+  const std::size_t bins = affordable_bins(tally.n(), 16);
+  if (bins < 2) return {};
+  const std::vector<std::int64_t> counts = tally.binned(bins);
+  const CountFit fit =
+      fit_counts(counts, std::vector<double>(bins, 1.0 / static_cast<double>(bins)), [](std::size_t bin) {
+        return CountedCell{{{"bin", static_cast<std::int64_t>(bin)}}};
+      });
+  TestResult in_bins = count_tests(name + "_bins", unit, fit, covers_all).front();
+
+  TestResult kolmogorov;
+  kolmogorov.name = name + "_ks";
+  kolmogorov.statistic_name = "Kolmogorov-Smirnov D";
+  kolmogorov.unit = unit;
+  kolmogorov.null_law = NullLaw::kolmogorov;
+  kolmogorov.n = tally.n();
+  kolmogorov.statistic = tally.distance();
+  kolmogorov.p_value = kolmogorov_p_value(tally.n(), kolmogorov.statistic);
+  // The mean of D under the null is 0.8687 / sqrt n.
+  const double chance = 0.8687 / std::sqrt(static_cast<double>(tally.n()));
+  kolmogorov.estimated_tv = std::max(0.0, kolmogorov.statistic - chance);
+  kolmogorov.worst_cells = fit.worst_cells;
+  return {std::move(kolmogorov), std::move(in_bins)};
+}
+
+TestResult certainty_test(const std::string& name, const std::string& unit, std::int64_t n, std::int64_t count,
+                          std::vector<CountedCell> cells) {
+  TestResult test;
+  test.name = name;
+  test.statistic_name = "count";
+  test.unit = unit;
+  test.null_law = NullLaw::certainty;
+  test.n = n;
+  test.statistic = static_cast<double>(count);
+  test.p_value = count > 0 ? 0.0 : 1.0;
+  test.estimated_tv = n > 0 ? static_cast<double>(count) / static_cast<double>(n) : 0.0;
+  test.worst_cells = std::move(cells);
+  return test;
+}
+
+void conclude(Audit& audit, const AuditOptions& options) {
+  audit.alpha = options.alpha;
+  audit.tv_wanted = options.tv_wanted;
+  judge(audit.tests, options.alpha);
+  audit.detectable_tv = detectable_distance(audit.tests);
+  const auto worst = std::min_element(audit.tests.begin(), audit.tests.end(),
+                                      [](const TestResult& a, const TestResult& b) { return a.p_value < b.p_value; });
+  const std::string over = std::to_string(audit.tests.size()) + " tests at level " + short_number(options.alpha);
+  if (worst != audit.tests.end() && worst->rejects) {
+    audit.verdict = AuditVerdict::biased;
+    audit.sentence = "biased (" + over + "): " + worst->sentence;
+  } else if (audit.detectable_tv > options.tv_wanted) {
+    audit.verdict = AuditVerdict::too_few_samples;
+    audit.sentence = "too few samples (" + over + "): nothing found, but only a total variation distance above " +
+                     short_number(audit.detectable_tv) + " would have been found with 99 % probability; " +
+                     short_number(options.tv_wanted) + " was wanted";
+  } else {
+    audit.verdict = AuditVerdict::consistent;
+    audit.sentence = "consistent (" + over + "): nothing found; a total variation distance of " +
+                     short_number(audit.detectable_tv) + " would have been found with 99 % probability";
+  }
+}
+
+}  // namespace draftproof

@@ -1,0 +1,65 @@
+// Parts that the audits of draws and of steps share: fits of counts to laws, group by group, and of uniform numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/sampling/row_law.hpp"
+#include "reference/statistics/probability_transform.hpp"
+#include "reference/statistics/test_result.hpp"
+
+namespace draftproof {
+
+// The probabilities [V] of a row, summing to 1 within rounding.
+std::vector<double> normalised_law(const RowLaw& law);
+
+// A law that leaves no choice says nothing about a sampler beyond its support.
+bool is_one_hot(std::span<const double> law);
+
+// E|O - E| for a count of this variance that is not small.
+double mean_absolute_deviation(double variance);
+
+// The fit of counts to one law, and sums of such fits over groups: independent statistics add, and so do their degrees
+// of freedom.
+struct CountFit {
+  std::int64_t n = 0;  // of the groups that are large enough to have a degree of freedom
+  std::int64_t df = 0;
+  double pearson = 0.0;
+  double g = 0.0;         // each group's G divided by its Williams divisor
+  double distance = 0.0;  // sum over pools of |O - E| / 2, less what chance alone gives
+  std::vector<CountedCell> worst_cells;
+
+  void add(CountFit other);
+};
+
+// counts and law over the same cells; keys_of names cell i for worst_cells.
+CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> law,
+                    const std::function<CountedCell(std::size_t)>& cell_of);
+
+// The Pearson test and the G test of a fit; nothing where it has no degree of freedom. estimated_tv is the plug-in
+// distance over the pooled cells less its expectation under the null, averaged over observations and cut at 0: unbiased
+// for a right sampler, exact for faults well above the noise, too small in between.
+std::vector<TestResult> count_tests(const std::string& name, const std::string& unit, const CountFit& fit,
+                                    bool covers_all);
+
+// Numbers that should be uniform: the Kolmogorov-Smirnov test (name) and Pearson's over up to 16 bins (name + "_bins").
+// Nothing for fewer than 50.
+std::vector<TestResult> uniformity_tests(const std::string& name, const std::string& unit, const UniformTally& tally,
+                                         bool covers_all);
+
+// The largest power of two of bins, at most `bins_max`, that expect kExpectedCountMinOfAudits of n each; at least 1.
+std::size_t affordable_bins(std::int64_t n, std::size_t bins_max);
+
+// A test of an event that cannot happen: `count` of `n` observations are of it.
+TestResult certainty_test(const std::string& name, const std::string& unit, std::int64_t n, std::int64_t count,
+                          std::vector<CountedCell> cells);
+
+// Judges the tests and comes to a verdict.
+void conclude(Audit& audit, const AuditOptions& options);
+
+}  // namespace draftproof

@@ -1,0 +1,40 @@
+#include "reference/exactness/mutants/algorithm/family.hpp"
+
+#include <utility>
+
+#include "reference/exactness/proof/steps.hpp"
+
+namespace draftproof {
+
+EnumeratedStep chain_step_with(StepLaws laws) {
+  return [laws = std::move(laws)](const Models& models, const TokenString& prefix, std::int32_t draft_len,
+                                  ExactChance& chance) {
+    const auto row_law = [&models, &prefix](const RowLawOf* law) {
+      return [&models, &prefix, law](std::span<const Token> path) {
+        const TokenString context = proof_steps::joined(prefix, path);
+        return (*law)(models.target(context), models.draft(context));
+      };
+    };
+    const DraftTree tree = draw_chain(row_law(&laws.drafted), draft_len, chance);
+    ExactRows target = proof_steps::rows_of(tree, row_law(&laws.target));
+    ExactRows proposal = proof_steps::rows_of(tree, row_law(&laws.proposal));
+    return proof_steps::step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
+  };
+}
+
+const ExactMasses& plain_target() {
+  static const ExactMasses p{Rational(1) / 10, Rational(6) / 10, Rational(3) / 10};
+  return p;
+}
+const ExactMasses& plain_draft() {
+  static const ExactMasses q{Rational(5) / 10, Rational(4) / 10, Rational(1) / 10};
+  return q;
+}
+
+std::vector<Mutant> algorithm_mutants() {
+  return {argmax_drafts_mutant(),    raw_proposal_mutant(),   default_parameters_mutant(), in_place_edits_mutant(),
+          bfloat16_drafts_mutant(),  wrong_slice_mutant(),    tokenwise_block_mutant(),    one_token_residual_mutant(),
+          divided_residual_mutant(), residual_floor_mutant(), misaligned_rows_mutant()};
+}
+
+}  // namespace draftproof

@@ -1,0 +1,135 @@
+// B27, B28, B30 and B34: the verifier is right, and a law it is given is not the one that was drawn from or asked for.
+#include <algorithm>
+#include <utility>
+
+#include "reference/draft/sampled_tree.hpp"
+#include "reference/exactness/mutants/algorithm/family.hpp"
+#include "reference/exactness/mutants/engine_numbers.hpp"
+#include "reference/exactness/mutants/large_chain.hpp"
+
+namespace draftproof {
+namespace {
+
+template <class Number>
+DenseMasses<Number> only(const DenseMasses<Number>& masses, std::span<const Token> kept) {
+  DenseMasses<Number> out(masses.size(), Number(0));
+  for (const Token token : kept) out[static_cast<std::size_t>(token)] = masses[static_cast<std::size_t>(token)];
+  return normalised(std::move(out));
+}
+
+template <class Number>
+DenseMasses<Number> top_k_law(const DenseMasses<Number>& masses, std::size_t k) {
+  return only(masses, most_probable_tokens(masses, k));
+}
+
+// The most probable tokens until their mass is `share` or more.
+template <class Number>
+DenseMasses<Number> top_p_law(const DenseMasses<Number>& masses, const Number& share) {
+  std::vector<Token> tokens = most_probable_tokens(masses, masses.size());
+  Number sum(0);
+  std::size_t kept = 0;
+  while (kept < tokens.size() && sum < share) sum += masses[static_cast<std::size_t>(tokens[kept++])];
+  tokens.resize(kept);
+  return only(masses, tokens);
+}
+
+// A softmax that was written as bfloat16. Sampling divides by the sum of what it was given. In units of 2^-40 the
+// rounded probabilities of tiny vocabularies are integers.
+ExactMasses bfloat16_law(const ExactMasses& masses) {
+  ExactMasses out;
+  for (const Rational& x : masses) {
+    const double rounded = to_bfloat16(x.convert_to<double>());
+    out.push_back(Rational(static_cast<std::int64_t>(rounded * 0x1p40)) / Rational(std::int64_t{1} << 40));
+  }
+  return normalised(std::move(out));
+}
+
+// E: a step whose drafts come from `drafted` while the verifier is told q, and one that drafts from q.
+Hunt other_drafts_hunt(RowLawOf drafted) {
+  return {Detector::enumeration, [drafted = std::move(drafted)](bool faulty) {
+            return find_wrong_law({.draft_len = 2},
+                                  chain_step_with(faulty ? StepLaws{.drafted = drafted} : StepLaws{}));
+          }};
+}
+
+std::function<LargeSampler()> sampler_with_drafts(std::vector<double> (*drafted)(const std::vector<double>& q)) {
+  return [drafted] {
+    LargeChain chain = sound_large_chain();
+    chain.drafted = drafted(chain.proposal);
+    return large_chain_sampler(chain);
+  };
+}
+
+constexpr int kTopK = 2;  // of the three tokens of an enumeration
+constexpr std::size_t kLargeTopK = 50;
+
+// E: p = (.6, .4) becomes (.75, .25), as was reported, with q = (.8, .2).
+Finding find_argmax_drafts(bool faulty) {
+  const ExactMasses p{Rational(3) / 5, Rational(2) / 5};
+  const ExactMasses q{Rational(4) / 5, Rational(1) / 5};
+  return find_wrong_token_law(p, [&](ExactChance& chance) {
+    ExactRows target{{p, p}};
+    ExactRows proposal{{q}};
+    return verify_one_draft(faulty ? top_k_law(q, 1) : q, target, proposal, chance);
+  });
+}
+
+// E: the request asks for top_p = 4/5. Drafts honour it; the target row does too, or is scored without it.
+Finding find_unfiltered_target(bool faulty) {
+  const Rational share = Rational(4) / 5;
+  const ExactMasses asked_for = top_p_law(plain_target(), share);
+  return find_wrong_token_law(asked_for, [&](ExactChance& chance) {
+    ExactRows target{{faulty ? plain_target() : asked_for, asked_for}};
+    ExactRows proposal{{top_p_law(plain_draft(), share)}};
+    return verify_one_draft(proposal.masses(0), target, proposal, chance);
+  });
+}
+
+LargeSampler unfiltered_target_sampler() {
+  constexpr double kShare = 0.9;
+  LargeChain chain = sound_large_chain();
+  chain.requested = top_p_law(chain.requested, kShare);
+  chain.drafted = chain.proposal = top_p_law(chain.proposal, kShare);
+  chain.residual = positive_difference(chain.target, chain.proposal);
+  return large_chain_sampler(chain);
+}
+
+}  // namespace
+
+Mutant argmax_drafts_mutant() {
+  return {"B27",
+          "transformers #32867",
+          "drafts are the argmax of q, and the verifier is told that they were drawn from q",
+          {{Detector::enumeration, find_argmax_drafts}},
+          sampler_with_drafts([](const std::vector<double>& q) { return top_k_law(q, 1); })};
+}
+
+Mutant raw_proposal_mutant() {
+  return {"B28",
+          "transformers #47932",
+          "drafts are drawn from q after top-k; the q that is handed on is the one before",
+          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return top_k_law(q, kTopK); })},
+          sampler_with_drafts([](const std::vector<double>& q) { return top_k_law(q, kLargeTopK); })};
+}
+
+Mutant default_parameters_mutant() {
+  return {"B30",
+          "vllm #9834, #10198",
+          "the target is scored with default parameters, while drafts are filtered by the request's top-p",
+          {{Detector::enumeration, find_unfiltered_target}},
+          unfiltered_target_sampler};
+}
+
+Mutant bfloat16_drafts_mutant() {
+  return {"B34",
+          "DeepSpec #31",
+          "drafts are drawn from a bfloat16 softmax, and the ratio is taken with the binary32 one",
+          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return bfloat16_law(q); })},
+          sampler_with_drafts([](const std::vector<double>& q) {
+            std::vector<double> rounded;
+            for (const double x : q) rounded.push_back(to_bfloat16(x));
+            return rounded;
+          })};
+}
+
+}  // namespace draftproof

@@ -1,0 +1,164 @@
+// B38, B39 and B40: the residual of a rejection is another than norm(max(p - q, 0)). Faults are proposals with a
+// residual of their own, which production's chain verifier finds in place of the right one.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "reference/exactness/mutants/algorithm/family.hpp"
+#include "reference/exactness/mutants/engine_numbers.hpp"
+#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/proof/steps.hpp"
+#include "reference/random/injected.hpp"
+#include "reference/random/uniform.hpp"
+#include "reference/verify/convention.hpp"
+
+namespace draftproof {
+namespace {
+
+// Residual p, where only the rejected token has its q subtracted: that of the token last asked for.
+struct OneTokenProposal {
+  const ExactRows& rows;
+  Token rejected = kPaddingToken;
+
+  const Rational& probability(std::uint32_t row, Token token) {
+    rejected = token;
+    return rows.probability(row, token);
+  }
+};
+ExactMasses residual_masses(const ExactRows& target, const OneTokenProposal& proposal, std::uint32_t row) {
+  ExactMasses masses = target.row(row);
+  const auto x = static_cast<std::size_t>(proposal.rejected);
+  masses[x] = positive_part_of_difference(masses[x], proposal.rows.row(row)[x]);
+  return masses;
+}
+
+// Residual max(p - q, floor).
+template <class Number>
+DenseMasses<Number> floored_difference(const DenseMasses<Number>& p, const DenseMasses<Number>& q) {
+  const Number floor = Number(1) / Number(100000);
+  DenseMasses<Number> masses = positive_difference(p, q);
+  for (Number& x : masses) x = std::max(x, floor);
+  return masses;
+}
+struct FlooredProposal {
+  const ExactRows& rows;
+  const Rational& probability(std::uint32_t row, Token token) const { return rows.probability(row, token); }
+};
+ExactMasses residual_masses(const ExactRows& target, const FlooredProposal& proposal, std::uint32_t row) {
+  return floored_difference(target.row(row), proposal.rows.row(row));
+}
+
+// E: production's chain over the faulty proposal and over the right one.
+template <class FaultyProposal>
+Finding find_wrong_residual(bool faulty) {
+  const auto verify = [faulty](std::span<const Token> draft, ExactRows& target, ExactRows& proposal,
+                               ExactChance& chance) {
+    FaultyProposal faulty_proposal{proposal};
+    return faulty ? verify_chain(draft, target, faulty_proposal, chance)
+                  : verify_chain(draft, target, proposal, chance);
+  };
+  return find_wrong_law({.draft_len = 2}, proof_steps::chain_step(verify));
+}
+
+// Residual masses divided by their sum: checked, where there is a rule for the sum 0, or unchecked.
+struct DividedProposal {
+  const DenseRows<double>& rows;
+  bool unchecked;
+
+  double probability(std::uint32_t row, Token token) const { return rows.probability(row, token); }
+};
+std::vector<double> residual_masses(const DenseRows<double>& target, const DividedProposal& proposal,
+                                    std::uint32_t row) {
+  return normalised(proposal.unchecked ? positive_difference(target.row(row), proposal.rows.row(row))
+                                       : residual_masses(target, proposal.rows, row));
+}
+
+// A coin that can be 1, and draws by the first cumulative sum above u: what a search in NaN gives is the end.
+struct SearchChance {
+  InjectedSource source;
+
+  bool accept(double p, double q, std::uint32_t row) const {
+    return accepts(Convention::tensorrt_llm, p, q, source.block(0, {0, row, 0, Purpose::accept}));
+  }
+  Token draw(const std::vector<double>& masses, std::uint32_t row, Purpose purpose) const {
+    const double u = uniform_53(high_half(source.block(0, {0, row, 0, purpose})));
+    double sum = 0.0;
+    const auto found = std::ranges::find_if(masses, [&](double x) { return (sum += x) > u; });
+    return static_cast<Token>(found - masses.begin());
+  }
+};
+
+// X: acceptance coins at the ends of their range, p = q and p unlike q.
+Finding find_empty_residual(bool faulty) {
+  static const std::vector<double> even{0.5, 0.25, 0.25};
+  static const std::vector<double> uneven{0.25, 0.5, 0.25};
+  std::vector<SupportCase> cases;
+  for (const auto* q : {&uneven, &even}) {
+    for (const std::uint32_t word : kEndWords) {
+      cases.push_back({std::string(q == &even ? "p = q" : "p unlike q") + ", coin word " + std::to_string(word),
+                       {true, true, true},
+                       [q, word, faulty] {
+                         SearchChance chance{InjectedSource().inject(Purpose::accept, block_of(word))};
+                         DenseRows<double> target{{even, even}};
+                         const DenseRows<double> rows{{*q}};
+                         DividedProposal proposal{rows, faulty};
+                         const std::array<Token, 1> drafted{1};
+                         return verify_chain(std::span<const Token>(drafted), target, proposal, chance).last_token;
+                       }});
+    }
+  }
+  return find_impossible_token(cases);
+}
+
+LargeSampler one_token_residual_sampler() {
+  const auto rows = FixedRows::usual();
+  return {sound_large_chain().requested, [rows](std::uint64_t draw) {
+            const std::uint64_t seed = derive_seed(0, draw);
+            const PhiloxSource source;
+            const Token token = rows->proposal.draw(source.block(seed, {0, 0, 0, Purpose::draft_sample}));
+            const RandomBlock coin = source.block(seed, {0, 0, 0, Purpose::accept});
+            if (sound_coin(rows->target.mass(token), rows->proposal.mass(token), coin)) return token;
+            // It was rejected, so p < q there, and nothing is left of its mass.
+            return rows->target.draw_without(token, source.block(seed, {0, 0, 0, Purpose::residual}));
+          }};
+}
+
+}  // namespace
+
+Mutant one_token_residual_mutant() {
+  return {"B38",
+          "SafeAILab/EAGLE #20",
+          "after a rejection q is subtracted from p at the rejected token only",
+          {{Detector::enumeration, find_wrong_residual<OneTokenProposal>}},
+          one_token_residual_sampler};
+}
+
+Mutant divided_residual_mutant() {
+  return {"B39",
+          "jaymody/speculative-sampling #3",
+          "the residual is divided by its sum without a look at it: with p = q that is 0/0",
+          {{Detector::injection, find_empty_residual}},
+          [] {
+            return large_chain_sampler(sound_large_chain(), [](double p, double q, const RandomBlock& coin) {
+              return accepts(Convention::tensorrt_llm, p, q, coin);
+            });
+          }};
+}
+
+Mutant residual_floor_mutant() {
+  return {"B40",
+          "vllm #13933, review",
+          "every token's residual mass is at least 1e-5: at V = 128k that adds 1.3 to a residual of less than 1",
+          {{Detector::enumeration, find_wrong_residual<FlooredProposal>}},
+          [] {
+            LargeChain chain = sound_large_chain();
+            chain.residual = floored_difference(chain.target, chain.proposal);
+            return large_chain_sampler(chain);
+          }};
+}
+
+}  // namespace draftproof

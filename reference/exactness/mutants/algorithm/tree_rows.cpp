@@ -1,0 +1,93 @@
+// B36: a tree's target rows are sliced wrongly.
+#include <algorithm>
+#include <string>
+
+#include "reference/exactness/mutants/algorithm/family.hpp"
+#include "reference/exactness/mutants/law_sampler.hpp"
+#include "reference/exactness/mutants/usual_tests.hpp"
+#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/steps.hpp"
+#include "reference/verify/chance.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int32_t kBranching = 2;
+
+// Rows as the walk down the tree asks for them: by node, or, as if the tree were a chain, the next slice every time.
+// Of nodes in breadth-first order that is right for the root and its first child.
+template <class Number>
+class SlicedRows {
+ public:
+  SlicedRows(const DenseRows<Number>& rows, bool faulty) : rows_(rows), faulty_(faulty) {}
+
+  const DenseMasses<Number>& row(std::uint32_t node_row) const { return rows_.row(faulty_ ? next_++ : node_row); }
+
+ private:
+  const DenseRows<Number>& rows_;
+  bool faulty_;
+  mutable std::uint32_t next_ = 0;  // verify_tree reads rows as constants
+};
+
+// E: two independent children, one child each, judged by recursive rejection.
+EnumeratedStep tree_step(bool faulty) {
+  const auto draw = [](const auto& law, std::int32_t, ExactChance& chance) {
+    return draw_iid_children(law, branching_shape({kBranching, 1}), chance);
+  };
+  const auto verify = [faulty](const DraftTree& tree, const ExactRows& target, const ExactRows& proposal,
+                               ExactChance& chance) {
+    return verify_tree(tree, SlicedRows<Rational>(target, faulty), proposal, proof_steps::rrs, chance);
+  };
+  return proof_steps::tree_step(draw, verify);
+}
+
+// R: trees of distinct children under a greedy target whose choice differs from prefix to prefix: what a tree emits
+// against plain greedy decoding, one token after another, each from the row of its own prefix. Cases are trees.
+Finding find_misread_rows(bool faulty) {
+  constexpr std::int32_t kVocabSize = 4;
+  constexpr std::uint64_t kTrees = 256;
+  Finding finding{false, 0, "trees", {}};
+  for (std::uint64_t seed = 0; seed < kTrees && !finding.caught; ++seed) {
+    ++finding.cases;
+    const auto greedy_law = [&](std::span<const Token> path) {
+      std::uint32_t context = 1;
+      for (const Token token : path) context = context * (kVocabSize + 1) + static_cast<std::uint32_t>(token) + 1;
+      DenseMasses<double> law(kVocabSize, 0.0);
+      law[philox_block(seed, 0, context, 0, static_cast<std::uint32_t>(Purpose::simulator)).word[0] % kVocabSize] = 1.0;
+      return law;
+    };
+    const auto draft_law = [](std::span<const Token>) { return DenseMasses<double>(kVocabSize, 1.0 / kVocabSize); };
+    PhiloxSource source;
+    AddressedChance<PhiloxSource> chance(source, seed, 0);
+    const DraftTree tree =
+        draw_children_without_replacement(draft_law, branching_shape({kBranching, kBranching}), chance);
+    const DenseRows<double> target = proof_steps::rows_of(tree, greedy_law);
+    const DenseRows<double> proposal = proof_steps::rows_of(tree, draft_law);
+    const TokenString emitted = emitted_tokens(
+        tree, verify_tree(tree, SlicedRows<double>(target, faulty), proposal, proof_steps::naive, chance));
+    TokenString decoded;
+    while (decoded.size() < emitted.size()) {
+      const DenseMasses<double> law = greedy_law(decoded);
+      decoded.push_back(static_cast<Token>(std::ranges::max_element(law) - law.begin()));
+    }
+    if (emitted == decoded) continue;
+    finding.caught = true;
+    finding.evidence =
+        "tree " + std::to_string(seed) + " emits " + text_of(emitted) + ", token by token it is " + text_of(decoded);
+  }
+  return finding;
+}
+
+}  // namespace
+
+Mutant wrong_slice_mutant() {
+  return {"B36",
+          "TensorRT-LLM #15098",
+          "the target rows of a tree are sliced as if it were a chain: a second child is judged by the first one's row",
+          {{Detector::enumeration, [](bool faulty) { return find_wrong_law({.draft_len = 2}, tree_step(faulty)); }},
+           {Detector::ragged, find_misread_rows}},
+          // The token after a second child, whose row is taken for the first one's: here a law near it.
+          [] { return sampler_of_law(usual_target_law(), usual_draft_law()); }};
+}
+
+}  // namespace draftproof

@@ -1,0 +1,147 @@
+// What the order of things must not change or must: sorting tokens (noise belongs to ids), temperature before top-p.
+#include <algorithm>
+#include <numeric>
+
+#include "reference/exactness/mutants/filter/family.hpp"
+#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "reference/exactness/mutants/law_sampler.hpp"
+#include "reference/exactness/mutants/usual_tests.hpp"
+#include "reference/numerics/natural_exp.hpp"
+#include "reference/verify/chance.hpp"
+
+namespace draftproof {
+namespace {
+
+RowParameters with_both(float top_p, float temperature) {
+  RowParameters parameters = with_top_p(top_p);
+  parameters.temperature = temperature;
+  return parameters;
+}
+
+struct SeededRow {
+  Logits logits;
+  RowParameters parameters;
+  std::uint64_t seed;
+};
+
+// Philox words handed out by the rank of a token among its row's, not by its id.
+struct RankedSource {
+  std::vector<std::uint32_t> rank;  // of every token, and of the lanes that fill its last block
+
+  RandomBlock block(std::uint64_t seed, Address address) const {
+    RandomBlock words{};
+    const std::size_t first = std::size_t{4} * address.index;
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      address.index = rank[first + lane] / 4;
+      words.word[lane] = PhiloxSource().block(seed, address).word[rank[first + lane] % 4];
+    }
+    return words;
+  }
+};
+
+std::vector<std::uint32_t> ranks_of(std::span<const float> logits) {
+  std::vector<std::uint32_t> order((logits.size() + 3) / 4 * 4);
+  std::iota(order.begin(), order.end(), 0u);
+  const auto real = order.begin() + static_cast<std::ptrdiff_t>(logits.size());
+  std::stable_sort(order.begin(), real, [&](std::uint32_t a, std::uint32_t b) { return logits[a] > logits[b]; });
+  std::vector<std::uint32_t> rank(order.size());
+  for (std::uint32_t r = 0; r < order.size(); ++r) rank[order[r]] = r;
+  return rank;
+}
+
+// Rows are sorted where some row of the batch needs it for top-p.
+std::vector<Token> raced_tokens(const std::vector<SeededRow>& batch, bool noise_by_rank) {
+  const bool sorted = std::any_of(batch.begin(), batch.end(),
+                                  [](const SeededRow& row) { return row.parameters.filters.top_p != 1.0f; });
+  std::vector<Token> tokens;
+  const auto race = [&](auto source, const SeededRow& row) {
+    AddressedChance chance(source, row.seed, 0, Sampler::race);
+    const ProcessedRow processed(row.logits, row.parameters);
+    return chance.draw(LawMasses(processed.law), 0, Purpose::target_sample);
+  };
+  for (const SeededRow& row : batch)
+    tokens.push_back(noise_by_rank && sorted ? race(RankedSource{ranks_of(row.logits)}, row)
+                                             : race(PhiloxSource(), row));
+  return tokens;
+}
+
+std::vector<SeededRow> rows_with_one_top_p() {
+  std::vector<SeededRow> batch;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    Logits logits;
+    for (std::uint32_t token = 0; token < 16; ++token)
+      logits.push_back(static_cast<float>(PhiloxSource().block(i, {token, 0, 0, Purpose::simulator}).word[0] % 5));
+    batch.push_back({logits, with_top_p(i == 1 ? 0.9f : 1.0f), derive_seed(0, i)});
+  }
+  return batch;
+}
+
+// The same with one uniform a draw, which walks down the ranks: a race over 4096 tokens is slow.
+LargeSampler sampler_by_rank() {
+  const std::vector<double>& law = usual_draft_law();
+  std::vector<Token> order(law.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto p = [&](Token token) { return law[static_cast<std::size_t>(token)]; };
+  std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return p(a) > p(b); });
+  std::vector<double> sorted_law;
+  for (const Token token : order) sorted_law.push_back(p(token));
+  const auto rank_of_draw = sampler_of_law({}, sorted_law).draw;
+  return {law, [order, rank_of_draw](std::uint64_t i) { return order[static_cast<std::size_t>(rank_of_draw(i))]; }};
+}
+
+KeptTokens kept_before_temperature(std::span<const float> logits, const RowParameters& parameters) {
+  const TemperedRow raw(logits, 1.0f);
+  return kept_by_production(raw.distribution, parameters.filters);
+}
+
+ExactLaw law_filtered_before_temperature(std::span<const float> logits, const RowParameters& parameters) {
+  const KeptTokens kept = kept_before_temperature(logits, parameters);
+  return law_of_kept([&](const Distribution&, const FilterParameters&) { return kept; }, logits, parameters);
+}
+
+// The probabilities of the kept tokens, taken for logits.
+ExactLaw law_after_second_softmax(std::span<const float> logits, const RowParameters& parameters) {
+  ExactLaw law = law_by_production(logits, parameters);
+  for (Rational& p : law)
+    if (p > 0) p.assign(natural_exp(p.convert_to<double>()));
+  return normalised(std::move(law));
+}
+
+Hunt law_hunt(RowCode faulty_code) {
+  return {Detector::enumeration, [faulty_code](bool faulty) {
+            std::vector<RowParameters> settings;
+            for (const float temperature : {0.5f, 1.0f, 2.0f})
+              for (const float top_p : {0.5f, 0.8f}) settings.push_back(with_both(top_p, temperature));
+            return find_wrong_row_law(settings, faulty ? faulty_code : law_by_production);
+          }};
+}
+
+LargeSampler sampler_filtered_before_temperature() {
+  const RowParameters parameters = with_both(0.9f, 1.25f);
+  const Logits logits = usual_target_logits();
+  const KeptTokens kept = kept_before_temperature(logits, parameters);
+  return sampler_of_rule(logits, parameters, [&](const Distribution&, const FilterParameters&) { return kept; });
+}
+
+}  // namespace
+
+std::vector<Mutant> filter_order_mutants() {
+  const auto batch_hunt = [](bool faulty) {
+    return find_batch_dependence(rows_with_one_top_p(),
+                                 [&](const std::vector<SeededRow>& batch) { return raced_tokens(batch, faulty); });
+  };
+  return {
+      {"B63",
+       "sglang #35697",
+       "where a request of the batch has top-p, rows are sorted and noise goes by rank, not by token id",
+       {{Detector::batch, batch_hunt}},
+       sampler_by_rank},
+      {"B64",
+       "mlc-llm #951, tt-metal #25341",
+       "top-p cuts the row before the temperature; probabilities go through a second softmax after the mask",
+       {law_hunt(law_filtered_before_temperature), law_hunt(law_after_second_softmax)},
+       sampler_filtered_before_temperature},
+  };
+}
+
+}  // namespace draftproof

@@ -1,0 +1,107 @@
+// Rows and parameters that are fetched from the wrong place.
+#include <array>
+
+#include "reference/exactness/mutants/filter/family.hpp"
+#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "reference/exactness/mutants/law_sampler.hpp"
+
+namespace draftproof {
+namespace {
+
+struct RaggedRow {
+  Logits logits;
+  RowParameters parameters;
+};
+
+// A kernel over stored rows: block b works on the row indices[b], whose parameters are stored beside it.
+std::vector<ExactLaw> laws_by_indices(const std::vector<RaggedRow>& stored, std::span<const std::size_t> indices,
+                                      bool parameters_by_block) {
+  std::vector<ExactLaw> laws;
+  for (std::size_t block = 0; block < indices.size(); ++block) {
+    const std::size_t row = indices[block];
+    laws.push_back(law_by_production(stored[row].logits, stored[parameters_by_block ? block : row].parameters));
+  }
+  return laws;
+}
+
+Finding find_foreign_parameters(bool faulty) {
+  std::vector<RaggedRow> rows;
+  for (const Logits& logits : small_rows(3, 1))
+    rows.push_back({logits, with_top_k(static_cast<std::int32_t>(rows.size() % 3))});
+  return find_batch_dependence(rows, [&](const std::vector<RaggedRow>& batch) {
+    // Stored from the last to the first.
+    const std::vector<RaggedRow> stored(batch.rbegin(), batch.rend());
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < batch.size(); ++i) indices.push_back(batch.size() - 1 - i);
+    return laws_by_indices(stored, indices, faulty);
+  });
+}
+
+// A tensor too large to be held: each element is a function of its offset.
+struct EndlessTensor {
+  std::uint64_t base = 0;
+
+  float operator[](std::uint64_t offset) const {
+    const std::uint64_t element = base + offset;
+    const RandomBlock words =
+        philox_block(0, static_cast<std::uint32_t>(element / 4), static_cast<std::uint32_t>(element / 4 >> 32), 0,
+                     static_cast<std::uint32_t>(Purpose::simulator));
+    return static_cast<float>(words.word[element % 4] >> 8) * 0x1p-20f;
+  }
+};
+
+template <class Offset>
+Logits row_at(const EndlessTensor& tensor, std::uint64_t row, std::uint64_t vocab_size) {
+  const Offset begin = static_cast<Offset>(static_cast<Offset>(row) * static_cast<Offset>(vocab_size));
+  Logits logits;
+  for (std::uint64_t i = 0; i < vocab_size; ++i) logits.push_back(tensor[begin + i]);
+  return logits;
+}
+
+// Each row in the tensor of all rows, against a tensor that begins with it.
+Finding find_row_read_elsewhere(bool faulty) {
+  constexpr std::uint64_t kVocabSize = 100'352;
+  Finding finding{false, 0, "rows", {}};
+  for (const std::uint64_t row : {0u, 1u, 42'798u, 42'800u, 70'000u}) {
+    ++finding.cases;
+    const EndlessTensor tensor;
+    const Token token = greedy_token(
+        faulty ? row_at<std::uint32_t>(tensor, row, kVocabSize) : row_at<std::uint64_t>(tensor, row, kVocabSize), 0);
+    const EndlessTensor alone{row * kVocabSize};
+    const Token expected = greedy_token(row_at<std::uint64_t>(alone, 0, kVocabSize), 0);
+    if (token == expected) continue;
+    finding.caught = true;
+    finding.evidence = "row " + std::to_string(row) + " of " + std::to_string(kVocabSize) +
+                       " tokens begins at element " + std::to_string(row * kVocabSize) + "; its greedy token is " +
+                       std::to_string(expected) + " alone and " + std::to_string(token) + " in the large batch";
+    return finding;
+  }
+  return finding;
+}
+
+// The row with top_k = 1000, filtered by the k of another.
+LargeSampler sampler_with_foreign_k() {
+  return sampler_of_rule(usual_target_logits(), with_top_k(1000), [](const Distribution& row, FilterParameters) {
+    return kept_by_production(row, with_top_k(2000).filters);
+  });
+}
+
+}  // namespace
+
+std::vector<Mutant> row_mapping_mutants() {
+  return {
+      {"B56",
+       "flashinfer #5339, #5340, #5346",
+       "with an array of row indices, k is read at the number of the block and not of the row",
+       {{Detector::ragged, find_foreign_parameters}},
+       sampler_with_foreign_k},
+      {"B58",
+       "flashinfer #2937",
+       "the offset of a row is computed in 32 bits",
+       {{Detector::ragged, find_row_read_elsewhere}},
+       nullptr,
+       "rows below 2^32 elements are right, and one above is some other place's data, which has no law"},
+  };
+}
+
+}  // namespace draftproof

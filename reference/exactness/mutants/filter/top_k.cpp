@@ -1,0 +1,134 @@
+// Top-k: which tokens survive where values tie, and what k = 0 and k = 1 mean.
+#include <algorithm>
+
+#include "reference/exactness/mutants/filter/family.hpp"
+#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "reference/exactness/mutants/law_sampler.hpp"
+
+namespace draftproof {
+namespace {
+
+const std::vector<RowParameters>& top_k_settings() {
+  static const std::vector<RowParameters> settings{with_top_k(0), with_top_k(1), with_top_k(2), with_top_k(3),
+                                                   with_top_k(4)};
+  return settings;
+}
+
+// A rule that looks at values alone cannot cut between equal ones.
+KeptTokens kept_by_value(const Distribution& row, const FilterParameters& parameters) {
+  FilterParameters by_value = parameters;
+  by_value.ties = Ties::keep_all;
+  return kept_by_production(row, by_value);
+}
+
+Mutant value_only_pivot() {
+  const auto rule = [](bool faulty) { return faulty ? kept_by_value : kept_by_production; };
+  return {"B46",
+          "flashinfer #3774",
+          "top-k compares values with that of the k-th token and keeps all that tie with it",
+          {{Detector::enumeration,
+            [rule](bool faulty) { return find_wrong_row_law(top_k_settings(), row_code_of(rule(faulty))); }}},
+          [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
+}
+
+struct BatchRow {
+  Logits logits;
+  RowParameters parameters;
+};
+
+// Rows of every kind of tie, more than the batch size at which the code path changes.
+std::vector<BatchRow> rows_with_ties(std::span<const RowParameters> settings) {
+  const std::vector<Logits> rows = small_rows(3, 2);
+  std::vector<BatchRow> batch;
+  for (std::size_t i = 0; i < rows.size(); i += 2) batch.push_back({rows[i], settings[batch.size() % settings.size()]});
+  return batch;
+}
+
+// One path for small batches, another with another rule for ties from `large_batch` rows on.
+std::vector<ExactLaw> laws_of_batch(const std::vector<BatchRow>& batch, const KeptRule& small, const KeptRule& large) {
+  constexpr std::size_t kLargeBatch = 8;
+  std::vector<ExactLaw> laws;
+  for (const BatchRow& row : batch)
+    laws.push_back(law_of_kept(batch.size() < kLargeBatch ? small : large, row.logits, row.parameters));
+  return laws;
+}
+
+Mutant two_code_paths() {
+  const auto run = [](bool faulty) {
+    const KeptRule large = faulty ? kept_by_value : kept_by_production;
+    return find_batch_dependence(rows_with_ties(top_k_settings()), [&](const std::vector<BatchRow>& batch) {
+      return laws_of_batch(batch, kept_by_production, large);
+    });
+  };
+  return {"B47",
+          "vllm #50979",
+          "batches of 8 rows and more are filtered by another kernel, which has another rule for ties",
+          {{Detector::batch, run}},
+          [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
+}
+
+constexpr float kTinyTemperature = 1e-6f;
+
+// Greedy rows among random ones go through the softmax at a tiny temperature, which shares the mass between ties.
+ExactLaw law_by_tiny_temperature(std::span<const float> logits, const RowParameters& parameters) {
+  return law_by_production(logits, parameters.temperature == 0.0f ? with_temperature(kTinyTemperature) : parameters);
+}
+
+std::vector<ExactLaw> laws_of_mixed_batch(const std::vector<BatchRow>& batch, const RowCode& greedy_among_others) {
+  const bool mixed =
+      std::any_of(batch.begin(), batch.end(), [](const BatchRow& row) { return row.parameters.temperature != 0.0f; });
+  std::vector<ExactLaw> laws;
+  for (const BatchRow& row : batch)
+    laws.push_back((mixed ? greedy_among_others : law_by_production)(row.logits, row.parameters));
+  return laws;
+}
+
+Mutant tiny_temperature() {
+  const auto code = [](bool faulty) -> RowCode { return faulty ? law_by_tiny_temperature : law_by_production; };
+  const auto batch_hunt = [code](bool faulty) {
+    const std::vector<RowParameters> settings{with_temperature(0.0f), RowParameters{}};
+    return find_batch_dependence(rows_with_ties(settings), [&](const std::vector<BatchRow>& batch) {
+      return laws_of_mixed_batch(batch, code(faulty));
+    });
+  };
+  const auto law_hunt = [code](bool faulty) {
+    return find_wrong_row_law(std::vector<RowParameters>{with_temperature(0.0f)}, code(faulty));
+  };
+  return {"B48",
+          "vllm #5404, #41598",
+          "greedy rows in a batch with random ones are sampled at temperature 1e-6, so that ties are drawn",
+          {{Detector::batch, batch_hunt}, {Detector::enumeration, law_hunt}},
+          [] {
+            // Two tokens tie for the first place.
+            Logits logits = usual_target_logits();
+            logits[1] = logits[0];
+            std::vector<double> law(logits.size(), 0.0);
+            law[0] = 1.0;
+            const TemperedRow row(logits, kTinyTemperature);
+            return sampler_of_law(law, kept_probabilities(row.distribution, KeptTokens(logits.size(), true)));
+          }};
+}
+
+KeptTokens kept_with_k_clamped(const Distribution& row, const FilterParameters& parameters) {
+  FilterParameters clamped = parameters;
+  clamped.top_k = std::max(1, parameters.top_k);
+  return kept_by_production(row, clamped);
+}
+
+Mutant k_clamped_to_one() {
+  const auto rule = [](bool faulty) { return faulty ? kept_with_k_clamped : kept_by_production; };
+  return {"B62",
+          "llama.cpp #5388",
+          "top_k = 0, which means off, is clamped to 1, which means greedy",
+          {{Detector::enumeration,
+            [rule](bool faulty) { return find_wrong_row_law(top_k_settings(), row_code_of(rule(faulty))); }}},
+          [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); }};
+}
+
+}  // namespace
+
+std::vector<Mutant> top_k_mutants() {
+  return {value_only_pivot(), two_code_paths(), tiny_temperature(), k_clamped_to_one()};
+}
+
+}  // namespace draftproof

@@ -1,0 +1,126 @@
+// The history that penalties and min_tokens count, as engines with speculation get it wrong: production's rows with the
+// output tokens of another history.
+#include <algorithm>
+
+#include "reference/exactness/mutants/filter/family.hpp"
+#include "reference/exactness/mutants/law_sampler.hpp"
+#include "reference/exactness/mutants/processor/replay.hpp"
+
+namespace draftproof {
+namespace {
+
+RowParameters with_penalties() {
+  RowParameters parameters;
+  parameters.frequency_penalty = 0.75f;
+  parameters.presence_penalty = 0.25f;
+  return parameters;
+}
+
+ReplayRequest penalised_request() {
+  ReplayRequest request;
+  request.parameters = with_penalties();
+  return request;
+}
+
+ReplayRequest request_with_min_tokens() {
+  static const std::vector<Token> stop_ids{0, 1, 2, 3, 4, 5};
+  ReplayRequest request;
+  request.constraints.min_tokens = 20;
+  request.constraints.stop_ids = stop_ids;
+  return request;
+}
+
+Hunt replay_hunt(ReplayRequest (*request)(), StartVerifier faulty_engine) {
+  return {Detector::replay, [request, faulty_engine](bool faulty) {
+            const StartVerifier sound_engine = [] { return verify_soundly; };
+            return find_replay_difference(request(), faulty ? faulty_engine : sound_engine);
+          }};
+}
+
+// Penalties never reach the verifier.
+Emission verify_without_penalties(const VerifyRequest& request) {
+  VerifyRequest bare = request;
+  bare.parameters.frequency_penalty = 0.0f;
+  bare.parameters.presence_penalty = 0.0f;
+  return verify_soundly(bare);
+}
+
+// Of every step only the last token is added to the history.
+StepVerifier verify_with_last_tokens() {
+  return [seen = std::vector<Token>{}, output_len = std::size_t{0}](const VerifyRequest& request) mutable {
+    if (request.output_tokens.size() > output_len) seen.push_back(request.output_tokens.back());
+    output_len = request.output_tokens.size();
+    VerifyRequest with_seen = request;
+    with_seen.output_tokens = seen;
+    return verify_by_coupling(with_seen, output_len);
+  };
+}
+
+// The drafts of every step are added to the history, and those that were rejected stay there.
+StepVerifier verify_with_rejected_drafts() {
+  return [rejected = std::vector<Token>{}](const VerifyRequest& request) mutable {
+    std::vector<Token> seen(request.output_tokens.begin(), request.output_tokens.end());
+    seen.insert(seen.end(), rejected.begin(), rejected.end());
+    VerifyRequest with_rejected = request;
+    with_rejected.output_tokens = seen;
+    Emission emission = verify_by_coupling(with_rejected, request.output_tokens.size());
+    rejected.insert(rejected.end(), request.draft.begin() + emission.num_accepted, request.draft.end());
+    return emission;
+  };
+}
+
+// The row with penalties after `output`, as probabilities.
+std::vector<double> penalised_law(std::span<const Token> output) {
+  const Logits logits = usual_target_logits();
+  const History history({}, output, static_cast<std::int64_t>(logits.size()));
+  return probabilities_of(ProcessedRow(logits, with_penalties(), &history).law);
+}
+
+// An output of 60 tokens, 12 different ones five times each, made in steps of four tokens.
+std::vector<Token> some_output() {
+  std::vector<Token> output;
+  for (Token i = 0; i < 60; ++i) output.push_back(i % 12 * 20 + 3);
+  return output;
+}
+
+LargeSampler sampler_after(std::span<const Token> faulty_output) {
+  return sampler_of_law(penalised_law(some_output()), penalised_law(faulty_output));
+}
+
+LargeSampler sampler_after_last_tokens() {
+  std::vector<Token> last_tokens;
+  const std::vector<Token> output = some_output();
+  for (std::size_t i = 3; i < output.size(); i += 4) last_tokens.push_back(output[i]);
+  return sampler_after(last_tokens);
+}
+
+LargeSampler sampler_after_rejected_drafts() {
+  std::vector<Token> seen = some_output();
+  for (Token i = 0; i < 30; ++i) seen.push_back(i % 6 * 30 + 7);
+  return sampler_after(seen);
+}
+
+}  // namespace
+
+std::vector<Mutant> history_mutants() {
+  return {
+      {"B68",
+       "vllm #18902",
+       "frequency and presence penalties are not wired into speculative decoding",
+       {replay_hunt(penalised_request, [] { return verify_without_penalties; })},
+       [] { return sampler_after({}); }},
+      {"B69",
+       "sglang #33643",
+       "only the last token of a step enters the history, so penalties are weak and min_tokens counts steps",
+       {replay_hunt(penalised_request, verify_with_last_tokens),
+        replay_hunt(request_with_min_tokens, verify_with_last_tokens)},
+       sampler_after_last_tokens},
+      {"B71",
+       "vmlx-swift #357",
+       "the history is shared with the drafts, and those that are rejected stay in its counts",
+       {replay_hunt(penalised_request, verify_with_rejected_drafts)},
+       sampler_after_rejected_drafts},
+  };
+}
+
+}  // namespace draftproof

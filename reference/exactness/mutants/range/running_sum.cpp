@@ -1,0 +1,127 @@
+// B26: softmax and cumulative sum in bfloat16 at a large vocabulary.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "reference/exactness/mutants/counted_rate.hpp"
+#include "reference/exactness/mutants/engine_numbers.hpp"
+#include "reference/exactness/mutants/range/family.hpp"
+#include "reference/exactness/mutants/usual_tests.hpp"
+#include "reference/numerics/fixed_point.hpp"
+#include "reference/random/uniform.hpp"
+#include "reference/statistics/battery.hpp"
+
+namespace draftproof {
+namespace {
+
+using Rounding = double (*)(double);
+
+double kept_as_double(double x) {
+  return x;
+}
+
+std::uint64_t bits_of_draw(std::uint64_t draw) {
+  return high_half(PhiloxSource().block(derive_seed(0, draw), {0, 0, 0, Purpose::target_sample}));
+}
+
+// The inverse of the cumulative sum, every probability and every partial sum rounded. The sum stands still as soon as
+// what is added is less than half of its last place.
+class RunningSum {
+ public:
+  RunningSum(std::span<const double> law, Rounding round) {
+    double sum = 0.0;
+    for (const double p : law) cumulative_.push_back(sum = round(sum + round(p)));
+  }
+
+  double total() const { return cumulative_.back(); }
+  Token draw(std::uint64_t bits) const {
+    const double u = uniform_53(bits) * cumulative_.back();
+    return static_cast<Token>(std::upper_bound(cumulative_.begin(), cumulative_.end(), u) - cumulative_.begin());
+  }
+
+ private:
+  std::vector<double> cumulative_;
+};
+
+// The same inverse over integer masses, which have no rounding of sums (fixed_point.hpp).
+class IntegerSum {
+ public:
+  explicit IntegerSum(std::span<const double> law) {
+    std::uint64_t sum = 0;
+    for (const double p : law) cumulative_.push_back(sum += residual_mass(p));
+  }
+
+  Token draw(std::uint64_t bits) const {
+    const std::uint64_t left = multiply_high(bits, cumulative_.back());
+    return static_cast<Token>(std::upper_bound(cumulative_.begin(), cumulative_.end(), left) - cumulative_.begin());
+  }
+
+ private:
+  std::vector<std::uint64_t> cumulative_;
+};
+
+// A Zipf law of 131,072 tokens.
+const std::vector<double>& long_law() {
+  static const std::vector<double> law = [] {
+    std::vector<double> p;
+    for (std::int32_t rank = 1; rank <= (1 << 17); ++rank) p.push_back(1.0 / rank);
+    double sum = 0.0;
+    for (const double x : p) sum += x;
+    for (double& x : p) x /= sum;
+    return p;
+  }();
+  return law;
+}
+
+Rounding rounding_of(bool faulty) {
+  return faulty ? to_bfloat16 : kept_as_double;
+}
+
+// T: how often a token after the first 1000 is drawn.
+Finding find_lost_tail(bool faulty) {
+  constexpr std::size_t kHeadTokens = 1000;
+  const RunningSum sum(long_law(), rounding_of(faulty));
+  double tail = 0.0;
+  for (std::size_t i = kHeadTokens; i < long_law().size(); ++i) tail += long_law()[i];
+  const auto in_tail = [&](std::uint64_t draw) {
+    return static_cast<std::size_t>(sum.draw(bits_of_draw(draw))) >= kHeadTokens;
+  };
+  Finding finding = find_wrong_rate(tail, in_tail, 1 << 14, "tokens after the first 1000");
+  if (finding.caught) finding.evidence += "; the cumulative sum ends at " + short_number(sum.total());
+  return finding;
+}
+
+// D: the token of every draw against the one that integer sums give for the same bits.
+Finding find_other_token(bool faulty) {
+  constexpr std::uint64_t kDraws = 1 << 12;
+  const RunningSum sum(long_law(), rounding_of(faulty));
+  const IntegerSum reference(long_law());
+  Finding finding{false, 0, "draws", {}};
+  for (std::uint64_t draw = 0; draw < kDraws && !finding.caught; ++draw) {
+    ++finding.cases;
+    const std::uint64_t bits = bits_of_draw(draw);
+    const Token token = sum.draw(bits);
+    const Token expected = reference.draw(bits);
+    if (token == expected) continue;
+    finding.caught = true;
+    finding.evidence = "u = " + short_number(uniform_53(bits)) + " gives token " + std::to_string(token) +
+                       ", by integer sums token " + std::to_string(expected);
+  }
+  return finding;
+}
+
+}  // namespace
+
+Mutant half_precision_running_sum_mutant() {
+  return {
+      "B26",
+      "Megatron-LM #7182",
+      "softmax and cumulative sum are bfloat16: the sum stands still early, and the tokens behind are never drawn",
+      {{Detector::tail, find_lost_tail}, {Detector::differential, find_other_token}},
+      [] {
+        const auto sum = std::make_shared<const RunningSum>(usual_target_law(), to_bfloat16);
+        return LargeSampler{usual_target_law(), [sum](std::uint64_t draw) { return sum->draw(bits_of_draw(draw)); }};
+      }};
+}
+
+}  // namespace draftproof

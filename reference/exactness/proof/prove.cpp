@@ -1,0 +1,146 @@
+#include "reference/exactness/proof/prove.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "reference/error.hpp"
+#include "reference/parallel.hpp"
+
+namespace draftproof {
+namespace {
+
+// One instance: a pair of models, and the laws of single steps after the prefixes that occur.
+class Instance {
+ public:
+  Instance(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len, std::int32_t index)
+      : case_(proof_case),
+        options_(options),
+        draft_len_(draft_len),
+        models_(options.vocab_size, derive_seed(options.seed, static_cast<std::uint64_t>(index)),
+                kModelKinds[static_cast<std::size_t>(index) % kModelKinds.size()]) {}
+
+  const Models& models() const { return models_; }
+  std::int64_t paths() const { return paths_; }
+
+  // Steps are composed, not enumerated jointly: the addresses of different steps differ (the audit in step_law and the
+  // step word see to that), so that a step's law depends on what was emitted before it and on nothing else.
+  StepLaw law_of_step(const TokenString& prefix) {
+    StepLaw out = step_law(case_.step, models_, prefix, draft_len_);
+    paths_ += out.paths;
+    return out;
+  }
+
+  // The law of one step of the float code from the empty prefix.
+  OutputLaw float_law() {
+    const FloatModels models(models_.vocab_size(), models_.seed(), models_.kind());
+    OutputLaw law;
+    GridChance chance(static_cast<std::size_t>(models_.vocab_size()));
+    do {
+      law[case_.step.floats(models, {}, draft_len_, chance).emitted] += chance.probability();
+    } while (chance.next());
+    return law;
+  }
+
+  OutputLaw law_of_steps(const StepLaw& first) {
+    OutputLaw law = first.law;
+    for (std::int32_t step = 1; step < options_.steps; ++step)
+      law = compose(law, [&](const TokenString& prefix) { return law_of_step(prefix).law; });
+    return law;
+  }
+
+  TargetLaw target() const {
+    return [this](const TokenString& prefix) -> const DenseMasses<Rational>& {
+      const DenseMasses<Rational>& p = models_.target(prefix);
+      if (!case_.output_law) return p;
+      return transformed_.try_emplace(prefix, case_.output_law(p)).first->second;
+    };
+  }
+
+ private:
+  const ProofCase& case_;
+  const ProofOptions& options_;
+  std::int32_t draft_len_;
+  Models models_;
+  mutable std::map<TokenString, DenseMasses<Rational>> transformed_;
+  std::int64_t paths_ = 0;
+};
+
+struct InstanceResult {
+  Rational mean_accepted;
+  Rational total_variation;
+  bool acceptance_holds = true;
+  std::int64_t paths = 0;
+  std::optional<Counterexample> counterexample;
+  std::optional<Rational> float_distance;
+};
+
+InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len,
+                            std::int32_t index) {
+  Instance instance(proof_case, options, draft_len, index);
+  const Models& models = instance.models();
+  InstanceResult result;
+  const StepLaw first = instance.law_of_step({});
+  result.mean_accepted = first.mean_accepted;
+  for (const ProofCase::Oracle& oracle : proof_case.acceptance_oracles)
+    result.acceptance_holds = result.acceptance_holds && oracle(models, {}, draft_len) == first.mean_accepted;
+  if (proof_case.step.floats) result.float_distance = distance_between(instance.float_law(), first.law);
+  const OutputLaw law = instance.law_of_steps(first);
+  if (const auto difference = first_difference(law, instance.target(), options.vocab_size)) {
+    result.total_variation = total_variation(law, instance.target(), options.vocab_size);
+    result.counterexample = Counterexample{models.seed(), models.kind(), instance.target()(difference->prefix),
+                                           models.draft(difference->prefix), *difference};
+  }
+  result.paths = instance.paths();
+  return result;
+}
+
+bool is_shorter(const Counterexample& a, const Counterexample& b) {
+  return a.difference.prefix.size() < b.difference.prefix.size();
+}
+
+}  // namespace
+
+StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len) {
+  StepLaw out;
+  ExactChance chance;
+  do {
+    const ProofStep outcome = step.exact(models, prefix, draft_len, chance);
+    if (chance.reused() > 0)
+      throw Error(ErrorKind::internal, "prove", "a step used one address twice; every address may be used once");
+    out.law[outcome.emitted] += chance.probability();
+    out.mean_accepted += chance.probability() * outcome.accepted;
+    ++out.paths;
+  } while (chance.next());
+  return out;
+}
+
+ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads) {
+  const auto start = std::chrono::steady_clock::now();
+  ProofResult result;
+  result.name = proof_case.name;
+  result.lossless = proof_case.lossless;
+  result.instances = options.instances;
+  result.draft_len = options.deep_trees ? options.draft_len : std::min(options.draft_len, proof_case.draft_len_max);
+  result.oracles = static_cast<std::int32_t>(proof_case.acceptance_oracles.size());
+  std::vector<InstanceResult> instances(static_cast<std::size_t>(options.instances));
+  parallel_for(options.instances, threads, [&](std::int64_t i, int) {
+    instances[static_cast<std::size_t>(i)] =
+        run_instance(proof_case, options, result.draft_len, static_cast<std::int32_t>(i));
+  });
+  for (const InstanceResult& instance : instances) {
+    result.mean_accepted += instance.mean_accepted / options.instances;
+    result.paths += instance.paths;
+    result.acceptance_holds = result.acceptance_holds && instance.acceptance_holds;
+    result.total_variation_max = std::max(result.total_variation_max, instance.total_variation);
+    if (instance.float_distance)
+      result.float_distance_max = std::max(result.float_distance_max.value_or(Rational(0)), *instance.float_distance);
+    if (!instance.counterexample) continue;
+    result.exact = false;
+    if (!result.counterexample || is_shorter(*instance.counterexample, *result.counterexample))
+      result.counterexample = instance.counterexample;
+  }
+  result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,118 @@
+// Proof by enumeration: the code of a verifier is run over every outcome on small random models, and the law of what it
+// emits over several consecutive steps is compared with the target's as fractions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reference/exactness/model_pair.hpp"
+#include "reference/exactness/proof/acceptance_oracles.hpp"
+#include "reference/exactness/proof/grid_chance.hpp"
+#include "reference/exactness/proof/output_law.hpp"
+#include "reference/verify/enumerating_chance.hpp"
+
+namespace draftproof {
+
+using ExactChance = EnumeratingChance<Rational>;
+
+// What one step did: the tokens it emitted, and how many of them were accepted drafts.
+struct ProofStep {
+  TokenString emitted;
+  std::int32_t accepted = 0;
+};
+
+// One step over exact fractions, and the same code over the doubles of production.
+using FloatModels = ModelPair<double>;
+struct ProofSteps {
+  // Drafts up to `draft_len` tokens deep after `prefix` and verifies them.
+  template <class Pair, class Chance>
+  using Step = std::function<ProofStep(const Pair&, const TokenString& prefix, std::int32_t draft_len, Chance&)>;
+
+  Step<Models, ExactChance> exact;
+  Step<FloatModels, GridChance> floats;  // null where the grid of u cannot be integrated
+
+  ProofSteps() = default;
+  template <class Generic>
+  ProofSteps(Generic step) : exact(step), floats(step) {}  // NOLINT(google-explicit-constructor): a case is a list
+};
+
+// A step over fractions alone: one that races, since no uniform number decides a race.
+template <class Generic>
+ProofSteps exact_only(Generic step) {
+  ProofSteps steps;
+  steps.exact = step;
+  return steps;
+}
+
+// What one step emits after a prefix, by enumeration. Errors (internal): an address was used twice.
+struct StepLaw {
+  OutputLaw law;
+  Rational mean_accepted;
+  std::int64_t paths = 0;  // outcomes enumerated
+};
+StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len);
+
+// A verifier together with the way its drafts are made.
+struct ProofCase {
+  std::string name;
+  bool lossless;
+  std::string source;  // paper and section
+  ProofSteps step;
+  // The law that must come out; null: the target's.
+  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_law = nullptr;
+  // Expected number of accepted drafts of one step, computed without the verifier; where known, two ways.
+  using Oracle = std::function<Rational(const Models&, const TokenString& prefix, std::int32_t draft_len)>;
+  std::vector<Oracle> acceptance_oracles = {};
+  std::int32_t draft_len_max = 8;  // proofs of bushy trees stay shallow, unless ProofOptions::deep_trees
+};
+
+struct ProofOptions {
+  std::int32_t vocab_size = 3;
+  std::int32_t draft_len = 3;
+  std::int32_t steps = 2;
+  std::int32_t instances = 20;
+  std::uint64_t seed = 0;
+  bool deep_trees = false;
+};
+
+struct Counterexample {
+  std::uint64_t seed = 0;
+  ModelKind kind = ModelKind::dense;
+  DenseMasses<Rational> p, q;  // after the prefix
+  LawDifference difference;
+};
+
+// Doubles differ from fractions by some roundings of 2^-53 a decision; anything above this is another law.
+inline const Rational kFloatDistanceMax = Rational(1) / (std::int64_t{1} << 46);
+
+struct ProofResult {
+  std::string name;
+  bool lossless = true;
+  bool exact = true;             // the law held in every instance
+  bool acceptance_holds = true;  // every oracle agreed in every instance
+  std::int32_t oracles = 0;
+  std::int32_t instances = 0;
+  std::int64_t paths = 0;  // outcomes enumerated
+  std::int32_t draft_len = 0;
+  Rational mean_accepted;        // over the instances, first step
+  Rational total_variation_max;  // of the joint law over all steps; 0 when exact
+  std::optional<Counterexample> counterexample;
+  // Greatest total-variation distance of what one step of the float code emits, integrated over the grid of u, from
+  // what the same step emits over fractions. None where floats were not integrated.
+  std::optional<Rational> float_distance_max;
+  double milliseconds = 0.0;
+
+  bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
+};
+
+// Errors (internal): as step_law; steps that share an address could depend on each other.
+ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads);
+
+// All verifiers that there are, lossless first.
+const std::vector<ProofCase>& proof_cases();
+
+}  // namespace draftproof

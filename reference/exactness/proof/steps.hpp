@@ -1,0 +1,265 @@
+// Steps of drafting and verification, for proofs: every verifier with the drafting that it is made for. Each is a few
+// lines: how drafts are drawn, which template judges them.
+//
+// Steps are written once, over the number type and the chance: fractions with ExactChance, and the doubles of
+// production with GridChance.
+#pragma once
+
+#include <algorithm>
+
+#include "reference/draft/sampled_tree.hpp"
+#include "reference/exactness/proof/acceptance_oracles.hpp"
+#include "reference/exactness/proof/prove.hpp"
+#include "reference/verify/block.hpp"
+#include "reference/verify/chain.hpp"
+#include "reference/verify/coupled.hpp"
+#include "reference/verify/greedy_multipath.hpp"
+#include "reference/verify/lossy/synthetic_acceptance.hpp"
+#include "reference/verify/lossy/target_only_thresholds.hpp"
+#include "reference/verify/lossy/top_k_resample.hpp"
+#include "reference/verify/lossy/typical_acceptance.hpp"
+#include "reference/verify/sampler_match.hpp"
+#include "reference/verify/sibling_rules/greedy_draft.hpp"
+#include "reference/verify/sibling_rules/k_seq.hpp"
+#include "reference/verify/sibling_rules/naive_sampling.hpp"
+#include "reference/verify/sibling_rules/rrs.hpp"
+#include "reference/verify/sibling_rules/rrsw.hpp"
+#include "reference/verify/sibling_rules/target_only.hpp"
+#include "reference/verify/traversal.hpp"
+#include "reference/verify/tree.hpp"
+
+namespace draftproof::proof_steps {
+
+template <class Number>
+using Masses = DenseMasses<Number>;
+
+inline TokenString joined(TokenString prefix, std::span<const Token> path) {
+  prefix.insert(prefix.end(), path.begin(), path.end());
+  return prefix;
+}
+
+// A model's law after `prefix` and a path of drafts.
+template <class Pair>
+auto draft_law(const Pair& models, const TokenString& prefix) {
+  return [&models, &prefix](std::span<const Token> path) { return models.draft(joined(prefix, path)); };
+}
+template <class Pair>
+auto target_law(const Pair& models, const TokenString& prefix) {
+  return [&models, &prefix](std::span<const Token> path) { return models.target(joined(prefix, path)); };
+}
+
+template <class Law>
+auto rows_of(const DraftTree& tree, const Law& law) {
+  DenseRows<typename decltype(law(std::span<const Token>()))::value_type> out;
+  for (std::int32_t node = kRootNode; node < tree.size(); ++node) out.rows.push_back(law(tree.path(node)));
+  return out;
+}
+
+template <class Number>
+Masses<Number> greedy_law(const Masses<Number>& p) {
+  Masses<Number> masses(p.size(), Number(0));
+  masses[static_cast<std::size_t>(most_probable_tokens(p, 1).front())] = Number(1);
+  return masses;
+}
+
+inline ProofStep step_of(const DraftTree& tree, const ChainOutcome& outcome) {
+  ProofStep step{{tree.tokens.begin(), tree.tokens.begin() + static_cast<std::ptrdiff_t>(outcome.num_accepted)},
+                 static_cast<std::int32_t>(outcome.num_accepted)};
+  step.emitted.push_back(outcome.last_token);
+  return step;
+}
+inline ProofStep step_of(const DraftTree& tree, const TreeOutcome& outcome) {
+  return {emitted_tokens(tree, outcome), static_cast<std::int32_t>(outcome.path.size())};
+}
+
+// Chains: `verify(draft, target rows, proposal rows, chance)` over a sampled chain.
+template <class Verify>
+auto chain_step(Verify verify) {
+  return [verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
+    const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
+    auto target = rows_of(tree, target_law(models, prefix));
+    auto proposal = rows_of(tree, draft_law(models, prefix));
+    return step_of(tree, verify(std::span<const Token>(tree.tokens), target, proposal, chance));
+  };
+}
+
+// Trees: `draw(law, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.
+template <class Draw, class Verify>
+auto tree_step(Draw draw, Verify verify) {
+  return [draw, verify](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
+    const DraftTree tree = draw(draft_law(models, prefix), depth, chance);
+    const auto target = rows_of(tree, target_law(models, prefix));
+    const auto proposal = rows_of(tree, draft_law(models, prefix));
+    return step_of(tree, verify(tree, target, proposal, chance));
+  };
+}
+
+// A tree whose children are drawn when the walk comes to them: `draw(tree, parent, masses, chance)` adds the children
+// of a node. Draws below nodes that are never visited are independent of all that happens, so leaving them out changes
+// no law; it only spares the enumeration of what nobody looks at.
+template <class Law, class Draw, class Chance>
+class GrowingTree {
+ public:
+  GrowingTree(const Law& law, const Draw& draw, std::int32_t depth, Chance& chance)
+      : law_(law), draw_(draw), depth_(depth), chance_(chance) {}
+
+  std::vector<std::int32_t> children(std::int32_t node) {
+    const std::vector<Token> path = tree_.path(node);
+    if (static_cast<std::int32_t>(path.size()) < depth_) draw_(tree_, node, law_(path), chance_);
+    return tree_.children(node);
+  }
+  std::vector<Token>& tokens = tree_.tokens;
+  const DraftTree& tree() const { return tree_; }
+
+ private:
+  DraftTree tree_;
+  const Law& law_;
+  const Draw& draw_;
+  std::int32_t depth_;
+  Chance& chance_;
+};
+
+// The rows of a growing tree, computed when they are asked for.
+template <class Tree, class Law>
+struct LazyRows {
+  const Tree& tree;
+  const Law& law;
+  auto row(std::uint32_t r) const { return law(tree.tree().path(static_cast<std::int32_t>(r) - 1)); }
+};
+
+// Top-down rules over trees whose every node has its own draws.
+template <class Draw, class Rule>
+auto growing_step(Draw draw, Rule rule) {
+  return [draw, rule](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
+    const auto q = draft_law(models, prefix);
+    const auto p = target_law(models, prefix);
+    GrowingTree tree(q, draw, depth, chance);
+    const LazyRows<decltype(tree), decltype(p)> target{tree, p};
+    const LazyRows<decltype(tree), decltype(q)> proposal{tree, q};
+    const TreeOutcome outcome = verify_tree(tree, target, proposal, rule, chance);
+    return step_of(tree.tree(), outcome);
+  };
+}
+
+template <class Rule>
+auto top_down(Rule rule) {
+  return [rule](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
+    return verify_tree(tree, target, proposal, rule, chance);
+  };
+}
+
+// Whole trees: `count` i.i.d. paths merged by first appearance; `count` distinct children at every node.
+inline auto merged_paths(std::int32_t count) {
+  return [count](const auto& law, std::int32_t depth, auto& chance) {
+    return draw_merged_paths(law, count, depth, chance, Duplicates::merged);
+  };
+}
+inline auto without_replacement(std::int32_t count) {
+  return [count](const auto& law, std::int32_t depth, auto& chance) {
+    const std::vector<std::int32_t> branching(static_cast<std::size_t>(depth), count);
+    return draw_children_without_replacement(law, branching_shape(branching), chance);
+  };
+}
+
+// Children of one node: `count` i.i.d. draws; distinct draws; the count - 1 most probable tokens and a draw of the
+// rest.
+inline auto iid_children(std::int32_t count) {
+  return [count](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
+    add_iid_children(tree, parent, count, q, chance);
+  };
+}
+inline auto distinct_children(std::int32_t count) {
+  return [count](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
+    add_children_without_replacement(tree, parent, count, q, chance);
+  };
+}
+inline auto greedy_children(std::int32_t count) {
+  return [count](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
+    add_greedy_children(tree, parent, count, q, chance);
+  };
+}
+
+inline constexpr auto greedy_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                       auto& chance) {
+  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
+  const auto greedy_target = [&](std::span<const Token> path) {
+    return greedy_law(models.target(joined(prefix, path)));
+  };
+  auto target = rows_of(tree, greedy_target);
+  auto proposal = rows_of(tree, draft_law(models, prefix));
+  return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
+};
+
+// Argmax drafts, judged with one-hot proposals.
+inline constexpr auto one_hot_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                        auto& chance) {
+  const auto argmax_law = [&](std::span<const Token> path) { return greedy_law(models.draft(joined(prefix, path))); };
+  const DraftTree tree = draw_chain(argmax_law, draft_len, chance);
+  auto target = rows_of(tree, target_law(models, prefix));
+  auto proposal = rows_of(tree, argmax_law);
+  return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
+};
+
+inline constexpr auto sampler_match_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                              auto& chance) {
+  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
+  auto target = rows_of(tree, target_law(models, prefix));
+  return step_of(tree, verify_sampler_match(std::span<const Token>(tree.tokens), target, chance));
+};
+
+// Draft tokens are raced when they are reached; what later positions' noise would have given changes nothing.
+inline constexpr auto coupled_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                        auto& chance) {
+  const auto position = static_cast<std::uint32_t>(prefix.size());
+  DraftTree tree;
+  for (std::int32_t i = 0; i < draft_len; ++i) {
+    const auto q = models.draft(joined(prefix, tree.tokens));
+    tree.add(chance.coupled_race(q, position + static_cast<std::uint32_t>(i)), i - 1);
+  }
+  auto target = rows_of(tree, target_law(models, prefix));
+  return step_of(tree, verify_coupled(std::span<const Token>(tree.tokens), target, position, chance));
+};
+
+// The lossy rules, which must be refuted.
+inline constexpr auto typical_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
+                                        auto& chance) {
+  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
+  const auto target = rows_of(tree, target_law(models, prefix));
+  const auto threshold = []<class Number>(const Masses<Number>&) { return Number(1) / 4; };
+  return step_of(tree, verify_typical(tree, target, threshold, chance));
+};
+inline constexpr auto top_k_resample = [](std::span<const Token> draft, const auto& target, const auto& proposal,
+                                          auto& chance) {
+  return verify_top_k_resample(draft, target, proposal, 1, chance);
+};
+inline constexpr auto synthetic = []<class Number>(std::span<const Token> draft, DenseRows<Number>& target,
+                                                   DenseRows<Number>&, auto& chance) {
+  return verify_synthetic_acceptance(draft, target, Number(Number(1) / 2), chance);
+};
+inline constexpr auto thresholded = []<class Number>(const Masses<Number>& p, auto&&... arguments) {
+  return ThresholdedTargetOnly<Number>{{Number(9) / 10, Number(1)}}(p, arguments...);
+};
+
+inline constexpr auto rrs = [](auto&&... arguments) { return accept_sibling_rrs(arguments...); };
+inline constexpr auto rrsw = [](auto&&... arguments) { return accept_sibling_rrsw(arguments...); };
+inline constexpr auto naive = [](auto&&... arguments) { return accept_sibling_naive_sampling(arguments...); };
+inline constexpr auto target_only = [](auto&&... arguments) { return accept_sibling_target_only(arguments...); };
+inline constexpr auto greedy_draft = [](auto&&... arguments) { return accept_sibling_greedy_draft(arguments...); };
+inline constexpr auto k_seq = [](auto&&... arguments) { return accept_sibling_k_seq(arguments...); };
+inline constexpr auto k_seq_with_rho_k =
+    []<class Number>(const Masses<Number>& p, const Masses<Number>& q, std::span<const Token> siblings,
+                     std::span<const std::int32_t> nodes, std::uint32_t row, auto& chance) {
+      return accept_sibling_k_seq(p, q, siblings, nodes, row, chance,
+                                  Number(static_cast<std::uint32_t>(std::max<std::size_t>(1, siblings.size()))));
+    };
+
+inline constexpr auto chain = [](auto&&... arguments) { return verify_chain(arguments...); };
+inline constexpr auto block = [](auto&&... arguments) { return verify_block(arguments...); };
+inline constexpr auto traversal = [](auto&&... arguments) { return verify_traversal(arguments...); };
+inline auto greedy_multipath(std::int32_t num_paths) {
+  return [num_paths](const DraftTree& tree, const auto& target, const auto& proposal, auto& chance) {
+    return verify_greedy_multipath(tree, num_paths, target, proposal, chance);
+  };
+}
+
+}  // namespace draftproof::proof_steps

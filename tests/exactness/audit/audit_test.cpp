@@ -1,0 +1,328 @@
+// The audit of right and wrong samplers: it must let the former pass, find the latter, and say by which test.
+#include "reference/exactness/audit/audit.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <set>
+
+#include "reference/error.hpp"
+#include "reference/exactness/audit/self_test.hpp"
+#include "tests/exactness/audit/samples.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/statistical.hpp"
+
+namespace draftproof {
+namespace {
+
+using namespace draftproof::testing;  // NOLINT: the samples above
+
+const std::vector<double> kUniform8(8, 0.125);
+
+const TestResult* find(const Audit& audit, const std::string& name) {
+  const auto found =
+      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
+  return found == audit.tests.end() ? nullptr : &*found;
+}
+
+bool rejects(const Audit& audit, const std::string& name) {
+  const TestResult* const test = find(audit, name);
+  REQUIRE(test != nullptr);
+  return test->rejects;
+}
+
+std::set<std::string> rejecting(const Audit& audit) {
+  std::set<std::string> names;
+  for (const TestResult& test : audit.tests) {
+    if (test.rejects) names.insert(test.name);
+  }
+  return names;
+}
+
+// Options at which a test case may look `decisions` times at samplers that are right; the wrong ones are found at the
+// same level.
+AuditOptions at_suite_level(int decisions, AuditOptions options = {}) {
+  options.alpha = suite_level(decisions);
+  return options;
+}
+
+TEST_CASE("a fault at the detectable distance is found as often as the audit says") {
+  // p' = p (1 +- 2 TV): the fault of its distance that is hardest to see, for which lambda is 4 n TV^2 exactly.
+  const std::int64_t n = 10000;
+  const AuditOptions options = at_suite_level(3, {.tv_wanted = 0.1});
+  const Audit null = audit_draws(drawn(1, n, kUniform8, kUniform8), options);
+  CHECK(null.verdict == AuditVerdict::consistent);
+  const double detectable = find(null, "tokens")->detectable_tv;
+  const double level = options.alpha / static_cast<double>(null.tests.size());
+  CHECK(detectable == Approx(detectable_total_variation(1e4, 7, level, 0.99)));
+
+  const auto found_of_200 = [&](double distance) {
+    std::vector<double> biased(8);
+    for (std::size_t i = 0; i < 8; ++i) biased[i] = 0.125 * (1.0 + (i % 2 == 0 ? 2.0 : -2.0) * distance);
+    int found = 0;
+    for (std::uint64_t seed = 0; seed < 200; ++seed) {
+      const Audit audit = audit_draws(drawn(100 + seed, n, kUniform8, biased), options);
+      found += rejects(audit, "tokens") ? 1 : 0;
+    }
+    return found;
+  };
+  CHECK(possible_rates(found_of_200(detectable), 200, 3).high >= 0.99);
+  CHECK(possible_rates(found_of_200(0.5 * detectable), 200, 3).low < 0.3);  // the distance is not overstated by far
+}
+
+TEST_CASE("the estimated distance is zero without a fault and right with a large one") {
+  // A draw moves the estimate by 1 / n at the most, so McDiarmid's inequality bounds its deviations.
+  constexpr std::int64_t n = 100000;
+  const double margin = std::sqrt(std::log(2.0 / suite_level(2)) / (2.0 * n));
+  const Audit null = audit_draws(drawn(2, n, kUniform8, kUniform8), {});
+  CHECK(find(null, "tokens")->estimated_tv < margin);
+  const std::vector<double> biased{0.225, 0.025, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125};
+  const Audit audit = audit_draws(drawn(2, n, kUniform8, biased), {});
+  CHECK(audit.verdict == AuditVerdict::biased);
+  CHECK(find(audit, "tokens")->estimated_tv == Approx(0.1).margin(margin));
+  // The two cells that are wrong come first.
+  const auto& worst = find(audit, "tokens")->worst_cells;
+  CHECK(worst[0].label() == "group 0, token 1");
+  CHECK(worst[1].label() == "group 0, token 0");
+  CHECK(worst[0].expected == Approx(12500.0));
+}
+
+TEST_CASE("a token of probability zero is a finding by itself") {
+  std::vector<double> stated = kUniform8;
+  stated[3] = 0.0;
+  stated[4] = 0.25;
+  std::vector<double> drawn_law = stated;
+  drawn_law[3] = 1e-3;
+  drawn_law[4] -= 1e-3;
+  const Audit audit = audit_draws(drawn(3, 5000, stated, drawn_law), at_suite_level(1));
+  CHECK(rejecting(audit) == std::set<std::string>{"support"});
+  CHECK(audit.verdict == AuditVerdict::biased);
+  CHECK(find(audit, "support")->worst_cells[0].label() == "group 0, token 3");
+  CHECK_FALSE(audit.anytime_log10_wealth);
+}
+
+TEST_CASE("few draws are neither consistent nor biased") {
+  const DrawSample sample = drawn(4, 400, kUniform8, kUniform8);
+  const Audit audit = audit_draws(sample, at_suite_level(2));
+  CHECK(audit.verdict == AuditVerdict::too_few_samples);
+  CHECK(audit.detectable_tv > 0.05);
+  CHECK(audit_draws(sample, at_suite_level(2, {.tv_wanted = 0.5})).verdict == AuditVerdict::consistent);
+  CHECK(audit_draws(drawn(4, 0, kUniform8, kUniform8), {}).verdict == AuditVerdict::too_few_samples);
+}
+
+TEST_CASE("greedy draws are judged by their support") {
+  const std::vector<double> one_hot{0.0, 1.0, 0.0};
+  CHECK(audit_draws(drawn(5, 1000, one_hot, one_hot), {}).verdict == AuditVerdict::consistent);
+  CHECK(audit_draws(drawn(5, 1000, one_hot, {0.01, 0.99, 0.0}), {}).verdict == AuditVerdict::biased);
+}
+
+TEST_CASE("draws that all have laws of their own are audited through their transforms") {
+  const Audit right = audit_draws(drawn_once_each(6, 20000, 1.0f), at_suite_level(1));
+  CHECK(right.verdict == AuditVerdict::consistent);
+  CHECK(find(right, "tokens") == nullptr);
+  CHECK(right.groups == 20000);
+  const Audit wrong = audit_draws(drawn_once_each(6, 20000, 1.15f), at_suite_level(1));
+  CHECK(wrong.verdict == AuditVerdict::biased);
+  CHECK(rejects(wrong, "transform_ks"));
+}
+
+TEST_CASE("the bettor is rich against a wrong sampler only") {
+  const double rich = -std::log10(suite_level());  // with a right sampler, less likely than that ever
+  CHECK(*audit_draws(drawn(7, 20000, kUniform8, kUniform8), {}).anytime_log10_wealth < rich);
+  std::vector<double> biased = kUniform8;
+  biased[0] += 0.03;
+  biased[1] -= 0.03;
+  CHECK(*audit_draws(drawn(7, 20000, kUniform8, biased), {}).anytime_log10_wealth > rich);
+}
+
+TEST_CASE("a right chain verifier passes in one context and in as many as there are requests") {
+  constexpr int kDecisions = 3 * (1 + 2 * 3);  // of each sample the verdict, and a rate and a mean of each position
+  for (const std::int64_t contexts : {1, 3, 0}) {
+    INFO("contexts " << contexts);
+    const Audit audit =
+        audit_steps(stepped(10, {.contexts = contexts}, chain_engine), at_suite_level(kDecisions, {.tv_wanted = 0.15}));
+    CHECK(audit.verdict == AuditVerdict::consistent);
+    CHECK((find(audit, "string") != nullptr) == (contexts > 0));
+    for (const char* name : {"support", "first_token_ks", "string_bins", "draft_ks", "acceptance_by_position",
+                             "acceptance_by_rate", "num_accepted", "recovered_ks", "bonus_ks"})
+      CHECK(find(audit, name) != nullptr);
+    REQUIRE(audit.positions.size() == 3);
+    for (const PositionAudit& position : audit.positions) {
+      const double rate = static_cast<double>(position.accepted) / static_cast<double>(position.reached);
+      CHECK(position.interval.low < rate);
+      CHECK(position.interval.high > rate);
+      CHECK(has_rate(position.accepted, position.reached, position.expected_rate, kDecisions));
+      // Ratios lie in [0, 1], where no deviation is above 1/2.
+      CHECK(has_mean(position.expected_rate, position.expected_by_rows, 0.5, position.reached, kDecisions));
+    }
+  }
+}
+
+TEST_CASE("a recovered token drawn from the target is found in shared and in single contexts") {
+  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+    for (std::uint32_t i = 0; i < draft.size(); ++i) {
+      if (!chance.accept(p.probability(i, draft[i]), q.probability(i, draft[i]), i))
+        return ChainOutcome{i, chance.draw(p.masses(i), i, Purpose::residual)};
+    }
+    const auto k = static_cast<std::uint32_t>(draft.size());
+    return ChainOutcome{k, chance.draw(p.masses(k), k, Purpose::target_sample)};
+  };
+  for (const std::int64_t contexts : {1, 0}) {
+    INFO("contexts " << contexts);
+    const StepSample sample = stepped(11, {.steps = 9000, .contexts = contexts}, engine);
+    const Audit audit = audit_steps(sample, at_suite_level(2));
+    CHECK(rejects(audit, "recovered_support"));
+    CHECK(rejects(audit, "recovered_ks"));
+    CHECK_FALSE(rejects(audit, "acceptance_by_rate"));
+    CHECK_FALSE(rejects(audit, "draft_ks"));
+    // Also without knowing what the verifier does inside.
+    const Audit blind = audit_steps(sample, at_suite_level(2, {.verifier = AssumedVerifier::any}));
+    CHECK(blind.verdict == AuditVerdict::biased);
+    CHECK(find(blind, "recovered_ks") == nullptr);
+  }
+}
+
+TEST_CASE("acceptance with probability p instead of the ratio is found by its rates") {
+  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+    for (std::uint32_t i = 0; i < draft.size(); ++i) {
+      if (!chance.accept(p.probability(i, draft[i]), 1.0, i))
+        return ChainOutcome{i, chance.draw(residual_masses(p, q, i), i, Purpose::residual)};
+    }
+    const auto k = static_cast<std::uint32_t>(draft.size());
+    return ChainOutcome{k, chance.draw(p.masses(k), k, Purpose::target_sample)};
+  };
+  const Audit audit = audit_steps(stepped(12, {}, engine), at_suite_level(1));
+  for (const char* name :
+       {"acceptance_certain", "acceptance_by_position", "acceptance_by_rate", "num_accepted", "first_token"})
+    CHECK(rejects(audit, name));
+  CHECK_FALSE(rejects(audit, "recovered_ks"));
+}
+
+TEST_CASE("a fault at the second position is found by the string and not by the first token") {
+  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+    const ChainOutcome right = verify_chain(draft, p, q, chance);
+    if (right.num_accepted == 1) return ChainOutcome{1, chance.draw(p.masses(1), 1, Purpose::target_sample)};
+    return right;
+  };
+  const Audit audit =
+      audit_steps(stepped(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = AssumedVerifier::any}));
+  CHECK_FALSE(rejects(audit, "first_token"));
+  CHECK_FALSE(rejects(audit, "first_token_ks"));
+  CHECK(rejects(audit, "string"));
+  CHECK(rejects(audit, "string_bins"));
+}
+
+TEST_CASE("a bonus token from the row before is found by the bonus alone") {
+  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+    const ChainOutcome right = verify_chain(draft, p, q, chance);
+    if (right.num_accepted < draft.size()) return right;
+    const auto k = static_cast<std::uint32_t>(draft.size());
+    return ChainOutcome{k, chance.draw(p.masses(k - 1), k - 1, Purpose::target_sample)};
+  };
+  const Audit audit = audit_steps(stepped(14, {.steps = 8000}, engine), at_suite_level(1));
+  std::set<std::string> names = rejecting(audit);
+  names.erase("support");  // the wrong row may allow what the right one does not
+  CHECK_FALSE(names.empty());
+  CHECK(names.erase("bonus_ks") + names.erase("bonus_bins") > 0);
+  names.erase("bonus_ks");
+  names.erase("bonus_bins");
+  CHECK(names.empty());
+}
+
+TEST_CASE("drafts from another law than the one stated are found as such") {
+  const Audit audit = audit_steps(stepped(15, {.argmax_drafts = true}, chain_engine), at_suite_level(1));
+  CHECK(rejects(audit, "draft_ks"));
+  CHECK(rejects(audit, "draft_bins"));
+  CHECK(rejects(audit, "first_token_ks"));
+  CHECK_FALSE(rejects(audit, "acceptance_by_rate"));  // the verifier did what it could
+}
+
+TEST_CASE("another lossless verifier passes when nothing more is assumed") {
+  const StepSample sample = stepped(16, {.steps = 12000, .contexts = 2}, block_engine);
+  CHECK(audit_steps(sample, at_suite_level(2, {.verifier = AssumedVerifier::any})).verdict == AuditVerdict::consistent);
+  // Block verification accepts more than the chain does, and recovers otherwise.
+  const Audit as_chain = audit_steps(sample, at_suite_level(2));
+  CHECK(rejects(as_chain, "num_accepted"));
+  CHECK_FALSE(rejects(as_chain, "first_token"));
+  CHECK_FALSE(rejects(as_chain, "string"));
+}
+
+TEST_CASE("probabilities rounded to sixteen bits accuse nobody") {
+  for (const bool close_drafts : {false, true}) {
+    INFO("close drafts " << close_drafts);
+    const StepOptions options{.contexts = 0, .close_drafts = close_drafts, .stored_as_bf16 = true};
+    const Audit audit = audit_steps(stepped(17, options, chain_engine), at_suite_level(2));
+    CHECK(rejecting(audit).empty());
+  }
+}
+
+TEST_CASE("contexts that only differ later are told apart by their groups or left out of the string") {
+  StepSample sample = stepped(21, {.contexts = 2, .shared_first_rows = true}, chain_engine);
+  const Audit by_content = audit_steps(sample, at_suite_level(2, {.tv_wanted = 0.15}));
+  CHECK(by_content.verdict == AuditVerdict::consistent);
+  CHECK(by_content.groups == 1);
+  CHECK(find(by_content, "string") == nullptr);
+  sample.groups.emplace();
+  for (std::int64_t b = 0; b < 6000; ++b) sample.groups->push_back(b % 2);
+  const Audit by_group = audit_steps(sample, at_suite_level(2, {.tv_wanted = 0.15}));
+  CHECK(by_group.verdict == AuditVerdict::consistent);
+  CHECK(by_group.groups == 2);
+  CHECK(find(by_group, "string") != nullptr);
+}
+
+TEST_CASE("a draft of probability zero is found and judged no further") {
+  StepSample sample = stepped(18, {.steps = 300, .draft_len = 1}, chain_engine);
+  // Claim that the first request's law of the draft forbids what was drafted.
+  std::vector<float> law(5, 0.0f);
+  law[static_cast<std::size_t>(sample.requests[0].draft[0] == 0 ? 1 : 0)] = 1.0f;
+  sample.requests[0].proposal.data = law.data();
+  const Audit audit = audit_steps(sample, {});
+  CHECK(rejects(audit, "draft_support"));
+  CHECK(find(audit, "draft_support")->statistic == 1.0);
+  CHECK(find(audit, "draft_support")->worst_cells[0].label() ==
+        "request 0, position 0, token " + std::to_string(sample.requests[0].draft[0]));
+  CHECK(audit.positions[0].reached == 299);
+}
+
+TEST_CASE("groups that are given must share their first law") {
+  StepSample sample = stepped(19, {.steps = 500, .contexts = 2}, chain_engine);
+  sample.groups.emplace();
+  for (std::int64_t b = 0; b < 500; ++b) sample.groups->push_back(40 + b % 2);
+  CHECK(audit_steps(sample, at_suite_level(1, {.tv_wanted = 1.0})).verdict == AuditVerdict::consistent);
+  (*sample.groups)[7] = 40;
+  const std::string message = error_of(ErrorKind::input, [&] { audit_steps(sample, {}); });
+  CHECK(message.find("requests 0 and 7 are both in group 40") != std::string::npos);
+}
+
+TEST_CASE("no result of an audit depends on the number of threads") {
+  const StepSample steps = stepped(20, {.steps = 400, .contexts = 0}, chain_engine);
+  const DrawSample draws = drawn_once_each(20, 500, 1.0f);
+  const auto same = [](const Audit& a, const Audit& b) {
+    REQUIRE(a.tests.size() == b.tests.size());
+    for (std::size_t i = 0; i < a.tests.size(); ++i) {
+      CHECK(a.tests[i].statistic == b.tests[i].statistic);
+      CHECK(a.tests[i].sentence == b.tests[i].sentence);
+    }
+  };
+  same(audit_steps(steps, {.threads = 1}), audit_steps(steps, {.threads = 3}));
+  same(audit_draws(draws, {.threads = 1}), audit_draws(draws, {.threads = 3}));
+}
+
+TEST_CASE("an empty file of steps is too few and no crash") {
+  const Audit audit = audit_steps(StepSample{{}, {0}, {}, {}, {}}, {});
+  CHECK(audit.verdict == AuditVerdict::too_few_samples);
+  CHECK(audit.tests.empty());
+}
+
+TEST_CASE("null batteries are accused as seldom as stated") {
+  const SelfTest result = test_null_batteries({.batteries = 60, .alpha = 0.05, .threads = 2});
+  CHECK(result.batteries == 60);
+  CHECK(result.impossible == 0);
+  CHECK(possible_rates(result.accused, result.batteries, 2).low <= 0.05);
+  CHECK(result.least_ks_p_value_holm > suite_level(2));
+  CHECK(result.tests.size() >= 18);
+  CHECK_THROWS_WITH(test_null_batteries({.batteries = 0}), Catch::Contains("1 battery"));
+}
+
+}  // namespace
+}  // namespace draftproof

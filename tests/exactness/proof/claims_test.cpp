@@ -1,0 +1,33 @@
+#include "reference/exactness/proof/claims.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace draftproof;
+
+TEST_CASE("Verifiers owe to one another and to theory what the specification says") {
+  for (const Claim& claim : claims()) {
+    const ClaimResult result = check(claim, 3, 1, 0);
+    INFO(result.text << ": " << result.refutation.value_or(""));
+    CHECK_FALSE(result.refutation);
+    CHECK(result.instances >= 1);
+  }
+}
+
+TEST_CASE("A claim that is false is refuted on the first models that show it") {
+  const auto chain_is_one = [](const Models& models) -> std::optional<std::string> {
+    if (chain_path_sum(models, {}, 1) == 1) return std::nullopt;
+    return "a draft may be rejected";
+  };
+  const ClaimResult result = check(
+      {ClaimKind::ordering, "every draft stands", chain_is_one, {ModelKind::equal, ModelKind::disjoint}}, 3, 2, 0);
+  CHECK(result.instances == 3);
+  REQUIRE(result.refutation);
+  CHECK(result.refutation->find("a draft may be rejected on models disjoint") == 0);
+}
+
+TEST_CASE("Every golden number is asked once") {
+  int golden = 0;
+  for (const Claim& claim : claims()) golden += claim.kind == ClaimKind::golden_number;
+  CHECK(golden == 35);
+  CHECK(name_of(ClaimKind::equivalence) == "equivalence");
+}
