@@ -123,6 +123,9 @@ void add_soak_command(CLI::App& app, ProgramContext& context) {
   command->add_option("--models", arguments->models, "Kind of the random models: " + names_of_kinds())
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of the models and of the trials")->capture_default_str();
+  command->add_option("--alpha", options.alpha, "Level of the verdict: false alarms of a right verifier")
+      ->check(CLI::Range(1e-300, 0.5))
+      ->capture_default_str();
   command->add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
   add_json_flag(*command, arguments->json);
   command->callback([arguments, &context] { run(*arguments, context); });

@@ -11,6 +11,7 @@
 #include "reference/verify/batch.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
+#include "tests/support/random_request.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
@@ -21,15 +22,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<Emission> verify(const Trace& trace, int threads = 1) {
   return verify_batch(trace.requests(), trace.verify_options(), threads);
-}
-
-// Bit for bit, but for NaN, which may not occur.
-bool same(const Emission& a, const Emission& b) {
-  return a.num_accepted == b.num_accepted && a.tokens == b.tokens && a.logprobs == b.logprobs &&
-         a.raw_logprobs == b.raw_logprobs && a.kept_mass == b.kept_mass && a.kept_count == b.kept_count;
-}
-bool same(const std::vector<Emission>& a, const std::vector<Emission>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) { return same(x, y); });
 }
 
 // The requests that a user of the C++ API would write down for the batch.
@@ -113,8 +105,8 @@ TEST_CASE("a ragged trace verifies to what the same requests give through the AP
   CHECK_FALSE(trace.is_dense());
   CHECK(trace.has_seeds());
   const std::vector<Emission> expected = verify_batch(by_hand.requests, trace.verify_options(), 1);
-  CHECK(same(verify(trace), expected));
-  CHECK(same(verify(trace, 2), expected));
+  CHECK(same_emission(verify(trace), expected));
+  CHECK(same_emission(verify(trace, 2), expected));
   // The batch could tell: some drafts are accepted, some are not, some requests have none.
   const auto accepted = std::accumulate(expected.begin(), expected.end(), 0u,
                                         [](unsigned sum, const Emission& e) { return sum + e.num_accepted; });
@@ -146,7 +138,7 @@ TEST_CASE("each tensor of a trace changes the result when it is left out") {
     INFO(group.front());
     TraceBuilder trace = ragged_trace(batch);
     for (const std::string& name : group) trace.drop(name);
-    CHECK_FALSE(same(verify(Trace::open(trace.write(folder.file("t")))), whole));
+    CHECK_FALSE(same_emission(verify(Trace::open(trace.write(folder.file("t")))), whole));
   }
 }
 
@@ -156,8 +148,8 @@ TEST_CASE("ragged and dense layouts of the same step give the same emissions") {
   const std::vector<Emission> ragged = verify(Trace::open(ragged_trace(batch).write(folder.file("r"))));
   const Trace dense = Trace::open(dense_trace(batch).write(folder.file("d")));
   CHECK(dense.is_dense());
-  CHECK(same(verify(dense), ragged));
-  CHECK(same(verify(Trace::open(dense_trace(batch, false).write(folder.file("d2")))), ragged));
+  CHECK(same_emission(verify(dense), ragged));
+  CHECK(same_emission(verify(Trace::open(dense_trace(batch, false).write(folder.file("d2")))), ragged));
 }
 
 TEST_CASE("I32 and I64 tensors and both spellings of seeds and masks give the same requests") {
@@ -172,7 +164,7 @@ TEST_CASE("I32 and I64 tensors and both spellings of seeds and masks give the sa
   trace.set("cu_num_draft_tokens", std::vector<std::int32_t>(batch.cu_draft.begin(), batch.cu_draft.end()));
   trace.set("bitmask", {batch.rows(), batch.words()},
             std::vector<std::int32_t>(batch.bitmask.begin(), batch.bitmask.end()));
-  CHECK(same(verify(Trace::open(trace.write(folder.file("b")))), expected));
+  CHECK(same_emission(verify(Trace::open(trace.write(folder.file("b")))), expected));
 }
 
 TEST_CASE("half precision rows give what their exact F32 values give") {
@@ -194,7 +186,7 @@ TEST_CASE("half precision rows give what their exact F32 values give") {
   TraceBuilder rounded = ragged_trace(batch);
   rounded.set("target_logits", {batch.rows(), batch.vocab_size}, half);
   rounded.set("draft_probs", {batch.draft_count(), batch.vocab_size}, brain);
-  CHECK(same(verify(Trace::open(rounded.write(folder.file("b")))), verify(exact)));
+  CHECK(same_emission(verify(Trace::open(rounded.write(folder.file("b")))), verify(exact)));
 }
 
 TEST_CASE("rows are views into the file and a file with misaligned data reads the same") {
@@ -221,7 +213,7 @@ TEST_CASE("rows are views into the file and a file with misaligned data reads th
   write_whole_file(folder.file("odd"), bytes);
   const Trace odd = Trace::open(folder.file("odd"));
   CHECK_FALSE(lies_inside(odd, odd.requests()[0].target.data));
-  CHECK(same(verify(odd), verify(trace)));
+  CHECK(same_emission(verify(odd), verify(trace)));
 }
 
 TEST_CASE("a trace outlives the objects it was copied from") {
@@ -232,7 +224,7 @@ TEST_CASE("a trace outlives the objects it was copied from") {
     return Trace(original);
   };
   const Trace copy = open_and_copy();
-  CHECK(same(verify(copy), verify(Trace::open(folder.file("t")))));
+  CHECK(same_emission(verify(copy), verify(Trace::open(folder.file("t")))));
 }
 
 TEST_CASE("permuted requests and split batches emit the same request by request") {
@@ -279,14 +271,14 @@ TEST_CASE("permuted requests and split batches emit the same request by request"
     one.cu_output = {static_cast<std::int32_t>(one.output.size())};
     one.cu_bias = {static_cast<std::int32_t>(one.bias_tokens.size())};
     const std::vector<Emission> alone = verify(Trace::open(ragged_trace(one).write(folder.file("one"))));
-    if (!same(alone.at(0), all[b])) ++differing;
+    if (!same_emission(alone.at(0), all[b])) ++differing;
   }
   CHECK(differing == 0);
 
   std::vector<VerifyRequest> reversed(trace.requests().rbegin(), trace.requests().rend());
   std::vector<Emission> back = verify_batch(reversed, trace.verify_options(), 2);
   std::reverse(back.begin(), back.end());
-  CHECK(same(back, all));
+  CHECK(same_emission(back, all));
 }
 
 TEST_CASE("what a trace leaves out has the documented defaults") {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "reference/random/injected.hpp"
+#include "tests/sampling/row_laws.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 
@@ -47,11 +48,6 @@ std::vector<std::uint64_t> masses_in_tiles(const Distribution& law) {
   std::vector<std::uint64_t> masses;
   for (Token i = 0; i < law.vocab_size(); ++i) masses.push_back(law.mass_in_tile(i));
   return masses;
-}
-
-RandomBlock block_of(std::uint64_t high, std::uint64_t low) {
-  return {{static_cast<std::uint32_t>(high >> 32), static_cast<std::uint32_t>(high),
-           static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(low)}};
 }
 
 // The first 64-bit word that lands at or beyond `position` of `total` equally long pieces: ceil(2^64 position / total).

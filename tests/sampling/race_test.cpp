@@ -10,8 +10,8 @@
 
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
-#include "reference/sampling/row_law.hpp"
 #include "reference/verify/chance.hpp"
+#include "tests/sampling/row_laws.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -27,22 +27,6 @@ constexpr std::uint32_t kDraws = 600'000;
 struct WordByWord {
   RandomBlock block(std::uint64_t seed, const Address& a) const { return PhiloxSource().block(seed, a); }
 };
-
-RowLaw probabilities_of(const std::vector<float>& row) {
-  RowLaw law;
-  law.make_probabilities({DType::f32, row.data(), static_cast<std::int64_t>(row.size())}, 0);
-  return law;
-}
-RowLaw one_hot_of(Token token, std::int64_t vocab_size) {
-  RowLaw law;
-  law.make_one_hot(token, vocab_size);
-  return law;
-}
-RowLaw logits_of(const std::vector<float>& logits) {
-  RowLaw law;
-  law.make_distribution().assign(logits, 0);
-  return law;
-}
 
 template <class Masses>
 std::vector<std::int64_t> counts_of(const Masses& masses, std::size_t vocab_size, Sampler sampler, std::uint64_t seed,
@@ -98,7 +82,7 @@ TEST_CASE("The race over tiles gives the bits of the race over single words") {
     const RowLaw logits = logits_of(x);
     const RowLaw target = probabilities_of(p);
     const RowLaw proposal = probabilities_of(q);
-    const RowLaw one_hot = one_hot_of(static_cast<Token>(vocab_size - 1), static_cast<std::int64_t>(vocab_size));
+    const RowLaw one_hot = one_hot_of(static_cast<Token>(vocab_size - 1), vocab_size);
     // Every kind of masses, as it is drawn and as coupled verification draws it.
     const auto winners = [&](auto chance) {
       std::vector<Token> tokens;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reference/random/injected.hpp"
+#include "tests/sampling/row_laws.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 
@@ -24,20 +25,6 @@ namespace {
 
 constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-RowLaw probabilities_of(const std::vector<float>& row, std::int64_t number = 0) {
-  RowLaw law;
-  law.make_probabilities({DType::f32, row.data(), static_cast<std::int64_t>(row.size())}, number);
-  return law;
-}
-RowLaw one_hot_of(Token token, std::size_t vocab_size) {
-  RowLaw law;
-  law.make_one_hot(token, static_cast<std::int64_t>(vocab_size));
-  return law;
-}
-void assign_logits(RowLaw& law, const std::vector<float>& logits) {
-  law.make_distribution().assign(logits, 0);
-}
 
 // Random probabilities that sum to about 1; some zero, some tiny.
 std::vector<float> random_row(std::size_t vocab_size, unsigned seed) {
@@ -96,10 +83,6 @@ Token slow_draw(const std::vector<cpp_int>& masses, const RandomBlock& block) {
   return static_cast<Token>(tile * kTileTokens + pick(low_half(block), begin, end));
 }
 
-RandomBlock block_of(std::uint64_t high, std::uint64_t low) {
-  return {{static_cast<std::uint32_t>(high >> 32), static_cast<std::uint32_t>(high),
-           static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(low)}};
-}
 std::uint64_t first_word_at(const cpp_int& position, const cpp_int& total) {
   return static_cast<std::uint64_t>(cpp_int(((position << 64) + total - 1) / total));
 }
@@ -224,10 +207,8 @@ TEST_CASE("The residual of two logits rows is that of their probabilities") {
   std::vector<float> draft_logits(4200);
   for (float& x : target_logits) x = normal(random);
   for (std::size_t i = 0; i < draft_logits.size(); ++i) draft_logits[i] = target_logits[i] + normal(random) / 3;
-  RowLaw target;
-  RowLaw proposal;
-  assign_logits(target, target_logits);
-  assign_logits(proposal, draft_logits);
+  const RowLaw target = logits_of(target_logits);
+  const RowLaw proposal = logits_of(draft_logits);
   std::vector<float> p;
   std::vector<float> q;
   for (Token i = 0; i < 4200; ++i) {
@@ -251,9 +232,8 @@ TEST_CASE("The residual of two logits rows is that of their probabilities") {
 TEST_CASE("An empty residual draws from the target itself") {
   const std::vector<float> p = {0.25f, 0.0f, 0.5f, 0.25f};
   const RowLaw target = probabilities_of(p);
-  RowLaw logits;
   const std::vector<float> x = {1.0f, 2.0f, 3.0f, 0.0f};
-  assign_logits(logits, x);
+  const RowLaw logits = logits_of(x);
   for (const RandomBlock& block : hard_blocks({1, 0, 2, 1})) {
     CHECK(ResidualMasses(target, target).draw(block) == LawMasses(target).draw(block));
     CHECK(ResidualMasses(logits, logits).draw(block) == LawMasses(logits).draw(block));
@@ -267,8 +247,7 @@ TEST_CASE("An empty residual draws from the target itself") {
 
 TEST_CASE("A one-hot proposal takes its token out of a target of either kind") {
   const std::vector<float> x = {0.0f, 1.0f, 2.0f, -1.0f};
-  RowLaw logits;
-  assign_logits(logits, x);
+  const RowLaw logits = logits_of(x);
   const std::vector<float> p = {0.125f, 0.25f, 0.5f, 0.125f};
   const RowLaw row = probabilities_of(p);
   for (Token token = 0; token < 4; ++token) {
@@ -296,8 +275,7 @@ TEST_CASE("A one-hot proposal on the only token of a target leaves that token") 
   x[4999] = 1.0f;
   std::vector<float> p(5000, 0.0f);
   p[4999] = 1.0f;
-  RowLaw logits;
-  assign_logits(logits, x);
+  RowLaw logits = logits_of(x);
   const RowLaw row = probabilities_of(p);
   const RowLaw proposal = one_hot_of(4999, 5000);
   for (const RowLaw* target : {static_cast<const RowLaw*>(&logits), &row, &proposal}) {
@@ -309,7 +287,7 @@ TEST_CASE("A one-hot proposal on the only token of a target leaves that token") 
   }
   // Where the rest is too light for a unit of mass both samplers agree that the token is alone.
   x[10] = -200.0f;
-  assign_logits(logits, x);
+  logits = logits_of(x);
   CHECK(ResidualMasses(logits, proposal).draw(InjectedSource::kOnes) == 4999);
   CHECK(log_weights_of(ResidualMasses(logits, proposal))[4999] > kNoWeight);
 }

@@ -13,13 +13,6 @@ namespace {
 
 const std::vector<double> kLaw{0.5, 0.25, 0.125, 0.125};
 
-std::size_t draw(TestRandom& random, const std::vector<double>& law) {
-  double u = random.uniform();
-  std::size_t i = 0;
-  while (i + 1 < law.size() && u >= law[i]) u -= law[i++];
-  return i;
-}
-
 TEST_CASE("the wealth of a bettor is the ratio of Dirichlet mixture and law worked out by hand") {
   // Fair coin, a = (1, 1), heads heads tails: B(3, 2) / B(1, 1) = 1/12 against 1/8.
   DirichletEProcess process(std::vector<double>{0.5, 0.5}, 2.0);
@@ -51,7 +44,7 @@ TEST_CASE("counts all at once have the wealth that one by one arrive at") {
   DirichletEProcess process(kLaw, 7.5);
   std::vector<std::int64_t> counts(4, 0);
   for (int i = 0; i < 1000; ++i) {
-    const std::size_t cell = draw(random, {0.4, 0.3, 0.2, 0.1});
+    const std::size_t cell = random.draw(std::vector<double>{0.4, 0.3, 0.2, 0.1});
     process.add(cell);
     ++counts[cell];
   }
@@ -70,7 +63,7 @@ TEST_CASE("looking after every draw accuses a correct sampler no more often than
     std::vector<std::int64_t> counts(4, 0);
     bool peeked = false;
     for (int i = 1; i <= 400; ++i) {
-      const std::size_t cell = draw(random, kLaw);
+      const std::size_t cell = random.draw(kLaw);
       process.add(cell);
       ++counts[cell];
       if (i < 50 || i % 25 != 0) continue;
@@ -96,7 +89,7 @@ TEST_CASE("a biased sampler makes the bettor rich") {
   DirichletEProcess process(kLaw);
   int draws = 0;
   while (!process.rejects(suite_level()) && draws < 20000) {
-    process.add(draw(random, {0.45, 0.3, 0.125, 0.125}));
+    process.add(random.draw(std::vector<double>{0.45, 0.3, 0.125, 0.125}));
     ++draws;
   }
   CHECK(process.rejects(suite_level()));

@@ -124,9 +124,14 @@ inline OwnedRequest random_request(TestRandom& random, std::int64_t vocab_size, 
   return o;
 }
 
+// Bit for bit, but for NaN, which may not occur.
 inline bool same_emission(const Emission& a, const Emission& b) {
   return a.num_accepted == b.num_accepted && a.tokens == b.tokens && a.logprobs == b.logprobs &&
          a.raw_logprobs == b.raw_logprobs && a.kept_mass == b.kept_mass && a.kept_count == b.kept_count;
+}
+inline bool same_emission(const std::vector<Emission>& a, const std::vector<Emission>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Emission& x, const Emission& y) { return same_emission(x, y); });
 }
 
 }  // namespace draftproof

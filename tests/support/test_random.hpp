@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "reference/random/philox.hpp"
@@ -37,6 +38,19 @@ class TestRandom {
     double sum = -6.0;
     for (int i = 0; i < 12; ++i) sum += uniform();
     return static_cast<float>(sum);
+  }
+
+  // An index by the probabilities `law`, never one of probability 0.
+  std::size_t draw(std::span<const double> law) {
+    double left = uniform();
+    std::size_t drawn = 0;
+    for (std::size_t i = 0; i < law.size(); ++i) {
+      if (law[i] == 0.0) continue;
+      drawn = i;
+      if (left < law[i]) break;
+      left -= law[i];
+    }
+    return drawn;
   }
 
   Token token(std::int64_t vocab_size) { return static_cast<Token>(below(vocab_size)); }

@@ -53,16 +53,7 @@ class ToyModel {
 
   // A token from the law, by a stream of its own.
   Token draw(const std::vector<Token>& context, TestRandom& random) const {
-    const std::vector<double>& p = law(context);
-    double left = random.uniform();
-    Token last = 0;
-    for (std::size_t t = 0; t < p.size(); ++t) {
-      if (p[t] == 0.0) continue;
-      last = static_cast<Token>(t);
-      if (left < p[t]) break;
-      left -= p[t];
-    }
-    return last;
+    return static_cast<Token>(random.draw(law(context)));
   }
 
   std::int64_t vocab_size() const { return vocab_size_; }

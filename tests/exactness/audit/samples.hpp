@@ -20,20 +20,13 @@
 
 namespace draftproof::testing {
 
-inline std::size_t draw_from(TestRandom& random, std::span<const double> law) {
-  double u = random.uniform();
-  std::size_t token = 0;
-  while (token + 1 < law.size() && u >= law[token]) u -= law[token++];
-  return token;
-}
-
 // `draws` of a law that the file gives as `stated`, in one group.
 inline DrawSample drawn(std::uint64_t seed, std::int64_t draws, const std::vector<double>& stated,
                         const std::vector<double>& law) {
   TestRandom random(seed);
   const auto row = std::make_shared<std::vector<float>>(stated.begin(), stated.end());
   std::vector<std::int64_t> counts(law.size(), 0);
-  for (std::int64_t i = 0; i < draws; ++i) ++counts[draw_from(random, law)];
+  for (std::int64_t i = 0; i < draws; ++i) ++counts[random.draw(law)];
   DrawSample sample;
   VerifyRequest request;
   request.target_is_probabilities = true;
@@ -65,7 +58,7 @@ inline DrawSample drawn_once_each(std::uint64_t seed, std::int64_t groups, float
       sum += law.emplace_back(std::exp(static_cast<double>((*logits)[static_cast<std::size_t>(g * kVocab + t)]) /
                                        static_cast<double>(temperature)));
     for (double& p : law) p /= sum;
-    sample.counts.push_back({static_cast<Token>(draw_from(random, law)), 1});
+    sample.counts.push_back({static_cast<Token>(random.draw(law)), 1});
     sample.begins.push_back(sample.counts.size());
     sample.group_ids.push_back(g);
     sample.laws.push_back(request);
@@ -156,7 +149,7 @@ inline StepSample stepped(std::uint64_t seed, const StepOptions& options, const 
       const std::vector<double>& q = proposal.rows.back();
       last = static_cast<Token>(options.argmax_drafts
                                     ? static_cast<std::size_t>(std::max_element(q.begin(), q.end()) - q.begin())
-                                    : draw_from(random, q));
+                                    : random.draw(q));
       draft.push_back(last);
     }
     for (const auto& row : target.rows) store(row);

@@ -3,12 +3,12 @@
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "reference/exactness/mutants/fixed_block.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
 #include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
 #include "reference/exactness/mutants/coupling/warp_schedules.hpp"
+#include "reference/exactness/mutants/fixed_block.hpp"
+#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "reference/exactness/mutants/usual_tests.hpp"
 #include "reference/random/injected.hpp"
 
 using namespace draftproof;

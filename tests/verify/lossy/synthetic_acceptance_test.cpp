@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
@@ -66,17 +65,12 @@ TEST_CASE("over two drafts synthetic acceptance emits the law that its coins and
 }
 
 TEST_CASE("synthetic acceptance accepts at its rate in floats and uses no address twice") {
-  // 20,000 requests of three steps of four drafts.
+  // Steps of four drafts.
   const DenseRows<double> target{std::vector<DenseMasses<double>>(5, {0.5, 0.5})};
   const std::vector<Token> draft{0, 1, 0, 1};
-  std::vector<std::int64_t> counts(5, 0);
-  for (int i = 0; i < 20'000; ++i) {
-    AuditedSource<> source;
-    for (std::uint32_t step = 0; step < 3; ++step) {
-      AddressedChance<AuditedSource<>> chance(source, derive_seed(3, static_cast<std::uint64_t>(i)), step);
-      ++counts[verify_synthetic_acceptance(std::span<const Token>(draft), target, 0.7, chance).num_accepted];
-    }
-  }
+  const auto counts = count_in_floats(3, 5, [&](auto& chance) {
+    return verify_synthetic_acceptance(std::span<const Token>(draft), target, 0.7, chance).num_accepted;
+  });
   const std::vector<double> expected{0.3, 0.21, 0.147, 0.1029, 0.2401};
   CHECK(follows(counts, expected));
 }

@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
 #include "reference/verify/tree.hpp"
@@ -119,19 +118,11 @@ TEST_CASE("thresholds below one are refuted over a tree and thresholds at one ar
 }
 
 TEST_CASE("the thresholded rule in floats has the proved law and uses no address twice") {
-  // 20,000 requests of three steps.
   const DenseMasses<double> p{0.5, 0.3, 0.2};
   const std::vector<Token> siblings{0, 1};
   const std::vector<std::int32_t> nodes{0, 1};
   const ThresholdedTargetOnly<double> rule{{0.9, 0.9}};
-  std::vector<std::int64_t> counts(3, 0);
-  for (int i = 0; i < 20'000; ++i) {
-    AuditedSource<> source;
-    for (std::uint32_t step = 0; step < 3; ++step) {
-      AddressedChance<AuditedSource<>> chance(source, derive_seed(5, static_cast<std::uint64_t>(i)), step);
-      ++counts[static_cast<std::size_t>(rule(p, p, siblings, nodes, 0, chance).token)];
-    }
-  }
+  const auto counts = count_in_floats(5, 3, [&](auto& chance) { return rule(p, p, siblings, nodes, 0, chance).token; });
   const std::vector<double> expected{5.0 / 9, 1.0 / 3, 1.0 / 9};
   CHECK(follows(counts, expected));
   CHECK_FALSE(follows(counts, p));

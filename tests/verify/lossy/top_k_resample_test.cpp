@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/lossy/distance.hpp"
 #include "tests/support/error_of.hpp"
@@ -94,19 +93,14 @@ TEST_CASE("the table of distances has the closed forms of peaked and flat and Zi
 }
 
 TEST_CASE("the top-k resample in floats has the proved law and uses no address twice") {
-  // 20,000 requests of three steps; p = (.5, .3, .2), q = (.8, .1, .1), k = 2: law (.5, .4, .1).
+  // p = (.5, .3, .2), q = (.8, .1, .1), k = 2: law (.5, .4, .1).
   const DenseRows<double> target{{{0.5, 0.3, 0.2}, {1.0, 0.0, 0.0}}};
   const DenseRows<double> proposal{{{0.8, 0.1, 0.1}}};
-  std::vector<std::int64_t> counts(3, 0);
-  for (int i = 0; i < 20'000; ++i) {
-    AuditedSource<> source;
-    for (std::uint32_t step = 0; step < 3; ++step) {
-      AddressedChance<AuditedSource<>> chance(source, derive_seed(6, static_cast<std::uint64_t>(i)), step);
-      const std::vector<Token> draft{chance.draw(proposal.rows[0], 0, Purpose::draft_sample)};
-      const ChainOutcome outcome = verify_top_k_resample(std::span<const Token>(draft), target, proposal, 2, chance);
-      ++counts[static_cast<std::size_t>(outcome.num_accepted == 1 ? draft[0] : outcome.last_token)];
-    }
-  }
+  const auto counts = count_in_floats(6, 3, [&](auto& chance) {
+    const std::vector<Token> draft{chance.draw(proposal.rows[0], 0, Purpose::draft_sample)};
+    const ChainOutcome outcome = verify_top_k_resample(std::span<const Token>(draft), target, proposal, 2, chance);
+    return outcome.num_accepted == 1 ? draft[0] : outcome.last_token;
+  });
   CHECK(follows(counts, std::vector<double>{0.5, 0.4, 0.1}));
   CHECK_FALSE(follows(counts, target.rows[0]));
 }

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
@@ -86,20 +85,15 @@ TEST_CASE("the typical threshold is the lesser of epsilon and delta over the exp
 }
 
 TEST_CASE("typical acceptance in floats has the proved law and uses no address twice") {
-  // 20,000 requests of three steps. p = (.5, .3, .2), q = (.2, .3, .5), threshold .25: law (.45, .45, .1).
+  // p = (.5, .3, .2), q = (.2, .3, .5), threshold .25: law (.45, .45, .1).
   const DenseRows<double> target{{{0.5, 0.3, 0.2}, {1.0, 0.0, 0.0}}};
   const DenseMasses<double> q{0.2, 0.3, 0.5};
-  std::vector<std::int64_t> counts(3, 0);
-  for (int i = 0; i < 20'000; ++i) {
-    AuditedSource<> source;
-    for (std::uint32_t step = 0; step < 3; ++step) {
-      AddressedChance<AuditedSource<>> chance(source, derive_seed(8, static_cast<std::uint64_t>(i)), step);
-      const DraftTree tree = draw_chain(
-          [&](std::span<const Token>) -> const auto& { return q; }, 1, chance);
-      const auto threshold = [](const DenseMasses<double>&) { return 0.25; };
-      ++counts[static_cast<std::size_t>(emitted_tokens(tree, verify_typical(tree, target, threshold, chance)).front())];
-    }
-  }
+  const auto counts = count_in_floats(8, 3, [&](auto& chance) {
+    const DraftTree tree = draw_chain(
+        [&](std::span<const Token>) -> const auto& { return q; }, 1, chance);
+    const auto threshold = [](const DenseMasses<double>&) { return 0.25; };
+    return emitted_tokens(tree, verify_typical(tree, target, threshold, chance)).front();
+  });
   CHECK(follows(counts, std::vector<double>{0.45, 0.45, 0.1}));
   CHECK_FALSE(follows(counts, target.rows[0]));
 }
