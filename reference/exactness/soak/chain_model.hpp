@@ -41,7 +41,8 @@ class ChainModel {
 
  private:
   std::size_t index_of(std::int32_t position, Token previous) const {
-    return static_cast<std::size_t>(position * vocab_size_ + previous);
+    return static_cast<std::size_t>(position) * static_cast<std::size_t>(vocab_size_) +
+           static_cast<std::size_t>(previous);
   }
   void add_cells(std::int32_t position, Token previous, std::size_t path, double probability,
                  std::vector<double>& law) const;
