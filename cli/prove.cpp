@@ -167,7 +167,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   if (arguments.long_run) {
     options.vocab_size = std::max(options.vocab_size, 4);
     options.draft_len = std::max(options.draft_len, 4);
-    options.deep_trees = true;
+    options.long_run = true;
   }
   const std::vector<const ProofCase*> cases = wanted_cases(arguments.verifier);
   Json document = json_document(context.arguments);
@@ -221,7 +221,7 @@ void add_prove_command(CLI::App& app, ProgramContext& context) {
       ->capture_default_str();
   command
       ->add_option("--draft", arguments->options.draft_len,
-                   "Draft tokens K (of trees: depth, at most 2 without --long)")
+                   "Draft tokens K (of trees: depth, at most 2, or 3 with --long)")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();
   command->add_option("--steps", arguments->options.steps, "Consecutive steps S")

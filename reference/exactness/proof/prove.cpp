@@ -120,7 +120,8 @@ ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int 
   result.name = proof_case.name;
   result.lossless = proof_case.lossless;
   result.instances = options.instances;
-  result.draft_len = options.deep_trees ? options.draft_len : std::min(options.draft_len, proof_case.draft_len_max);
+  const ProofDepths& limit = proof_case.draft_len_max;
+  result.draft_len = std::min(options.draft_len, options.long_run ? limit.long_run : limit.usual);
   result.oracles = static_cast<std::int32_t>(proof_case.acceptance_oracles.size());
   std::vector<InstanceResult> instances(static_cast<std::size_t>(options.instances));
   parallel_for(options.instances, threads, [&](std::int64_t i, int) {

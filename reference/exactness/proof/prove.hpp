@@ -56,6 +56,12 @@ struct StepLaw {
 };
 StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len);
 
+// How deep drafts are taken, usually and in a long run: the outcomes of bushy trees multiply.
+struct ProofDepths {
+  std::int32_t usual = 8;
+  std::int32_t long_run = 8;
+};
+
 // A verifier together with the way its drafts are made.
 struct ProofCase {
   std::string name;
@@ -67,7 +73,7 @@ struct ProofCase {
   // Expected number of accepted drafts of one step, computed without the verifier; where known, two ways.
   using Oracle = std::function<Rational(const Models&, const TokenString& prefix, std::int32_t draft_len)>;
   std::vector<Oracle> acceptance_oracles = {};
-  std::int32_t draft_len_max = 8;  // proofs of bushy trees stay shallow, unless ProofOptions::deep_trees
+  ProofDepths draft_len_max = {};
 };
 
 struct ProofOptions {
@@ -76,7 +82,7 @@ struct ProofOptions {
   std::int32_t steps = 2;
   std::int32_t instances = 20;
   std::uint64_t seed = 0;
-  bool deep_trees = false;
+  bool long_run = false;  // to ProofDepths::long_run
 };
 
 struct Counterexample {
