@@ -13,9 +13,9 @@ struct Extent {
 };
 
 struct LaunchDescription {
-  std::string kernel;  // the name that errors and reports carry
-  Extent grid;         // blocks
-  Extent block;        // threads of a block
+  std::string kernel = {};  // the name that errors and reports carry
+  Extent grid = {};         // blocks
+  Extent block = {};        // threads of a block
   std::uint64_t dynamic_shared_bytes = 0;
 
   // Only the CPU executor reads these two. No result may depend on them: that is what they are for.
@@ -24,7 +24,7 @@ struct LaunchDescription {
 };
 
 inline constexpr std::uint64_t kThreadsMax = 1024;
-inline constexpr std::uint64_t kSharedBytesMax = 227 * 1024;        // static and dynamic together, sm_90 and sm_100
+inline constexpr std::uint64_t kSharedBytesMax = 227 * 1024;       // static and dynamic together, sm_90 and sm_100
 inline constexpr std::uint64_t kStaticSharedBytesMax = 48 * 1024;  // what nvcc accepts
 
 // Throws Error(internal) where a GPU would refuse the launch.

@@ -38,50 +38,71 @@ void record_read(Cell& cell, const Accessor& by) {
   cell.read_lanes = unordered | bit;
 }
 
-void record_write(Cell& cell, Access access, const Accessor& by) {
+// Everything of this epoch happens before a plain write that is no race, so that it stands for everything.
+void record_plain_write(Cell& cell, const Accessor& by) {
+  cell.plain_writer = static_cast<std::uint16_t>(by.thread);
+  cell.plain_stamp = by.clock->now();
+  cell.atomic_writer = cell.other_atomic_writer = cell.other_reader = kNobody;
+  cell.read_lanes = 0;
+  cell.flags |= Cell::written | Cell::plain_write_by_block;
+}
+
+// An atomic is not ordered with other atomics: it stands for nobody but the atomics before it in its own order.
+void record_atomic(Cell& cell, const Accessor& by) {
   const auto thread = static_cast<std::uint16_t>(by.thread);
-  const bool first_stands = cell.writer != kNobody && !ordered(by, cell.writer, cell.write_stamp);
-  if (first_stands) {  // both are atomic, or this would have been a conflict
-    if (cell.other_writer == kNobody) cell.other_writer = thread;
-  } else {
-    cell.writer = thread;
-    cell.write_stamp = by.clock->now();
-    if (cell.other_writer != kNobody && ordered(by, cell.other_writer, cell.write_stamp)) cell.other_writer = kNobody;
-  }
-  cell.read_lanes = 0;  // every read of this epoch happens before this write
-  cell.other_reader = kNobody;
   cell.flags |= Cell::written;
-  if (access == Access::atomic) {
-    cell.flags |= Cell::atomic_write;
-  } else {
-    cell.flags = static_cast<std::uint8_t>((cell.flags & ~Cell::atomic_write) | Cell::plain_write_by_block);
+  if (cell.atomic_writer != kNobody && !ordered(by, cell.atomic_writer, cell.atomic_stamp)) {
+    // Of two warps, one is unordered with whoever comes next; of one warp, two lanes say the same.
+    const bool other_warp = thread / kLanes != cell.atomic_writer / kLanes;
+    if (cell.other_atomic_writer == kNobody || other_warp) cell.other_atomic_writer = thread;
+    return;
   }
+  cell.atomic_writer = thread;
+  if (cell.other_atomic_writer != kNobody && ordered(by, cell.other_atomic_writer, cell.atomic_stamp)) {
+    cell.other_atomic_writer = kNobody;
+  }
+  if (cell.other_atomic_writer == kNobody)
+    cell.atomic_stamp = by.clock->now();  // else the earlier stamp stands for both
+}
+
+void begin_epoch(Cell& cell, std::uint64_t epoch) {
+  if (ticket_of(cell.epoch) != ticket_of(epoch)) cell.flags &= Cell::written;
+  cell.epoch = epoch;
+  cell.read_lanes = 0;
+  cell.plain_writer = cell.atomic_writer = cell.other_atomic_writer = cell.other_reader = kNobody;
 }
 
 }  // namespace
 
-Conflict record_access(Cell& cell, Access access, const Accessor& by) {
-  if (cell.epoch != by.epoch) {
-    if (ticket_of(cell.epoch) != ticket_of(by.epoch)) cell.flags &= Cell::written;
-    cell.flags &= static_cast<std::uint8_t>(~Cell::atomic_write);
-    cell.epoch = by.epoch;
-    cell.read_lanes = 0;
-    cell.writer = cell.other_writer = cell.other_reader = kNobody;
+bool record_access(Cell& cell, Access access, const Accessor& by, Conflict& conflict) {
+  if (cell.epoch != by.epoch) begin_epoch(cell, by.epoch);
+  if (cell.plain_writer != kNobody && !ordered(by, cell.plain_writer, cell.plain_stamp)) {
+    conflict = {cell.plain_writer, Access::write};
+    return false;
   }
-  const Access before = cell.flags & Cell::atomic_write ? Access::atomic : Access::write;
-  if (!(access == Access::atomic && before == Access::atomic)) {
-    for (const std::uint16_t writer : {cell.writer, cell.other_writer}) {
-      if (writer != kNobody && !ordered(by, writer, cell.write_stamp)) return {true, writer, before};
+  if (access != Access::atomic) {
+    for (const std::uint16_t writer : {cell.atomic_writer, cell.other_atomic_writer}) {
+      if (writer != kNobody && !ordered(by, writer, cell.atomic_stamp)) {
+        conflict = {writer, Access::atomic};
+        return false;
+      }
     }
   }
   if (access == Access::read) {
     record_read(cell, by);
-    return {};
+    return true;
   }
   const std::uint16_t reader = unordered_reader(cell, by);
-  if (reader != kNobody) return {true, reader, Access::read};
-  record_write(cell, access, by);
-  return {};
+  if (reader != kNobody) {
+    conflict = {reader, Access::read};
+    return false;
+  }
+  if (access == Access::write) {
+    record_plain_write(cell, by);
+  } else {
+    record_atomic(cell, by);
+  }
+  return true;
 }
 
 }  // namespace draftproof::simt

@@ -2,7 +2,6 @@
 // the threads are and where the bytes lie is told by the caller.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "gpu/simt/warp_clock.hpp"
@@ -11,29 +10,33 @@ namespace draftproof::simt {
 
 enum class Access : std::uint8_t { read, write, atomic };
 
-// An epoch is the time between two barriers of one block. Its upper bits are the ticket of the block, which is unique in
-// the process, so that records of earlier blocks and launches grow old by themselves and nothing is ever cleared. A block
-// with 2^28 barriers would take minutes on fibres.
+// An epoch is the time between two barriers of one block. Its upper bits are the ticket of the block, which is unique
+// in the process, so that records of earlier blocks and launches grow old by themselves and nothing is ever cleared. A
+// block with 2^28 barriers would take minutes on fibres.
 inline constexpr int kEpochBits = 28;
-inline std::uint64_t ticket_of(std::uint64_t epoch) { return epoch >> kEpochBits; }
+inline std::uint64_t ticket_of(std::uint64_t epoch) {
+  return epoch >> kEpochBits;
+}
 
 inline constexpr std::uint16_t kNobody = 0xffff;
 
 struct Cell {
-  std::uint64_t epoch = 0;  // of everything below but `lock` and `written`
-  std::uint32_t write_stamp = 0;
-  std::uint32_t read_stamp = 0;
-  std::uint32_t read_lanes = 0;  // lanes of read_warp that have read in this epoch
-  std::uint16_t writer = kNobody;
-  std::uint16_t other_writer = kNobody;  // a second atomic writer, not ordered with the first
+  std::uint64_t epoch = 0;         // of everything below but `written` and `lock`
+  std::uint32_t plain_stamp = 0;   // of the last write that was no atomic
+  std::uint32_t atomic_stamp = 0;  // of the earlier of the two atomic writers
+  std::uint32_t read_stamp = 0;    // of the earliest of read_lanes
+  std::uint32_t read_lanes = 0;    // lanes of read_warp
+  std::uint16_t plain_writer = kNobody;
+  std::uint16_t atomic_writer = kNobody;
+  std::uint16_t other_atomic_writer = kNobody;  // not ordered with the first; of another warp if there is one
   std::uint16_t read_warp = kNobody;
-  std::uint16_t other_reader = kNobody;   // a reader of another warp
-  std::uint8_t flags = 0;                 // of Flag
-  std::atomic<std::uint8_t> lock{0};      // blocks on several OS threads share the cells of global memory
+  std::uint16_t other_reader = kNobody;  // of another warp
+  std::uint8_t flags = 0;                // of Flag
+  std::uint8_t lock = 0;                 // of global memory, which blocks on several OS threads share
 
-  enum Flag : std::uint8_t { written = 1, atomic_write = 2, plain_write_by_block = 4 };
+  enum Flag : std::uint8_t { written = 1, plain_write_by_block = 2 };
 };
-static_assert(sizeof(Cell) == 32);
+static_assert(sizeof(Cell) == 40);
 
 struct Accessor {
   std::uint64_t epoch;
@@ -42,15 +45,15 @@ struct Accessor {
 };
 
 struct Conflict {
-  bool found = false;
   std::uint32_t other = 0;  // the thread of the same block whose access came first
   Access other_access = Access::read;
 };
 
-// Checks one access against the record of its cell (races inside one block), then adds it to the record. Of two atomic
+// Checks one access against the record of its cell (races inside one block), then adds it to the record. Returns false,
+// with the conflict, where there is a race. Of two atomic
 // accesses none is a race; neither are accesses that a barrier or a meeting of both lanes separates.
 // Sound: whatever it reports is unordered. Complete for whole-warp meetings; where lanes meet in changing subsets of a
 // warp, a cell keeps the earliest stamp of its readers, and may miss a later one.
-Conflict record_access(Cell& cell, Access access, const Accessor& by);
+bool record_access(Cell& cell, Access access, const Accessor& by, Conflict& conflict);
 
 }  // namespace draftproof::simt

@@ -25,7 +25,8 @@ class WarpClock {
     std::array<std::uint32_t, kLanes> joined{};
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       if ((mask >> lane & 1) == 0) continue;
-      for (std::uint32_t other = 0; other < kLanes; ++other) joined[other] = std::max(joined[other], known_[lane][other]);
+      for (std::uint32_t other = 0; other < kLanes; ++other)
+        joined[other] = std::max(joined[other], known_[lane][other]);
     }
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       if (mask >> lane & 1) joined[lane] = now_;
@@ -38,7 +39,8 @@ class WarpClock {
 
  private:
   std::uint32_t now_ = 1;
-  std::array<std::array<std::uint32_t, kLanes>, kLanes> known_{};  // [lane][other]: the last stamp of other seen by lane
+  std::array<std::array<std::uint32_t, kLanes>, kLanes>
+      known_{};  // [lane][other]: the last stamp of other seen by lane
 };
 
 }  // namespace draftproof::simt
