@@ -1,6 +1,5 @@
 // draftproof audit: is what somebody else's sampler drew a sample of the law it should have drawn from? (docs/audit.md)
 #include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "cli/commands.hpp"
 #include "cli/figure.hpp"
 #include "cli/progress.hpp"
+#include "cli/stopwatch.hpp"
 #include "reference/error.hpp"
 #include "reference/io/audit_file.hpp"
 
@@ -31,17 +31,6 @@ struct AuditArguments {
   std::optional<std::int64_t> self_test;
   AuditOptions options;
   bool json = false;
-};
-
-class Stopwatch {
- public:
-  double lap_ms() {
-    const auto now = std::chrono::steady_clock::now();
-    return std::chrono::duration<double, std::milli>(now - std::exchange(start_, now)).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 // The settings of a trace that say something about laws.
@@ -83,9 +72,10 @@ AuditRun run_audit(const AuditArguments& arguments) {
   run.path = arguments.path;
   run.verifier = arguments.verifier;
   run.figure = arguments.figure;
-  Stopwatch stopwatch;
+  const Stopwatch reading;
   const AuditInput input = read_audit_file(arguments.path, file_options);
-  run.read_ms = stopwatch.lap_ms();
+  run.read_ms = reading.elapsed_ms();
+  const Stopwatch auditing;
   try {
     if (const auto* draws = std::get_if<DrawSample>(&input)) {
       run.audit = audit_draws(*draws, arguments.options);
@@ -96,7 +86,7 @@ AuditRun run_audit(const AuditArguments& arguments) {
   } catch (const Error& error) {
     throw Error(error.kind(), arguments.path, error.what());  // such errors name a row, but not its file
   }
-  run.audit_ms = stopwatch.lap_ms();
+  run.audit_ms = auditing.elapsed_ms();
   return run;
 }
 

@@ -1,9 +1,9 @@
 #include "cli/demo_run.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "cli/progress.hpp"
+#include "cli/stopwatch.hpp"
 #include "reference/draft/lookup_drafter.hpp"
 #include "reference/draft/model_drafter.hpp"
 #include "reference/parallel.hpp"
@@ -20,16 +20,6 @@ constexpr std::size_t kContinuationPromptBytes = 256;
 
 // Families of seeds derived from the run's seed; the shown text uses that seed itself.
 enum SeedFamily : std::uint64_t { kPositionSeed = 0, kContinuationSeeds = 1, kSpeculativeSeeds = 2, kDirectSeeds = 3 };
-
-class Stopwatch {
- public:
-  double elapsed_ms() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 std::vector<std::unique_ptr<DemoWorker>> make_workers(const DemoModels& models, const DemoOptions& options) {
   std::vector<std::unique_ptr<DemoWorker>> workers;

@@ -1,6 +1,5 @@
 // draftproof verify: replays a trace file (docs/trace.md) through pipeline and verifier.
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -10,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/progress.hpp"
+#include "cli/stopwatch.hpp"
 #include "cli/verify_report.hpp"
 #include "reference/error.hpp"
 #include "reference/io/sha256.hpp"
@@ -29,16 +29,6 @@ struct VerifyArguments {
   int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string simd;
   bool json = false;
-};
-
-class Stopwatch {
- public:
-  double elapsed_ms() const {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 std::string flag_of(std::string setting) {
