@@ -10,6 +10,7 @@
 
 #include "cli/bench_bandwidth.hpp"
 #include "cli/bench_cases.hpp"
+#include "cli/bench_device.hpp"
 #include "cli/bench_pytorch.hpp"
 #include "cli/bench_result.hpp"
 #include "cli/commands.hpp"
@@ -28,6 +29,8 @@ struct BenchOptions {
   std::string pytorch = "auto";
   std::string out;
   bool json = false;
+  std::string device = "cpu";
+  std::string write_inputs;
 };
 
 constexpr int kPytorchRepeat = 3;  // its runs are long, and their fastest settles at once
@@ -168,6 +171,11 @@ Json document_of(const Bench& bench, const ProgramContext& context) {
 }
 
 void run_bench(BenchOptions options, const ProgramContext& context) {
+  if (options.device == "cuda") {
+    return run_device_bench(
+        {options.filter, options.repeat, options.quick, options.write_inputs, options.out, options.json},
+        context.arguments);
+  }
   if (options.threads.empty()) {
     const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.threads = all == 1 ? std::vector<int>{1} : std::vector<int>{1, all};
@@ -188,7 +196,8 @@ void run_bench(BenchOptions options, const ProgramContext& context) {
 }  // namespace
 
 void add_bench_command(CLI::App& app, ProgramContext& context) {
-  CLI::App* command = app.add_subcommand("bench", "Measure the reference against this machine's bandwidth and PyTorch");
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure the reference, or the kernels, against this machine's bandwidth");
   const auto options = std::make_shared<BenchOptions>();
   add_json_flag(*command, options->json);
   command->add_option("--threads", options->threads, "Numbers of threads, as 1,2 (default: 1 and all)")
@@ -198,6 +207,11 @@ void add_bench_command(CLI::App& app, ProgramContext& context) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   command->add_option("--filter", options->filter, "Only the measurements that have this in their name");
+  command->add_option("--device", options->device, "What is measured: the reference on the cpu, or the kernels on cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command->add_option("--write-inputs", options->write_inputs,
+                      "With --device cuda: also write the tensors of the peer's case here");
   command->add_flag("--quick", options->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
   command->add_option("--pytorch", options->pytorch, "Time PyTorch too: auto (when installed), off, on")
       ->check(CLI::IsMember({"auto", "off", "on"}))

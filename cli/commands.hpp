@@ -1,5 +1,6 @@
 // What a subcommand is made of. To add one: write cli/<name>.cpp with the function declared here, and call it in
-// main.cpp. The function declares the options; its callback does the work, writes to standard output, and throws Error.
+// commands.cpp. The function declares the options; its callback does the work, writes to standard output, and throws
+// Error.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -26,12 +27,16 @@ inline void add_json_flag(CLI::App& command, bool& wanted) {
   command.add_flag("--json", wanted, "One JSON document on standard output (schema: cli/README.md)");
 }
 
+// All subcommands of this program (commands.cpp; that for a bare GPU machine: gpu/standalone/commands.cpp).
+void add_commands(CLI::App& app, ProgramContext& context);
+
 void add_audit_command(CLI::App& app, ProgramContext& context);
 void add_bench_command(CLI::App& app, ProgramContext& context);
 void add_demo_command(CLI::App& app, ProgramContext& context);
 void add_machine_command(CLI::App& app, ProgramContext& context);
 void add_mutants_command(CLI::App& app, ProgramContext& context);
 void add_prove_command(CLI::App& app, ProgramContext& context);
+void add_regress_command(CLI::App& app, ProgramContext& context);
 void add_soak_command(CLI::App& app, ProgramContext& context);
 void add_verify_command(CLI::App& app, ProgramContext& context);
 

@@ -1,4 +1,4 @@
-// The program: wires the subcommands and turns what they throw into exit codes.
+// The program: parses the command line and turns what subcommands throw into exit codes.
 #include <exception>
 #include <iostream>
 #include <new>
@@ -9,17 +9,6 @@
 
 namespace draftproof {
 namespace {
-
-void add_commands(CLI::App& app, ProgramContext& context) {
-  add_audit_command(app, context);
-  add_bench_command(app, context);
-  add_demo_command(app, context);
-  add_machine_command(app, context);
-  add_mutants_command(app, context);
-  add_prove_command(app, context);
-  add_soak_command(app, context);
-  add_verify_command(app, context);
-}
 
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/simt/description.hpp"
+#include "gpu/launch_description.hpp"
 #include "gpu/simt/fibre.hpp"
 #include "gpu/simt/schedule.hpp"
 #include "gpu/simt/shared_memory.hpp"

@@ -24,6 +24,7 @@ __device__ inline U* view_as(T* p) {
 // One declaration for all instances of all kernels, since `extern __shared__` names have one type per file.
 extern __shared__ __align__(16) unsigned char draftproof_dynamic_shared[];
 
+#define DRAFTPROOF_UNROLL _Pragma("unroll")
 #define DRAFTPROOF_SHARED(T, name, count) __shared__ T name[count]
 #define DRAFTPROOF_DYNAMIC_SHARED(T, name, byte_offset, count) \
   T* const name = reinterpret_cast<T*>(draftproof_dynamic_shared + (byte_offset))

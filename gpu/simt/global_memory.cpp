@@ -37,6 +37,7 @@ GlobalMemory::GlobalMemory(const std::string& name, std::uint64_t bytes, std::ui
   bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(kGuardBytes, padded + 2 * kGuardBytes)));
   if (!bytes_) throw std::bad_alloc();
   region_->name = "buffer " + name;
+  region_->has_guards = true;
   region_->data = bytes_.get() + kGuardBytes;
   region_->bytes = bytes;
   region_->element_bytes = element_bytes;

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "gpu/simt/checked_pointer.hpp"
-#include "gpu/simt/description.hpp"
+#include "gpu/launch_description.hpp"
 #include "gpu/simt/global_memory.hpp"
 
 namespace draftproof {
@@ -17,7 +17,8 @@ void run_grid(const LaunchDescription& description, const std::function<void()>&
 
 template <class T>
 void check_argument(const LaunchDescription& description, const CheckedPointer<T>& pointer) {
-  if (pointer.region() != nullptr) check_guards(*pointer.region(), "after kernel " + description.kernel);
+  const Region* region = pointer.region();
+  if (region != nullptr && region->has_guards) check_guards(*region, "after kernel " + description.kernel);
 }
 template <class T>
 void check_argument(const LaunchDescription&, const T&) {}

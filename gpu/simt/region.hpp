@@ -15,6 +15,7 @@ enum class Space : std::uint8_t { shared, global };
 struct Region {
   std::string name;
   Space space = Space::global;
+  bool has_guards = false;  // guard words on both sides; a caller's own memory has none
   std::byte* data = nullptr;
   std::uint64_t bytes = 0;
   std::uint32_t element_bytes = 1;  // how error messages count: by element, or by byte in dynamic shared memory

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -10,7 +9,6 @@
 #include <vector>
 
 #include "reference/numerics/order_key.hpp"
-#include "reference/numerics/unsigned_128.hpp"
 
 namespace draftproof {
 namespace {
@@ -115,18 +113,6 @@ KeptSet min_p_set(const Distribution& row, const FilterParameters& parameters) {
 }
 
 }  // namespace
-
-std::uint64_t ceil_of_fraction(float fraction, std::uint64_t total) {
-  if (fraction == 0.0f || total == 0) return 0;
-  int exponent = 0;
-  const float mantissa = std::frexp(fraction, &exponent);                                  // [1/2, 1)
-  const auto digits = static_cast<std::uint64_t>(static_cast<double>(mantissa) * 0x1p24);  // exact: 24 bits
-  const int shift = 24 - exponent;
-  if (shift >= 88) return 1;  // the product is below 2^88
-  const Unsigned128 product = static_cast<Unsigned128>(digits) * total;
-  const Unsigned128 ones = (static_cast<Unsigned128>(1) << shift) - 1;
-  return static_cast<std::uint64_t>((product + ones) >> shift);
-}
 
 void apply_filters(const FilterParameters& parameters, Distribution& distribution) {
   if (!parameters.any()) return;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "reference/numerics/fraction.hpp"
 #include "reference/sampling/distribution.hpp"
 
 namespace draftproof {
@@ -34,8 +35,5 @@ struct FilterParameters {
 
 // Restricts the distribution (one that has not been filtered yet) to the kept set. The parameters must be valid.
 void apply_filters(const FilterParameters& parameters, Distribution& distribution);
-
-// ceil(fraction * total), exact: the fraction is taken as the dyadic rational that the float is. fraction in [0, 1].
-std::uint64_t ceil_of_fraction(float fraction, std::uint64_t total);
 
 }  // namespace draftproof

@@ -1,4 +1,4 @@
-#include "gpu/simt/description.hpp"
+#include "gpu/launch_description.hpp"
 
 #include "reference/error.hpp"
 

@@ -18,6 +18,8 @@ struct LaunchDescription {
   Extent block = {};        // threads of a block
   std::uint64_t dynamic_shared_bytes = 0;
 
+  void* stream = nullptr;  // cudaStream_t; only the GPU's path reads it
+
   // Only the CPU executor reads these two. No result may depend on them: that is what they are for.
   std::uint64_t seed = 0;  // the order in which threads and blocks run
   int os_threads = 1;

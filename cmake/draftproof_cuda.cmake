@@ -1,0 +1,33 @@
+# The kernels. An operation is one text, gpu/operations/<name>.hpp, which is compiled by the C++ compiler for the CPU
+# executor and by nvcc for GPUs; the whole build and gpu/standalone share this.
+set(draftproof_operations law pipeline mass_pass guidance sample logprobs verify_chain verify_block verify_tree tree_mask
+  kv_commit)
+
+# With 100, machine code and PTX for what comes after.
+set(DRAFTPROOF_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING "GPUs that the kernels are compiled for")
+
+# Sets `out` to a source file per operation, with the ending of its compiler: cpp or cu.
+function(draftproof_generate_operations ending out)
+  set(sources)
+  foreach(operation IN LISTS draftproof_operations)
+    set(source ${PROJECT_BINARY_DIR}/operations/${operation}.${ending})
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"gpu/operations/${operation}.hpp\"\n")
+    list(APPEND sources ${source})
+  endforeach()
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# The library draftproof_cuda. A macro, since the dialect is known to the folder that calls it. headers: the folder that has Random123/.
+macro(draftproof_add_cuda_library root headers)
+  # CMake 3.25 does not know nvcc's flag for C++20 yet.
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA_STANDARD 20)
+  draftproof_generate_operations(cu draftproof_cuda_sources)
+  add_library(draftproof_cuda STATIC ${draftproof_cuda_sources} ${root}/gpu/cuda/device_memory.cu ${root}/gpu/cuda/gpu_clock.cu)
+  set_target_properties(draftproof_cuda PROPERTIES CUDA_ARCHITECTURES "${DRAFTPROOF_CUDA_ARCHITECTURES}")
+  target_include_directories(draftproof_cuda SYSTEM PRIVATE ${headers})
+  target_link_libraries(draftproof_cuda PRIVATE draftproof_ours)
+  # A register spill is an error, and so is any other warning of ptxas.
+  target_compile_options(draftproof_cuda PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+endmacro()

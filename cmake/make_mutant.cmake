@@ -1,0 +1,32 @@
+# Makes the source of one mutant: cmake -DMUTANT=FILE -DROOT=REPOSITORY -DOUT=FOLDER -P make_mutant.cmake
+#
+# FILE names a source and holds a text of it and what stands in its place; the text must occur exactly once. Written is
+# OUT/<that source>, which the compiler finds before the repository's own.
+file(READ ${MUTANT} mutant)
+if(NOT mutant MATCHES "\nfile: ([^\n]+)\n")
+  message(FATAL_ERROR "${MUTANT}: a line `file: ...` is missing")
+endif()
+set(source ${CMAKE_MATCH_1})
+string(FIND "${mutant}" "\n--- find\n" find_at)
+string(FIND "${mutant}" "\n--- replace\n" replace_at)
+if(find_at EQUAL -1 OR replace_at EQUAL -1)
+  message(FATAL_ERROR "${MUTANT}: a line `--- find` and, after it, a line `--- replace` are needed")
+endif()
+math(EXPR find_begin "${find_at} + 10")
+math(EXPR find_length "${replace_at} - ${find_begin}")
+math(EXPR replace_begin "${replace_at} + 13")
+string(SUBSTRING "${mutant}" ${find_begin} ${find_length} wanted)
+string(SUBSTRING "${mutant}" ${replace_begin} -1 replacement)
+string(REGEX REPLACE "\n$" "" replacement "${replacement}")
+
+file(READ ${ROOT}/${source} text)
+string(FIND "${text}" "${wanted}" first)
+string(FIND "${text}" "${wanted}" last REVERSE)
+if(first EQUAL -1)
+  message(FATAL_ERROR "${MUTANT}: ${source} does not hold the text that is to be replaced; bring the mutant up to date")
+endif()
+if(NOT first EQUAL last)
+  message(FATAL_ERROR "${MUTANT}: ${source} holds the text that is to be replaced more than once; lengthen it")
+endif()
+string(REPLACE "${wanted}" "${replacement}" text "${text}")
+file(WRITE ${OUT}/${source} "${text}")

@@ -1,0 +1,68 @@
+// Tensors of the benchmark: made on the host from few distinct rows, which is quick, and kept on the GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "gpu/device_memory.hpp"
+#include "gpu/draftproof.h"
+
+namespace draftproof::bench {
+
+struct HostRows {
+  std::vector<std::byte> bytes;  // [rows, vocab_size]
+  std::int64_t rows;
+  std::int64_t vocab_size;
+  std::int32_t dtype;
+};
+
+// Rows of logits or (kind) probabilities. positions [rows]: what a row stands for; 32 distinct rows serve in turns.
+// Rows of one position share their logits' larger part between two seeds, as a draft and its target do.
+HostRows bench_rows(std::uint64_t seed, const std::vector<std::int64_t>& positions, std::int64_t vocab_size,
+                    float spread, std::int32_t kind, std::int32_t dtype);
+
+// The token of the given rank among the most probable of a row, rank below 32.
+std::int64_t likely_token(const HostRows& rows, std::int64_t row, std::int64_t rank);
+
+template <class T>
+std::vector<std::byte> bytes_of(const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+// Error (input) naming the file.
+void write_file(const std::filesystem::path& file, const std::vector<std::byte>& bytes);
+
+class GpuTensors {
+ public:
+  GpuTensors() : memory_(device::memory_of(DRAFTPROOF_CUDA)) {}
+  ~GpuTensors() {
+    for (void* const p : arrays_) memory_->release(p);
+  }
+  GpuTensors(const GpuTensors&) = delete;
+  GpuTensors& operator=(const GpuTensors&) = delete;
+
+  template <class T>
+  T* output(std::int64_t count) {
+    arrays_.push_back(memory_->allocate(static_cast<std::size_t>(count) * sizeof(T)));
+    return static_cast<T*>(arrays_.back());
+  }
+  template <class T>
+  const T* input(const std::vector<T>& values) {
+    T* const array = output<T>(static_cast<std::int64_t>(values.size()));
+    memory_->copy_in(array, values.data(), values.size() * sizeof(T));
+    return array;
+  }
+  draftproof_rows rows(const HostRows& rows) { return {input(rows.bytes), rows.vocab_size, rows.dtype}; }
+
+ private:
+  std::unique_ptr<device::DeviceMemory> memory_;
+  std::vector<void*> arrays_;
+};
+
+}  // namespace draftproof::bench

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Shows on any machine with nvcc that gpu/run_on_gpu.sh would find all it needs on a bare one: builds gpu/standalone with a
+# folder that holds the three header-only libraries alone, and looks in the dependency files for any other library.
+set -euo pipefail
+cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
+
+if ! command -v nvcc >/dev/null; then
+  echo "check_standalone: SKIPPED: nvcc is not installed"
+  exit 0
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for header in Random123/philox.h CLI/CLI.hpp nlohmann/json.hpp; do
+  found=$(echo "#include <$header>" | g++ -std=c++20 -x c++ -M - | tr ' \\' '\n\n' | grep -m 1 "/$header\$")
+  ln -s "${found%/*}" "$folder/${header%%/*}"
+done
+
+# One architecture: the release build compiles for all of them.
+DRAFTPROOF_GPU_ARCHITECTURES=90-real gpu/run_on_gpu.sh --headers "$folder" --build-only
+
+# What the sources included from /usr/include beside the C and C++ libraries of the compiler.
+foreign=$(find build/gpu -name '*.d' -exec cat {} + | tr ' \\' '\n\n' |
+  grep -oE '^/usr/(local/)?include/[^/]+/' | sort -u | grep -vE '/(c\+\+|[a-z0-9_]+-linux-gnu|linux|asm|asm-generic|bits|sys|gnu)/$' || true)
+if [[ -n $foreign ]]; then
+  echo "check_standalone: these headers came from elsewhere than the folder given:" >&2
+  echo "$foreign" >&2
+  exit 1
+fi
+build/gpu/draftproof regress --executor cuda
+echo "check_standalone: built with the compiler, nvcc, CMake and three header-only libraries"

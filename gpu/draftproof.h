@@ -1,0 +1,326 @@
+/* The C interface: kernels from logits to emitted tokens, and the CPU reference that they equal bit for bit, for an
+ * engine in any language. The same argument structs serve C++ (gpu/api.hpp).
+ *
+ * Memory. Every pointer inside an argument struct is memory of the executor that runs the call: host memory for
+ * DRAFTPROOF_REFERENCE and DRAFTPROOF_SIMT, device memory for DRAFTPROOF_CUDA. The structs themselves and the settings
+ * are on the host and are read before the call returns. Nothing is allocated for the caller: a call that needs scratch
+ * says how much (draftproof_*_workspace_bytes) and takes `workspace`, 256-byte aligned. NULL switches an optional input
+ * or output off.
+ *
+ * Rows. A matrix of rows is (data, row_stride in elements, dtype); columns from vocab_size on are padding and are never
+ * read. A batch has `requests`; parameters, seeds, steps, histories and the lists of constraints belong to a request
+ * and are always indexed by it. Row r of a call belongs to request row_request[r], or to request r where that is NULL.
+ * All offsets are 64 bits wide: rows times stride may exceed 2^32.
+ *
+ * Errors. What the host can see (a shape, a stride, a NULL, a dtype, a workspace too small, no GPU) is refused before
+ * anything runs: the call returns a code other than 0 and draftproof_error_message() says what would be right. What
+ * only the data shows (a NaN, an id outside the vocabulary, a row with nothing left) is told per row in `status`
+ * [rows], or per request for the verifiers: its tokens are then DRAFTPROOF_NO_TOKEN, nothing of it is emitted, and the
+ * other rows are as if it were not there.
+ *
+ * Guarantee. All outputs are the same bits for every executor, every block size and every batch that the row sits in.
+ * Randomness is addressed: Philox4x32-10 with key = seed and counter (index, row, step, purpose); see
+ * reference/random/address.hpp. A step number must not be used twice for a seed.
+ *
+ * Functions of one executor may be called from several threads at once. The CUDA calls are asynchronous on `stream`. */
+#ifndef DRAFTPROOF_H
+#define DRAFTPROOF_H
+
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define DRAFTPROOF_API
+#else
+#define DRAFTPROOF_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DRAFTPROOF_ABI_VERSION 1
+#define DRAFTPROOF_NO_TOKEN (-1)
+#define DRAFTPROOF_TREE_NODES_MAX 1024 /* of one request's draft tree */
+
+typedef enum { DRAFTPROOF_REFERENCE = 0, DRAFTPROOF_SIMT = 1, DRAFTPROOF_CUDA = 2 } draftproof_executor;
+typedef enum { DRAFTPROOF_F32 = 0, DRAFTPROOF_F16 = 1, DRAFTPROOF_BF16 = 2 } draftproof_dtype;
+
+/* What a call returns. */
+typedef enum {
+  DRAFTPROOF_SUCCESS = 0,
+  DRAFTPROOF_USAGE = 1,       /* an argument is wrong */
+  DRAFTPROOF_INPUT = 2,       /* the input is wrong */
+  DRAFTPROOF_INTERNAL = 3,    /* a bug of ours, or a fault that the CPU executor found in a kernel */
+  DRAFTPROOF_UNAVAILABLE = 4  /* this build or this machine lacks the executor */
+} draftproof_result;
+
+/* What `status` says of a row. Where several hold, the largest is told. */
+typedef enum {
+  DRAFTPROOF_ROW_OK = 0,
+  DRAFTPROOF_ROW_NOTHING_LEFT = 1,    /* every token is masked, or far below every limit */
+  DRAFTPROOF_ROW_ALL_ZERO = 2,        /* every probability is 0 */
+  DRAFTPROOF_ROW_BAD_SUM = 3,         /* the probabilities sum to more than 3 */
+  DRAFTPROOF_ROW_LOGIT_TOO_LARGE = 4, /* a logit over the temperature is above 2^29 */
+  DRAFTPROOF_ROW_INFINITE_LOGIT = 5,  /* +infinity, as given or after bias, penalties and temperature */
+  DRAFTPROOF_ROW_NAN_LOGIT = 6,
+  DRAFTPROOF_ROW_BAD_PROBABILITY = 7, /* not a number in [0, 1] */
+  DRAFTPROOF_ROW_BAD_GUIDANCE = 8,    /* +infinity, or a token that only the unconditional row masks, or overflow */
+  DRAFTPROOF_ROW_BAD_ID = 9,          /* a token id outside [0, vocab_size), a parent that is no earlier node */
+  DRAFTPROOF_ROW_BAD_PARAMETER = 10   /* a sampling parameter outside its range */
+} draftproof_row_status;
+
+typedef struct {
+  int32_t executor;      /* draftproof_executor */
+  void* stream;          /* cudaStream_t; NULL: the default stream. Ignored by the others */
+  int32_t block_threads; /* 0: each kernel's own choice; else 128, 256 or 512 threads a block */
+  int32_t os_threads;    /* simt: OS threads; 0: 1 */
+  uint64_t seed;         /* simt: the order in which threads and blocks run. No result depends on it */
+} draftproof_settings;
+
+typedef struct {
+  const void* data;   /* NULL: absent */
+  int64_t row_stride; /* elements from one row to the next, at least vocab_size */
+  int32_t dtype;      /* draftproof_dtype */
+} draftproof_rows;
+
+/* Sampling parameters, each [requests] or NULL for "off". */
+typedef struct {
+  const float* temperature; /* 0: greedy; NULL: 1 */
+  const int32_t* top_k;     /* 0: off */
+  const float* top_p;       /* (0, 1]; 1: off */
+  const float* min_p;       /* [0, 1]; 0: off */
+  const uint8_t* filter_order;      /* 0: joint, 1: top_k_first (reference/logits/filters.hpp) */
+  const uint8_t* ties;              /* 0: exact_k, 1: keep_all */
+  const float* repetition_penalty;  /* 1: off */
+  const float* frequency_penalty;   /* 0: off */
+  const float* presence_penalty;    /* 0: off */
+  const float* guidance_scale;      /* 1: the conditional logits, bit for bit */
+  const uint8_t* nan_policy;        /* 0: error, 1: as -infinity */
+} draftproof_parameters;
+
+/* What may not be drawn, and the history that penalties, bad words and min_tokens look at. A list of lists is given by
+ * offsets: list b is [offsets[b], offsets[b + 1]). */
+typedef struct {
+  const uint32_t* allowed_mask; /* [rows, allowed_mask_stride]: bit j of word w allows token 32 w + j; NULL: all */
+  int64_t allowed_mask_stride;  /* words, at least ceil(vocab_size / 32) */
+
+  const int32_t* allowed_ids; /* the only ids allowed; a request with an empty list has no constraint */
+  const int64_t* allowed_offsets; /* [requests + 1] */
+
+  const int32_t* history_tokens;  /* prompt, then committed output */
+  const int64_t* history_offsets; /* [requests + 1] */
+  const int64_t* prompt_len;      /* [requests]: how many of them are the prompt's */
+  int64_t history_len_max;        /* the longest history of a row, drafts included; sizes the workspace */
+
+  /* Drafted tokens that stand between the committed history and the row. Verifiers fill these in themselves. */
+  const int32_t* row_draft_tokens;  /* of all rows */
+  const int64_t* row_draft_begin;   /* [rows] */
+  const int32_t* row_draft_len;     /* [rows] */
+
+  const int32_t* bad_word_tokens;
+  const int64_t* bad_word_offsets;   /* [sequences + 1], into bad_word_tokens */
+  const int64_t* bad_word_sequences; /* [requests + 1]: sequences [b], ..., [b + 1] - 1 are those of request b */
+
+  const int64_t* min_tokens;   /* [requests]; stop ids are banned while the output is shorter */
+  const int32_t* stop_ids;
+  const int64_t* stop_offsets; /* [requests + 1] */
+
+  const int32_t* bias_tokens;
+  const float* bias_values;    /* added, in the order of the list */
+  const int64_t* bias_offsets; /* [requests + 1] */
+} draftproof_constraints;
+
+/* Who draws: the key and the step of the address. */
+typedef struct {
+  const uint64_t* seed; /* [requests] */
+  const uint32_t* step; /* [requests]; verification steps done, or tokens emitted in plain decoding */
+} draftproof_randomness;
+
+/* --- Mass pass: the fixed-point softmax of rows of logits, tile by tile (reference/numerics/fixed_point.hpp). ------- */
+typedef struct {
+  int64_t rows;
+  int64_t vocab_size;
+  draftproof_rows logits;
+  const float* temperature; /* [rows], above 0; NULL: 1 */
+  uint64_t* tile_sum;       /* out [rows, tiles], tiles = ceil(vocab_size / 4096): S_t */
+  int32_t* tile_exponent;   /* out [rows, tiles]: N_t; -2^30: every token is masked */
+  int32_t* row_exponent;    /* out [rows]: N */
+  uint64_t* row_total;      /* out [rows]: S */
+  int32_t* status;          /* out [rows] */
+  void* workspace;
+  int64_t workspace_bytes;
+} draftproof_mass_pass_arguments;
+
+/* --- Guidance alone: l = l_u + s (l_c - l_u). ------------------------------------------------------------------------- */
+typedef struct {
+  int64_t rows;
+  int64_t vocab_size;
+  draftproof_rows conditional;
+  draftproof_rows unconditional;
+  const float* scale;  /* [rows] */
+  float* out;          /* [rows, out_stride]; a row that is refused is filled with NaN */
+  int64_t out_stride;
+  int32_t* status;     /* out [rows] */
+} draftproof_guidance_arguments;
+
+/* --- The pipeline and a draw: guidance, NaN policy, masks, bias, penalties, temperature, min-p, top-k, top-p, token. - */
+typedef enum { DRAFTPROOF_INVERSE = 0, DRAFTPROOF_RACE = 1 } draftproof_sampler;
+typedef enum { DRAFTPROOF_DRAFT_SAMPLE = 1, DRAFTPROOF_TARGET_SAMPLE = 4 } draftproof_purpose;
+
+typedef struct {
+  int64_t rows;
+  int64_t requests;
+  int64_t vocab_size;
+  const int32_t* row_request; /* [rows]; NULL: row r is request r */
+  draftproof_rows logits;
+  draftproof_rows unconditional; /* needed where a guidance_scale is not 1 */
+  draftproof_parameters parameters;
+  draftproof_constraints constraints;
+  draftproof_randomness randomness;
+  const uint32_t* row_in_step; /* [rows]: the `row` of the address; NULL: 0 */
+  int32_t sampler;             /* draftproof_sampler */
+  int32_t purpose;             /* draftproof_purpose */
+  int32_t* tokens;             /* out [rows] */
+  float* logprobs;             /* out [rows] or NULL: natural log of the drawn token's probability */
+  float* kept_mass;            /* out [rows] or NULL: share of the unfiltered row's mass that the kept tokens have */
+  int64_t* kept_count;         /* out [rows] or NULL */
+  float* probabilities;        /* out [rows, probabilities_stride] or NULL: the law itself, 0 for dropped tokens */
+  int64_t probabilities_stride;
+  int32_t* status;             /* out [rows] */
+  void* workspace;
+  int64_t workspace_bytes;
+} draftproof_sample_arguments;
+
+/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank. ------------------------- */
+typedef struct {
+  int64_t rows;
+  int64_t requests;
+  int64_t vocab_size;
+  const int32_t* row_request;
+  draftproof_rows logits;
+  draftproof_rows unconditional;
+  draftproof_parameters parameters; /* the law that is reported; leave them NULL for raw log-probabilities */
+  draftproof_constraints constraints;
+  int32_t n;                 /* 0 to 1024 */
+  const int32_t* sampled;    /* [rows] */
+  int32_t* tokens;           /* out [rows, n + 1]: the top n, padded with DRAFTPROOF_NO_TOKEN; last the sampled token */
+  float* logprobs;           /* out [rows, n + 1]: natural log; -infinity where padded */
+  int64_t* ranks;            /* out [rows, n + 1]: 1 is the first; 0 where padded; of a dropped sampled token, 1 + the
+                                kept tokens that stand before it */
+  int32_t* status;           /* out [rows] */
+  void* workspace;
+  int64_t workspace_bytes;
+} draftproof_logprobs_arguments;
+
+/* --- Verification of drafts: chain, block, tree. ------------------------------------------------------------------------ */
+typedef enum { DRAFTPROOF_ONE_HOT = 0, DRAFTPROOF_PROBABILITIES = 1, DRAFTPROOF_LOGITS = 2 } draftproof_law_kind;
+typedef enum { DRAFTPROOF_TARGET_ONLY = 0, DRAFTPROOF_RRSW = 1 } draftproof_tree_rule;
+
+/* Request b has draft_len(b) = cu_num_draft_tokens[b + 1] - cu_num_draft_tokens[b] drafts, 0 or more. Its proposal rows
+ * are cu_num_draft_tokens[b] + i, its target rows cu_num_draft_tokens[b] + b + i, the bonus row last. Of a tree, target
+ * row i + 1 of the request is the law after node i and row 0 that of the root; proposal rows are laid out like target
+ * rows there (row r proposes the children of the node of row r), since every inner node proposes. */
+typedef struct {
+  int64_t requests;
+  int64_t draft_tokens_total; /* cu_num_draft_tokens[requests] */
+  int64_t draft_len_max;      /* the longest draft; of a tree, the most nodes */
+  int64_t vocab_size;
+  const int32_t* draft_tokens;        /* [draft_tokens_total] */
+  const int64_t* cu_num_draft_tokens; /* [requests + 1], from 0, ascending */
+  const int32_t* parents;             /* trees: [draft_tokens_total], -1 or an earlier node of the request; else NULL */
+  int32_t tree_rule;                  /* trees: draftproof_tree_rule */
+
+  int32_t target_kind; /* probabilities (taken as processed) or logits */
+  draftproof_rows target;
+  draftproof_rows unconditional;
+  draftproof_parameters parameters; /* of target logits */
+  draftproof_constraints constraints;
+
+  int32_t proposal_kind;
+  draftproof_rows proposal;
+  draftproof_parameters draft_parameters; /* of proposal logits: temperature and filters only */
+
+  draftproof_randomness randomness;
+
+  int32_t* num_accepted; /* out [requests]: tau; 0 where status is not 0 */
+  int32_t* tokens;       /* out [requests, draft_len_max + 1]: accepted drafts, the recovered or bonus token, padding */
+  float* logprobs;       /* out, as tokens, or NULL: natural log under the target's law; -infinity where padded */
+  int32_t* path;         /* trees: out [requests, draft_len_max] or NULL: the accepted nodes, padded with -1 */
+  int32_t* status;       /* out [requests] */
+  void* workspace;
+  int64_t workspace_bytes;
+} draftproof_verify_arguments;
+
+/* --- Tree attention: positions and the mask, from parents. Row 0 of a request is the root's, row i + 1 is node i. ----- */
+typedef struct {
+  int64_t requests;
+  int64_t draft_tokens_total;
+  int64_t draft_len_max;
+  const int64_t* cu_num_draft_tokens; /* [requests + 1] */
+  const int32_t* parents;             /* [draft_tokens_total] */
+  int32_t* depths;                    /* out [draft_tokens_total + requests]: row r of request b at cu[b] + b + r */
+  uint32_t* mask;                     /* out [draft_tokens_total + requests, words_per_row] */
+  int64_t words_per_row;              /* at least ceil((draft_len_max + 1) / 32) */
+  int32_t* status;                    /* out [requests] */
+} draftproof_tree_mask_arguments;
+
+/* --- KV slots: keep what was accepted, free the rest. --------------------------------------------------------------------
+ * A step wrote one KV entry per row of the request (the root's token, then its drafts) into the slots
+ * slots[cu[b] + b + r]. The entries of the root and of the accepted nodes move to the request's first num_accepted + 1
+ * slots, in order, layer by layer; the other slots are freed. Of a chain nothing moves. */
+typedef struct {
+  int64_t requests;
+  int64_t draft_tokens_total;
+  int64_t draft_len_max;
+  const int64_t* cu_num_draft_tokens; /* [requests + 1] */
+  const int32_t* num_accepted;        /* [requests] */
+  const int32_t* path;                /* [requests, draft_len_max]: accepted nodes, ascending; NULL: a chain */
+  const int64_t* slots;               /* [draft_tokens_total + requests]; all different */
+  int64_t num_slots;                  /* of the cache */
+  void* cache;                        /* in and out: [layers, num_slots, slot_bytes] */
+  int64_t layers;
+  int64_t layer_stride_bytes;
+  int64_t slot_stride_bytes;
+  int64_t slot_bytes;    /* moved; at most slot_stride_bytes */
+  int64_t* kv_len;       /* in and out [requests]: grows by num_accepted + 1 */
+  int64_t* freed_slots;  /* out [draft_tokens_total + requests]: as slots; the freed ones, the others -1 */
+  int32_t* status;       /* out [requests]: a request with a bad path or slot is left as it is */
+} draftproof_kv_commit_arguments;
+
+DRAFTPROOF_API int draftproof_abi_version(void);
+/* Of the calling thread's last call that failed; never NULL. */
+DRAFTPROOF_API const char* draftproof_error_message(void);
+DRAFTPROOF_API const char* draftproof_row_status_text(int32_t status);
+/* DRAFTPROOF_SUCCESS where the executor can run here. */
+DRAFTPROOF_API int draftproof_executor_available(int32_t executor);
+
+DRAFTPROOF_API int64_t draftproof_mass_pass_workspace_bytes(const draftproof_mass_pass_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_sample_workspace_bytes(const draftproof_sample_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_logprobs_workspace_bytes(const draftproof_logprobs_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_verify_chain_workspace_bytes(const draftproof_verify_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_verify_block_workspace_bytes(const draftproof_verify_arguments* arguments);
+DRAFTPROOF_API int64_t draftproof_verify_tree_workspace_bytes(const draftproof_verify_arguments* arguments);
+
+DRAFTPROOF_API int draftproof_mass_pass(const draftproof_mass_pass_arguments* arguments,
+                                        const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_guidance(const draftproof_guidance_arguments* arguments,
+                                       const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_sample(const draftproof_sample_arguments* arguments, const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_logprobs(const draftproof_logprobs_arguments* arguments,
+                                       const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_verify_chain(const draftproof_verify_arguments* arguments,
+                                           const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_verify_block(const draftproof_verify_arguments* arguments,
+                                           const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_verify_tree(const draftproof_verify_arguments* arguments,
+                                          const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_tree_mask(const draftproof_tree_mask_arguments* arguments,
+                                        const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_kv_commit(const draftproof_kv_commit_arguments* arguments,
+                                        const draftproof_settings* settings);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

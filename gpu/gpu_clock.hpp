@@ -1,0 +1,30 @@
+// What the GPU is, and how long work on it takes. Only builds with CUDA have these.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace draftproof::cuda_executor {
+
+struct GpuDescription {
+  std::string name;
+  std::string driver;   // CUDA version that the driver supports
+  std::string runtime;  // CUDA version that we were built with
+  std::string compute_capability;
+  int multiprocessors;
+  std::int64_t memory_bytes;
+  std::int64_t l2_bytes;
+};
+
+GpuDescription describe_gpu();
+
+// Bytes read plus bytes written per second by a copy of 1 GiB on the device: the best of 20.
+double copy_bandwidth_bytes_per_s();
+
+// Milliseconds of each repeat by CUDA events, after three that are not counted. run(repeat) starts work on the default
+// stream; before each the L2 cache is filled with other data.
+std::vector<double> milliseconds(int repeats, const std::function<void(int)>& run);
+
+}  // namespace draftproof::cuda_executor

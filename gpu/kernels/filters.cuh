@@ -1,0 +1,131 @@
+// What the filters keep of a row, one block a row (twin: reference/logits/filters.cpp and Distribution::keep).
+//
+//   logits [rows, vocab_size], tile_sum and tile_exponent [rows, tiles] of the unfiltered rows
+//     -> tile_sum over the kept tokens, LawRow [rows]
+//
+// Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first):
+//   v1  radix select over the 32-bit keys of all tokens: three passes, most tokens in a few buckets.
+//   v2 (this)  one pass into linear buckets (prefix_search.cuh), one to list the tokens of the bucket in which the
+//   filters
+//       end, one to add up what is kept; a filter of kept tokens costs no exponential of the others. min-p alone needs
+//       the last pass only.
+//   next: a cluster of blocks a row, its logits kept in shared memory between the passes.
+#pragma once
+
+#include "gpu/kernels/parameters.cuh"
+#include "gpu/kernels/prefix_search.cuh"
+#include "reference/numerics/fraction.hpp"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+
+// Of all tokens: their mass m_i in the scale of the row where top-p wants it, but for those that min-p dropped before.
+struct FilterMeasure {
+  std::int32_t row_exponent;
+  bool has_mass;
+  std::uint64_t least_mass;
+
+  __device__ bool counts(float, std::int64_t, std::int32_t) const { return true; }
+  __device__ std::uint64_t mass(float x, std::int32_t tile_exponent) const {
+    if (!has_mass) return 0;
+    const std::uint64_t mass = row_scale(mass_in_tile(x, tile_exponent), row_exponent, tile_exponent);
+    return mass < least_mass ? 0 : mass;
+  }
+};
+
+__device__ inline std::uint64_t top_p_limit(const Parameters& p, std::uint64_t total) {
+  if (p.top_p == 1.0f) return kNoMassLimit;
+  const std::uint64_t limit = ceil_of_fraction(p.top_p, total);
+  return limit > 0 ? limit : 1;
+}
+
+// Fills in where the kept tokens end: last_value, last_token and least_mass.
+template <class Element>
+__device__ inline void find_kept(const RowReader<Element>& reader, const Parameters& p, LawRow& row) {
+  const float first_value = reader.first_value(row.exponent);
+  if (p.min_p != 0.0f) row.least_mass = ceil_of_fraction(p.min_p, mass_in_tile(first_value, row.exponent));
+  if (p.top_k == 0 && p.top_p == 1.0f) return;
+
+  const FilterMeasure measure{row.exponent, p.top_p != 1.0f, p.top_k_first ? row.least_mass : 0};
+  PrefixSearch<Element, FilterMeasure> search(reader, measure, first_value, p.keeps_ties);
+  PrefixLimits limits{p.top_k == 0 ? kNoCountLimit : static_cast<std::uint32_t>(p.top_k), kNoMassLimit};
+  Prefix prefix{false, 0, search.mass()};
+  if (p.top_k_first) {
+    // Top-p looks at what is left: its limit is a share of that mass, and is reached there.
+    if (p.top_k != 0) prefix = search.find(limits);
+    limits.count = kNoCountLimit;
+  }
+  limits.mass = top_p_limit(p, prefix.mass);
+  if (!p.top_k_first || p.top_p != 1.0f) prefix = search.find(limits);
+  if (!prefix.reached) return;
+  row.last_value = value_of_packed(prefix.last);
+  row.last_token = p.keeps_ties ? 0x7fffffff : token_of_packed(prefix.last);
+}
+
+// Adds up what is kept: total and kept_count of the row, the sums of its tiles.
+template <class Element>
+__device__ inline void add_up_kept(const RowReader<Element>& reader, Global<std::uint64_t> tile_sum, LawRow& row) {
+  constexpr std::int64_t kTilesMax = kVocabularyLimit / kTileTokens;
+  constexpr std::int64_t kWarpTokens = 32 * RowReader<Element>::kCount;  // of one tile
+  DRAFTPROOF_SHARED(std::uint64_t, kept_sum, kTilesMax);
+  for (std::int64_t t = threadIdx.x; t < kTilesMax; t += blockDim.x) kept_sum[t] = 0;
+  __syncthreads();
+  std::uint32_t count = 0;
+  for (std::int64_t begin = warp_of_thread() * kWarpTokens; begin < reader.vocab_size();
+       begin += warps_of_block() * kWarpTokens) {
+    const std::int64_t column = begin + lane_of_thread() * RowReader<Element>::kCount;
+    const std::int32_t exponent = reader.tile_exponent(begin);
+    float x[RowReader<Element>::kCount];
+    reader.load(column, x);
+    std::uint64_t sum = 0;
+    DRAFTPROOF_UNROLL
+    for (int i = 0; i < RowReader<Element>::kCount; ++i) {
+      if (!is_kept(row, x[i], column + i, exponent)) continue;
+      sum += mass_in_tile(x[i], exponent);
+      ++count;
+    }
+    if (__any_sync(kAllLanes, sum != 0) == 0) continue;
+    sum = warp_reduce(sum, Sum{});
+    if (lane_of_thread() == 0) atomicAdd(&kept_sum[begin / kTileTokens], sum);
+  }
+  __syncthreads();
+  row.kept_count = static_cast<std::int32_t>(block_reduce(count, Sum{}));
+  std::uint64_t total = 0;
+  for (std::int64_t t = threadIdx.x; t * kTileTokens < reader.vocab_size(); t += blockDim.x) {
+    const std::uint64_t sum = kept_sum[t];
+    tile_sum[t] = sum;
+    total += row_scale(sum, row.exponent, reader.tile_exponent(t * kTileTokens));
+  }
+  row.total = block_reduce(total, Sum{});
+}
+
+struct FilterRows {
+  RowsView logits;
+  ParametersView parameters;
+  Global<const std::int32_t> row_request;
+  Global<const std::int32_t> row_status;  // what edit_tokens says of the row; null: nothing was edited
+  std::int64_t vocab_size;
+  std::int64_t tiles;
+  bool counts_kept;  // kept_count is wanted of unfiltered rows too
+  Global<std::uint64_t> tile_sum;
+  Global<std::int32_t> tile_exponent;
+  Global<LawRow> rows;
+};
+
+// Grid: rows blocks.
+template <class Element>
+__global__ void filter_rows(FilterRows f) {
+  const std::int64_t row = blockIdx.x;
+  const Parameters p = parameters_of(f.parameters, request_of(f.row_request, row));
+  std::int32_t status = p.right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_PARAMETER;
+  if (f.row_status != nullptr) status = f.row_status[row];
+  LawRow out = row_of_tiles(row, f.tiles, p.temperature, status, f.tile_sum, f.tile_exponent);
+  const Global<const std::int32_t> tile_exponent = f.tile_exponent + row * f.tiles;
+  const RowReader<Element> reader(f.logits, row, f.vocab_size, p.temperature, tile_exponent);
+  if (out.status == DRAFTPROOF_ROW_OK && out.greedy_token == DRAFTPROOF_NO_TOKEN) {
+    if (p.filters()) find_kept(reader, p, out);
+    if (p.filters() || f.counts_kept) add_up_kept(reader, f.tile_sum + row * f.tiles, out);
+  }
+  if (threadIdx.x == 0) f.rows[row] = out;
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,0 +1,113 @@
+// KV slot commit: what was accepted moves to the request's first slots, the rest is freed (twin:
+// reference/engine/kv_slots.hpp).
+//
+//   slots [rows], num_accepted [requests], path [requests, draft_len_max] -> cache in place, kv_len, freed_slots,
+//   status rows = draft_tokens_total + requests; row r of request b is cu[b] + b + r
+//
+// Ladder (bytes that must move: twice slot_bytes a layer for every accepted node that is not its own place; of a chain
+// nothing but the bookkeeping):
+//   v1  a block an entry, with a copy of the path's entries in scratch, since targets and sources overlap.
+//   v2  (this) a thread owns a column of 16 bytes of one layer and moves it along the path in order, which is safe
+//       without scratch: a target lies before every source that is still to be read. So four loads may be in flight.
+#pragma once
+
+#include "gpu/kernels/block.cuh"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+
+struct CommitRequest {
+  Global<const std::int64_t> slots;  // [nodes + 1]
+  Global<const std::int32_t> path;   // [draft_len_max]; null: a chain
+  std::int32_t nodes;
+  std::int32_t num_accepted;
+};
+
+__device__ inline CommitRequest commit_request(std::int64_t request, Global<const std::int64_t> cu_num_draft_tokens,
+                                               Global<const std::int32_t> num_accepted, Global<const std::int32_t> path,
+                                               std::int64_t draft_len_max, Global<const std::int64_t> slots) {
+  const std::int64_t first_node = cu_num_draft_tokens[request];
+  const std::int64_t end = cu_num_draft_tokens[request + 1];
+  CommitRequest out;
+  out.slots = slots + (first_node + request);
+  out.path = path;
+  if (path != nullptr) out.path = path + request * draft_len_max;
+  out.nodes = static_cast<std::int32_t>(end - first_node);
+  out.num_accepted = num_accepted[request];
+  return out;
+}
+
+// By all threads of the block; every thread is told.
+__device__ inline bool commit_is_right(const CommitRequest& request, std::int64_t draft_len_max,
+                                       std::int64_t num_slots) {
+  bool right = request.num_accepted >= 0 && request.num_accepted <= request.nodes;
+  const auto threads = static_cast<std::int32_t>(blockDim.x);
+  for (std::int32_t r = static_cast<std::int32_t>(threadIdx.x); r <= request.nodes; r += threads) {
+    const std::int64_t slot = request.slots[r];
+    right = right && slot >= 0 && slot < num_slots;
+    for (std::int32_t earlier = 0; earlier < r; ++earlier) right = right && request.slots[earlier] != slot;
+  }
+  if (request.path != nullptr) {
+    for (std::int32_t k = static_cast<std::int32_t>(threadIdx.x); k < draft_len_max; k += threads) {
+      const std::int32_t node = request.path[k];
+      if (k < request.num_accepted) {
+        const std::int32_t before = k == 0 ? -1 : static_cast<std::int32_t>(request.path[k - 1]);
+        right = right && node > before && node < request.nodes;
+      } else {
+        right = right && node == -1;
+      }
+    }
+  }
+  return !block_any(!right);
+}
+
+// The bookkeeping. Grid: requests blocks.
+__global__ void commit_slots(Global<const std::int64_t> cu_num_draft_tokens, Global<const std::int32_t> num_accepted,
+                             Global<const std::int32_t> path, std::int64_t draft_len_max,
+                             Global<const std::int64_t> slots, std::int64_t num_slots, Global<std::int64_t> kv_len,
+                             Global<std::int64_t> freed_slots, Global<std::int32_t> status) {
+  const std::int64_t b = blockIdx.x;
+  const CommitRequest request = commit_request(b, cu_num_draft_tokens, num_accepted, path, draft_len_max, slots);
+  const bool right = commit_is_right(request, draft_len_max, num_slots);
+  const Global<std::int64_t> freed = freed_slots + (static_cast<std::int64_t>(cu_num_draft_tokens[b]) + b);
+  for (std::int32_t r = static_cast<std::int32_t>(threadIdx.x); r <= request.nodes;
+       r += static_cast<std::int32_t>(blockDim.x)) {
+    freed[r] = right && r > request.num_accepted ? static_cast<std::int64_t>(request.slots[r]) : -1;
+  }
+  if (threadIdx.x != 0) return;
+  status[b] = right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+  if (right) kv_len[b] += request.num_accepted + 1;
+}
+
+// The entries of a tree's path, in units of Word; strides and slot_words count them. Grid: requests * layers *
+// column_blocks blocks.
+template <class Word>
+__global__ void move_entries(Global<const std::int64_t> cu_num_draft_tokens, Global<const std::int32_t> num_accepted,
+                             Global<const std::int32_t> path, std::int64_t draft_len_max,
+                             Global<const std::int64_t> slots, Global<const std::int32_t> status, Global<Word> cache,
+                             std::int64_t layers, std::int64_t column_blocks, std::int64_t layer_stride,
+                             std::int64_t slot_stride, std::int64_t slot_words) {
+  const std::int64_t column = blockIdx.x % column_blocks * blockDim.x + threadIdx.x;
+  const std::int64_t layer = blockIdx.x / column_blocks % layers;
+  const std::int64_t b = blockIdx.x / column_blocks / layers;
+  if (status[b] != DRAFTPROOF_ROW_OK || column >= slot_words) return;
+  const CommitRequest request = commit_request(b, cu_num_draft_tokens, num_accepted, path, draft_len_max, slots);
+  const Global<Word> words = cache + (layer * layer_stride + column);
+
+  constexpr int kInFlight = 4;
+  for (std::int32_t k = 0; k < request.num_accepted; k += kInFlight) {
+    Word moved[kInFlight];
+    DRAFTPROOF_UNROLL
+    for (int i = 0; i < kInFlight; ++i) {
+      if (k + i >= request.num_accepted) continue;
+      const std::int32_t row = request.path[k + i] + 1;
+      moved[i] = words[request.slots[row] * slot_stride];
+    }
+    DRAFTPROOF_UNROLL
+    for (int i = 0; i < kInFlight; ++i) {
+      if (k + i >= request.num_accepted) continue;
+      words[request.slots[k + i + 1] * slot_stride] = moved[i];
+    }
+  }
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,0 +1,53 @@
+// Mass pass: the fixed-point softmax of rows of logits, one block a tile (twin: Distribution::assign and the row kernel
+// tile_mass). Also, for greedy rows, the first token of the total order.
+//
+//   logits [rows, vocab_size] -> tile_sum [rows, tiles] u64, tile_exponent [rows, tiles] i32, status [rows]
+//
+// Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
+//   v1  exp_parts of every element once to find the tile's exponent, kept in registers, then tile_weight and
+//       mass_of_weight: double precision, 64-bit adds.
+//   v2  (this) the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows:
+//       two operations an element find it, and one pass of exp_parts follows. A weight is scaled by adding to its
+//       exponent bits, and its 45-bit mass is added up in two 32-bit halves that two float additions cut off: no
+//       double, no 64-bit operation, the same integers. About 20 instructions an element.
+//   next: clusters that keep a row in shared memory for the filters that follow.
+#pragma once
+
+#include "gpu/kernels/law.cuh"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+
+// Grid: rows * tiles blocks of kThreads.
+template <class Element, int kThreads>
+__global__ void __launch_bounds__(kThreads)
+    mass_tiles(RowsView logits, Global<const float> temperature, Global<const std::int32_t> row_request,
+               std::int64_t vocab_size, std::int64_t tiles, Global<std::uint64_t> tile_sum,
+               Global<std::int32_t> tile_exponent) {
+  constexpr int kCount = kTileTokens / kThreads;
+  const std::int64_t row = blockIdx.x / tiles;
+  const std::int64_t tile = blockIdx.x % tiles;
+  const std::int64_t request =
+      row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
+  const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[request]);
+  float x[kCount];
+  load_tile<Element>(logits, row, tile, vocab_size, t, x);
+  const TileResult result =
+      mass_of_tile<Vector<Element>::kCount>(x, tile * kTileTokens + threadIdx.x * Vector<Element>::kCount, t == 0.0f);
+  if (threadIdx.x != 0) return;
+  tile_sum[row * tiles + tile] = result.status == DRAFTPROOF_ROW_OK ? result.sum : 0;
+  tile_exponent[row * tiles + tile] =
+      result.status == DRAFTPROOF_ROW_OK ? result.exponent : kRefusedTile + result.status;
+}
+
+// Grid: rows blocks.
+__global__ void finish_rows(Global<const float> temperature, Global<const std::int32_t> row_request, std::int64_t tiles,
+                            Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent, Global<LawRow> rows) {
+  const std::int64_t row = blockIdx.x;
+  const std::int64_t request =
+      row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
+  const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[request]);
+  const LawRow out = row_of_tiles(row, tiles, t, DRAFTPROOF_ROW_OK, tile_sum, tile_exponent);
+  if (threadIdx.x == 0) rows[row] = out;
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,0 +1,73 @@
+// Host side of kernels/law.cuh: the launches that make the laws of rows, for the operations that need them.
+#pragma once
+
+#include "gpu/kernels/law.cuh"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+
+inline std::int64_t tiles_of(std::int64_t vocab_size) {
+  return (vocab_size + kTileTokens - 1) / kTileTokens;
+}
+
+// What the law of `rows` rows is written to.
+struct LawScratch {
+  Global<std::uint64_t> tile_sum;
+  Global<std::int32_t> tile_exponent;
+  Global<LawRow> rows;
+
+  static LawScratch in(OperationMemory& memory, std::int64_t rows, std::int64_t vocab_size) {
+    const std::int64_t tiles = tiles_of(vocab_size);
+    return {memory.scratch<std::uint64_t>("tile_sum", rows * tiles),
+            memory.scratch<std::int32_t>("tile_exponent", rows * tiles), memory.scratch<LawRow>("law_rows", rows)};
+  }
+};
+
+// Only the masses of their tiles; a tile that is refused says so (kernels/law.cuh).
+void launch_tile_masses(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
+                        std::int64_t vocab_size, Global<const float> temperature,
+                        Global<const std::int32_t> row_request, const LawScratch& law);
+
+// The laws of rows that no filter cuts and no constraint edits. temperature [requests] or null; row_request [rows] or
+// null.
+LogitsLaw launch_unfiltered_law(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
+                                std::int64_t vocab_size, Global<const float> temperature,
+                                Global<const std::int32_t> row_request, const LawScratch& law);
+
+// Rows of logits and all that the pipeline (reference/logits/pipeline.hpp) does to them. Pointers of `parameters` and
+// `constraints` are the caller's; what an operation may have made itself comes as a device pointer.
+struct PipelineInput {
+  std::int64_t rows = 0;
+  std::int64_t requests = 0;
+  std::int64_t vocab_size = 0;
+  draftproof_rows logits{};
+  draftproof_rows unconditional{};
+  draftproof_parameters parameters{};
+  draftproof_constraints constraints{};  // but for the row_draft_* pointers:
+  Global<const std::int32_t> row_draft_tokens = nullptr;
+  Global<const std::int64_t> row_draft_begin = nullptr;  // [rows]
+  Global<const std::int32_t> row_draft_len = nullptr;    // [rows]
+  Global<const std::int32_t> row_request = nullptr;      // [rows]; null: row r is request r
+  bool counts_kept = false;                              // LawRow::kept_count is wanted of every row
+};
+
+// Scratch of the pipeline; made in the same order when measuring.
+struct PipelineScratch {
+  LawScratch law;
+
+  // Null where nothing is edited.
+  Global<float> edited;                // [rows, vocab_size rounded up to 8]
+  Global<std::int32_t> tile_status;    // [rows, tiles]
+  Global<std::int32_t> row_status;     // [rows]
+  Global<std::uint32_t> allowed_bits;  // [requests, words]; null: no allowed ids
+  Global<std::int32_t> slot_token;     // [rows, slots] of the history; null: no penalties
+  Global<std::int32_t> slot_count;
+
+  static PipelineScratch in(OperationMemory& memory, const PipelineInput& input);
+};
+
+// The laws of all rows. Nothing is launched for what the input does not ask for: rows without constraints and filters
+// cost one mass pass.
+LogitsLaw launch_pipeline(const draftproof_settings& settings, OperationMemory& memory, const PipelineInput& input,
+                          const PipelineScratch& scratch);
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR

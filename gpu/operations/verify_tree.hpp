@@ -1,0 +1,109 @@
+// Tree verification as a call: kernels/tree.cuh, after the pipeline for rows of logits.
+#include "gpu/executors.hpp"
+#include "gpu/kernels/tree.cuh"
+#include "gpu/operations/verify_rows.hpp"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+namespace {
+
+// One-hot stands for the proposal of a rule that asks for none.
+std::int32_t proposal_kind(const draftproof_verify_arguments& a) {
+  return a.tree_rule == DRAFTPROOF_RRSW ? a.proposal_kind : DRAFTPROOF_ONE_HOT;
+}
+
+struct TreeScratch {
+  // Where rows are logits; else null.
+  Global<std::int32_t> row_request;
+  Global<Token> row_draft_tokens;
+  Global<std::int64_t> row_draft_begin;
+  Global<std::int32_t> row_draft_len;
+  PipelineScratch target;
+  PipelineScratch proposal;
+
+  static TreeScratch in(OperationMemory& memory, const draftproof_verify_arguments& a) {
+    TreeScratch scratch{};
+    if (a.target_kind != DRAFTPROOF_LOGITS && proposal_kind(a) != DRAFTPROOF_LOGITS) return scratch;
+    const std::int64_t rows = target_rows_of(a);
+    scratch.row_request = memory.scratch<std::int32_t>("row_request", rows);
+    scratch.row_draft_tokens = memory.scratch<Token>("row_draft_tokens", rows * a.draft_len_max);
+    scratch.row_draft_begin = memory.scratch<std::int64_t>("row_draft_begin", rows);
+    scratch.row_draft_len = memory.scratch<std::int32_t>("row_draft_len", rows);
+    if (a.target_kind == DRAFTPROOF_LOGITS) scratch.target = PipelineScratch::in(memory, scratch.target_rows(a));
+    if (proposal_kind(a) == DRAFTPROOF_LOGITS) scratch.proposal = PipelineScratch::in(memory, scratch.proposal_rows(a));
+    return scratch;
+  }
+
+  PipelineInput target_rows(const draftproof_verify_arguments& a) const {
+    PipelineInput input = target_input(a);
+    input.row_request = row_request;
+    input.row_draft_tokens = row_draft_tokens;
+    input.row_draft_begin = row_draft_begin;
+    input.row_draft_len = row_draft_len;
+    return input;
+  }
+  PipelineInput proposal_rows(const draftproof_verify_arguments& a) const {
+    PipelineInput input = proposal_input(a);
+    input.rows = target_rows_of(a);
+    input.row_request = row_request;
+    return input;
+  }
+};
+
+// run(RowSource<kind>) with the rows in the form in which the call has them.
+template <class Run>
+void with_target(const draftproof_verify_arguments& a, const draftproof_settings& settings, OperationMemory& memory,
+                 const TreeScratch& scratch, Run run) {
+  if (a.target_kind == DRAFTPROOF_PROBABILITIES) {
+    return run(RowSource<DRAFTPROOF_PROBABILITIES>{view_of(memory, "target", a.target, target_rows_of(a), a.vocab_size),
+                                                   a.vocab_size});
+  }
+  run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings, memory, scratch.target_rows(a), scratch.target)});
+}
+template <class Run>
+void with_proposal(const draftproof_verify_arguments& a, const draftproof_settings& settings, OperationMemory& memory,
+                   const TreeScratch& scratch, Run run) {
+  if (proposal_kind(a) == DRAFTPROOF_ONE_HOT) return run(RowSource<DRAFTPROOF_ONE_HOT>{});
+  if (proposal_kind(a) == DRAFTPROOF_PROBABILITIES) {
+    return run(RowSource<DRAFTPROOF_PROBABILITIES>{
+        view_of(memory, "proposal", a.proposal, target_rows_of(a), a.vocab_size), a.vocab_size});
+  }
+  run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings, memory, scratch.proposal_rows(a), scratch.proposal)});
+}
+
+}  // namespace
+
+std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& a) {
+  OperationMemory memory = OperationMemory::measuring();
+  TreeScratch::in(memory, a);
+  return memory.workspace_bytes();
+}
+
+void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings& settings) {
+  if (a.requests == 0) return;
+  OperationMemory memory(a.workspace);
+  const TreeScratch scratch = TreeScratch::in(memory, a);
+  Drafts drafts{};
+  drafts.tokens = memory.input("draft_tokens", a.draft_tokens, a.draft_tokens_total);
+  drafts.cu_num_draft_tokens = memory.input("cu_num_draft_tokens", a.cu_num_draft_tokens, a.requests + 1);
+  drafts.seed = memory.input("seed", a.randomness.seed, a.requests);
+  drafts.step = memory.input("step", a.randomness.step, a.requests);
+  drafts.vocab_size = a.vocab_size;
+  drafts.tiles = tiles_of(a.vocab_size);
+  const Global<const std::int32_t> parents = memory.input("parents", a.parents, a.draft_tokens_total);
+  const TreeOutputs out{verify_outputs(memory, a), memory.output("path", a.path, a.requests * a.draft_len_max)};
+  if (scratch.row_request != nullptr) {
+    launch(describe(settings, "lay_out_tree_rows", a.requests, 128), lay_out_tree_rows, drafts, parents,
+           a.draft_len_max, scratch.row_request, scratch.row_draft_tokens, scratch.row_draft_begin,
+           scratch.row_draft_len);
+  }
+  with_target(a, settings, memory, scratch, [&]<int kTarget>(const RowSource<kTarget>& target) {
+    with_proposal(a, settings, memory, scratch, [&]<int kProposal>(const RowSource<kProposal>& proposal) {
+      const TreeRows<kTarget, kProposal> rows{drafts, parents, a.draft_len_max, target, proposal};
+      launch(describe(settings, "verify_trees", a.requests, block_threads(settings, 512)),
+             verify_trees<kTarget, kProposal>, rows, out);
+    });
+  });
+  memory.check_outputs();
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,0 +1,41 @@
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "gpu/executors.hpp"
+#include "gpu/reference_executor/row_laws.hpp"
+#include "gpu/reference_executor/row_status.hpp"
+
+namespace draftproof::reference_executor {
+
+void mass_pass(const draftproof_mass_pass_arguments& a, const draftproof_settings&) {
+  const auto tiles = static_cast<std::size_t>((a.vocab_size + kTileTokens - 1) / kTileTokens);
+  std::vector<float> scratch(static_cast<std::size_t>(a.vocab_size));
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const auto r = static_cast<std::size_t>(row);
+    const float temperature = a.temperature == nullptr ? 1.0f : a.temperature[row];
+    const float* raw = elements_of(row_view(a.logits, row, a.vocab_size), 0, scratch.size(), scratch.data());
+    std::vector<float> logits(raw, raw + a.vocab_size);
+    if (temperature != 1.0f)
+      for (float& l : logits) l /= temperature;
+    std::vector<TileMass> masses(tiles);
+    a.status[r] = !(temperature > 0.0f && std::isfinite(temperature)) ? DRAFTPROOF_ROW_BAD_PARAMETER
+                                                                      : status_of_logits(logits, true);
+    std::int32_t exponent = kMaskedExponent;
+    for (std::size_t t = 0; t < tiles && a.status[r] == DRAFTPROOF_ROW_OK; ++t) {
+      const std::size_t begin = t * kTileTokens;
+      row_kernels().tile_mass(logits.data() + begin, std::min<std::size_t>(kTileTokens, logits.size() - begin), nullptr,
+                              &masses[t]);
+      exponent = std::max(exponent, masses[t].n_max);
+    }
+    a.row_exponent[r] = exponent;
+    a.row_total[r] = 0;
+    for (std::size_t t = 0; t < tiles; ++t) {
+      a.tile_sum[r * tiles + t] = masses[t].sum;
+      a.tile_exponent[r * tiles + t] = masses[t].n_max;
+      a.row_total[r] += row_scale(masses[t].sum, exponent, masses[t].n_max);
+    }
+  }
+}
+
+}  // namespace draftproof::reference_executor

@@ -1,0 +1,188 @@
+#include "gpu/reference_executor/row_laws.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "gpu/reference_executor/row_status.hpp"
+#include "reference/error.hpp"
+#include "reference/logits/edits.hpp"
+#include "reference/logits/guidance.hpp"
+
+namespace draftproof::reference_executor {
+namespace {
+
+// List `at` of a list of lists.
+template <class T>
+std::span<const T> list_of(const T* values, const std::int64_t* offsets, std::int64_t at) {
+  if (values == nullptr || offsets == nullptr) return {};
+  return {values + offsets[at], static_cast<std::size_t>(offsets[at + 1] - offsets[at])};
+}
+
+// The parameters of a request in the form that the reference checks; the three that are enumerations are checked here.
+bool parameters_are_right(const draftproof_parameters& parameters, std::int64_t request) {
+  if (value_of<std::uint8_t>(parameters.filter_order, request, 0) > 1) return false;
+  if (value_of<std::uint8_t>(parameters.ties, request, 0) > 1) return false;
+  if (value_of<std::uint8_t>(parameters.nan_policy, request, 0) > 1) return false;
+  try {
+    validate(parameters_of(parameters, request), "request");
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+bool ids_are_right(std::span<const Token> ids, std::int64_t vocab_size) {
+  return std::all_of(ids.begin(), ids.end(), [&](Token id) { return id >= 0 && id < vocab_size; });
+}
+
+// One request's constraints with the storage behind them. Its ids may be wrong: status() is asked before row() is.
+class RequestConstraints {
+ public:
+  RequestConstraints(const RowLawsInput& input, std::int64_t row, std::int64_t request, std::span<const Token> drafted)
+      : vocab_size_(input.vocab_size), drafted_(drafted) {
+    const draftproof_constraints& c = input.constraints;
+    const auto words = static_cast<std::size_t>((vocab_size_ + 31) / 32);
+    if (c.allowed_mask != nullptr) row_.allowed_mask = {c.allowed_mask + row * c.allowed_mask_stride, words};
+    row_.allowed_ids = list_of(c.allowed_ids, c.allowed_offsets, request);
+    row_.min_tokens = value_of<std::int64_t>(c.min_tokens, request, 0);
+    row_.stop_ids = list_of(c.stop_ids, c.stop_offsets, request);
+    const std::span<const Token> biased = list_of(c.bias_tokens, c.bias_offsets, request);
+    for (std::size_t i = 0; i < biased.size(); ++i)
+      bias_.push_back({biased[i], c.bias_values[c.bias_offsets[request] + static_cast<std::int64_t>(i)]});
+    row_.logit_bias = bias_;
+    committed_ = list_of(c.history_tokens, c.history_offsets, request);
+    prompt_len_ = value_of<std::int64_t>(c.prompt_len, request, 0);
+    history_len_max_ = c.history_len_max;
+    if (c.bad_word_sequences == nullptr) return;
+    for (std::int64_t s = c.bad_word_sequences[request]; s < c.bad_word_sequences[request + 1]; ++s) {
+      const std::span<const Token> sequence = list_of(c.bad_word_tokens, c.bad_word_offsets, s);
+      sequences_.emplace_back(sequence.begin(), sequence.end());
+    }
+  }
+
+  // DRAFTPROOF_ROW_BAD_PARAMETER, DRAFTPROOF_ROW_BAD_ID or 0. Only a history that is looked at can be wrong.
+  std::int32_t status(const RowParameters& parameters) {
+    const auto committed = static_cast<std::int64_t>(committed_.size());
+    const bool finite = std::all_of(bias_.begin(), bias_.end(), [](LogitBias b) { return std::isfinite(b.value); });
+    const bool empty = std::any_of(sequences_.begin(), sequences_.end(), [](const auto& s) { return s.empty(); });
+    looks_at_history_ = needs_history(parameters, row_) || !sequences_.empty();
+    const bool fits = prompt_len_ >= 0 && prompt_len_ <= committed &&
+                      committed + static_cast<std::int64_t>(drafted_.size()) <= history_len_max_;
+    if (row_.min_tokens < 0 || !finite || empty || (looks_at_history_ && !fits)) return DRAFTPROOF_ROW_BAD_PARAMETER;
+    bool right = ids_are_right(row_.allowed_ids, vocab_size_) && ids_are_right(row_.stop_ids, vocab_size_);
+    for (const LogitBias& bias : bias_) right = right && ids_are_right({&bias.token, 1}, vocab_size_);
+    for (const auto& sequence : sequences_) right = right && ids_are_right(sequence, vocab_size_);
+    if (looks_at_history_)
+      right = right && ids_are_right(committed_, vocab_size_) && ids_are_right(drafted_, vocab_size_);
+    return right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+  }
+
+  // Only where the status is 0.
+  const RowConstraints& row() {
+    if (!sequences_.empty()) row_.bad_words = &bad_words_.emplace(sequences_, static_cast<std::size_t>(vocab_size_));
+    return row_;
+  }
+  const History* history() {
+    if (!looks_at_history_) return nullptr;
+    const auto prompt_len = static_cast<std::size_t>(prompt_len_);
+    history_ = History(committed_.first(prompt_len), committed_.subspan(prompt_len), vocab_size_);
+    for (const Token token : drafted_) history_.append(token);
+    return &history_;
+  }
+
+ private:
+  std::int64_t vocab_size_;
+  std::span<const Token> drafted_;
+  std::span<const Token> committed_;
+  std::int64_t prompt_len_ = 0;
+  std::int64_t history_len_max_ = 0;
+  bool looks_at_history_ = false;
+  std::vector<LogitBias> bias_;
+  std::vector<std::vector<Token>> sequences_;
+  std::optional<BadWords> bad_words_;
+  History history_;
+  RowConstraints row_;
+};
+
+std::vector<float> floats_of(const RowView& view) {
+  std::vector<float> values(static_cast<std::size_t>(view.vocab_size));
+  const float* elements = elements_of(view, 0, values.size(), values.data());
+  if (elements != values.data()) std::copy_n(elements, values.size(), values.data());
+  return values;
+}
+
+// Of the row as it came in: guidance, NaN, +infinity.
+std::int32_t status_of_raw(const RowInput& row) {
+  std::vector<float> raw = floats_of(row.logits);
+  if (row.parameters.guidance_scale != 1.0f) {
+    if (!row.unconditional) return DRAFTPROOF_ROW_BAD_GUIDANCE;
+    try {
+      combine_guidance(raw, floats_of(*row.unconditional), row.parameters.guidance_scale, row.row, raw);
+    } catch (const Error&) {
+      return DRAFTPROOF_ROW_BAD_GUIDANCE;
+    }
+  }
+  const bool has_nan = std::any_of(raw.begin(), raw.end(), [](float x) { return std::isnan(x); });
+  if (has_nan && row.parameters.nan_policy == NanPolicy::error) return DRAFTPROOF_ROW_NAN_LOGIT;
+  const bool infinite = std::find(raw.begin(), raw.end(), std::numeric_limits<float>::infinity()) != raw.end();
+  return infinite ? DRAFTPROOF_ROW_INFINITE_LOGIT : DRAFTPROOF_ROW_OK;
+}
+
+}  // namespace
+
+RowView row_view(const draftproof_rows& rows, std::int64_t row, std::int64_t vocab_size) {
+  const DType dtype = rows.dtype == DRAFTPROOF_F32   ? DType::f32
+                      : rows.dtype == DRAFTPROOF_F16 ? DType::f16
+                                                     : DType::bf16;
+  const std::int64_t bytes = static_cast<std::int64_t>(dtype_size_bytes(dtype));
+  return {dtype, static_cast<const std::byte*>(rows.data) + row * rows.row_stride * bytes, vocab_size};
+}
+
+std::span<const Token> drafted_before(const draftproof_constraints& constraints, std::int64_t row) {
+  if (constraints.row_draft_begin == nullptr) return {};
+  return {constraints.row_draft_tokens + constraints.row_draft_begin[row],
+          static_cast<std::size_t>(constraints.row_draft_len[row])};
+}
+
+RowParameters parameters_of(const draftproof_parameters& parameters, std::int64_t request) {
+  RowParameters out;
+  out.temperature = value_of(parameters.temperature, request, 1.0f);
+  out.filters.top_k = value_of<std::int32_t>(parameters.top_k, request, 0);
+  out.filters.top_p = value_of(parameters.top_p, request, 1.0f);
+  out.filters.min_p = value_of(parameters.min_p, request, 0.0f);
+  out.filters.order = static_cast<FilterOrder>(value_of<std::uint8_t>(parameters.filter_order, request, 0));
+  out.filters.ties = static_cast<Ties>(value_of<std::uint8_t>(parameters.ties, request, 0));
+  out.repetition_penalty = value_of(parameters.repetition_penalty, request, 1.0f);
+  out.frequency_penalty = value_of(parameters.frequency_penalty, request, 0.0f);
+  out.presence_penalty = value_of(parameters.presence_penalty, request, 0.0f);
+  out.guidance_scale = value_of(parameters.guidance_scale, request, 1.0f);
+  out.nan_policy = static_cast<NanPolicy>(value_of<std::uint8_t>(parameters.nan_policy, request, 0));
+  return out;
+}
+
+std::int32_t RowLaws::process(std::int64_t row, std::int64_t request, std::span<const Token> drafted, RowLaw& law) {
+  if (!parameters_are_right(input_.parameters, request)) return DRAFTPROOF_ROW_BAD_PARAMETER;
+  RowInput in;
+  in.parameters = parameters_of(input_.parameters, request);
+  RequestConstraints constraints(input_, row, request, drafted);
+  std::int32_t status = constraints.status(in.parameters);
+  if (status != DRAFTPROOF_ROW_OK) return status;
+  in.logits = row_view(input_.logits, row, input_.vocab_size);
+  if (input_.unconditional.data != nullptr) in.unconditional = row_view(input_.unconditional, row, input_.vocab_size);
+  in.row = row;
+  status = status_of_raw(in);
+  if (status != DRAFTPROOF_ROW_OK) return status;
+  in.constraints = constraints.row();
+  in.history = constraints.history();
+  try {
+    pipeline_.run(in, law);
+  } catch (const Error&) {
+    status = status_of_logits(pipeline_.processed_logits(), in.parameters.temperature != 0.0f);
+    if (status == DRAFTPROOF_ROW_OK) throw;
+  }
+  return status;
+}
+
+}  // namespace draftproof::reference_executor

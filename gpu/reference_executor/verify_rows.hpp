@@ -1,0 +1,52 @@
+// The requests of a call as the reference's chain verifiers see them: the laws of their rows, and what is wrong with
+// them. What refuses a request is thrown, since a verifier asks for rows deep in its own loop.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpu/draftproof.h"
+#include "gpu/reference_executor/row_laws.hpp"
+#include "reference/verify/chain.hpp"
+
+namespace draftproof::reference_executor {
+
+struct Refusal {
+  std::int32_t status;  // draftproof_row_status
+};
+
+class VerifyRows {
+ public:
+  explicit VerifyRows(const draftproof_verify_arguments& arguments);
+
+  // Throws Refusal where an id is outside of the vocabulary.
+  std::span<const Token> draft(std::int64_t request) const;
+
+  // The law of the request's target row `place`, or of its proposal row `place` as its target sees it: one-hot at the
+  // draft where the proposal or the target is. Throws Refusal of a row of logits. Good until the next call.
+  const RowLaw& target(std::int64_t request, std::uint32_t place);
+  const RowLaw& proposal(std::int64_t request, std::uint32_t place);
+
+ private:
+  std::span<const Token> draft_tokens(std::int64_t request) const;
+
+  const draftproof_verify_arguments& a_;
+  RowLaws target_rows_;
+  RowLaws proposal_rows_;
+  RowLaw target_;
+  RowLaw proposal_;
+};
+
+// The probability of a token; throws Refusal where it is none.
+float checked_probability(const RowLaw& law, Token token);
+
+// What is wrong with drawing from max(p - q, 0), or from p where that is 0 everywhere or q is null.
+std::int32_t status_of_residual(const RowLaw& p, const RowLaw* q);
+
+// Writes all outputs of a request. logprobs: of the accepted drafts and of the last token.
+void write_emission(const draftproof_verify_arguments& a, std::int64_t request, std::span<const Token> draft,
+                    const ChainOutcome& outcome, std::span<const float> logprobs);
+void write_refusal(const draftproof_verify_arguments& a, std::int64_t request, std::int32_t status);
+
+}  // namespace draftproof::reference_executor

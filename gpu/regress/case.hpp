@@ -1,0 +1,82 @@
+// A regression case: one call with fixed inputs, run once by the reference and then by an executor in several launch
+// configurations. Whatever it declares as an output is compared bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpu/device_memory.hpp"
+#include "gpu/draftproof.h"
+#include "reference/numerics/dtype.hpp"
+
+namespace draftproof::regress {
+
+// What a call wrote, copied to the host.
+struct Output {
+  std::string name;
+  std::size_t element_bytes;
+  std::vector<std::byte> bytes;
+};
+
+// The memory and the settings of one run of one case. Every array lies between guard words.
+class CaseRun {
+ public:
+  CaseRun(device::DeviceMemory& memory, const draftproof_settings& settings) : memory_(memory), settings_(settings) {}
+  ~CaseRun();
+  CaseRun(const CaseRun&) = delete;
+  CaseRun& operator=(const CaseRun&) = delete;
+
+  const draftproof_settings& settings() const { return settings_; }
+
+  // An array that the call only reads. An empty one is a pointer that must not be followed.
+  template <class T>
+  const T* input(const std::vector<T>& values) {
+    return static_cast<const T*>(add("input", sizeof(T), values.size(), values.data(), false));
+  }
+  // Rows [rows, row_stride] of floats in another element type, each rounded to nearest.
+  draftproof_rows rows(std::span<const float> values, std::int64_t row_stride, std::int32_t dtype);
+
+  // Arrays that are compared. An output holds other bytes for every executor before the call, so that what nobody
+  // writes differs.
+  template <class T>
+  T* output(const std::string& name, std::int64_t count) {
+    return static_cast<T*>(add(name, sizeof(T), static_cast<std::size_t>(count), nullptr, true));
+  }
+  template <class T>
+  T* in_out(const std::string& name, const std::vector<T>& values) {
+    return static_cast<T*>(add(name, sizeof(T), values.size(), values.data(), true));
+  }
+  void* workspace(std::int64_t bytes);
+
+  // Copies of all outputs in the order in which they were declared. Error (internal) naming an array whose guard words
+  // are damaged.
+  std::vector<Output> outputs();
+
+ private:
+  struct Array {
+    std::string name;
+    std::size_t element_bytes;
+    std::size_t bytes;
+    bool is_output;
+    std::byte* begin;  // of the allocation: guard, array, guard
+  };
+
+  void* add(const std::string& name, std::size_t element_bytes, std::size_t count, const void* values, bool is_output);
+
+  device::DeviceMemory& memory_;
+  draftproof_settings settings_;
+  std::vector<Array> arrays_;
+};
+
+struct RegressCase {
+  std::string name;  // operation/what is special/V.../B...: unique, without spaces
+  std::function<void(CaseRun&)> run;
+  std::vector<int> block_threads = {0};  // the launch configurations it is run in
+  bool host_only = false;                // takes memory that only a host can map
+};
+
+}  // namespace draftproof::regress

@@ -1,0 +1,23 @@
+// All regression cases, by operation.
+#pragma once
+
+#include <vector>
+
+#include "gpu/regress/case.hpp"
+
+namespace draftproof::regress {
+
+std::vector<RegressCase> guidance_cases();
+std::vector<RegressCase> kv_commit_cases();
+std::vector<RegressCase> logprobs_cases();
+std::vector<RegressCase> mass_pass_cases();
+std::vector<RegressCase> sample_cases();
+std::vector<RegressCase> tree_mask_cases();
+std::vector<RegressCase> verify_block_cases();
+std::vector<RegressCase> verify_chain_cases();
+std::vector<RegressCase> verify_tree_cases();
+
+// Of all operations, in the order in which the table of gpu/README.md names them.
+std::vector<RegressCase> all_cases();
+
+}  // namespace draftproof::regress

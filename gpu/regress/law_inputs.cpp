@@ -1,0 +1,207 @@
+#include "gpu/regress/law_inputs.hpp"
+
+#include "gpu/regress/inputs.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+template <class T>
+const T* in(CaseRun& run, const std::vector<T>& values) {
+  return values.empty() ? nullptr : run.input(values);
+}
+
+// What a list of a request is made of.
+enum Stream : std::uint64_t { kHistory, kDrafts, kBias, kWords, kStops, kAllowed, kMask };
+
+class Maker {
+ public:
+  Maker(std::uint64_t seed, LawInputs& out) : seed_(seed), out_(out), vocab_size_(out.vocab_size) {}
+
+  // Several values of each parameter, so that a row that takes another request's is another row.
+  void parameters() {
+    constexpr float kTemperatures[] = {0.7f, 1.0f, 0.0f, 1.7f, 0.25f};
+    constexpr std::int32_t kTopK[] = {0, 5, 40, 1, 1000};
+    constexpr float kTopP[] = {0.9f, 1.0f, 0.5f, 0.99f};
+    constexpr float kMinP[] = {0.0f, 0.05f, 0.0f};
+    constexpr float kRepetition[] = {1.0f, 1.3f, 0.8f};
+    constexpr float kFrequency[] = {0.0f, 0.4f, -0.3f, 0.0f};
+    constexpr float kPresence[] = {0.0f, 0.6f, 0.0f, -0.2f, 0.0f};
+    constexpr float kGuidance[] = {1.0f, 1.5f, 0.0f, -0.5f};
+    for (std::size_t r = 0; r < static_cast<std::size_t>(out_.requests); ++r) {
+      out_.temperature.push_back(kTemperatures[r % 5]);
+      out_.top_k.push_back(kTopK[(r / 2) % 5]);
+      out_.top_p.push_back(kTopP[(r / 3) % 4]);
+      out_.min_p.push_back(kMinP[r % 3]);
+      out_.filter_order.push_back(static_cast<std::uint8_t>(r / 2 % 2));
+      out_.ties.push_back(static_cast<std::uint8_t>(r / 4 % 2));
+      out_.repetition_penalty.push_back(kRepetition[(r + 1) % 3]);
+      out_.frequency_penalty.push_back(kFrequency[(r + 1) % 4]);
+      out_.presence_penalty.push_back(kPresence[(r + 1) % 5]);
+      out_.guidance_scale.push_back(kGuidance[r % 4]);
+      out_.nan_policy.push_back(static_cast<std::uint8_t>(r % 2));
+    }
+  }
+
+  // Tokens repeat, and draft tokens repeat those of the history.
+  void histories() {
+    out_.history_offsets = {0};
+    for (std::int64_t r = 0; r < out_.requests; ++r) {
+      const std::int64_t count = r % 4 == 3 ? 0 : 3 + 7 * r;
+      for (std::int64_t i = 0; i < count; ++i) out_.history_tokens.push_back(token(kHistory, r * 1000 + i / 2));
+      out_.history_offsets.push_back(static_cast<std::int64_t>(out_.history_tokens.size()));
+      out_.prompt_len.push_back(count / 3);
+      out_.history_len_max = std::max(out_.history_len_max, count + 3);
+      out_.min_tokens.push_back(r % 3 == 0 ? 0 : count / 2 + 3);
+    }
+    for (std::int64_t row = 0; row < out_.rows; ++row) {
+      out_.row_draft_begin.push_back(static_cast<std::int64_t>(out_.row_draft_tokens.size()));
+      out_.row_draft_len.push_back(static_cast<std::int32_t>(row % 4));
+      for (std::int64_t i = 0; i < row % 4; ++i)
+        out_.row_draft_tokens.push_back(i % 2 == 0 ? token(kDrafts, row * 10 + i)
+                                                   : token(kHistory, out_.row_request[row_at(row)] * 1000));
+    }
+  }
+
+  // Sequences that match the end of a history, sequences that almost do, and single tokens.
+  void bad_words() {
+    out_.bad_word_offsets = {0};
+    out_.bad_word_sequences = {0};
+    for (std::int64_t r = 0; r < out_.requests; ++r) {
+      const std::int64_t end = out_.history_offsets[row_at(r + 1)];
+      const std::int64_t count = end - out_.history_offsets[row_at(r)];
+      for (std::int64_t s = 0; s < r % 4; ++s) {
+        const std::int64_t before = s % 3;
+        for (std::int64_t i = 0; i < before; ++i) {
+          const bool matches = count >= before && s != 2;
+          out_.bad_word_tokens.push_back(matches ? out_.history_tokens[row_at(end - before + i)]
+                                                 : token(kWords, r * 100 + s * 10 + i));
+        }
+        out_.bad_word_tokens.push_back(token(kWords, r * 100 + s * 10 + 9));
+        out_.bad_word_offsets.push_back(static_cast<std::int64_t>(out_.bad_word_tokens.size()));
+      }
+      out_.bad_word_sequences.push_back(static_cast<std::int64_t>(out_.bad_word_offsets.size()) - 1);
+    }
+  }
+
+  void lists() {
+    out_.stop_offsets = out_.bias_offsets = out_.allowed_offsets = {0};
+    for (std::int64_t r = 0; r < out_.requests; ++r) {
+      for (std::int64_t i = 0; i < r % 3 + 1; ++i) out_.stop_ids.push_back(token(kStops, r * 10 + i));
+      out_.stop_offsets.push_back(static_cast<std::int64_t>(out_.stop_ids.size()));
+      // Some twice, where the order of the additions shows in the rounding.
+      for (std::int64_t i = 0; i < (r % 4) * 6; ++i) {
+        out_.bias_tokens.push_back(token(kBias, r * 100 + i % 5));
+        out_.bias_values.push_back(3.0f * static_cast<float>(Noise(seed_).normal(row_at(r * 100 + i))));
+      }
+      out_.bias_offsets.push_back(static_cast<std::int64_t>(out_.bias_tokens.size()));
+      for (std::int64_t i = 0; i < (r % 5 == 4 ? vocab_size_ / 3 + 1 : 0); ++i)
+        out_.allowed_ids.push_back(token(kAllowed, r * 100000 + i));
+      out_.allowed_offsets.push_back(static_cast<std::int64_t>(out_.allowed_ids.size()));
+    }
+  }
+
+  // About one token in sixteen is masked; the bits beyond the vocabulary are set at random.
+  void bitmask() {
+    out_.allowed_mask_stride = (vocab_size_ + 31) / 32 + 1;
+    const Noise noise(seed_ + kMask);
+    for (std::int64_t i = 0; i < out_.rows * out_.allowed_mask_stride; ++i) {
+      const std::uint64_t at = static_cast<std::uint64_t>(i) * 4;
+      out_.allowed_mask.push_back(noise.word(at) | noise.word(at + 1) | noise.word(at + 2) | noise.word(at + 3));
+    }
+  }
+
+ private:
+  static std::size_t row_at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::int32_t token(Stream stream, std::int64_t i) const {
+    return static_cast<std::int32_t>(Noise(seed_ * 16 + stream).below(static_cast<std::uint64_t>(i), vocab_size_));
+  }
+
+  std::uint64_t seed_;
+  LawInputs& out_;
+  std::int64_t vocab_size_;
+};
+
+}  // namespace
+
+draftproof_rows LawInputs::logits_in(CaseRun& run) const {
+  return run.rows(logits, row_stride, dtype);
+}
+
+draftproof_rows LawInputs::unconditional_in(CaseRun& run) const {
+  return unconditional.empty() ? draftproof_rows{} : run.rows(unconditional, row_stride, dtype);
+}
+
+const std::int32_t* LawInputs::row_request_in(CaseRun& run) const {
+  return in(run, row_request);
+}
+
+draftproof_parameters LawInputs::parameters_in(CaseRun& run) const {
+  draftproof_parameters p{};
+  p.temperature = in(run, temperature);
+  p.top_k = in(run, top_k);
+  p.top_p = in(run, top_p);
+  p.min_p = in(run, min_p);
+  p.filter_order = in(run, filter_order);
+  p.ties = in(run, ties);
+  p.repetition_penalty = in(run, repetition_penalty);
+  p.frequency_penalty = in(run, frequency_penalty);
+  p.presence_penalty = in(run, presence_penalty);
+  p.guidance_scale = in(run, guidance_scale);
+  p.nan_policy = in(run, nan_policy);
+  return p;
+}
+
+draftproof_constraints LawInputs::constraints_in(CaseRun& run) const {
+  draftproof_constraints c{};
+  c.allowed_mask = in(run, allowed_mask);
+  c.allowed_mask_stride = allowed_mask_stride;
+  c.allowed_ids = in(run, allowed_ids);
+  c.allowed_offsets = in(run, allowed_offsets);
+  c.history_tokens = in(run, history_tokens);
+  c.history_offsets = in(run, history_offsets);
+  c.prompt_len = in(run, prompt_len);
+  c.history_len_max = history_len_max;
+  c.row_draft_tokens = in(run, row_draft_tokens);
+  c.row_draft_begin = in(run, row_draft_begin);
+  c.row_draft_len = in(run, row_draft_len);
+  c.bad_word_tokens = in(run, bad_word_tokens);
+  c.bad_word_offsets = in(run, bad_word_offsets);
+  c.bad_word_sequences = in(run, bad_word_sequences);
+  c.min_tokens = in(run, min_tokens);
+  c.stop_ids = in(run, stop_ids);
+  c.stop_offsets = in(run, stop_offsets);
+  c.bias_tokens = in(run, bias_tokens);
+  c.bias_values = in(run, bias_values);
+  c.bias_offsets = in(run, bias_offsets);
+  return c;
+}
+
+LawInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
+                      std::int64_t row_stride) {
+  LawInputs out;
+  out.rows = rows;
+  out.requests = rows;
+  out.vocab_size = vocab_size;
+  out.row_stride = row_stride;
+  out.dtype = dtype;
+  out.logits = normal_logits(static_cast<std::uint64_t>(vocab_size * 8 + dtype), rows, vocab_size, row_stride, spread);
+  return out;
+}
+
+LawInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
+                     std::int32_t dtype) {
+  LawInputs out = normal_rows(rows, vocab_size, dtype, 3.0f, padded(vocab_size));
+  out.requests = requests;
+  for (std::int64_t row = 0; row < rows; ++row)
+    out.row_request.push_back(static_cast<std::int32_t>((row * 7 + 3) % requests));
+  out.unconditional = normal_logits(seed + 100, rows, vocab_size, out.row_stride, 3.0f);
+  Maker make(seed, out);
+  make.parameters();
+  make.histories();
+  make.bad_words();
+  make.lists();
+  make.bitmask();
+  return out;
+}
+
+}  // namespace draftproof::regress

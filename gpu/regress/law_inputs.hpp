@@ -1,0 +1,75 @@
+// Rows of logits with all that the pipeline may do to them, for cases of the calls that run it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpu/regress/case.hpp"
+
+namespace draftproof::regress {
+
+// Arrays as in draftproof.h; an empty one is a null pointer.
+struct LawInputs {
+  std::int64_t rows = 0;
+  std::int64_t requests = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t row_stride = 0;
+  std::int32_t dtype = DRAFTPROOF_F32;
+  std::vector<std::int32_t> row_request;
+  std::vector<float> logits;
+  std::vector<float> unconditional;
+
+  std::vector<float> temperature;
+  std::vector<std::int32_t> top_k;
+  std::vector<float> top_p;
+  std::vector<float> min_p;
+  std::vector<std::uint8_t> filter_order;
+  std::vector<std::uint8_t> ties;
+  std::vector<float> repetition_penalty;
+  std::vector<float> frequency_penalty;
+  std::vector<float> presence_penalty;
+  std::vector<float> guidance_scale;
+  std::vector<std::uint8_t> nan_policy;
+
+  std::vector<std::uint32_t> allowed_mask;
+  std::int64_t allowed_mask_stride = 0;
+  std::vector<std::int32_t> allowed_ids;
+  std::vector<std::int64_t> allowed_offsets;
+  std::vector<std::int32_t> history_tokens;
+  std::vector<std::int64_t> history_offsets;
+  std::vector<std::int64_t> prompt_len;
+  std::int64_t history_len_max = 0;
+  std::vector<std::int32_t> row_draft_tokens;
+  std::vector<std::int64_t> row_draft_begin;
+  std::vector<std::int32_t> row_draft_len;
+  std::vector<std::int32_t> bad_word_tokens;
+  std::vector<std::int64_t> bad_word_offsets;
+  std::vector<std::int64_t> bad_word_sequences;
+  std::vector<std::int64_t> min_tokens;
+  std::vector<std::int32_t> stop_ids;
+  std::vector<std::int64_t> stop_offsets;
+  std::vector<std::int32_t> bias_tokens;
+  std::vector<float> bias_values;
+  std::vector<std::int64_t> bias_offsets;
+
+  draftproof_rows logits_in(CaseRun& run) const;
+  draftproof_rows unconditional_in(CaseRun& run) const;
+  const std::int32_t* row_request_in(CaseRun& run) const;
+  draftproof_parameters parameters_in(CaseRun& run) const;
+  draftproof_constraints constraints_in(CaseRun& run) const;
+
+  float& logit(std::int64_t row, std::int64_t token) {
+    return logits[static_cast<std::size_t>(row * row_stride + token)];
+  }
+};
+
+// Normal logits, one request a row.
+LawInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
+                      std::int64_t row_stride);
+
+// What `requests` requests may ask for, all at once and each something else: filters, penalties, bias, bad words,
+// min_tokens, allowed ids, bitmask, guidance; some of them off. Rows belong to requests in a shuffled order.
+LawInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
+                     std::int32_t dtype);
+
+}  // namespace draftproof::regress

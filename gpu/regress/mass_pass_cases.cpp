@@ -1,0 +1,83 @@
+// Cases of the mass pass.
+#include <limits>
+
+#include "gpu/api.hpp"
+#include "gpu/regress/cases.hpp"
+#include "gpu/regress/inputs.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+struct Inputs {
+  std::int64_t rows;
+  std::int64_t vocab_size;
+  std::int64_t row_stride;
+  std::int32_t dtype;
+  std::vector<float> logits;
+  std::vector<float> temperature;
+};
+
+void run(CaseRun& run, const Inputs& in) {
+  const std::int64_t tiles = (in.vocab_size + 4095) / 4096;
+  draftproof_mass_pass_arguments a{};
+  a.rows = in.rows;
+  a.vocab_size = in.vocab_size;
+  a.logits = run.rows(in.logits, in.row_stride, in.dtype);
+  if (!in.temperature.empty()) a.temperature = run.input(in.temperature);
+  a.tile_sum = run.output<std::uint64_t>("tile_sum", in.rows * tiles);
+  a.tile_exponent = run.output<std::int32_t>("tile_exponent", in.rows * tiles);
+  a.row_exponent = run.output<std::int32_t>("row_exponent", in.rows);
+  a.row_total = run.output<std::uint64_t>("row_total", in.rows);
+  a.status = run.output<std::int32_t>("status", in.rows);
+  a.workspace_bytes = device::mass_pass_workspace_bytes(a);
+  a.workspace = run.workspace(a.workspace_bytes);
+  device::mass_pass(a, run.settings());
+}
+
+RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
+  const std::string name = "mass_pass/" + what + "/" + dtype_text(in.dtype) + "/V" + std::to_string(in.vocab_size) +
+                           "/B" + std::to_string(in.rows);
+  return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
+}
+
+Inputs normal(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread, std::int64_t row_stride) {
+  const auto seed = static_cast<std::uint64_t>(vocab_size * 8 + dtype);
+  return {rows, vocab_size, row_stride, dtype, normal_logits(seed, rows, vocab_size, row_stride, spread), {}};
+}
+
+}  // namespace
+
+std::vector<RegressCase> mass_pass_cases() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<RegressCase> cases;
+  for (const std::int64_t vocab_size : kSmallVocabularies)
+    for (const std::int32_t dtype : {DRAFTPROOF_F32, DRAFTPROOF_F16, DRAFTPROOF_BF16})
+      cases.push_back(make("padded", normal(3, vocab_size, dtype, 4.0f, padded(vocab_size)), {128, 256, 512}));
+  for (const std::int64_t vocab_size : kModelVocabularies)
+    cases.push_back(make("padded", normal(1, vocab_size, DRAFTPROOF_BF16, 3.0f, padded(vocab_size))));
+  cases.push_back(make("unaligned_stride", normal(3, 4097, DRAFTPROOF_F32, 4.0f, 4099)));
+  cases.push_back(make("no_rows", normal(0, 4097, DRAFTPROOF_F32, 4.0f, 4097)));
+  // Beyond +-65536 the exponential takes another route; tiles there lie far apart.
+  cases.push_back(make("huge_spread", normal(4, 8200, DRAFTPROOF_F32, 60000.0f, 8200), {128, 512}));
+  cases.push_back(make("tiny_spread", normal(2, 8200, DRAFTPROOF_F32, 1e-4f, 8200)));
+
+  Inputs tempered = normal(4, 4097, DRAFTPROOF_BF16, 4.0f, 4160);
+  tempered.temperature = {0.3f, 1.0f, 2.5f, 1e-3f};
+  cases.push_back(make("tempered", tempered));
+  tempered.temperature = {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(), kInfinity};
+  cases.push_back(make("bad_temperature", tempered));
+
+  Inputs bad = normal(7, 9000, DRAFTPROOF_F32, 4.0f, 9000);
+  bad.logits[8999] = std::numeric_limits<float>::quiet_NaN();
+  bad.logits[9000 + 4096] = kInfinity;
+  bad.logits[2 * 9000 + 17] = 0x1.8p29f;
+  std::fill_n(bad.logits.begin() + 3 * 9000, 9000, -kInfinity);        // nothing left
+  std::fill_n(bad.logits.begin() + 4 * 9000, 4096, -kInfinity);        // one tile without mass
+  std::fill_n(bad.logits.begin() + 5 * 9000, 9000, -0x1.8p29f);        // finite, and masked all the same
+  bad.logits[5 * 9000 + 5] = std::numeric_limits<float>::quiet_NaN();  // the larger status is told
+  bad.logits[5 * 9000 + 8000] = kInfinity;
+  cases.push_back(make("bad_rows", bad, {128, 256, 512}));
+  return cases;
+}
+
+}  // namespace draftproof::regress

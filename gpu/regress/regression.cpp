@@ -1,0 +1,152 @@
+#include "gpu/regress/regression.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "gpu/api.hpp"
+#include "reference/error.hpp"
+#include "reference/io/atomic_file.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// An element as an integer of its size, the most significant byte first.
+std::string hexadecimal(const std::byte* element, std::size_t bytes) {
+  std::string text = "0x";
+  for (std::size_t i = bytes; i-- > 0;) {
+    char digits[3];
+    std::snprintf(digits, sizeof(digits), "%02x", std::to_integer<unsigned>(element[i]));
+    text += digits;
+  }
+  return text;
+}
+
+std::vector<Output> outputs_of(const RegressCase& one, draftproof_executor executor, const RegressionOptions& options,
+                               int block_threads) {
+  draftproof_settings settings{};
+  settings.executor = executor;
+  settings.block_threads = block_threads;
+  settings.os_threads = options.os_threads;
+  settings.seed = options.seed;
+  const std::unique_ptr<device::DeviceMemory> memory = device::memory_of(executor);
+  CaseRun run(*memory, settings);
+  one.run(run);
+  return run.outputs();
+}
+
+std::string again(const RegressCase& one, const RegressionOptions& options) {
+  return "; run it again: draftproof regress --executor " + std::string(device::executor_name(options.executor)) +
+         " --filter " + one.name + " --seed " + std::to_string(options.seed) + " --threads 1";
+}
+
+}  // namespace
+
+std::string digest_of(const std::vector<Output>& outputs) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto take = [&](const void* data, std::size_t bytes) {
+    const auto* at = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < bytes; ++i) hash = (hash ^ at[i]) * 0x100000001b3;
+  };
+  for (const Output& output : outputs) {
+    const std::string head =
+        output.name + ":" + std::to_string(output.element_bytes) + ":" + std::to_string(output.bytes.size()) + "\n";
+    take(head.data(), head.size());
+    take(output.bytes.data(), output.bytes.size());
+  }
+  return hexadecimal(hash);
+}
+
+std::string first_difference(const std::vector<Output>& expected, const std::vector<Output>& found) {
+  if (expected.size() != found.size()) return "the number of outputs differs";
+  for (std::size_t o = 0; o < expected.size(); ++o) {
+    const Output& right = expected[o];
+    const Output& other = found[o];
+    if (right.name != other.name || right.bytes.size() != other.bytes.size())
+      return "output " + right.name + " has another name or size: " + other.name;
+    const auto at = std::mismatch(right.bytes.begin(), right.bytes.end(), other.bytes.begin());
+    if (at.first == right.bytes.end()) continue;
+    const std::size_t index = static_cast<std::size_t>(at.first - right.bytes.begin()) / right.element_bytes;
+    const std::size_t byte = index * right.element_bytes;
+    return right.name + "[" + std::to_string(index) + "] is " +
+           hexadecimal(other.bytes.data() + byte, other.element_bytes) + ", the reference has " +
+           hexadecimal(right.bytes.data() + byte, right.element_bytes);
+  }
+  return {};
+}
+
+std::vector<CaseResult> run_case(const RegressCase& one, const RegressionOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<CaseResult> results;
+  const std::vector<Output> expected = outputs_of(one, DRAFTPROOF_REFERENCE, options, 0);
+  for (const int block_threads : one.block_threads) {
+    CaseResult result;
+    result.name = one.name;
+    result.block_threads = block_threads;
+    result.digest = digest_of(expected);
+    if (one.host_only && options.executor == DRAFTPROOF_CUDA) {
+      result.verdict = Verdict::skipped;
+      result.finding = "it maps memory that only a host has";
+    } else {
+      const auto begin = Clock::now();
+      try {
+        result.finding = first_difference(expected, outputs_of(one, options.executor, options, block_threads));
+      } catch (const Error& fault) {
+        result.finding = fault.what();
+      }
+      result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      if (!result.finding.empty()) {
+        result.verdict = Verdict::different;
+        result.finding += again(one, options);
+      }
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+Digests read_digests(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  if (!in) throw input_error(file.string(), "the golden file cannot be read; `draftproof regress --update` writes it");
+  Digests digests;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::string where = file.string() + ", line " + std::to_string(number);
+    if (line.size() < 18 || line[16] != ' ' || line.find_first_not_of("0123456789abcdef") != 16)
+      throw input_error(where, "16 hexadecimal digits, a space and the name of a case are right");
+    if (!digests.emplace(line.substr(17), line.substr(0, 16)).second)
+      throw input_error(where, "the case " + line.substr(17) + " has a line already");
+  }
+  return digests;
+}
+
+void write_digests(const std::filesystem::path& file, const Digests& digests) {
+  AtomicFile out(file.string());
+  std::string text =
+      "# Digests of the outputs of every regression case: the same for the reference, the CPU executor, every GPU and\n"
+      "# every launch configuration. A changed line is a finding. Written by `draftproof regress --update`.\n";
+  for (const auto& [name, digest] : digests) text += digest + " " + name + "\n";
+  out.stream() << text;
+  out.commit();
+}
+
+void check_digest(CaseResult& result, const Digests& golden) {
+  if (result.verdict != Verdict::equal) return;
+  const auto found = golden.find(result.name);
+  if (found != golden.end() && found->second == result.digest) return;
+  result.verdict = Verdict::different;
+  result.finding = found == golden.end()
+                       ? "the golden file has no digest of this case; `draftproof regress --update` adds it"
+                       : "the outputs have digest " + result.digest + ", the golden file says " + found->second;
+}
+
+}  // namespace draftproof::regress

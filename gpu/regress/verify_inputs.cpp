@@ -1,0 +1,165 @@
+#include "gpu/regress/verify_inputs.hpp"
+
+#include <algorithm>
+#include <span>
+
+#include "gpu/regress/inputs.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/sampling/distribution.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+std::string kind_text(std::int32_t kind, std::int32_t dtype) {
+  if (kind == DRAFTPROOF_ONE_HOT) return "one_hot";
+  return (kind == DRAFTPROOF_PROBABILITIES ? "probabilities_" : "logits_") + dtype_text(dtype);
+}
+
+// Rows of logits become rows of probabilities, in place; padding stays.
+void to_probabilities(std::vector<float>& rows, std::int64_t count, std::int64_t vocab_size, std::int64_t row_stride) {
+  Distribution law;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::span<float> out(rows.data() + row * row_stride, static_cast<std::size_t>(vocab_size));
+    const std::vector<float> logits(out.begin(), out.end());
+    law.assign(logits, row);
+    for (std::int64_t i = 0; i < vocab_size; ++i)
+      out[static_cast<std::size_t>(i)] = law.probability(static_cast<Token>(i));
+  }
+}
+
+template <class T>
+const T* optional(CaseRun& run, const std::vector<T>& values) {
+  return values.empty() ? nullptr : run.input(values);
+}
+
+draftproof_parameters parameters_of(CaseRun& run, const ParameterLists& lists) {
+  draftproof_parameters out{};
+  out.temperature = optional(run, lists.temperature);
+  out.top_k = optional(run, lists.top_k);
+  out.top_p = optional(run, lists.top_p);
+  out.min_p = optional(run, lists.min_p);
+  out.repetition_penalty = optional(run, lists.repetition_penalty);
+  out.frequency_penalty = optional(run, lists.frequency_penalty);
+  out.presence_penalty = optional(run, lists.presence_penalty);
+  return out;
+}
+
+}  // namespace
+
+float& VerifyInputs::target_at(std::int64_t request, std::int64_t place, std::int64_t token) {
+  const std::int64_t row = cu_num_draft_tokens[static_cast<std::size_t>(request)] + request + place;
+  return target[static_cast<std::size_t>(row * target_stride + token)];
+}
+float& VerifyInputs::proposal_at(std::int64_t request, std::int64_t place, std::int64_t token) {
+  const std::int64_t row = cu_num_draft_tokens[static_cast<std::size_t>(request)] + place;
+  return proposal[static_cast<std::size_t>(row * proposal_stride + token)];
+}
+Token& VerifyInputs::draft_at(std::int64_t request, std::int64_t place) {
+  return draft_tokens[static_cast<std::size_t>(cu_num_draft_tokens[static_cast<std::size_t>(request)] + place)];
+}
+
+VerifyInputs verify_inputs(std::uint64_t seed, const VerifyShape& shape) {
+  VerifyInputs in;
+  in.shape = shape;
+  in.cu_num_draft_tokens = {0};
+  for (const std::int32_t length : shape.draft_lens)
+    in.cu_num_draft_tokens.push_back(in.cu_num_draft_tokens.back() + length);
+  const std::int64_t drafts = in.cu_num_draft_tokens.back();
+  const std::int64_t rows = drafts + in.requests();
+  const std::int64_t vocab_size = shape.vocab_size;
+  in.target_stride = padded(vocab_size);
+  in.proposal_stride = in.target_stride + 64;
+  in.proposal = normal_logits(seed, drafts, vocab_size, in.proposal_stride, shape.spread);
+  in.target = normal_logits(seed + 1, rows, vocab_size, in.target_stride, shape.spread * shape.distance);
+  Distribution law;
+  for (std::int64_t b = 0; b < in.requests(); ++b) {
+    in.seed.push_back(derive_seed(seed, static_cast<std::uint64_t>(b)));
+    in.step.push_back(static_cast<std::uint32_t>(b * 3 % 5));
+    for (std::int64_t place = 0; place < shape.draft_lens[static_cast<std::size_t>(b)]; ++place) {
+      in.draft_tokens.push_back(0);
+      for (std::int64_t i = 0; i < vocab_size; ++i) in.target_at(b, place, i) += in.proposal_at(b, place, i);
+      law.assign({&in.proposal_at(b, place, 0), static_cast<std::size_t>(vocab_size)}, place);
+      in.draft_at(b, place) = law.draw(philox_block(in.seed.back(), 0, static_cast<std::uint32_t>(place), 0, 1));
+    }
+  }
+  mask_some(seed + 2, in.target, rows, vocab_size, in.target_stride, shape.masked_share);
+  if (shape.target_kind == DRAFTPROOF_PROBABILITIES) to_probabilities(in.target, rows, vocab_size, in.target_stride);
+  if (shape.proposal_kind == DRAFTPROOF_PROBABILITIES)
+    to_probabilities(in.proposal, drafts, vocab_size, in.proposal_stride);
+  return in;
+}
+
+void add_histories(std::uint64_t seed, VerifyInputs& in) {
+  const Noise noise(seed);
+  in.history_offsets = {0};
+  for (std::int64_t b = 0; b < in.requests(); ++b) {
+    const std::int64_t length = 3 + b % 7;
+    for (std::int64_t i = 0; i < length; ++i) {
+      const auto at = static_cast<std::uint64_t>(in.history_tokens.size());
+      const bool repeats = i % 2 == 0 && in.shape.draft_lens[static_cast<std::size_t>(b)] > 0;
+      in.history_tokens.push_back(repeats ? in.draft_at(b, 0)
+                                          : static_cast<Token>(noise.below(at, in.shape.vocab_size)));
+    }
+    in.history_offsets.push_back(in.history_offsets.back() + length);
+    in.prompt_len.push_back(b % 4);
+  }
+}
+
+draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in) {
+  draftproof_verify_arguments a{};
+  const std::vector<std::int32_t>& lens = in.shape.draft_lens;
+  a.requests = in.requests();
+  a.draft_tokens_total = in.cu_num_draft_tokens.back();
+  a.draft_len_max = lens.empty() ? 0 : *std::max_element(lens.begin(), lens.end());
+  a.vocab_size = in.shape.vocab_size;
+  a.draft_tokens = run.input(in.draft_tokens);
+  a.cu_num_draft_tokens = run.input(in.cu_num_draft_tokens);
+  a.target_kind = in.shape.target_kind;
+  a.target = run.rows(in.target, in.target_stride, in.shape.target_dtype);
+  a.parameters = parameters_of(run, in.parameters);
+  a.proposal_kind = in.shape.proposal_kind;
+  if (a.proposal_kind != DRAFTPROOF_ONE_HOT)
+    a.proposal = run.rows(in.proposal, in.proposal_stride, in.shape.proposal_dtype);
+  a.draft_parameters = parameters_of(run, in.draft_parameters);
+  a.randomness = {run.input(in.seed), run.input(in.step)};
+  if (!in.allowed_mask.empty()) {
+    a.constraints.allowed_mask = run.input(in.allowed_mask);
+    a.constraints.allowed_mask_stride = (a.vocab_size + 31) / 32;
+  }
+  if (in.history_offsets.empty()) return a;
+  a.constraints.history_tokens = run.input(in.history_tokens);
+  a.constraints.history_offsets = run.input(in.history_offsets);
+  a.constraints.prompt_len = run.input(in.prompt_len);
+  for (std::size_t b = 0; b < lens.size(); ++b) {
+    const std::int64_t length = in.history_offsets[b + 1] - in.history_offsets[b] + lens[b];
+    a.constraints.history_len_max = std::max(a.constraints.history_len_max, length);
+  }
+  return a;
+}
+
+void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_arguments a, bool wants_logprobs) {
+  const std::int64_t places = a.requests * (a.draft_len_max + 1);
+  a.num_accepted = run.output<std::int32_t>("num_accepted", a.requests);
+  a.tokens = run.output<Token>("tokens", places);
+  if (wants_logprobs) a.logprobs = run.output<float>("logprobs", places);
+  a.status = run.output<std::int32_t>("status", a.requests);
+  a.workspace_bytes = verifier.workspace_bytes(a);
+  a.workspace = run.workspace(a.workspace_bytes);
+  verifier.call(a, run.settings());
+}
+
+RegressCase verify_case(const VerifyCall& verifier, const std::string& what, VerifyInputs in,
+                        std::vector<int> block_threads) {
+  const VerifyShape& shape = in.shape;
+  const std::string name = std::string(verifier.name) + "/" + what + "/" +
+                           kind_text(shape.target_kind, shape.target_dtype) + "/" +
+                           kind_text(shape.proposal_kind, shape.proposal_dtype) + "/V" +
+                           std::to_string(shape.vocab_size) + "/B" + std::to_string(in.requests());
+  return {name,
+          [verifier, in = std::move(in)](CaseRun& run) {
+            run_verifier(verifier, run, arguments_of(run, in), in.wants_logprobs);
+          },
+          std::move(block_threads)};
+}
+
+}  // namespace draftproof::regress

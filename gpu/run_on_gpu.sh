@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Everything that must be learnt on a GPU, in one go: build, regression, compute-sanitizer, benchmark, a peer.
+#
+#   gpu/run_on_gpu.sh --headers FOLDER [--out FOLDER] [--build-only] [--minutes N]
+#
+# Needs nvcc 13, CMake, make or ninja, a C++ compiler, and FOLDER with the header-only libraries Random123/, CLI/ and
+# nlohmann/. Nothing else is installed or downloaded. PyTorch is timed where python3 has it. Writes
+# OUT/<gpu>-<date>.json (default: gpu/results) and prints a short table last.
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
+headers="" out=$root/gpu/results build_only=0 minutes=8
+fail() { echo "run_on_gpu: error: $1" >&2; exit 2; }
+while (($#)); do
+  case $1 in
+    --headers) headers=${2:?--headers needs a folder}; shift 2 ;;
+    --out) out=${2:?--out needs a folder}; shift 2 ;;
+    --minutes) minutes=${2:?--minutes needs a number}; shift 2 ;;
+    --build-only) build_only=1; shift ;;
+    *) fail "'$1' is not an option; --headers FOLDER, --out FOLDER, --minutes N and --build-only are" ;;
+  esac
+done
+[[ -n $headers ]] || fail "--headers FOLDER is needed: a folder with Random123/, CLI/ and nlohmann/"
+headers=$(cd -- "$headers" && pwd)
+
+build=$root/build/gpu
+architectures=${DRAFTPROOF_GPU_ARCHITECTURES:-}  # all that are shipped, unless told
+configure=(cmake -S "$root/gpu/standalone" -B "$build" -DCMAKE_BUILD_TYPE=Release "-DDRAFTPROOF_HEADERS=$headers")
+if [[ -n $architectures ]]; then configure+=("-DDRAFTPROOF_CUDA_ARCHITECTURES=$architectures"); fi
+mkdir -p "$build"
+"${configure[@]}" >"$build/configure.log" 2>&1 || { tail -n 30 "$build/configure.log" >&2; fail "configuring failed"; }
+cmake --build "$build" -j "$(nproc)" >"$build/build.log" 2>&1 || { grep -m 5 -A 10 -E "error|warning" "$build/build.log" >&2; fail "the build failed"; }
+program=$build/draftproof
+if ((build_only)); then echo "built $program"; exit 0; fi
+
+export DRAFTPROOF_REQUIRE_GPU=1
+deadline=$((SECONDS + minutes * 60))
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# --- Regression: every case on the GPU, bit for bit, against the golden digests. -----------------------------------------
+regression=0
+"$program" regress --executor cuda --json >"$work/regress.json" || regression=$?
+
+# --- compute-sanitizer over the cases that are small enough for it. --------------------------------------------------------
+# Each tool gets a share of the time that is left; one that does not end is told as such.
+: >"$work/sanitizer.txt"
+if command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck initcheck synccheck; do
+    status=0
+    timeout $(((deadline - SECONDS) / 6 + 20)) compute-sanitizer --tool "$tool" --error-exitcode 9 \
+      "$program" regress --executor cuda --filter /V33/ >"$work/$tool.log" 2>&1 || status=$?
+    case $status in
+      0) echo "$tool clean" ;;
+      124) echo "$tool timeout" ;;
+      *) echo "$tool findings"; grep -m 20 "=========" "$work/$tool.log" >&2 || true ;;
+    esac >>"$work/sanitizer.txt"
+  done
+else
+  echo "compute-sanitizer absent" >>"$work/sanitizer.txt"
+fi
+
+# --- Benchmark, and the same work by PyTorch on the same tensors. --------------------------------------------------------------
+mkdir -p "$work/inputs"
+"$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --json >"$work/bench.json"
+echo '{"available": false}' >"$work/peer.json"
+if python3 -c "import torch; assert torch.cuda.is_available()" 2>/dev/null; then
+  timeout 180 python3 "$root/gpu/bench/peer_pytorch.py" "$work/inputs" >"$work/peer.json" 2>"$work/peer.log" ||
+    { tail -n 5 "$work/peer.log" >&2; echo '{"available": false}' >"$work/peer.json"; }
+fi
+
+# --- One document. ------------------------------------------------------------------------------------------------------------------
+mkdir -p "$out"
+commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
+driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
+python3 - "$work" "$out" "$commit" "${driver:-unknown}" <<'END'
+import datetime, json, os, pathlib, re, sys
+work, out, commit, driver = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+read = lambda name: json.loads((work / name).read_text())
+regress, bench, peer = read("regress.json"), read("bench.json"), read("peer.json")
+date = datetime.date.today().isoformat()
+document = {
+    "gpu": bench["gpu"], "driver": driver, "commit": commit, "date": date,
+    "regression": {key: regress[key] for key in ("executor", "equal", "different", "skipped", "seconds")},
+    "findings": [row for row in regress["rows"] if row["verdict"] == "different"][:20],
+    "sanitizer": dict(line.split() for line in (work / "sanitizer.txt").read_text().splitlines()),
+    "copy_bandwidth_bytes_per_s": bench["copy_bandwidth_bytes_per_s"],
+    "bench": bench["results"], "peer": peer,
+}
+name = re.sub(r"[^a-z0-9]+", "-", bench["gpu"]["name"].lower()).strip("-")
+path = out / f"{name}-{date}.json"
+path.with_suffix(".tmp").write_text(json.dumps(document, indent=2) + "\n")
+os.replace(path.with_suffix(".tmp"), path)
+print(f"{path}\nregression: {document['regression']}\nsanitizer: {document['sanitizer']}")
+print(f"copy bandwidth {document['copy_bandwidth_bytes_per_s'] * 1e-12:.2f} TB/s")
+for row in document["bench"]:
+    goal = f"{row['goal_ms'] * 1e3:.0f} us" if row["goal_ms"] else f"{row['goal_share']:.0%}" if row["goal_share"] else ""
+    print(f"  {row['name']:28} floor {row['floor_ms'] * 1e3:8.1f} us  median {row['ms_median'] * 1e3:8.1f} us"
+          f"  share {row['share_of_bandwidth']:.2f}  {goal} {'' if row['met'] is None else 'met' if row['met'] else 'MISSED'}")
+print(f"peer: {peer}")
+END
+exit "$regression"

@@ -1,0 +1,103 @@
+// draftproof regress as its users meet it: the whole suite on the CPU executor, what a wrong golden file gives, skips.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace {
+
+using Catch::Contains;
+using draftproof::testing::ProgramResult;
+using draftproof::testing::run_draftproof;
+using nlohmann::ordered_json;
+
+ordered_json regress(std::vector<std::string> options, int exit_code,
+                     const std::vector<std::string>& environment = {"DRAFTPROOF_REQUIRE_GPU=0"}) {
+  options.insert(options.begin(), {"regress", "--json"});
+  const ProgramResult run = run_draftproof(options, environment);
+  INFO(run.err);
+  INFO(run.out.substr(0, 4000));
+  REQUIRE(run.exit_code == exit_code);
+  return ordered_json::parse(run.out);
+}
+
+// Sanitizers slow the executor's fibres tenfold: there, every operation runs on its smallest cases.
+std::vector<std::string> whole_suite() {
+#if defined(__SANITIZE_ADDRESS__)
+  return {"--filter", "/V33/"};
+#else
+  return {};
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("every kernel equals the reference bit for bit on the CPU executor, and the golden digests hold") {
+  const ordered_json document = regress(whole_suite(), 0);
+  CHECK(document.at("executor") == "simt");
+  CHECK(document.at("different") == 0);
+  CHECK(document.at("skipped") == 0);
+  CHECK(document.at("equal").get<std::size_t>() == document.at("rows").size());
+  CHECK(document.at("equal").get<int>() > 0);
+}
+
+TEST_CASE("another order of threads and blocks gives the same bits") {
+  const ordered_json document = regress({"--filter", "/V33/", "--seed", "977"}, 0);
+  CHECK(document.at("different") == 0);
+  CHECK(document.at("equal").get<int>() > 0);
+}
+
+TEST_CASE("a changed golden digest is a finding that names the case and both digests") {
+  const draftproof::TemporaryFolder folder;
+  const std::string file = folder.file("digests.txt");
+  std::ofstream(file) << "0123456789abcdef mass_pass/padded/f32/V33/B3\n";
+  const ordered_json document = regress({"--filter", "mass_pass/padded/f32/V33/B3", "--golden", file}, 1);
+  CHECK(document.at("different").get<int>() == document.at("rows").size());
+  CHECK_THAT(document.at("rows").at(0).at("finding").get<std::string>(), Contains("0123456789abcdef"));
+}
+
+TEST_CASE("--update writes the golden file that the repository holds") {
+#if defined(__SANITIZE_ADDRESS__)
+  WARN("SKIPPED: the whole suite under the sanitizers takes too long");
+#else
+  const draftproof::TemporaryFolder folder;
+  const std::string file = folder.file("digests.txt");
+  const ProgramResult refused = run_draftproof({"regress", "--update", "--filter", "V33", "--golden", file});
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Contains("--filter"));
+  CHECK_FALSE(std::filesystem::exists(file));
+#endif
+}
+
+TEST_CASE("a filter that names no case is an error that repeats it") {
+  const ProgramResult run = run_draftproof({"regress", "--filter", "no_such_case"});
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err, Contains("no_such_case"));
+}
+
+TEST_CASE("without a GPU the CUDA regression is skipped in plain sight, and fatal where a GPU was promised") {
+  const ProgramResult probe = run_draftproof({"regress", "--executor", "cuda", "--filter", "/V33/"});
+  if (probe.out.find("skipped:") == std::string::npos) {
+    CHECK(probe.exit_code == 0);
+    return;
+  }
+  const ordered_json document = regress({"--executor", "cuda", "--filter", "/V33/"}, 0);
+  CHECK(document.at("executor") == "cuda");
+  CHECK(document.at("equal") == 0);
+  CHECK(document.at("skipped").get<std::size_t>() == document.at("rows").size());
+  CHECK_FALSE(document.at("rows").at(0).at("finding").get<std::string>().empty());
+  const ProgramResult required =
+      run_draftproof({"regress", "--executor", "cuda", "--filter", "/V33/"}, {"DRAFTPROOF_REQUIRE_GPU=1"});
+  CHECK(required.exit_code == 2);
+  CHECK_THAT(required.err, Contains("DRAFTPROOF_REQUIRE_GPU"));
+}
+
+TEST_CASE("bench --device cuda without a GPU says so in one line") {
+  const ProgramResult run = run_draftproof({"bench", "--device", "cuda", "--quick"});
+  if (run.exit_code == 0) return;  // there is one
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err, Contains("--device cuda"));
+}

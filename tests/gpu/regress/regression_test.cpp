@@ -1,0 +1,140 @@
+// The regression itself: does it see what it must see?
+#include "gpu/regress/regression.hpp"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "gpu/regress/cases.hpp"
+#include "gpu/regress/inputs.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+using Catch::Contains;
+
+template <class T>
+Output output(const std::string& name, const std::vector<T>& values) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {name, sizeof(T), {bytes, bytes + values.size() * sizeof(T)}};
+}
+
+// A case whose outputs depend on who runs it only as `wrong` says.
+RegressCase planted(const std::function<void(std::int32_t* out, bool is_reference)>& wrong) {
+  return {"planted",
+          [wrong](CaseRun& run) {
+            auto* const out = run.output<std::int32_t>("tokens", 4);
+            for (int i = 0; i < 4; ++i) out[i] = i;
+            wrong(out, run.settings().executor == DRAFTPROOF_REFERENCE);
+          },
+          {0}};
+}
+
+TEST_CASE("the first difference is told by output, index and both values in hexadecimal") {
+  const std::vector<Output> expected = {output<std::int32_t>("tokens", {1, 2, 3}), output<float>("logprobs", {0.5f, 1.0f})};
+  std::vector<Output> found = expected;
+  CHECK(first_difference(expected, found).empty());
+  found[1] = output<float>("logprobs", {0.5f, -1.0f});
+  CHECK(first_difference(expected, found) == "logprobs[1] is 0xbf800000, the reference has 0x3f800000");
+  found[0] = output<std::int32_t>("tokens", {1, 2});
+  CHECK_THAT(first_difference(expected, found), Contains("tokens has another name or size"));
+}
+
+TEST_CASE("a NaN equals itself bit by bit and no other NaN") {
+  const std::vector<Output> quiet = {output<std::uint32_t>("x", {0x7fc00000u})};
+  CHECK(first_difference(quiet, {output<std::uint32_t>("x", {0x7fc00000u})}).empty());
+  CHECK_FALSE(first_difference(quiet, {output<std::uint32_t>("x", {0x7fc00001u})}).empty());
+}
+
+TEST_CASE("a digest depends on every byte, on names, on sizes and on the order of outputs") {
+  const std::vector<Output> outputs = {output<std::int32_t>("a", {1, 2}), output<std::int32_t>("b", {3})};
+  const std::string digest = digest_of(outputs);
+  CHECK(digest.size() == 16);
+  CHECK(digest == digest_of(outputs));
+  CHECK(digest != digest_of({outputs[1], outputs[0]}));
+  CHECK(digest != digest_of({output<std::int32_t>("a", {1, 3}), outputs[1]}));
+  CHECK(digest != digest_of({output<std::int32_t>("c", {1, 2}), outputs[1]}));
+  CHECK(digest != digest_of({output<std::int64_t>("a", {1 + (std::int64_t{2} << 32)}), outputs[1]}));
+}
+
+TEST_CASE("a case is equal, and a planted difference is a finding with the line that runs it again") {
+  CHECK(run_case(planted([](std::int32_t*, bool) {}), {}).front().verdict == Verdict::equal);
+  const CaseResult wrong = run_case(planted([](std::int32_t* out, bool reference) {
+                                      if (!reference) out[2] = 7;
+                                    }),
+                                    {})
+                               .front();
+  CHECK(wrong.verdict == Verdict::different);
+  CHECK_THAT(wrong.finding, Contains("tokens[2] is 0x00000007, the reference has 0x00000002"));
+  CHECK_THAT(wrong.finding, Contains("draftproof regress --executor simt --filter planted"));
+}
+
+TEST_CASE("an output that neither the reference nor the executor writes is a finding") {
+  const RegressCase unwritten{"unwritten", [](CaseRun& run) { run.output<std::int32_t>("tokens", 4); }, {0}};
+  CHECK(run_case(unwritten, {}).front().verdict == Verdict::different);
+}
+
+TEST_CASE("a write behind an array is a finding that names the array") {
+  const CaseResult wrong = run_case(planted([](std::int32_t* out, bool reference) {
+                                      if (!reference) out[4] = 7;
+                                    }),
+                                    {})
+                               .front();
+  CHECK(wrong.verdict == Verdict::different);
+  CHECK_THAT(wrong.finding, Contains("tokens") && Contains("guard words"));
+}
+
+TEST_CASE("a digest that the golden file contradicts, or lacks, is a finding") {
+  CaseResult result = run_case(planted([](std::int32_t*, bool) {}), {}).front();
+  CaseResult right = result;
+  check_digest(right, {{"planted", result.digest}});
+  CHECK(right.verdict == Verdict::equal);
+  CaseResult changed = result;
+  check_digest(changed, {{"planted", "0123456789abcdef"}});
+  CHECK(changed.verdict == Verdict::different);
+  CHECK_THAT(changed.finding, Contains("0123456789abcdef") && Contains(result.digest));
+  check_digest(result, {});
+  CHECK_THAT(result.finding, Contains("--update"));
+}
+
+TEST_CASE("a golden file is read back as written, and a bad line is named") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.file("digests.txt");
+  const Digests digests = {{"a/V7", "0123456789abcdef"}, {"b/V1", "fedcba9876543210"}};
+  write_digests(file, digests);
+  CHECK(read_digests(file) == digests);
+  for (const char* bad : {"0123456789abcde a/V7", "0123456789abcdeg a/V7", "0123456789abcdef"}) {
+    INFO(bad);
+    std::ofstream(file) << "# digests\n" << bad << '\n';
+    CHECK_THAT(error_of(ErrorKind::input, [&] { read_digests(file); }), Contains("line 2"));
+  }
+  std::ofstream(file) << "0123456789abcdef a\n0123456789abcdef a\n";
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_digests(file); }), Contains("line 2") && Contains("already"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_digests(folder.file("absent.txt")); }), Contains("--update"));
+}
+
+TEST_CASE("case names are unique and begin with their operation") {
+  std::set<std::string> names;
+  for (const RegressCase& one : all_cases()) {
+    INFO(one.name);
+    CHECK(names.insert(one.name).second);
+    CHECK(one.name.find('/') != std::string::npos);
+    CHECK(one.name.find(' ') == std::string::npos);
+    CHECK_FALSE(one.block_threads.empty());
+  }
+}
+
+TEST_CASE("inputs are the same for the same seed, and padding holds what must not be read") {
+  CHECK(probability_rows(5, 2, 9, 12, 2.0f).size() == 24);
+  const std::vector<float> rows = normal_logits(5, 2, 9, 12, 2.0f);
+  const std::vector<float> again = normal_logits(5, 2, 9, 12, 2.0f);
+  CHECK(std::memcmp(rows.data(), again.data(), rows.size() * sizeof(float)) == 0);
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (std::size_t i = 0; i < 9; ++i) CHECK(std::abs(rows[row * 12 + i]) <= 12.0f);
+    for (std::size_t i = 9; i < 12; ++i) CHECK_FALSE(std::abs(rows[row * 12 + i]) <= 12.0f);
+  }
+}
+
+}  // namespace
+}  // namespace draftproof::regress
