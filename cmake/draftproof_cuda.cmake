@@ -27,7 +27,8 @@ macro(draftproof_add_cuda_library root headers)
   set_target_properties(draftproof_cuda PROPERTIES CUDA_ARCHITECTURES "${DRAFTPROOF_CUDA_ARCHITECTURES}")
   target_include_directories(draftproof_cuda SYSTEM PRIVATE ${headers})
   target_link_libraries(draftproof_cuda PRIVATE draftproof_ours)
-  # A register spill is an error, and so is any other warning of ptxas.
+  # Blocks have up to 512 threads, and a multiprocessor 65,536 registers. A register spill is an error, and so is any other
+  # warning of ptxas.
   target_compile_options(draftproof_cuda PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=--warn-on-spills,--warning-as-error>)
+    $<$<COMPILE_LANGUAGE:CUDA>:--maxrregcount=128 -Xptxas=--warn-on-spills,--warning-as-error>)
 endmacro()

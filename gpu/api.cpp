@@ -1,5 +1,6 @@
 #include "gpu/api.hpp"
 
+#include "gpu/argument_checks.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/executors.hpp"
 #include "reference/error.hpp"
@@ -56,21 +57,27 @@ std::string why_unavailable(draftproof_executor executor) {
 }
 
 std::int64_t mass_pass_workspace_bytes(const draftproof_mass_pass_arguments& arguments) {
+  check_mass_pass(arguments);
   return layout::mass_pass_workspace_bytes(arguments);
 }
 std::int64_t sample_workspace_bytes(const draftproof_sample_arguments& arguments) {
+  check_sample(arguments);
   return layout::sample_workspace_bytes(arguments);
 }
 std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& arguments) {
+  check_logprobs(arguments);
   return layout::logprobs_workspace_bytes(arguments);
 }
 std::int64_t verify_chain_workspace_bytes(const draftproof_verify_arguments& arguments) {
+  check_verify_chain(arguments);
   return layout::verify_chain_workspace_bytes(arguments);
 }
 std::int64_t verify_block_workspace_bytes(const draftproof_verify_arguments& arguments) {
+  check_verify_block(arguments);
   return layout::verify_block_workspace_bytes(arguments);
 }
 std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& arguments) {
+  check_verify_tree(arguments);
   return layout::verify_tree_workspace_bytes(arguments);
 }
 
@@ -89,10 +96,15 @@ std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& argu
 #define DRAFTPROOF_ON_CUDA(call)
 #endif
 
-// The one place where an executor is chosen.
-#define DRAFTPROOF_DISPATCH(call, Arguments)                                   \
+// The one place where an executor is chosen. The reference allocates for itself.
+#define DRAFTPROOF_DISPATCH(call, Arguments, check_scratch)                    \
   void call(const Arguments& arguments, const draftproof_settings& settings) { \
+    check_settings(settings);                                                  \
     require_available(settings.executor);                                      \
+    check_##call(arguments);                                                   \
+    if (settings.executor != DRAFTPROOF_REFERENCE) {                           \
+      check_scratch(call);                                                     \
+    }                                                                          \
     switch (settings.executor) {                                               \
       case DRAFTPROOF_REFERENCE:                                               \
         return reference_executor::call(arguments, settings);                  \
@@ -100,15 +112,18 @@ std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& argu
         DRAFTPROOF_ON_CUDA(call)                                               \
     }                                                                          \
   }
+#define DRAFTPROOF_SCRATCH(call) \
+  check_workspace(#call, arguments.workspace, arguments.workspace_bytes, layout::call##_workspace_bytes(arguments))
+#define DRAFTPROOF_NO_SCRATCH(call)
 
-DRAFTPROOF_DISPATCH(mass_pass, draftproof_mass_pass_arguments)
-DRAFTPROOF_DISPATCH(guidance, draftproof_guidance_arguments)
-DRAFTPROOF_DISPATCH(sample, draftproof_sample_arguments)
-DRAFTPROOF_DISPATCH(logprobs, draftproof_logprobs_arguments)
-DRAFTPROOF_DISPATCH(verify_chain, draftproof_verify_arguments)
-DRAFTPROOF_DISPATCH(verify_block, draftproof_verify_arguments)
-DRAFTPROOF_DISPATCH(verify_tree, draftproof_verify_arguments)
-DRAFTPROOF_DISPATCH(tree_mask, draftproof_tree_mask_arguments)
-DRAFTPROOF_DISPATCH(kv_commit, draftproof_kv_commit_arguments)
+DRAFTPROOF_DISPATCH(mass_pass, draftproof_mass_pass_arguments, DRAFTPROOF_SCRATCH)
+DRAFTPROOF_DISPATCH(guidance, draftproof_guidance_arguments, DRAFTPROOF_NO_SCRATCH)
+DRAFTPROOF_DISPATCH(sample, draftproof_sample_arguments, DRAFTPROOF_SCRATCH)
+DRAFTPROOF_DISPATCH(logprobs, draftproof_logprobs_arguments, DRAFTPROOF_SCRATCH)
+DRAFTPROOF_DISPATCH(verify_chain, draftproof_verify_arguments, DRAFTPROOF_SCRATCH)
+DRAFTPROOF_DISPATCH(verify_block, draftproof_verify_arguments, DRAFTPROOF_SCRATCH)
+DRAFTPROOF_DISPATCH(verify_tree, draftproof_verify_arguments, DRAFTPROOF_SCRATCH)
+DRAFTPROOF_DISPATCH(tree_mask, draftproof_tree_mask_arguments, DRAFTPROOF_NO_SCRATCH)
+DRAFTPROOF_DISPATCH(kv_commit, draftproof_kv_commit_arguments, DRAFTPROOF_NO_SCRATCH)
 
 }  // namespace draftproof::device

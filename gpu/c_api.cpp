@@ -1,0 +1,179 @@
+// draftproof.h over the C++ interface (api.hpp): exceptions become codes and a message of the calling thread.
+#include <array>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "gpu/api.hpp"
+#include "gpu/argument_checks.hpp"
+#include "reference/error.hpp"
+
+namespace {
+
+using draftproof::Error;
+using draftproof::ErrorKind;
+
+// Short enough to be kept without allocating, so that no error is lost for want of memory.
+thread_local std::array<char, 512> last_message{};
+
+int fail(int code, std::string_view message) noexcept {
+  last_message = {};
+  message.copy(last_message.data(), last_message.size() - 1);
+  return code;
+}
+
+int code_of(ErrorKind kind) noexcept {
+  switch (kind) {
+    case ErrorKind::usage:
+      return DRAFTPROOF_USAGE;
+    case ErrorKind::input:
+      return DRAFTPROOF_INPUT;
+    case ErrorKind::internal:
+      break;
+  }
+  return DRAFTPROOF_INTERNAL;
+}
+
+// Runs body() for its code; no exception leaves.
+template <class Body>
+int guarded(Body body) noexcept {
+  try {
+    return body();
+  } catch (const Error& error) {
+    return fail(code_of(error.kind()), error.what());
+  } catch (const std::exception& error) {
+    return fail(DRAFTPROOF_INTERNAL, error.what());
+  } catch (...) {
+    return fail(DRAFTPROOF_INTERNAL, "an exception without a message");
+  }
+}
+
+template <class Arguments>
+int run(const Arguments* arguments, const draftproof_settings* settings,
+        void (*call)(const Arguments&, const draftproof_settings&)) noexcept {
+  return guarded([&] {
+    if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; a struct is right");
+    if (settings == nullptr) return fail(DRAFTPROOF_USAGE, "settings: it is NULL; a struct is right");
+    const int available = draftproof_executor_available(settings->executor);
+    if (available != DRAFTPROOF_SUCCESS) return available;
+    call(*arguments, *settings);
+    return static_cast<int>(DRAFTPROOF_SUCCESS);
+  });
+}
+
+template <class Arguments>
+std::int64_t measure(const Arguments* arguments, std::int64_t (*bytes_of)(const Arguments&)) noexcept {
+  std::int64_t bytes = -1;
+  guarded([&] {
+    if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; a struct is right");
+    bytes = bytes_of(*arguments);
+    return static_cast<int>(DRAFTPROOF_SUCCESS);
+  });
+  return bytes;
+}
+
+}  // namespace
+
+extern "C" {
+
+int draftproof_abi_version(void) {
+  return DRAFTPROOF_ABI_VERSION;
+}
+
+std::int64_t draftproof_struct_bytes(const char* name) {
+  if (name == nullptr) return -1;
+  const std::string_view wanted = name;
+#define DRAFTPROOF_STRUCT(type) \
+  if (wanted == #type) return sizeof(type);
+  DRAFTPROOF_STRUCT(draftproof_settings)
+  DRAFTPROOF_STRUCT(draftproof_rows)
+  DRAFTPROOF_STRUCT(draftproof_parameters)
+  DRAFTPROOF_STRUCT(draftproof_constraints)
+  DRAFTPROOF_STRUCT(draftproof_randomness)
+  DRAFTPROOF_STRUCT(draftproof_mass_pass_arguments)
+  DRAFTPROOF_STRUCT(draftproof_guidance_arguments)
+  DRAFTPROOF_STRUCT(draftproof_sample_arguments)
+  DRAFTPROOF_STRUCT(draftproof_logprobs_arguments)
+  DRAFTPROOF_STRUCT(draftproof_verify_arguments)
+  DRAFTPROOF_STRUCT(draftproof_tree_mask_arguments)
+  DRAFTPROOF_STRUCT(draftproof_kv_commit_arguments)
+#undef DRAFTPROOF_STRUCT
+  return -1;
+}
+
+const char* draftproof_error_message(void) {
+  return last_message.data();
+}
+
+const char* draftproof_row_status_text(std::int32_t status) {
+  switch (status) {
+    case DRAFTPROOF_ROW_OK:
+      return "ok";
+    case DRAFTPROOF_ROW_NOTHING_LEFT:
+      return "no token is left: all are masked or far below every limit";
+    case DRAFTPROOF_ROW_ALL_ZERO:
+      return "every probability is 0";
+    case DRAFTPROOF_ROW_BAD_SUM:
+      return "the probabilities sum to more than 3";
+    case DRAFTPROOF_ROW_LOGIT_TOO_LARGE:
+      return "a logit over the temperature is above 2^29";
+    case DRAFTPROOF_ROW_INFINITE_LOGIT:
+      return "a logit is +infinity";
+    case DRAFTPROOF_ROW_NAN_LOGIT:
+      return "a logit is NaN";
+    case DRAFTPROOF_ROW_BAD_PROBABILITY:
+      return "a probability is not a number in [0, 1]";
+    case DRAFTPROOF_ROW_BAD_GUIDANCE:
+      return "the two rows of guidance do not go together";
+    case DRAFTPROOF_ROW_BAD_ID:
+      return "an id is outside of its range";
+    case DRAFTPROOF_ROW_BAD_PARAMETER:
+      return "a sampling parameter is outside of its range";
+    default:
+      return "no status that this version knows";
+  }
+}
+
+int draftproof_executor_available(std::int32_t executor) {
+  return guarded([&] {
+    draftproof_settings settings{};
+    settings.executor = executor;
+    draftproof::device::check_settings(settings);
+    const auto which = static_cast<draftproof_executor>(executor);
+    const std::string name = draftproof::device::executor_name(which);
+    const std::string why = draftproof::device::why_unavailable(which);
+    return why.empty() ? static_cast<int>(DRAFTPROOF_SUCCESS)
+                       : fail(DRAFTPROOF_UNAVAILABLE, "executor " + name + ": " + why);
+  });
+}
+
+#define DRAFTPROOF_MEASURED(call)                                                                    \
+  std::int64_t draftproof_##call##_workspace_bytes(const draftproof_##call##_arguments* arguments) { \
+    return measure(arguments, draftproof::device::call##_workspace_bytes);                           \
+  }
+#define DRAFTPROOF_CALL(call)                                                                                  \
+  int draftproof_##call(const draftproof_##call##_arguments* arguments, const draftproof_settings* settings) { \
+    return run(arguments, settings, draftproof::device::call);                                                 \
+  }
+#define DRAFTPROOF_VERIFIER(call)                                                                            \
+  std::int64_t draftproof_##call##_workspace_bytes(const draftproof_verify_arguments* arguments) {           \
+    return measure(arguments, draftproof::device::call##_workspace_bytes);                                   \
+  }                                                                                                          \
+  int draftproof_##call(const draftproof_verify_arguments* arguments, const draftproof_settings* settings) { \
+    return run(arguments, settings, draftproof::device::call);                                               \
+  }
+
+DRAFTPROOF_MEASURED(mass_pass)
+DRAFTPROOF_MEASURED(sample)
+DRAFTPROOF_MEASURED(logprobs)
+DRAFTPROOF_CALL(mass_pass)
+DRAFTPROOF_CALL(guidance)
+DRAFTPROOF_CALL(sample)
+DRAFTPROOF_CALL(logprobs)
+DRAFTPROOF_CALL(tree_mask)
+DRAFTPROOF_CALL(kv_commit)
+DRAFTPROOF_VERIFIER(verify_chain)
+DRAFTPROOF_VERIFIER(verify_block)
+DRAFTPROOF_VERIFIER(verify_tree)
+
+}  // extern "C"

@@ -274,7 +274,7 @@ typedef struct {
   int64_t draft_len_max;
   const int64_t* cu_num_draft_tokens; /* [requests + 1] */
   const int32_t* num_accepted;        /* [requests] */
-  const int32_t* path;                /* [requests, draft_len_max]: accepted nodes, ascending; NULL: a chain */
+  const int32_t* path;                /* [requests, draft_len_max]: as verification writes it; NULL: a chain */
   const int64_t* slots;               /* [draft_tokens_total + requests]; all different */
   int64_t num_slots;                  /* of the cache */
   void* cache;                        /* in and out: [layers, num_slots, slot_bytes] */
@@ -288,12 +288,16 @@ typedef struct {
 } draftproof_kv_commit_arguments;
 
 DRAFTPROOF_API int draftproof_abi_version(void);
+/* sizeof a struct of this header, for bindings that mirror it: "draftproof_settings"; -1 where there is none. */
+DRAFTPROOF_API int64_t draftproof_struct_bytes(const char* name);
 /* Of the calling thread's last call that failed; never NULL. */
 DRAFTPROOF_API const char* draftproof_error_message(void);
 DRAFTPROOF_API const char* draftproof_row_status_text(int32_t status);
 /* DRAFTPROOF_SUCCESS where the executor can run here. */
 DRAFTPROOF_API int draftproof_executor_available(int32_t executor);
 
+/* Of a call with these arguments, whose workspace is not looked at; -1 where they are wrong. The reference executor needs
+ * none. */
 DRAFTPROOF_API int64_t draftproof_mass_pass_workspace_bytes(const draftproof_mass_pass_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_sample_workspace_bytes(const draftproof_sample_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_logprobs_workspace_bytes(const draftproof_logprobs_arguments* arguments);

@@ -22,12 +22,6 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// Where each target row stands: its request and its place there.
-struct RowPlaces {
-  Global<const std::int32_t> request;
-  Global<const std::int32_t> place;
-};
-
 // p_i from p_{i-1} and the probabilities of x_i.
 __device__ inline double block_weight(double weight, double p, double q) {
   const double mass = weight * p;
@@ -41,41 +35,54 @@ __device__ inline double block_acceptance(double residual_total, double weight) 
   return total > 0.0 ? residual_total / total : 1.0;
 }
 
-// Weights [target rows]: p_i in row i of a request, p_0 = 1. status [requests]: of ids and of rows of logits. Grid: a
-// warp a request. Also sets blocks_done to 0.
+// What the kernels of a call keep between them.
+struct BlockScratch {
+  Global<double> weights;             // [target rows]: p_i in row i of a request, p_0 = 1
+  Global<std::int32_t> status;        // [requests]: of ids and of rows of logits
+  Global<std::uint32_t> blocks_done;  // [requests]
+  Global<std::uint64_t> tile_sum;     // [target rows, tiles]
+  Global<std::uint64_t> row_total;    // [target rows]
+};
+
+// Makes weights and status, writes the outputs of a request that it refuses, and sets blocks_done to 0. Grid: a warp a
+// request.
 template <int kTarget, int kProposal>
-__global__ void weigh_drafts(VerifyRows<kTarget, kProposal> rows, std::int64_t requests, Global<double> weights,
-                             Global<std::int32_t> status, Global<std::uint32_t> blocks_done) {
+__global__ void weigh_drafts(const __grid_constant__ VerifyRows<kTarget, kProposal> rows, std::int64_t requests,
+                             BlockScratch scratch, VerifyOutputs out) {
   const std::int64_t request = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (request >= requests) return;  // a whole warp
   const auto lane = static_cast<std::int32_t>(lane_of_thread());
-  const std::int64_t first = rows.drafts.first(request);
-  const std::int32_t length = rows.drafts.length(request);
-  const bool bad_draft = has_bad_draft(rows.drafts, request);
-  const bool has_proposal_rows = !rows.is_one_hot_proposal(request);
-  std::int32_t worst = DRAFTPROOF_ROW_OK;
-  double weight = 1.0;
-  if (lane == 0) weights[first + request] = weight;
-  for (std::int32_t begin = 0; begin < length; begin += 32) {
-    DraftChances chances{0.0f, 1.0f, DRAFTPROOF_ROW_OK};
-    if (begin + lane < length && !bad_draft) {
-      chances = chances_of_draft(rows, request, begin + lane);
-      worst = Max{}(worst, rows.target.status(first + request + begin + lane));
-      if constexpr (kProposal != DRAFTPROOF_ONE_HOT)
-        if (has_proposal_rows) worst = Max{}(worst, rows.proposal.status(first + begin + lane));
+  std::int32_t status = DRAFTPROOF_ROW_BAD_ID;
+  if (drafts_are_right(rows.drafts, request)) {
+    const std::int64_t first = rows.drafts.first(request);
+    const std::int32_t length = rows.drafts.length(request);
+    const bool has_proposal_rows = !rows.is_one_hot_proposal(request);
+    status = DRAFTPROOF_ROW_OK;
+    double weight = 1.0;
+    if (lane == 0) scratch.weights[first + request] = weight;
+    for (std::int32_t begin = 0; begin < length; begin += 32) {
+      const std::int32_t i = begin + lane;
+      DraftChances chances{0.0f, 1.0f, DRAFTPROOF_ROW_OK};
+      if (i < length) {
+        chances = chances_of_draft(rows, request, i);
+        status = Max{}(status, rows.target.status(first + request + i));
+        if constexpr (kProposal != DRAFTPROOF_ONE_HOT)
+          if (has_proposal_rows) status = Max{}(status, rows.proposal.status(first + i));
+      }
+      const std::int32_t count = length - begin < 32 ? length - begin : 32;
+      for (std::int32_t j = 0; j < count; ++j) {
+        const auto p = static_cast<double>(__shfl_sync(kAllLanes, chances.p, j));
+        const auto q = static_cast<double>(__shfl_sync(kAllLanes, chances.q, j));
+        weight = block_weight(weight, p, q);
+        if (lane == j) scratch.weights[first + request + i + 1] = weight;
+      }
     }
-    const std::int32_t count = length - begin < 32 ? length - begin : 32;
-    for (std::int32_t i = 0; i < count; ++i) {
-      const auto p = static_cast<double>(__shfl_sync(kAllLanes, chances.p, i));
-      const auto q = static_cast<double>(__shfl_sync(kAllLanes, chances.q, i));
-      weight = block_weight(weight, p, q);
-      if (lane == i) weights[first + request + begin + i + 1] = weight;
-    }
+    status = warp_reduce(status, Max{});
   }
-  worst = warp_reduce(worst, Max{});
+  if (status != DRAFTPROOF_ROW_OK) emit_refusal(out, request, status, lane_of_thread(), 32);
   if (lane != 0) return;
-  status[request] = bad_draft ? static_cast<std::int32_t>(DRAFTPROOF_ROW_BAD_ID) : worst;
-  blocks_done[request] = 0;
+  scratch.status[request] = status;
+  scratch.blocks_done[request] = 0;
 }
 
 // One row of residual masses max(w p - q, 0), in double.
@@ -111,15 +118,6 @@ struct WeightedPair {
     }
     return block_reduce(right ? residual.sum() : kNoProbability, CappedSum{});
   }
-};
-
-// What the kernels of a call keep between them.
-struct BlockScratch {
-  Global<double> weights;             // [target rows]
-  Global<std::int32_t> status;        // [requests]
-  Global<std::uint32_t> blocks_done;  // [requests]
-  Global<std::uint64_t> tile_sum;     // [target rows, tiles]
-  Global<std::uint64_t> row_total;    // [target rows]
 };
 
 struct BlockDecision {
@@ -168,9 +166,8 @@ template <int kTarget, int kProposal>
 __device__ inline void finish_block(const VerifyRows<kTarget, kProposal>& rows, const BlockScratch& scratch,
                                     std::int64_t request, const VerifyOutputs& out) {
   const BlockDecision decision = throw_coins(rows, scratch, request);
+  if (decision.status != DRAFTPROOF_ROW_OK) return emit_refusal(out, request, decision.status, threadIdx.x, blockDim.x);
   const std::int32_t place = decision.num_accepted;
-  std::int32_t status = decision.status;
-  if (status != DRAFTPROOF_ROW_OK) return emit(out, rows, request, status, 0, DRAFTPROOF_NO_TOKEN);
   const bool is_bonus = place == rows.drafts.length(request);
   const std::int64_t row = rows.drafts.target_row(request) + place;
   const std::int64_t tiles = rows.drafts.tiles;
@@ -188,9 +185,9 @@ __device__ inline void finish_block(const VerifyRows<kTarget, kProposal>& rows, 
       total = CappedSum{}(total, sum_of_tile);
     }
   }
-  status = total == 0 ? static_cast<std::int32_t>(DRAFTPROOF_ROW_ALL_ZERO) : status_of_sum(total);
-  if (status != DRAFTPROOF_ROW_OK) return emit(out, rows, request, status, 0, DRAFTPROOF_NO_TOKEN);
-  const RandomBlock random = rows.drafts.random(request, place, is_bonus ? Purpose::target_sample : Purpose::residual);
+  const std::int32_t status = total == 0 ? DRAFTPROOF_ROW_ALL_ZERO : status_of_sum(total);
+  if (status != DRAFTPROOF_ROW_OK) return emit_refusal(out, request, status, threadIdx.x, blockDim.x);
+  const RandomBlock random = rows.drafts.random_of_last_token(request, place);
   const std::int32_t tile = draw_tile(sum, total, random);
   const std::uint64_t sum_of_tile = block_broadcast(threadIdx.x == static_cast<std::uint32_t>(tile), sum);
   const Token token =
@@ -200,25 +197,23 @@ __device__ inline void finish_block(const VerifyRows<kTarget, kProposal>& rows, 
         DRAFTPROOF_UNROLL
         for (int e = 0; e < kChunk; ++e) mass[e] = residual_mass(x[e]);
       });
-  emit(out, rows, request, DRAFTPROOF_ROW_OK, place, token);
+  emit(out, rows, request, place, token);
 }
 
-// Grid: target rows * tiles blocks.
+// Grid: requests * (draft_len_max + 1) * tiles blocks; those of places that a request does not have do nothing.
 template <int kTarget, int kProposal>
-__global__ void sum_residuals(VerifyRows<kTarget, kProposal> rows, RowPlaces places, BlockScratch scratch,
+__global__ void sum_residuals(const __grid_constant__ VerifyRows<kTarget, kProposal> rows, BlockScratch scratch,
                               VerifyOutputs out) {
   const std::int64_t tiles = rows.drafts.tiles;
-  const std::int64_t row = blockIdx.x / tiles;
   const std::int64_t tile = blockIdx.x % tiles;
-  const std::int64_t request = places.request[row];
-  const std::int32_t place = places.place[row];
+  const std::int64_t row_of_grid = blockIdx.x / tiles;
+  const std::int64_t request = row_of_grid / (out.draft_len_max + 1);
+  const auto place = static_cast<std::int32_t>(row_of_grid % (out.draft_len_max + 1));
   const std::int32_t status = scratch.status[request];
-  if (status != DRAFTPROOF_ROW_OK) {
-    if (place == 0 && tile == 0) emit(out, rows, request, status, 0, DRAFTPROOF_NO_TOKEN);
-    return;
-  }
   const std::int32_t length = rows.drafts.length(request);
+  if (status != DRAFTPROOF_ROW_OK || place > length) return;
   const bool is_bonus = place == length;
+  const std::int64_t row = rows.drafts.target_row(request) + place;
   WeightedPair<kTarget, kProposal> pair{{rows, request, place, !is_bonus}, 1.0};
   if (!is_bonus) pair.weight = scratch.weights[row];
   const std::uint64_t sum = pair.sum_of_tile(tile);

@@ -29,16 +29,16 @@ struct ChainDecision {
   std::int32_t status;
 };
 
-// Grid: a warp a request. Also sets blocks_done to 0.
+// Writes the outputs of a request that it refuses, and sets blocks_done to 0. Grid: a warp a request.
 template <int kTarget, int kProposal>
-__global__ void judge_drafts(VerifyRows<kTarget, kProposal> rows, std::int64_t requests,
-                             Global<ChainDecision> decisions, Global<std::uint32_t> blocks_done) {
+__global__ void judge_drafts(const __grid_constant__ VerifyRows<kTarget, kProposal> rows, std::int64_t requests,
+                             Global<ChainDecision> decisions, Global<std::uint32_t> blocks_done, VerifyOutputs out) {
   const std::int64_t request = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (request >= requests) return;  // a whole warp
   const auto lane = static_cast<std::int32_t>(lane_of_thread());
   const std::int32_t length = rows.drafts.length(request);
   ChainDecision decision{length, DRAFTPROOF_ROW_OK};
-  if (has_bad_draft(rows.drafts, request)) decision.status = DRAFTPROOF_ROW_BAD_ID;
+  if (!drafts_are_right(rows.drafts, request)) decision.status = DRAFTPROOF_ROW_BAD_ID;
   bool stopped = decision.status != DRAFTPROOF_ROW_OK;
   for (std::int32_t begin = 0; begin < length && !stopped; begin += 32) {
     const std::int32_t i = begin + lane;
@@ -57,6 +57,7 @@ __global__ void judge_drafts(VerifyRows<kTarget, kProposal> rows, std::int64_t r
     decision = {begin + first, __shfl_sync(kAllLanes, chances.status, first)};
   }
   if (!stopped) decision.status = rows.target.status(rows.drafts.target_row(request) + length);
+  if (decision.status != DRAFTPROOF_ROW_OK) emit_refusal(out, request, decision.status, lane_of_thread(), 32);
   if (lane != 0) return;
   decisions[request] = decision;
   blocks_done[request] = 0;
@@ -82,78 +83,73 @@ __device__ inline std::uint64_t residual_of_tile(const RowPair<kTarget, kProposa
   return block_reduce(right ? residual.sum() : kNoProbability, CappedSum{});
 }
 
-// Draws from max(p - q, 0), or from p where that is 0, and writes the outputs. The tiles' sums are known.
+// A token by the sums of the tiles (each thread has that of its own, the total is not 0), by all threads of the block.
 template <int kTarget, int kProposal>
-__device__ inline void finish_chain(const VerifyRows<kTarget, kProposal>& rows, RowPair<kTarget, kProposal>& pair,
-                                    std::int64_t request, std::int32_t num_accepted, const RandomBlock& random,
-                                    Global<const std::uint64_t> tile_sum, const VerifyOutputs& out) {
-  const std::int64_t tiles = rows.drafts.tiles;
-  std::uint64_t sum = 0;
-  if (threadIdx.x < tiles) sum = tile_sum[request * tiles + threadIdx.x];
-  std::uint64_t total = block_reduce(sum, CappedSum{});
-  if (total == 0) {
-    if constexpr (kTarget == DRAFTPROOF_LOGITS) {
-      const Token token = draw_by_inverse_mass(rows.target.law, rows.drafts.target_row(request) + num_accepted, random);
-      emit(out, rows, request, DRAFTPROOF_ROW_OK, num_accepted, token);
-      return;
-    }
-    pair.subtract_nothing();
-    for (std::int64_t t = 0; t < tiles; ++t) {
-      const std::uint64_t sum_of_tile = residual_of_tile(pair, t);
-      if (threadIdx.x == t) sum = sum_of_tile;
-      total = CappedSum{}(total, sum_of_tile);
-    }
-  }
-  const std::int32_t status = total == 0 ? DRAFTPROOF_ROW_ALL_ZERO : status_of_sum(total);
-  Token token = DRAFTPROOF_NO_TOKEN;
-  if (status == DRAFTPROOF_ROW_OK) {
-    const std::int32_t tile = draw_tile(sum, total, random);
-    const std::uint64_t sum_of_tile = block_broadcast(threadIdx.x == static_cast<std::uint32_t>(tile), sum);
-    token = draw_in_tile<kChunk>(tile, sum_of_tile, random, [&](std::int64_t column, std::uint64_t(&mass)[kChunk]) {
-      float p[kChunk];
-      float q[kChunk];
-      pair.load(column, p, q);
-      DRAFTPROOF_UNROLL
-      for (int e = 0; e < kChunk; ++e)
-        mass[e] = residual_mass(static_cast<double>(positive_part_of_difference(p[e], q[e])));
-    });
-  }
-  emit(out, rows, request, status, num_accepted, token);
+__device__ inline Token draw_from_residual(const RowPair<kTarget, kProposal>& pair, std::uint64_t sum_of_own_tile,
+                                           std::uint64_t total, const RandomBlock& random) {
+  const std::int32_t tile = draw_tile(sum_of_own_tile, total, random);
+  const std::uint64_t sum = block_broadcast(threadIdx.x == static_cast<std::uint32_t>(tile), sum_of_own_tile);
+  return draw_in_tile<kChunk>(tile, sum, random, [&](std::int64_t column, std::uint64_t(&mass)[kChunk]) {
+    float p[kChunk];
+    float q[kChunk];
+    pair.load(column, p, q);
+    DRAFTPROOF_UNROLL
+    for (int e = 0; e < kChunk; ++e)
+      mass[e] = residual_mass(static_cast<double>(positive_part_of_difference(p[e], q[e])));
+  });
 }
 
-// Grid: requests * blocks_per_request blocks; a request has one for each tile, or one alone where no request needs more
-// than its rows' own masses.
+// Draws the last token of each request, from max(p - q, 0) or, where that is 0 or the token is the bonus, from p. Grid:
+// requests * blocks_per_request blocks; a request has one for each tile, or one alone where no request needs more than
+// its rows' own masses.
 template <int kTarget, int kProposal>
-__global__ void recover_tokens(VerifyRows<kTarget, kProposal> rows, Global<const ChainDecision> decisions,
-                               std::int64_t blocks_per_request, Global<std::uint64_t> tile_sum,
-                               Global<std::uint32_t> blocks_done, VerifyOutputs out) {
+__global__ void recover_tokens(const __grid_constant__ VerifyRows<kTarget, kProposal> rows,
+                               Global<const ChainDecision> decisions, std::int64_t blocks_per_request,
+                               Global<std::uint64_t> tile_sum, Global<std::uint32_t> blocks_done, VerifyOutputs out) {
+  constexpr bool kSumsTiles = kTarget != DRAFTPROOF_LOGITS || kProposal != DRAFTPROOF_ONE_HOT;
   const std::int64_t request = blockIdx.x / blocks_per_request;
   const std::int64_t tile = blockIdx.x % blocks_per_request;
   const ChainDecision decision = decisions[request];
+  if (decision.status != DRAFTPROOF_ROW_OK) return;
   const std::int32_t place = decision.num_accepted;
-  if (decision.status != DRAFTPROOF_ROW_OK) {
-    if (tile == 0) emit(out, rows, request, decision.status, 0, DRAFTPROOF_NO_TOKEN);
-    return;
-  }
   const bool is_bonus = place == rows.drafts.length(request);
-  const RandomBlock random = rows.drafts.random(request, place, is_bonus ? Purpose::target_sample : Purpose::residual);
-  if constexpr (kTarget == DRAFTPROOF_LOGITS) {
-    if (is_bonus || rows.is_one_hot_proposal(request)) {
-      if (tile != 0) return;
-      Token draft = DRAFTPROOF_NO_TOKEN;
-      if (!is_bonus) draft = rows.drafts.tokens[rows.drafts.first(request) + place];
-      emit(out, rows, request, DRAFTPROOF_ROW_OK, place,
-           draw_by_inverse_mass(rows.target.law, rows.drafts.target_row(request) + place, random, draft));
-      return;
+
+  // Rows of logits have masses of their own, which serve where a proposal takes out one token or none.
+  bool own_masses = kTarget == DRAFTPROOF_LOGITS && (is_bonus || rows.is_one_hot_proposal(request));
+  Token token = DRAFTPROOF_NO_TOKEN;
+  if (own_masses) {
+    if (tile != 0) return;
+    if (!is_bonus) token = rows.drafts.tokens[rows.drafts.first(request) + place];
+  } else if constexpr (kSumsTiles) {
+    const std::int64_t tiles = rows.drafts.tiles;
+    RowPair<kTarget, kProposal> pair(rows, request, place, !is_bonus);
+    std::uint64_t sum = residual_of_tile(pair, tile);
+    if (threadIdx.x == 0) tile_sum[request * tiles + tile] = sum;
+    if (!is_last_block(blocks_done, request, blocks_per_request)) return;
+    sum = 0;
+    if (threadIdx.x < tiles) sum = tile_sum[request * tiles + threadIdx.x];
+    std::uint64_t total = block_reduce(sum, CappedSum{});
+    own_masses = kTarget == DRAFTPROOF_LOGITS && total == 0;
+    if (!own_masses) {
+      if (total == 0) {
+        pair.subtract_nothing();
+        for (std::int64_t t = 0; t < tiles; ++t) {
+          const std::uint64_t sum_of_tile = residual_of_tile(pair, t);
+          if (threadIdx.x == t) sum = sum_of_tile;
+          total = CappedSum{}(total, sum_of_tile);
+        }
+      }
+      const std::int32_t status = total == 0 ? DRAFTPROOF_ROW_ALL_ZERO : status_of_sum(total);
+      if (status != DRAFTPROOF_ROW_OK) return emit_refusal(out, request, status, threadIdx.x, blockDim.x);
+      token = draw_from_residual(pair, sum, total, rows.drafts.random_of_last_token(request, place));
     }
   }
-  if constexpr (kTarget != DRAFTPROOF_LOGITS || kProposal != DRAFTPROOF_ONE_HOT) {
-    RowPair<kTarget, kProposal> pair(rows, request, place, !is_bonus);
-    const std::uint64_t sum = residual_of_tile(pair, tile);
-    if (threadIdx.x == 0) tile_sum[request * rows.drafts.tiles + tile] = sum;
-    if (!is_last_block(blocks_done, request, blocks_per_request)) return;
-    finish_chain(rows, pair, request, place, random, tile_sum, out);
+  if constexpr (kTarget == DRAFTPROOF_LOGITS) {
+    if (own_masses)
+      token = draw_by_inverse_mass(rows.target.law, rows.drafts.target_row(request) + place,
+                                   rows.drafts.random_of_last_token(request, place), token);
   }
+  emit(out, rows, request, place, token);
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

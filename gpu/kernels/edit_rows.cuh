@@ -97,16 +97,7 @@ __global__ void edit_rows(DenseEdits e) {
       infinite = infinite || x[i] == -negative_infinity();
       if ((allowed >> i & 1u) == 0) x[i] = negative_infinity();
     }
-    const std::int64_t at = row * e.edited_stride + column;
-    if (column + kCount <= end) {
-      const auto quads = view_as<Vector<float>>(e.edited + at);
-      quads[0] = Vector<float>{{x[0], x[1], x[2], x[3]}};
-      quads[1] = Vector<float>{{x[4], x[5], x[6], x[7]}};
-    } else {
-      DRAFTPROOF_UNROLL
-      for (int i = 0; i < kCount; ++i)
-        if (column + i < end) e.edited[at + i] = x[i];
-    }
+    store_eight(e.edited, row * e.edited_stride + column, end - column, true, x);
   }
   std::uint32_t worst = DRAFTPROOF_ROW_OK;
   if (infinite) worst = DRAFTPROOF_ROW_INFINITE_LOGIT;

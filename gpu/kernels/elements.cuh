@@ -12,8 +12,9 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 __device__ inline float to_float(float x) {
   return x;
 }
-// f16_to_f32 in five instructions: the fields move into place, and a product with 2^112 mends the exponent's bias, exactly,
-// for subnormals too. It leans on subnormals being kept, as they are in every kernel (cmake/draftproof_flags.cmake).
+// f16_to_f32 in five instructions: the fields move into place, and a product with 2^112 mends the exponent's bias,
+// exactly, for subnormals too. It leans on subnormals being kept, as they are in every kernel
+// (cmake/draftproof_flags.cmake).
 __device__ inline float to_float(Float16 x) {
   const std::uint32_t magnitude = x.bits & 0x7fffu;
   const std::uint32_t scaled = bit_cast<std::uint32_t>(bit_cast<float>(magnitude << 13) * 0x1p112f);
@@ -118,6 +119,20 @@ __device__ inline void load_row(const RowsView& rows, std::int64_t row, std::int
   if (rows.dtype == DRAFTPROOF_F32) return load_elements(rows.f32, at, available, vectors, fill, out);
   if (rows.dtype == DRAFTPROOF_F16) return load_elements(rows.f16, at, available, vectors, fill, out);
   load_elements(rows.bf16, at, available, vectors, fill, out);
+}
+
+// Eight floats to `at` and behind, of which `available` have a place. vectors: `at` lies at a multiple of 16 bytes.
+__device__ inline void store_eight(Global<float> out, std::int64_t at, std::int64_t available, bool vectors,
+                                   const float (&x)[8]) {
+  if (vectors && available >= 8) {
+    const auto quads = view_as<Vector<float>>(out + at);
+    quads[0] = Vector<float>{{x[0], x[1], x[2], x[3]}};
+    quads[1] = Vector<float>{{x[4], x[5], x[6], x[7]}};
+    return;
+  }
+  DRAFTPROOF_UNROLL
+  for (int i = 0; i < 8; ++i)
+    if (i < available) out[at + i] = x[i];
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

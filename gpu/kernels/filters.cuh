@@ -113,7 +113,7 @@ struct FilterRows {
 
 // Grid: rows blocks.
 template <class Element>
-__global__ void filter_rows(FilterRows f) {
+__global__ void __launch_bounds__(512, 2) filter_rows(FilterRows f) {
   const std::int64_t row = blockIdx.x;
   const Parameters p = parameters_of(f.parameters, request_of(f.row_request, row));
   std::int32_t status = p.right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_PARAMETER;

@@ -69,16 +69,7 @@ __global__ void write_probabilities(LogitsLaw law, Global<float> probabilities, 
       const float x = over_temperature(p[i], temperature);
       p[i] = record.status == DRAFTPROOF_ROW_OK ? probability_in(record, x, column + i, exponent, reciprocal) : 0.0f;
     }
-    const std::int64_t at = row * stride + column;
-    if (aligned && column + kCount <= end) {
-      const auto quads = view_as<Vector<float>>(probabilities + at);
-      quads[0] = Vector<float>{{p[0], p[1], p[2], p[3]}};
-      quads[1] = Vector<float>{{p[4], p[5], p[6], p[7]}};
-    } else {
-      DRAFTPROOF_UNROLL
-      for (int i = 0; i < kCount; ++i)
-        if (column + i < end) probabilities[at + i] = p[i];
-    }
+    store_eight(probabilities, row * stride + column, end - column, aligned, p);
   }
 }
 

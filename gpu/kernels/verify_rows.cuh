@@ -18,6 +18,8 @@ struct Drafts {
   Global<const std::uint32_t> step;
   std::int64_t vocab_size;
   std::int64_t tiles;
+  std::int64_t draft_tokens_total;
+  std::int64_t draft_len_max;
 
   __device__ std::int64_t first(std::int64_t request) const { return cu_num_draft_tokens[request]; }
   __device__ std::int32_t length(std::int64_t request) const {
@@ -26,23 +28,36 @@ struct Drafts {
     return static_cast<std::int32_t>(end - begin);
   }
   __device__ std::int64_t target_row(std::int64_t request) const { return first(request) + request; }
+  // Do the drafts lie where they may? Of those that do not, no row and no token may be asked for.
+  __device__ bool is_in_place(std::int64_t request) const {
+    const std::int64_t begin = cu_num_draft_tokens[request];
+    const std::int64_t end = cu_num_draft_tokens[request + 1];
+    return begin >= 0 && begin <= end && end <= draft_tokens_total && end - begin <= draft_len_max;
+  }
   __device__ bool is_token(Token token) const { return token >= 0 && token < vocab_size; }
   __device__ RandomBlock random(std::int64_t request, std::int32_t row, Purpose purpose) const {
     return random_block(seed[request], {0, static_cast<std::uint32_t>(row), step[request], purpose});
   }
+  // Of the recovered token at a place, or of the bonus token where that is behind the last draft.
+  __device__ RandomBlock random_of_last_token(std::int64_t request, std::int32_t place) const {
+    return random(request, place, place == length(request) ? Purpose::target_sample : Purpose::residual);
+  }
 };
 
-// Is there an id outside of the vocabulary among the drafts of a request? Called by a whole warp; every lane gets it.
-__device__ inline bool has_bad_draft(const Drafts& drafts, std::int64_t request) {
+// Are the drafts of a request tokens of the vocabulary, and where they may be? Called by a whole warp; every lane gets
+// it.
+__device__ inline bool drafts_are_right(const Drafts& drafts, std::int64_t request) {
+  if (!drafts.is_in_place(request)) return false;
   const std::int64_t first = drafts.first(request);
   const std::int32_t length = drafts.length(request);
-  bool bad = false;
+  bool right = true;
   for (std::int32_t i = static_cast<std::int32_t>(lane_of_thread()); i < length; i += 32)
-    bad = bad || !drafts.is_token(drafts.tokens[first + i]);
-  return __any_sync(kAllLanes, bad) != 0;
+    right = right && drafts.is_token(drafts.tokens[first + i]);
+  return __all_sync(kAllLanes, right) != 0;
 }
 
-// The rows of a call. kTarget, kProposal: draftproof_law_kind.
+// The rows of a call. kTarget, kProposal: draftproof_law_kind. Kernels take it as `const __grid_constant__`, since a
+// parameter whose address is taken would be copied to the local memory of each thread otherwise.
 template <int kTarget, int kProposal>
 struct VerifyRows {
   Drafts drafts;
@@ -156,25 +171,36 @@ struct VerifyOutputs {
   std::int64_t draft_len_max;
 };
 
-// Writes all outputs of a request, by all threads of the block: accepted drafts, last_token, padding; padding alone
-// where status is not 0.
+// Writes all outputs of a request: accepted drafts, last_token, padding. By all threads of the block.
 template <int kTarget, int kProposal>
 __device__ inline void emit(const VerifyOutputs& out, const VerifyRows<kTarget, kProposal>& rows, std::int64_t request,
-                            std::int32_t status, std::int32_t num_accepted, Token last_token) {
+                            std::int32_t num_accepted, Token last_token) {
   const std::int64_t first = rows.drafts.first(request);
-  const bool refused = status != DRAFTPROOF_ROW_OK;
   const std::int64_t places = out.draft_len_max + 1;
   for (std::int64_t i = threadIdx.x; i < places; i += blockDim.x) {
     Token token = DRAFTPROOF_NO_TOKEN;
-    if (!refused && i < num_accepted) token = rows.drafts.tokens[first + i];
-    if (!refused && i == num_accepted) token = last_token;
+    if (i < num_accepted) token = rows.drafts.tokens[first + i];
+    if (i == num_accepted) token = last_token;
     out.tokens[request * places + i] = token;
     if (out.logprobs == nullptr) continue;
     out.logprobs[request * places + i] =
         token == DRAFTPROOF_NO_TOKEN ? negative_infinity() : rows.target.log_probability(first + request + i, token);
   }
   if (threadIdx.x != 0) return;
-  out.num_accepted[request] = refused ? 0 : num_accepted;
+  out.num_accepted[request] = num_accepted;
+  out.status[request] = DRAFTPROOF_ROW_OK;
+}
+
+// The outputs of a request that is refused. Thread `thread` of `threads` writes its part.
+__device__ inline void emit_refusal(const VerifyOutputs& out, std::int64_t request, std::int32_t status,
+                                    std::uint32_t thread, std::uint32_t threads) {
+  const std::int64_t places = out.draft_len_max + 1;
+  for (std::int64_t i = thread; i < places; i += threads) {
+    out.tokens[request * places + i] = DRAFTPROOF_NO_TOKEN;
+    if (out.logprobs != nullptr) out.logprobs[request * places + i] = negative_infinity();
+  }
+  if (thread != 0) return;
+  out.num_accepted[request] = 0;
   out.status[request] = status;
 }
 

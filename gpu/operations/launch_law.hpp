@@ -50,6 +50,14 @@ struct PipelineInput {
   bool counts_kept = false;                              // LawRow::kept_count is wanted of every row
 };
 
+// The drafted tokens that a caller gave with the constraints.
+inline void add_drafts(OperationMemory& memory, const draftproof_constraints& c, PipelineInput& input) {
+  input.row_draft_tokens = memory.input("row_draft_tokens", c.row_draft_tokens,
+                                        memory.end_of(c.row_draft_begin, c.row_draft_len, input.rows));
+  input.row_draft_begin = memory.input("row_draft_begin", c.row_draft_begin, input.rows);
+  input.row_draft_len = memory.input("row_draft_len", c.row_draft_len, input.rows);
+}
+
 // Scratch of the pipeline; made in the same order when measuring.
 struct PipelineScratch {
   LawScratch law;

@@ -47,11 +47,7 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings& set
   OperationMemory memory(a.workspace);
   PipelineInput input = pipeline_input(a);
   input.row_request = memory.input("row_request", a.row_request, a.rows);
-  const draftproof_constraints& c = a.constraints;
-  input.row_draft_tokens =
-      memory.input("row_draft_tokens", c.row_draft_tokens, memory.end_of(c.row_draft_begin, c.row_draft_len, a.rows));
-  input.row_draft_begin = memory.input("row_draft_begin", c.row_draft_begin, a.rows);
-  input.row_draft_len = memory.input("row_draft_len", c.row_draft_len, a.rows);
+  add_drafts(memory, a.constraints, input);
   const SampleScratch scratch = SampleScratch::in(memory, a);
   const LogitsLaw law = launch_pipeline(settings, memory, input, scratch.pipeline);
 

@@ -1,7 +1,7 @@
 // Block verification as a call: kernels/block_verify.cuh.
 #include "gpu/executors.hpp"
 #include "gpu/kernels/block_verify.cuh"
-#include "gpu/operations/verify_rows.hpp"
+#include "gpu/operations/verify_launch.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
@@ -33,15 +33,13 @@ void verify_block(const draftproof_verify_arguments& a, const draftproof_setting
   const BlockScratch scratch = block_scratch(memory, a);
   const VerifyOutputs out = verify_outputs(memory, a);
   const VerifyLaunch call(a, settings, memory, row_scratch);
-  call.spread_requests_over_rows();
   call.with_rows([&]<int kTarget, int kProposal>(const VerifyRows<kTarget, kProposal>& rows) {
     const std::uint32_t threads = block_threads(settings, 128);
     launch(describe(settings, "weigh_drafts", blocks_of_warps(a.requests, threads), threads),
-           weigh_drafts<kTarget, kProposal>, rows, a.requests, scratch.weights, scratch.status, scratch.blocks_done);
-    const RowPlaces places{row_scratch.target_request, row_scratch.target_place};
-    launch(
-        describe(settings, "sum_residuals", target_rows_of(a) * tiles_of(a.vocab_size), block_threads(settings, 256)),
-        sum_residuals<kTarget, kProposal>, rows, places, scratch, out);
+           weigh_drafts<kTarget, kProposal>, rows, a.requests, scratch, out);
+    launch(describe(settings, "sum_residuals", a.requests * (a.draft_len_max + 1) * tiles_of(a.vocab_size),
+                    block_threads(settings, 256)),
+           sum_residuals<kTarget, kProposal>, rows, scratch, out);
   });
   memory.check_outputs();
 }

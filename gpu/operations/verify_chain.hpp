@@ -1,7 +1,7 @@
 // Chain verification as a call: kernels/chain.cuh.
 #include "gpu/executors.hpp"
 #include "gpu/kernels/chain.cuh"
-#include "gpu/operations/verify_rows.hpp"
+#include "gpu/operations/verify_launch.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
@@ -34,12 +34,10 @@ void verify_chain(const draftproof_verify_arguments& a, const draftproof_setting
   const ChainScratch scratch = ChainScratch::in(memory, a);
   const VerifyOutputs out = verify_outputs(memory, a);
   const VerifyLaunch call(a, settings, memory, scratch.rows);
-  const bool has_logits = a.target_kind == DRAFTPROOF_LOGITS || a.proposal_kind == DRAFTPROOF_LOGITS;
-  if (has_logits) call.spread_requests_over_rows();
   call.with_rows([&]<int kTarget, int kProposal>(const VerifyRows<kTarget, kProposal>& rows) {
     const std::uint32_t threads = block_threads(settings, 128);
     launch(describe(settings, "judge_drafts", blocks_of_warps(a.requests, threads), threads),
-           judge_drafts<kTarget, kProposal>, rows, a.requests, scratch.decisions, scratch.blocks_done);
+           judge_drafts<kTarget, kProposal>, rows, a.requests, scratch.decisions, scratch.blocks_done, out);
     constexpr bool kOwnMasses = kTarget == DRAFTPROOF_LOGITS && kProposal == DRAFTPROOF_ONE_HOT;
     const std::int64_t blocks_per_request = kOwnMasses ? 1 : tiles_of(a.vocab_size);
     launch(describe(settings, "recover_tokens", a.requests * blocks_per_request, block_threads(settings, 256)),

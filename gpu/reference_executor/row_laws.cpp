@@ -106,13 +106,6 @@ class RequestConstraints {
   RowConstraints row_;
 };
 
-std::vector<float> floats_of(const RowView& view) {
-  std::vector<float> values(static_cast<std::size_t>(view.vocab_size));
-  const float* elements = elements_of(view, 0, values.size(), values.data());
-  if (elements != values.data()) std::copy_n(elements, values.size(), values.data());
-  return values;
-}
-
 // Of the row as it came in: guidance, NaN, +infinity.
 std::int32_t status_of_raw(const RowInput& row) {
   std::vector<float> raw = floats_of(row.logits);
@@ -138,6 +131,13 @@ RowView row_view(const draftproof_rows& rows, std::int64_t row, std::int64_t voc
                                                      : DType::bf16;
   const std::int64_t bytes = static_cast<std::int64_t>(dtype_size_bytes(dtype));
   return {dtype, static_cast<const std::byte*>(rows.data) + row * rows.row_stride * bytes, vocab_size};
+}
+
+std::vector<float> floats_of(const RowView& view) {
+  std::vector<float> values(static_cast<std::size_t>(view.vocab_size));
+  const float* elements = elements_of(view, 0, values.size(), values.data());
+  if (elements != values.data()) std::copy_n(elements, values.size(), values.data());
+  return values;
 }
 
 std::span<const Token> drafted_before(const draftproof_constraints& constraints, std::int64_t row) {

@@ -21,6 +21,8 @@ T value_of(const T* values, std::int64_t at, T off) {
 // Row `row` of a matrix of rows.
 RowView row_view(const draftproof_rows& rows, std::int64_t row, std::int64_t vocab_size);
 
+std::vector<float> floats_of(const RowView& view);
+
 // The drafted tokens that stand before a row, where the call has some.
 std::span<const Token> drafted_before(const draftproof_constraints& constraints, std::int64_t row);
 

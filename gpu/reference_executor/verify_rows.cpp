@@ -48,6 +48,10 @@ std::span<const Token> VerifyRows::draft_tokens(std::int64_t request) const {
 }
 
 std::span<const Token> VerifyRows::draft(std::int64_t request) const {
+  const std::int64_t begin = a_.cu_num_draft_tokens[request];
+  const std::int64_t end = a_.cu_num_draft_tokens[request + 1];
+  if (begin < 0 || end < begin || end > a_.draft_tokens_total || end - begin > a_.draft_len_max)
+    throw Refusal{DRAFTPROOF_ROW_BAD_ID};
   const std::span<const Token> tokens = draft_tokens(request);
   const bool right = std::all_of(tokens.begin(), tokens.end(), [&](Token t) { return t >= 0 && t < a_.vocab_size; });
   if (!right) throw Refusal{DRAFTPROOF_ROW_BAD_ID};

@@ -20,7 +20,7 @@ class VerifyRows {
  public:
   explicit VerifyRows(const draftproof_verify_arguments& arguments);
 
-  // Throws Refusal where an id is outside of the vocabulary.
+  // Throws Refusal where an id is outside of the vocabulary, or the offsets lead out of the drafts.
   std::span<const Token> draft(std::int64_t request) const;
 
   // The law of the request's target row `place`, or of its proposal row `place` as its target sees it: one-hot at the

@@ -134,6 +134,9 @@ void add_filters(std::vector<RegressCase>& cases) {
   LawInputs equal = normal_rows(1, 9000, DRAFTPROOF_F16, 1.0f, 9000);
   std::fill_n(equal.logits.begin(), 9000, 0.25f);
   cases.push_back(make("all_equal", every_filter(equal, {0, 1, 4097}, {1.0f, almost_one, 0.5f}, {0.0f, 1.0f})));
+  // More ties at the end of top-k than a search lists, ties kept: top-p is a share of all of them.
+  for (std::int64_t i = 0; i < 9000; ++i) equal.logit(0, i) = 1.0f - static_cast<float>(i % 3);
+  cases.push_back(make("many_ties", every_filter(equal, {3001, 5999}, {1.0f, 0.75f}, {0.0f})));
   // A few tokens hold everything, the others lie far beyond the last bucket: only a count can end there.
   LawInputs peaked = normal_rows(1, 9000, DRAFTPROOF_F32, 8.0f, 9000);
   for (std::int64_t i = 0; i < 9000; ++i) peaked.logit(0, i) -= i % 4000 == 17 ? 0.0f : 90.0f;
@@ -240,14 +243,15 @@ void add_refusals(std::vector<RegressCase>& cases) {
   wrong.filter_order = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0};
   wrong.ties = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2};
   cases.push_back(make("bad_parameters", wrong));
-  LawInputs penalties = normal_rows(7, 100, DRAFTPROOF_F32, 4.0f, 100);
-  penalties.repetition_penalty = {0.0f, -1.0f, kInfinity, 1.2f, 1.2f, 1.2f, 1e-38f};
-  penalties.frequency_penalty = {0.0f, 0.0f, 0.0f, kNan, 0.0f, 3e38f, 0.0f};
-  penalties.presence_penalty = {0.0f, 0.0f, 0.0f, 0.0f, -kInfinity, 3e38f, 0.0f};
-  penalties.history_tokens = {1, 2, 3, 4, 5, 6, 7, 7, 7, 8};
-  penalties.history_offsets = {0, 1, 2, 3, 4, 5, 9, 10};
-  penalties.prompt_len = {0, 0, 0, 0, 0, 1, 0};
+  LawInputs penalties = normal_rows(8, 100, DRAFTPROOF_F32, 4.0f, 100);
+  penalties.repetition_penalty = {0.0f, -1.0f, kInfinity, 1.2f, 1.2f, 1.2f, 1e-38f, 1.0f};
+  penalties.frequency_penalty = {0.0f, 0.0f, 0.0f, kNan, 0.0f, 3e38f, 0.0f, -3e38f};
+  penalties.presence_penalty = {0.0f, 0.0f, 0.0f, 0.0f, -kInfinity, 3e38f, 0.0f, 0.0f};
+  penalties.history_tokens = {1, 2, 3, 4, 5, 6, 7, 7, 7, 8, 9, 9};
+  penalties.history_offsets = {0, 1, 2, 3, 4, 5, 9, 10, 12};
+  penalties.prompt_len = {0, 0, 0, 0, 0, 1, 0, 0};
   penalties.history_len_max = 4;
+  penalties.logit(7, 9) = -kInfinity;  // masked, and stays so under a penalty that overflows
   cases.push_back(make("bad_penalties", penalties));
 
   LawInputs ids = everything(50, 8, 8, 300, DRAFTPROOF_F32);
@@ -256,7 +260,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   ids.stop_ids[static_cast<std::size_t>(ids.stop_offsets[2])] = 1 << 30;
   ids.allowed_ids[0] = -7;
   ids.bad_word_tokens.back() = 301;
-  ids.row_draft_tokens[0] = -2;
+  ids.row_draft_tokens[static_cast<std::size_t>(ids.row_draft_begin[5])] = 300;  // of a request that is right
   cases.push_back(make("bad_ids", ids, {128, 512}));
   LawInputs shapes = everything(51, 8, 8, 300, DRAFTPROOF_F32);
   shapes.prompt_len[0] = -1;

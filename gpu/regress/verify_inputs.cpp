@@ -1,6 +1,7 @@
 #include "gpu/regress/verify_inputs.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "gpu/regress/inputs.hpp"
@@ -9,6 +10,8 @@
 
 namespace draftproof::regress {
 namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::string kind_text(std::int32_t kind, std::int32_t dtype) {
   if (kind == DRAFTPROOF_ONE_HOT) return "one_hot";
@@ -71,15 +74,22 @@ VerifyInputs verify_inputs(std::uint64_t seed, const VerifyShape& shape) {
   in.proposal_stride = in.target_stride + 64;
   in.proposal = normal_logits(seed, drafts, vocab_size, in.proposal_stride, shape.spread);
   in.target = normal_logits(seed + 1, rows, vocab_size, in.target_stride, shape.spread * shape.distance);
+  if (shape.dead_token) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      in.target[static_cast<std::size_t>(r * in.target_stride + vocab_size - 1)] = -kInfinity;
+    for (std::int64_t r = 0; r < drafts; ++r)
+      in.proposal[static_cast<std::size_t>(r * in.proposal_stride + vocab_size - 1)] = -kInfinity;
+  }
   Distribution law;
   for (std::int64_t b = 0; b < in.requests(); ++b) {
     in.seed.push_back(derive_seed(seed, static_cast<std::uint64_t>(b)));
     in.step.push_back(static_cast<std::uint32_t>(b * 3 % 5));
     for (std::int64_t place = 0; place < shape.draft_lens[static_cast<std::size_t>(b)]; ++place) {
-      in.draft_tokens.push_back(0);
       for (std::int64_t i = 0; i < vocab_size; ++i) in.target_at(b, place, i) += in.proposal_at(b, place, i);
-      law.assign({&in.proposal_at(b, place, 0), static_cast<std::size_t>(vocab_size)}, place);
-      in.draft_at(b, place) = law.draw(philox_block(in.seed.back(), 0, static_cast<std::uint32_t>(place), 0, 1));
+      const bool one_hot = shape.proposal_kind == DRAFTPROOF_ONE_HOT;
+      const float* drafted_from = one_hot ? &in.target_at(b, place, 0) : &in.proposal_at(b, place, 0);
+      law.assign({drafted_from, static_cast<std::size_t>(vocab_size)}, place);
+      in.draft_tokens.push_back(law.draw(philox_block(in.seed.back(), 0, static_cast<std::uint32_t>(place), 0, 1)));
     }
   }
   mask_some(seed + 2, in.target, rows, vocab_size, in.target_stride, shape.masked_share);
@@ -87,6 +97,11 @@ VerifyInputs verify_inputs(std::uint64_t seed, const VerifyShape& shape) {
   if (shape.proposal_kind == DRAFTPROOF_PROBABILITIES)
     to_probabilities(in.proposal, drafts, vocab_size, in.proposal_stride);
   return in;
+}
+
+Token first_token(VerifyInputs& in, std::int64_t request, std::int64_t place) {
+  const float* row = &in.target_at(request, place, 0);
+  return static_cast<Token>(std::max_element(row, row + in.shape.vocab_size) - row);
 }
 
 void add_histories(std::uint64_t seed, VerifyInputs& in) {

@@ -20,8 +20,9 @@ struct VerifyShape {
   std::int32_t target_dtype = DRAFTPROOF_F32;
   std::int32_t proposal_dtype = DRAFTPROOF_F32;
   float spread = 3.0f;        // of logits
-  float distance = 0.5f;      // of the target's logits from the proposal's, in units of spread
+  float distance = 0.15f;     // of the target's logits from the proposal's, in units of spread
   double masked_share = 0.0;  // of the target's tokens
+  bool dead_token = false;    // the last token has no mass in any row
 };
 
 struct ParameterLists {
@@ -55,6 +56,9 @@ struct VerifyInputs {
 };
 
 VerifyInputs verify_inputs(std::uint64_t seed, const VerifyShape& shape);
+
+// The largest logit of a target row, the first among equals.
+Token first_token(VerifyInputs& in, std::int64_t request, std::int64_t place);
 
 // Every request gets a history, a part of it the prompt, that its drafts repeat in part.
 void add_histories(std::uint64_t seed, VerifyInputs& in);

@@ -2,12 +2,15 @@
 // parameters, constraints and seeds of many requests; rows at the borders of the fixed point; rows that refuse.
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
-#include <memory>
 
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/verify_inputs.hpp"
 #include "reference/error.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -30,6 +33,7 @@ VerifyShape shape_of(std::vector<std::int32_t> draft_lens, std::int64_t vocab_si
   shape.vocab_size = vocab_size;
   shape.target_kind = kinds.target;
   shape.proposal_kind = kinds.proposal;
+  if (kinds.proposal == DRAFTPROOF_ONE_HOT) shape.spread = 12.0f;
   return shape;
 }
 
@@ -95,12 +99,19 @@ void batches(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     VerifyShape shape = shape_of(lens, 33, kinds);
     shape.distance = 0.01f;
     if (kinds.proposal == DRAFTPROOF_ONE_HOT) shape.spread = 40.0f;
-    cases.push_back(verify_case(verifier, "long_drafts", verify_inputs(4, shape), {128, 256, 512}));
+    VerifyInputs in = verify_inputs(4, shape);
+    // Some are impossible behind the first warp's worth.
+    for (std::int64_t b = 0; b < 24; ++b)
+      if (lens[static_cast<std::size_t>(b)] > 35)
+        in.target_at(b, 33, in.draft_at(b, 33)) = kinds.target == DRAFTPROOF_LOGITS ? -kInfinity : 0.0f;
+    cases.push_back(verify_case(verifier, "long_drafts", std::move(in), {128}));
   }
 
   // All requests alike but for the seed, then but for the step: nothing else may tell them apart.
   for (const Kinds kinds : {kKinds[1], kKinds[3], kKinds[5]}) {
-    VerifyInputs in = verify_inputs(5, shape_of({3, 3, 3, 3, 3, 3, 3, 3}, 70, kinds));
+    VerifyShape shape = shape_of({3, 3, 3, 3, 3, 3, 3, 3}, 70, kinds);
+    shape.distance = 0.5f;
+    VerifyInputs in = verify_inputs(5, shape);
     for (std::int64_t b = 1; b < 8; ++b) {
       for (std::int64_t place = 0; place <= 3; ++place) {
         std::copy_n(&in.target_at(0, place, 0), in.target_stride, &in.target_at(b, place, 0));
@@ -123,6 +134,7 @@ void parameters(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   for (const Kinds kinds : {kKinds[3], kKinds[4], kKinds[5], kKinds[2]}) {
     VerifyInputs in = verify_inputs(6, shape_of({3, 0, 2, 4, 1, 3, 5, 2}, 4200, kinds));
     in.parameters.temperature = {0.7f, 0.0f, 1.0f, 0.0f, 1.3f, 0.25f, 1.0f, 2.0f};
+    for (const std::int64_t place : {0, 1, 3}) in.draft_at(3, place) = first_token(in, 3, place);
     in.draft_parameters.temperature = {1.0f, 1.0f, 0.0f, 0.5f, 0.9f, 0.0f, 1.0f, 1.5f};
     cases.push_back(verify_case(verifier, "temperatures", in, {128, 256, 512}));
     in.parameters.top_k = {0, 5, 40, 1, 3, 0, 1000, 20};
@@ -148,9 +160,28 @@ void parameters(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   }
 }
 
+// Probabilities of drafts that are the floats next to the coin, above and below in turns: a coin of fewer bits decides
+// otherwise.
+VerifyInputs near_coins(Kinds kinds) {
+  VerifyInputs in = verify_inputs(19, shape_of(std::vector<std::int32_t>(16, 1), 33, kinds));
+  for (std::int64_t b = 0; b < 16; ++b) {
+    const auto at = static_cast<std::size_t>(b);
+    const RandomBlock block = philox_block(in.seed[at], 0, 0, in.step[at], static_cast<std::uint32_t>(Purpose::accept));
+    const double coin = uniform_53(high_half(block));
+    auto p = static_cast<float>(coin);
+    const bool wants_above = b % 2 == 0;
+    if (wants_above && static_cast<double>(p) <= coin) p = std::nextafter(p, 1.0f);
+    if (!wants_above && static_cast<double>(p) > coin) p = std::nextafter(p, 0.0f);
+    in.target_at(b, 0, in.draft_at(b, 0)) = p;
+    if (kinds.proposal == DRAFTPROOF_PROBABILITIES) in.proposal_at(b, 0, in.draft_at(b, 0)) = 1.0f;
+  }
+  return in;
+}
+
 void borders(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
+  for (const Kinds kinds : {kKinds[0], kKinds[1]}) cases.push_back(verify_case(verifier, "coins", near_coins(kinds)));
   for (const std::int32_t dtype : kDtypes) {
-    VerifyShape shape = shape_of({2, 2, 2, 1, 1, 2}, 4200, kKinds[1]);
+    VerifyShape shape = shape_of({2, 2, 2, 2}, 4200, kKinds[1]);
     shape.target_dtype = shape.proposal_dtype = dtype;
     VerifyInputs in = verify_inputs(10, shape);
     for (std::int64_t b = 0; b < 3; ++b) {
@@ -160,17 +191,21 @@ void borders(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
         if (place < 2 && b > 0) tiny_probabilities(seed + b, &in.proposal_at(b, place, 0), 4200);
       }
     }
-    // p = q but for rounding, so that nothing is left of it: a draft that neither row has leads there.
-    for (std::int64_t b = 3; b < 5; ++b) {
-      in.draft_at(b, 0) = static_cast<Token>(b);
-      in.target_at(b, 0, b) = 0.0f;
-      std::copy_n(&in.target_at(b, 0, 0), 4200, &in.proposal_at(b, 0, 0));
-    }
     // All probabilities alike, and a minus before the zeros.
-    std::fill_n(&in.target_at(5, 0, 0), 4200, 0x1p-12f);
-    std::fill_n(&in.proposal_at(5, 0, 0), 2100, -0.0f);
-    std::fill_n(&in.proposal_at(5, 0, 0) + 2100, 2100, 0x1p-11f);
+    std::fill_n(&in.target_at(3, 0, 0), 4200, 0x1p-12f);
+    std::fill_n(&in.proposal_at(3, 0, 0), 2100, -0.0f);
+    std::fill_n(&in.proposal_at(3, 0, 0) + 2100, 2100, 0x1p-11f);
     cases.push_back(verify_case(verifier, "fixed_point", std::move(in), {128, 256, 512}));
+  }
+  // Target and proposal are one law, so that nothing is left of it: a draft that neither can give leads there.
+  for (const Kinds kinds : {kKinds[1], kKinds[2], kKinds[4], kKinds[5]}) {
+    VerifyShape shape = shape_of({2, 1, 3, 1}, 4100, kinds);
+    shape.distance = 0.0f;
+    shape.dead_token = true;
+    VerifyInputs in = verify_inputs(18, shape);
+    for (const std::int64_t b : {0, 1}) in.draft_at(b, 0) = 4099;
+    in.draft_at(2, 1) = 4099;
+    cases.push_back(verify_case(verifier, "nothing_remains", std::move(in), {128, 512}));
   }
   for (const float spread : {1e-4f, 60.0f, 60000.0f}) {
     VerifyShape shape = shape_of({1, 2, 3, 2}, 9000, kKinds[5]);
@@ -193,15 +228,24 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     in.draft_at(2, 1) = std::numeric_limits<Token>::min();
     cases.push_back(verify_case(verifier, "bad_ids", std::move(in)));
   }
-  // A bad element of each kind in each row of a request of its own.
+  // A bad element of each kind, at the draft and elsewhere, in each row of a request of its own; of some it stands
+  // where nobody looks.
   for (const Kinds kinds : {kKinds[0], kKinds[1]}) {
-    VerifyInputs in = verify_inputs(13, shape_of({2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, 5000, kinds));
+    VerifyInputs in = verify_inputs(13, shape_of(std::vector<std::int32_t>(40, 2), 4200, kinds));
     constexpr float kBad[] = {kNan, kInfinity, -0x1p-149f, 0x1.000002p0f};
-    for (std::int64_t b = 0; b < 12; ++b) {
-      (b % 6 < 3 ? in.target_at(b, b % 3, b < 6 ? in.draft_tokens[0] : 4999 - b)
-                 : in.proposal_at(b, b % 3 % 2, b < 6 ? in.draft_at(b, b % 2) : 4999 - b)) = kBad[b % 4];
+    for (std::int64_t b = 0; b < 40; ++b) {
+      const std::int64_t place = b / 4 % 5;  // three target rows, then two proposal rows
+      const bool at_draft = b % 8 < 4 && place != 2;
+      const std::int64_t token = at_draft ? in.draft_at(b, place % 3) : 4199 - b;
+      (place < 3 ? in.target_at(b, place, token) : in.proposal_at(b, place - 3, token)) = kBad[b % 4];
     }
-    cases.push_back(verify_case(verifier, "bad_probabilities", std::move(in), {128, 256, 512}));
+    cases.push_back(verify_case(verifier, "bad_probabilities", std::move(in), {128, 512}));
+  }
+  // Offsets that lead out of the arrays.
+  for (const std::int64_t offset : {std::int64_t{1000}, std::int64_t{-5}, std::int64_t{1}}) {
+    VerifyInputs in = verify_inputs(17, shape_of({2, 2, 2, 2}, 33, kKinds[1]));
+    in.cu_num_draft_tokens[2] = offset;
+    cases.push_back(verify_case(verifier, "bad_offsets_" + std::to_string(offset), std::move(in)));
   }
   for (const Kinds kinds : {kKinds[0], kKinds[1]}) {
     VerifyInputs in = verify_inputs(14, shape_of({0, 0, 0, 0, 1, 1, 1, 2}, 5000, kinds));
@@ -213,7 +257,7 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     in.target_at(3, 0, 4600) = 0x1p-62f;                                      // by the least that counts
     std::fill_n(&in.target_at(4, 0, 0), 5000, 1.0f);                          // overflows everything
     in.target_at(4, 0, in.draft_at(4, 0)) = 0.0f;
-    clear(&in.proposal_at(5, 0, 0));  // both zero
+    clear(&in.proposal_at(3, 0, 0));  // both zero
     in.proposal_at(6, 0, in.draft_at(6, 0)) = 1.0f;
     clear(&in.target_at(7, 1, 0));
     cases.push_back(verify_case(verifier, "sums", std::move(in), {128, 512}));
@@ -231,7 +275,8 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     }
     if (kinds.proposal == DRAFTPROOF_LOGITS) {
       in.proposal_at(3, 0, 5) = kNan;  // argmax drafts and greedy targets do not look
-      in.proposal_at(4, 1, 6) = kNan;
+      in.proposal_at(4, 0, 6) = kNan;
+      if (kinds.target == DRAFTPROOF_LOGITS) in.draft_at(4, 0) = first_token(in, 4, 0);
       in.proposal_at(9, 0, 7) = kInfinity;
       in.proposal_at(6, 1, 8) = kInfinity;
     }

@@ -1,6 +1,7 @@
 // Cases of tree verification.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "gpu/api.hpp"
@@ -107,6 +108,7 @@ struct Shape {
   std::int32_t proposal_kind = DRAFTPROOF_PROBABILITIES;
   float spread = 2.0f;
   double masked_share = 0.2;
+  bool is_unlike = false;  // proposals have nothing to do with targets: most siblings are rejected
 };
 
 // Drafts are drawn from proposals that resemble the targets, siblings one after the other, so that nodes are accepted
@@ -143,8 +145,9 @@ Inputs make_inputs(std::uint64_t seed, const Shape& shape, RandomTrees trees) {
   };
   // The same seed and another spread: the same order of tokens, another law.
   in.target = rows_of(seed, shape.spread, shape.target_kind);
-  in.proposal = rows_of(seed, 0.6f * shape.spread, shape.proposal_kind);
-  const std::vector<float> laws = probability_rows(seed, rows, vocab_size, stride, 0.6f * shape.spread, 0.0);
+  const std::uint64_t drafter = shape.is_unlike ? seed + 1000 : seed;
+  in.proposal = rows_of(drafter, 0.6f * shape.spread, shape.proposal_kind);
+  const std::vector<float> laws = probability_rows(drafter, rows, vocab_size, stride, 0.6f * shape.spread, 0.0);
   for (std::int64_t b = 0; b < in.trees.requests(); ++b) {
     in.seed.push_back(noise.word(static_cast<std::uint64_t>(b)) * 0x100000001ull);
     in.step.push_back(static_cast<std::uint32_t>(3 * b + 1));
@@ -183,9 +186,11 @@ std::vector<Shape> combinations(std::int64_t vocab_size, std::int64_t row_stride
   constexpr std::int32_t kLogits = DRAFTPROOF_LOGITS;
   std::vector<Shape> shapes;
   for (const std::int32_t target : {kProbabilities, kLogits}) {
-    shapes.push_back({vocab_size, row_stride, dtype, DRAFTPROOF_TARGET_ONLY, target, kProbabilities});
+    // The larger the vocabulary, the more peaked, so that drafts have a chance.
+    const float spread = vocab_size > 1000 ? 5.0f : 2.0f;
+    shapes.push_back({vocab_size, row_stride, dtype, DRAFTPROOF_TARGET_ONLY, target, kProbabilities, spread});
     for (const std::int32_t proposal : {kProbabilities, kLogits})
-      shapes.push_back({vocab_size, row_stride, dtype, DRAFTPROOF_RRSW, target, proposal});
+      shapes.push_back({vocab_size, row_stride, dtype, DRAFTPROOF_RRSW, target, proposal, spread});
   }
   return shapes;
 }
@@ -216,7 +221,7 @@ void add_special_rows(std::vector<RegressCase>& cases) {
   for (const std::int32_t rule : {DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW}) {
     Shape of = shape;
     of.rule = rule;
-    Inputs in = make_inputs(7, of, random_trees(7, std::vector<std::int64_t>(8, 6), 4));
+    Inputs in = make_inputs(7, of, random_trees(7, std::vector<std::int64_t>(9, 6), 4));
     const auto fill = [&](std::vector<float>& rows, std::int64_t b, std::int64_t r, const auto& value) {
       for (std::int64_t i = 0; i < 40; ++i) rows[in.at(in.row_of(b, r), i)] = value(i);
     };
@@ -226,6 +231,9 @@ void add_special_rows(std::vector<RegressCase>& cases) {
     const auto all = [&](std::vector<float>& rows, std::int64_t b, const auto& value) {
       for (std::int64_t r = 0; r <= 6; ++r) fill(rows, b, r, value);
     };
+    // Requests 1 to 3 and 8 have siblings only.
+    std::fill_n(in.trees.parents.begin() + 6, 3 * 6, -1);
+    std::fill_n(in.trees.parents.begin() + 8 * 6, 6, -1);
     // 0: p and q the same everywhere: the first sibling stands. 1: p on one token, drafted by none but the last.
     all(in.target, 0, [](std::int64_t) { return 0x1p-5f; });
     all(in.proposal, 0, [](std::int64_t) { return 0x1p-5f; });
@@ -248,6 +256,10 @@ void add_special_rows(std::vector<RegressCase>& cases) {
     all(in.proposal, 7, [](std::int64_t i) { return i < 3 ? 0x1p-50f : 0x1p-140f; });
     std::fill_n(in.draft_tokens.begin() + 7 * 6, 6, 30);
     in.draft_tokens[7 * 6 + 1] = 1;
+    // 8: the first trial leaves nothing, so p stays; the second leaves the first one's token alone.
+    all(in.target, 8, [](std::int64_t i) { return i < 32 ? 0x1p-7f : 0.0f; });
+    all(in.proposal, 8, [](std::int64_t i) { return i < 32 ? 0x1p-5f : 0.0f; });
+    std::iota(in.draft_tokens.begin() + 8 * 6, in.draft_tokens.end(), 4);
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
       for (std::uint64_t& s : in.seed) s += seed * 0x9e3779b97f4a7c15ull;
       cases.push_back(make("special_rows_seed" + std::to_string(seed), in, {128, 512}));
@@ -310,6 +322,17 @@ std::vector<RegressCase> verify_tree_cases() {
   add_special_rows(cases);
   add_bad(cases);
   add_parameters(cases);
+
+  // Many small requests: whatever weighs a mass wrongly shows in some of their tokens.
+  std::uint64_t seed = 900;
+  for (const std::int64_t vocab_size : {5, 12, 40}) {
+    for (Shape of : combinations(vocab_size, vocab_size, DRAFTPROOF_F32)) {
+      of.is_unlike = true;
+      ++seed;
+      const RandomTrees trees = random_trees(seed, std::vector<std::int64_t>(60, 9), 5);
+      cases.push_back(make("many", make_inputs(seed, of, trees), {128}));
+    }
+  }
 
   const Shape shape{100, 103};
   Inputs quiet = make_inputs(51, shape, ragged_trees(51));

@@ -54,6 +54,7 @@ CheckedPointer<T> dynamic_shared(const char* name, std::uint64_t byte_offset, st
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define DRAFTPROOF_UNROLL
 #define __restrict__  // it may stand behind a Global<T>, which is a class here
 

@@ -1,0 +1,108 @@
+// The n most probable tokens of every row in order, and the rank of a sampled one; one block a row (twin:
+// reference/logits/logprobs.hpp).
+//
+//   law, sampled [rows] -> tokens, logprobs, ranks [rows, n + 1], status [rows]
+//
+// Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first; 16 a listed
+// token):
+//   v1 (this)  a search for the n-th token (prefix_search.cuh), one pass that lists the n and counts what stands before
+//       the sampled token, a sort of the n in shared memory.
+#pragma once
+
+#include "gpu/kernels/prefix_search.cuh"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+
+inline constexpr std::int32_t kLogprobsMax = 1024;
+static_assert(kLogprobsMax <= kListTokens);
+
+// Only kept tokens are ranked.
+struct KeptMeasure {
+  LawRow row;
+
+  __device__ bool counts(float x, std::int64_t token, std::int32_t tile_exponent) const {
+    return is_kept(row, x, token, tile_exponent);
+  }
+  __device__ std::uint64_t mass(float, std::int32_t) const { return 0; }
+};
+
+struct LogprobRows {
+  LogitsLaw law;
+  std::int32_t n;
+  Global<const Token> sampled;
+  Global<Token> tokens;
+  Global<float> logprobs;
+  Global<std::int64_t> ranks;
+  Global<std::int32_t> status;
+
+  __device__ void write(std::int64_t row, std::int64_t place, Token token, float logprob, std::int64_t rank) const {
+    const std::int64_t at = row * (n + 1) + place;
+    tokens[at] = token;
+    logprobs[at] = logprob;
+    ranks[at] = rank;
+  }
+  // The places from `first` on, but for the sampled token's.
+  __device__ void pad(std::int64_t row, std::int64_t first) const {
+    for (std::int64_t i = first + threadIdx.x; i < n; i += blockDim.x)
+      write(row, i, DRAFTPROOF_NO_TOKEN, negative_infinity(), 0);
+  }
+};
+
+// Of a row that is refused, or has one token.
+__device__ inline void write_without_search(const LogprobRows& l, std::int64_t row, Token greedy_token) {
+  const bool greedy = greedy_token != DRAFTPROOF_NO_TOKEN;
+  l.pad(row, greedy ? 1 : 0);
+  if (threadIdx.x != 0) return;
+  if (!greedy) return l.write(row, l.n, DRAFTPROOF_NO_TOKEN, negative_infinity(), 0);
+  const Token sampled = l.sampled[row];
+  const bool is_it = sampled == greedy_token;
+  if (l.n > 0) l.write(row, 0, greedy_token, 0.0f, 1);
+  l.write(row, l.n, sampled, is_it ? 0.0f : negative_infinity(), is_it ? 1 : 2);
+}
+
+// Grid: rows blocks.
+template <class Element>
+__global__ void logprob_rows(LogprobRows l) {
+  const std::int64_t row = blockIdx.x;
+  const KeptMeasure kept{l.law.rows[row]};
+  const Token sampled = l.sampled[row];
+  std::int32_t status = kept.row.status;
+  if ((sampled < 0 || sampled >= l.law.vocab_size) && status < DRAFTPROOF_ROW_BAD_ID) status = DRAFTPROOF_ROW_BAD_ID;
+  if (threadIdx.x == 0) l.status[row] = status;
+  if (status != DRAFTPROOF_ROW_OK) return write_without_search(l, row, DRAFTPROOF_NO_TOKEN);  // the same in all threads
+  if (kept.row.greedy_token != DRAFTPROOF_NO_TOKEN) return write_without_search(l, row, kept.row.greedy_token);
+
+  const RowReader<Element> reader(l.law.logits, row, l.law.vocab_size, l.law.temperature_of(row),
+                                  l.law.tile_exponent + row * l.law.tiles);
+  std::uint64_t last = ~std::uint64_t{0};  // nothing is listed
+  if (l.n > 0) {
+    PrefixSearch<Element, KeptMeasure> search(reader, kept, reader.first_value(kept.row.exponent), false);
+    const Prefix prefix = search.find({static_cast<std::uint32_t>(l.n), kNoMassLimit});
+    last = prefix.reached ? prefix.last : 0;
+  }
+  const Shared<std::uint64_t> list = search_memory().list;
+  DRAFTPROOF_SHARED(std::uint32_t, listed, 1);
+  if (threadIdx.x == 0) listed[0] = 0;
+  __syncthreads();
+  const std::uint64_t sampled_packed = packed_first(processed_logit(l.law, row, sampled), sampled);
+  std::uint32_t before = 0;
+  reader.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
+    const std::uint64_t packed = packed_first(x, token);
+    if (packed < last && packed <= sampled_packed) return;
+    if (!kept.counts(x, token, exponent)) return;
+    if (packed > sampled_packed) ++before;
+    if (packed >= last) list[atomicAdd(&listed[0], 1u)] = packed;
+  });
+  __syncthreads();
+  const std::uint32_t count = listed[0];
+  sort_descending(list, count);
+  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    const Token token = token_of_packed(list[i]);
+    l.write(row, i, token, log_probability(l.law, row, token), i + 1);
+  }
+  l.pad(row, count);
+  before = block_reduce(before, Sum{});
+  if (threadIdx.x == 0) l.write(row, l.n, sampled, log_probability(l.law, row, sampled), std::int64_t{1} + before);
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,0 +1,51 @@
+// Log-probabilities as a call: launch_pipeline, then kernels/logprobs.cuh.
+#include "gpu/executors.hpp"
+#include "gpu/kernels/logprobs.cuh"
+#include "gpu/operations/instances.hpp"
+#include "gpu/operations/launch_law.hpp"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+namespace {
+
+PipelineInput pipeline_input(const draftproof_logprobs_arguments& a) {
+  PipelineInput input;
+  input.rows = a.rows;
+  input.requests = a.requests;
+  input.vocab_size = a.vocab_size;
+  input.logits = a.logits;
+  input.unconditional = a.unconditional;
+  input.parameters = a.parameters;
+  input.constraints = a.constraints;
+  return input;
+}
+
+}  // namespace
+
+std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& a) {
+  OperationMemory memory = OperationMemory::measuring();
+  PipelineScratch::in(memory, pipeline_input(a));
+  return memory.workspace_bytes();
+}
+
+void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings& settings) {
+  if (a.rows == 0) return;
+  OperationMemory memory(a.workspace);
+  PipelineInput input = pipeline_input(a);
+  input.row_request = memory.input("row_request", a.row_request, a.rows);
+  add_drafts(memory, a.constraints, input);
+  const PipelineScratch scratch = PipelineScratch::in(memory, input);
+  const LogitsLaw law = launch_pipeline(settings, memory, input, scratch);
+
+  LogprobRows out{law, a.n, memory.input("sampled", a.sampled, a.rows), nullptr, nullptr, nullptr, nullptr};
+  out.tokens = memory.output("tokens", a.tokens, a.rows * (a.n + 1));
+  out.logprobs = memory.output("logprobs", a.logprobs, a.rows * (a.n + 1));
+  out.ranks = memory.output("ranks", a.ranks, a.rows * (a.n + 1));
+  out.status = memory.output("status", a.status, a.rows);
+  with_element(law.logits.dtype, [&](auto element) {
+    launch(describe(settings, "logprob_rows", a.rows, block_threads(settings, 512)), logprob_rows<decltype(element)>,
+           out);
+  });
+  memory.check_outputs();
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR
