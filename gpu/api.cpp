@@ -50,7 +50,7 @@ std::string why_unavailable(draftproof_executor executor) {
 #if defined(DRAFTPROOF_HAS_CUDA)
       return cuda_executor::why_unavailable();
 #else
-      return "this build has no CUDA code: nvcc was not found when it was configured";
+      return "this build has no CUDA code: there was no GPU, or no nvcc, when it was configured";
 #endif
   }
   return "there is no such executor";

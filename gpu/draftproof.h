@@ -48,10 +48,10 @@ typedef enum { DRAFTPROOF_F32 = 0, DRAFTPROOF_F16 = 1, DRAFTPROOF_BF16 = 2 } dra
 /* What a call returns. */
 typedef enum {
   DRAFTPROOF_SUCCESS = 0,
-  DRAFTPROOF_USAGE = 1,       /* an argument is wrong */
-  DRAFTPROOF_INPUT = 2,       /* the input is wrong */
-  DRAFTPROOF_INTERNAL = 3,    /* a bug of ours, or a fault that the CPU executor found in a kernel */
-  DRAFTPROOF_UNAVAILABLE = 4  /* this build or this machine lacks the executor */
+  DRAFTPROOF_USAGE = 1,      /* an argument is wrong */
+  DRAFTPROOF_INPUT = 2,      /* the input is wrong */
+  DRAFTPROOF_INTERNAL = 3,   /* a bug of ours, or a fault that the CPU executor found in a kernel */
+  DRAFTPROOF_UNAVAILABLE = 4 /* this build or this machine lacks the executor */
 } draftproof_result;
 
 /* What `status` says of a row. Where several hold, the largest is told. */
@@ -85,17 +85,17 @@ typedef struct {
 
 /* Sampling parameters, each [requests] or NULL for "off". */
 typedef struct {
-  const float* temperature; /* 0: greedy; NULL: 1 */
-  const int32_t* top_k;     /* 0: off */
-  const float* top_p;       /* (0, 1]; 1: off */
-  const float* min_p;       /* [0, 1]; 0: off */
-  const uint8_t* filter_order;      /* 0: joint, 1: top_k_first (reference/logits/filters.hpp) */
-  const uint8_t* ties;              /* 0: exact_k, 1: keep_all */
-  const float* repetition_penalty;  /* 1: off */
-  const float* frequency_penalty;   /* 0: off */
-  const float* presence_penalty;    /* 0: off */
-  const float* guidance_scale;      /* 1: the conditional logits, bit for bit */
-  const uint8_t* nan_policy;        /* 0: error, 1: as -infinity */
+  const float* temperature;        /* 0: greedy; NULL: 1 */
+  const int32_t* top_k;            /* 0: off */
+  const float* top_p;              /* (0, 1]; 1: off */
+  const float* min_p;              /* [0, 1]; 0: off */
+  const uint8_t* filter_order;     /* 0: joint, 1: top_k_first (reference/logits/filters.hpp) */
+  const uint8_t* ties;             /* 0: exact_k, 1: keep_all */
+  const float* repetition_penalty; /* 1: off */
+  const float* frequency_penalty;  /* 0: off */
+  const float* presence_penalty;   /* 0: off */
+  const float* guidance_scale;     /* 1: the conditional logits, bit for bit */
+  const uint8_t* nan_policy;       /* 0: error, 1: as -infinity */
 } draftproof_parameters;
 
 /* What may not be drawn, and the history that penalties, bad words and min_tokens look at. A list of lists is given by
@@ -104,7 +104,7 @@ typedef struct {
   const uint32_t* allowed_mask; /* [rows, allowed_mask_stride]: bit j of word w allows token 32 w + j; NULL: all */
   int64_t allowed_mask_stride;  /* words, at least ceil(vocab_size / 32) */
 
-  const int32_t* allowed_ids; /* the only ids allowed; a request with an empty list has no constraint */
+  const int32_t* allowed_ids;     /* the only ids allowed; a request with an empty list has no constraint */
   const int64_t* allowed_offsets; /* [requests + 1] */
 
   const int32_t* history_tokens;  /* prompt, then committed output */
@@ -113,15 +113,15 @@ typedef struct {
   int64_t history_len_max;        /* the longest history of a row, drafts included; sizes the workspace */
 
   /* Drafted tokens that stand between the committed history and the row. Verifiers fill these in themselves. */
-  const int32_t* row_draft_tokens;  /* of all rows */
-  const int64_t* row_draft_begin;   /* [rows] */
-  const int32_t* row_draft_len;     /* [rows] */
+  const int32_t* row_draft_tokens; /* of all rows */
+  const int64_t* row_draft_begin;  /* [rows] */
+  const int32_t* row_draft_len;    /* [rows] */
 
   const int32_t* bad_word_tokens;
   const int64_t* bad_word_offsets;   /* [sequences + 1], into bad_word_tokens */
   const int64_t* bad_word_sequences; /* [requests + 1]: sequences [b], ..., [b + 1] - 1 are those of request b */
 
-  const int64_t* min_tokens;   /* [requests]; stop ids are banned while the output is shorter */
+  const int64_t* min_tokens; /* [requests]; stop ids are banned while the output is shorter */
   const int32_t* stop_ids;
   const int64_t* stop_offsets; /* [requests + 1] */
 
@@ -136,7 +136,8 @@ typedef struct {
   const uint32_t* step; /* [requests]; verification steps done, or tokens emitted in plain decoding */
 } draftproof_randomness;
 
-/* --- Mass pass: the fixed-point softmax of rows of logits, tile by tile (reference/numerics/fixed_point.hpp). ------- */
+/* --- Mass pass: the fixed-point softmax of rows of logits, tile by tile (reference/numerics/fixed_point.hpp). -------
+ */
 typedef struct {
   int64_t rows;
   int64_t vocab_size;
@@ -151,19 +152,21 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_mass_pass_arguments;
 
-/* --- Guidance alone: l = l_u + s (l_c - l_u). ------------------------------------------------------------------------- */
+/* --- Guidance alone: l = l_u + s (l_c - l_u).
+ * ------------------------------------------------------------------------- */
 typedef struct {
   int64_t rows;
   int64_t vocab_size;
   draftproof_rows conditional;
   draftproof_rows unconditional;
-  const float* scale;  /* [rows] */
-  float* out;          /* [rows, out_stride]; a row that is refused is filled with NaN */
+  const float* scale; /* [rows] */
+  float* out;         /* [rows, out_stride]; a row that is refused is filled with NaN */
   int64_t out_stride;
-  int32_t* status;     /* out [rows] */
+  int32_t* status; /* out [rows] */
 } draftproof_guidance_arguments;
 
-/* --- The pipeline and a draw: guidance, NaN policy, masks, bias, penalties, temperature, min-p, top-k, top-p, token. - */
+/* --- The pipeline and a draw: guidance, NaN policy, masks, bias, penalties, temperature, min-p, top-k, top-p, token. -
+ */
 typedef enum { DRAFTPROOF_INVERSE = 0, DRAFTPROOF_RACE = 1 } draftproof_sampler;
 typedef enum { DRAFTPROOF_DRAFT_SAMPLE = 1, DRAFTPROOF_TARGET_SAMPLE = 4 } draftproof_purpose;
 
@@ -186,12 +189,13 @@ typedef struct {
   int64_t* kept_count;         /* out [rows] or NULL */
   float* probabilities;        /* out [rows, probabilities_stride] or NULL: the law itself, 0 for dropped tokens */
   int64_t probabilities_stride;
-  int32_t* status;             /* out [rows] */
+  int32_t* status; /* out [rows] */
   void* workspace;
   int64_t workspace_bytes;
 } draftproof_sample_arguments;
 
-/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank. ------------------------- */
+/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank.
+ * ------------------------- */
 typedef struct {
   int64_t rows;
   int64_t requests;
@@ -201,18 +205,19 @@ typedef struct {
   draftproof_rows unconditional;
   draftproof_parameters parameters; /* the law that is reported; leave them NULL for raw log-probabilities */
   draftproof_constraints constraints;
-  int32_t n;                 /* 0 to 1024 */
-  const int32_t* sampled;    /* [rows] */
-  int32_t* tokens;           /* out [rows, n + 1]: the top n, padded with DRAFTPROOF_NO_TOKEN; last the sampled token */
-  float* logprobs;           /* out [rows, n + 1]: natural log; -infinity where padded */
-  int64_t* ranks;            /* out [rows, n + 1]: 1 is the first; 0 where padded; of a dropped sampled token, 1 + the
-                                kept tokens that stand before it */
-  int32_t* status;           /* out [rows] */
+  int32_t n;              /* 0 to 1024 */
+  const int32_t* sampled; /* [rows] */
+  int32_t* tokens;        /* out [rows, n + 1]: the top n, padded with DRAFTPROOF_NO_TOKEN; last the sampled token */
+  float* logprobs;        /* out [rows, n + 1]: natural log; -infinity where padded */
+  int64_t* ranks;         /* out [rows, n + 1]: 1 is the first; 0 where padded; of a dropped sampled token, 1 + the
+                             kept tokens that stand before it */
+  int32_t* status;        /* out [rows] */
   void* workspace;
   int64_t workspace_bytes;
 } draftproof_logprobs_arguments;
 
-/* --- Verification of drafts: chain, block, tree. ------------------------------------------------------------------------ */
+/* --- Verification of drafts: chain, block, tree.
+ * ------------------------------------------------------------------------ */
 typedef enum { DRAFTPROOF_ONE_HOT = 0, DRAFTPROOF_PROBABILITIES = 1, DRAFTPROOF_LOGITS = 2 } draftproof_law_kind;
 typedef enum { DRAFTPROOF_TARGET_ONLY = 0, DRAFTPROOF_RRSW = 1 } draftproof_tree_rule;
 
@@ -251,7 +256,8 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_verify_arguments;
 
-/* --- Tree attention: positions and the mask, from parents. Row 0 of a request is the root's, row i + 1 is node i. ----- */
+/* --- Tree attention: positions and the mask, from parents. Row 0 of a request is the root's, row i + 1 is node i.
+ * ----- */
 typedef struct {
   int64_t requests;
   int64_t draft_tokens_total;
@@ -264,10 +270,11 @@ typedef struct {
   int32_t* status;                    /* out [requests] */
 } draftproof_tree_mask_arguments;
 
-/* --- KV slots: keep what was accepted, free the rest. --------------------------------------------------------------------
- * A step wrote one KV entry per row of the request (the root's token, then its drafts) into the slots
- * slots[cu[b] + b + r]. The entries of the root and of the accepted nodes move to the request's first num_accepted + 1
- * slots, in order, layer by layer; the other slots are freed. Of a chain nothing moves. */
+/* --- KV slots: keep what was accepted, free the rest.
+ * -------------------------------------------------------------------- A step wrote one KV entry per row of the request
+ * (the root's token, then its drafts) into the slots slots[cu[b] + b + r]. The entries of the root and of the accepted
+ * nodes move to the request's first num_accepted + 1 slots, in order, layer by layer; the other slots are freed. Of a
+ * chain nothing moves. */
 typedef struct {
   int64_t requests;
   int64_t draft_tokens_total;
@@ -281,10 +288,10 @@ typedef struct {
   int64_t layers;
   int64_t layer_stride_bytes;
   int64_t slot_stride_bytes;
-  int64_t slot_bytes;    /* moved; at most slot_stride_bytes */
-  int64_t* kv_len;       /* in and out [requests]: grows by num_accepted + 1 */
-  int64_t* freed_slots;  /* out [draft_tokens_total + requests]: as slots; the freed ones, the others -1 */
-  int32_t* status;       /* out [requests]: a request with a bad path or slot is left as it is */
+  int64_t slot_bytes;   /* moved; at most slot_stride_bytes */
+  int64_t* kv_len;      /* in and out [requests]: grows by num_accepted + 1 */
+  int64_t* freed_slots; /* out [draft_tokens_total + requests]: as slots; the freed ones, the others -1 */
+  int32_t* status;      /* out [requests]: a request with a bad path or slot is left as it is */
 } draftproof_kv_commit_arguments;
 
 DRAFTPROOF_API int draftproof_abi_version(void);
@@ -296,8 +303,8 @@ DRAFTPROOF_API const char* draftproof_row_status_text(int32_t status);
 /* DRAFTPROOF_SUCCESS where the executor can run here. */
 DRAFTPROOF_API int draftproof_executor_available(int32_t executor);
 
-/* Of a call with these arguments, whose workspace is not looked at; -1 where they are wrong. The reference executor needs
- * none. */
+/* Of a call with these arguments, whose workspace is not looked at; -1 where they are wrong. The reference executor
+ * needs none. */
 DRAFTPROOF_API int64_t draftproof_mass_pass_workspace_bytes(const draftproof_mass_pass_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_sample_workspace_bytes(const draftproof_sample_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_logprobs_workspace_bytes(const draftproof_logprobs_arguments* arguments);

@@ -1,8 +1,7 @@
 // Block verification (twin: reference/verify/block.hpp over rows of doubles).
 //
-//   draft_tokens, target rows [draft_tokens_total + requests, vocab_size], proposal rows [draft_tokens_total,
-//   vocab_size]
-//   -> num_accepted, tokens, logprobs, status per request
+//   draft_tokens [draft_tokens_total], target rows [draft_tokens_total + requests, V], proposal rows
+//   [draft_tokens_total, V] -> num_accepted, tokens, logprobs, status per request
 //
 // Every coin is thrown, so all rows of all drafts are looked at, whole; the bonus row is where it is drawn from. A
 // request is refused by the first of these that finds something, and by the worst that it finds: the ids of its drafts;

@@ -1,8 +1,7 @@
 // Chain verification by rejection sampling (twin: reference/verify/chain.hpp).
 //
-//   draft_tokens, target rows [draft_tokens_total + requests, vocab_size], proposal rows [draft_tokens_total,
-//   vocab_size]
-//   -> num_accepted, tokens, logprobs, status per request
+//   draft_tokens [draft_tokens_total], target rows [draft_tokens_total + requests, V], proposal rows
+//   [draft_tokens_total, V] -> num_accepted, tokens, logprobs, status per request
 //
 // A request is refused by the first thing that is wrong in the order in which the rule looks: an id of its drafts, then
 // the target and the proposal row of each draft up to the first rejection, then the whole rows that the last token is
@@ -14,9 +13,8 @@
 //       request stopped; the last block of a request to finish draws and writes the outputs, so nothing returns to the
 //       host and no row is written. Where only a row's own masses are needed (logits: the bonus row, a one-hot
 //       proposal) the mass pass has them, and one tile is read.
-//   next: draws overlapped with the tiles of other requests by clusters; the judgement of drafts in the tail of the
-//   mass
-//       pass.
+//   next: target and proposal rows in one mass pass; the judgement of drafts in its tail; dependent launches that
+//       overlap the start of a kernel with the end of the one before.
 #pragma once
 
 #include "gpu/kernels/verify_rows.cuh"

@@ -6,9 +6,9 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
-// One-hot stands for the proposal of a rule that asks for none.
+// One-hot stands for the proposal of a call that asks for none: of another rule, or without a single node.
 std::int32_t proposal_kind(const draftproof_verify_arguments& a) {
-  return a.tree_rule == DRAFTPROOF_RRSW ? a.proposal_kind : DRAFTPROOF_ONE_HOT;
+  return a.tree_rule == DRAFTPROOF_RRSW && a.draft_tokens_total > 0 ? a.proposal_kind : DRAFTPROOF_ONE_HOT;
 }
 
 struct TreeScratch {

@@ -109,6 +109,11 @@ void add_plain(std::vector<RegressCase>& cases) {
     cases.push_back(make("tempered", law, {128, 512}));
     cases.push_back(make("tempered", Inputs{law, DRAFTPROOF_RACE, true}, {128, 512}));
   }
+  // Noise that a float beside such a logit would lose.
+  LawInputs high = normal_rows(6, 4097, DRAFTPROOF_F32, 1.0f, 4097);
+  for (float& x : high.logits) x += 0x1p24f;
+  cases.push_back(make("high", Inputs{high, DRAFTPROOF_RACE, true}));
+  cases.push_back(make("high", high));
   // Padding holds NaN, +infinity and 1e30; the row begins at no multiple of 16 bytes.
   cases.push_back(make("unaligned_stride", normal_rows(3, 4097, DRAFTPROOF_F16, 4.0f, 4099)));
   cases.push_back(make("no_rows", normal_rows(0, 4097, DRAFTPROOF_F32, 4.0f, 4097)));
@@ -234,6 +239,15 @@ void add_refusals(std::vector<RegressCase>& cases) {
   bad.nan_policy = {1, 0, 1, 1, 1, 1, 0, 1, 0, 2, 1};
   bad.temperature = {1.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.5f, 0x1p-120f, 1.0f, 1.0f, 1.0f, 0x1p-22f};
   cases.push_back(make("bad_rows_nan_policy", bad, {128, 512}));
+
+  // What comes in is refused even where it is masked; what is only too large is not.
+  LawInputs hidden = normal_rows(4, 100, DRAFTPROOF_F32, 4.0f, 100);
+  hidden.logit(0, 33) = kNan;
+  hidden.logit(1, 33) = kInfinity;
+  hidden.logit(2, 33) = 0x1p30f;
+  hidden.allowed_mask_stride = 4;
+  for (int word = 0; word < 16; ++word) hidden.allowed_mask.push_back(word % 4 == 1 ? 0xfffffffdu : 0xffffffffu);
+  cases.push_back(make("bad_and_masked", hidden));
 
   LawInputs wrong = normal_rows(15, 100, DRAFTPROOF_BF16, 4.0f, 100);
   wrong.temperature = {1.0f, -1.0f, kNan, kInfinity, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};

@@ -160,20 +160,21 @@ void parameters(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   }
 }
 
-// Probabilities of drafts that are the floats next to the coin, above and below in turns: a coin of fewer bits decides
-// otherwise.
+// Probabilities of drafts that are the floats next to u q, above and below in turns: a coin of fewer bits, or a
+// division of floats, decides otherwise.
 VerifyInputs near_coins(Kinds kinds) {
   VerifyInputs in = verify_inputs(19, shape_of(std::vector<std::int32_t>(16, 1), 33, kinds));
   for (std::int64_t b = 0; b < 16; ++b) {
     const auto at = static_cast<std::size_t>(b);
     const RandomBlock block = philox_block(in.seed[at], 0, 0, in.step[at], static_cast<std::uint32_t>(Purpose::accept));
-    const double coin = uniform_53(high_half(block));
-    auto p = static_cast<float>(coin);
+    const float q = kinds.proposal == DRAFTPROOF_PROBABILITIES ? 0.7f : 1.0f;
+    const double border = uniform_53(high_half(block)) * static_cast<double>(q);
+    auto p = static_cast<float>(border);
     const bool wants_above = b % 2 == 0;
-    if (wants_above && static_cast<double>(p) <= coin) p = std::nextafter(p, 1.0f);
-    if (!wants_above && static_cast<double>(p) > coin) p = std::nextafter(p, 0.0f);
+    if (wants_above && static_cast<double>(p) <= border) p = std::nextafter(p, 1.0f);
+    if (!wants_above && static_cast<double>(p) > border) p = std::nextafter(p, 0.0f);
     in.target_at(b, 0, in.draft_at(b, 0)) = p;
-    if (kinds.proposal == DRAFTPROOF_PROBABILITIES) in.proposal_at(b, 0, in.draft_at(b, 0)) = 1.0f;
+    if (kinds.proposal == DRAFTPROOF_PROBABILITIES) in.proposal_at(b, 0, in.draft_at(b, 0)) = q;
   }
   return in;
 }

@@ -71,7 +71,7 @@ void run(CaseRun& run, const Inputs& in) {
   a.parameters.top_p = optional(run, in.top_p);
   a.parameters.repetition_penalty = optional(run, in.repetition_penalty);
   a.constraints.history_len_max = a.draft_len_max;
-  if (in.rule == DRAFTPROOF_RRSW) {
+  if (in.rule == DRAFTPROOF_RRSW && a.draft_tokens_total > 0) {
     a.proposal_kind = in.proposal_kind;
     a.proposal = run.rows(in.proposal, in.row_stride, in.dtype);
     a.draft_parameters.temperature = optional(run, in.draft_temperature);
@@ -312,6 +312,13 @@ void add_parameters(std::vector<RegressCase>& cases) {
     in.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.2f, 1.0f, 4.0f, 0.5f};  // the history grows along each path
     cases.push_back(make("penalised_paths", in));
   }
+  // Few tokens, so that every token of a path weighs in the law after it.
+  for (const Shape& shape : combinations(12, 12, DRAFTPROOF_F32)) {
+    if (shape.target_kind != DRAFTPROOF_LOGITS) continue;
+    Inputs in = make_inputs(43, shape, random_trees(43, std::vector<std::int64_t>(30, 7), 2));
+    for (std::int64_t b = 0; b < 30; ++b) in.repetition_penalty.push_back(b % 3 == 0 ? 0.25f : 2.5f);
+    cases.push_back(make("penalised_few", in, {128}));
+  }
 }
 
 }  // namespace
@@ -340,7 +347,8 @@ std::vector<RegressCase> verify_tree_cases() {
   quiet.has_path = false;
   cases.push_back(make("tokens_only", quiet));
   cases.push_back(make("no_requests", make_inputs(52, shape, random_trees(52, {}, 2))));
-  cases.push_back(make("no_nodes", make_inputs(53, shape, random_trees(53, std::vector<std::int64_t>{0, 0}, 2))));
+  for (const Shape& of : combinations(100, 103, DRAFTPROOF_F32))
+    cases.push_back(make("no_nodes", make_inputs(53, of, random_trees(53, std::vector<std::int64_t>{0, 0}, 2))));
   cases.push_back(make("chain", make_inputs(54, shape, random_trees(54, kRagged, 1))));
   for (const std::int32_t rule : {DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW}) {
     Shape wide{2000, 2000};

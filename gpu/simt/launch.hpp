@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "gpu/simt/checked_pointer.hpp"
 #include "gpu/launch_description.hpp"
+#include "gpu/simt/checked_pointer.hpp"
 #include "gpu/simt/global_memory.hpp"
 
 namespace draftproof {

@@ -46,7 +46,8 @@ TEST_CASE("the kernels' fast route gives the mass of exp_parts and tile_weight o
       const std::uint64_t expected = mass_of_weight(tile_weight(exp_parts(x), exponent));
       MassSum sum(exponent);
       sum.add(x > lowest ? x : lowest);
-      if (sum.sum() != expected) FAIL("logit " << x << " under " << largest << ": " << sum.sum() << ", not " << expected);
+      if (sum.sum() != expected)
+        FAIL("logit " << x << " under " << largest << ": " << sum.sum() << ", not " << expected);
     }
   }
 }

@@ -32,7 +32,8 @@ RegressCase planted(const std::function<void(std::int32_t* out, bool is_referenc
 }
 
 TEST_CASE("the first difference is told by output, index and both values in hexadecimal") {
-  const std::vector<Output> expected = {output<std::int32_t>("tokens", {1, 2, 3}), output<float>("logprobs", {0.5f, 1.0f})};
+  const std::vector<Output> expected = {output<std::int32_t>("tokens", {1, 2, 3}),
+                                        output<float>("logprobs", {0.5f, 1.0f})};
   std::vector<Output> found = expected;
   CHECK(first_difference(expected, found).empty());
   found[1] = output<float>("logprobs", {0.5f, -1.0f});

@@ -1,0 +1,68 @@
+// The draft trees of a call, their rows, and the children of a node (twin: reference/draft/draft_tree.hpp).
+#pragma once
+
+#include "gpu/kernels/draft_trees.cuh"
+#include "gpu/kernels/verify_rows.cuh"
+
+namespace draftproof::DRAFTPROOF_EXECUTOR {
+
+// What a call reads. kProposal: DRAFTPROOF_ONE_HOT stands for target_only, which asks for no proposal.
+template <int kTarget, int kProposal>
+struct TreeRows {
+  Drafts drafts;
+  Global<const std::int32_t> parents;
+  std::int64_t draft_len_max;
+  RowSource<kTarget> target;
+  RowSource<kProposal> proposal;
+};
+
+// The tree of one request.
+struct Tree {
+  Global<const Token> tokens;          // [nodes]
+  Global<const std::int32_t> parents;  // [nodes]
+  std::int32_t nodes;
+  std::int64_t first_row;
+  bool is_right;  // what is not may not be followed
+};
+
+// By all threads of the block.
+__device__ inline Tree tree_of(const Drafts& drafts, Global<const std::int32_t> parents, std::int64_t draft_len_max,
+                               std::int64_t request) {
+  const std::int64_t begin = drafts.first(request);
+  Tree tree{drafts.tokens + begin, parents + begin, drafts.length(request), drafts.target_row(request), true};
+  bool right = tree.nodes >= 0 && tree.nodes <= draft_len_max;
+  if (!right) tree.nodes = 0;
+  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < tree.nodes;
+       i += static_cast<std::int32_t>(blockDim.x))
+    right = right && drafts.is_token(tree.tokens[i]);
+  right = !block_any(!right);
+  tree.is_right = parents_are_right(tree.parents, tree.nodes) && right;
+  return tree;
+}
+
+// The drafted children of a node, ascending.
+struct Siblings {
+  std::int32_t count;
+  Shared<std::int32_t> node;
+  Shared<Token> token;
+};
+
+// By all threads of the block.
+__device__ inline Siblings siblings_below(const Tree& tree, std::int32_t node, Shared<std::int32_t> nodes,
+                                          Shared<Token> tokens) {
+  std::uint32_t count = 0;
+  for (std::int32_t begin = node + 1; begin < tree.nodes; begin += static_cast<std::int32_t>(blockDim.x)) {
+    const std::int32_t i = begin + static_cast<std::int32_t>(threadIdx.x);
+    const bool is_child = i < tree.nodes && static_cast<std::int32_t>(tree.parents[i]) == node;
+    const Scanned<std::uint32_t> place = block_scan<std::uint32_t>(is_child ? 1 : 0);
+    if (is_child) {
+      nodes[count + place.before] = i;
+      tokens[count + place.before] = static_cast<Token>(tree.tokens[i]);
+    }
+    count += place.total;
+  }
+  __syncthreads();
+  return {static_cast<std::int32_t>(count), nodes, tokens};
+}
+
+}  // namespace draftproof::DRAFTPROOF_EXECUTOR
