@@ -2,7 +2,10 @@
 #include "gpu/regress/regression.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
 #include <fstream>
+#include <set>
 
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
@@ -100,7 +103,7 @@ TEST_CASE("a digest that the golden file contradicts, or lacks, is a finding") {
 }
 
 TEST_CASE("a golden file is read back as written, and a bad line is named") {
-  const TemporaryFolder folder;
+  const draftproof::testing::TemporaryFolder folder;
   const std::filesystem::path file = folder.file("digests.txt");
   const Digests digests = {{"a/V7", "0123456789abcdef"}, {"b/V1", "fedcba9876543210"}};
   write_digests(file, digests);
