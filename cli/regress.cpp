@@ -47,8 +47,7 @@ class Regression {
   explicit Regression(const RegressOptions& options) : options_(options) {
     run_options_.executor = options.executor == "cuda" ? DRAFTPROOF_CUDA : DRAFTPROOF_SIMT;
     run_options_.seed = options.seed;
-    cases_ = regress::all_cases();
-    std::erase_if(cases_, [&](const RegressCase& c) { return c.name.find(options.filter) == std::string::npos; });
+    cases_ = regress::cases_named(options.filter);
     if (cases_.empty()) throw usage_error("--filter", "no case has '" + options.filter + "' in its name");
     if (options.update && !options.filter.empty())
       throw usage_error("--update", "the golden file holds every case; leave --filter out");

@@ -11,7 +11,11 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for header in Random123/philox.h CLI/CLI.hpp nlohmann/json.hpp; do
-  found=$(echo "#include <$header>" | g++ -std=c++20 -x c++ -M - | tr ' \\' '\n\n' | grep -m 1 "/$header\$")
+  found=$(echo "#include <$header>" | g++ -std=c++20 -x c++ -M - | tr ' \\' '\n\n' | sed -n "\\#/$header\$#p" | sort -u)
+  if [[ ! -f $found ]]; then
+    echo "check_standalone: error: the compiler does not find <$header>" >&2
+    exit 2
+  fi
   ln -s "${found%/*}" "$folder/${header%%/*}"
 done
 

@@ -1,6 +1,7 @@
 // The regression itself: does it see what it must see?
 #include "gpu/regress/regression.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -120,13 +121,25 @@ TEST_CASE("a golden file is read back as written, and a bad line is named") {
 
 TEST_CASE("case names are unique and begin with their operation") {
   std::set<std::string> names;
-  for (const RegressCase& one : all_cases()) {
+  for (const RegressCase& one : cases_named("")) {
     INFO(one.name);
     CHECK(names.insert(one.name).second);
     CHECK(one.name.find('/') != std::string::npos);
     CHECK(one.name.find(' ') == std::string::npos);
     CHECK_FALSE(one.block_threads.empty());
   }
+}
+
+TEST_CASE("cases are found by any part of their name, and by operation without making the inputs of others") {
+  CHECK(cases_named("no such case").empty());
+  const std::vector<RegressCase> masks = cases_named("tree_mask/");
+  CHECK_FALSE(masks.empty());
+  CHECK(
+      std::all_of(masks.begin(), masks.end(), [](const RegressCase& c) { return c.name.rfind("tree_mask/", 0) == 0; }));
+  const std::vector<RegressCase> small = cases_named("/V33/");
+  CHECK(std::any_of(small.begin(), small.end(), [](const RegressCase& c) { return c.name.rfind("sample/", 0) == 0; }));
+  CHECK(
+      std::any_of(small.begin(), small.end(), [](const RegressCase& c) { return c.name.rfind("mass_pass/", 0) == 0; }));
 }
 
 TEST_CASE("inputs are the same for the same seed, and padding holds what must not be read") {
