@@ -8,15 +8,16 @@ if ! command -v nvcc >/dev/null; then
   echo "check_standalone: SKIPPED: nvcc is not installed"
   exit 0
 fi
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+folder=$PWD/build/gpu-headers
+rm -rf "$folder"
+mkdir -p "$folder"
 for header in Random123/philox.h CLI/CLI.hpp nlohmann/json.hpp; do
   found=$(echo "#include <$header>" | g++ -std=c++20 -x c++ -M - | tr ' \\' '\n\n' | sed -n "\\#/$header\$#p" | sort -u)
   if [[ ! -f $found ]]; then
     echo "check_standalone: error: the compiler does not find <$header>" >&2
     exit 2
   fi
-  ln -s "${found%/*}" "$folder/${header%%/*}"
+  cp -Rp "${found%/*}" "$folder/${header%%/*}"
 done
 
 # For all architectures, every warning and every register spill an error.
