@@ -58,6 +58,20 @@ inline void add_drafts(OperationMemory& memory, const draftproof_constraints& c,
   input.row_draft_len = memory.input("row_draft_len", c.row_draft_len, input.rows);
 }
 
+// What the calls that work on rows of logits have in common.
+template <class Arguments>
+PipelineInput pipeline_input(const Arguments& a) {
+  PipelineInput input;
+  input.rows = a.rows;
+  input.requests = a.requests;
+  input.vocab_size = a.vocab_size;
+  input.logits = a.logits;
+  input.unconditional = a.unconditional;
+  input.parameters = a.parameters;
+  input.constraints = a.constraints;
+  return input;
+}
+
 // Scratch of the pipeline; made in the same order when measuring.
 struct PipelineScratch {
   LawScratch law;

@@ -5,22 +5,6 @@
 #include "gpu/operations/launch_law.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
-namespace {
-
-PipelineInput pipeline_input(const draftproof_logprobs_arguments& a) {
-  PipelineInput input;
-  input.rows = a.rows;
-  input.requests = a.requests;
-  input.vocab_size = a.vocab_size;
-  input.logits = a.logits;
-  input.unconditional = a.unconditional;
-  input.parameters = a.parameters;
-  input.constraints = a.constraints;
-  return input;
-}
-
-}  // namespace
-
 std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& a) {
   OperationMemory memory = OperationMemory::measuring();
   PipelineScratch::in(memory, pipeline_input(a));

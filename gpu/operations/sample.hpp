@@ -6,15 +6,8 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
-PipelineInput pipeline_input(const draftproof_sample_arguments& a) {
-  PipelineInput input;
-  input.rows = a.rows;
-  input.requests = a.requests;
-  input.vocab_size = a.vocab_size;
-  input.logits = a.logits;
-  input.unconditional = a.unconditional;
-  input.parameters = a.parameters;
-  input.constraints = a.constraints;
+PipelineInput sample_input(const draftproof_sample_arguments& a) {
+  PipelineInput input = pipeline_input(a);
   input.counts_kept = a.kept_count != nullptr;
   return input;
 }
@@ -25,7 +18,7 @@ struct SampleScratch {
   Global<Token> winner_token;
 
   static SampleScratch in(OperationMemory& memory, const draftproof_sample_arguments& a) {
-    SampleScratch scratch{PipelineScratch::in(memory, pipeline_input(a)), nullptr, nullptr};
+    SampleScratch scratch{PipelineScratch::in(memory, sample_input(a)), nullptr, nullptr};
     if (a.sampler != DRAFTPROOF_RACE) return scratch;
     const std::int64_t tiles = tiles_of(a.vocab_size);
     scratch.winner_score = memory.scratch<std::uint64_t>("winner_score", a.rows * tiles);
@@ -45,7 +38,7 @@ std::int64_t sample_workspace_bytes(const draftproof_sample_arguments& a) {
 void sample(const draftproof_sample_arguments& a, const draftproof_settings& settings) {
   if (a.rows == 0) return;
   OperationMemory memory(a.workspace);
-  PipelineInput input = pipeline_input(a);
+  PipelineInput input = sample_input(a);
   input.row_request = memory.input("row_request", a.row_request, a.rows);
   add_drafts(memory, a.constraints, input);
   const SampleScratch scratch = SampleScratch::in(memory, a);
