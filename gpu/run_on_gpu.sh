@@ -4,7 +4,7 @@
 #   gpu/run_on_gpu.sh --headers FOLDER [--out FOLDER] [--build-only] [--minutes N]
 #
 # Needs nvcc 13, CMake, make or ninja, a C++ compiler, and FOLDER with the header-only libraries Random123/, CLI/ and
-# nlohmann/. Nothing else is installed or downloaded. PyTorch is timed where python3 has it. Writes
+# nlohmann/. Nothing else is installed or downloaded; PyTorch is timed where python3 happens to have it. Writes
 # OUT/<gpu>-<date>.json (default: gpu/results) and prints a short table last.
 set -euo pipefail
 
@@ -41,6 +41,7 @@ trap 'rm -rf "$work"' EXIT
 # --- Regression: every case on the GPU, bit for bit, against the golden digests. -----------------------------------------
 regression=0
 "$program" regress --executor cuda --json >"$work/regress.json" || regression=$?
+((regression < 2)) || exit "$regression"  # it said why
 
 # --- compute-sanitizer over the cases that are small enough for it. --------------------------------------------------------
 # Each tool gets a share of the time that is left; one that does not end is told as such.
@@ -62,41 +63,35 @@ fi
 
 # --- Benchmark, and the same work by PyTorch on the same tensors. --------------------------------------------------------------
 mkdir -p "$work/inputs"
-"$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --json >"$work/bench.json"
+"$program" bench --device cuda --repeat 100 --write-inputs "$work/inputs" --out "$work/bench.json" >"$work/bench.txt"
 echo '{"available": false}' >"$work/peer.json"
 if python3 -c "import torch; assert torch.cuda.is_available()" 2>/dev/null; then
   timeout 180 python3 "$root/gpu/bench/peer_pytorch.py" "$work/inputs" >"$work/peer.json" 2>"$work/peer.log" ||
     { tail -n 5 "$work/peer.log" >&2; echo '{"available": false}' >"$work/peer.json"; }
 fi
 
-# --- One document. ------------------------------------------------------------------------------------------------------------------
-mkdir -p "$out"
+# --- One document, the answers of the programs in it as they are. ----------------------------------------------------------------
+value() { sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$work/$1" | head -n 1; }  # of a key, the first
 commit=$(git -C "$root" rev-parse --short HEAD 2>/dev/null || echo unknown)
 driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)
-python3 - "$work" "$out" "$commit" "${driver:-unknown}" <<'END'
-import datetime, json, os, pathlib, re, sys
-work, out, commit, driver = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-read = lambda name: json.loads((work / name).read_text())
-regress, bench, peer = read("regress.json"), read("bench.json"), read("peer.json")
-date = datetime.date.today().isoformat()
-document = {
-    "gpu": bench["gpu"], "driver": driver, "commit": commit, "date": date,
-    "regression": {key: regress[key] for key in ("executor", "equal", "different", "skipped", "seconds")},
-    "findings": [row for row in regress["rows"] if row["verdict"] == "different"][:20],
-    "sanitizer": dict(line.split() for line in (work / "sanitizer.txt").read_text().splitlines()),
-    "copy_bandwidth_bytes_per_s": bench["copy_bandwidth_bytes_per_s"],
-    "bench": bench["results"], "peer": peer,
-}
-name = re.sub(r"[^a-z0-9]+", "-", bench["gpu"]["name"].lower()).strip("-")
-path = out / f"{name}-{date}.json"
-path.with_suffix(".tmp").write_text(json.dumps(document, indent=2) + "\n")
-os.replace(path.with_suffix(".tmp"), path)
-print(f"{path}\nregression: {document['regression']}\nsanitizer: {document['sanitizer']}")
-print(f"copy bandwidth {document['copy_bandwidth_bytes_per_s'] * 1e-12:.2f} TB/s")
-for row in document["bench"]:
-    goal = f"{row['goal_ms'] * 1e3:.0f} us" if row["goal_ms"] else f"{row['goal_share']:.0%}" if row["goal_share"] else ""
-    print(f"  {row['name']:28} floor {row['floor_ms'] * 1e3:8.1f} us  median {row['ms_median'] * 1e3:8.1f} us"
-          f"  share {row['share_of_bandwidth']:.2f}  {goal} {'' if row['met'] is None else 'met' if row['met'] else 'MISSED'}")
-print(f"peer: {peer}")
-END
+gpu=$(sed -n '/"gpu": {/,/}/s/^ *"name": "\(.*\)",$/\1/p' "$work/bench.json")
+date=$(date +%Y-%m-%d)
+sanitizer=$(sed 's/^\([^ ]*\) \(.*\)$/"\1": "\2"/' "$work/sanitizer.txt" | paste -sd , -)
+mkdir -p "$out"
+file=$out/$(tr '[:upper:]' '[:lower:]' <<<"$gpu" | tr -cs 'a-z0-9' '-' | sed 's/^-//; s/-$//')-$date.json
+{
+  printf '{\n"gpu": "%s",\n"driver": "%s",\n"commit": "%s",\n"date": "%s",\n"sanitizer": {%s},\n' \
+    "$gpu" "${driver:-unknown}" "$commit" "$date" "$sanitizer"
+  printf '"regression": ' && cat "$work/regress.json"
+  printf ',\n"bench": ' && cat "$work/bench.json"
+  printf ',\n"peer": ' && cat "$work/peer.json"
+  printf '}\n'
+} >"$file.tmp"
+mv "$file.tmp" "$file"
+
+echo "$file"
+echo "regression: $(value regress.json equal) equal, $(value regress.json different) different, $(value regress.json skipped) skipped"
+echo "sanitizer: $(paste -sd , "$work/sanitizer.txt")"
+echo "peer: $(cat "$work/peer.json")"
+cat "$work/bench.txt"
 exit "$regression"

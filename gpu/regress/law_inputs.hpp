@@ -58,6 +58,19 @@ struct LawInputs {
   draftproof_parameters parameters_in(CaseRun& run) const;
   draftproof_constraints constraints_in(CaseRun& run) const;
 
+  // What the arguments of every call on rows of logits have in common.
+  template <class Arguments>
+  void put_into(CaseRun& run, Arguments& a) const {
+    a.rows = rows;
+    a.requests = requests;
+    a.vocab_size = vocab_size;
+    a.row_request = row_request_in(run);
+    a.logits = logits_in(run);
+    a.unconditional = unconditional_in(run);
+    a.parameters = parameters_in(run);
+    a.constraints = constraints_in(run);
+  }
+
   float& logit(std::int64_t row, std::int64_t token) {
     return logits[static_cast<std::size_t>(row * row_stride + token)];
   }

@@ -21,14 +21,7 @@ struct Inputs {
 void run(CaseRun& run, const Inputs& in) {
   const LawInputs& law = in.law;
   draftproof_logprobs_arguments a{};
-  a.rows = law.rows;
-  a.requests = law.requests;
-  a.vocab_size = law.vocab_size;
-  a.row_request = law.row_request_in(run);
-  a.logits = law.logits_in(run);
-  a.unconditional = law.unconditional_in(run);
-  a.parameters = law.parameters_in(run);
-  a.constraints = law.constraints_in(run);
+  law.put_into(run, a);
   a.n = in.n;
   a.sampled = run.input(in.sampled);
   a.tokens = run.output<std::int32_t>("tokens", law.rows * (in.n + 1));

@@ -31,14 +31,7 @@ void run(CaseRun& run, const Inputs& in) {
   std::vector<std::uint32_t> row_in_step;
   for (std::int64_t row = 0; row < law.rows; ++row) row_in_step.push_back(static_cast<std::uint32_t>(row % 5));
   draftproof_sample_arguments a{};
-  a.rows = law.rows;
-  a.requests = law.requests;
-  a.vocab_size = law.vocab_size;
-  a.row_request = law.row_request_in(run);
-  a.logits = law.logits_in(run);
-  a.unconditional = law.unconditional_in(run);
-  a.parameters = law.parameters_in(run);
-  a.constraints = law.constraints_in(run);
+  law.put_into(run, a);
   a.randomness = {run.input(seed), run.input(step)};
   a.row_in_step = run.input(row_in_step);
   a.sampler = in.sampler;
