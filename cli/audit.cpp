@@ -1,4 +1,5 @@
-// draftproof audit: is what somebody else's sampler drew a sample of the law it should have drawn from? (docs/audit.md)
+// draftproof audit: is what somebody else's sampler drew a sample of the distribution it should have drawn from?
+// (docs/audit.md)
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -33,8 +34,8 @@ struct AuditArguments {
   bool json = false;
 };
 
-// The settings of a trace that say something about laws.
-bool is_about_laws(const std::string& setting) {
+// The settings of a trace that say something about distributions.
+bool is_about_distributions(const std::string& setting) {
   return setting == "filter_order" || setting == "ties" || setting == "draft_processed" || setting == "nan_policy";
 }
 
@@ -133,7 +134,7 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
 
 void add_audit_command(CLI::App& app, ProgramContext& context) {
   CLI::App* command =
-      app.add_subcommand("audit", "Test what another sampler drew against the law it should have drawn from");
+      app.add_subcommand("audit", "Test what another sampler drew against the distribution it should have drawn from");
   const auto arguments = std::make_shared<AuditArguments>();
   AuditOptions& options = arguments->options;
   options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -154,7 +155,7 @@ void add_audit_command(CLI::App& app, ProgramContext& context) {
       ->capture_default_str();
   command->add_option("--figure", arguments->figure, "SVG file to write: the worst cells, observed and expected");
   for (const TraceSettingInfo& setting : trace_settings()) {
-    if (!is_about_laws(setting.name)) continue;
+    if (!is_about_distributions(setting.name)) continue;
     const auto store = [arguments, name = setting.name](const std::string& value) {
       arguments->settings[name] = value;
     };

@@ -89,8 +89,8 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
 void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette) {
   const Audit& audit = run.audit;
   out << run.path << ": " << audit.observations << (run.is_steps ? " verification steps" : " draws") << ", "
-      << audit.groups << (run.is_steps ? " different first rows" : " laws") << ", vocabulary " << audit.vocab_size
-      << "\n\n";
+      << audit.groups << (run.is_steps ? " different first rows" : " distributions") << ", vocabulary "
+      << audit.vocab_size << "\n\n";
   print_tests(out, audit.tests, palette);
   print_positions(out, audit);
   out << '\n';
@@ -104,7 +104,7 @@ void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette)
           << short_number(cell.expected) << " expected\n";
   }
   if (audit.anytime_log10_wealth)
-    out << "wealth of a bettor against the law: 10^" << cut(*audit.anytime_log10_wealth, 1)
+    out << "wealth of a bettor against the distribution: 10^" << cut(*audit.anytime_log10_wealth, 1)
         << " (a level alpha may be rejected at 1 / alpha, however often one looks)\n";
   const Colour colour = audit.verdict == AuditVerdict::consistent ? Colour::green
                         : audit.verdict == AuditVerdict::biased   ? Colour::red

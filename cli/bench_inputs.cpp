@@ -8,7 +8,7 @@
 #include "reference/parallel.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 
 namespace draftproof {
 namespace {
@@ -31,9 +31,8 @@ std::pair<float, float> normal_pair(std::uint64_t seed, std::uint32_t index) {
 }
 
 // softmax(logits) [V] into `probs`.
-void write_softmax(const std::vector<float>& logits, std::int64_t row, RowLaw& law, float* probs) {
-  Distribution& distribution = law.make_distribution();
-  distribution.assign(logits, row);
+void write_softmax(const std::vector<float>& logits, std::int64_t row, Distribution& distribution, float* probs) {
+  distribution.make_logits_distribution().assign(logits, row);
   for (std::size_t tile = 0; tile < distribution.tile_count(); ++tile) {
     float* out = probs + tile * static_cast<std::size_t>(kTileTokens);
     std::vector<float> scratch(static_cast<std::size_t>(kTileTokens));
@@ -77,18 +76,18 @@ VerifyInputs make_verify_inputs(std::int64_t batch, std::int64_t draft_len, std:
     float* target = inputs.target_logits.data() + row * size;
     pool.fill(2 * row, size, target);
     std::transform(target, target + size, inputs.target_bf16.data() + row * size, f32_to_bf16);
-    RowLaw law;
+    Distribution distribution;
     std::vector<float> logits(target, target + size);
-    write_softmax(logits, item, law, inputs.target_probs.data() + row * size);
+    write_softmax(logits, item, distribution, inputs.target_probs.data() + row * size);
 
     const std::int64_t position = item % (draft_len + 1);
     if (position == draft_len) return;  // the bonus row has no draft
     const auto draft_row = static_cast<std::size_t>(item / (draft_len + 1) * draft_len + position);
     pool.fill(2 * row + 1, size, logits.data());
     for (std::size_t i = 0; i < size; ++i) logits[i] = kCorrelation * target[i] + kIndependent * logits[i];
-    write_softmax(logits, item, law, inputs.draft_probs.data() + draft_row * size);
+    write_softmax(logits, item, distribution, inputs.draft_probs.data() + draft_row * size);
     const Address address{0, static_cast<std::uint32_t>(draft_row), 0, Purpose::draft_sample};
-    inputs.drafts[draft_row] = LawMasses(law).draw(PhiloxSource().block(kSeed, address));
+    inputs.drafts[draft_row] = DistributionMasses(distribution).draw(PhiloxSource().block(kSeed, address));
   });
   return inputs;
 }

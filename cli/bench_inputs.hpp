@@ -1,5 +1,5 @@
-// Rows to measure on: normal logits, draft logits correlated with them, and drafts drawn from the draft's law, so that
-// acceptance is what one sees in practice. The same on every machine.
+// Rows to measure on: normal logits, draft logits correlated with them, and drafts drawn from the draft's distribution,
+// so that acceptance is what one sees in practice. The same on every machine.
 #pragma once
 
 #include <cstdint>

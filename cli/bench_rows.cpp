@@ -66,7 +66,7 @@ std::vector<RowSetting> row_settings() {
 struct RowSampler {
   std::vector<float> row;
   Pipeline pipeline;
-  RowLaw law;
+  Distribution distribution;
   PhiloxSource source;
   std::uint32_t step = 0;
   Token token = 0;  // a member, so that the draw is not optimised away
@@ -85,9 +85,9 @@ BenchCase sampling_case(const RowSetting& setting, std::int64_t vocab_size) {
       RowInput input;
       input.logits = {DType::f32, state->row.data(), static_cast<std::int64_t>(state->row.size())};
       input.parameters = setting.parameters;
-      state->pipeline.run(input, state->law);
+      state->pipeline.run(input, state->distribution);
       AddressedChance<> chance(state->source, 0, state->step++, setting.sampler);
-      state->token = chance.draw(LawMasses(state->law), 0, Purpose::target_sample);
+      state->token = chance.draw(DistributionMasses(state->distribution), 0, Purpose::target_sample);
     };
     return work;
   };

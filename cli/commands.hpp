@@ -11,7 +11,7 @@ namespace draftproof {
 
 enum class ExitCode {
   success = 0,
-  finding = 1,   // the answer is "no": a law that is not exact, files that differ
+  finding = 1,   // the answer is "no": a distribution that is not exact, files that differ
   misuse = 2,    // a wrong option or input; one line on standard error
   internal = 3,  // a bug of ours
 };

@@ -13,7 +13,7 @@ Json consistency_json(const ConsistencyReport& report) {
   json["acceptance"] = report.acceptance;
   json["acceptance_if_equal"] = report.acceptance_if_equal;
   json["total_variation"] = report.total_variation;
-  json["law_changes"] = report.law_changes;
+  json["distribution_changes"] = report.distribution_changes;
   json["sentence"] = report.sentence;
   return json;
 }

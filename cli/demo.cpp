@@ -1,4 +1,4 @@
-// draftproof demo: speculative decoding of real text, its acceptance, and a verdict on its law.
+// draftproof demo: speculative decoding of real text, its acceptance, and a verdict on its distribution.
 #include <iostream>
 #include <memory>
 
@@ -35,15 +35,16 @@ void run_command(const DemoOptions& options, ProgramContext& context) {
               << std::flush;
   }
   if (files.figure.empty()) warn("no figure: " + files.figure_error);
-  if (!run->consistency.differences.empty() || run->consistency.law_changes) warn(run->consistency.sentence);
-  if (run->law.is_finding()) warn(run->law.sentence());
-  if (run->law.is_finding() || run->consistency.law_changes) context.exit_code = ExitCode::finding;
+  if (!run->consistency.differences.empty() || run->consistency.distribution_changes) warn(run->consistency.sentence);
+  if (run->distribution.is_finding()) warn(run->distribution.sentence());
+  if (run->distribution.is_finding() || run->consistency.distribution_changes) context.exit_code = ExitCode::finding;
 }
 
 }  // namespace
 
 void add_demo_command(CLI::App& app, ProgramContext& context) {
-  CLI::App* command = app.add_subcommand("demo", "Speculative decoding of real text, with a verdict on its law");
+  CLI::App* command =
+      app.add_subcommand("demo", "Speculative decoding of real text, with a verdict on its distribution");
   const auto options = std::make_shared<DemoOptions>();
   add_demo_options(*command, *options);
   command->callback([options, &context] { run_command(*options, context); });

@@ -106,15 +106,15 @@ Json test_json(std::int64_t n, const ChiSquaredTest& test, double detectable_tv)
   return json;
 }
 
-Json law_json(const LawCheck& law) {
-  Json json = test_json(law.samples, law.two_sample, law.detectable_tv);
-  json["exact_law"] = test_json(law.samples, law.exact, law.detectable_tv_exact);
-  json["impossible_strings"] = law.impossible_count;
-  json["tokens"] = LawString{}.size();
-  json["alpha"] = kLawAlpha;
-  json["power"] = kLawPower;
-  json["verdict"] = law.is_finding() ? "finding" : "consistent";
-  json["sentence"] = law.sentence();
+Json distribution_json(const DistributionCheck& distribution) {
+  Json json = test_json(distribution.samples, distribution.two_sample, distribution.detectable_tv);
+  json["exact_distribution"] = test_json(distribution.samples, distribution.exact, distribution.detectable_tv_exact);
+  json["impossible_strings"] = distribution.impossible_count;
+  json["tokens"] = DistributionString{}.size();
+  json["alpha"] = kDistributionAlpha;
+  json["power"] = kDistributionPower;
+  json["verdict"] = distribution.is_finding() ? "finding" : "consistent";
+  json["sentence"] = distribution.sentence();
   return json;
 }
 
@@ -176,7 +176,7 @@ Json timing_json(const DemoRun& run) {
   json["plain_ms"] = run.plain_ms;
   json["plain_tokens_per_second"] = per_second(run.plain.tokens.size(), run.plain_ms);
   json["acceptance_ms"] = run.acceptance_ms;
-  json["chi_squared_ms"] = run.law_ms;
+  json["chi_squared_ms"] = run.distribution_ms;
   return json;
 }
 
@@ -234,7 +234,7 @@ Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& 
   document["tokens_per_step_formula"] = or_null(metrics.tokens_per_step_formula);
   document.update(counts_json(metrics.counts));
   document["shown"] = shown_json(run.speculative);
-  document["chi_squared"] = law_json(run.law);
+  document["chi_squared"] = distribution_json(run.distribution);
   document["consistency"] = consistency_json(run.consistency);
   document["options"] = options_json(options);
   document["timing"] = timing_json(run);

@@ -107,7 +107,8 @@ void add_demo_options(CLI::App& command, DemoOptions& options) {
           "Same seed, same bytes on any machine (default 0)")
       ->type_name("UINT");
   command.add_option("--sampler", options.sampler, "inverse (default) or race");
-  command.add_option("--samples", options.samples, "Draws of either law in the chi-squared test (default 100000)");
+  command.add_option("--samples", options.samples,
+                     "Draws of either distribution in the chi-squared test (default 100000)");
   command.add_option("--continuations", options.continuations,
                      "Continuations of the corpus over which acceptance is measured (default 256)");
   command.add_option("--threads", options.threads, "Threads; they change no result (default: all cores)");

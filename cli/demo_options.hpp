@@ -32,7 +32,7 @@ struct DemoOptions {
   std::string prompt = "You may copy and distribute the ";
   std::uint64_t seed = 0;
   std::string sampler = "inverse";
-  std::int64_t samples = 100'000;        // of either law in the chi-squared test
+  std::int64_t samples = 100'000;        // of either distribution in the chi-squared test
   std::int64_t continuations = 256;      // over which acceptance is measured
   std::int64_t continuation_steps = 40;  // verification steps of each
   int threads = 1;

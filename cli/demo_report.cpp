@@ -90,16 +90,17 @@ void print_acceptance(std::ostream& out, const DemoOptions& options, const Accep
       << "\n\n";
 }
 
-void print_verdict(std::ostream& out, const LawCheck& law, const Palette& palette) {
+void print_verdict(std::ostream& out, const DistributionCheck& distribution, const Palette& palette) {
   out << palette.paint(Colour::bold, "Verdict") << "  speculation "
-      << (law.is_finding() ? palette.paint(Colour::red, "does NOT emit the target's law")
-                           : palette.paint(Colour::green, "emits the target's law"))
-      << " (" << law.samples << " strings of two tokens, level " << kLawAlpha << " each)\n"
-      << "  against direct sampling: " << describe(law.two_sample, law.detectable_tv) << "\n"
-      << "  against the exact law:   " << describe(law.exact, law.detectable_tv_exact) << "\n";
-  if (law.impossible)
-    out << "  " << law.impossible_count << " strings have probability zero, the first of them tokens "
-        << (*law.impossible)[0] << ", " << (*law.impossible)[1] << "\n";
+      << (distribution.is_finding() ? palette.paint(Colour::red, "does NOT emit the target's distribution")
+                                    : palette.paint(Colour::green, "emits the target's distribution"))
+      << " (" << distribution.samples << " strings of two tokens, level " << kDistributionAlpha << " each)\n"
+      << "  against direct sampling: " << describe(distribution.two_sample, distribution.detectable_tv) << "\n"
+      << "  against the exact distribution:   " << describe(distribution.exact, distribution.detectable_tv_exact)
+      << "\n";
+  if (distribution.impossible)
+    out << "  " << distribution.impossible_count << " strings have probability zero, the first of them tokens "
+        << (*distribution.impossible)[0] << ", " << (*distribution.impossible)[1] << "\n";
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ void print_verdict(std::ostream& out, const LawCheck& law, const Palette& palett
 void print_demo(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
   print_texts(out, options, run, palette);
   print_acceptance(out, options, run.acceptance, palette);
-  print_verdict(out, run.law, palette);
+  print_verdict(out, run.distribution, palette);
 }
 
 }  // namespace draftproof

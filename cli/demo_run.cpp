@@ -63,12 +63,12 @@ AcceptanceMetrics measure_acceptance(const DemoModels& models, const DemoOptions
   return acceptance_metrics(counts);
 }
 
-LawCheck check_law(const DemoModels& models, const DemoOptions& options, const DecodingOptions& decoding,
-                   std::span<const Token> prompt) {
+DistributionCheck check_distribution(const DemoModels& models, const DemoOptions& options,
+                                     const DecodingOptions& decoding, std::span<const Token> prompt) {
   const auto workers = make_workers(models, options);
   Progress progress("drawing samples", 2 * static_cast<std::uint64_t>(options.samples), "strings");
   const auto draw_all = [&](SeedFamily family, auto draw) {
-    std::vector<LawString> strings(static_cast<std::size_t>(options.samples));
+    std::vector<DistributionString> strings(static_cast<std::size_t>(options.samples));
     parallel_for(options.samples, options.threads, [&](std::int64_t i, int thread) {
       DemoWorker& worker = *workers[static_cast<std::size_t>(thread)];
       DecodingOptions sample = decoding;
@@ -78,14 +78,16 @@ LawCheck check_law(const DemoModels& models, const DemoOptions& options, const D
     });
     return strings;
   };
-  const std::vector<LawString> speculative =
+  const std::vector<DistributionString> speculative =
       draw_all(kSpeculativeSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
         return draw_speculatively(worker.target(), worker.drafter(), sample, prompt, worker.workspace());
       });
-  const std::vector<LawString> direct = draw_all(kDirectSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
-    return draw_directly(worker.target(), sample, prompt, worker.workspace());
-  });
-  return compare_laws(speculative, direct, exact_law(workers[0]->target(), decoding, prompt, workers[0]->workspace()));
+  const std::vector<DistributionString> direct =
+      draw_all(kDirectSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
+        return draw_directly(worker.target(), sample, prompt, worker.workspace());
+      });
+  return compare_distributions(speculative, direct,
+                               exact_distribution(workers[0]->target(), decoding, prompt, workers[0]->workspace()));
 }
 
 }  // namespace
@@ -140,8 +142,8 @@ std::unique_ptr<DemoRun> run_demo(const DemoOptions& options) {
   run->acceptance = measure_acceptance(models, options, run->decoding);
   run->acceptance_ms = measuring.elapsed_ms();
   const Stopwatch testing;
-  run->law = check_law(models, options, run->decoding, run->prompt);
-  run->law_ms = testing.elapsed_ms();
+  run->distribution = check_distribution(models, options, run->decoding, run->prompt);
+  run->distribution_ms = testing.elapsed_ms();
   return run;
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "cli/demo_law.hpp"
+#include "cli/demo_distribution.hpp"
 #include "cli/demo_options.hpp"
 #include "reference/engine/generate.hpp"
 #include "reference/model/corpus.hpp"
@@ -48,13 +48,13 @@ struct DemoRun {
   Generation plain;
   std::vector<VerifyRequest> requests;  // of the shown steps, views of `speculative`
   AcceptanceMetrics acceptance;         // of the measured continuations
-  LawCheck law;
+  DistributionCheck distribution;
   ConsistencyReport consistency;
   double training_ms = 0.0;
   double speculative_ms = 0.0;
   double plain_ms = 0.0;
   double acceptance_ms = 0.0;
-  double law_ms = 0.0;
+  double distribution_ms = 0.0;
 };
 
 // The options must be valid. Errors (input): the corpus; a row that the options leave nothing of. Progress goes to

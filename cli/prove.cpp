@@ -1,4 +1,4 @@
-// draftproof prove: the law of every verifier, by enumeration over exact fractions.
+// draftproof prove: the distribution of every verifier, by enumeration over exact fractions.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -10,7 +10,7 @@
 #include "cli/progress.hpp"
 #include "reference/error.hpp"
 #include "reference/exactness/proof/claims.hpp"
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/exactness/proof/prove.hpp"
 #include "reference/parallel.hpp"
 #include "reference/statistics/battery.hpp"
@@ -30,7 +30,7 @@ struct ProveArguments {
 };
 
 // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
-// refuted; and the float code has the law of the fractions.
+// refuted; and the float code has the distribution of the fractions.
 bool as_claimed(const ProofResult& result) {
   if (!result.floats_hold()) return false;
   return result.lossless ? result.exact && result.acceptance_holds : !result.exact;
@@ -177,9 +177,10 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   document["seed"] = options.seed;
   Json proofs = Json::array();
   if (!arguments.json) {
-    std::cout << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
-              << options.instances << " pairs of models; laws are compared as fractions\n"
-              << "verifier                claim     law     K    outcomes  accepted  oracles     floats      time\n";
+    std::cout
+        << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
+        << options.instances << " pairs of models; distributions are compared as fractions\n"
+        << "verifier                claim     distribution     K    outcomes  accepted  oracles     floats      time\n";
   }
   Progress progress("proving", cases.size(), "verifiers");
   bool all_as_claimed = true;
@@ -213,7 +214,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
 
 void add_prove_command(CLI::App& app, ProgramContext& context) {
   CLI::App* command =
-      app.add_subcommand("prove", "Prove the law of verifiers by enumerating every outcome with fractions");
+      app.add_subcommand("prove", "Prove the distribution of verifiers by enumerating every outcome with fractions");
   const auto arguments = std::make_shared<ProveArguments>();
   command->add_option("--verifier", arguments->verifier, "Name of a verifier, or all")->capture_default_str();
   command->add_option("--vocab", arguments->options.vocab_size, "Vocabulary size V")

@@ -1,4 +1,4 @@
-// draftproof soak: a billion chain verifications against the law of what they should emit.
+// draftproof soak: a billion chain verifications against the distribution of what they should emit.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -75,8 +75,8 @@ void print_report(const SoakOptions& options, const SoakResult& result) {
   for (const TestResult& test : result.tests)
     if (test.rejects) std::cout << palette.paint(Colour::red, test.sentence) << '\n';
   if (!result.looks.empty())
-    std::cout << "wealth of a bettor against the law after " << result.looks.size() << " looks: 10^" << std::fixed
-              << std::setprecision(1) << result.looks.back().log10_wealth << std::defaultfloat << '\n';
+    std::cout << "wealth of a bettor against the distribution after " << result.looks.size() << " looks: 10^"
+              << std::fixed << std::setprecision(1) << result.looks.back().log10_wealth << std::defaultfloat << '\n';
   std::cout << "verdict: "
             << (result.consistent() ? palette.paint(Colour::green, "consistent: a total variation distance of " +
                                                                        short_number(detectable_distance(result.tests)) +
@@ -107,7 +107,7 @@ void run(SoakArguments arguments, ProgramContext& context) {
 }  // namespace
 
 void add_soak_command(CLI::App& app, ProgramContext& context) {
-  CLI::App* command = app.add_subcommand("soak", "Chain verification, a billion times, against its law");
+  CLI::App* command = app.add_subcommand("soak", "Chain verification, a billion times, against its distribution");
   const auto arguments = std::make_shared<SoakArguments>();
   SoakOptions& options = arguments->options;
   options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));

@@ -18,7 +18,7 @@ Json cell_json(const CountedCell& cell) {
 
 // A p value so small that it is no number any more says so, unless it is of an impossible event.
 std::string p_text(const TestResult& test, double p) {
-  return p == 0.0 && test.null_law != NullLaw::certainty ? "<1e-300" : short_number(p);
+  return p == 0.0 && test.null_distribution != NullDistribution::certainty ? "<1e-300" : short_number(p);
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ void add_verify_command(CLI::App& app, ProgramContext& context) {
   command->add_option(
       "--drafted-temperature", arguments->drafted_with.temperature,
       "What the drafter really used, where the trace's draft logits do not say; 0: argmax drafts. Reports "
-      "the cost in acceptance, and whether the output law changes");
+      "the cost in acceptance, and whether the output distribution changes");
   command->add_option("--drafted-top-k", arguments->drafted_with.top_k, "The same for top-k");
   command->add_option("--drafted-top-p", arguments->drafted_with.top_p, "The same for top-p");
   command->add_option("--drafted-min-p", arguments->drafted_with.min_p, "The same for min-p");

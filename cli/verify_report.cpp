@@ -63,9 +63,9 @@ std::map<std::string, std::string> settings_of(const Trace& trace) {
 std::string sentence_of(const ImpossibleDrafts& impossible) {
   const ImpossibleDraft& first = *impossible.first;
   std::ostringstream text;
-  text << impossible.count << " draft token(s) have probability 0 under the proposal law given, first request "
+  text << impossible.count << " draft token(s) have probability 0 under the proposal distribution given, first request "
        << first.request << " at position " << first.position << " (token " << first.token
-       << "): they were drawn from another law, so the output does not follow the target";
+       << "): they were drawn from another distribution, so the output does not follow the target";
   return text.str();
 }
 
@@ -180,7 +180,7 @@ std::map<std::string, std::string> result_metadata(const VerifyRun& run) {
 std::vector<std::string> findings_of(const VerifyRun& run) {
   std::vector<std::string> findings;
   if (run.impossible.count > 0) findings.push_back(sentence_of(run.impossible));
-  if (run.consistency.law_changes) findings.push_back(run.consistency.sentence);
+  if (run.consistency.distribution_changes) findings.push_back(run.consistency.sentence);
   if (run.comparison && run.comparison->first) {
     findings.push_back(sentence_of(*run.comparison, run.compared_path));
     if (has_same_input(run) == false) findings.back() += "; it was made from another input";

@@ -1,6 +1,6 @@
 # The kernels. An operation is one text, gpu/operations/<name>.hpp, which is compiled by the C++ compiler for the CPU
 # executor and by nvcc for GPUs; the whole build and gpu/standalone share this.
-set(draftproof_operations law pipeline mass_pass guidance sample logprobs verify_chain verify_block verify_tree tree_mask
+set(draftproof_operations distribution pipeline mass_pass guidance sample logprobs verify_chain verify_block verify_tree tree_mask
   kv_commit)
 
 # With 100, machine code and PTX for what comes after.

@@ -187,7 +187,7 @@ typedef struct {
   float* logprobs;             /* out [rows] or NULL: natural log of the drawn token's probability */
   float* kept_mass;            /* out [rows] or NULL: share of the unfiltered row's mass that the kept tokens have */
   int64_t* kept_count;         /* out [rows] or NULL */
-  float* probabilities;        /* out [rows, probabilities_stride] or NULL: the law itself, 0 for dropped tokens */
+  float* probabilities; /* out [rows, probabilities_stride] or NULL: the distribution itself, 0 for dropped tokens */
   int64_t probabilities_stride;
   int32_t* status; /* out [rows] */
   void* workspace;
@@ -203,7 +203,7 @@ typedef struct {
   const int32_t* row_request;
   draftproof_rows logits;
   draftproof_rows unconditional;
-  draftproof_parameters parameters; /* the law that is reported; leave them NULL for raw log-probabilities */
+  draftproof_parameters parameters; /* the distribution that is reported; leave them NULL for raw log-probabilities */
   draftproof_constraints constraints;
   int32_t n;              /* 0 to 1024 */
   const int32_t* sampled; /* [rows] */
@@ -218,13 +218,17 @@ typedef struct {
 
 /* --- Verification of drafts: chain, block, tree.
  * ------------------------------------------------------------------------ */
-typedef enum { DRAFTPROOF_ONE_HOT = 0, DRAFTPROOF_PROBABILITIES = 1, DRAFTPROOF_LOGITS = 2 } draftproof_law_kind;
+typedef enum {
+  DRAFTPROOF_ONE_HOT = 0,
+  DRAFTPROOF_PROBABILITIES = 1,
+  DRAFTPROOF_LOGITS = 2
+} draftproof_distribution_kind;
 typedef enum { DRAFTPROOF_TARGET_ONLY = 0, DRAFTPROOF_RRSW = 1 } draftproof_tree_rule;
 
 /* Request b has draft_len(b) = cu_num_draft_tokens[b + 1] - cu_num_draft_tokens[b] drafts, 0 or more. Its proposal rows
  * are cu_num_draft_tokens[b] + i, its target rows cu_num_draft_tokens[b] + b + i, the bonus row last. Of a tree, target
- * row i + 1 of the request is the law after node i and row 0 that of the root; proposal rows are laid out like target
- * rows there (row r proposes the children of the node of row r), since every inner node proposes. */
+ * row i + 1 of the request is the distribution after node i and row 0 that of the root; proposal rows are laid out like
+ * target rows there (row r proposes the children of the node of row r), since every inner node proposes. */
 typedef struct {
   int64_t requests;
   int64_t draft_tokens_total; /* cu_num_draft_tokens[requests] */
@@ -249,9 +253,9 @@ typedef struct {
 
   int32_t* num_accepted; /* out [requests]: tau; 0 where status is not 0 */
   int32_t* tokens;       /* out [requests, draft_len_max + 1]: accepted drafts, the recovered or bonus token, padding */
-  float* logprobs;       /* out, as tokens, or NULL: natural log under the target's law; -infinity where padded */
-  int32_t* path;         /* trees: out [requests, draft_len_max] or NULL: the accepted nodes, padded with -1 */
-  int32_t* status;       /* out [requests] */
+  float* logprobs; /* out, as tokens, or NULL: natural log under the target's distribution; -infinity where padded */
+  int32_t* path;   /* trees: out [requests, draft_len_max] or NULL: the accepted nodes, padded with -1 */
+  int32_t* status; /* out [requests] */
   void* workspace;
   int64_t workspace_bytes;
 } draftproof_verify_arguments;

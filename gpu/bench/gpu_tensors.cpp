@@ -7,7 +7,7 @@
 #include "gpu/regress/inputs.hpp"
 #include "reference/io/atomic_file.hpp"
 #include "reference/numerics/dtype.hpp"
-#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof::bench {
 namespace {
@@ -54,11 +54,11 @@ HostRows bench_rows(std::uint64_t seed, const std::vector<std::int64_t>& positio
   for (std::int64_t i = 0; i < kDistinctRows; ++i) {
     std::vector<float> row = row_of(seed, i, vocab_size, spread);
     if (kind == DRAFTPROOF_PROBABILITIES) {
-      Distribution law;
+      LogitsDistribution distribution;
       const std::vector<float> logits = row;
-      law.assign(logits, i);
+      distribution.assign(logits, i);
       for (std::int64_t t = 0; t < vocab_size; ++t)
-        row[static_cast<std::size_t>(t)] = law.probability(static_cast<Token>(t));
+        row[static_cast<std::size_t>(t)] = distribution.probability(static_cast<Token>(t));
     }
     std::vector<std::byte>& bytes = distinct.emplace_back();
     for (const float x : row) append(bytes, x, dtype);

@@ -5,7 +5,8 @@
 //
 // Every coin is thrown, so all rows of all drafts are looked at, whole; the bonus row is where it is drawn from. A
 // request is refused by the first of these that finds something, and by the worst that it finds: the ids of its drafts;
-// the laws of its rows of logits; the elements and sums of rows of probabilities and of residuals; what is drawn from.
+// the distributions of its rows of logits; the elements and sums of rows of probabilities and of residuals; what is
+// drawn from.
 //
 // Ladder (bytes that must move: all target and proposal rows of drafts, and the bonus rows, read once; from logits once
 // more by the mass pass):

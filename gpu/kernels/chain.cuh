@@ -144,7 +144,7 @@ __global__ void recover_tokens(const __grid_constant__ VerifyRows<kTarget, kProp
   }
   if constexpr (kTarget == DRAFTPROOF_LOGITS) {
     if (own_masses)
-      token = draw_by_inverse_mass(rows.target.law, rows.drafts.target_row(request) + place,
+      token = draw_by_inverse_mass(rows.target.distribution, rows.drafts.target_row(request) + place,
                                    rows.drafts.random_of_last_token(request, place), token);
   }
   emit(out, rows, request, place, token);

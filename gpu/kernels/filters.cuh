@@ -1,7 +1,7 @@
-// What the filters keep of a row, one block a row (twin: reference/logits/filters.cpp and Distribution::keep).
+// What the filters keep of a row, one block a row (twin: reference/logits/filters.cpp and LogitsDistribution::keep).
 //
 //   logits [rows, vocab_size], tile_sum and tile_exponent [rows, tiles] of the unfiltered rows
-//     -> tile_sum over the kept tokens, LawRow [rows]
+//     -> tile_sum over the kept tokens, DistributionRow [rows]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first):
 //   v1  radix select over the 32-bit keys of all tokens: three passes, most tokens in a few buckets.
@@ -40,7 +40,7 @@ __device__ inline std::uint64_t top_p_limit(const Parameters& p, std::uint64_t t
 
 // Fills in where the kept tokens end: last_value, last_token and least_mass.
 template <class Element>
-__device__ inline void find_kept(const RowReader<Element>& reader, const Parameters& p, LawRow& row) {
+__device__ inline void find_kept(const RowReader<Element>& reader, const Parameters& p, DistributionRow& row) {
   const float first_value = reader.first_value(row.exponent);
   if (p.min_p != 0.0f) row.least_mass = ceil_of_fraction(p.min_p, mass_in_tile(first_value, row.exponent));
   if (p.top_k == 0 && p.top_p == 1.0f) return;
@@ -63,7 +63,8 @@ __device__ inline void find_kept(const RowReader<Element>& reader, const Paramet
 
 // Adds up what is kept: total and kept_count of the row, the sums of its tiles.
 template <class Element>
-__device__ inline void add_up_kept(const RowReader<Element>& reader, Global<std::uint64_t> tile_sum, LawRow& row) {
+__device__ inline void add_up_kept(const RowReader<Element>& reader, Global<std::uint64_t> tile_sum,
+                                   DistributionRow& row) {
   constexpr std::int64_t kTilesMax = kVocabularyLimit / kTileTokens;
   constexpr std::int64_t kWarpTokens = 32 * RowReader<Element>::kCount;  // of one tile
   DRAFTPROOF_SHARED(std::uint64_t, kept_sum, kTilesMax);
@@ -108,7 +109,7 @@ struct FilterRows {
   bool counts_kept;  // kept_count is wanted of unfiltered rows too
   Global<std::uint64_t> tile_sum;
   Global<std::int32_t> tile_exponent;
-  Global<LawRow> rows;
+  Global<DistributionRow> rows;
 };
 
 // Grid: rows blocks.
@@ -118,7 +119,7 @@ __global__ void __launch_bounds__(512, 2) filter_rows(FilterRows f) {
   const Parameters p = parameters_of(f.parameters, request_of(f.row_request, row));
   std::int32_t status = p.right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_PARAMETER;
   if (f.row_status != nullptr) status = f.row_status[row];
-  LawRow out = row_of_tiles(row, f.tiles, p.temperature, status, f.tile_sum, f.tile_exponent);
+  DistributionRow out = row_of_tiles(row, f.tiles, p.temperature, status, f.tile_sum, f.tile_exponent);
   const Global<const std::int32_t> tile_exponent = f.tile_exponent + row * f.tiles;
   const RowReader<Element> reader(f.logits, row, f.vocab_size, p.temperature, tile_exponent);
   if (out.status == DRAFTPROOF_ROW_OK && out.greedy_token == DRAFTPROOF_NO_TOKEN) {

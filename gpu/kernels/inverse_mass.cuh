@@ -1,5 +1,6 @@
 // Drawing by inverse mass, whatever the masses are: a random block's high half picks the tile, its low half the token
-// inside it, each by one scan (twins: Distribution::draw, DifferenceMasses and reference/sampling/dense_draw.cpp).
+// inside it, each by one scan (twins: LogitsDistribution::draw, DifferenceMasses and
+// reference/sampling/dense_draw.cpp).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The n most probable tokens of every row in order, and the rank of a sampled one; one block a row (twin:
 // reference/logits/logprobs.hpp).
 //
-//   law, sampled [rows] -> tokens, logprobs, ranks [rows, n + 1], status [rows]
+//   distribution, sampled [rows] -> tokens, logprobs, ranks [rows, n + 1], status [rows]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first; 16 a listed
 // token):
@@ -18,7 +18,7 @@ static_assert(kLogprobsMax <= kListTokens);
 
 // Only kept tokens are ranked.
 struct KeptMeasure {
-  LawRow row;
+  DistributionRow row;
 
   __device__ bool counts(float x, std::int64_t token, std::int32_t tile_exponent) const {
     return is_kept(row, x, token, tile_exponent);
@@ -27,7 +27,7 @@ struct KeptMeasure {
 };
 
 struct LogprobRows {
-  LogitsLaw law;
+  LogitsDistribution distribution;
   std::int32_t n;
   Global<const Token> sampled;
   Global<Token> tokens;
@@ -64,16 +64,18 @@ __device__ inline void write_without_search(const LogprobRows& l, std::int64_t r
 template <class Element>
 __global__ void logprob_rows(LogprobRows l) {
   const std::int64_t row = blockIdx.x;
-  const KeptMeasure kept{l.law.rows[row]};
+  const KeptMeasure kept{l.distribution.rows[row]};
   const Token sampled = l.sampled[row];
   std::int32_t status = kept.row.status;
-  if ((sampled < 0 || sampled >= l.law.vocab_size) && status < DRAFTPROOF_ROW_BAD_ID) status = DRAFTPROOF_ROW_BAD_ID;
+  if ((sampled < 0 || sampled >= l.distribution.vocab_size) && status < DRAFTPROOF_ROW_BAD_ID)
+    status = DRAFTPROOF_ROW_BAD_ID;
   if (threadIdx.x == 0) l.status[row] = status;
   if (status != DRAFTPROOF_ROW_OK) return write_without_search(l, row, DRAFTPROOF_NO_TOKEN);  // the same in all threads
   if (kept.row.greedy_token != DRAFTPROOF_NO_TOKEN) return write_without_search(l, row, kept.row.greedy_token);
 
-  const RowReader<Element> reader(l.law.logits, row, l.law.vocab_size, l.law.temperature_of(row),
-                                  l.law.tile_exponent + row * l.law.tiles);
+  const RowReader<Element> reader(l.distribution.logits, row, l.distribution.vocab_size,
+                                  l.distribution.temperature_of(row),
+                                  l.distribution.tile_exponent + row * l.distribution.tiles);
   std::uint64_t last = ~std::uint64_t{0};  // nothing is listed
   if (l.n > 0) {
     PrefixSearch<Element, KeptMeasure> search(reader, kept, reader.first_value(kept.row.exponent), false);
@@ -84,7 +86,7 @@ __global__ void logprob_rows(LogprobRows l) {
   DRAFTPROOF_SHARED(std::uint32_t, listed, 1);
   if (threadIdx.x == 0) listed[0] = 0;
   __syncthreads();
-  const std::uint64_t sampled_packed = packed_first(processed_logit(l.law, row, sampled), sampled);
+  const std::uint64_t sampled_packed = packed_first(processed_logit(l.distribution, row, sampled), sampled);
   std::uint32_t before = 0;
   reader.for_each([&](float x, std::int64_t token, std::int32_t exponent) {
     const std::uint64_t packed = packed_first(x, token);
@@ -98,11 +100,12 @@ __global__ void logprob_rows(LogprobRows l) {
   sort_descending(list, count);
   for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
     const Token token = token_of_packed(list[i]);
-    l.write(row, i, token, log_probability(l.law, row, token), i + 1);
+    l.write(row, i, token, log_probability(l.distribution, row, token), i + 1);
   }
   l.pad(row, count);
   before = block_reduce(before, Sum{});
-  if (threadIdx.x == 0) l.write(row, l.n, sampled, log_probability(l.law, row, sampled), std::int64_t{1} + before);
+  if (threadIdx.x == 0)
+    l.write(row, l.n, sampled, log_probability(l.distribution, row, sampled), std::int64_t{1} + before);
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

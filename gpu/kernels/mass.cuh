@@ -1,5 +1,5 @@
-// Mass pass: the fixed-point softmax of rows of logits, one block a tile (twin: Distribution::assign and the row kernel
-// tile_mass). Also, for greedy rows, the first token of the total order.
+// Mass pass: the fixed-point softmax of rows of logits, one block a tile (twin: LogitsDistribution::assign and the row
+// kernel tile_mass). Also, for greedy rows, the first token of the total order.
 //
 //   logits [rows, vocab_size] -> tile_sum [rows, tiles] u64, tile_exponent [rows, tiles] i32, status [rows]
 //
@@ -13,7 +13,7 @@
 //   next: clusters that keep a row in shared memory for the filters that follow.
 #pragma once
 
-#include "gpu/kernels/law.cuh"
+#include "gpu/kernels/distribution.cuh"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
@@ -41,12 +41,13 @@ __global__ void __launch_bounds__(kThreads)
 
 // Grid: rows blocks.
 __global__ void finish_rows(Global<const float> temperature, Global<const std::int32_t> row_request, std::int64_t tiles,
-                            Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent, Global<LawRow> rows) {
+                            Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent,
+                            Global<DistributionRow> rows) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t request =
       row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
   const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[request]);
-  const LawRow out = row_of_tiles(row, tiles, t, DRAFTPROOF_ROW_OK, tile_sum, tile_exponent);
+  const DistributionRow out = row_of_tiles(row, tiles, t, DRAFTPROOF_ROW_OK, tile_sum, tile_exponent);
   if (threadIdx.x == 0) rows[row] = out;
 }
 

@@ -1,7 +1,7 @@
 // The exponential race: the kept token with the largest logit + Gumbel noise, one block a tile (twin: the row kernel
 // race under Chance::race).
 //
-//   logits [rows, vocab_size], LawRow [rows] -> winner_score, winner_token [rows, tiles]
+//   logits [rows, vocab_size], DistributionRow [rows] -> winner_score, winner_token [rows, tiles]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
 //   v1 (this)  eight tokens a thread from two Philox blocks; scores as ordered integers.
@@ -38,25 +38,25 @@ struct Randomness {
 };
 
 // Grid: rows * tiles blocks.
-__global__ void race_tiles(LogitsLaw law, Randomness random, Global<std::uint64_t> winner_score,
+__global__ void race_tiles(LogitsDistribution distribution, Randomness random, Global<std::uint64_t> winner_score,
                            Global<Token> winner_token) {
   constexpr int kCount = 8;
-  const std::int64_t row = blockIdx.x / law.tiles;
-  const std::int64_t tile = blockIdx.x % law.tiles;
-  const std::int64_t request = law.request_of(row);
-  const LawRow record = law.rows[row];
+  const std::int64_t row = blockIdx.x / distribution.tiles;
+  const std::int64_t tile = blockIdx.x % distribution.tiles;
+  const std::int64_t request = distribution.request_of(row);
+  const DistributionRow record = distribution.rows[row];
   Winner best{0, 0x7fffffff};
   const std::int64_t tile_end = (tile + 1) * kTileTokens;
-  std::int64_t end = tile_end < law.vocab_size ? tile_end : law.vocab_size;
+  std::int64_t end = tile_end < distribution.vocab_size ? tile_end : distribution.vocab_size;
   if (record.status != DRAFTPROOF_ROW_OK || record.greedy_token != DRAFTPROOF_NO_TOKEN) end = 0;  // nobody runs
-  const std::int32_t exponent = law.tile_exponent[row * law.tiles + tile];
-  const float temperature = law.temperature_of(row);
+  const std::int32_t exponent = distribution.tile_exponent[row * distribution.tiles + tile];
+  const float temperature = distribution.temperature_of(row);
   const std::uint64_t seed = value_of<std::uint64_t>(random.seed, request, 0);
   Address address{0, value_of<std::uint32_t>(random.row_in_step, row, 0),
                   value_of<std::uint32_t>(random.step, request, 0), static_cast<Purpose>(random.purpose)};
   for (std::int64_t column = tile * kTileTokens + threadIdx.x * kCount; column < end; column += blockDim.x * kCount) {
     float x[kCount];
-    load_row(law.logits, row, column, law.vocab_size, negative_infinity(), x);
+    load_row(distribution.logits, row, column, distribution.vocab_size, negative_infinity(), x);
     RandomBlock words{};
     DRAFTPROOF_UNROLL
     for (int i = 0; i < kCount; ++i) {
@@ -72,17 +72,17 @@ __global__ void race_tiles(LogitsLaw law, Randomness random, Global<std::uint64_
   }
   best = block_winner(best);
   if (threadIdx.x != 0) return;
-  winner_score[row * law.tiles + tile] = best.score;
-  winner_token[row * law.tiles + tile] = best.token;
+  winner_score[row * distribution.tiles + tile] = best.score;
+  winner_token[row * distribution.tiles + tile] = best.token;
 }
 
 // The winner of a row, by all threads of a block.
-__device__ inline Token race_winner(const LogitsLaw& law, std::int64_t row, Global<const std::uint64_t> winner_score,
-                                    Global<const Token> winner_token) {
+__device__ inline Token race_winner(const LogitsDistribution& distribution, std::int64_t row,
+                                    Global<const std::uint64_t> winner_score, Global<const Token> winner_token) {
   Winner best{0, 0x7fffffff};
-  for (std::int64_t t = threadIdx.x; t < law.tiles; t += blockDim.x) {
-    const std::uint64_t score = winner_score[row * law.tiles + t];
-    if (score > best.score) best = {score, winner_token[row * law.tiles + t]};
+  for (std::int64_t t = threadIdx.x; t < distribution.tiles; t += blockDim.x) {
+    const std::uint64_t score = winner_score[row * distribution.tiles + t];
+    if (score > best.score) best = {score, winner_token[row * distribution.tiles + t]};
   }
   return block_winner(best).token;
 }

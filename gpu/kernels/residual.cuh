@@ -1,5 +1,5 @@
 // Sums of residual masses RNE(max(p - q, 0) 2^62) (twins: the row kernel `residual`, DifferenceMasses in
-// reference/sampling/row_law.cpp).
+// reference/sampling/distribution.cpp).
 //
 // Ladder:
 //   v1  residual_mass of every element: double precision, conversions between 32 and 64 bits, which a GPU does at a

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "gpu/kernels/law.cuh"
+#include "gpu/kernels/distribution.cuh"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
@@ -20,7 +20,7 @@ __device__ inline std::uint64_t mass_in_tile(float x, std::int32_t tile_exponent
 }
 
 // Is the token left of the row? x: its processed logit.
-__device__ inline bool is_kept(const LawRow& row, float x, std::int64_t token, std::int32_t tile_exponent) {
+__device__ inline bool is_kept(const DistributionRow& row, float x, std::int64_t token, std::int32_t tile_exponent) {
   if (!(x >= -kLogitLimit) || x < row.last_value || (x == row.last_value && token > row.last_token)) return false;
   return row.least_mass == 0 ||
          row_scale(mass_in_tile(x, tile_exponent), row.exponent, tile_exponent) >= row.least_mass;

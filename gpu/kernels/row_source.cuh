@@ -1,11 +1,11 @@
-// The law of a row, whatever it came from (twin: reference/sampling/row_law.hpp): a row of probabilities that is taken
-// as it is, or a row of logits after the pipeline. Verifiers ask for single probabilities, and read rows whole in
-// chunks of eight tokens.
+// The distribution of a row, whatever it came from (twin: reference/sampling/distribution.hpp): a row of probabilities
+// that is taken as it is, or a row of logits after the pipeline. Verifiers ask for single probabilities, and read rows
+// whole in chunks of eight tokens.
 #pragma once
 
 #include <cstdint>
 
-#include "gpu/kernels/law.cuh"
+#include "gpu/kernels/distribution.cuh"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
@@ -88,7 +88,7 @@ __device__ inline float scale_down(float f, std::int32_t k) {
   return bit_cast<float>(bit_cast<std::uint32_t>(f) + (static_cast<std::uint32_t>(held + 64) << 23)) * 0x1p-64f;
 }
 
-// A source of rows, by what it is: a draftproof_law_kind.
+// A source of rows, by what it is: a draftproof_distribution_kind.
 //   Row                           what is the same for all tokens of a row; open(row) reads it
 //   status(row)                   draftproof_row_status, as far as it is known before elements are looked at
 //   probability(row, token)       of one token, unchecked
@@ -128,33 +128,34 @@ struct RowSource<DRAFTPROOF_PROBABILITIES> {
 template <>
 struct RowSource<DRAFTPROOF_LOGITS> {
   static constexpr int kKind = DRAFTPROOF_LOGITS;
-  LogitsLaw law;
+  LogitsDistribution distribution;
 
   struct Row {
-    LawRow record;
+    DistributionRow record;
     float temperature;
     float reciprocal;
     Global<const std::int32_t> tile_exponent;
   };
 
-  __device__ const RowsView& elements() const { return law.logits; }
+  __device__ const RowsView& elements() const { return distribution.logits; }
   __device__ Row open(std::int64_t row) const {
-    const LawRow record = law.rows[row];
-    return {record, law.temperature_of(row), reciprocal_total(record.total), law.tile_exponent + row * law.tiles};
+    const DistributionRow record = distribution.rows[row];
+    return {record, distribution.temperature_of(row), reciprocal_total(record.total),
+            distribution.tile_exponent + row * distribution.tiles};
   }
   __device__ std::int32_t status(std::int64_t row) const {
-    const LawRow record = law.rows[row];
+    const DistributionRow record = distribution.rows[row];
     return record.status;
   }
   __device__ float probability(std::int64_t row, Token token) const {
-    return DRAFTPROOF_EXECUTOR::probability(law, row, token);
+    return DRAFTPROOF_EXECUTOR::probability(distribution, row, token);
   }
   __device__ float log_probability(std::int64_t row, Token token) const {
-    return DRAFTPROOF_EXECUTOR::log_probability(law, row, token);
+    return DRAFTPROOF_EXECUTOR::log_probability(distribution, row, token);
   }
   __device__ void probabilities(const Row& row, const RawChunk& raw, std::int64_t column, float (&out)[kChunk]) const {
-    to_floats(raw, law.logits.dtype, out);
-    const LawRow& record = row.record;
+    to_floats(raw, distribution.logits.dtype, out);
+    const DistributionRow& record = row.record;
     if (record.greedy_token != DRAFTPROOF_NO_TOKEN) {
       DRAFTPROOF_UNROLL
       for (int e = 0; e < kChunk; ++e) out[e] = column + e == record.greedy_token ? 1.0f : 0.0f;
@@ -164,7 +165,7 @@ struct RowSource<DRAFTPROOF_LOGITS> {
       DRAFTPROOF_UNROLL
       for (int e = 0; e < kChunk; ++e) out[e] = out[e] / row.temperature;
     }
-    if (record.least_mass > 0 && column < law.vocab_size) {
+    if (record.least_mass > 0 && column < distribution.vocab_size) {
       const std::int32_t tile_exponent = row.tile_exponent[column / kTileTokens];
       DRAFTPROOF_UNROLL
       for (int e = 0; e < kChunk; ++e)
@@ -174,7 +175,7 @@ struct RowSource<DRAFTPROOF_LOGITS> {
     for (int e = 0; e < kChunk; ++e) {
       const float x = out[e];
       const bool dropped = x < record.last_value || (x == record.last_value && column + e > record.last_token);
-      if (!(x >= -kLogitLimit) || dropped || column + e >= law.vocab_size) {
+      if (!(x >= -kLogitLimit) || dropped || column + e >= distribution.vocab_size) {
         out[e] = 0.0f;
       } else {
         const ExpParts parts = exp_parts(x);

@@ -1,7 +1,7 @@
-// A token of every row's law and what callers ask about it, one block a row; the law itself, one block a tile (twin:
-// reference_executor/sample.cpp over Distribution).
+// A token of every row's distribution and what callers ask about it, one block a row; the distribution itself, one
+// block a tile (twin: reference_executor/sample.cpp over LogitsDistribution).
 //
-//   law -> tokens, logprobs, kept_mass, kept_count, status [rows]; probabilities [rows, probabilities_stride]
+//   distribution -> tokens, logprobs, kept_mass, kept_count, status [rows]; probabilities [rows, probabilities_stride]
 //
 // Ladder (bytes that must move: one tile of the row; 4 vocab_size written where probabilities are wanted):
 //   v1 (this)  a scan over the tiles, one over a tile.
@@ -12,7 +12,7 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
 struct SampledRows {
-  LogitsLaw law;
+  LogitsDistribution distribution;
   Randomness random;
   Global<const std::uint64_t> winner_score;  // null: drawn by inverse mass
   Global<const Token> winner_token;
@@ -26,24 +26,26 @@ struct SampledRows {
 // Grid: rows blocks.
 __global__ void sample_rows(SampledRows s) {
   const std::int64_t row = blockIdx.x;
-  const std::int64_t request = s.law.request_of(row);
-  const LawRow record = s.law.rows[row];
+  const std::int64_t request = s.distribution.request_of(row);
+  const DistributionRow record = s.distribution.rows[row];
   const bool right = record.status == DRAFTPROOF_ROW_OK;
   const bool greedy = record.greedy_token != DRAFTPROOF_NO_TOKEN;
   Token token = DRAFTPROOF_NO_TOKEN;
   if (right && greedy) {
     token = record.greedy_token;
   } else if (right && s.winner_score != nullptr) {
-    token = race_winner(s.law, row, s.winner_score, s.winner_token);
+    token = race_winner(s.distribution, row, s.winner_score, s.winner_token);
   } else if (right) {
     const Address address{0, value_of<std::uint32_t>(s.random.row_in_step, row, 0),
                           value_of<std::uint32_t>(s.random.step, request, 0), static_cast<Purpose>(s.random.purpose)};
-    token = draw_by_inverse_mass(s.law, row, random_block(value_of<std::uint64_t>(s.random.seed, request, 0), address));
+    token = draw_by_inverse_mass(s.distribution, row,
+                                 random_block(value_of<std::uint64_t>(s.random.seed, request, 0), address));
   }
   if (threadIdx.x != 0) return;
   s.tokens[row] = token;
   s.status[row] = record.status;
-  if (s.logprobs != nullptr) s.logprobs[row] = right ? log_probability(s.law, row, token) : negative_infinity();
+  if (s.logprobs != nullptr)
+    s.logprobs[row] = right ? log_probability(s.distribution, row, token) : negative_infinity();
   if (s.kept_count != nullptr) s.kept_count[row] = right ? record.kept_count : 0;
   if (s.kept_mass == nullptr) return;
   const double share = greedy ? 1.0 : static_cast<double>(record.total) / static_cast<double>(record.unfiltered_total);
@@ -51,19 +53,20 @@ __global__ void sample_rows(SampledRows s) {
 }
 
 // Grid: rows * tiles blocks.
-__global__ void write_probabilities(LogitsLaw law, Global<float> probabilities, std::int64_t stride, bool aligned) {
+__global__ void write_probabilities(LogitsDistribution distribution, Global<float> probabilities, std::int64_t stride,
+                                    bool aligned) {
   constexpr int kCount = 8;
-  const std::int64_t row = blockIdx.x / law.tiles;
-  const std::int64_t tile = blockIdx.x % law.tiles;
-  const LawRow record = law.rows[row];
-  const std::int32_t exponent = law.tile_exponent[row * law.tiles + tile];
-  const float temperature = law.temperature_of(row);
+  const std::int64_t row = blockIdx.x / distribution.tiles;
+  const std::int64_t tile = blockIdx.x % distribution.tiles;
+  const DistributionRow record = distribution.rows[row];
+  const std::int32_t exponent = distribution.tile_exponent[row * distribution.tiles + tile];
+  const float temperature = distribution.temperature_of(row);
   const float reciprocal = reciprocal_total(record.total);
   const std::int64_t tile_end = (tile + 1) * kTileTokens;
-  const std::int64_t end = tile_end < law.vocab_size ? tile_end : law.vocab_size;
+  const std::int64_t end = tile_end < distribution.vocab_size ? tile_end : distribution.vocab_size;
   for (std::int64_t column = tile * kTileTokens + threadIdx.x * kCount; column < end; column += blockDim.x * kCount) {
     float p[kCount];
-    load_row(law.logits, row, column, law.vocab_size, negative_infinity(), p);
+    load_row(distribution.logits, row, column, distribution.vocab_size, negative_infinity(), p);
     DRAFTPROOF_UNROLL
     for (int i = 0; i < kCount; ++i) {
       const float x = over_temperature(p[i], temperature);

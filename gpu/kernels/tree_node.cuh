@@ -67,7 +67,7 @@ struct Trials {
   std::int32_t count;
 };
 
-// One node of the walk: its laws and its drafted children.
+// One node of the walk: its distributions and its drafted children.
 template <int kTarget, int kProposal>
 class TreeNode {
  public:

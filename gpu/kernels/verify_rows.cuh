@@ -56,8 +56,8 @@ __device__ inline bool drafts_are_right(const Drafts& drafts, std::int64_t reque
   return __all_sync(kAllLanes, right) != 0;
 }
 
-// The rows of a call. kTarget, kProposal: draftproof_law_kind. Kernels take it as `const __grid_constant__`, since a
-// parameter whose address is taken would be copied to the local memory of each thread otherwise.
+// The rows of a call. kTarget, kProposal: draftproof_distribution_kind. Kernels take it as `const __grid_constant__`,
+// since a parameter whose address is taken would be copied to the local memory of each thread otherwise.
 template <int kTarget, int kProposal>
 struct VerifyRows {
   Drafts drafts;
@@ -69,12 +69,14 @@ struct VerifyRows {
     if constexpr (kProposal == DRAFTPROOF_ONE_HOT) return true;
     if (is_greedy_target(request)) return true;
     if constexpr (kProposal == DRAFTPROOF_LOGITS)
-      return proposal.law.temperature != nullptr && static_cast<float>(proposal.law.temperature[request]) == 0.0f;
+      return proposal.distribution.temperature != nullptr &&
+             static_cast<float>(proposal.distribution.temperature[request]) == 0.0f;
     return false;
   }
   __device__ bool is_greedy_target(std::int64_t request) const {
     if constexpr (kTarget == DRAFTPROOF_LOGITS)
-      return target.law.temperature != nullptr && static_cast<float>(target.law.temperature[request]) == 0.0f;
+      return target.distribution.temperature != nullptr &&
+             static_cast<float>(target.distribution.temperature[request]) == 0.0f;
     return false;
   }
 };

@@ -1,7 +1,7 @@
 // Guidance as a call: kernels/guide_rows.cuh.
 #include "gpu/executors.hpp"
 #include "gpu/kernels/guide_rows.cuh"
-#include "gpu/operations/launch_law.hpp"
+#include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 

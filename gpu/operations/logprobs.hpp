@@ -2,7 +2,7 @@
 #include "gpu/executors.hpp"
 #include "gpu/kernels/logprobs.cuh"
 #include "gpu/operations/instances.hpp"
-#include "gpu/operations/launch_law.hpp"
+#include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& a) {
@@ -18,14 +18,14 @@ void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings&
   input.row_request = memory.input("row_request", a.row_request, a.rows);
   add_drafts(memory, a.constraints, input);
   const PipelineScratch scratch = PipelineScratch::in(memory, input);
-  const LogitsLaw law = launch_pipeline(settings, memory, input, scratch);
+  const LogitsDistribution distribution = launch_pipeline(settings, memory, input, scratch);
 
-  LogprobRows out{law, a.n, memory.input("sampled", a.sampled, a.rows), nullptr, nullptr, nullptr, nullptr};
+  LogprobRows out{distribution, a.n, memory.input("sampled", a.sampled, a.rows), nullptr, nullptr, nullptr, nullptr};
   out.tokens = memory.output("tokens", a.tokens, a.rows * (a.n + 1));
   out.logprobs = memory.output("logprobs", a.logprobs, a.rows * (a.n + 1));
   out.ranks = memory.output("ranks", a.ranks, a.rows * (a.n + 1));
   out.status = memory.output("status", a.status, a.rows);
-  with_element(law.logits.dtype, [&](auto element) {
+  with_element(distribution.logits.dtype, [&](auto element) {
     launch(describe(settings, "logprob_rows", a.rows, block_threads(settings, 512)), logprob_rows<decltype(element)>,
            out);
   });

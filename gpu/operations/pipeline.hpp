@@ -1,9 +1,10 @@
-// The pipeline from raw logits to the laws of rows: kernels/edit_rows.cuh, edit_tokens.cuh, mass.cuh, filters.cuh.
+// The pipeline from raw logits to the distributions of rows: kernels/edit_rows.cuh, edit_tokens.cuh, mass.cuh,
+// filters.cuh.
 #include "gpu/kernels/edit_rows.cuh"
 #include "gpu/kernels/edit_tokens.cuh"
 #include "gpu/kernels/filters.cuh"
 #include "gpu/operations/instances.hpp"
-#include "gpu/operations/launch_law.hpp"
+#include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
@@ -114,7 +115,7 @@ RowsView launch_edits(const draftproof_settings& settings, OperationMemory& memo
 
 PipelineScratch PipelineScratch::in(OperationMemory& memory, const PipelineInput& input) {
   PipelineScratch scratch{};
-  scratch.law = LawScratch::in(memory, input.rows, input.vocab_size);
+  scratch.distribution = DistributionScratch::in(memory, input.rows, input.vocab_size);
   if (!has_edits(input)) return scratch;
   scratch.edited = memory.scratch<float>("edited", input.rows * edited_stride(input.vocab_size));
   scratch.tile_status = memory.scratch<std::int32_t>("tile_status", input.rows * tiles_of(input.vocab_size));
@@ -129,18 +130,19 @@ PipelineScratch PipelineScratch::in(OperationMemory& memory, const PipelineInput
   return scratch;
 }
 
-LogitsLaw launch_pipeline(const draftproof_settings& settings, OperationMemory& memory, const PipelineInput& input,
-                          const PipelineScratch& scratch) {
+LogitsDistribution launch_pipeline(const draftproof_settings& settings, OperationMemory& memory,
+                                   const PipelineInput& input, const PipelineScratch& scratch) {
   const bool edits = has_edits(input);
   const ParametersView parameters = view_of(memory, input.parameters, input.requests);
   RowsView logits = view_of(memory, "logits", input.logits, input.rows, input.vocab_size);
   if (!edits && !has_filters(input.parameters) && !input.counts_kept)
-    return launch_unfiltered_law(settings, logits, input.rows, input.vocab_size, parameters.temperature,
-                                 input.row_request, scratch.law);
+    return launch_unfiltered_distribution(settings, logits, input.rows, input.vocab_size, parameters.temperature,
+                                          input.row_request, scratch.distribution);
   if (edits) logits = launch_edits(settings, memory, input, logits, parameters, scratch);
 
-  const LawScratch& law = scratch.law;
-  launch_tile_masses(settings, logits, input.rows, input.vocab_size, parameters.temperature, input.row_request, law);
+  const DistributionScratch& distribution = scratch.distribution;
+  launch_tile_masses(settings, logits, input.rows, input.vocab_size, parameters.temperature, input.row_request,
+                     distribution);
   FilterRows filter{};
   filter.logits = logits;
   filter.parameters = parameters;
@@ -149,15 +151,21 @@ LogitsLaw launch_pipeline(const draftproof_settings& settings, OperationMemory& 
   filter.vocab_size = input.vocab_size;
   filter.tiles = tiles_of(input.vocab_size);
   filter.counts_kept = input.counts_kept;
-  filter.tile_sum = law.tile_sum;
-  filter.tile_exponent = law.tile_exponent;
-  filter.rows = law.rows;
+  filter.tile_sum = distribution.tile_sum;
+  filter.tile_exponent = distribution.tile_exponent;
+  filter.rows = distribution.rows;
   with_element(logits.dtype, [&](auto element) {
     launch(describe(settings, "filter_rows", input.rows, block_threads(settings, 512)), filter_rows<decltype(element)>,
            filter);
   });
-  return {logits,   parameters.temperature, input.row_request, law.tile_sum, law.tile_exponent,
-          law.rows, input.vocab_size,       filter.tiles};
+  return {logits,
+          parameters.temperature,
+          input.row_request,
+          distribution.tile_sum,
+          distribution.tile_exponent,
+          distribution.rows,
+          input.vocab_size,
+          filter.tiles};
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,7 +1,7 @@
 // The pipeline and a draw as a call: launch_pipeline, then kernels/sample.cuh, kernels/race.cuh.
 #include "gpu/executors.hpp"
 #include "gpu/kernels/sample.cuh"
-#include "gpu/operations/launch_law.hpp"
+#include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
@@ -42,17 +42,18 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings& set
   input.row_request = memory.input("row_request", a.row_request, a.rows);
   add_drafts(memory, a.constraints, input);
   const SampleScratch scratch = SampleScratch::in(memory, a);
-  const LogitsLaw law = launch_pipeline(settings, memory, input, scratch.pipeline);
+  const LogitsDistribution distribution = launch_pipeline(settings, memory, input, scratch.pipeline);
 
   const Randomness random{memory.input("seed", a.randomness.seed, a.requests),
                           memory.input("step", a.randomness.step, a.requests),
                           memory.input("row_in_step", a.row_in_step, a.rows), static_cast<std::uint32_t>(a.purpose)};
   const std::uint32_t threads = block_threads(settings, 256);
   if (scratch.winner_score != nullptr) {
-    launch(describe(settings, "race_tiles", a.rows * law.tiles, threads), race_tiles, law, random, scratch.winner_score,
-           scratch.winner_token);
+    launch(describe(settings, "race_tiles", a.rows * distribution.tiles, threads), race_tiles, distribution, random,
+           scratch.winner_score, scratch.winner_token);
   }
-  SampledRows out{law, random, scratch.winner_score, scratch.winner_token, nullptr, nullptr, nullptr, nullptr, nullptr};
+  SampledRows out{distribution, random, scratch.winner_score, scratch.winner_token, nullptr, nullptr, nullptr,
+                  nullptr,      nullptr};
   out.tokens = memory.output("tokens", a.tokens, a.rows);
   out.logprobs = memory.output("logprobs", a.logprobs, a.rows);
   out.kept_mass = memory.output("kept_mass", a.kept_mass, a.rows);
@@ -61,7 +62,8 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings& set
   launch(describe(settings, "sample_rows", a.rows, threads), sample_rows, out);
   if (a.probabilities != nullptr) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(a.probabilities) % 16 == 0 && a.probabilities_stride % 4 == 0;
-    launch(describe(settings, "write_probabilities", a.rows * law.tiles, threads), write_probabilities, law,
+    launch(describe(settings, "write_probabilities", a.rows * distribution.tiles, threads), write_probabilities,
+           distribution,
            memory.output_rows("probabilities", a.probabilities, a.rows, a.probabilities_stride, a.vocab_size),
            a.probabilities_stride, aligned);
   }

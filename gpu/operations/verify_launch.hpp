@@ -1,5 +1,5 @@
-// What the operations that verify chains share: rows of logits are told their requests and get their laws, and the
-// kernels of the kinds that a call asks for are chosen.
+// What the operations that verify chains share: rows of logits are told their requests and get their distributions, and
+// the kernels of the kinds that a call asks for are chosen.
 #pragma once
 
 #include "gpu/operations/verify_rows.hpp"
@@ -95,7 +95,7 @@ class VerifyLaunch {
     drafts_.draft_len_max = a.draft_len_max;
   }
 
-  // run(VerifyRows<kTarget, kProposal>) for the kinds of the call, once its rows of logits have their laws.
+  // run(VerifyRows<kTarget, kProposal>) for the kinds of the call, once its rows of logits have their distributions.
   template <class Run>
   void with_rows(Run run) const {
     with_target([&](auto target) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/kernels/verify_rows.cuh"
-#include "gpu/operations/launch_law.hpp"
+#include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 

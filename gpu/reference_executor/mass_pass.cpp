@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/row_laws.hpp"
+#include "gpu/reference_executor/row_distributions.hpp"
 #include "gpu/reference_executor/row_status.hpp"
 
 namespace draftproof::reference_executor {

@@ -2,18 +2,20 @@
 #include <limits>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/row_laws.hpp"
+#include "gpu/reference_executor/row_distributions.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof::reference_executor {
 namespace {
 
-Token draw(const draftproof_sample_arguments& a, std::int64_t row, std::int64_t request, const RowLaw& law) {
+Token draw(const draftproof_sample_arguments& a, std::int64_t row, std::int64_t request,
+           const Distribution& distribution) {
   PhiloxSource source;
   const auto sampler = a.sampler == DRAFTPROOF_RACE ? Sampler::race : Sampler::inverse;
   AddressedChance<PhiloxSource> chance(source, value_of<std::uint64_t>(a.randomness.seed, request, 0),
                                        value_of<std::uint32_t>(a.randomness.step, request, 0), sampler);
-  return chance.draw(LawMasses(law), value_of<std::uint32_t>(a.row_in_step, row, 0), static_cast<Purpose>(a.purpose));
+  return chance.draw(DistributionMasses(distribution), value_of<std::uint32_t>(a.row_in_step, row, 0),
+                     static_cast<Purpose>(a.purpose));
 }
 
 // Of a row that is refused.
@@ -25,27 +27,28 @@ void write_padding(const draftproof_sample_arguments& a, std::int64_t row) {
   if (a.probabilities != nullptr) std::fill_n(a.probabilities + row * a.probabilities_stride, a.vocab_size, 0.0f);
 }
 
-void write_row(const draftproof_sample_arguments& a, std::int64_t row, std::int64_t request, const RowLaw& law) {
-  const Token token = draw(a, row, request, law);
+void write_row(const draftproof_sample_arguments& a, std::int64_t row, std::int64_t request,
+               const Distribution& distribution) {
+  const Token token = draw(a, row, request, distribution);
   a.tokens[row] = token;
-  if (a.logprobs != nullptr) a.logprobs[row] = law.log_probability(token);
-  if (a.kept_mass != nullptr) a.kept_mass[row] = static_cast<float>(law.kept_mass());
-  if (a.kept_count != nullptr) a.kept_count[row] = law.kept_count();
+  if (a.logprobs != nullptr) a.logprobs[row] = distribution.log_probability(token);
+  if (a.kept_mass != nullptr) a.kept_mass[row] = static_cast<float>(distribution.kept_mass());
+  if (a.kept_count != nullptr) a.kept_count[row] = distribution.kept_count();
   if (a.probabilities == nullptr) return;
   float* const out = a.probabilities + row * a.probabilities_stride;
-  for (std::int64_t i = 0; i < a.vocab_size; ++i) out[i] = law.probability(static_cast<Token>(i));
+  for (std::int64_t i = 0; i < a.vocab_size; ++i) out[i] = distribution.probability(static_cast<Token>(i));
 }
 
 }  // namespace
 
 void sample(const draftproof_sample_arguments& a, const draftproof_settings&) {
-  RowLaws laws({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
-  RowLaw law;
+  RowDistributions distributions({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
+  Distribution distribution;
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const std::int64_t request = a.row_request == nullptr ? row : a.row_request[row];
-    a.status[row] = laws.process(row, request, drafted_before(a.constraints, row), law);
+    a.status[row] = distributions.process(row, request, drafted_before(a.constraints, row), distribution);
     if (a.status[row] == DRAFTPROOF_ROW_OK) {
-      write_row(a, row, request, law);
+      write_row(a, row, request, distribution);
     } else {
       write_padding(a, row);
     }

@@ -8,7 +8,7 @@
 #include "reference/numerics/unsigned_128.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/verify/chance.hpp"
-#include "reference/verify/dense_law.hpp"
+#include "reference/verify/dense_distribution.hpp"
 
 namespace draftproof::reference_executor {
 namespace {
@@ -97,7 +97,7 @@ class BlockTarget {
   DenseRows<double> proposal_;
 };
 
-// A Chance that refuses to draw from what is no law.
+// A Chance that refuses to draw from what is no distribution.
 class CheckedChance {
  public:
   CheckedChance(PhiloxSource& source, std::uint64_t seed, std::uint32_t step) : chance_(source, seed, step) {}

@@ -15,25 +15,26 @@ class ChainTarget {
   ChainTarget(VerifyRows& rows, std::int64_t request) : rows_(rows), request_(request) {}
 
   float probability(std::uint32_t row, Token token) {
-    law_ = &rows_.target(request_, row);
-    const float p = checked_probability(*law_, token);
-    logprobs_.push_back(law_->log_probability(token));
+    distribution_ = &rows_.target(request_, row);
+    const float p = checked_probability(*distribution_, token);
+    logprobs_.push_back(distribution_->log_probability(token));
     return p;
   }
-  LawMasses masses(std::uint32_t row) {
-    law_ = &rows_.target(request_, row);
-    if (law_->probabilities() != nullptr) check(status_of_residual(*law_, nullptr));
-    return LawMasses(*law_);
+  DistributionMasses masses(std::uint32_t row) {
+    distribution_ = &rows_.target(request_, row);
+    if (distribution_->probabilities() != nullptr) check(status_of_residual(*distribution_, nullptr));
+    return DistributionMasses(*distribution_);
   }
   // The target row is the one that was asked for last.
   ResidualMasses residual(std::uint32_t row) {
-    const RowLaw& other = rows_.proposal(request_, row);
-    const bool own_masses = law_->probabilities() == nullptr && other.one_hot() != nullptr;
+    const Distribution& other = rows_.proposal(request_, row);
+    const bool own_masses = distribution_->probabilities() == nullptr && other.one_hot() != nullptr;
     if (!own_masses) {
-      const std::int32_t status = status_of_residual(*law_, &other);
-      check(status == DRAFTPROOF_ROW_ALL_ZERO && law_->probabilities() == nullptr ? DRAFTPROOF_ROW_OK : status);
+      const std::int32_t status = status_of_residual(*distribution_, &other);
+      check(status == DRAFTPROOF_ROW_ALL_ZERO && distribution_->probabilities() == nullptr ? DRAFTPROOF_ROW_OK
+                                                                                           : status);
     }
-    return {*law_, other};
+    return {*distribution_, other};
   }
   float proposal_probability(std::uint32_t row, Token token) {
     return checked_probability(rows_.proposal(request_, row), token);
@@ -42,7 +43,7 @@ class ChainTarget {
   // Of the accepted drafts and of the last token.
   std::vector<float> logprobs(const ChainOutcome& outcome) const {
     std::vector<float> emitted(logprobs_.begin(), logprobs_.begin() + outcome.num_accepted);
-    emitted.push_back(law_->log_probability(outcome.last_token));
+    emitted.push_back(distribution_->log_probability(outcome.last_token));
     return emitted;
   }
 
@@ -53,7 +54,7 @@ class ChainTarget {
 
   VerifyRows& rows_;
   std::int64_t request_;
-  const RowLaw* law_ = nullptr;
+  const Distribution* distribution_ = nullptr;
   std::vector<float> logprobs_;
 };
 

@@ -13,13 +13,13 @@ float temperature_of(const draftproof_parameters& parameters, std::int64_t reque
   return parameters.temperature == nullptr ? 1.0f : parameters.temperature[request];
 }
 
-RowLawsInput target_input(const draftproof_verify_arguments& a) {
+RowDistributionsInput target_input(const draftproof_verify_arguments& a) {
   return {a.vocab_size, a.target, a.unconditional, a.parameters, a.constraints};
 }
 
 // Of a drafter's parameters, temperature and filters alone.
-RowLawsInput proposal_input(const draftproof_verify_arguments& a) {
-  RowLawsInput input{a.vocab_size, a.proposal, {}, {}, {}};
+RowDistributionsInput proposal_input(const draftproof_verify_arguments& a) {
+  RowDistributionsInput input{a.vocab_size, a.proposal, {}, {}, {}};
   input.parameters.temperature = a.draft_parameters.temperature;
   input.parameters.top_k = a.draft_parameters.top_k;
   input.parameters.top_p = a.draft_parameters.top_p;
@@ -58,7 +58,7 @@ std::span<const Token> VerifyRows::draft(std::int64_t request) const {
   return tokens;
 }
 
-const RowLaw& VerifyRows::target(std::int64_t request, std::uint32_t place) {
+const Distribution& VerifyRows::target(std::int64_t request, std::uint32_t place) {
   const std::int64_t row = a_.cu_num_draft_tokens[request] + request + place;
   if (a_.target_kind == DRAFTPROOF_PROBABILITIES) {
     target_.make_probabilities(row_view(a_.target, row, a_.vocab_size), row);
@@ -68,7 +68,7 @@ const RowLaw& VerifyRows::target(std::int64_t request, std::uint32_t place) {
   return target_;
 }
 
-const RowLaw& VerifyRows::proposal(std::int64_t request, std::uint32_t place) {
+const Distribution& VerifyRows::proposal(std::int64_t request, std::uint32_t place) {
   const std::int64_t row = a_.cu_num_draft_tokens[request] + place;
   const bool greedy_target = a_.target_kind == DRAFTPROOF_LOGITS && temperature_of(a_.parameters, request) == 0.0f;
   const bool argmax_drafts =
@@ -83,16 +83,16 @@ const RowLaw& VerifyRows::proposal(std::int64_t request, std::uint32_t place) {
   return proposal_;
 }
 
-float checked_probability(const RowLaw& law, Token token) {
-  const ProbabilityRow* row = law.probabilities();
-  if (row == nullptr) return law.probability(token);
+float checked_probability(const Distribution& distribution, Token token) {
+  const ProbabilityRow* row = distribution.probabilities();
+  if (row == nullptr) return distribution.probability(token);
   float p = 0.0f;
   p = *row->probabilities_in(static_cast<std::size_t>(token), 1, &p);
   if (!is_probability(p)) throw Refusal{DRAFTPROOF_ROW_BAD_PROBABILITY};
   return p;
 }
 
-std::int32_t status_of_residual(const RowLaw& p, const RowLaw* q) {
+std::int32_t status_of_residual(const Distribution& p, const Distribution* q) {
   const auto vocab_size = static_cast<std::size_t>(p.vocab_size());
   std::vector<float> scratch(2 * kTileTokens);
   Unsigned128 total = 0;

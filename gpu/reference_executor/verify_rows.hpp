@@ -1,5 +1,5 @@
-// The requests of a call as the reference's chain verifiers see them: the laws of their rows, and what is wrong with
-// them. What refuses a request is thrown, since a verifier asks for rows deep in its own loop.
+// The requests of a call as the reference's chain verifiers see them: the distributions of their rows, and what is
+// wrong with them. What refuses a request is thrown, since a verifier asks for rows deep in its own loop.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpu/draftproof.h"
-#include "gpu/reference_executor/row_laws.hpp"
+#include "gpu/reference_executor/row_distributions.hpp"
 #include "reference/verify/chain.hpp"
 
 namespace draftproof::reference_executor {
@@ -23,26 +23,26 @@ class VerifyRows {
   // Throws Refusal where an id is outside of the vocabulary, or the offsets lead out of the drafts.
   std::span<const Token> draft(std::int64_t request) const;
 
-  // The law of the request's target row `place`, or of its proposal row `place` as its target sees it: one-hot at the
-  // draft where the proposal or the target is. Throws Refusal of a row of logits. Good until the next call.
-  const RowLaw& target(std::int64_t request, std::uint32_t place);
-  const RowLaw& proposal(std::int64_t request, std::uint32_t place);
+  // The distribution of the request's target row `place`, or of its proposal row `place` as its target sees it: one-hot
+  // at the draft where the proposal or the target is. Throws Refusal of a row of logits. Good until the next call.
+  const Distribution& target(std::int64_t request, std::uint32_t place);
+  const Distribution& proposal(std::int64_t request, std::uint32_t place);
 
  private:
   std::span<const Token> draft_tokens(std::int64_t request) const;
 
   const draftproof_verify_arguments& a_;
-  RowLaws target_rows_;
-  RowLaws proposal_rows_;
-  RowLaw target_;
-  RowLaw proposal_;
+  RowDistributions target_rows_;
+  RowDistributions proposal_rows_;
+  Distribution target_;
+  Distribution proposal_;
 };
 
 // The probability of a token; throws Refusal where it is none.
-float checked_probability(const RowLaw& law, Token token);
+float checked_probability(const Distribution& distribution, Token token);
 
 // What is wrong with drawing from max(p - q, 0), or from p where that is 0 everywhere or q is null.
-std::int32_t status_of_residual(const RowLaw& p, const RowLaw* q);
+std::int32_t status_of_residual(const Distribution& p, const Distribution* q);
 
 // Writes all outputs of a request. logprobs: of the accepted drafts and of the last token.
 void write_emission(const draftproof_verify_arguments& a, std::int64_t request, std::span<const Token> draft,

@@ -3,13 +3,13 @@
 #include <vector>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/row_laws.hpp"
+#include "gpu/reference_executor/row_distributions.hpp"
 #include "gpu/reference_executor/row_status.hpp"
 #include "gpu/reference_executor/verify_rows.hpp"
 #include "reference/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/verify/chance.hpp"
-#include "reference/verify/dense_law.hpp"
+#include "reference/verify/dense_distribution.hpp"
 #include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
 #include "reference/verify/tree.hpp"
@@ -20,33 +20,33 @@ namespace {
 // The rows of all trees of a call, from whatever they are given as.
 class TreeRows {
  public:
-  TreeRows(const draftproof_rows& rows, std::int32_t kind, const RowLawsInput& laws)
-      : rows_(rows), kind_(kind), vocab_size_(laws.vocab_size), laws_(laws) {}
+  TreeRows(const draftproof_rows& rows, std::int32_t kind, const RowDistributionsInput& distributions)
+      : rows_(rows), kind_(kind), vocab_size_(distributions.vocab_size), distributions_(distributions) {}
 
-  // The law of a row, good until the next call. Throws Refusal.
-  const RowLaw& law(std::int64_t row, std::int64_t request, std::span<const Token> drafted) {
+  // The distribution of a row, good until the next call. Throws Refusal.
+  const Distribution& distribution(std::int64_t row, std::int64_t request, std::span<const Token> drafted) {
     std::int32_t status = DRAFTPROOF_ROW_OK;
     if (kind_ == DRAFTPROOF_LOGITS) {
-      status = laws_.process(row, request, drafted, law_);
+      status = distributions_.process(row, request, drafted, distribution_);
     } else {
-      law_.make_probabilities(row_view(rows_, row, vocab_size_), row);
+      distribution_.make_probabilities(row_view(rows_, row, vocab_size_), row);
       std::vector<float> scratch(static_cast<std::size_t>(vocab_size_));
       const float* elements = elements_of(row_view(rows_, row, vocab_size_), 0, scratch.size(), scratch.data());
       status = status_of_probabilities({elements, scratch.size()});
     }
     if (status != DRAFTPROOF_ROW_OK) throw Refusal{status};
-    return law_;
+    return distribution_;
   }
 
  private:
   draftproof_rows rows_;
   std::int32_t kind_;
   std::int64_t vocab_size_;
-  RowLaws laws_;
-  RowLaw law_;
+  RowDistributions distributions_;
+  Distribution distribution_;
 };
 
-// The rows of one request as verify_tree asks for them: row r is the law after node r - 1.
+// The rows of one request as verify_tree asks for them: row r is the distribution after node r - 1.
 class RequestTree {
  public:
   RequestTree(const draftproof_verify_arguments& a, std::int64_t request, TreeRows& target, TreeRows& proposal)
@@ -62,17 +62,17 @@ class RequestTree {
 
   const DraftTree& tree() const { return tree_; }
 
-  const RowLaw& target_law(std::uint32_t row) const {
-    return target_.law(first_row_ + row, request_, tree_.path(static_cast<std::int32_t>(row) - 1));
+  const Distribution& target_distribution(std::uint32_t row) const {
+    return target_.distribution(first_row_ + row, request_, tree_.path(static_cast<std::int32_t>(row) - 1));
   }
-  DenseMasses<double> target_row(std::uint32_t row) const { return dense_row(target_law(row)); }
+  DenseMasses<double> target_row(std::uint32_t row) const { return dense_row(target_distribution(row)); }
 
   // A leaf proposes nothing, so that its row is not looked at. The target is judged first, whatever the order in which
   // a compiler evaluates arguments.
   DenseMasses<double> proposal_row(std::uint32_t row) const {
     if (tree_.children(static_cast<std::int32_t>(row) - 1).empty()) return {};
-    target_law(row);
-    return dense_row(proposal_.law(first_row_ + row, request_, {}));
+    target_distribution(row);
+    return dense_row(proposal_.distribution(first_row_ + row, request_, {}));
   }
 
  private:
@@ -121,7 +121,7 @@ void write_tree(const draftproof_verify_arguments& a, std::int64_t request, cons
   std::vector<float> logprobs;
   for (std::size_t i = 0; i < tokens.size() && a.logprobs != nullptr; ++i) {
     const std::int32_t judged_at = i == 0 ? kRootNode : outcome.path[i - 1];
-    logprobs.push_back(rows.target_law(DraftTree::row_after(judged_at)).log_probability(tokens[i]));
+    logprobs.push_back(rows.target_distribution(DraftTree::row_after(judged_at)).log_probability(tokens[i]));
   }
   write_refused_tree(a, request, DRAFTPROOF_ROW_OK);  // the padding
   a.num_accepted[request] = static_cast<std::int32_t>(outcome.path.size());

@@ -5,7 +5,7 @@
 
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -71,13 +71,13 @@ std::vector<float> probability_rows(std::uint64_t seed, std::int64_t rows, std::
                                     std::int64_t row_stride, float spread, double masked_share) {
   std::vector<float> values = normal_logits(seed, rows, vocab_size, row_stride, spread);
   mask_some(seed + 1, values, rows, vocab_size, row_stride, masked_share);
-  Distribution law;
+  LogitsDistribution distribution;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::span<float> out(values.data() + row * row_stride, static_cast<std::size_t>(vocab_size));
     const std::vector<float> logits(out.begin(), out.end());
-    law.assign(logits, row);
+    distribution.assign(logits, row);
     for (std::int64_t i = 0; i < vocab_size; ++i)
-      out[static_cast<std::size_t>(i)] = law.probability(static_cast<Token>(i));
+      out[static_cast<std::size_t>(i)] = distribution.probability(static_cast<Token>(i));
   }
   return values;
 }

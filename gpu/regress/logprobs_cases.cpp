@@ -4,8 +4,8 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/distribution_inputs.hpp"
 #include "gpu/regress/inputs.hpp"
-#include "gpu/regress/law_inputs.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -13,38 +13,39 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Inputs {
-  LawInputs law;
+  DistributionInputs distribution;
   std::int32_t n;
   std::vector<std::int32_t> sampled;
 };
 
 void run(CaseRun& run, const Inputs& in) {
-  const LawInputs& law = in.law;
+  const DistributionInputs& distribution = in.distribution;
   draftproof_logprobs_arguments a{};
-  law.put_into(run, a);
+  distribution.put_into(run, a);
   a.n = in.n;
   a.sampled = run.input(in.sampled);
-  a.tokens = run.output<std::int32_t>("tokens", law.rows * (in.n + 1));
-  a.logprobs = run.output<float>("logprobs", law.rows * (in.n + 1));
-  a.ranks = run.output<std::int64_t>("ranks", law.rows * (in.n + 1));
-  a.status = run.output<std::int32_t>("status", law.rows);
+  a.tokens = run.output<std::int32_t>("tokens", distribution.rows * (in.n + 1));
+  a.logprobs = run.output<float>("logprobs", distribution.rows * (in.n + 1));
+  a.ranks = run.output<std::int64_t>("ranks", distribution.rows * (in.n + 1));
+  a.status = run.output<std::int32_t>("status", distribution.rows);
   a.workspace_bytes = device::logprobs_workspace_bytes(a);
   a.workspace = run.workspace(a.workspace_bytes);
   device::logprobs(a, run.settings());
 }
 
 // Sampled tokens are likely ones and unlikely ones.
-RegressCase make(const std::string& what, const LawInputs& law, std::int32_t n, std::vector<int> block_threads = {0}) {
-  Inputs in{law, n, {}};
-  for (std::int64_t row = 0; row < law.rows; ++row) {
-    std::int64_t token = Noise(77).below(static_cast<std::uint64_t>(row), law.vocab_size);
-    for (std::int64_t i = 0; row % 2 == 0 && i < law.vocab_size; ++i)
-      if (in.law.logit(row, i) > in.law.logit(row, token)) token = i;
+RegressCase make(const std::string& what, const DistributionInputs& distribution, std::int32_t n,
+                 std::vector<int> block_threads = {0}) {
+  Inputs in{distribution, n, {}};
+  for (std::int64_t row = 0; row < distribution.rows; ++row) {
+    std::int64_t token = Noise(77).below(static_cast<std::uint64_t>(row), distribution.vocab_size);
+    for (std::int64_t i = 0; row % 2 == 0 && i < distribution.vocab_size; ++i)
+      if (in.distribution.logit(row, i) > in.distribution.logit(row, token)) token = i;
     in.sampled.push_back(static_cast<std::int32_t>(token));
   }
-  if (what == "bad_sampled") in.sampled = {-1, static_cast<std::int32_t>(law.vocab_size), 0, 1 << 30};
-  const std::string name = "logprobs/" + what + "/n" + std::to_string(n) + "/" + dtype_text(law.dtype) + "/V" +
-                           std::to_string(law.vocab_size) + "/B" + std::to_string(law.rows);
+  if (what == "bad_sampled") in.sampled = {-1, static_cast<std::int32_t>(distribution.vocab_size), 0, 1 << 30};
+  const std::string name = "logprobs/" + what + "/n" + std::to_string(n) + "/" + dtype_text(distribution.dtype) + "/V" +
+                           std::to_string(distribution.vocab_size) + "/B" + std::to_string(distribution.rows);
   return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
 }
 
@@ -61,7 +62,7 @@ std::vector<RegressCase> logprobs_cases() {
   cases.push_back(make("plain", normal_rows(1, 128256, DRAFTPROOF_BF16, 3.0f, 128256), 5));
 
   // Ranks and the last place are decided by ids.
-  LawInputs tied = normal_rows(4, 9000, DRAFTPROOF_F32, 2.0f, 9000);
+  DistributionInputs tied = normal_rows(4, 9000, DRAFTPROOF_F32, 2.0f, 9000);
   for (float& x : tied.logits) x = std::floor(x);
   std::fill_n(tied.logits.begin() + 9000, 9000, -0.5f);
   cases.push_back(make("tied", tied, 20, {128, 512}));
@@ -69,22 +70,22 @@ std::vector<RegressCase> logprobs_cases() {
   // More tokens of one value than the list of a search holds, and of two values next to each other.
   for (float& x : tied.logits) x *= 1e-3f;
   cases.push_back(make("flat", tied, 700));
-  LawInputs negative_zero = normal_rows(2, 1, DRAFTPROOF_F32, 1.0f, 1);
+  DistributionInputs negative_zero = normal_rows(2, 1, DRAFTPROOF_F32, 1.0f, 1);
   negative_zero.logits = {-0.0f, 0.0f};
   cases.push_back(make("negative_zero", negative_zero, 2));
-  LawInputs masked = normal_rows(4, 4097, DRAFTPROOF_F16, 4.0f, 4097);
+  DistributionInputs masked = normal_rows(4, 4097, DRAFTPROOF_F16, 4.0f, 4097);
   mask_some(3, masked.logits, 4, 4097, 4097, 0.998);
   cases.push_back(make("masked", masked, 20));
   cases.push_back(make("far", normal_rows(3, 8200, DRAFTPROOF_F32, 50000.0f, 8200), 12));
 
-  LawInputs filtered = normal_rows(6, 9000, DRAFTPROOF_BF16, 4.0f, 9024);
+  DistributionInputs filtered = normal_rows(6, 9000, DRAFTPROOF_BF16, 4.0f, 9024);
   filtered.top_k = {0, 5, 20, 21, 0, 3000};
   filtered.min_p = {0.01f, 0.0f, 0.0f, 0.0f, 0.0f, 1e-4f};
   filtered.temperature = {1.0f, 1.0f, 0.4f, 2.0f, 0.0f, 1.5f};
   cases.push_back(make("filtered", filtered, 20, {128, 512}));
   cases.push_back(make("everything", everything(7, 9, 8, 4100, DRAFTPROOF_BF16), 9, {128, 512}));
 
-  LawInputs bad = normal_rows(5, 4200, DRAFTPROOF_F32, 4.0f, 4200);
+  DistributionInputs bad = normal_rows(5, 4200, DRAFTPROOF_F32, 4.0f, 4200);
   bad.logit(0, 4199) = std::numeric_limits<float>::quiet_NaN();
   bad.logit(1, 17) = kInfinity;
   std::fill_n(bad.logits.begin() + 3 * 4200, 4200, -kInfinity);

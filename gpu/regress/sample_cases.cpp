@@ -4,8 +4,8 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/distribution_inputs.hpp"
 #include "gpu/regress/inputs.hpp"
-#include "gpu/regress/law_inputs.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -15,37 +15,37 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::int32_t kDtypes[] = {DRAFTPROOF_F32, DRAFTPROOF_F16, DRAFTPROOF_BF16};
 
 struct Inputs {
-  LawInputs law;
+  DistributionInputs distribution;
   std::int32_t sampler = DRAFTPROOF_INVERSE;
   bool wants_probabilities = true;
 };
 
 void run(CaseRun& run, const Inputs& in) {
-  const LawInputs& law = in.law;
+  const DistributionInputs& distribution = in.distribution;
   std::vector<std::uint64_t> seed;
   std::vector<std::uint32_t> step;
-  for (std::int64_t r = 0; r < law.requests; ++r) {
+  for (std::int64_t r = 0; r < distribution.requests; ++r) {
     seed.push_back(0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(r + 1));
     step.push_back(static_cast<std::uint32_t>(3 * r + 1));
   }
   std::vector<std::uint32_t> row_in_step;
-  for (std::int64_t row = 0; row < law.rows; ++row) row_in_step.push_back(static_cast<std::uint32_t>(row % 5));
+  for (std::int64_t row = 0; row < distribution.rows; ++row) row_in_step.push_back(static_cast<std::uint32_t>(row % 5));
   draftproof_sample_arguments a{};
-  law.put_into(run, a);
+  distribution.put_into(run, a);
   a.randomness = {run.input(seed), run.input(step)};
   a.row_in_step = run.input(row_in_step);
   a.sampler = in.sampler;
   a.purpose = in.sampler == DRAFTPROOF_RACE ? DRAFTPROOF_DRAFT_SAMPLE : DRAFTPROOF_TARGET_SAMPLE;
-  a.tokens = run.output<std::int32_t>("tokens", law.rows);
-  a.logprobs = run.output<float>("logprobs", law.rows);
-  a.kept_mass = run.output<float>("kept_mass", law.rows);
+  a.tokens = run.output<std::int32_t>("tokens", distribution.rows);
+  a.logprobs = run.output<float>("logprobs", distribution.rows);
+  a.kept_mass = run.output<float>("kept_mass", distribution.rows);
   if (in.wants_probabilities) {
-    a.kept_count = run.output<std::int64_t>("kept_count", law.rows);
-    a.probabilities_stride = law.row_stride;
-    const std::vector<float> untouched(static_cast<std::size_t>(law.rows * law.row_stride), -1.0f);
+    a.kept_count = run.output<std::int64_t>("kept_count", distribution.rows);
+    a.probabilities_stride = distribution.row_stride;
+    const std::vector<float> untouched(static_cast<std::size_t>(distribution.rows * distribution.row_stride), -1.0f);
     a.probabilities = run.in_out("probabilities", untouched);
   }
-  a.status = run.output<std::int32_t>("status", law.rows);
+  a.status = run.output<std::int32_t>("status", distribution.rows);
   a.workspace_bytes = device::sample_workspace_bytes(a);
   a.workspace = run.workspace(a.workspace_bytes);
   device::sample(a, run.settings());
@@ -53,43 +53,43 @@ void run(CaseRun& run, const Inputs& in) {
 
 RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
   const std::string name = "sample/" + what + (in.sampler == DRAFTPROOF_RACE ? "/race/" : "/") +
-                           dtype_text(in.law.dtype) + "/V" + std::to_string(in.law.vocab_size) + "/B" +
-                           std::to_string(in.law.rows);
+                           dtype_text(in.distribution.dtype) + "/V" + std::to_string(in.distribution.vocab_size) +
+                           "/B" + std::to_string(in.distribution.rows);
   return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
 }
-RegressCase make(const std::string& what, LawInputs law, std::vector<int> block_threads = {0}) {
-  return make(what, Inputs{std::move(law)}, std::move(block_threads));
+RegressCase make(const std::string& what, DistributionInputs distribution, std::vector<int> block_threads = {0}) {
+  return make(what, Inputs{std::move(distribution)}, std::move(block_threads));
 }
 
 // A row for each of the filters' ways to end: every combination of top_k, top_p, min_p, order and ties.
-LawInputs every_filter(LawInputs law, const std::vector<std::int32_t>& top_k, const std::vector<float>& top_p,
-                       const std::vector<float>& min_p) {
-  const std::vector<float> one_row(law.logits.begin(), law.logits.begin() + law.row_stride);
-  law.logits.clear();
-  law.rows = 0;
+DistributionInputs every_filter(DistributionInputs distribution, const std::vector<std::int32_t>& top_k,
+                                const std::vector<float>& top_p, const std::vector<float>& min_p) {
+  const std::vector<float> one_row(distribution.logits.begin(), distribution.logits.begin() + distribution.row_stride);
+  distribution.logits.clear();
+  distribution.rows = 0;
   for (const std::int32_t k : top_k) {
     for (const float p : top_p) {
       for (const float least : min_p) {
         for (std::uint8_t variant = 0; variant < 4; ++variant) {
-          law.top_k.push_back(k);
-          law.top_p.push_back(p);
-          law.min_p.push_back(least);
-          law.filter_order.push_back(variant % 2);
-          law.ties.push_back(variant / 2);
-          law.logits.insert(law.logits.end(), one_row.begin(), one_row.end());
-          ++law.rows;
+          distribution.top_k.push_back(k);
+          distribution.top_p.push_back(p);
+          distribution.min_p.push_back(least);
+          distribution.filter_order.push_back(variant % 2);
+          distribution.ties.push_back(variant / 2);
+          distribution.logits.insert(distribution.logits.end(), one_row.begin(), one_row.end());
+          ++distribution.rows;
         }
       }
     }
   }
-  law.requests = law.rows;
-  return law;
+  distribution.requests = distribution.rows;
+  return distribution;
 }
 
 // Values from a few: many ties, at the boundary of every filter.
-LawInputs tied(LawInputs law, float step) {
-  for (float& x : law.logits) x = std::isfinite(x) && x < 1e29f ? std::floor(x / step) * step : x;
-  return law;
+DistributionInputs tied(DistributionInputs distribution, float step) {
+  for (float& x : distribution.logits) x = std::isfinite(x) && x < 1e29f ? std::floor(x / step) * step : x;
+  return distribution;
 }
 
 void add_plain(std::vector<RegressCase>& cases) {
@@ -97,13 +97,13 @@ void add_plain(std::vector<RegressCase>& cases) {
     for (const std::int32_t dtype : kDtypes)
       cases.push_back(make("plain", normal_rows(4, vocab_size, dtype, 4.0f, padded(vocab_size)), {128, 256, 512}));
   for (const std::int64_t vocab_size : {std::int64_t{7}, std::int64_t{4097}, std::int64_t{32000}}) {
-    LawInputs law = normal_rows(5, vocab_size, DRAFTPROOF_BF16, 4.0f, padded(vocab_size));
-    law.temperature = {0.3f, 0.0f, 1.0f, 2.5f, 0.9f};
-    cases.push_back(make("tempered", law, {128, 512}));
-    cases.push_back(make("tempered", Inputs{law, DRAFTPROOF_RACE, true}, {128, 512}));
+    DistributionInputs distribution = normal_rows(5, vocab_size, DRAFTPROOF_BF16, 4.0f, padded(vocab_size));
+    distribution.temperature = {0.3f, 0.0f, 1.0f, 2.5f, 0.9f};
+    cases.push_back(make("tempered", distribution, {128, 512}));
+    cases.push_back(make("tempered", Inputs{distribution, DRAFTPROOF_RACE, true}, {128, 512}));
   }
   // Noise that a float beside such a logit would lose.
-  LawInputs high = normal_rows(6, 4097, DRAFTPROOF_F32, 1.0f, 4097);
+  DistributionInputs high = normal_rows(6, 4097, DRAFTPROOF_F32, 1.0f, 4097);
   for (float& x : high.logits) x += 0x1p24f;
   cases.push_back(make("high", Inputs{high, DRAFTPROOF_RACE, true}));
   cases.push_back(make("high", high));
@@ -129,28 +129,29 @@ void add_filters(std::vector<RegressCase>& cases) {
   // All logits in one bucket; top-p ends close to the last token, and between ids.
   cases.push_back(make("flat", every_filter(normal_rows(1, 9000, DRAFTPROOF_F32, 1e-3f, 9000), {0, 4500, 8999},
                                             {1.0f, almost_one, 0.5f, 1e-3f}, {0.0f})));
-  LawInputs equal = normal_rows(1, 9000, DRAFTPROOF_F16, 1.0f, 9000);
+  DistributionInputs equal = normal_rows(1, 9000, DRAFTPROOF_F16, 1.0f, 9000);
   std::fill_n(equal.logits.begin(), 9000, 0.25f);
   cases.push_back(make("all_equal", every_filter(equal, {0, 1, 4097}, {1.0f, almost_one, 0.5f}, {0.0f, 1.0f})));
   // More ties at the end of top-k than a search lists, ties kept: top-p is a share of all of them.
   for (std::int64_t i = 0; i < 9000; ++i) equal.logit(0, i) = 1.0f - static_cast<float>(i % 3);
   cases.push_back(make("many_ties", every_filter(equal, {3001, 5999}, {1.0f, 0.75f}, {0.0f})));
   // A few tokens hold everything, the others lie far beyond the last bucket: only a count can end there.
-  LawInputs peaked = normal_rows(1, 9000, DRAFTPROOF_F32, 8.0f, 9000);
+  DistributionInputs peaked = normal_rows(1, 9000, DRAFTPROOF_F32, 8.0f, 9000);
   for (std::int64_t i = 0; i < 9000; ++i) peaked.logit(0, i) -= i % 4000 == 17 ? 0.0f : 90.0f;
   cases.push_back(make("peaked", every_filter(peaked, {0, 2, 3, 4, 5000}, {1.0f, almost_one, 0.7f}, {0.0f, 1e-30f})));
   cases.push_back(make("huge_spread", every_filter(normal_rows(1, 8200, DRAFTPROOF_F32, 90000.0f, 8200),
                                                    {0, 1, 2, 7000}, {1.0f, 0.999f}, {0.0f, 1e-6f})));
   // Beyond the range of the float exponential, and in tiles of very different exponents.
-  LawInputs far = normal_rows(1, 8200, DRAFTPROOF_F32, 4.0f, 8200);
+  DistributionInputs far = normal_rows(1, 8200, DRAFTPROOF_F32, 4.0f, 8200);
   for (std::int64_t i = 0; i < 4096; ++i) far.logit(0, i) -= 25.0f;
   cases.push_back(make("unlike_tiles", every_filter(far, {0, 30, 6000}, {1.0f, 0.97f, almost_one}, {0.0f, 1e-9f})));
   for (float& x : far.logits) x += 70000.0f;
   cases.push_back(make("beyond_65536", every_filter(far, {0, 30}, {1.0f, 0.97f}, {0.0f, 0.01f})));
-  LawInputs masked = normal_rows(1, 4097, DRAFTPROOF_BF16, 4.0f, 4097);
+  DistributionInputs masked = normal_rows(1, 4097, DRAFTPROOF_BF16, 4.0f, 4097);
   mask_some(5, masked.logits, 1, 4097, 4097, 0.98);
   cases.push_back(make("masked", every_filter(masked, {0, 20, 100, 4000}, {1.0f, 0.9f}, {0.0f, 0.1f})));
-  LawInputs cold = every_filter(normal_rows(1, 32000, DRAFTPROOF_BF16, 4.0f, 32000), {50}, {1.0f, 0.95f}, {0.0f});
+  DistributionInputs cold =
+      every_filter(normal_rows(1, 32000, DRAFTPROOF_BF16, 4.0f, 32000), {50}, {1.0f, 0.95f}, {0.0f});
   cold.temperature.assign(static_cast<std::size_t>(cold.rows), 0.05f);
   cases.push_back(make("cold", Inputs{cold, DRAFTPROOF_INVERSE, false}));
   cases.push_back(make("cold", Inputs{cold, DRAFTPROOF_RACE, false}));
@@ -162,51 +163,51 @@ void add_edits(std::vector<RegressCase>& cases) {
     for (const std::int32_t dtype : kDtypes)
       cases.push_back(make("everything", everything(++seed, 11, 8, vocab_size, dtype),
                            vocab_size == 4096 ? std::vector<int>{128, 512} : std::vector<int>{0}));
-  LawInputs law = everything(++seed, 12, 12, 4097, DRAFTPROOF_F32);
-  cases.push_back(make("everything", Inputs{law, DRAFTPROOF_RACE, true}, {128, 256}));
+  DistributionInputs distribution = everything(++seed, 12, 12, 4097, DRAFTPROOF_F32);
+  cases.push_back(make("everything", Inputs{distribution, DRAFTPROOF_RACE, true}, {128, 256}));
   // Each edit alone: an edit that runs without its own arrays shows here.
   const auto alone = [&](const char* what, auto keep) {
-    const LawInputs all = everything(40, 9, 9, 4100, DRAFTPROOF_BF16);
-    LawInputs one = normal_rows(9, 4100, DRAFTPROOF_BF16, 3.0f, all.row_stride);
+    const DistributionInputs all = everything(40, 9, 9, 4100, DRAFTPROOF_BF16);
+    DistributionInputs one = normal_rows(9, 4100, DRAFTPROOF_BF16, 3.0f, all.row_stride);
     keep(one, all);
     cases.push_back(make(what, one));
   };
-  alone("guidance_alone", [](LawInputs& one, const LawInputs& all) {
+  alone("guidance_alone", [](DistributionInputs& one, const DistributionInputs& all) {
     one.unconditional = all.unconditional;
     one.guidance_scale = all.guidance_scale;
   });
-  alone("bitmask_alone", [](LawInputs& one, const LawInputs& all) {
+  alone("bitmask_alone", [](DistributionInputs& one, const DistributionInputs& all) {
     one.allowed_mask = all.allowed_mask;
     one.allowed_mask_stride = all.allowed_mask_stride;
   });
-  alone("allowed_ids_alone", [](LawInputs& one, const LawInputs& all) {
+  alone("allowed_ids_alone", [](DistributionInputs& one, const DistributionInputs& all) {
     one.allowed_ids = all.allowed_ids;
     one.allowed_offsets = all.allowed_offsets;
   });
-  alone("bias_alone", [](LawInputs& one, const LawInputs& all) {
+  alone("bias_alone", [](DistributionInputs& one, const DistributionInputs& all) {
     one.bias_tokens = all.bias_tokens;
     one.bias_values = all.bias_values;
     one.bias_offsets = all.bias_offsets;
   });
-  const auto with_history = [](LawInputs& one, const LawInputs& all) {
+  const auto with_history = [](DistributionInputs& one, const DistributionInputs& all) {
     one.history_tokens = all.history_tokens;
     one.history_offsets = all.history_offsets;
     one.prompt_len = all.prompt_len;
     one.history_len_max = all.history_len_max;
   };
-  alone("penalties_alone", [&](LawInputs& one, const LawInputs& all) {
+  alone("penalties_alone", [&](DistributionInputs& one, const DistributionInputs& all) {
     with_history(one, all);
     one.repetition_penalty = all.repetition_penalty;
     one.frequency_penalty = all.frequency_penalty;
     one.presence_penalty = all.presence_penalty;
   });
-  alone("bad_words_alone", [&](LawInputs& one, const LawInputs& all) {
+  alone("bad_words_alone", [&](DistributionInputs& one, const DistributionInputs& all) {
     with_history(one, all);
     one.bad_word_tokens = all.bad_word_tokens;
     one.bad_word_offsets = all.bad_word_offsets;
     one.bad_word_sequences = all.bad_word_sequences;
   });
-  alone("min_tokens_alone", [&](LawInputs& one, const LawInputs& all) {
+  alone("min_tokens_alone", [&](DistributionInputs& one, const DistributionInputs& all) {
     with_history(one, all);
     one.min_tokens = all.min_tokens;
     one.stop_ids = all.stop_ids;
@@ -216,7 +217,7 @@ void add_edits(std::vector<RegressCase>& cases) {
 
 // Everything that a row can be refused for, a row each, between rows that are right.
 void add_refusals(std::vector<RegressCase>& cases) {
-  LawInputs bad = normal_rows(11, 4200, DRAFTPROOF_F32, 4.0f, 4200);
+  DistributionInputs bad = normal_rows(11, 4200, DRAFTPROOF_F32, 4.0f, 4200);
   bad.logit(0, 4199) = kNan;
   bad.logit(1, 17) = kInfinity;
   bad.logit(2, 4100) = 0x1.8p29f;
@@ -234,7 +235,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   cases.push_back(make("bad_rows_nan_policy", bad, {128, 512}));
 
   // What comes in is refused even where it is masked; what is only too large is not.
-  LawInputs hidden = normal_rows(4, 100, DRAFTPROOF_F32, 4.0f, 100);
+  DistributionInputs hidden = normal_rows(4, 100, DRAFTPROOF_F32, 4.0f, 100);
   hidden.logit(0, 33) = kNan;
   hidden.logit(1, 33) = kInfinity;
   hidden.logit(2, 33) = 0x1p30f;
@@ -242,7 +243,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   for (int word = 0; word < 16; ++word) hidden.allowed_mask.push_back(word % 4 == 1 ? 0xfffffffdu : 0xffffffffu);
   cases.push_back(make("bad_and_masked", hidden));
 
-  LawInputs wrong = normal_rows(15, 100, DRAFTPROOF_BF16, 4.0f, 100);
+  DistributionInputs wrong = normal_rows(15, 100, DRAFTPROOF_BF16, 4.0f, 100);
   wrong.temperature = {1.0f, -1.0f, kNan, kInfinity, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
   wrong.top_k = {0, 0, 0, 0, -1, 0, 0, 0, -5, 0, 0, 0, 0, 5, 0};
   wrong.top_p = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f, 1.5f, kNan, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.5f, 1.0f};
@@ -250,7 +251,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   wrong.filter_order = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0};
   wrong.ties = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2};
   cases.push_back(make("bad_parameters", wrong));
-  LawInputs penalties = normal_rows(8, 100, DRAFTPROOF_F32, 4.0f, 100);
+  DistributionInputs penalties = normal_rows(8, 100, DRAFTPROOF_F32, 4.0f, 100);
   penalties.repetition_penalty = {0.0f, -1.0f, kInfinity, 1.2f, 1.2f, 1.2f, 1e-38f, 1.0f};
   penalties.frequency_penalty = {0.0f, 0.0f, 0.0f, kNan, 0.0f, 3e38f, 0.0f, -3e38f};
   penalties.presence_penalty = {0.0f, 0.0f, 0.0f, 0.0f, -kInfinity, 3e38f, 0.0f, 0.0f};
@@ -261,7 +262,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   penalties.logit(7, 9) = -kInfinity;  // masked, and stays so under a penalty that overflows
   cases.push_back(make("bad_penalties", penalties));
 
-  LawInputs ids = everything(50, 8, 8, 300, DRAFTPROOF_F32);
+  DistributionInputs ids = everything(50, 8, 8, 300, DRAFTPROOF_F32);
   ids.history_tokens[1] = 300;  // request 0
   ids.bias_tokens[0] = -1;      // the first request that has some
   ids.stop_ids[static_cast<std::size_t>(ids.stop_offsets[2])] = 1 << 30;
@@ -269,7 +270,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   ids.bad_word_tokens.back() = 301;
   ids.row_draft_tokens[static_cast<std::size_t>(ids.row_draft_begin[5])] = 300;  // of a request that is right
   cases.push_back(make("bad_ids", ids, {128, 512}));
-  LawInputs shapes = everything(51, 8, 8, 300, DRAFTPROOF_F32);
+  DistributionInputs shapes = everything(51, 8, 8, 300, DRAFTPROOF_F32);
   shapes.prompt_len[0] = -1;
   shapes.prompt_len[1] += 1000;
   shapes.min_tokens[2] = -1;
@@ -278,14 +279,14 @@ void add_refusals(std::vector<RegressCase>& cases) {
   cases.push_back(make("bad_histories", shapes));
 
   // Overflow: bias beyond f32, guidance beyond f32, temperatures that carry a finite logit to infinity.
-  LawInputs over = normal_rows(5, 70, DRAFTPROOF_F32, 4.0f, 70);
+  DistributionInputs over = normal_rows(5, 70, DRAFTPROOF_F32, 4.0f, 70);
   for (std::int64_t row = 0; row < 5; ++row) over.logit(row, 6) = row == 4 ? -3e38f : 3e38f;
   over.temperature = {1.0f, 0.0f, 0.0f, 0.5f, 1.0f};
   over.bias_tokens = {6, 6, 6, 6};
   over.bias_values = {3e38f, 3e38f, -3e38f, -3e38f};
   over.bias_offsets = {0, 1, 2, 3, 3, 4};
   cases.push_back(make("overflow", over));
-  LawInputs guided = normal_rows(9, 300, DRAFTPROOF_F32, 4.0f, 300);
+  DistributionInputs guided = normal_rows(9, 300, DRAFTPROOF_F32, 4.0f, 300);
   guided.unconditional = normal_logits(9, 9, 300, 300, 4.0f);
   guided.guidance_scale = {2.0f, 2.0f, 2.0f, 2.0f, 3e38f, 1.0f, kNan, 2.0f, 1.0f};
   guided.unconditional[7] = -kInfinity;       // masked by the unconditional row alone

@@ -6,7 +6,7 @@
 
 #include "gpu/regress/inputs.hpp"
 #include "reference/random/philox.hpp"
-#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -20,13 +20,13 @@ std::string kind_text(std::int32_t kind, std::int32_t dtype) {
 
 // Rows of logits become rows of probabilities, in place; padding stays.
 void to_probabilities(std::vector<float>& rows, std::int64_t count, std::int64_t vocab_size, std::int64_t row_stride) {
-  Distribution law;
+  LogitsDistribution distribution;
   for (std::int64_t row = 0; row < count; ++row) {
     const std::span<float> out(rows.data() + row * row_stride, static_cast<std::size_t>(vocab_size));
     const std::vector<float> logits(out.begin(), out.end());
-    law.assign(logits, row);
+    distribution.assign(logits, row);
     for (std::int64_t i = 0; i < vocab_size; ++i)
-      out[static_cast<std::size_t>(i)] = law.probability(static_cast<Token>(i));
+      out[static_cast<std::size_t>(i)] = distribution.probability(static_cast<Token>(i));
   }
 }
 
@@ -80,7 +80,7 @@ VerifyInputs verify_inputs(std::uint64_t seed, const VerifyShape& shape) {
     for (std::int64_t r = 0; r < drafts; ++r)
       in.proposal[static_cast<std::size_t>(r * in.proposal_stride + vocab_size - 1)] = -kInfinity;
   }
-  Distribution law;
+  LogitsDistribution distribution;
   for (std::int64_t b = 0; b < in.requests(); ++b) {
     in.seed.push_back(derive_seed(seed, static_cast<std::uint64_t>(b)));
     in.step.push_back(static_cast<std::uint32_t>(b * 3 % 5));
@@ -88,8 +88,9 @@ VerifyInputs verify_inputs(std::uint64_t seed, const VerifyShape& shape) {
       for (std::int64_t i = 0; i < vocab_size; ++i) in.target_at(b, place, i) += in.proposal_at(b, place, i);
       const bool one_hot = shape.proposal_kind == DRAFTPROOF_ONE_HOT;
       const float* drafted_from = one_hot ? &in.target_at(b, place, 0) : &in.proposal_at(b, place, 0);
-      law.assign({drafted_from, static_cast<std::size_t>(vocab_size)}, place);
-      in.draft_tokens.push_back(law.draw(philox_block(in.seed.back(), 0, static_cast<std::uint32_t>(place), 0, 1)));
+      distribution.assign({drafted_from, static_cast<std::size_t>(vocab_size)}, place);
+      in.draft_tokens.push_back(
+          distribution.draw(philox_block(in.seed.back(), 0, static_cast<std::uint32_t>(place), 0, 1)));
     }
   }
   mask_some(seed + 2, in.target, rows, vocab_size, in.target_stride, shape.masked_share);

@@ -198,7 +198,7 @@ void borders(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     std::fill_n(&in.proposal_at(3, 0, 0) + 2100, 2100, 0x1p-11f);
     cases.push_back(verify_case(verifier, "fixed_point", std::move(in), {128, 256, 512}));
   }
-  // Target and proposal are one law, so that nothing is left of it: a draft that neither can give leads there.
+  // Target and proposal are one distribution, so that nothing is left of it: a draft that neither can give leads there.
   for (const Kinds kinds : {kKinds[1], kKinds[2], kKinds[4], kKinds[5]}) {
     VerifyShape shape = shape_of({2, 1, 3, 1}, 4100, kinds);
     shape.distance = 0.0f;

@@ -143,11 +143,12 @@ Inputs make_inputs(std::uint64_t seed, const Shape& shape, RandomTrees trees) {
     mask_some(of + 1, logits, rows, vocab_size, stride, shape.masked_share);
     return logits;
   };
-  // The same seed and another spread: the same order of tokens, another law.
+  // The same seed and another spread: the same order of tokens, another distribution.
   in.target = rows_of(seed, shape.spread, shape.target_kind);
   const std::uint64_t drafter = shape.is_unlike ? seed + 1000 : seed;
   in.proposal = rows_of(drafter, 0.6f * shape.spread, shape.proposal_kind);
-  const std::vector<float> laws = probability_rows(drafter, rows, vocab_size, stride, 0.6f * shape.spread, 0.0);
+  const std::vector<float> distributions =
+      probability_rows(drafter, rows, vocab_size, stride, 0.6f * shape.spread, 0.0);
   for (std::int64_t b = 0; b < in.trees.requests(); ++b) {
     in.seed.push_back(noise.word(static_cast<std::uint64_t>(b)) * 0x100000001ull);
     in.step.push_back(static_cast<std::uint32_t>(3 * b + 1));
@@ -155,7 +156,7 @@ Inputs make_inputs(std::uint64_t seed, const Shape& shape, RandomTrees trees) {
     for (std::int64_t i = 0; i < nodes; ++i) {
       const std::int64_t row = in.row_of(b, in.trees.parents[in.node_of(b, i)] + 1);
       const double u = noise.uniform(1000 + in.node_of(b, i));
-      in.draft_tokens.push_back(drawn(laws.data() + row * stride, vocab_size, u));
+      in.draft_tokens.push_back(drawn(distributions.data() + row * stride, vocab_size, u));
     }
   }
   return in;
@@ -312,7 +313,7 @@ void add_parameters(std::vector<RegressCase>& cases) {
     in.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.2f, 1.0f, 4.0f, 0.5f};  // the history grows along each path
     cases.push_back(make("penalised_paths", in));
   }
-  // Few tokens, so that every token of a path weighs in the law after it.
+  // Few tokens, so that every token of a path weighs in the distribution after it.
   for (const Shape& shape : combinations(12, 12, DRAFTPROOF_F32)) {
     if (shape.target_kind != DRAFTPROOF_LOGITS) continue;
     Inputs in = make_inputs(43, shape, random_trees(43, std::vector<std::int64_t>(30, 7), 2));

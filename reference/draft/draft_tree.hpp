@@ -1,7 +1,7 @@
 // A draft: tokens with a parent array, flattened in breadth-first order. One form for chain, multi-draft and tree: a
-// chain is the tree parent[i] = i - 1. Node i has a row of its own, i + 1: the law after the path that ends in it; row
-// 0 is the root's, the committed context. Siblings stand in the order in which they were sampled, and verifiers rely on
-// that.
+// chain is the tree parent[i] = i - 1. Node i has a row of its own, i + 1: the distribution after the path that ends in
+// it; row 0 is the root's, the committed context. Siblings stand in the order in which they were sampled, and verifiers
+// rely on that.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct DraftTree {
 
   std::int32_t size() const { return static_cast<std::int32_t>(tokens.size()); }
 
-  // The row of the law that a node's children are drawn from, and judged by.
+  // The row of the distribution that a node's children are drawn from, and judged by.
   static std::uint32_t row_after(std::int32_t node) { return static_cast<std::uint32_t>(node + 1); }
 
   // Children of a node (kRootNode: of the context), in sampling order.

@@ -1,8 +1,8 @@
-// A drafter: context and budget -> draft tokens with their proposal law.
+// A drafter: context and budget -> draft tokens with their proposal distribution.
 //
-// It sees no source of randomness. Where it samples, it asks the engine to draw from a row's law, and the engine
-// addresses the draw (Purpose::draft_sample, row = draft position, step = verification step), so that no drafter can
-// share a random word with the verifier.
+// It sees no source of randomness. Where it samples, it asks the engine to draw from a row's distribution, and the
+// engine addresses the draw (Purpose::draft_sample, row = draft position, step = verification step), so that no drafter
+// can share a random word with the verifier.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "reference/logits/parameters.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/token.hpp"
 #include "reference/verify/request.hpp"
 
 namespace draftproof {
 
-// Draws the token of draft position `row` from its law.
-using DraftDraw = std::function<Token(const RowLaw& law, std::uint32_t row)>;
+// Draws the token of draft position `row` from its distribution.
+using DraftDraw = std::function<Token(const Distribution& distribution, std::uint32_t row)>;
 
 struct Draft {
   std::vector<Token> tokens;  // [K'], K' <= the budget; empty: no proposal

@@ -1,5 +1,5 @@
 // Prompt lookup as the drafter: the draft is what followed an earlier occurrence of the context's last tokens. It has
-// no probabilities, so its proposal law is one-hot, and it may be shorter than the budget or empty.
+// no probabilities, so its proposal distribution is one-hot, and it may be shorter than the budget or empty.
 #pragma once
 
 #include "reference/draft/drafter.hpp"

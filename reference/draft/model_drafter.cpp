@@ -27,8 +27,8 @@ void ModelDrafter::propose(std::span<const Token> context, int draft_len_max, co
     input.logits = {DType::f32, logits.data(), model_.vocab_size()};
     input.parameters = draft_parameters_;
     input.row = row;
-    pipeline_.run(input, law_);
-    out.tokens.push_back(draw(law_, row));
+    pipeline_.run(input, distribution_);
+    out.tokens.push_back(draw(distribution_, row));
     context_.push_back(out.tokens.back());
   }
 }

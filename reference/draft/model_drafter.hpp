@@ -1,5 +1,5 @@
 // A smaller language model as the drafter: each draft is drawn from the model's processed row, after the drafts before
-// it. The proposal law is that row, handed on as logits with the parameters they were drawn with.
+// it. The proposal distribution is that row, handed on as logits with the parameters they were drawn with.
 #pragma once
 
 #include "reference/draft/drafter.hpp"
@@ -21,7 +21,7 @@ class ModelDrafter final : public Drafter {
   RowParameters draft_parameters_;
   std::vector<Token> context_;
   Pipeline pipeline_;
-  RowLaw law_;
+  Distribution distribution_;
 };
 
 }  // namespace draftproof

@@ -1,7 +1,7 @@
 // Prompt lookup, a drafter without a model: find where the last few tokens of the context occurred before, and propose
 // what followed there. The longest suffix of the context that has an earlier occurrence is found by the algorithm of
 // Knuth, Morris and Pratt on the reversed context, as in the n-gram drafter of vLLM. The proposal has no probabilities:
-// its law is one-hot, and a verifier must treat it so.
+// its distribution is one-hot, and a verifier must treat it so.
 #pragma once
 
 #include <span>

@@ -1,7 +1,8 @@
-// Draft trees whose tokens are drawn from a draft law. Proofs draft with these over exact numbers, and so can a drafter
-// over doubles.
+// Draft trees whose tokens are drawn from a draft distribution. Proofs draft with these over exact numbers, and so can
+// a drafter over doubles.
 //
-//   Law     law(path) -> DenseMasses<Number> [V], the draft law q after the tokens `path` (std::span<const Token>),
+//   Distribution     distribution(path) -> DenseMasses<Number> [V], the draft distribution q after the tokens `path`
+//   (std::span<const Token>),
 //           which follow the context
 //   Chance  verify/chance.hpp
 //
@@ -13,7 +14,7 @@
 //   draw_iid_children                      independent draws from q (a repeated token is a sibling of its own)
 //   draw_children_without_replacement      q, then q without the first token, and so on, renormalised
 //   draw_merged_paths(Duplicates::merged)  the distinct tokens of independent draws, in order of first appearance: the
-//                                          law of draws without replacement, their number being random
+//                                          distribution of draws without replacement, their number being random
 //   draw_merged_paths(Duplicates::kept)    independent draws again, their number being random
 //   draw_greedy_children                   the k - 1 most probable, then one draw from the renormalised rest
 //   top_k_children                         the k most probable; no randomness
@@ -100,50 +101,50 @@ void add_greedy_children(DraftTree& tree, std::int32_t parent, std::int32_t coun
 }
 
 // Every child an independent draw. With chain_shape this is chain drafting.
-template <class Law, class Chance>
-DraftTree draw_iid_children(const Law& law, const TreeShape& shape, Chance& chance) {
+template <class Distribution, class Chance>
+DraftTree draw_iid_children(const Distribution& distribution, const TreeShape& shape, Chance& chance) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    add_iid_children(tree, parent, count, law(tree.path(parent)), chance);
+    add_iid_children(tree, parent, count, distribution(tree.path(parent)), chance);
   });
 }
 
-template <class Law, class Chance>
-DraftTree draw_chain(const Law& law, std::int32_t length, Chance& chance) {
-  return draw_iid_children(law, chain_shape(length), chance);
+template <class Distribution, class Chance>
+DraftTree draw_chain(const Distribution& distribution, std::int32_t length, Chance& chance) {
+  return draw_iid_children(distribution, chain_shape(length), chance);
 }
 
-template <class Law, class Chance>
-DraftTree draw_children_without_replacement(const Law& law, const TreeShape& shape, Chance& chance) {
+template <class Distribution, class Chance>
+DraftTree draw_children_without_replacement(const Distribution& distribution, const TreeShape& shape, Chance& chance) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    add_children_without_replacement(tree, parent, count, law(tree.path(parent)), chance);
+    add_children_without_replacement(tree, parent, count, distribution(tree.path(parent)), chance);
   });
 }
 
-template <class Law, class Chance>
-DraftTree draw_greedy_children(const Law& law, const TreeShape& shape, Chance& chance) {
+template <class Distribution, class Chance>
+DraftTree draw_greedy_children(const Distribution& distribution, const TreeShape& shape, Chance& chance) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    add_greedy_children(tree, parent, count, law(tree.path(parent)), chance);
+    add_greedy_children(tree, parent, count, distribution(tree.path(parent)), chance);
   });
 }
 
 // The k most probable tokens of positive probability as children: no randomness.
-template <class Law>
-DraftTree top_k_children(const Law& law, const TreeShape& shape) {
+template <class Distribution>
+DraftTree top_k_children(const Distribution& distribution, const TreeShape& shape) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    for (const Token token : most_probable_tokens(law(tree.path(parent)), static_cast<std::size_t>(count)))
+    for (const Token token : most_probable_tokens(distribution(tree.path(parent)), static_cast<std::size_t>(count)))
       tree.add(token, parent);
   });
 }
 
 // Independent paths [num_paths][length].
-template <class Law, class Chance>
-std::vector<std::vector<Token>> draw_iid_paths(const Law& law, std::int32_t num_paths, std::int32_t length,
-                                               Chance& chance) {
+template <class Distribution, class Chance>
+std::vector<std::vector<Token>> draw_iid_paths(const Distribution& distribution, std::int32_t num_paths,
+                                               std::int32_t length, Chance& chance) {
   std::vector<std::vector<Token>> paths(static_cast<std::size_t>(num_paths));
   std::uint32_t row = 0;
   for (std::vector<Token>& path : paths)
     for (std::int32_t level = 0; level < length; ++level)
-      path.push_back(chance.draw(law(path), row++, Purpose::draft_sample));
+      path.push_back(chance.draw(distribution(path), row++, Purpose::draft_sample));
   return paths;
 }
 
@@ -178,10 +179,10 @@ inline DraftTree merge_paths(const std::vector<std::vector<Token>>& paths, Dupli
   return tree;
 }
 
-template <class Law, class Chance>
-DraftTree draw_merged_paths(const Law& law, std::int32_t num_paths, std::int32_t length, Chance& chance,
-                            Duplicates duplicates = Duplicates::merged) {
-  return merge_paths(draw_iid_paths(law, num_paths, length, chance), duplicates);
+template <class Distribution, class Chance>
+DraftTree draw_merged_paths(const Distribution& distribution, std::int32_t num_paths, std::int32_t length,
+                            Chance& chance, Duplicates duplicates = Duplicates::merged) {
+  return merge_paths(draw_iid_paths(distribution, num_paths, length, chance), duplicates);
 }
 
 }  // namespace draftproof

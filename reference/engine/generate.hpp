@@ -1,7 +1,7 @@
 // The decoding loops: plain, one token per step, and speculative, one verification step at a time.
 //
-// Guarantee: the output of both follows the same law (the chain verifier is exact); at temperature 0 it is the same
-// tokens. They are templates over the source of random blocks, so that the loops that run are the ones that are
+// Guarantee: the output of both follows the same distribution (the chain verifier is exact); at temperature 0 it is the
+// same tokens. They are templates over the source of random blocks, so that the loops that run are the ones that are
 // audited.
 #pragma once
 
@@ -87,11 +87,11 @@ Token sample_token(LanguageModel& target, const DecodingOptions& options, const 
     target.logits(sequence.unconditional_tokens(), workspace.unconditional_logits);
     input.unconditional = RowView{DType::f32, workspace.unconditional_logits.data(), vocab_size};
   }
-  RowLaw& law = workspace.verify.target_law;
-  workspace.verify.target_pipeline.run(input, law);
+  Distribution& distribution = workspace.verify.target_distribution;
+  workspace.verify.target_pipeline.run(input, distribution);
   AddressedChance<Source> chance(source, options.seed, static_cast<std::uint32_t>(sequence.output().size()),
                                  options.verify.sampler, options.verify.convention);
-  return chance.draw(LawMasses(law), 0, Purpose::target_sample);
+  return chance.draw(DistributionMasses(distribution), 0, Purpose::target_sample);
 }
 
 // One verification step after `sequence`, left in workspace.step; nothing is committed.
@@ -102,8 +102,8 @@ void speculate(LanguageModel& target, Drafter& drafter, const DecodingOptions& o
   step.step = step_number;
   step.output_len = sequence.output().size();
   AddressedChance<Source> draft_chance(source, options.seed, step_number, options.verify.sampler);
-  const DraftDraw draw = [&](const RowLaw& law, std::uint32_t row) {
-    return draft_chance.draw(LawMasses(law), row, Purpose::draft_sample);
+  const DraftDraw draw = [&](const Distribution& distribution, std::uint32_t row) {
+    return draft_chance.draw(DistributionMasses(distribution), row, Purpose::draft_sample);
   };
   drafter.propose(sequence.tokens(), options.num_speculative_tokens, draw, step.draft);
   compute_target_rows(target, sequence, step);

@@ -1,5 +1,5 @@
-// Random context-dependent models on a tiny vocabulary, with exact laws: what proofs quantify over. The law after a
-// prefix is a pure function of (seed, prefix): small integers over their sum, zeros included.
+// Random context-dependent models on a tiny vocabulary, with exact distributions: what proofs quantify over. The
+// distribution after a prefix is a pure function of (seed, prefix): small integers over their sum, zeros included.
 #pragma once
 
 #include <array>
@@ -42,26 +42,26 @@ class ModelPair {
  public:
   ModelPair(std::int32_t vocab_size, std::uint64_t seed, ModelKind kind)
       : vocab_size_(vocab_size), seed_(seed), kind_(kind) {}
-  // The same laws [V] after every prefix: the models of golden numbers.
+  // The same distributions [V] after every prefix: the models of golden numbers.
   ModelPair(DenseMasses<Number> target, DenseMasses<Number> draft)
       : vocab_size_(static_cast<std::int32_t>(target.size())),
         seed_(0),
         kind_(ModelKind::dense),
-        constant_(Laws{std::move(target), std::move(draft)}) {}
+        constant_(Distributions{std::move(target), std::move(draft)}) {}
 
   std::int32_t vocab_size() const { return vocab_size_; }
   std::uint64_t seed() const { return seed_; }
   ModelKind kind() const { return kind_; }
 
-  const DenseMasses<Number>& target(std::span<const Token> prefix) const { return laws(prefix).target; }
-  const DenseMasses<Number>& draft(std::span<const Token> prefix) const { return laws(prefix).draft; }
+  const DenseMasses<Number>& target(std::span<const Token> prefix) const { return distributions(prefix).target; }
+  const DenseMasses<Number>& draft(std::span<const Token> prefix) const { return distributions(prefix).draft; }
 
  private:
-  struct Laws {
+  struct Distributions {
     DenseMasses<Number> target, draft;
   };
 
-  const Laws& laws(std::span<const Token> prefix) const {
+  const Distributions& distributions(std::span<const Token> prefix) const {
     if (constant_) return *constant_;
     std::vector<Token> key(prefix.begin(), prefix.end());
     const auto found = cache_.find(key);
@@ -69,7 +69,7 @@ class ModelPair {
   }
 
   // Small integers for both models after a prefix, then fractions.
-  Laws make(std::span<const Token> prefix) const {
+  Distributions make(std::span<const Token> prefix) const {
     std::uint32_t context = 1;
     for (const Token token : prefix)
       context = context * static_cast<std::uint32_t>(vocab_size_ + 1) + static_cast<std::uint32_t>(token) + 1;
@@ -130,8 +130,8 @@ class ModelPair {
   std::int32_t vocab_size_;
   std::uint64_t seed_;
   ModelKind kind_;
-  std::optional<Laws> constant_;
-  mutable std::map<std::vector<Token>, Laws> cache_;
+  std::optional<Distributions> constant_;
+  mutable std::map<std::vector<Token>, Distributions> cache_;
 };
 
 }  // namespace draftproof

@@ -150,7 +150,7 @@ std::vector<Probability> read_probabilities(const std::string& path) {
   return all;
 }
 
-// The rows that the sample's laws are views of.
+// The rows that the sample's distributions are views of.
 struct CsvRows {
   std::vector<float> values;  // [G, V]
 };
@@ -196,18 +196,18 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
     if (!(std::abs(sums[g] - 1.0) <= kSumTolerance))
       throw input_error(probs_path, "the probabilities of group " + std::to_string(sample.group_ids[g]) + " sum to " +
                                         std::to_string(sums[g]) + "; 1 within 0.001 is right");
-    VerifyRequest law;
-    law.target_is_probabilities = true;
-    law.target = {DType::f32, rows->values.data() + g * static_cast<std::size_t>(vocab_size), 1, vocab_size,
-                  vocab_size};
-    sample.laws.push_back(law);
+    VerifyRequest distribution;
+    distribution.target_is_probabilities = true;
+    distribution.target = {DType::f32, rows->values.data() + g * static_cast<std::size_t>(vocab_size), 1, vocab_size,
+                           vocab_size};
+    sample.distributions.push_back(distribution);
   }
-  sample.begins.assign(sample.laws.size() + 1, 0);
+  sample.begins.assign(sample.distributions.size() + 1, 0);
   for (const auto& [cell, count] : counts) {
     sample.counts.push_back({cell.second, count});
     ++sample.begins[cell.first + 1];
   }
-  for (std::size_t g = 0; g < sample.laws.size(); ++g) sample.begins[g + 1] += sample.begins[g];
+  for (std::size_t g = 0; g < sample.distributions.size(); ++g) sample.begins[g + 1] += sample.begins[g];
   sample.keeps = rows;
   return sample;
 }

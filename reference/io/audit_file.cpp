@@ -33,7 +33,7 @@ std::vector<std::uint32_t> groups_of_samples(const SafetensorsFile& file, std::s
   if (!tensor) {
     if (groups != 1 && samples > 0)
       throw input_error(file.path() + ": " + tensor_label("group"),
-                        "is missing; with " + std::to_string(groups) + " rows of the law, [n] is right");
+                        "is missing; with " + std::to_string(groups) + " rows of the distribution, [n] is right");
     return group;
   }
   require_shape(*tensor, {samples}, "[n], as samples,");
@@ -41,7 +41,7 @@ std::vector<std::uint32_t> groups_of_samples(const SafetensorsFile& file, std::s
     const std::int64_t g = integer_at(*tensor, i);
     if (g < 0 || g >= static_cast<std::int64_t>(groups))
       throw input_error(tensor->where, entry_is(i, std::to_string(g)) + "; groups in [0, " + std::to_string(groups) +
-                                           "), rows of the law, are right");
+                                           "), rows of the distribution, are right");
     group[i] = static_cast<std::uint32_t>(g);
   }
   return group;
@@ -50,7 +50,7 @@ std::vector<std::uint32_t> groups_of_samples(const SafetensorsFile& file, std::s
 // Samples by group (a counting sort), then counted group by group in a table of one row: memory for the samples and for
 // one row, however many groups there are.
 void count_samples(DrawSample& sample, std::span<const Token> samples, std::span<const std::uint32_t> group) {
-  const std::size_t groups = sample.laws.size();
+  const std::size_t groups = sample.distributions.size();
   std::vector<std::size_t> next(groups + 1, 0);
   for (const std::uint32_t g : group) ++next[g + 1];
   for (std::size_t g = 0; g < groups; ++g) next[g + 1] += next[g];
@@ -80,14 +80,16 @@ DrawSample read_draws(const std::string& path, const AuditFileOptions& options) 
   trace_options.kind = TraceKind::draws;
   const auto trace = std::make_shared<Trace>(Trace::open(path, trace_options));
   DrawSample sample;
-  sample.laws.assign(trace->requests().begin(), trace->requests().end());
-  for (std::size_t g = 0; g < sample.laws.size(); ++g) sample.group_ids.push_back(static_cast<std::int64_t>(g));
+  sample.distributions.assign(trace->requests().begin(), trace->requests().end());
+  for (std::size_t g = 0; g < sample.distributions.size(); ++g)
+    sample.group_ids.push_back(static_cast<std::int64_t>(g));
   TensorView ids = required(trace->file(), "samples", "[n]");
   if (ids.shape.size() != 1) throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; [n] is right");
   const TokenTensor samples = read_tokens(std::move(ids), trace->vocab_size(), false);
-  if (sample.laws.empty() && !samples.tokens.empty())
-    throw input_error(path, "has samples but no row of the law; [G, V] with G of 1 or more is right");
-  count_samples(sample, samples.tokens, groups_of_samples(trace->file(), samples.tokens.size(), sample.laws.size()));
+  if (sample.distributions.empty() && !samples.tokens.empty())
+    throw input_error(path, "has samples but no row of the distribution; [G, V] with G of 1 or more is right");
+  count_samples(sample, samples.tokens,
+                groups_of_samples(trace->file(), samples.tokens.size(), sample.distributions.size()));
   sample.keeps = trace;
   return sample;
 }

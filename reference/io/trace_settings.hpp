@@ -17,7 +17,8 @@ struct TraceSettings {
   FilterOrder filter_order = FilterOrder::joint;
   Ties ties = Ties::exact_k;
   Convention convention = Convention::draftproof;
-  bool draft_processed = true;  // draft_logits are final: their softmax is the law that the drafts were drawn from
+  bool draft_processed =
+      true;  // draft_logits are final: their softmax is the distribution that the drafts were drawn from
   NanPolicy nan_policy = NanPolicy::error;
   std::uint64_t seed = 0;  // of the run; request seeds are derived from it where the trace has none
 

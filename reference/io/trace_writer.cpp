@@ -124,15 +124,15 @@ void require_alike(Requests requests) {
 std::vector<float> processed_draft_logits(Requests requests) {
   std::vector<float> rows;
   Pipeline pipeline;
-  RowLaw law;
+  Distribution distribution;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (is_argmax(requests[i]) && !requests[i].draft.empty())
       throw input_error("request " + std::to_string(i),
                         "argmax drafts cannot be mixed with sampled ones in a trace; pass them as one-hot proposals");
     for (std::uint32_t row = 0; row < requests[i].draft.size(); ++row) {
-      process_draft_row(requests[i], row, requests[i].draft_parameters, pipeline, law);
+      process_draft_row(requests[i], row, requests[i].draft_parameters, pipeline, distribution);
       for (std::size_t token = 0; token < pipeline.processed_logits().size(); ++token) {
-        const bool kept = law.distribution()->is_kept(static_cast<Token>(token));
+        const bool kept = distribution.logits_distribution()->is_kept(static_cast<Token>(token));
         rows.push_back(kept ? pipeline.processed_logits()[token] : -std::numeric_limits<float>::infinity());
       }
     }

@@ -25,7 +25,7 @@ struct VerifyResult {
   std::vector<Token> output_tokens;        // [B, W] accepted drafts, then the recovered or bonus token
   std::vector<std::int32_t> num_accepted;  // [B]
   std::vector<std::uint8_t> accepted;      // [M] 1 for drafts that stood
-  std::vector<float> logprob;              // [B, W] of the emitted tokens, processed law
+  std::vector<float> logprob;              // [B, W] of the emitted tokens, processed distribution
   std::vector<float> raw_logprob;          // [B, W] before any edit, temperature or filter
   std::vector<float> kept_mass;            // [N]
   std::vector<std::int32_t> kept_count;    // [N]

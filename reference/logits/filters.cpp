@@ -29,7 +29,7 @@ constexpr std::array<Digit, 3> kDigits{{{21, 11}, {10, 11}, {0, 10}}};
 
 // Calls visit(token, logit, weight, tile) for every token of the row in ascending order of id.
 template <class Visit>
-void for_each_token(const Distribution& row, Visit visit) {
+void for_each_token(const LogitsDistribution& row, Visit visit) {
   for (std::size_t tile = 0; tile < row.tile_count(); ++tile) {
     const std::span<const float> weights = row.tile_weights(tile);
     const std::size_t first = tile * kTileTokens;
@@ -43,7 +43,7 @@ void for_each_token(const Distribution& row, Visit visit) {
 // over the key: each finds the bucket where the limit falls and hands only its tokens to the next; what remains has one
 // value, and ids decide.
 template <class Measure, class Limit>
-KeptSet longest_prefix(const Distribution& row, Ties ties, Measure measure, Limit limit_of) {
+KeptSet longest_prefix(const LogitsDistribution& row, Ties ties, Measure measure, Limit limit_of) {
   std::vector<std::uint64_t> histogram(kDigits[0].buckets(), 0);
   for_each_token(row, [&](Token, float logit, float weight, std::size_t tile) {
     histogram[kDigits[0](logit)] += measure(weight, tile);
@@ -89,14 +89,14 @@ KeptSet intersection(const KeptSet& a, const KeptSet& b) {
   return {shorter.last_value, shorter.last_token, std::max(a.least_mass, b.least_mass)};
 }
 
-KeptSet top_k_set(const Distribution& row, const FilterParameters& parameters) {
+KeptSet top_k_set(const LogitsDistribution& row, const FilterParameters& parameters) {
   if (parameters.top_k == 0 || parameters.top_k >= row.kept_count()) return kKeepAll;
   const auto one = [](float weight, std::size_t) -> std::uint64_t { return weight > 0.0f ? 1 : 0; };
   return longest_prefix(row, parameters.ties, one,
                         [&](std::uint64_t) { return static_cast<std::uint64_t>(parameters.top_k); });
 }
 
-KeptSet top_p_set(const Distribution& row, const FilterParameters& parameters) {
+KeptSet top_p_set(const LogitsDistribution& row, const FilterParameters& parameters) {
   if (parameters.top_p == 1.0f) return kKeepAll;
   const auto mass = [&](float weight, std::size_t tile) { return row.row_mass(weight, tile); };
   return longest_prefix(row, parameters.ties, mass, [&](std::uint64_t total) {
@@ -104,7 +104,7 @@ KeptSet top_p_set(const Distribution& row, const FilterParameters& parameters) {
   });
 }
 
-KeptSet min_p_set(const Distribution& row, const FilterParameters& parameters) {
+KeptSet min_p_set(const LogitsDistribution& row, const FilterParameters& parameters) {
   if (parameters.min_p == 0.0f) return kKeepAll;
   // The first token and not the largest mass: exp is not monotone to its last bit, and the set of one filter must hold
   // the token that every other filter keeps.
@@ -114,7 +114,7 @@ KeptSet min_p_set(const Distribution& row, const FilterParameters& parameters) {
 
 }  // namespace
 
-void apply_filters(const FilterParameters& parameters, Distribution& distribution) {
+void apply_filters(const FilterParameters& parameters, LogitsDistribution& distribution) {
   if (!parameters.any()) return;
   const KeptSet first = intersection(min_p_set(distribution, parameters), top_k_set(distribution, parameters));
   if (parameters.order == FilterOrder::joint) {

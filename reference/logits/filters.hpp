@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "reference/numerics/fraction.hpp"
-#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof {
 
@@ -34,6 +34,6 @@ struct FilterParameters {
 };
 
 // Restricts the distribution (one that has not been filtered yet) to the kept set. The parameters must be valid.
-void apply_filters(const FilterParameters& parameters, Distribution& distribution);
+void apply_filters(const FilterParameters& parameters, LogitsDistribution& distribution);
 
 }  // namespace draftproof

@@ -7,7 +7,7 @@
 
 namespace draftproof {
 
-std::vector<TokenLogprob> top_logprobs(const Distribution& row, std::int64_t n, Token sampled) {
+std::vector<TokenLogprob> top_logprobs(const LogitsDistribution& row, std::int64_t n, Token sampled) {
   if (n < 0) throw usage_error("logprobs", "n is " + std::to_string(n) + "; 0 or more is right");
   if (sampled < 0 || sampled >= row.vocab_size())
     throw usage_error("logprobs", "the sampled token is " + std::to_string(sampled) + "; an id in [0, " +

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof {
 
@@ -13,7 +13,7 @@ namespace draftproof {
 enum class LogprobStage : std::uint8_t {
   raw,        // as the row came in, after guidance
   edited,     // after masks, bias and penalties, before the temperature
-  processed,  // the law that is drawn from: temperature and filters included, renormalised
+  processed,  // the distribution that is drawn from: temperature and filters included, renormalised
 };
 
 struct TokenLogprob {
@@ -25,6 +25,6 @@ struct TokenLogprob {
 // The first n tokens of the total order with a positive probability (fewer where the row has fewer), then the sampled
 // token if it is not among them. `row` may be filtered; ranks count kept tokens only. Errors (usage): n < 0, a sampled
 // token outside the vocabulary.
-std::vector<TokenLogprob> top_logprobs(const Distribution& row, std::int64_t n, Token sampled);
+std::vector<TokenLogprob> top_logprobs(const LogitsDistribution& row, std::int64_t n, Token sampled);
 
 }  // namespace draftproof

@@ -55,7 +55,7 @@ void Pipeline::check_raw(std::int64_t row, NanPolicy policy) {
   }
 }
 
-void Pipeline::run(const RowInput& input, RowLaw& law) {
+void Pipeline::run(const RowInput& input, Distribution& distribution) {
   const RowParameters& parameters = input.parameters;
   row_ = input.row;
   raw_normaliser_.reset();
@@ -86,21 +86,21 @@ void Pipeline::run(const RowInput& input, RowLaw& law) {
     penalise(parameters, history, edited_buffer_);
   }
   if (parameters.temperature == 0.0f) {
-    law.make_one_hot(greedy_token(processed_, row_), static_cast<std::int64_t>(processed_.size()));
+    distribution.make_one_hot(greedy_token(processed_, row_), static_cast<std::int64_t>(processed_.size()));
     return;
   }
   if (divides)
     for (float& l : edited_buffer_) l /= parameters.temperature;
-  Distribution& distribution = law.make_distribution();
-  distribution.assign(processed_, row_);
-  if (!edits && !divides) raw_normaliser_ = distribution.log_normaliser();
-  apply_filters(parameters.filters, distribution);
+  LogitsDistribution& row = distribution.make_logits_distribution();
+  row.assign(processed_, row_);
+  if (!edits && !divides) raw_normaliser_ = row.log_normaliser();
+  apply_filters(parameters.filters, row);
 }
 
 float Pipeline::raw_log_probability(Token token) {
   if (!raw_normaliser_) {
-    raw_distribution_.assign(raw_, row_);
-    raw_normaliser_ = raw_distribution_.log_normaliser();
+    raw_logits_distribution_.assign(raw_, row_);
+    raw_normaliser_ = raw_logits_distribution_.log_normaliser();
   }
   return raw_normaliser_->log_probability(raw_[static_cast<std::size_t>(token)]);
 }

@@ -1,6 +1,6 @@
-// From raw logits to the law of a row:
+// From raw logits to the distribution of a row:
 //   guidance -> NaN policy -> masks (allowed ids, bitmask, bad words, min_tokens) -> logit_bias -> repetition,
-//   frequency, presence penalty -> temperature (0: greedy) -> min_p, top_k, top_p -> law.
+//   frequency, presence penalty -> temperature (0: greedy) -> min_p, top_k, top_p -> distribution.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "reference/logits/history.hpp"
 #include "reference/logits/parameters.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 
 namespace draftproof {
 
@@ -23,12 +23,12 @@ struct RowInput {
   std::int64_t row = 0;                  // the number that errors print
 };
 
-// Holds the buffers of one row at a time; a thread reuses one Pipeline over all its rows. The law that run() fills
-// refers to these buffers (or to the caller's row, where nothing had to be changed) until the next run().
+// Holds the buffers of one row at a time; a thread reuses one Pipeline over all its rows. The distribution that run()
+// fills refers to these buffers (or to the caller's row, where nothing had to be changed) until the next run().
 class Pipeline {
  public:
-  // Errors (input) naming the row: see Distribution and guidance.hpp.
-  void run(const RowInput& input, RowLaw& law);
+  // Errors (input) naming the row: see LogitsDistribution and guidance.hpp.
+  void run(const RowInput& input, Distribution& distribution);
 
   // Log-softmax of the row as it came in (after guidance, before any edit): what engines report as raw logprobs.
   float raw_log_probability(Token token);
@@ -48,7 +48,7 @@ class Pipeline {
   std::span<const float> processed_;
   std::int64_t row_ = 0;
   std::optional<LogNormaliser> raw_normaliser_;  // of the last row, once it is known
-  Distribution raw_distribution_;
+  LogitsDistribution raw_logits_distribution_;
 };
 
 }  // namespace draftproof

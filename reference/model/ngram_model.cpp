@@ -189,8 +189,8 @@ NgramModel NgramModel::train_documents(std::span<const std::span<const std::uint
   return model;
 }
 
-// One step of the recursion, in place: `law` is p_{m-1}(. | h') and becomes p_m(. | h).
-void NgramModel::interpolate(const Level& level, std::size_t context_index, std::span<double> law) {
+// One step of the recursion, in place: `distribution` is p_{m-1}(. | h') and becomes p_m(. | h).
+void NgramModel::interpolate(const Level& level, std::size_t context_index, std::span<double> distribution) {
   const std::size_t begin = level.first_successor[context_index];
   const std::size_t end = level.first_successor[context_index + 1];
   std::uint64_t total = 0;
@@ -202,9 +202,9 @@ void NgramModel::interpolate(const Level& level, std::size_t context_index, std:
   const auto total_count = static_cast<double>(total);
   const Discounts& discounts = level.discounts;
   const double lambda = (discounts.once * seen[0] + discounts.twice * seen[1] + discounts.more * seen[2]) / total_count;
-  for (double& probability : law) probability *= lambda;
+  for (double& probability : distribution) probability *= lambda;
   for (std::size_t i = begin; i < end; ++i) {
-    law[level.successor[i]] += (level.count[i] - discount_of(discounts, level.count[i])) / total_count;
+    distribution[level.successor[i]] += (level.count[i] - discount_of(discounts, level.count[i])) / total_count;
   }
 }
 
@@ -235,9 +235,10 @@ void NgramModel::probabilities(std::span<const Token> context, std::span<double>
 
 void NgramModel::logits(std::span<const Token> context, std::span<float> out) const {
   check_row_size("n-gram logits", out.size());
-  std::array<double, kVocabularySize> law{};
-  probabilities(context, law);
-  for (std::size_t token = 0; token < law.size(); ++token) out[token] = static_cast<float>(natural_log(law[token]));
+  std::array<double, kVocabularySize> distribution{};
+  probabilities(context, distribution);
+  for (std::size_t token = 0; token < distribution.size(); ++token)
+    out[token] = static_cast<float>(natural_log(distribution[token]));
 }
 
 const Discounts& NgramModel::discounts(int context_length) const {

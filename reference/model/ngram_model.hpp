@@ -10,7 +10,8 @@
 //   c_m(h w)     = how many different bytes v precede h w     (m < n-1; the start of a document counts as one such v)
 //
 // and p_m(w | h) = p_{m-1}(w | h') where h was never followed by anything. No h w crosses the border of a document.
-// Every byte has positive probability, because every lambda is positive and the recursion ends in the uniform law.
+// Every byte has positive probability, because every lambda is positive and the recursion ends in the uniform
+// distribution.
 //
 // Guarantee: bit-exact. Counts are integers, and probabilities are made of them by + - * / on doubles in one fixed
 // order.
@@ -53,8 +54,9 @@ class NgramModel {
 
   int order() const { return static_cast<int>(levels_.size()); }
 
-  // The law of the next byte after `context`, of which the last order - 1 tokens are used; out has 256 entries that sum
-  // to one up to rounding. Errors: input if a used token is not a byte; usage if out does not have 256 entries.
+  // The distribution of the next byte after `context`, of which the last order - 1 tokens are used; out has 256 entries
+  // that sum to one up to rounding. Errors: input if a used token is not a byte; usage if out does not have 256
+  // entries.
   void probabilities(std::span<const Token> context, std::span<double> out) const;
 
   // The natural logarithm of the same probabilities, rounded to float: the logits row of this model. Errors as above.
@@ -78,7 +80,7 @@ class NgramModel {
 
   NgramModel() = default;
   static NgramModel train_documents(std::span<const std::span<const std::uint8_t>> documents, int order);
-  static void interpolate(const Level& level, std::size_t context_index, std::span<double> law);
+  static void interpolate(const Level& level, std::size_t context_index, std::span<double> distribution);
 
   std::vector<Level> levels_;  // levels_[m] holds the contexts of m bytes; levels_[0] holds the empty context
 };

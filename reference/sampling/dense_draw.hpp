@@ -1,10 +1,10 @@
 // Drawing from unnormalised masses that are held as doubles: rules that compute whole rows (multi-draft, block) draw by
-// them just as RowLaw's masses are drawn by (row_law.hpp): RNE(x 2^62) each, tiles, the same bits.
+// them just as Distribution's masses are drawn by (distribution.hpp): RNE(x 2^62) each, tiles, the same bits.
 #pragma once
 
 #include <span>
 
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 
 namespace draftproof {
 

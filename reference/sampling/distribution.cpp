@@ -1,8 +1,8 @@
 #include "reference/sampling/distribution.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "reference/error.hpp"
@@ -11,174 +11,234 @@
 namespace draftproof {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 
-std::string row_name(std::int64_t row) {
-  return "row " + std::to_string(row);
+using TileScratch = std::array<float, kTileTokens>;
+constexpr std::size_t kRunTokens = 128;
+// Two rows, and weights of which one is made, are worked on in parts that fit a first-level cache of 32 KiB together.
+constexpr std::size_t kPartTokens = 2048;
+
+std::size_t tile_size(const Distribution& distribution, std::size_t tile) {
+  const std::int64_t left = distribution.vocab_size() - static_cast<std::int64_t>(tile) * kTileTokens;
+  return static_cast<std::size_t>(std::min<std::int64_t>(left, kTileTokens));
 }
 
-void check_vocab(std::size_t vocab_size, std::int64_t row) {
-  if (vocab_size == 0) throw input_error(row_name(row), "the vocabulary is empty; at least 1 logit is needed");
-  if (vocab_size > static_cast<std::size_t>(kVocabularyLimit))
-    throw input_error(row_name(row), "vocabulary of " + std::to_string(vocab_size) +
-                                         " tokens; the fixed-point sums hold " + std::to_string(kVocabularyLimit));
-}
+// Masses of max(p - q, 0) over tiles, or of p alone where q is null. The two scratch tiles live here.
+class DifferenceMasses {
+ public:
+  DifferenceMasses(const Distribution& p, const Distribution* q) : p_(p), q_(q) {}
 
-Error nothing_left(std::int64_t row) {
-  return input_error(
-      row_name(row),
-      "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; one must stand");
-}
-
-// `limit`: what a kernel refuses besides NaN and +infinity; a greedy choice refuses nothing more.
-[[noreturn]] void throw_bad_logit(std::span<const float> logits, std::int64_t row, float limit) {
-  for (std::size_t column = 0; column < logits.size(); ++column) {
-    const float x = logits[column];
-    const std::string where = row_name(row) + ", column " + std::to_string(column);
-    if (std::isnan(x)) throw input_error(where, "the logit is NaN; finite values and -inf (masked) are right");
-    if (x == kInfinity)
-      throw input_error(where,
-                        "the logit is +inf, as given or after bias, penalties and temperature; finite values and -inf "
-                        "(masked) are right");
-    if (x > limit)
-      throw input_error(where, "the logit divided by the temperature is " + std::to_string(x) +
-                                   ", above 2^29; use temperature 0 for the greedy choice");
+  // The sum of one tile in units of 2^-62; p rows sum to 1, so the row's sum stays below 2^63. Errors: a probability
+  // outside [0, 1], or a row whose sum would overflow.
+  void add_up() {
+    sums_.resize(p_.tile_count());
+    total_ = 0;
+    std::uint64_t high_total = 0;
+    for (std::size_t t = 0; t < sums_.size(); ++t) {
+      sums_[t] = 0;
+      for (std::size_t i = 0; i < tile_size(p_, t); i += kPartTokens) {
+        const std::size_t count = std::min(kPartTokens, tile_size(p_, t) - i);
+        load(t, i, count);
+        const TileResidual sum = row_kernels().residual(p_part_, q_part_, count);
+        if (!sum.valid) throw_bad_probability(t);
+        high_total += sum.high;
+        if (high_total > (std::uint64_t{3} << 30)) throw_bad_sum();
+        sums_[t] += (sum.high << 32) + sum.low;
+      }
+      total_ += sums_[t];
+    }
   }
-  throw Error(ErrorKind::internal, row_name(row), "a kernel refused a row without a bad logit");
+
+  std::uint64_t total() const { return total_; }
+
+  Token draw(const RandomBlock& block) {
+    std::uint64_t left = multiply_high(high_half(block), total_);
+    std::size_t tile = 0;
+    while (left >= sums_[tile]) left -= sums_[tile++];
+    left = multiply_high(low_half(block), sums_[tile]);
+    load(tile);
+    std::size_t i = 0;
+    // Runs of tokens are passed over by their sums, which a kernel finds sooner than this loop could.
+    for (; i + kRunTokens < tile_size(p_, tile); i += kRunTokens) {
+      const std::uint64_t sum = sum_of_run(i);
+      if (left < sum) break;
+      left -= sum;
+    }
+    for (std::uint64_t mass = mass_at(i); left >= mass; mass = mass_at(++i)) left -= mass;
+    return static_cast<Token>(tile * kTileTokens + i);
+  }
+
+  void for_each_log_weight(const LogWeightSink& sink) {
+    std::array<double, kTileTokens> log_weights;
+    for (std::size_t t = 0; t < p_.tile_count(); ++t) {
+      load(t);
+      const std::size_t count = tile_size(p_, t);
+      for (std::size_t i = 0; i < count; ++i) {
+        const float x = difference_at(i);
+        log_weights[i] = x > 0.0f ? natural_log(static_cast<double>(x)) : kNoWeight;
+      }
+      sink(static_cast<Token>(t * kTileTokens), {log_weights.data(), count});
+    }
+  }
+
+ private:
+  void load(std::size_t tile, std::size_t first, std::size_t count) {
+    const std::size_t begin = tile * kTileTokens + first;
+    p_part_ = p_.probabilities_in(begin, count, p_scratch_.data());
+    q_part_ = has_proposal(tile) ? q_->probabilities_in(begin, count, q_scratch_.data()) : nullptr;
+  }
+  void load(std::size_t tile) { load(tile, 0, tile_size(p_, tile)); }
+  // A one-hot proposal has mass in a single tile only.
+  bool has_proposal(std::size_t tile) const {
+    if (q_ == nullptr) return false;
+    const OneHot* one = q_->one_hot();
+    return one == nullptr || static_cast<std::size_t>(one->token / kTileTokens) == tile;
+  }
+  float difference_at(std::size_t i) const {
+    return positive_part_of_difference(p_part_[i], q_part_ == nullptr ? 0.0f : q_part_[i]);
+  }
+  std::uint64_t mass_at(std::size_t i) const { return residual_mass(difference_at(i)); }
+  std::uint64_t sum_of_run(std::size_t i) const {
+    const float* q = q_part_ == nullptr ? nullptr : q_part_ + i;
+    const TileResidual sum = row_kernels().residual(p_part_ + i, q, kRunTokens);
+    return (sum.high << 32) + sum.low;
+  }
+
+  [[noreturn]] void throw_bad_probability(std::size_t tile) const {
+    for (const Distribution* distribution : {&p_, q_}) {
+      if (distribution == nullptr || distribution->probabilities() == nullptr) continue;
+      for (std::size_t i = 0; i < tile_size(*distribution, tile); ++i)
+        distribution->probability(static_cast<Token>(tile * kTileTokens + i));  // names the column
+    }
+    throw Error(ErrorKind::internal, "residual", "a kernel refused a tile without a bad probability");
+  }
+  [[noreturn]] void throw_bad_sum() const {
+    const std::int64_t row = p_.probabilities() != nullptr ? p_.probabilities()->row() : -1;
+    throw input_error("row " + std::to_string(row), "the probabilities sum to more than 3; they must sum to 1");
+  }
+
+  const Distribution& p_;
+  const Distribution* q_;
+  const float* p_part_ = nullptr;
+  const float* q_part_ = nullptr;
+  std::vector<std::uint64_t> sums_;
+  std::uint64_t total_ = 0;
+  TileScratch p_scratch_;
+  TileScratch q_scratch_;
+};
+
+Error all_zero(const ProbabilityRow& distribution) {
+  return input_error("row " + std::to_string(distribution.row()), "every probability is 0; they must sum to 1");
+}
+
+void send_logits(const Distribution& distribution, Token excluded, const LogWeightSink& sink) {
+  const LogitsDistribution& row = *distribution.logits_distribution();
+  std::array<double, kTileTokens> log_weights;
+  for (std::size_t t = 0; t < row.tile_count(); ++t) {
+    const Token first = static_cast<Token>(t * kTileTokens);
+    const std::size_t count = tile_size(distribution, t);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Token token = first + static_cast<Token>(i);
+      const bool counts = row.is_kept(token) && token != excluded;
+      log_weights[i] = counts ? static_cast<double>(row.logits()[static_cast<std::size_t>(token)]) : kNoWeight;
+    }
+    sink(first, {log_weights.data(), count});
+  }
 }
 
 }  // namespace
 
-float LogNormaliser::log_probability(float logit) const {
-  return logit >= -kLogitLimit ? log_probability_of(logit, exponent, log_total) : -kInfinity;
+LogitsDistribution& Distribution::make_logits_distribution() {
+  if (LogitsDistribution* existing = std::get_if<LogitsDistribution>(&distribution_)) return *existing;
+  return distribution_.emplace<LogitsDistribution>();
 }
 
-void Distribution::assign(std::span<const float> logits, std::int64_t row) {
-  check_vocab(logits.size(), row);
-  logits_ = logits;
-  weights_.resize(logits.size());
-  tiles_.resize((logits.size() + kTileTokens - 1) / kTileTokens);
-  const RowKernels& kernels = row_kernels();
-  exponent_ = kMaskedExponent;
-  for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    const std::size_t begin = tile_begin(t);
-    if (!kernels.tile_mass(logits.data() + begin, tile_size(t), weights_.data() + begin, &tiles_[t]))
-      throw_bad_logit(logits, row, kLogitLimit);
-    exponent_ = std::max(exponent_, tiles_[t].n_max);
-  }
-  if (exponent_ == kMaskedExponent) throw nothing_left(row);
-  add_up();
-  unfiltered_total_ = total_;
-}
-
-void Distribution::add_up() {
-  total_ = 0;
-  kept_count_ = 0;
-  for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    total_ += tile_mass(t);
-    kept_count_ += tiles_[t].kept;
-  }
-  reciprocal_ = reciprocal_total(total_);
-  log_total_ = log_total(total_);
-}
-
-void Distribution::keep(const KeptSet& kept) {
-  const RowKernels& kernels = row_kernels();
-  for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    const std::size_t begin = tile_begin(t);
-    const std::size_t end = begin + tile_size(t);
-    // Of the tokens of the last value, those up to the last token stay.
-    const std::size_t cut = std::clamp(static_cast<std::size_t>(kept.last_token) + 1, begin, end);
-    for (std::size_t i = begin; i < cut; ++i) weights_[i] = logits_[i] >= kept.last_value ? weights_[i] : 0.0f;
-    for (std::size_t i = cut; i < end; ++i) weights_[i] = logits_[i] > kept.last_value ? weights_[i] : 0.0f;
-    if (kept.least_mass > 0) {
-      // m_i >= least iff W_i >= least 2^shift. Doubles hold both sides exactly, and the loop needs no integers.
-      const std::int64_t shift = std::min<std::int64_t>(64, std::int64_t{exponent_} - tiles_[t].n_max);
-      const double least = static_cast<double>(kept.least_mass) * exact_power_of_two(static_cast<std::int32_t>(shift));
-      for (std::size_t i = begin; i < end; ++i) {
-        const double mass = (static_cast<double>(weights_[i]) * 0x1p44 + 0x1p52) - 0x1p52;  // mass_of_weight
-        weights_[i] = mass >= least ? weights_[i] : 0.0f;
-      }
-    }
-    std::int32_t kept_here = 0;
-    for (std::size_t i = begin; i < end; ++i) kept_here += weights_[i] > 0.0f ? 1 : 0;
-    tiles_[t].kept = kept_here;
-    tiles_[t].sum = kernels.weight_sum(weights_.data() + begin, end - begin);
-  }
-  add_up();
-}
-
-double Distribution::kept_mass() const {
-  return static_cast<double>(total_) / static_cast<double>(unfiltered_total_);
+std::int64_t Distribution::vocab_size() const {
+  if (const OneHot* distribution = one_hot()) return distribution->vocab_size;
+  if (const ProbabilityRow* distribution = probabilities()) return distribution->vocab_size();
+  return logits_distribution()->vocab_size();
 }
 
 float Distribution::probability(Token token) const {
-  if (!is_kept(token)) return 0.0f;
-  return probability_of(exp_parts(logits_[static_cast<std::size_t>(token)]), exponent_, reciprocal_);
+  if (const OneHot* distribution = one_hot()) return token == distribution->token ? 1.0f : 0.0f;
+  if (const ProbabilityRow* distribution = probabilities()) return distribution->probability(token);
+  return logits_distribution()->probability(token);
 }
 
 float Distribution::log_probability(Token token) const {
-  return is_kept(token) ? log_normaliser().log_probability(logits_[static_cast<std::size_t>(token)]) : -kInfinity;
+  if (const LogitsDistribution* distribution = logits_distribution()) return distribution->log_probability(token);
+  const float p = probability(token);
+  return static_cast<float>(p > 0.0f ? natural_log(static_cast<double>(p)) : kNoWeight);
+}
+
+std::int64_t Distribution::kept_count() const {
+  if (one_hot() != nullptr) return 1;
+  if (const LogitsDistribution* distribution = logits_distribution()) return distribution->kept_count();
+  std::int64_t count = 0;
+  for (Token i = 0; i < vocab_size(); ++i) count += probability(i) > 0.0f ? 1 : 0;
+  return count;
+}
+
+double Distribution::kept_mass() const {
+  return logits_distribution() != nullptr ? logits_distribution()->kept_mass() : 1.0;
 }
 
 const float* Distribution::probabilities_in(std::size_t begin, std::size_t count, float* scratch) const {
-  const TileMass& mass = tiles_[begin / kTileTokens];
-  if (mass.n_max == kMaskedExponent) {
-    std::fill_n(scratch, count, 0.0f);
-  } else if (static_cast<std::int64_t>(mass.n_min) - exponent_ >= kDeepestWeight) {
-    const float power = static_cast<float>(exact_power_of_two(mass.n_max - exponent_));
-    row_kernels().scale_weights(weights_.data() + begin, count, power, reciprocal_, scratch);
-  } else {
-    // Somewhere in the tile the weight was held at the deepest exponent; go back to the logits.
-    for (std::size_t i = 0; i < count; ++i) scratch[i] = probability(static_cast<Token>(begin + i));
-  }
+  if (const LogitsDistribution* distribution = logits_distribution())
+    return distribution->probabilities_in(begin, count, scratch);
+  if (const ProbabilityRow* distribution = probabilities())
+    return distribution->probabilities_in(begin, count, scratch);
+  std::fill_n(scratch, count, 0.0f);
+  const auto token = static_cast<std::size_t>(one_hot()->token);
+  if (token >= begin && token < begin + count) scratch[token - begin] = 1.0f;
   return scratch;
 }
 
-std::uint64_t Distribution::total_without(Token token) const {
-  const TileMass& tile = tiles_[static_cast<std::size_t>(token / kTileTokens)];
-  return total_ - row_scale(tile.sum, exponent_, tile.n_max) +
-         row_scale(tile.sum - mass_in_tile(token), exponent_, tile.n_max);
+const float* Distribution::tile_probabilities(std::size_t tile, float* scratch) const {
+  return probabilities_in(tile * kTileTokens, tile_size(*this, tile), scratch);
 }
 
-Token Distribution::draw(const RandomBlock& block, Token excluded) const {
-  const std::size_t excluded_tile =
-      excluded < 0 ? tiles_.size() : static_cast<std::size_t>(excluded) / static_cast<std::size_t>(kTileTokens);
-  const std::uint64_t excluded_mass = excluded < 0 ? 0 : mass_in_tile(excluded);
-  const auto sum_of_tile = [&](std::size_t t) { return tiles_[t].sum - (t == excluded_tile ? excluded_mass : 0); };
-  const auto row_mass_of_tile = [&](std::size_t t) { return row_scale(sum_of_tile(t), exponent_, tiles_[t].n_max); };
-
-  const std::uint64_t total = excluded < 0 ? total_ : total_without(excluded);
-  if (total == 0) return excluded;
-
-  std::uint64_t left = multiply_high(high_half(block), total);
-  std::size_t tile = 0;
-  while (left >= row_mass_of_tile(tile)) left -= row_mass_of_tile(tile++);
-
-  left = multiply_high(low_half(block), sum_of_tile(tile));
-  Token token = static_cast<Token>(tile_begin(tile));
-  for (;; ++token) {
-    const std::uint64_t mass = token == excluded ? 0 : mass_in_tile(token);
-    if (left < mass) return token;
-    left -= mass;
-  }
+Token DistributionMasses::draw(const RandomBlock& block) const {
+  if (const OneHot* distribution = distribution_.one_hot()) return distribution->token;
+  if (const LogitsDistribution* distribution = distribution_.logits_distribution()) return distribution->draw(block);
+  DifferenceMasses masses(distribution_, nullptr);
+  masses.add_up();
+  if (masses.total() == 0) throw all_zero(*distribution_.probabilities());
+  return masses.draw(block);
 }
 
-Token greedy_token(std::span<const float> logits, std::int64_t row) {
-  check_vocab(logits.size(), row);
-  float best = -kInfinity;
-  Token token = kPaddingToken;
-  for (std::size_t begin = 0; begin < logits.size(); begin += kTileTokens) {
-    const std::size_t count = std::min<std::size_t>(kTileTokens, logits.size() - begin);
-    const TileExtremum top = row_kernels().maximum(logits.data() + begin, count);
-    if (!top.valid) throw_bad_logit(logits, row, kInfinity);
-    if (top.value > best) {
-      best = top.value;
-      token = static_cast<Token>(begin) + top.index;
-    }
+void DistributionMasses::for_each_log_weight(const LogWeightSink& sink) const {
+  if (distribution_.logits_distribution() != nullptr) return send_logits(distribution_, kPaddingToken, sink);
+  // Added up for the checks alone: a race would pass over a bad row in silence.
+  DifferenceMasses masses(distribution_, nullptr);
+  masses.add_up();
+  if (masses.total() == 0) throw all_zero(*distribution_.probabilities());
+  masses.for_each_log_weight(sink);
+}
+
+Token ResidualMasses::draw(const RandomBlock& block) const {
+  if (const OneHot* target = p_.one_hot()) return target->token;
+  const OneHot* proposal = q_.one_hot();
+  if (p_.logits_distribution() != nullptr && proposal != nullptr)
+    return p_.logits_distribution()->draw(block, proposal->token);
+  DifferenceMasses masses(p_, &q_);
+  masses.add_up();
+  return masses.total() == 0 ? DistributionMasses(p_).draw(block) : masses.draw(block);
+}
+
+void ResidualMasses::for_each_log_weight(const LogWeightSink& sink) const {
+  const OneHot* proposal = q_.one_hot();
+  if (p_.logits_distribution() != nullptr && proposal != nullptr) {
+    // As in LogitsDistribution::draw: where nothing else has mass, rounding alone led here and the token itself is
+    // right.
+    const bool alone = p_.logits_distribution()->total_without(proposal->token) == 0;
+    const Token excluded = alone ? kPaddingToken : proposal->token;
+    return send_logits(p_, excluded, sink);
   }
-  if (token == kPaddingToken) throw nothing_left(row);
-  return token;
+  DifferenceMasses masses(p_, &q_);
+  masses.add_up();
+  if (masses.total() == 0) return DistributionMasses(p_).for_each_log_weight(sink);
+  masses.for_each_log_weight(sink);
 }
 
 }  // namespace draftproof

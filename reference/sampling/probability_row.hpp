@@ -1,4 +1,5 @@
-// The law of a row that is given as probabilities, taken as already processed (trace files, other engines' tensors).
+// The distribution of a row that is given as probabilities, taken as already processed (trace files, other engines'
+// tensors).
 #pragma once
 
 #include <cstdint>

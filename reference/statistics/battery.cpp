@@ -13,12 +13,12 @@ namespace {
 
 double detectable(const TestResult& test, double level) {
   if (test.n == 0) return 1.0;
-  switch (test.null_law) {
-    case NullLaw::chi_squared:
+  switch (test.null_distribution) {
+    case NullDistribution::chi_squared:
       return detectable_total_variation(static_cast<double>(test.n), test.df.value_or(0), level, kStatedPower);
-    case NullLaw::kolmogorov:
+    case NullDistribution::kolmogorov:
       return detectable_kolmogorov_distance(test.n, level, kStatedPower);
-    case NullLaw::certainty:
+    case NullDistribution::certainty:
       break;
   }
   // 1 - (1 - t)^n = power
@@ -42,19 +42,21 @@ std::string evidence(const TestResult& test, std::size_t tests) {
 std::string sentence_of(const TestResult& test, std::size_t tests) {
   std::ostringstream text;
   text << test.name << ": ";
-  if (test.null_law == NullLaw::certainty) {
+  if (test.null_distribution == NullDistribution::certainty) {
     if (test.rejects) {
       text << "refuted: " << short_number(test.statistic) << " of " << test.n << " " << test.unit
-           << " are impossible under the law";
+           << " are impossible under the distribution";
       if (!test.worst_cells.empty()) text << ", first " << test.worst_cells.front().label();
     } else {
-      text << "none of " << test.n << " " << test.unit << " is impossible under the law; a fault that does so with "
+      text << "none of " << test.n << " " << test.unit
+           << " is impossible under the distribution; a fault that does so with "
            << "probability " << short_number(test.detectable_tv) << " would have shown with 99 % probability";
     }
     return text.str();
   }
   text << evidence(test, tests);
-  const char* const which = test.null_law == NullLaw::kolmogorov ? "along the order of probability of " : "of ";
+  const char* const which =
+      test.null_distribution == NullDistribution::kolmogorov ? "along the order of probability of " : "of ";
   if (test.rejects) {
     text << ": refuted at level " << short_number(test.alpha) << "; estimated distance "
          << short_number(test.estimated_tv);

@@ -121,8 +121,8 @@ ChiSquaredTest two_sample_test(std::span<const std::int64_t> first, std::span<co
 
 double chi_squared_p_value(double statistic, std::int64_t df) {
   if (df == 0) return 1.0;
-  const boost::math::chi_squared law(static_cast<double>(df));
-  return boost::math::cdf(boost::math::complement(law, statistic));
+  const boost::math::chi_squared distribution(static_cast<double>(df));
+  return boost::math::cdf(boost::math::complement(distribution, statistic));
 }
 
 double chi_squared_noncentrality(std::int64_t df, double alpha, double power) {

@@ -1,8 +1,8 @@
-// Chi-squared tests: a sample against a known law (Pearson's and the likelihood ratio's), and two samples against each
-// other.
+// Chi-squared tests: a sample against a known distribution (Pearson's and the likelihood ratio's), and two samples
+// against each other.
 //
-// Cells that expect too little are pooled (pooling.hpp). A cell that the law gives probability 0 has no expectation to
-// compare with: one observation there refutes the law by itself, whatever the rest says.
+// Cells that expect too little are pooled (pooling.hpp). A cell that the distribution gives probability 0 has no
+// expectation to compare with: one observation there refutes the distribution by itself, whatever the rest says.
 //
 // Everything up to the statistic is made of + - * / on doubles in one fixed order.
 #pragma once
@@ -39,11 +39,11 @@ ChiSquaredTest goodness_of_fit(std::span<const std::int64_t> observed, std::span
 ChiSquaredTest g_test(std::span<const std::int64_t> observed, std::span<const double> probability,
                       double expected_min = kExpectedCountMin);
 
-// Do two samples [cells] come from one law, unknown? The expected counts are those of the pooled samples, given the
-// sizes. Errors (usage): lengths that differ, a negative count, an empty sample.
+// Do two samples [cells] come from one distribution, unknown? The expected counts are those of the pooled samples,
+// given the sizes. Errors (usage): lengths that differ, a negative count, an empty sample.
 ChiSquaredTest two_sample_test(std::span<const std::int64_t> first, std::span<const std::int64_t> second);
 
-// P(X > statistic) of the chi-squared law with df degrees of freedom; 1 for df = 0.
+// P(X > statistic) of the chi-squared distribution with df degrees of freedom; 1 for df = 0.
 double chi_squared_p_value(double statistic, std::int64_t df);
 
 // The non-centrality at which a test of level alpha rejects with probability `power`.

@@ -11,11 +11,13 @@
 
 namespace draftproof {
 
-DirichletEProcess::DirichletEProcess(std::span<const double> law, double concentration)
-    : law_(law.begin(), law.end()), counts_(law.size(), 0), concentration_(concentration) {
+DirichletEProcess::DirichletEProcess(std::span<const double> distribution, double concentration)
+    : distribution_(distribution.begin(), distribution.end()),
+      counts_(distribution.size(), 0),
+      concentration_(concentration) {
   double sum = 0.0;
   std::int64_t possible = 0;
-  for (const double p : law_) {
+  for (const double p : distribution_) {
     if (!(p >= 0.0))
       throw usage_error("e-process", "a probability is " + std::to_string(p) + "; it must not be below 0");
     sum += p;
@@ -27,12 +29,12 @@ DirichletEProcess::DirichletEProcess(std::span<const double> law, double concent
     throw usage_error("e-process", "the concentration is " + std::to_string(concentration) +
                                        "; a positive number (or 0 for the default) is right");
   if (concentration_ == 0.0) concentration_ = static_cast<double>(possible);
-  // Prior and prediction must be laws to the last bit, or the bettor would win by rounding.
-  for (double& p : law_) p /= sum;
+  // Prior and prediction must be distributions to the last bit, or the bettor would win by rounding.
+  for (double& p : distribution_) p /= sum;
 }
 
 void DirichletEProcess::add(std::size_t cell) {
-  const double p = law_[cell];
+  const double p = distribution_[cell];
   if (p > 0.0) {
     const double prediction =
         (concentration_ * p + static_cast<double>(counts_[cell])) / (concentration_ + static_cast<double>(n_));
@@ -53,16 +55,17 @@ bool DirichletEProcess::rejects(double alpha) const {
   return log_wealth_max_ >= -natural_log(alpha);
 }
 
-double dirichlet_log_wealth(std::span<const std::int64_t> counts, std::span<const double> law, double concentration) {
+double dirichlet_log_wealth(std::span<const std::int64_t> counts, std::span<const double> distribution,
+                            double concentration) {
   const auto log_gamma = [](double x) { return boost::math::lgamma(x); };
   std::int64_t n = 0;
   double log_wealth = 0.0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
-    if (!(law[i] > 0.0)) return std::numeric_limits<double>::infinity();
+    if (!(distribution[i] > 0.0)) return std::numeric_limits<double>::infinity();
     const auto count = static_cast<double>(counts[i]);
-    const double prior = concentration * law[i];
-    log_wealth += log_gamma(prior + count) - log_gamma(prior) - count * natural_log(law[i]);
+    const double prior = concentration * distribution[i];
+    log_wealth += log_gamma(prior + count) - log_gamma(prior) - count * natural_log(distribution[i]);
     n += counts[i];
   }
   return log_wealth - (log_gamma(concentration + static_cast<double>(n)) - log_gamma(concentration));

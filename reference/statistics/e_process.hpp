@@ -1,10 +1,10 @@
-// An anytime-valid test of a multinomial law, for soaks that one looks at while they run: the wealth of a bettor
-// against the law. It may be looked at after every observation and the soak stopped when one likes; under the law it
-// reaches 1 / alpha with probability alpha at most (Ville's inequality), ever.
+// An anytime-valid test of a multinomial distribution, for soaks that one looks at while they run: the wealth of a
+// bettor against the distribution. It may be looked at after every observation and the soak stopped when one likes;
+// under the distribution it reaches 1 / alpha with probability alpha at most (Ville's inequality), ever.
 //
 // The bettor's prediction is the mean of a Dirichlet(a) posterior, so that after counts O
 //   log E = log B(a + O) - log B(a) - sum_i O_i ln p_i          (Lindon and Malek, 2011.03567)
-// with a_i = concentration * p_i: centred at the law, hence sharpest for small faults.
+// with a_i = concentration * p_i: centred at the distribution, hence sharpest for small faults.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace draftproof {
 
 class DirichletEProcess {
  public:
-  // law [cells], non-negative, sums to 1; concentration > 0 (0: the number of cells that the law allows). Errors
-  // (usage) otherwise.
-  explicit DirichletEProcess(std::span<const double> law, double concentration = 0.0);
+  // distribution [cells], non-negative, sums to 1; concentration > 0 (0: the number of cells that the distribution
+  // allows). Errors (usage) otherwise.
+  explicit DirichletEProcess(std::span<const double> distribution, double concentration = 0.0);
 
   // One more observation. A cell of probability 0 makes the wealth infinite, for good.
   void add(std::size_t cell);
@@ -29,7 +29,7 @@ class DirichletEProcess {
   bool rejects(double alpha) const;
 
  private:
-  std::vector<double> law_;
+  std::vector<double> distribution_;
   std::vector<std::int64_t> counts_;
   double concentration_;
   std::int64_t n_ = 0;
@@ -38,6 +38,7 @@ class DirichletEProcess {
 };
 
 // log E of counts all at once, which is what add() arrives at in any order. `concentration` > 0.
-double dirichlet_log_wealth(std::span<const std::int64_t> counts, std::span<const double> law, double concentration);
+double dirichlet_log_wealth(std::span<const std::int64_t> counts, std::span<const double> distribution,
+                            double concentration);
 
 }  // namespace draftproof

@@ -65,7 +65,8 @@ double exact_cdf(std::int64_t n, double d) {
   return std::clamp(result[(k - 1) * m + (k - 1)], 0.0, 1.0);
 }
 
-// 1 - cdf of Kolmogorov's limit law: 2 sum_k (-1)^(k-1) exp(-2 k^2 x^2), or the series of its Jacobi transform.
+// 1 - cdf of Kolmogorov's limit distribution: 2 sum_k (-1)^(k-1) exp(-2 k^2 x^2), or the series of its Jacobi
+// transform.
 double limit_survival(double x) {
   constexpr double kPi = 3.14159265358979323846;
   if (x <= 0.0) return 1.0;
@@ -82,7 +83,7 @@ double approximate_survival(std::int64_t n, double d) {
   const auto count = static_cast<double>(n);
   const double root = std::sqrt(count);
   const double s = d * d * count;
-  // The tail, by the authors' own fit to the exact law.
+  // The tail, by the authors' own fit to the exact distribution.
   if (s > 7.24) return 2.0 * std::exp(-(2.000071 + 0.331 / root + 1.409 / count) * s);
   const double x = d * root;
   return std::clamp(limit_survival(x + 1.0 / (6.0 * root) + (x - 1.0) / (4.0 * count)), 0.0, 1.0);

@@ -1,4 +1,4 @@
-// The Kolmogorov-Smirnov distance of n uniform numbers: its law, p values and critical distances.
+// The Kolmogorov-Smirnov distance of n uniform numbers: its distribution, p values and critical distances.
 //
 //   D_n = sup_u |F_n(u) - u|
 #pragma once

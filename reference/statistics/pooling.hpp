@@ -2,8 +2,8 @@
 // likelihood ratio's.
 //
 // Cells are taken in ascending order of their expectation and joined until the pool holds `expected_min`; what is left
-// at the end joins the last pool. Cells that expect nothing are in no pool: one observation there refutes the law by
-// itself.
+// at the end joins the last pool. Cells that expect nothing are in no pool: one observation there refutes the
+// distribution by itself.
 //
 // How large is large enough? True rates of false alarms over equal cells, by exact convolution, as multiples of the
 // level that the chi-squared approximation promises:
@@ -57,7 +57,7 @@ double pearson_statistic(std::span<const PoolCount> counts);
 double g_statistic(std::span<const PoolCount> counts);
 
 // Williams's divisor 1 + (n sum 1/E - 1) / (6 n df), df = pools - 1: G divided by it has the mean of the chi-squared
-// law up to terms of order 1/E^2.
+// distribution up to terms of order 1/E^2.
 double williams_divisor(std::span<const PoolCount> counts);
 
 }  // namespace draftproof

@@ -7,26 +7,27 @@
 
 namespace draftproof {
 
-double mass_ranked_before(std::span<const double> law, Token token) {
+double mass_ranked_before(std::span<const double> distribution, Token token) {
   const auto x = static_cast<std::size_t>(token);
-  const double p = law[x];
+  const double p = distribution[x];
   double before = 0.0;
-  for (std::size_t i = 0; i < x; ++i) before += law[i] >= p ? law[i] : 0.0;
-  for (std::size_t i = x + 1; i < law.size(); ++i) before += law[i] > p ? law[i] : 0.0;
+  for (std::size_t i = 0; i < x; ++i) before += distribution[i] >= p ? distribution[i] : 0.0;
+  for (std::size_t i = x + 1; i < distribution.size(); ++i) before += distribution[i] > p ? distribution[i] : 0.0;
   return before;
 }
 
-std::vector<double> masses_ranked_before(std::span<const double> law) {
+std::vector<double> masses_ranked_before(std::span<const double> distribution) {
   std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    if (law[i] > 0.0) order.push_back(i);
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
+    if (distribution[i] > 0.0) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return law[a] > law[b]; });
-  std::vector<double> before(law.size(), 0.0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return distribution[a] > distribution[b]; });
+  std::vector<double> before(distribution.size(), 0.0);
   double sum = 0.0;
   for (const std::size_t token : order) {
     before[token] = sum;
-    sum += law[token];
+    sum += distribution[token];
   }
   return before;
 }

@@ -1,5 +1,5 @@
-// The randomised probability integral transform: a draw from a discrete law becomes a uniform number, exactly. Draws
-// from a thousand different laws, one from each, thus become one sample that can be tested.
+// The randomised probability integral transform: a draw from a discrete distribution becomes a uniform number, exactly.
+// Draws from a thousand different distributions, one from each, thus become one sample that can be tested.
 //
 //   u = (mass of the tokens ranked before x) + v p(x),   v uniform in [0, 1), independent of the draw
 //
@@ -16,11 +16,11 @@
 
 namespace draftproof {
 
-// Mass of the tokens ranked before `token`. One pass over the law [V].
-double mass_ranked_before(std::span<const double> law, Token token);
+// Mass of the tokens ranked before `token`. One pass over the distribution [V].
+double mass_ranked_before(std::span<const double> distribution, Token token);
 
 // The same for all tokens of positive probability at once (0 for the others): one sort.
-std::vector<double> masses_ranked_before(std::span<const double> law);
+std::vector<double> masses_ranked_before(std::span<const double> distribution);
 
 // Counts of uniform numbers in kCells equal cells, so that any number of them takes constant memory. Tallies add up, in
 // any order.

@@ -10,8 +10,8 @@
 
 namespace draftproof {
 
-// The law that a statistic has under the null, which also says how its power is computed.
-enum class NullLaw {
+// The distribution that a statistic has under the null, which also says how its power is computed.
+enum class NullDistribution {
   chi_squared,  // detectable distance: whatever the fault looks like (chi_squared.hpp)
   kolmogorov,   // detectable distance: of faults that move mass along the order of the values (kolmogorov_smirnov.hpp)
   certainty,    // the event has probability 0: detectable is the probability that would have shown once
@@ -39,14 +39,15 @@ struct TestResult {
   std::string name;            // "tokens"
   std::string statistic_name;  // "Pearson X^2"
   std::string unit;            // what is counted: "draws"
-  NullLaw null_law = NullLaw::chi_squared;
+  NullDistribution null_distribution = NullDistribution::chi_squared;
   std::int64_t n = 0;
-  std::optional<std::int64_t> df;  // of chi-squared laws
+  std::optional<std::int64_t> df;  // of chi-squared distributions
   double statistic = 0.0;
   double p_value = 1.0;
   double estimated_tv = 0.0;  // see each test for what it is a distance between, and how it is corrected
   std::vector<CountedCell> worst_cells;
-  // Does detectable_tv hold for every fault of the law that the file was made to show? (Not for a test of a part.)
+  // Does detectable_tv hold for every fault of the distribution that the file was made to show? (Not for a test of a
+  // part.)
   bool covers_all = false;
 
   // Set by the battery that the test belongs to (battery.hpp).

@@ -10,7 +10,7 @@
 //
 // A failed coin does not end the scan, so every coin is drawn, used or not. Nothing of it may come back: coins and
 // draws are addressed by (row, step), and a shipped engine that keyed them by position alone coupled consecutive steps.
-// For K = 1, for one-hot proposals and for one-hot targets the law is the chain rule's.
+// For K = 1, for one-hot proposals and for one-hot targets the distribution is the chain rule's.
 #pragma once
 
 #include <algorithm>

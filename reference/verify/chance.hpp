@@ -38,7 +38,7 @@ class AddressedChance {
     return accepts(convention_, p, q, block({0, row, step_, Purpose::accept}));
   }
 
-  // Masses: LawMasses, ResidualMasses (row_law.hpp) or a vector of doubles.
+  // Masses: DistributionMasses, ResidualMasses (distribution.hpp) or a vector of doubles.
   template <class Masses>
   Token draw(const Masses& masses, std::uint32_t row, Purpose purpose) {
     const Address address{0, row, step_, purpose};

@@ -41,15 +41,15 @@ RowParameters overridden(RowParameters parameters, const DraftedWith& drafted_wi
   return parameters;
 }
 
-std::vector<double> as_vector(const RowLaw& law) {
-  std::vector<double> p(static_cast<std::size_t>(law.vocab_size()));
-  for (std::size_t i = 0; i < p.size(); ++i) p[i] = law.probability(static_cast<Token>(i));
+std::vector<double> as_vector(const Distribution& distribution) {
+  std::vector<double> p(static_cast<std::size_t>(distribution.vocab_size()));
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = distribution.probability(static_cast<Token>(i));
   return p;
 }
 
 struct Outcome {
   double acceptance;
-  double total_variation;  // of the emitted token's law against p
+  double total_variation;  // of the emitted token's distribution against p
 };
 
 // What chain verification does at one position when drafts come from `drafted` and the verifier believes in q.
@@ -86,13 +86,15 @@ std::string sentence_of(const ConsistencyReport& report) {
                          ? "drafts are drawn like the target"
                          : "drafts are drawn with " + differences + ": acceptance " + number(report.acceptance) +
                                " instead of " + number(report.acceptance_if_equal);
-  if (report.law_changes)
+  if (report.distribution_changes)
     return text +
-           "; error: the verifier assumes another proposal law than the drafts were drawn from, which moves the output "
-           "law by " +
+           "; error: the verifier assumes another proposal distribution than the drafts were drawn from, which moves "
+           "the output "
+           "distribution by " +
            number(report.total_variation) +
-           " in total variation; verify with the law that they were drawn from (one-hot proposals for argmax drafts)";
-  return text + "; the output law is exact";
+           " in total variation; verify with the distribution that they were drawn from (one-hot proposals for argmax "
+           "drafts)";
+  return text + "; the output distribution is exact";
 }
 
 }  // namespace
@@ -106,7 +108,7 @@ ConsistencyReport check_consistency(std::span<const VerifyRequest> requests, con
   const std::int64_t stride = std::max<std::int64_t>(1, (rows + rows_max - 1) / std::max<std::int64_t>(1, rows_max));
 
   VerifyWorkspace workspace;
-  RowLaw law;
+  Distribution distribution;
   std::int64_t index = 0;
   for (const VerifyRequest& request : requests) {
     if (request.proposal_kind != ProposalKind::logits) continue;
@@ -117,14 +119,14 @@ ConsistencyReport check_consistency(std::span<const VerifyRequest> requests, con
     RequestRows target(request, options, workspace, unused);
     for (std::uint32_t row = 0; row < request.draft.size(); ++row, ++index) {
       if (index % stride != 0) continue;
-      const std::vector<double> p = as_vector(target.target_law(row));
-      const auto draft_law = [&](const RowParameters& parameters) {
-        process_draft_row(request, row, parameters, workspace.draft_pipeline, law);
-        return as_vector(law);
+      const std::vector<double> p = as_vector(target.target_distribution(row));
+      const auto draft_distribution = [&](const RowParameters& parameters) {
+        process_draft_row(request, row, parameters, workspace.draft_pipeline, distribution);
+        return as_vector(distribution);
       };
-      const std::vector<double> assumed = draft_law(request.draft_parameters);
-      const Outcome as_is = outcome_of(p, assumed, drafted_with.any() ? draft_law(drafted) : assumed);
-      const std::vector<double> equal = draft_law(like_target(request));
+      const std::vector<double> assumed = draft_distribution(request.draft_parameters);
+      const Outcome as_is = outcome_of(p, assumed, drafted_with.any() ? draft_distribution(drafted) : assumed);
+      const std::vector<double> equal = draft_distribution(like_target(request));
       report.acceptance += as_is.acceptance;
       report.acceptance_if_equal += outcome_of(p, equal, equal).acceptance;
       report.total_variation = std::max(report.total_variation, as_is.total_variation);
@@ -135,7 +137,7 @@ ConsistencyReport check_consistency(std::span<const VerifyRequest> requests, con
     report.acceptance /= static_cast<double>(report.rows);
     report.acceptance_if_equal /= static_cast<double>(report.rows);
   }
-  report.law_changes = report.total_variation > kRounding;
+  report.distribution_changes = report.total_variation > kRounding;
   report.sentence = sentence_of(report);
   return report;
 }

@@ -1,9 +1,9 @@
 // Do draft and target agree on the sampling parameters? Two different faults hide here.
 //
 //   The drafts were drawn with other parameters than the target uses. The output stays exact, since q is what it is,
-//   and only acceptance suffers: the report measures by how much. The verifier assumes another proposal law than the
-//   drafts were drawn from (argmax drafts verified with softmax probabilities, filtered drafts with unfiltered ones).
-//   Then the output law is wrong: the report measures by how much.
+//   and only acceptance suffers: the report measures by how much. The verifier assumes another proposal distribution
+//   than the drafts were drawn from (argmax drafts verified with softmax probabilities, filtered drafts with unfiltered
+//   ones). Then the output distribution is wrong: the report measures by how much.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct ConsistencyReport {
   std::vector<ParameterDifference> differences;  // of the first request that has any
   double acceptance = 0.0;                       // mean over the rows of sum_x drafted(x) min(1, p(x) / q(x))
   double acceptance_if_equal = 0.0;              // the same with the drafts drawn like the target, and verified so
-  double total_variation = 0.0;                  // largest over the rows: law of the emitted token against p
-  bool law_changes = false;                      // total_variation is more than rounding (1e-5)
+  double total_variation = 0.0;                  // largest over the rows: distribution of the emitted token against p
+  bool distribution_changes = false;             // total_variation is more than rounding (1e-5)
   std::string sentence;                          // says all this to a person
 };
 

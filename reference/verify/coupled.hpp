@@ -43,13 +43,14 @@ ChainOutcome verify_coupled(std::span<const Token> draft, Target& target, std::u
       chance);
 }
 
-// A draft chain of `draft_len` tokens by races over the noise of positions position, position + 1, ... `law(path)`: the
-// draft law after `path` (as in draft/sampled_tree.hpp).
-template <class Law, class Chance>
-std::vector<Token> draw_coupled_chain(const Law& law, std::uint32_t draft_len, std::uint32_t position, Chance& chance) {
+// A draft chain of `draft_len` tokens by races over the noise of positions position, position + 1, ...
+// `distribution(path)`: the draft distribution after `path` (as in draft/sampled_tree.hpp).
+template <class Distribution, class Chance>
+std::vector<Token> draw_coupled_chain(const Distribution& distribution, std::uint32_t draft_len, std::uint32_t position,
+                                      Chance& chance) {
   std::vector<Token> draft;
   for (std::uint32_t row = 0; row < draft_len; ++row) {
-    const Token token = chance.coupled_race(law(std::span<const Token>(draft)), position + row);
+    const Token token = chance.coupled_race(distribution(std::span<const Token>(draft)), position + row);
     draft.push_back(token);
   }
   return draft;

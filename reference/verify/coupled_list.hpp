@@ -43,14 +43,14 @@ TreeOutcome verify_coupled_list(const DraftTree& drafts, std::uint32_t num_lists
   }
 }
 
-// The K draft paths [num_lists][draft_len]. `law(path)`: the draft law after `path`.
-template <class Law, class Chance>
-std::vector<std::vector<Token>> draw_coupled_lists(const Law& law, std::uint32_t num_lists, std::uint32_t draft_len,
-                                                   std::uint32_t position, Chance& chance) {
+// The K draft paths [num_lists][draft_len]. `distribution(path)`: the draft distribution after `path`.
+template <class Distribution, class Chance>
+std::vector<std::vector<Token>> draw_coupled_lists(const Distribution& distribution, std::uint32_t num_lists,
+                                                   std::uint32_t draft_len, std::uint32_t position, Chance& chance) {
   std::vector<std::vector<Token>> paths(num_lists);
   for (std::uint32_t list = 0; list < num_lists; ++list)
     for (std::uint32_t row = 0; row < draft_len; ++row) {
-      const Token token = chance.coupled_race(law(std::span<const Token>(paths[list])), position + row, list);
+      const Token token = chance.coupled_race(distribution(std::span<const Token>(paths[list])), position + row, list);
       paths[list].push_back(token);
     }
   return paths;

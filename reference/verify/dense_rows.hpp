@@ -17,8 +17,8 @@ namespace draftproof {
 template <class Number>
 using DenseMasses = std::vector<Number>;
 
-// Row r is the law at prefix r: of a chain, after the first r drafts; of a tree, row 0 at the root and row i + 1 after
-// node i.
+// Row r is the distribution at prefix r: of a chain, after the first r drafts; of a tree, row 0 at the root and row i +
+// 1 after node i.
 template <class Number>
 struct DenseRows {
   std::vector<DenseMasses<Number>> rows;

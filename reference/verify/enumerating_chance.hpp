@@ -1,13 +1,13 @@
 // A Chance that explores every outcome with exact numbers. The very templates that run in production are run with it,
-// over rationals, and their output law is compared as fractions.
+// over rationals, and their output distribution is compared as fractions.
 //
 //   EnumeratingChance<Rational> chance;
-//   do { outcome = code(chance);  law[outcome] += chance.probability(); } while (chance.next());
+//   do { outcome = code(chance);  distribution[outcome] += chance.probability(); } while (chance.next());
 //
 // Every address holds one uniform number u of [0, 1), known so far to lie in an interval. A decision cuts the interval
 // and branches: a coin of rate r is u < r, a draw is u in the inverse of the cumulative masses. An address that is used
 // once gives an independent decision; one that is used twice gives just the dependence that a shared random word would
-// have, so that shared keys show as a wrong law, and `reused` counts them. Races do the same with a vector of
+// have, so that shared keys show as a wrong distribution, and `reused` counts them. Races do the same with a vector of
 // exponentials per address.
 #pragma once
 
@@ -103,7 +103,7 @@ class EnumeratingChance {
       if (variable.address.purpose == Purpose::gumbel_noise && variable.address.row == position &&
           variable.address.index == other_index)
         throw std::logic_error(
-            "races over one list and over several at one position: their joint law is not known here");
+            "races over one list and over several at one position: their joint distribution is not known here");
   }
   Known& known(const Address& address);
   Choice& decide();
@@ -222,7 +222,7 @@ template <class Number>
 Token EnumeratingChance<Number>::race_at(const Address& address, const DenseMasses<Number>& masses) {
   Known& variable = known(address);
   if (++variable.races > 2)
-    throw std::logic_error("three races over one noise vector: their joint law is not known here");
+    throw std::logic_error("three races over one noise vector: their joint distribution is not known here");
   Choice& choice = decide();
   if (choice.parts.empty()) {
     const bool first = variable.winner == kPaddingToken;

@@ -3,9 +3,9 @@
 // traversal.)
 //
 //   At every prefix the tokens have a strict total order: p/q ascending, ties by id. From the root, descend into the
-//   drafted child of the highest rank. The selected path is a draw from skewed laws: with J the probability of the path
-//   so far under q, A the probability of paths that rank strictly below it, and c(x) the q-mass of tokens ranked below
-//   x,
+//   drafted child of the highest rank. The selected path is a draw from skewed distributions: with J the probability of
+//   the path so far under q, A the probability of paths that rank strictly below it, and c(x) the q-mass of tokens
+//   ranked below x,
 //     q~(x) = [(A + J (c + q))^K - (A + J c)^K] / [(A + J)^K - A^K].
 //   Block verification of that path against q~.
 //

@@ -18,16 +18,16 @@ bool consults_proposal(const VerifyRequest& request) {
 
 struct ThreadState {
   Pipeline pipeline;
-  RowLaw law;
+  Distribution distribution;
 };
 
 float draft_probability(const VerifyRequest& request, std::uint32_t row, ThreadState& state) {
   if (request.proposal_kind == ProposalKind::probabilities) {
-    state.law.make_probabilities(request.proposal.row(row), row);
+    state.distribution.make_probabilities(request.proposal.row(row), row);
   } else {
-    process_draft_row(request, row, request.draft_parameters, state.pipeline, state.law);
+    process_draft_row(request, row, request.draft_parameters, state.pipeline, state.distribution);
   }
-  return state.law.probability(request.draft[row]);
+  return state.distribution.probability(request.draft[row]);
 }
 
 }  // namespace

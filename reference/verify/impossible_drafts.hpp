@@ -1,5 +1,6 @@
-// Draft tokens that the proposal law they come with cannot produce: q(x) = 0. The verifier rejects them, so its output
-// stays well defined, but it is not the target's law: the drafts were drawn from another law than the one given.
+// Draft tokens that the proposal distribution they come with cannot produce: q(x) = 0. The verifier rejects them, so
+// its output stays well defined, but it is not the target's distribution: the drafts were drawn from another
+// distribution than the one given.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/logits/parameters.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof {
@@ -33,7 +33,7 @@ struct RowMatrix {
   std::size_t element_bytes() const { return dtype == DType::f32 ? 4 : 2; }
 };
 
-// What the draft tokens were drawn from. A verifier that assumes another law than the drafter used is biased.
+// What the draft tokens were drawn from. A verifier that assumes another distribution than the drafter used is biased.
 enum class ProposalKind : std::uint8_t {
   one_hot,        // no probabilities: prompt lookup, argmax drafting
   probabilities,  // [K, V], as they were sampled from
@@ -72,7 +72,7 @@ struct VerifyOptions {
 struct Emission {
   std::uint32_t num_accepted = 0;   // tau
   std::vector<Token> tokens;        // [tau + 1]: accepted drafts, then the recovered or bonus token
-  std::vector<float> logprobs;      // [tau + 1], natural log under the processed law
+  std::vector<float> logprobs;      // [tau + 1], natural log under the processed distribution
   std::vector<float> raw_logprobs;  // [tau + 1], or empty
   std::vector<float> kept_mass;     // of logits rows that were looked at: [tau + 1], or [K + 1] with all_rows;
                                     // of probability rows only with all_rows

@@ -5,7 +5,7 @@
 
 #include "reference/logits/history.hpp"
 #include "reference/logits/pipeline.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/verify/request.hpp"
 
 namespace draftproof {
@@ -14,13 +14,13 @@ namespace draftproof {
 struct VerifyWorkspace {
   Pipeline target_pipeline;
   Pipeline draft_pipeline;
-  RowLaw target_law;
-  RowLaw proposal_law;
+  Distribution target_distribution;
+  Distribution proposal_distribution;
 };
 
-// The law that draft logits [V] have under `parameters`: temperature and filters.
+// The distribution that draft logits [V] have under `parameters`: temperature and filters.
 void process_draft_row(const VerifyRequest& request, std::uint32_t row, const RowParameters& parameters,
-                       Pipeline& pipeline, RowLaw& law);
+                       Pipeline& pipeline, Distribution& distribution);
 
 // Processes a row when it is first asked for, with the history that plain decoding would have had there. Rows are asked
 // for in order; only the current one is held.
@@ -31,11 +31,11 @@ class RequestRows {
 
   // Target
   float probability(std::uint32_t row, Token token);
-  LawMasses masses(std::uint32_t row);
-  const RowLaw& target_law(std::uint32_t row);
+  DistributionMasses masses(std::uint32_t row);
+  const Distribution& target_distribution(std::uint32_t row);
 
   // Proposal
-  const RowLaw& proposal_law(std::uint32_t row);
+  const Distribution& proposal_distribution(std::uint32_t row);
 
   // Records log-probabilities of an emitted token of the current row.
   void emit(std::uint32_t row, Token token);
@@ -55,11 +55,11 @@ class RequestRows {
 
 struct RequestProposal {
   RequestRows& rows;
-  float probability(std::uint32_t row, Token token) { return rows.proposal_law(row).probability(token); }
+  float probability(std::uint32_t row, Token token) { return rows.proposal_distribution(row).probability(token); }
 };
 
 inline ResidualMasses residual_masses(RequestRows& target, RequestProposal&, std::uint32_t row) {
-  return {target.target_law(row), target.proposal_law(row)};
+  return {target.target_distribution(row), target.proposal_distribution(row)};
 }
 
 }  // namespace draftproof

@@ -1,7 +1,7 @@
 // Sampler match: draw the target's own token Y at every row and accept while Y equals the draft. Guarantee:
-// distribution-exact for drafts of any law whatever, since what is emitted is what the target drew; accepts with
-// probability sum_x p(x) q(x). In a tree this is naive sampling (sibling_rules/naive_sampling.hpp). For one-hot
-// proposals its law is the chain rule's.
+// distribution-exact for drafts of any distribution whatever, since what is emitted is what the target drew; accepts
+// with probability sum_x p(x) q(x). In a tree this is naive sampling (sibling_rules/naive_sampling.hpp). For one-hot
+// proposals its distribution is the chain rule's.
 #pragma once
 
 #include <cstdint>

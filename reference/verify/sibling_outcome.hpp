@@ -3,14 +3,14 @@
 //
 //   SiblingOutcome accept_sibling_<rule>(p, q, siblings, nodes, row, chance)
 //
-//   p, q      target and proposal law [V] at the node's prefix: probabilities, summing to 1
+//   p, q      target and proposal distribution [V] at the node's prefix: probabilities, summing to 1
 //   siblings  drafted tokens [k], k >= 0, in the order in which they were sampled
 //   nodes     their node indices [k]: sibling j's acceptance coin has the address (accept, row nodes[j])
 //   row       the prefix row of the node, DraftTree::row_after: recovered tokens are drawn at (residual, row), draws
 //             from p at (target_sample, row)
 //
-// With no sibling a rule draws from p: the bonus token. Rules differ in what they assume of the siblings' law; a rule
-// for another law than the drafter used is biased.
+// With no sibling a rule draws from p: the bonus token. Rules differ in what they assume of the siblings' distribution;
+// a rule for another distribution than the drafter used is biased.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ struct SiblingOutcome {
 inline constexpr std::int32_t kNoSibling = -1;
 
 // The outcome of a token that was drawn at the node and may happen to be a drafted one: then the first sibling that
-// holds it is accepted. Which one of several duplicates is descended into cannot change the law, since the choice looks
-// at the siblings' tokens only.
+// holds it is accepted. Which one of several duplicates is descended into cannot change the distribution, since the
+// choice looks at the siblings' tokens only.
 inline SiblingOutcome descend_if_drafted(Token token, std::span<const Token> siblings) {
   for (std::size_t j = 0; j < siblings.size(); ++j)
     if (siblings[j] == token) return {static_cast<std::int32_t>(j), token};

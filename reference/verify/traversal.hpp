@@ -32,7 +32,7 @@ template <class Number>
 struct TraversalNode {
   std::int32_t node;
   Number weight;                       // w
-  DenseMasses<Number> p, q;            // current laws
+  DenseMasses<Number> p, q;            // current distributions
   std::vector<std::int32_t> children;  // not deleted, in sampling order
   bool rejected_a_child = false;
 };

@@ -1,6 +1,6 @@
 // Verification of a draft tree from the root down: at every node one of the rules of sibling_rules/ decides which child
 // stands; the walk descends there, or ends with the token that the rule drew. Guarantee: that of the rule, because each
-// node's siblings are judged by the laws at its own prefix alone (Miao et al. 2305.09781, Algorithm 2).
+// node's siblings are judged by the distributions at its own prefix alone (Miao et al. 2305.09781, Algorithm 2).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // One verification step of one request, from rows to emitted tokens: the logits pipeline of every row it needs, with
-// the history that plain decoding would have had there, and the chain verifier over the resulting laws.
+// the history that plain decoding would have had there, and the chain verifier over the resulting distributions.
 #pragma once
 
 #include "reference/verify/chain.hpp"
@@ -20,7 +20,8 @@ Emission verify_request(const VerifyRequest& request, const VerifyOptions& optio
   target.emit(outcome.num_accepted, outcome.last_token);
   emission.num_accepted = outcome.num_accepted;
   if (options.all_rows) {
-    for (std::uint32_t row = outcome.num_accepted + 1; row <= request.draft.size(); ++row) target.target_law(row);
+    for (std::uint32_t row = outcome.num_accepted + 1; row <= request.draft.size(); ++row)
+      target.target_distribution(row);
   }
   return emission;
 }

@@ -1,4 +1,4 @@
-// The demo as its users meet it, its law test against faults planted here, and the promise of the same bytes
+// The demo as its users meet it, its distribution test against faults planted here, and the promise of the same bytes
 // everywhere.
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -25,8 +25,8 @@ using testing::TemporaryFolder;
 
 // Sentences of a few words, with bytes in between that are no text: an escape sequence and what is not UTF-8.
 std::string corpus_text() {
-  const std::vector<std::string> words{"the ",   "draft ", "target ", "law ", "of ",      "a ",
-                                       "token ", "is ",    "that ",   "and ", "\x1b[31m", "\xff\xfe"};
+  const std::vector<std::string> words{"the ",   "draft ", "target ", "distribution ", "of ",      "a ",
+                                       "token ", "is ",    "that ",   "and ",          "\x1b[31m", "\xff\xfe"};
   std::string text;
   for (std::uint32_t i = 0; i < 4000; ++i) {
     const std::uint32_t word = philox_block(1, i, 0, 0, 0).word[0];
@@ -79,7 +79,7 @@ TEST_CASE("the demo answers with the keys that scripts rely on and writes the sa
   CHECK(document.at("tokens_per_step").get<double>() ==
         Approx(document.at("tokens_per_step_formula").get<double>()).epsilon(1e-12));
   CHECK(document.at("steps") == 6 * 40);
-  for (const auto& test : {document.at("chi_squared"), document.at("chi_squared").at("exact_law")}) {
+  for (const auto& test : {document.at("chi_squared"), document.at("chi_squared").at("exact_distribution")}) {
     CHECK(test.at("n") == 2000);
     CHECK(test.at("df").get<int>() > 3);
     CHECK(test.at("statistic").get<double>() > 0.0);
@@ -107,7 +107,7 @@ TEST_CASE("verify replays the trace of the demo to the tokens of its text") {
                                              {"--sampler", "race", "--draft-temperature", "0.7", "--draft-top-k", "5"},
                                              {"--draft", "ngram-lookup", "--top-p", "0.9"},
                                              {"--temperature", "0"},
-                                             {"--guidance-scale", "1.5", "--negative-prompt", "law "},
+                                             {"--guidance-scale", "1.5", "--negative-prompt", "distribution "},
                                              {"-k", "0"}}) {
     const SmallDemo demo;
     std::vector<std::string> arguments = options;
@@ -163,7 +163,8 @@ TEST_CASE("the same seed gives the same bytes on any number of threads and with 
 // are never rejected.
 enum class Fault { none, recovered_from_p, accept_all };
 
-LawString draw_with(Fault fault, DemoWorker& worker, const DecodingOptions& options, std::span<const Token> prompt) {
+DistributionString draw_with(Fault fault, DemoWorker& worker, const DecodingOptions& options,
+                             std::span<const Token> prompt) {
   PhiloxSource source;
   DecodingWorkspace& workspace = worker.workspace();
   Sequence sequence = start_sequence(options, prompt);
@@ -193,16 +194,16 @@ LawString draw_with(Fault fault, DemoWorker& worker, const DecodingOptions& opti
   return {tokens[0], tokens[1]};
 }
 
-TEST_CASE("the law test passes the chain and rejects planted faults at the same number of samples") {
+TEST_CASE("the distribution test passes the chain and rejects planted faults at the same number of samples") {
   constexpr std::uint64_t kSamples = 28000;
   SmallDemo demo;
   const DemoModels models(demo.options, load_corpus(demo.options.corpus));
   DemoWorker worker(models, demo.options);
   DecodingOptions options = decoding_options(demo.options);
-  const std::vector<Token> prompt = tokens_of("the law of ");
-  const std::vector<double> law = exact_law(worker.target(), options, prompt, worker.workspace());
-  std::vector<LawString> direct;
-  std::vector<LawString> speculative;
+  const std::vector<Token> prompt = tokens_of("the distribution of ");
+  const std::vector<double> distribution = exact_distribution(worker.target(), options, prompt, worker.workspace());
+  std::vector<DistributionString> direct;
+  std::vector<DistributionString> speculative;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
     options.seed = derive_seed(1, i);
     direct.push_back(draw_directly(worker.target(), options, prompt, worker.workspace()));
@@ -211,7 +212,7 @@ TEST_CASE("the law test passes the chain and rejects planted faults at the same 
     // The chain written here is the chain of the library where it has no fault.
     if (i < 200) CHECK(draw_with(Fault::none, worker, options, prompt) == speculative.back());
   }
-  const LawCheck right = compare_laws(speculative, direct, law);
+  const DistributionCheck right = compare_distributions(speculative, direct, distribution);
   INFO(right.sentence());
   CHECK(passes(right.two_sample, 2));
   CHECK(passes(right.exact, 2));
@@ -220,41 +221,41 @@ TEST_CASE("the law test passes the chain and rejects planted faults at the same 
   CHECK(right.exact.df > 10);
 
   for (const Fault fault : {Fault::recovered_from_p, Fault::accept_all}) {
-    std::vector<LawString> faulty;
+    std::vector<DistributionString> faulty;
     for (std::uint64_t i = 0; i < kSamples; ++i) {
       options.seed = derive_seed(2, i);
       faulty.push_back(draw_with(fault, worker, options, prompt));
     }
-    const LawCheck wrong = compare_laws(faulty, direct, law);
+    const DistributionCheck wrong = compare_distributions(faulty, direct, distribution);
     INFO(wrong.sentence());
     CHECK_FALSE(passes(wrong.two_sample, 2));
     CHECK_FALSE(passes(wrong.exact, 2));
     CHECK(wrong.is_finding());
   }
 
-  // Samples that are the same, with their frequencies for a law, are no finding.
-  std::vector<double> frequencies(law.size());
-  for (const LawString& string : direct)
+  // Samples that are the same, with their frequencies for a distribution, are no finding.
+  std::vector<double> frequencies(distribution.size());
+  for (const DistributionString& string : direct)
     frequencies[static_cast<std::size_t>(string[0]) * 256 + static_cast<std::size_t>(string[1])] += 1.0 / kSamples;
-  CHECK_FALSE(compare_laws(direct, direct, frequencies).is_finding());
+  CHECK_FALSE(compare_distributions(direct, direct, frequencies).is_finding());
 
   // A single string of probability zero is a finding by itself, in either sample.
-  std::vector<double> narrow = law;
-  const LawString rare = speculative[0];
+  std::vector<double> narrow = distribution;
+  const DistributionString rare = speculative[0];
   narrow[static_cast<std::size_t>(rare[0]) * 256 + static_cast<std::size_t>(rare[1])] = 0.0;
   narrow[static_cast<std::size_t>(rare[0]) * 256] += 1.0 - std::accumulate(narrow.begin(), narrow.end(), 0.0);
-  const LawCheck impossible = compare_laws(speculative, direct, narrow);
+  const DistributionCheck impossible = compare_distributions(speculative, direct, narrow);
   CHECK(impossible.is_finding());
   CHECK(*impossible.impossible == rare);
 }
 
-TEST_CASE("the exact law of two tokens is the product of the model's own probabilities") {
+TEST_CASE("the exact distribution of two tokens is the product of the model's own probabilities") {
   SmallDemo demo;
   const DemoModels models(demo.options, load_corpus(demo.options.corpus));
   DemoWorker worker(models, demo.options);
   std::vector<Token> context = tokens_of("draft ");
-  const std::vector<double> law =
-      exact_law(worker.target(), decoding_options(demo.options), context, worker.workspace());
+  const std::vector<double> distribution =
+      exact_distribution(worker.target(), decoding_options(demo.options), context, worker.workspace());
   std::vector<double> first(256);
   std::vector<double> second(256);
   models.target.probabilities(context, first);
@@ -265,7 +266,7 @@ TEST_CASE("the exact law of two tokens is the product of the model's own probabi
     context.pop_back();
     for (std::size_t b = 0; b < 256; ++b) {
       const auto i = static_cast<std::size_t>(a);
-      worst = std::max(worst, std::abs(law[i * 256 + b] / (first[i] * second[b]) - 1.0));
+      worst = std::max(worst, std::abs(distribution[i * 256 + b] / (first[i] * second[b]) - 1.0));
     }
   }
   CHECK(worst < 1e-5);
@@ -280,7 +281,8 @@ TEST_CASE("text goes to a terminal without the escape codes of the model") {
   CHECK(uncoloured.out.find('\x1b') == std::string::npos);
   CHECK(uncoloured.out.find('\xff') == std::string::npos);
   CHECK(uncoloured.out.find("\xef\xbf\xbd[31m") != std::string::npos);
-  for (const char* word : {"accepted ", "recovered ", "bonus ", "acceptance length ", "emits the target's law"})
+  for (const char* word :
+       {"accepted ", "recovered ", "bonus ", "acceptance length ", "emits the target's distribution"})
     CHECK(uncoloured.out.find(word) != std::string::npos);
   const ProgramResult coloured = run_draftproof(demo.command(), {"CLICOLOR_FORCE=1", "NO_COLOR="});
   CHECK(coloured.out.find("\x1b[32maccepted\x1b[0m") != std::string::npos);
@@ -295,7 +297,7 @@ TEST_CASE("drafts drawn otherwise than the target are one warning with the measu
   CHECK(consistency.at("differences").size() == 1);
   CHECK(consistency.at("differences")[0].at("parameter") == "temperature");
   CHECK(consistency.at("acceptance").get<double>() < consistency.at("acceptance_if_equal").get<double>());
-  CHECK_FALSE(consistency.at("law_changes").get<bool>());
+  CHECK_FALSE(consistency.at("distribution_changes").get<bool>());
 }
 
 TEST_CASE("without gnuplot the demo says so and writes the rest") {
@@ -371,10 +373,11 @@ TEST_CASE("the default corpus gives a demo of real text") {
   const ordered_json document = parse(
       run_draftproof({"demo", "--json", "--samples", "2000", "--continuations", "8", "--out", folder.file("a/b")}));
   CHECK(document.at("text").get<std::string>().size() >= 400);
-  const ordered_json& law = document.at("chi_squared");
-  const double least = std::min(law.at("p_value").get<double>(), law.at("exact_law").at("p_value").get<double>());
+  const ordered_json& distribution = document.at("chi_squared");
+  const double least = std::min(distribution.at("p_value").get<double>(),
+                                distribution.at("exact_distribution").at("p_value").get<double>());
   CHECK(least > suite_level(2));
-  CHECK(law.at("verdict") == (least < kLawAlpha ? "finding" : "consistent"));
+  CHECK(distribution.at("verdict") == (least < kDistributionAlpha ? "finding" : "consistent"));
   CHECK(document.at("shown").at("steps").get<int>() < 300);
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("mutants counts what was killed and shows the evidence of those that a
   CHECK(row.at("usual_tests").at("cosine_passes") == true);
   CHECK(row.at("hunts").size() == 2);
   const ProgramResult text = run_draftproof({"mutants", "--only", "B01"});
-  CHECK(text.out.find("36/65") != std::string::npos);  // the law that a noise vector used twice has
+  CHECK(text.out.find("36/65") != std::string::npos);  // the distribution that a noise vector used twice has
 }
 
 TEST_CASE("soak tells its verdict and its rate") {

@@ -105,10 +105,10 @@ TEST_CASE("drafts that were drawn otherwise than the trace says are a finding wi
   const std::string path = trace.write(folder.file("t.safetensors"));
   CHECK(verify_json({path}).at("consistency").is_null());
   const ordered_json same = verify_json({path, "--drafted-temperature", "1"}).at("consistency");
-  CHECK(same.at("law_changes") == false);
+  CHECK(same.at("distribution_changes") == false);
   CHECK(same.at("acceptance").get<double>() == Approx(0.75).epsilon(1e-5));
   const ordered_json argmax = verify_json({path, "--drafted-temperature", "0"}, 1).at("consistency");
-  CHECK(argmax.at("law_changes") == true);
+  CHECK(argmax.at("distribution_changes") == true);
   CHECK(argmax.at("acceptance").get<double>() == Approx(2.0 / 3).epsilon(1e-5));
   CHECK(argmax.at("total_variation").get<double>() == Approx(1.0 / 6).epsilon(1e-5));
   check_error({path, "--drafted-top-p", "1.5"}, {"top_p", "(0, 1]"});
@@ -186,7 +186,7 @@ TEST_CASE("a bad logit is named with its file and row") {
   CHECK(verify_json({path, "--nan-policy", "as_minus_inf"}).at("options").at("nan_policy") == "as_minus_inf");
 }
 
-TEST_CASE("drafts that the proposal law cannot produce are a finding") {
+TEST_CASE("drafts that the proposal distribution cannot produce are a finding") {
   const TemporaryFolder folder;
   TraceBuilder trace;
   trace.set("target_probs", {3, 2}, std::vector<float>(6, 0.5f));

@@ -17,23 +17,23 @@ using namespace draftproof;
 namespace {
 
 using Row = DenseMasses<Rational>;
-using TokenLaw = std::map<std::vector<Token>, Rational>;
+using TokenDistribution = std::map<std::vector<Token>, Rational>;
 
 const Row kQ{Rational(1, 5), Rational(3, 10), Rational(1, 2)};
 
-// The law of a drafted tree's tokens; fails where an address is used twice or the order is not breadth first.
+// The distribution of a drafted tree's tokens; fails where an address is used twice or the order is not breadth first.
 template <class Draw>
-TokenLaw law_of(Draw draw) {
-  TokenLaw law;
+TokenDistribution distribution_of(Draw draw) {
+  TokenDistribution distribution;
   EnumeratingChance<Rational> chance;
   do {
     const DraftTree tree = draw(chance);
-    law[tree.tokens] += chance.probability();
+    distribution[tree.tokens] += chance.probability();
     if (chance.reused() > 0) FAIL("an address was used twice");
     const std::vector<std::int32_t> depths = tree_depths(tree.parents);
     if (!std::is_sorted(depths.begin(), depths.end())) FAIL("not breadth first");
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 auto constant(const Row& row) {
@@ -54,10 +54,11 @@ TEST_CASE("shapes of chains and branching trees") {
   CHECK(chain_shape(0).parents.empty());
 }
 
-TEST_CASE("a drafted chain has the law of the draft model") {
+TEST_CASE("a drafted chain has the distribution of the draft model") {
   const ModelPair<Rational> models(3, 2, ModelKind::zeros);
-  const auto law = [&](std::span<const Token> path) -> const Row& { return models.draft(path); };
-  for (const auto& [tokens, probability] : law_of([&](auto& chance) { return draw_chain(law, 3, chance); })) {
+  const auto distribution = [&](std::span<const Token> path) -> const Row& { return models.draft(path); };
+  for (const auto& [tokens, probability] :
+       distribution_of([&](auto& chance) { return draw_chain(distribution, 3, chance); })) {
     Rational product(1);
     std::vector<Token> path;
     for (const Token token : tokens) {
@@ -69,19 +70,20 @@ TEST_CASE("a drafted chain has the law of the draft model") {
 }
 
 TEST_CASE("independent children are products and keep their duplicates") {
-  const TokenLaw law = law_of([](auto& chance) {
+  const TokenDistribution distribution = distribution_of([](auto& chance) {
     return draw_iid_children(constant(kQ), branching_shape({2, 1}), chance);
   });
-  CHECK(law.size() == 81);
-  for (const auto& [tokens, probability] : law)
+  CHECK(distribution.size() == 81);
+  for (const auto& [tokens, probability] : distribution)
     CHECK(probability == q(tokens[0]) * q(tokens[1]) * q(tokens[2]) * q(tokens[3]));
 }
 
 TEST_CASE("children without replacement follow successive sampling") {
-  const TokenLaw law = law_of(
+  const TokenDistribution distribution = distribution_of(
       [](auto& chance) { return draw_children_without_replacement(constant(kQ), branching_shape({3}), chance); });
-  CHECK(law.size() == 6);
-  for (const auto& [tokens, probability] : law) CHECK(probability == q(tokens[0]) * q(tokens[1]) / (1 - q(tokens[0])));
+  CHECK(distribution.size() == 6);
+  for (const auto& [tokens, probability] : distribution)
+    CHECK(probability == q(tokens[0]) * q(tokens[1]) / (1 - q(tokens[0])));
 }
 
 TEST_CASE("children without replacement stop where the support is exhausted") {
@@ -91,21 +93,22 @@ TEST_CASE("children without replacement stop where the support is exhausted") {
   CHECK(tree.tokens == std::vector<Token>{1, 1});
   CHECK(tree.parents == std::vector<std::int32_t>{-1, 0});
   const Row two{Rational(1, 2), 0, Rational(1, 2)};
-  for (const auto& [tokens, probability] :
-       law_of([&](auto& c) { return draw_children_without_replacement(constant(two), branching_shape({3}), c); })) {
+  for (const auto& [tokens, probability] : distribution_of(
+           [&](auto& c) { return draw_children_without_replacement(constant(two), branching_shape({3}), c); })) {
     CHECK(tokens.size() == 2);
     CHECK(probability == Rational(1, 2));
   }
 }
 
 TEST_CASE("greedy children are the best ones and one draw from the rest") {
-  const TokenLaw law =
-      law_of([](auto& chance) { return draw_greedy_children(constant(kQ), branching_shape({2}), chance); });
-  CHECK(law == TokenLaw{{{2, 0}, Rational(2, 5)}, {{2, 1}, Rational(3, 5)}});
+  const TokenDistribution distribution =
+      distribution_of([](auto& chance) { return draw_greedy_children(constant(kQ), branching_shape({2}), chance); });
+  CHECK(distribution == TokenDistribution{{{2, 0}, Rational(2, 5)}, {{2, 1}, Rational(3, 5)}});
   const Row two{Rational(1, 2), 0, Rational(1, 2)};
-  CHECK(law_of([&](auto& c) { return draw_greedy_children(constant(two), branching_shape({3}), c); }) ==
-        TokenLaw{{{0, 2}, 1}});  // nothing is left to draw
-  CHECK(law_of([](auto& c) { return draw_greedy_children(constant(kQ), branching_shape({1}), c); }).size() == 3);
+  CHECK(distribution_of([&](auto& c) { return draw_greedy_children(constant(two), branching_shape({3}), c); }) ==
+        TokenDistribution{{{0, 2}, 1}});  // nothing is left to draw
+  CHECK(distribution_of([](auto& c) { return draw_greedy_children(constant(kQ), branching_shape({1}), c); }).size() ==
+        3);
 }
 
 TEST_CASE("the most probable children stand in order with ties by id and without impossible tokens") {
@@ -131,12 +134,12 @@ TEST_CASE("merged paths are a prefix tree in order of first appearance") {
 }
 
 TEST_CASE("the distinct first tokens of independent paths are drawn without replacement") {
-  // Given that two distinct tokens appeared among three draws, their order has the law of successive sampling.
-  const TokenLaw law =
-      law_of([](auto& chance) { return draw_merged_paths(constant(kQ), 3, 1, chance, Duplicates::merged); });
+  // Given that two distinct tokens appeared among three draws, their order has the distribution of successive sampling.
+  const TokenDistribution distribution =
+      distribution_of([](auto& chance) { return draw_merged_paths(constant(kQ), 3, 1, chance, Duplicates::merged); });
   Rational total(0);
-  TokenLaw first;  // by the first two tokens, where there are two
-  for (const auto& [tokens, probability] : law) {
+  TokenDistribution first;  // by the first two tokens, where there are two
+  for (const auto& [tokens, probability] : distribution) {
     CHECK(std::set<Token>(tokens.begin(), tokens.end()).size() == tokens.size());
     total += probability;
     if (tokens.size() >= 2) first[{tokens[0], tokens[1]}] += probability;
@@ -151,9 +154,9 @@ TEST_CASE("the distinct first tokens of independent paths are drawn without repl
 }
 
 TEST_CASE("paths through one prefix continue independently") {
-  const TokenLaw law =
-      law_of([](auto& chance) { return draw_merged_paths(constant(kQ), 2, 2, chance, Duplicates::kept); });
-  for (const auto& [tokens, probability] : law) {
+  const TokenDistribution distribution =
+      distribution_of([](auto& chance) { return draw_merged_paths(constant(kQ), 2, 2, chance, Duplicates::kept); });
+  for (const auto& [tokens, probability] : distribution) {
     REQUIRE(tokens.size() == 4);
     Rational product(1);
     for (const Token token : tokens) product *= q(token);
@@ -163,23 +166,24 @@ TEST_CASE("paths through one prefix continue independently") {
 
 TEST_CASE("drafting in floats uses no address twice over three steps") {
   const DenseMasses<double> row{0.2, 0.3, 0.5};
-  const auto law = [&](std::span<const Token>) -> const DenseMasses<double>& { return row; };
+  const auto distribution = [&](std::span<const Token>) -> const DenseMasses<double>& { return row; };
   std::set<std::vector<Token>> seen;
-  for (const auto draw :
-       {+[](const decltype(law)&l, AddressedChance<AuditedSource<>>&c) {
-          return draw_children_without_replacement(l, branching_shape({2, 2}), c);
-        },
-        +[](const decltype(law)&l, AddressedChance<AuditedSource<>>&c) {
-          return draw_iid_children(l, branching_shape({2, 2}), c);
-        },
-        +[](const decltype(law)&l, AddressedChance<AuditedSource<>>&c) {
-          return draw_greedy_children(l, branching_shape({2, 2}), c);
-        },
-        +[](const decltype(law)&l, AddressedChance<AuditedSource<>>&c) { return draw_merged_paths(l, 3, 3, c); }}) {
+  for (const auto draw : {+[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
+                            return draw_children_without_replacement(l, branching_shape({2, 2}), c);
+                          },
+                          +[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
+                            return draw_iid_children(l, branching_shape({2, 2}), c);
+                          },
+                          +[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
+                            return draw_greedy_children(l, branching_shape({2, 2}), c);
+                          },
+                          +[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
+                            return draw_merged_paths(l, 3, 3, c);
+                          }}) {
     AuditedSource<> source;
     for (std::uint32_t step = 0; step < 3; ++step) {
       AddressedChance<AuditedSource<>> chance(source, 1, step);
-      const DraftTree tree = draw(law, chance);
+      const DraftTree tree = draw(distribution, chance);
       CHECK_NOTHROW(validate(tree, 3, "tree"));
       seen.insert(tree.tokens);
     }

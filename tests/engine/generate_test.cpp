@@ -1,4 +1,4 @@
-// The decoding loops against each other, against rows computed here and against an exact law enumerated here.
+// The decoding loops against each other, against rows computed here and against an exact distribution enumerated here.
 #include "reference/engine/generate.hpp"
 
 #include <array>
@@ -246,16 +246,16 @@ TEST_CASE("a stop token ends both loops at the same place and max_steps ends eit
 
 const std::vector<Token> kToyPrompt{1, 2, 0, 1};
 
-// The law of the first four tokens, enumerated: a product of softmaxes in double.
-std::vector<double> exact_law(ToyModel& target, std::size_t length, double temperature) {
+// The distribution of the first four tokens, enumerated: a product of softmaxes in double.
+std::vector<double> exact_distribution(ToyModel& target, std::size_t length, double temperature) {
   const auto v = static_cast<std::size_t>(target.vocab_size());
-  std::vector<double> law{1.0};
+  std::vector<double> distribution{1.0};
   std::vector<float> row(v);
   for (std::size_t n = 0; n < length; ++n) {
-    std::vector<double> longer(law.size() * v);
-    for (std::size_t string = 0; string < law.size(); ++string) {
+    std::vector<double> longer(distribution.size() * v);
+    for (std::size_t string = 0; string < distribution.size(); ++string) {
       std::vector<Token> context = kToyPrompt;
-      for (std::size_t i = 0, scale = law.size(); i < n; ++i) {
+      for (std::size_t i = 0, scale = distribution.size(); i < n; ++i) {
         scale /= v;
         context.push_back(static_cast<Token>(string / scale % v));
       }
@@ -263,11 +263,11 @@ std::vector<double> exact_law(ToyModel& target, std::size_t length, double tempe
       double sum = 0.0;
       for (const float l : row) sum += std::exp(static_cast<double>(l) / temperature);
       for (std::size_t t = 0; t < v; ++t)
-        longer[string * v + t] = law[string] * std::exp(static_cast<double>(row[t]) / temperature) / sum;
+        longer[string * v + t] = distribution[string] * std::exp(static_cast<double>(row[t]) / temperature) / sum;
     }
-    law = longer;
+    distribution = longer;
   }
-  return law;
+  return distribution;
 }
 
 TEST_CASE("four tokens of speculative output follow the product of the targets") {
@@ -283,14 +283,14 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
   sharp.temperature = 0.0f;
   ModelDrafter argmax(draft_model, sharp);
   LookupDrafter lookup{PromptLookup(1, 3)};
-  const std::vector<double> law = exact_law(target, 4, 1.25);
+  const std::vector<double> distribution = exact_distribution(target, 4, 1.25);
   DecodingWorkspace workspace;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
     for (Drafter* drafter : std::array<Drafter*, 4>{&like_target, &sharper, &argmax, &lookup}) {
       DecodingOptions options = options_of(4, 2);
       options.parameters.temperature = 1.25f;
       options.verify.sampler = sampler;
-      std::vector<std::int64_t> counts(law.size());
+      std::vector<std::int64_t> counts(distribution.size());
       for (std::uint64_t i = 0; i < kSamples; ++i) {
         options.seed = derive_seed(11, i);
         PhiloxSource source;
@@ -300,9 +300,9 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
         ++counts[string];
       }
       INFO("sampler " << static_cast<int>(sampler));
-      CHECK(follows(counts, law, kDecisions));
-      // The test can fail: the drafter's own law is another one.
-      CHECK_FALSE(follows(counts, exact_law(draft_model, 4, 1.25), kDecisions));
+      CHECK(follows(counts, distribution, kDecisions));
+      // The test can fail: the drafter's own distribution is another one.
+      CHECK_FALSE(follows(counts, exact_distribution(draft_model, 4, 1.25), kDecisions));
     }
   }
 }

@@ -67,10 +67,10 @@ TEST_CASE("single draws are counted by group") {
   const TemporaryFolder folder;
   const auto sample =
       std::get<DrawSample>(read_audit_file(draws_file().write(folder.file("f.safetensors")), AuditFileOptions{}));
-  REQUIRE(sample.laws.size() == 2);
+  REQUIRE(sample.distributions.size() == 2);
   CHECK(sample.vocab_size() == 3);
-  CHECK(sample.laws[1].parameters.temperature == 2.0f);
-  CHECK(element_of(sample.laws[1].target.row(0), 1) == 4.0f);
+  CHECK(sample.distributions[1].parameters.temperature == 2.0f);
+  CHECK(element_of(sample.distributions[1].target.row(0), 1) == 4.0f);
   REQUIRE(sample.counts_of(0).size() == 3);
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(sample.counts_of(0)[i].token == static_cast<Token>(i));
@@ -81,17 +81,17 @@ TEST_CASE("single draws are counted by group") {
   CHECK(sample.counts_of(1)[0].count == 2);
 }
 
-TEST_CASE("without groups all draws have the one law") {
+TEST_CASE("without groups all draws have the one distribution") {
   const TemporaryFolder folder;
   TraceBuilder file;
   file.set<float>("target_probs", {1, 2}, {0.25f, 0.75f}).set<std::int64_t>("samples", {1, 1, 0});
   const auto sample = std::get<DrawSample>(read_audit_file(file.write(folder.file("f.safetensors")), {}));
-  CHECK(sample.laws[0].target_is_probabilities);
+  CHECK(sample.distributions[0].target_is_probabilities);
   CHECK(sample.counts_of(0)[1].count == 2);
 }
 
 TEST_CASE("malformed draws name tensor and entry") {
-  contains(error_in(draws_file().drop("group")), "tensor 'group': is missing; with 2 rows of the law");
+  contains(error_in(draws_file().drop("group")), "tensor 'group': is missing; with 2 rows of the distribution");
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0, 0, 2, 0})), "'group': entry 3 is 2");
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0})), "[n], as samples,");
   contains(error_in(draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2})), "'samples': entry 2 is 3");
@@ -162,8 +162,8 @@ TEST_CASE("counts as text are read whatever the order of columns and lines") {
   REQUIRE(sample.counts_of(0).size() == 1);
   CHECK(sample.counts_of(1)[0].token == 2);
   CHECK(sample.counts_of(1)[0].count == 7);
-  CHECK(element_of(sample.laws[1].target.row(0), 0) == 0.75f);
-  CHECK(element_of(sample.laws[1].target.row(0), 1) == 0.0f);
+  CHECK(element_of(sample.distributions[1].target.row(0), 0) == 0.75f);
+  CHECK(element_of(sample.distributions[1].target.row(0), 1) == 0.0f);
   const DrawSample plain = read({"token,count\n1,3\n", "token,prob\n0,0.5\n1,0.5\n"});
   CHECK(plain.group_ids == std::vector<std::int64_t>{0});
   // A token without a probability has probability 0, and is no error: the audit shall find it.

@@ -59,7 +59,7 @@ def as_f32(values):
 
 
 def moved(p, share):
-    """`share` of the whole moved from the likeliest token to the next: a law at this distance."""
+    """`share` of the whole moved from the likeliest token to the next: a distribution at this distance."""
     first, second = sorted(range(len(p)), key=lambda i: -p[i])[:2]
     q = list(p)
     q[first] -= share
@@ -71,11 +71,11 @@ def write_draws(path, rng, draws, bias):
     vocabulary, temperature, top_k, top_p = 24, [1.0, 0.7, 1.3], [0, 10, 0], [1.0, 1.0, 0.9]
     logits_rng = random.Random(5)
     rows = [as_f32(logits_rng.gauss(0, 1.5) for _ in range(vocabulary)) for _ in temperature]
-    laws = [processed(row, *rest) for row, *rest in zip(rows, as_f32(temperature), top_k, as_f32(top_p))]
+    distributions = [processed(row, *rest) for row, *rest in zip(rows, as_f32(temperature), top_k, as_f32(top_p))]
     samples, group = array("i"), array("i")
-    for g, law in enumerate(laws):
-        count = draws // len(laws) + (g < draws % len(laws))
-        samples.extend(rng.choices(range(vocabulary), moved(law, bias), k=count))
+    for g, distribution in enumerate(distributions):
+        count = draws // len(distributions) + (g < draws % len(distributions))
+        samples.extend(rng.choices(range(vocabulary), moved(distribution, bias), k=count))
         group.extend([g] * count)
     write_safetensors(path, {
         "target_logits": ("F32", [len(rows), vocabulary], array("f", sum(rows, []))),
@@ -85,7 +85,7 @@ def write_draws(path, rng, draws, bias):
 
 
 class Model:
-    """A law [V] for each (position, last token)."""
+    """A distribution [V] for each (position, last token)."""
 
     def __init__(self, seed, vocabulary):
         rng = random.Random(seed)
@@ -130,8 +130,8 @@ def write_steps(path, rng, steps, recover_from_target):
 
 
 def write_csv(folder, rng, draws):
-    law = [0.4, 0.3, 0.2, 0.07, 0.03]
-    groups = {7: law, 11: law[::-1]}
+    distribution = [0.4, 0.3, 0.2, 0.07, 0.03]
+    groups = {7: distribution, 11: distribution[::-1]}
     with open(folder / "probs.csv", "w") as file:
         print("group,token,prob", file=file)
         for g, p in groups.items():

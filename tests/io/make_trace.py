@@ -6,7 +6,7 @@
     make_trace.py big FILE REQUESTS DRAFTS VOCABULARY    writes a large one, to measure
 
 What a verifier emits is deterministic where the row is greedy, where p(x) = 0 (rejected whatever the coin) and where
-p(x) >= q(x) > 0 (accepted whatever the coin), if the law that the last token is drawn from has a single token. The
+p(x) >= q(x) > 0 (accepted whatever the coin), if the distribution that the last token is drawn from has a single token. The
 traces here are made of such rows only, and the expected tokens come from numpy, not from draftproof.
 """
 

@@ -36,7 +36,7 @@ struct Oracle {
   std::vector<std::uint64_t> mass;
   std::vector<std::size_t> order;  // (value descending, id ascending), tokens that are not masked
 
-  Oracle(const std::vector<float>& l, const Distribution& row) : logits(l), mass(l.size()) {
+  Oracle(const std::vector<float>& l, const LogitsDistribution& row) : logits(l), mass(l.size()) {
     for (std::size_t i = 0; i < l.size(); ++i) {
       if (std::isinf(l[i])) continue;
       mass[i] = row.mass(static_cast<Token>(i));
@@ -98,21 +98,21 @@ struct Oracle {
   }
 };
 
-std::vector<bool> kept_set(const Distribution& row) {
+std::vector<bool> kept_set(const LogitsDistribution& row) {
   std::vector<bool> kept(static_cast<std::size_t>(row.vocab_size()));
   for (Token i = 0; i < row.vocab_size(); ++i) kept[static_cast<std::size_t>(i)] = row.is_kept(i);
   return kept;
 }
 
-Distribution filtered(const std::vector<float>& logits, const FilterParameters& p) {
-  Distribution row;
+LogitsDistribution filtered(const std::vector<float>& logits, const FilterParameters& p) {
+  LogitsDistribution row;
   row.assign(logits, 0);
   apply_filters(p, row);
   return row;
 }
 
 std::vector<Token> kept_tokens(const std::vector<float>& logits, const FilterParameters& p) {
-  const Distribution row = filtered(logits, p);
+  const LogitsDistribution row = filtered(logits, p);
   std::vector<Token> kept;
   for (Token i = 0; i < row.vocab_size(); ++i)
     if (row.is_kept(i)) kept.push_back(i);
@@ -133,7 +133,7 @@ FilterParameters random_parameters(TestRandom& random, std::int64_t vocab_size) 
 }
 
 void check_against_oracle(const std::vector<float>& logits, const FilterParameters& p) {
-  Distribution row;
+  LogitsDistribution row;
   row.assign(logits, 0);
   const Oracle oracle(logits, row);
   const std::vector<bool> expected = oracle.kept(p);
@@ -200,13 +200,13 @@ TEST_CASE("a filter that keeps every token changes no bit") {
   for (const std::int64_t vocab_size : {1, 7, 40, 4097}) {
     for (int i = 0; i < 20; ++i) {
       const std::vector<float> logits = normal_row(random, vocab_size);
-      Distribution plain;
+      LogitsDistribution plain;
       plain.assign(logits, 0);
       FilterParameters p;
       p.top_k = static_cast<std::int32_t>(vocab_size);
       p.min_p = 0x1p-126f;
       p.order = i % 2 == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
-      Distribution kept;
+      LogitsDistribution kept;
       kept.assign(logits, 0);
       apply_filters(p, kept);
       REQUIRE(kept.total() == plain.total());
@@ -224,7 +224,7 @@ TEST_CASE("the kept mass and the probabilities are those of the kept tokens reno
   for (int i = 0; i < 300; ++i) {
     const std::int64_t vocab_size = 1 + random.below(60);
     const std::vector<float> logits = awkward_row(random, vocab_size);
-    const Distribution row = filtered(logits, random_parameters(random, vocab_size));
+    const LogitsDistribution row = filtered(logits, random_parameters(random, vocab_size));
     long double all = 0.0L;
     long double kept = 0.0L;
     for (Token t = 0; t < vocab_size; ++t) {
@@ -266,7 +266,7 @@ TEST_CASE("a token always survives where a lower logit has the larger mass") {
   // exp is correct to 1.3 ulp and not monotone to the last bit: the mass of the larger logit is the smaller one here.
   // min_p = 1 alone would keep only the second token and top_k = 1 only the first.
   const std::vector<float> logits{-0x1.fffa70p-3f, -0x1.fffa72p-3f};
-  Distribution row;
+  LogitsDistribution row;
   row.assign(logits, 0);
   REQUIRE(row.mass(0) < row.mass(1));
   for (const FilterOrder order : {FilterOrder::joint, FilterOrder::top_k_first}) {
@@ -301,7 +301,7 @@ TEST_CASE("top-p near 1 drops only a tail without weight and never runs off the 
   // TensorRT-LLM #19485: a cumulative sum below top_p sent the search past the last token.
   TestRandom random(7);
   const std::vector<float> logits = normal_row(random, 5000);
-  const Distribution row = filtered(logits, {0, 1.0f - 0x1p-24f});
+  const LogitsDistribution row = filtered(logits, {0, 1.0f - 0x1p-24f});
   CHECK(row.kept_count() <= 5000);
   CHECK(row.kept_mass() >= 1.0 - 0x1p-24);
   CHECK(kept_tokens({0.0f}, {0, 1.0f - 0x1p-24f}) == std::vector<Token>{0});

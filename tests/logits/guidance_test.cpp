@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/sampling/distribution.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/test_random.hpp"
 
@@ -65,8 +65,9 @@ TEST_CASE("a token that the conditional row masks stays masked") {
   CHECK(combined({-kInf, 1.0f}, {5.0f, 1.0f}, -4.0f)[0] == -kInf);
 }
 
-TEST_CASE("shifting either row by a constant does not change the guided law") {
-  // Log-softmax of each branch first is such a shift: the law is the same, within rounding of the shifted logits.
+TEST_CASE("shifting either row by a constant does not change the guided distribution") {
+  // Log-softmax of each branch first is such a shift: the distribution is the same, within rounding of the shifted
+  // logits.
   TestRandom random(23);
   const std::vector<float> c = normal_row(random, 200);
   const std::vector<float> u = normal_row(random, 200);
@@ -76,9 +77,9 @@ TEST_CASE("shifting either row by a constant does not change the guided law") {
   for (float& l : u_shifted) l += 2.9f;
   const std::vector<float> logits = combined(c, u, 3.0f);
   const std::vector<float> shifted_logits = combined(c_shifted, u_shifted, 3.0f);
-  Distribution plain;
+  LogitsDistribution plain;
   plain.assign(logits, 0);
-  Distribution shifted;
+  LogitsDistribution shifted;
   shifted.assign(shifted_logits, 0);
   for (Token t = 0; t < 200; ++t) REQUIRE(shifted.probability(t) == Approx(plain.probability(t)).epsilon(1e-4));
 }

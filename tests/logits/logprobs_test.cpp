@@ -18,7 +18,7 @@ TEST_CASE("top logprobs are the head of a stable sort with the sampled token and
   for (int i = 0; i < 500; ++i) {
     const std::int64_t vocab_size = 1 + random.below(30);
     const std::vector<float> logits = awkward_row(random, vocab_size);
-    Distribution row;
+    LogitsDistribution row;
     row.assign(logits, 0);
     FilterParameters filters;
     if (random.chance(0.5)) filters.top_k = static_cast<std::int32_t>(random.below(vocab_size + 1));
@@ -56,7 +56,7 @@ TEST_CASE("top logprobs are the head of a stable sort with the sampled token and
 
 TEST_CASE("equal logits rank by token id") {
   const std::vector<float> logits{1.0f, 2.0f, 2.0f, 1.0f};
-  Distribution row;
+  LogitsDistribution row;
   row.assign(logits, 0);
   const std::vector<TokenLogprob> found = top_logprobs(row, 3, 3);
   REQUIRE(found.size() == 4);
@@ -71,7 +71,7 @@ TEST_CASE("equal logits rank by token id") {
 
 TEST_CASE("top logprobs refuse a negative count and a token outside the vocabulary") {
   const std::vector<float> logits{1.0f, 2.0f};
-  Distribution row;
+  LogitsDistribution row;
   row.assign(logits, 0);
   CHECK_THAT(error_of(ErrorKind::usage, [&] { top_logprobs(row, -1, 0); }), Contains("n is -1"));
   CHECK_THAT(error_of(ErrorKind::usage, [&] { top_logprobs(row, 1, 2); }), Contains("[0, 2)"));

@@ -38,7 +38,7 @@ struct Case {
   RowParameters parameters;
 };
 
-struct ReferenceLaw {
+struct ReferenceDistribution {
   std::vector<long double> p;
   std::vector<bool> kept;
   long double kept_mass = 0.0L;
@@ -47,7 +47,7 @@ struct ReferenceLaw {
   bool close_call = false;  // a token lies so near a boundary that f32 may decide otherwise
 };
 
-ReferenceLaw reference_law(const Case& c) {
+ReferenceDistribution reference_distribution(const Case& c) {
   constexpr long double kNone = -std::numeric_limits<long double>::infinity();
   const std::size_t size = c.conditional.size();
   const RowParameters& p = c.parameters;
@@ -58,10 +58,10 @@ ReferenceLaw reference_law(const Case& c) {
     l[i] = unconditional + p.guidance_scale * (conditional - unconditional);
     if (std::isnan(l[i])) l[i] = kNone;
   }
-  ReferenceLaw law;
-  law.raw = l;
-  for (const long double x : l) law.raw_log_total += std::exp(x);
-  law.raw_log_total = std::log(law.raw_log_total);
+  ReferenceDistribution distribution;
+  distribution.raw = l;
+  for (const long double x : l) distribution.raw_log_total += std::exp(x);
+  distribution.raw_log_total = std::log(distribution.raw_log_total);
 
   std::vector<Token> history = c.prompt;
   history.insert(history.end(), c.output.begin(), c.output.end());
@@ -95,31 +95,33 @@ ReferenceLaw reference_law(const Case& c) {
   for (const std::size_t i : order) total += e[i] = std::exp(l[i] - l[order[0]]);
 
   const auto near = [](long double a, long double b) { return std::fabs(a - b) < 1e-4L * std::fabs(b); };
-  law.kept.assign(size, false);
+  distribution.kept.assign(size, false);
   for (std::size_t r = 0; r < order.size(); ++r) {
     const bool in_top_k = p.filters.top_k == 0 || r < static_cast<std::size_t>(p.filters.top_k);
     const bool in_min_p = e[order[r]] >= p.filters.min_p;  // relative to the first, whose e is 1
-    if (r > 0 && (near(e[order[r]], e[order[r - 1]]) || near(e[order[r]], p.filters.min_p))) law.close_call = true;
-    law.kept[order[r]] = in_top_k && in_min_p;
+    if (r > 0 && (near(e[order[r]], e[order[r - 1]]) || near(e[order[r]], p.filters.min_p)))
+      distribution.close_call = true;
+    distribution.kept[order[r]] = in_top_k && in_min_p;
   }
   if (p.filters.top_p < 1.0f) {
-    const std::vector<bool> seen = p.filters.order == FilterOrder::joint ? std::vector<bool>(size, true) : law.kept;
+    const std::vector<bool> seen =
+        p.filters.order == FilterOrder::joint ? std::vector<bool>(size, true) : distribution.kept;
     long double seen_total = 0.0L;
     for (const std::size_t i : order) seen_total += seen[i] ? e[i] : 0.0L;
     long double before = 0.0L;
     for (const std::size_t i : order) {
-      if (near(before, p.filters.top_p * seen_total)) law.close_call = true;
-      if (!(before < p.filters.top_p * seen_total)) law.kept[i] = false;
+      if (near(before, p.filters.top_p * seen_total)) distribution.close_call = true;
+      if (!(before < p.filters.top_p * seen_total)) distribution.kept[i] = false;
       if (seen[i]) before += e[i];
     }
   }
   long double kept_total = 0.0L;
-  for (const std::size_t i : order) kept_total += law.kept[i] ? e[i] : 0.0L;
-  law.kept_mass = kept_total / total;
-  law.p.assign(size, 0.0L);
+  for (const std::size_t i : order) kept_total += distribution.kept[i] ? e[i] : 0.0L;
+  distribution.kept_mass = kept_total / total;
+  distribution.p.assign(size, 0.0L);
   for (const std::size_t i : order)
-    if (law.kept[i]) law.p[i] = e[i] / kept_total;
-  return law;
+    if (distribution.kept[i]) distribution.p[i] = e[i] / kept_total;
+  return distribution;
 }
 
 Case random_case(TestRandom& random, std::int64_t vocab_size) {
@@ -169,7 +171,7 @@ Case random_case(TestRandom& random, std::int64_t vocab_size) {
   return c;
 }
 
-// Runs a case through a pipeline; the case and the law must outlive each other's use.
+// Runs a case through a pipeline; the case and the distribution must outlive each other's use.
 struct Prepared {
   History history;
   BadWords words;
@@ -192,33 +194,33 @@ struct Prepared {
   Prepared& operator=(const Prepared&) = delete;
 };
 
-std::vector<float> probabilities(const RowLaw& law) {
-  std::vector<float> p(static_cast<std::size_t>(law.vocab_size()));
-  for (std::size_t i = 0; i < p.size(); ++i) p[i] = law.probability(static_cast<Token>(i));
+std::vector<float> probabilities(const Distribution& distribution) {
+  std::vector<float> p(static_cast<std::size_t>(distribution.vocab_size()));
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = distribution.probability(static_cast<Token>(i));
   return p;
 }
 
-std::vector<float> law_of(const std::vector<float>& logits, const RowParameters& parameters) {
+std::vector<float> distribution_of(const std::vector<float>& logits, const RowParameters& parameters) {
   Pipeline pipeline;
-  RowLaw law;
+  Distribution distribution;
   RowInput input;
   input.logits = view_of(logits);
   input.parameters = parameters;
-  pipeline.run(input, law);
-  return probabilities(law);
+  pipeline.run(input, distribution);
+  return probabilities(distribution);
 }
 
 std::string failure_of(const std::vector<float>& logits, const RowParameters& parameters,
                        const RowConstraints& constraints = {}) {
   return error_of(ErrorKind::input, [&] {
     Pipeline pipeline;
-    RowLaw law;
+    Distribution distribution;
     RowInput input;
     input.logits = view_of(logits);
     input.parameters = parameters;
     input.constraints = constraints;
     input.row = 23;
-    pipeline.run(input, law);
+    pipeline.run(input, distribution);
   });
 }
 
@@ -227,25 +229,25 @@ std::string failure_of(const std::vector<float>& logits, const RowParameters& pa
 TEST_CASE("the pipeline with every step on agrees with a second one in long double") {
   TestRandom random(51);
   Pipeline pipeline;  // one for all rows, as a thread has it
-  RowLaw law;
+  Distribution distribution;
   int compared = 0;
   for (int i = 0; i < 1500; ++i) {
     const Case c = random_case(random, 1 + random.below(70));
-    const ReferenceLaw expected = reference_law(c);
+    const ReferenceDistribution expected = reference_distribution(c);
     if (expected.close_call) continue;
     ++compared;
     const Prepared prepared(c, i);
-    pipeline.run(prepared.input, law);
+    pipeline.run(prepared.input, distribution);
     CAPTURE(i, c.conditional.size());
-    REQUIRE(law.kept_count() == std::count(expected.kept.begin(), expected.kept.end(), true));
-    REQUIRE(law.kept_mass() == Approx(static_cast<double>(expected.kept_mass)).epsilon(1e-4));
+    REQUIRE(distribution.kept_count() == std::count(expected.kept.begin(), expected.kept.end(), true));
+    REQUIRE(distribution.kept_mass() == Approx(static_cast<double>(expected.kept_mass)).epsilon(1e-4));
     for (std::size_t t = 0; t < expected.p.size(); ++t) {
       const auto token = static_cast<Token>(t);
-      REQUIRE((law.probability(token) > 0.0f) == static_cast<bool>(expected.kept[t]));
-      REQUIRE(static_cast<double>(law.probability(token)) ==
+      REQUIRE((distribution.probability(token) > 0.0f) == static_cast<bool>(expected.kept[t]));
+      REQUIRE(static_cast<double>(distribution.probability(token)) ==
               Approx(static_cast<double>(expected.p[t])).epsilon(1e-4).margin(1e-10));
       if (expected.kept[t])
-        REQUIRE(static_cast<double>(law.log_probability(token)) ==
+        REQUIRE(static_cast<double>(distribution.log_probability(token)) ==
                 Approx(static_cast<double>(std::log(expected.p[t]))).epsilon(1e-5).margin(2e-5));
       const auto raw = static_cast<double>(expected.raw[t] - expected.raw_log_total);
       if (std::isinf(raw))
@@ -260,17 +262,17 @@ TEST_CASE("the pipeline with every step on agrees with a second one in long doub
 TEST_CASE("a pipeline that has processed other rows gives the bits of a fresh one") {
   TestRandom random(52);
   Pipeline used;
-  RowLaw used_law;
+  Distribution used_distribution;
   for (int i = 0; i < 300; ++i) {
     Case c = random_case(random, 1 + random.below(70));
     if (random.chance(0.2)) c.parameters.temperature = 0.0f;
     const Prepared prepared(c);
-    used.run(prepared.input, used_law);
+    used.run(prepared.input, used_distribution);
     Pipeline fresh;
-    RowLaw fresh_law;
-    fresh.run(prepared.input, fresh_law);
+    Distribution fresh_distribution;
+    fresh.run(prepared.input, fresh_distribution);
     CAPTURE(i);
-    REQUIRE(probabilities(used_law) == probabilities(fresh_law));
+    REQUIRE(probabilities(used_distribution) == probabilities(fresh_distribution));
     REQUIRE(used.raw_log_probability(0) == fresh.raw_log_probability(0));
   }
 }
@@ -295,13 +297,13 @@ TEST_CASE("half-precision rows give the bits of the f32 rows that they convert t
       if (narrowed.input.unconditional)
         narrowed.input.unconditional = RowView{dtype, half_unconditional.data(), wide.input.logits.vocab_size};
       Pipeline pipeline;
-      RowLaw law;
-      pipeline.run(wide.input, law);
-      const std::vector<float> expected = probabilities(law);
+      Distribution distribution;
+      pipeline.run(wide.input, distribution);
+      const std::vector<float> expected = probabilities(distribution);
       const float expected_raw = pipeline.raw_log_probability(0);
-      pipeline.run(narrowed.input, law);
+      pipeline.run(narrowed.input, distribution);
       CAPTURE(i);
-      REQUIRE(probabilities(law) == expected);
+      REQUIRE(probabilities(distribution) == expected);
       REQUIRE(pipeline.raw_log_probability(0) == expected_raw);
     }
   }
@@ -311,12 +313,12 @@ TEST_CASE("a temperature near zero is greedy and a huge one uniform") {
   const std::vector<float> logits{0.5f, 2.0f, 1.875f, -3.0f};
   RowParameters p;
   p.temperature = 1e-3f;
-  CHECK(law_of(logits, p) == std::vector<float>{0.0f, 1.0f, 0.0f, 0.0f});
+  CHECK(distribution_of(logits, p) == std::vector<float>{0.0f, 1.0f, 0.0f, 0.0f});
   p.temperature = 1e12f;
-  for (const float x : law_of(logits, p)) CHECK(x == Approx(0.25f).epsilon(1e-6));
+  for (const float x : distribution_of(logits, p)) CHECK(x == Approx(0.25f).epsilon(1e-6));
   p.temperature = 0.0f;
   p.filters.top_k = 3;
-  CHECK(law_of(logits, p) == std::vector<float>{0.0f, 1.0f, 0.0f, 0.0f});
+  CHECK(distribution_of(logits, p) == std::vector<float>{0.0f, 1.0f, 0.0f, 0.0f});
 }
 
 TEST_CASE("top_k of one is the greedy choice whatever the temperature and the ties") {
@@ -326,31 +328,31 @@ TEST_CASE("top_k of one is the greedy choice whatever the temperature and the ti
     const std::vector<float> logits = awkward_row(random, 1 + random.below(30));
     RowParameters greedy;
     greedy.temperature = 0.0f;
-    const std::vector<float> choice = law_of(logits, greedy);
+    const std::vector<float> choice = distribution_of(logits, greedy);
     const auto first = std::max_element(logits.begin(), logits.end()) - logits.begin();
     REQUIRE(choice[static_cast<std::size_t>(first)] == 1.0f);
     RowParameters one;
     one.filters.top_k = 1;
     for (const float t : {0.01f, 0.7f, 1.0f, 50.0f}) {
       one.temperature = t;
-      const std::vector<float> found = law_of(logits, one);
+      const std::vector<float> found = distribution_of(logits, one);
       for (std::size_t k = 0; k < found.size(); ++k) REQUIRE(found[k] == Approx(choice[k]).margin(1e-6));
     }
   }
 }
 
-TEST_CASE("filters act on the tempered law") {
-  // mlc-llm #951, tt-metal #25341. At temperature 2 the law of (ln 16, ln 4, ln 1) is (4, 2, 1)/7: .9 keeps all three,
-  // while the untempered (16, 4, 1)/21 would lose the last.
+TEST_CASE("filters act on the tempered distribution") {
+  // mlc-llm #951, tt-metal #25341. At temperature 2 the distribution of (ln 16, ln 4, ln 1) is (4, 2, 1)/7: .9 keeps
+  // all three, while the untempered (16, 4, 1)/21 would lose the last.
   const std::vector<float> logits{std::log(16.0f), std::log(4.0f), 0.0f};
   RowParameters p;
   p.temperature = 2.0f;
   p.filters.top_p = 0.9f;
-  const std::vector<float> found = law_of(logits, p);
+  const std::vector<float> found = distribution_of(logits, p);
   CHECK(found[0] == Approx(4.0f / 7.0f).epsilon(1e-6));
   CHECK(found[2] == Approx(1.0f / 7.0f).epsilon(1e-6));
   p.temperature = 1.0f;
-  CHECK(law_of(logits, p)[2] == 0.0f);
+  CHECK(distribution_of(logits, p)[2] == 0.0f);
 }
 
 TEST_CASE("a NaN is an error that names row and column or a masked token as the policy says") {
@@ -361,7 +363,7 @@ TEST_CASE("a NaN is an error that names row and column or a masked token as the 
     p.nan_policy = NanPolicy::error;
     CHECK_THAT(failure_of(logits, p), Contains("row 23, column 2") && Contains("NaN"));
     p.nan_policy = NanPolicy::as_minus_inf;
-    CHECK(law_of(logits, p) == law_of({1.0f, 2.0f, -kInf, 0.5f}, p));
+    CHECK(distribution_of(logits, p) == distribution_of({1.0f, 2.0f, -kInf, 0.5f}, p));
     CHECK(std::isnan(logits[2]));  // the caller's row is not written to
     CHECK_THAT(failure_of({kNan, kNan}, p), Contains("row 23") && Contains("no token is left"));
   }
@@ -405,7 +407,7 @@ TEST_CASE("a temperature too small for the logits is an error and not a silent g
 TEST_CASE("a greedy row blames the NaN and not a large logit before it") {
   RowParameters p;
   p.temperature = 0.0f;
-  CHECK(law_of({1e30f, 2e30f}, p) == std::vector<float>{0.0f, 1.0f});
+  CHECK(distribution_of({1e30f, 2e30f}, p) == std::vector<float>{0.0f, 1.0f});
   CHECK_THAT(failure_of({1e30f, kNan}, p), Contains("column 1") && Contains("NaN"));
 }
 
@@ -424,11 +426,11 @@ TEST_CASE("bad logits of guided rows meet the policy after the combination") {
   input.parameters.guidance_scale = 3.0f;
   input.row = 9;
   Pipeline pipeline;
-  RowLaw law;
-  CHECK_THAT(error_of(ErrorKind::input, [&] { pipeline.run(input, law); }), Contains("row 9, column 1"));
+  Distribution distribution;
+  CHECK_THAT(error_of(ErrorKind::input, [&] { pipeline.run(input, distribution); }), Contains("row 9, column 1"));
   input.parameters.nan_policy = NanPolicy::as_minus_inf;
-  pipeline.run(input, law);
-  CHECK(probabilities(law) == std::vector<float>{1.0f, 0.0f, 0.0f});
+  pipeline.run(input, distribution);
+  CHECK(probabilities(distribution) == std::vector<float>{1.0f, 0.0f, 0.0f});
 }
 
 TEST_CASE("the raw and the processed logits of the last row can be read back") {
@@ -439,12 +441,12 @@ TEST_CASE("the raw and the processed logits of the last row can be read back") {
   input.constraints.logit_bias = bias;
   input.parameters.temperature = 2.0f;
   Pipeline pipeline;
-  RowLaw law;
-  pipeline.run(input, law);
+  Distribution distribution;
+  pipeline.run(input, distribution);
   const auto as_vector = [](std::span<const float> s) { return std::vector<float>(s.begin(), s.end()); };
   CHECK(as_vector(pipeline.raw_logits()) == logits);
   CHECK(as_vector(pipeline.processed_logits()) == std::vector<float>{2.0f, 1.0f});
   input.parameters.temperature = 0.0f;
-  pipeline.run(input, law);
+  pipeline.run(input, distribution);
   CHECK(as_vector(pipeline.processed_logits()) == std::vector<float>{4.0f, 2.0f});
 }

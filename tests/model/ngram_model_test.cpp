@@ -32,17 +32,17 @@ std::vector<Bytes> documents_of(const std::vector<std::string>& texts) {
   return documents;
 }
 
-std::vector<double> law_after(const NgramModel& model, const std::string& context) {
+std::vector<double> distribution_after(const NgramModel& model, const std::string& context) {
   const Bytes bytes = bytes_of(context);
   const std::vector<Token> tokens(bytes.begin(), bytes.end());
-  std::vector<double> law(256, std::nan(""));
-  model.probabilities(tokens, law);
-  return law;
+  std::vector<double> distribution(256, std::nan(""));
+  model.probabilities(tokens, distribution);
+  return distribution;
 }
 
-double sum_of(const std::vector<double>& law) {
+double sum_of(const std::vector<double>& distribution) {
   double sum = 0;
-  for (const double p : law) sum += p;
+  for (const double p : distribution) sum += p;
   return sum;
 }
 
@@ -151,19 +151,19 @@ TEST_CASE("A bigram model of three bytes has the probabilities worked out by han
   CHECK(model.discounts(1).once == 0.5);
   CHECK(model.discounts(0).more == Approx(1.0 / 3).epsilon(1e-15));
 
-  const auto start = law_after(model, "");
+  const auto start = distribution_after(model, "");
   CHECK(start['a'] == Approx(5.0 / 9 + 1.0 / 1152).epsilon(1e-15));  // (2 - 1/3) / 3 + 2/9 / 256
   CHECK(start['b'] == Approx(2.0 / 9 + 1.0 / 1152).epsilon(1e-15));  // (1 - 1/3) / 3 + 2/9 / 256
   CHECK(start['z'] == Approx(1.0 / 1152).epsilon(1e-15));
-  const auto after_a = law_after(model, "a");
+  const auto after_a = distribution_after(model, "a");
   CHECK(after_a['a'] == Approx(1.0 / 4 + 5.0 / 18 + 1.0 / 2304).epsilon(1e-15));  // (1 - 1/2) / 2 + 1/2 p_0(a)
   CHECK(after_a['b'] == Approx(1.0 / 4 + 1.0 / 9 + 1.0 / 2304).epsilon(1e-15));
   CHECK(after_a['z'] == Approx(1.0 / 2304).epsilon(1e-15));
   // Nothing ever followed b or z: the model backs off without a weight.
-  CHECK(law_after(model, "b") == start);
-  CHECK(law_after(model, "z") == start);
+  CHECK(distribution_after(model, "b") == start);
+  CHECK(distribution_after(model, "z") == start);
   // Only the last byte is used.
-  CHECK(law_after(model, "zzba") == after_a);
+  CHECK(distribution_after(model, "zzba") == after_a);
 }
 
 TEST_CASE("A unigram model uses raw counts and the three discounts worked out by hand") {
@@ -175,14 +175,14 @@ TEST_CASE("A unigram model uses raw counts and the three discounts worked out by
   CHECK(model.discounts(0).twice == 1.25);
   CHECK(model.discounts(0).more == 1.0);
   const double unseen = 7.5 / 22 / 256;
-  const auto law = law_after(model, "");
-  CHECK(law['a'] == Approx(0.5 / 22 + unseen).epsilon(1e-15));
-  CHECK(law['e'] == Approx(0.75 / 22 + unseen).epsilon(1e-15));
-  CHECK(law['g'] == Approx(2.0 / 22 + unseen).epsilon(1e-15));
-  CHECK(law['h'] == Approx(3.0 / 22 + unseen).epsilon(1e-15));
-  CHECK(law['i'] == Approx(6.0 / 22 + unseen).epsilon(1e-15));
-  CHECK(law[0] == Approx(unseen).epsilon(1e-15));
-  CHECK(law_after(model, "iab") == law);
+  const auto distribution = distribution_after(model, "");
+  CHECK(distribution['a'] == Approx(0.5 / 22 + unseen).epsilon(1e-15));
+  CHECK(distribution['e'] == Approx(0.75 / 22 + unseen).epsilon(1e-15));
+  CHECK(distribution['g'] == Approx(2.0 / 22 + unseen).epsilon(1e-15));
+  CHECK(distribution['h'] == Approx(3.0 / 22 + unseen).epsilon(1e-15));
+  CHECK(distribution['i'] == Approx(6.0 / 22 + unseen).epsilon(1e-15));
+  CHECK(distribution[0] == Approx(unseen).epsilon(1e-15));
+  CHECK(distribution_after(model, "iab") == distribution);
 }
 
 TEST_CASE("Discounts fall back to one absolute discount where the counts of counts are degenerate") {
@@ -227,11 +227,11 @@ TEST_CASE("The n-gram model equals its definition on random corpora") {
       const std::string& text = texts[random() % texts.size()];
       const std::string context = query % 2 == 0 ? text.substr(0, random() % (text.size() + 1))
                                                  : random_text(random, random() % 8, alphabet + 1);
-      const auto law = law_after(model, context);
-      REQUIRE(std::abs(sum_of(law) - 1) <= 1e-12);
+      const auto distribution = distribution_after(model, context);
+      REQUIRE(std::abs(sum_of(distribution) - 1) <= 1e-12);
       for (const int next : {int{'a'}, int{'b'}, int{'c'}, int{'h'}, 0}) {
         const double expected = definition.probability(static_cast<char>(next), context);
-        const double actual = law[static_cast<std::size_t>(next)];
+        const double actual = distribution[static_cast<std::size_t>(next)];
         CAPTURE(context, next, expected, actual);
         REQUIRE(actual > 0);
         worst = std::max(worst, std::abs(actual - expected) / expected);
@@ -252,11 +252,11 @@ TEST_CASE("Every byte value is counted as itself") {
   const NgramModel model = NgramModel::train(text, 3);
   for (const int last : {0, 1, 128, 254, 255}) {
     const std::vector<Token> context = {0, last};
-    std::vector<double> law(256);
-    model.probabilities(context, law);
-    CHECK(std::abs(sum_of(law) - 1) <= 1e-12);
-    CHECK(*std::min_element(law.begin(), law.end()) > 0);
-    if (last == 255) CHECK(std::max_element(law.begin(), law.end()) == law.begin());
+    std::vector<double> distribution(256);
+    model.probabilities(context, distribution);
+    CHECK(std::abs(sum_of(distribution) - 1) <= 1e-12);
+    CHECK(*std::min_element(distribution.begin(), distribution.end()) > 0);
+    if (last == 255) CHECK(std::max_element(distribution.begin(), distribution.end()) == distribution.begin());
   }
 }
 
@@ -264,13 +264,13 @@ TEST_CASE("No context crosses the border of a document") {
   const NgramModel joined = NgramModel::train(bytes_of("ababxyxy"), 3);
   const NgramModel apart = NgramModel::train(documents_of({"abab", "xyxy"}), 3);
   const NgramModel swapped = NgramModel::train(documents_of({"xyxy", "", "abab"}), 3);
-  // Only in the joined text did x follow b. Apart, the law after b is 'a' and the back-off, in which x and y are alike:
-  // each has two predecessors, one of which is the start of the document for x.
-  CHECK(law_after(joined, "b")['x'] > 2 * law_after(joined, "b")['y']);
-  CHECK(law_after(apart, "ab")['x'] < 0.1);
-  CHECK(law_after(apart, "ab")['x'] < 0.5 * law_after(joined, "ab")['x']);
+  // Only in the joined text did x follow b. Apart, the distribution after b is 'a' and the back-off, in which x and y
+  // are alike: each has two predecessors, one of which is the start of the document for x.
+  CHECK(distribution_after(joined, "b")['x'] > 2 * distribution_after(joined, "b")['y']);
+  CHECK(distribution_after(apart, "ab")['x'] < 0.1);
+  CHECK(distribution_after(apart, "ab")['x'] < 0.5 * distribution_after(joined, "ab")['x']);
   for (const char* context : {"", "a", "b", "ab", "ba", "bx", "xy", "zz"}) {
-    CHECK(law_after(apart, context) == law_after(swapped, context));
+    CHECK(distribution_after(apart, context) == distribution_after(swapped, context));
   }
 }
 
@@ -284,10 +284,10 @@ TEST_CASE("A byte that follows one byte only is unlikely after anything else") {
   }
   const NgramModel bigram = NgramModel::train(bytes_of(text), 2);
   const NgramModel unigram = NgramModel::train(bytes_of(text), 1);
-  CHECK(law_after(unigram, "")['F'] > 0.2);
-  CHECK(law_after(bigram, "S")['F'] > 1 - 3.0 / 200);  // 200 times, and the discount is below three
-  CHECK(law_after(bigram, "?")['F'] < 0.03);
-  CHECK(law_after(bigram, "?")['F'] < 0.25 * law_after(bigram, "?")['a']);
+  CHECK(distribution_after(unigram, "")['F'] > 0.2);
+  CHECK(distribution_after(bigram, "S")['F'] > 1 - 3.0 / 200);  // 200 times, and the discount is below three
+  CHECK(distribution_after(bigram, "?")['F'] < 0.03);
+  CHECK(distribution_after(bigram, "?")['F'] < 0.25 * distribution_after(bigram, "?")['a']);
 }
 
 TEST_CASE("With an absolute discount the model keeps the marginals of the corpus") {
@@ -319,12 +319,12 @@ TEST_CASE("With an absolute discount the model keeps the marginals of the corpus
   for (const auto& [byte, expected] : raw) {
     double marginal = 0;
     for (const auto& [context, n] : contexts) {
-      marginal += n * law_after(model, std::string(1, context))[static_cast<std::size_t>(byte)];
+      marginal += n * distribution_after(model, std::string(1, context))[static_cast<std::size_t>(byte)];
     }
     CAPTURE(byte, marginal, expected);
     CHECK(std::abs(marginal - expected) < 2 * discount);
   }
-  // The control: the same sum for F with raw counts as the back-off law.
+  // The control: the same sum for F with raw counts as the back-off distribution.
   const double total = static_cast<double>(text.size()) - 1;
   const double raw_marginal = raw['F'] - discount + discount * static_cast<double>(kinds.size()) * raw['F'] / total;
   CHECK(std::abs(raw_marginal - raw['F']) > 2 * discount);
@@ -333,12 +333,12 @@ TEST_CASE("With an absolute discount the model keeps the marginals of the corpus
 TEST_CASE("Logits are the natural logarithms of the probabilities") {
   const NgramModel model = NgramModel::train(bytes_of("the cat sat on the mat, and the rat sat on the cat."), 4);
   const std::vector<Token> context = {'t', 'h', 'e', ' '};
-  std::array<double, 256> law{};
+  std::array<double, 256> distribution{};
   std::array<float, 256> row{};
-  model.probabilities(context, law);
+  model.probabilities(context, distribution);
   model.logits(context, row);
   for (std::size_t token = 0; token < 256; ++token) {
-    REQUIRE(static_cast<double>(row[token]) == Approx(std::log(law[token])).epsilon(1.2e-7));
+    REQUIRE(static_cast<double>(row[token]) == Approx(std::log(distribution[token])).epsilon(1.2e-7));
   }
   CHECK(row['c'] > row['z']);
 }
@@ -376,12 +376,12 @@ TEST_CASE("The bits of the n-gram probabilities are the same on every machine") 
   }};
   for (const Case& c : cases) {
     CAPTURE(c.context, c.next, c.expected);
-    const double actual = law_after(model, c.context)[static_cast<std::size_t>(c.next)];
+    const double actual = distribution_after(model, c.context)[static_cast<std::size_t>(c.next)];
     CHECK(std::bit_cast<std::uint64_t>(actual) == std::bit_cast<std::uint64_t>(c.expected));
   }
   std::swap(texts[0], texts[1]);
   const NgramModel again = NgramModel::train(documents_of(texts), 5);
-  CHECK(law_after(model, "aaab") == law_after(again, "aaab"));
+  CHECK(distribution_after(model, "aaab") == distribution_after(again, "aaab"));
 }
 
 TEST_CASE("A higher order predicts held-out licence text better") {
@@ -397,7 +397,7 @@ TEST_CASE("A higher order predicts held-out licence text better") {
   corpus.texts.erase(longest);
   REQUIRE(!corpus.texts.empty());
   const std::size_t end = std::min<std::size_t>(held_out.size(), 12'000);
-  double previous = 8;  // bits per byte of the uniform law
+  double previous = 8;  // bits per byte of the uniform distribution
   for (const int order : {1, 2, 3, 4, 5, 6}) {
     const NgramModel model = NgramModel::train(corpus.texts, order);
     const double bits = cross_entropy_bits_per_byte(model, held_out, 0, end);
@@ -416,10 +416,12 @@ TEST_CASE("The n-gram model refuses what it cannot be trained on or asked") {
   CHECK_THROWS_WITH(NgramModel::train(Bytes{}, 2), Contains("training corpus") && Contains("no bytes"));
   CHECK_THROWS_WITH(NgramModel::train(documents_of({"", ""}), 2), Contains("no bytes"));
   const NgramModel model = NgramModel::train(text, 3);
-  std::array<double, 256> law{};
-  CHECK_THROWS_WITH(model.probabilities(std::vector<Token>{1, 256}, law), Contains("token 1") && Contains("256"));
-  CHECK_THROWS_WITH(model.probabilities(std::vector<Token>{-1, 0}, law), Contains("token 0") && Contains("-1"));
-  CHECK_NOTHROW(model.probabilities(std::vector<Token>{-1, 0, 0}, law));  // only the last two tokens are used
+  std::array<double, 256> distribution{};
+  CHECK_THROWS_WITH(model.probabilities(std::vector<Token>{1, 256}, distribution),
+                    Contains("token 1") && Contains("256"));
+  CHECK_THROWS_WITH(model.probabilities(std::vector<Token>{-1, 0}, distribution),
+                    Contains("token 0") && Contains("-1"));
+  CHECK_NOTHROW(model.probabilities(std::vector<Token>{-1, 0, 0}, distribution));  // only the last two tokens are used
   std::array<double, 255> narrow{};
   CHECK_THROWS_WITH(model.probabilities({}, narrow), Contains("255 entries"));
   std::array<float, 257> wide{};

@@ -9,7 +9,7 @@
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/sampling/distribution.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/logits_distribution.hpp"
 #include "reference/verify/chance.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 #include "tests/support/vectors.hpp"
@@ -62,40 +62,40 @@ void write_block(const RandomBlock& block, Word* out) {
 
 void write_row(const Word* in, Word* out) {
   const std::vector<float> logits = singles(in, kRowTokens);
-  Distribution law;
-  law.assign(logits, 0);
-  out[0] = word_of(law.exponent());
-  out[1] = law.total();
+  LogitsDistribution distribution;
+  distribution.assign(logits, 0);
+  out[0] = word_of(distribution.exponent());
+  out[1] = distribution.total();
   for (std::size_t i = 0; i < kRowTokens; ++i) {
     const Token token = static_cast<Token>(i);
-    out[2 + i] = law.mass_in_tile(token);
-    out[2 + kRowTokens + i] = word_of(law.probability(token));
-    out[2 + 2 * kRowTokens + i] = word_of(law.log_probability(token));
+    out[2 + i] = distribution.mass_in_tile(token);
+    out[2 + kRowTokens + i] = word_of(distribution.probability(token));
+    out[2 + 2 * kRowTokens + i] = word_of(distribution.log_probability(token));
   }
 }
 
 void write_draw(const Word* in, Word* out) {
   const std::vector<float> logits = singles(in, kRowTokens);
-  Distribution law;
-  law.assign(logits, 0);
-  out[0] = word_of(law.draw(block_of(in + kRowTokens + 1), static_cast<Token>(in[kRowTokens])));
+  LogitsDistribution distribution;
+  distribution.assign(logits, 0);
+  out[0] = word_of(distribution.draw(block_of(in + kRowTokens + 1), static_cast<Token>(in[kRowTokens])));
 }
 
 void write_race(const Word* in, Word* out) {
   const std::vector<float> logits = singles(in, kRowTokens);
   const Word* address = in + kRowTokens;
-  RowLaw law;
-  law.make_distribution().assign(logits, 0);
+  Distribution distribution;
+  distribution.make_logits_distribution().assign(logits, 0);
   PhiloxSource source;
   AddressedChance chance(source, address[0], word32(address[2]), Sampler::race);
-  out[0] = word_of(chance.draw(LawMasses(law), word32(address[1]), static_cast<Purpose>(address[3])));
+  out[0] = word_of(chance.draw(DistributionMasses(distribution), word32(address[1]), static_cast<Purpose>(address[3])));
 }
 
 void write_residual(const Word* in, Word* out) {
   const std::vector<float> p = singles(in, kResidualTokens);
   const std::vector<float> q = singles(in + kResidualTokens, kResidualTokens);
-  RowLaw target;
-  RowLaw proposal;
+  Distribution target;
+  Distribution proposal;
   target.make_probabilities({DType::f32, p.data(), kResidualTokens}, 0);
   proposal.make_probabilities({DType::f32, q.data(), kResidualTokens}, 0);
   out[0] = word_of(ResidualMasses(target, proposal).draw(block_of(in + 2 * kResidualTokens)));

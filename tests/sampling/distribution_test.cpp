@@ -1,431 +1,363 @@
 #include "reference/sampling/distribution.hpp"
 
 #include <algorithm>
-#include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "reference/random/injected.hpp"
-#include "tests/sampling/row_laws.hpp"
+#include "tests/sampling/row_distributions.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 
 using namespace draftproof;
 using boost::multiprecision::cpp_int;
+using boost::multiprecision::cpp_rational;
 using draftproof::testing::for_each_row_kernel_set;
 
 namespace {
 
-using Wide = boost::multiprecision::cpp_bin_float_50;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kRounding = 0x1p-24;  // of one binary32 operation, relative
+constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-const std::vector<std::size_t> kVocabSizes = {1, 7, 31, 32, 33, 4095, 4096, 4097, 8192, 32000, 50257, 128256};
-
-std::vector<float> normal_row(std::size_t vocab_size, unsigned seed, float spread = 4.0f) {
+// Random probabilities that sum to about 1; some zero, some tiny.
+std::vector<float> random_row(std::size_t vocab_size, unsigned seed) {
   std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0.0f, spread);
-  std::vector<float> logits(vocab_size);
-  for (float& x : logits) x = normal(random);
-  return logits;
+  std::vector<double> weights(vocab_size);
+  double total = 0.0;
+  for (double& w : weights) {
+    w = random() % 5 == 0 ? 0.0 : std::exp(-static_cast<double>(random() % 3000) / 100.0);
+    total += w;
+  }
+  std::vector<float> row(vocab_size);
+  for (std::size_t i = 0; i < vocab_size; ++i) row[i] = static_cast<float>(weights[i] / total);
+  return row;
 }
 
-Distribution distribution_of(const std::vector<float>& logits) {
-  Distribution law;
-  law.assign(logits, 0);
-  return law;
+// --- The oracle: exact fractions, rounded where the contract rounds. ---
+
+cpp_rational power_of_two(int k) {
+  return k >= 0 ? cpp_rational(cpp_int(1) << k) : cpp_rational(cpp_int(1), cpp_int(1) << -k);
+}
+cpp_int nearest_even(const cpp_rational& x) {
+  const cpp_int below = numerator(x) / denominator(x);
+  const cpp_rational rest = x - below;
+  const cpp_rational half(1, 2);
+  return below + ((rest > half || (rest == half && below % 2 != 0)) ? 1 : 0);
+}
+// To binary32, subnormals kept.
+cpp_rational rounded_to_single(const cpp_rational& x) {
+  if (x == 0) return x;
+  int exponent = 0;
+  while (x < power_of_two(exponent)) --exponent;
+  const int unit = std::max(exponent - 23, -149);
+  return cpp_rational(nearest_even(x * power_of_two(-unit))) * power_of_two(unit);
+}
+cpp_int residual_of(float p, float q) {
+  const cpp_rational difference = cpp_rational(p) - cpp_rational(q);
+  return difference > 0 ? nearest_even(rounded_to_single(difference) * power_of_two(kResidualBits)) : cpp_int(0);
 }
 
-std::vector<std::uint64_t> masses_in_tiles(const Distribution& law) {
-  std::vector<std::uint64_t> masses;
-  for (Token i = 0; i < law.vocab_size(); ++i) masses.push_back(law.mass_in_tile(i));
-  return masses;
+// Draws by the oracle's masses: tiles by the high half, tokens by the low half.
+Token slow_draw(const std::vector<cpp_int>& masses, const RandomBlock& block) {
+  const auto pick = [](std::uint64_t word, auto begin, auto end) {
+    cpp_int total = 0;
+    for (auto it = begin; it != end; ++it) total += *it;
+    const cpp_int position = (cpp_int(word) * total) >> 64;
+    cpp_int reached = 0;
+    auto it = begin;
+    while ((reached += *it) <= position) ++it;
+    return it - begin;
+  };
+  std::vector<cpp_int> tiles((masses.size() + kTileTokens - 1) / kTileTokens);
+  for (std::size_t i = 0; i < masses.size(); ++i) tiles[i / kTileTokens] += masses[i];
+  const auto tile = pick(high_half(block), tiles.begin(), tiles.end());
+  const auto begin = masses.begin() + tile * kTileTokens;
+  const auto end = masses.end() - begin < kTileTokens ? masses.end() : begin + kTileTokens;
+  return static_cast<Token>(tile * kTileTokens + pick(low_half(block), begin, end));
 }
 
-// The first 64-bit word that lands at or beyond `position` of `total` equally long pieces: ceil(2^64 position / total).
-std::uint64_t first_word_at(std::uint64_t position, std::uint64_t total) {
-  const cpp_int numerator = (cpp_int(position) << 64) + total - 1;
-  return static_cast<std::uint64_t>(cpp_int(numerator / total));
+std::uint64_t first_word_at(const cpp_int& position, const cpp_int& total) {
+  return static_cast<std::uint64_t>(cpp_int(((position << 64) + total - 1) / total));
 }
 
-// Which of the consecutive intervals of length masses[i] holds floor(word * total / 2^64), by exact integers.
-std::size_t interval_of(std::uint64_t word, const std::vector<std::uint64_t>& masses) {
+// Random words, the endpoints, and both sides of each border between tokens of a one-tile row.
+std::vector<RandomBlock> hard_blocks(const std::vector<cpp_int>& masses) {
+  std::vector<RandomBlock> blocks{InjectedSource::kZeros, InjectedSource::kOnes, InjectedSource::kSmallest};
+  std::mt19937_64 random(91);
+  for (int i = 0; i < 20; ++i) blocks.push_back(block_of(random(), random()));
+  if (masses.size() > 64) return blocks;
   cpp_int total = 0;
-  for (const std::uint64_t mass : masses) total += mass;
-  const cpp_int position = (cpp_int(word) * total) >> 64;
-  cpp_int end = 0;
-  for (std::size_t i = 0; i < masses.size(); ++i) {
-    end += masses[i];
-    if (position < end) return i;
+  for (const cpp_int& mass : masses) total += mass;
+  cpp_int position = 0;
+  for (const cpp_int& mass : masses) {
+    position += mass;
+    if (position == 0 || position == total) continue;
+    const std::uint64_t first = first_word_at(position, total);
+    blocks.push_back(block_of(random(), first));
+    blocks.push_back(block_of(random(), first - 1));
   }
-  FAIL("a position beyond the total");
-  return 0;
+  return blocks;
 }
 
-// The slow oracle of a draw: masses of tiles in the row's scale, then tokens of the tile.
-Token slow_draw(const Distribution& law, const RandomBlock& block, Token excluded = kPaddingToken) {
-  std::vector<std::uint64_t> in_tile = masses_in_tiles(law);
-  if (excluded >= 0) in_tile[static_cast<std::size_t>(excluded)] = 0;
-  std::vector<std::uint64_t> tiles;
-  for (std::size_t t = 0; t < law.tile_count(); ++t) {
-    const std::size_t begin = t * kTileTokens;
-    const std::size_t end = std::min(in_tile.size(), begin + kTileTokens);
-    const float top = *std::max_element(law.logits().begin() + static_cast<std::ptrdiff_t>(begin),
-                                        law.logits().begin() + static_cast<std::ptrdiff_t>(end));
-    const cpp_int sum = std::accumulate(in_tile.begin() + static_cast<std::ptrdiff_t>(begin),
-                                        in_tile.begin() + static_cast<std::ptrdiff_t>(end), cpp_int(0));
-    const int shift = top == -kInfinity ? 0 : law.exponent() - exp_parts(top).n;
-    tiles.push_back(static_cast<std::uint64_t>(cpp_int(sum >> shift)));
-  }
-  const std::size_t tile = interval_of(high_half(block), tiles);
-  const auto begin = static_cast<std::ptrdiff_t>(tile * kTileTokens);
-  const auto end = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(in_tile.size()), begin + kTileTokens);
-  return static_cast<Token>(begin) +
-         static_cast<Token>(interval_of(low_half(block), {in_tile.begin() + begin, in_tile.begin() + end}));
-}
-
-// The softmax in extended precision: sum of exp(x - N ln 2), and log of the sum of exp(x).
-template <class Real>
-Real scaled_sum(const std::vector<float>& logits, std::int32_t exponent) {
-  const Real shift = exponent * log(Real(2));
-  Real sum = 0;
-  for (const float x : logits)
-    if (x > -kInfinity) sum += exp(Real(Real(x) - shift));
-  return sum;
+template <class Masses>
+std::vector<double> log_weights_of(const Masses& masses) {
+  std::vector<double> all;
+  masses.for_each_log_weight([&](Token first, std::span<const double> tile) {
+    CHECK(static_cast<std::size_t>(first) == all.size());
+    CHECK(tile.size() <= static_cast<std::size_t>(kTileTokens));
+    all.insert(all.end(), tile.begin(), tile.end());
+  });
+  return all;
 }
 
 }  // namespace
 
-TEST_CASE("Totals and probabilities are the softmax within the stated error for every vocabulary size") {
-  for (const std::size_t vocab_size : kVocabSizes) {
-    const std::vector<float> logits = normal_row(vocab_size, 51);
-    const Distribution law = distribution_of(logits);
-    INFO("V = " << vocab_size);
-    const long double exact_sum = scaled_sum<long double>(logits, law.exponent());
-    if (vocab_size <= 4097) {  // the yardstick against 50 digits
-      const auto wide = static_cast<long double>(scaled_sum<Wide>(logits, law.exponent()));
-      CHECK(std::fabs(exact_sum / wide - 1) < 1e-16L);
+TEST_CASE("A row of half-precision probabilities is read as its exact values") {
+  const std::vector<float> values = {0.5f, 0.25f, 0.125f, 0.0625f, 0.0f, 0.0625f};
+  std::vector<std::uint16_t> f16;
+  std::vector<std::uint16_t> bf16;
+  for (const float x : values) {
+    f16.push_back(f32_to_f16(x));
+    bf16.push_back(f32_to_bf16(x));
+  }
+  for (const auto& [dtype, data] : {std::pair<DType, const void*>{DType::f32, values.data()},
+                                    {DType::f16, f16.data()},
+                                    {DType::bf16, bf16.data()}}) {
+    const RowView view{dtype, data, static_cast<std::int64_t>(values.size())};
+    Distribution distribution;
+    distribution.make_probabilities(view, 0);
+    INFO(dtype_name(dtype));
+    CHECK(distribution.vocab_size() == 6);
+    CHECK(distribution.tile_count() == 1);
+    CHECK(distribution.kept_count() == 5);
+    CHECK(distribution.kept_mass() == 1.0);
+    std::vector<float> scratch(kTileTokens);
+    const float* tile = distribution.tile_probabilities(0, scratch.data());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      CHECK(distribution.probability(static_cast<Token>(i)) == values[i]);
+      CHECK(element_of(view, static_cast<std::int64_t>(i)) == values[i]);
+      CHECK(tile[i] == values[i]);
     }
-    const long double sum = std::ldexp(static_cast<long double>(law.total()), -kMassBits);
-    // 1.3 ulp of f, which is below 1 at worst, and half a unit of mass for each token and one for each tile.
-    const double quantum = (0.5 * static_cast<double>(vocab_size) + 32.0) * 0x1p-44;
-    CHECK(std::fabs(static_cast<double>(sum / exact_sum - 1)) <= 1.84 * kRounding + quantum);
-    // The errors of many tokens cancel.
-    if (vocab_size >= 4095) CHECK(std::fabs(static_cast<double>(sum / exact_sum - 1)) <= kRounding);
-
-    double worst_probability = 0.0;
-    double worst_log_probability = 0.0;
-    double sum_of_probabilities = 0.0;
-    const long double log_sum = std::log(exact_sum);
-    for (std::size_t i = 0; i < vocab_size; ++i) {
-      const Token token = static_cast<Token>(i);
-      const long double exact_log = static_cast<long double>(logits[i]) - law.exponent() * std::log(2.0L) - log_sum;
-      const double relative = static_cast<double>(law.probability(token) / std::exp(exact_log) - 1);
-      worst_probability = std::max(worst_probability, std::fabs(relative));
-      const double error = static_cast<double>(law.log_probability(token) - exact_log);
-      worst_log_probability =
-          std::max(worst_log_probability, std::fabs(error) - 0.5 * 0x1p-23 * -static_cast<double>(exact_log));
-      sum_of_probabilities += static_cast<double>(law.probability(token));
-    }
-    CAPTURE(worst_probability, worst_log_probability);
-    CHECK(worst_probability <= 2 * 1.84 * kRounding + 3 * kRounding);  // f, S, and three roundings
-    CHECK(worst_log_probability <= 1.84 * kRounding + quantum);        // S; the rest is one rounding of the result
-    CHECK(std::fabs(sum_of_probabilities - 1.0) <= 4 * kRounding);
+    CHECK(distribution.log_probability(1) == Approx(-2.0 * std::log(2.0)));
+    CHECK(distribution.log_probability(4) == -std::numeric_limits<float>::infinity());
+    // Words of the low half at the border between the first two tokens.
+    CHECK(DistributionMasses(distribution).draw(block_of(0, (1ull << 63) - 1)) == 0);
+    CHECK(DistributionMasses(distribution).draw(block_of(0, 1ull << 63)) == 1);
+    CHECK(DistributionMasses(distribution).draw(InjectedSource::kOnes) == 5);
   }
 }
 
-TEST_CASE("Every set of row kernels gives the same law and tile probabilities equal those of single tokens") {
-  std::vector<std::vector<float>> rows;
-  for (const std::size_t vocab_size : {1, 33, 4097, 12289}) rows.push_back(normal_row(vocab_size, 53));
-  rows.push_back(normal_row(9000, 55, 200.0f));  // deep tiles
-  rows.push_back(normal_row(9000, 57, 1e6f));    // beyond the fast range
-  rows.push_back(std::vector<float>(9000, -kInfinity));
-  rows.back()[8999] = 3.0f;
-  // Weights held at the deepest exponent whose probabilities are still above zero, as subnormal numbers.
-  rows.push_back(normal_row(5000, 58));
-  for (const std::size_t tile : {0, 4096}) {
-    rows.back()[tile] = 20.0f;
-    rows.back()[tile + 7] = -72.0f;
-  }
-  for (const std::vector<float>& logits : rows) {
-    const Distribution first = distribution_of(logits);
+TEST_CASE("Draws from a row of probabilities follow its exact fixed-point masses") {
+  for (const std::size_t vocab_size : {1, 5, 33, 4500}) {
+    std::vector<float> p = random_row(vocab_size, 93);
+    if (vocab_size == 1) p[0] = 1.0f;
+    std::vector<cpp_int> masses;
+    for (const float x : p) masses.push_back(residual_of(x, 0.0f));
+    const Distribution distribution = probabilities_of(p);
+    const std::vector<RandomBlock> blocks = hard_blocks(masses);
     for_each_row_kernel_set([&] {
-      const Distribution law = distribution_of(logits);
-      CHECK(law.exponent() == first.exponent());
-      CHECK(law.total() == first.total());
-      CHECK(masses_in_tiles(law) == masses_in_tiles(first));
-      std::vector<float> scratch(kTileTokens);
       int wrong = 0;
-      for (std::size_t t = 0; t < law.tile_count(); ++t) {
-        const float* p = law.tile_probabilities(t, scratch.data());
-        for (std::size_t i = 0; i < kTileTokens && t * kTileTokens + i < logits.size(); ++i) {
-          const Token token = static_cast<Token>(t * kTileTokens + i);
-          wrong += bit_cast<std::uint32_t>(p[i]) != bit_cast<std::uint32_t>(law.probability(token));
-          wrong += bit_cast<std::uint32_t>(p[i]) != bit_cast<std::uint32_t>(first.probability(token));
-        }
-      }
+      for (const RandomBlock& block : blocks)
+        wrong += DistributionMasses(distribution).draw(block) != slow_draw(masses, block);
       CHECK(wrong == 0);
     });
   }
-  const Distribution last = distribution_of(rows.back());
-  CHECK(last.probability(7) > 0.0f);
-  CHECK(last.probability(7) < std::numeric_limits<float>::min());
 }
 
-TEST_CASE("Reordering tokens within tiles and whole tiles within a row reorders the masses and keeps the total") {
-  std::vector<float> logits = normal_row(3 * kTileTokens, 59);
-  for (std::size_t i = 0; i < kTileTokens; ++i) logits[i] -= 20.0f;  // tiles of different exponents
-  std::vector<std::size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::mt19937 random(61);
-  for (auto tile = order.begin(); tile != order.end(); tile += kTileTokens)
-    std::shuffle(tile, tile + kTileTokens, random);
-  std::rotate(order.begin(), order.begin() + kTileTokens, order.end());
-  std::vector<float> moved(logits.size());
-  for (std::size_t i = 0; i < order.size(); ++i) moved[i] = logits[order[i]];
+TEST_CASE("Draws from the residual of two rows follow exact rational masses") {
+  for (const std::size_t vocab_size : {2, 6, 40, 4100}) {
+    for (unsigned seed = 0; seed < 3; ++seed) {
+      const std::vector<float> p = random_row(vocab_size, 200 + seed);
+      const std::vector<float> q = random_row(vocab_size, 300 + seed);
+      std::vector<cpp_int> masses;
+      for (std::size_t i = 0; i < vocab_size; ++i) masses.push_back(residual_of(p[i], q[i]));
+      if (std::all_of(masses.begin(), masses.end(), [](const cpp_int& m) { return m == 0; })) continue;
+      const Distribution target = probabilities_of(p);
+      const Distribution proposal = probabilities_of(q);
+      const std::vector<RandomBlock> blocks = hard_blocks(masses);
+      for_each_row_kernel_set([&] {
+        int wrong = 0;
+        for (const RandomBlock& block : blocks)
+          wrong += ResidualMasses(target, proposal).draw(block) != slow_draw(masses, block);
+        CHECK(wrong == 0);
+      });
+      const std::vector<double> log_weights = log_weights_of(ResidualMasses(target, proposal));
+      REQUIRE(log_weights.size() == vocab_size);
+      int wrong = 0;
+      for (std::size_t i = 0; i < vocab_size; ++i) {
+        const float x = p[i] > q[i] ? p[i] - q[i] : 0.0f;
+        const double expected = x > 0.0f ? std::log(static_cast<double>(x)) : kNoWeight;
+        wrong += x > 0.0f ? !(std::fabs(log_weights[i] - expected) < 1e-12) : log_weights[i] != kNoWeight;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
 
-  const Distribution law = distribution_of(logits);
-  const Distribution law_of_moved = distribution_of(moved);
-  CHECK(law_of_moved.total() == law.total());
-  CHECK(law_of_moved.exponent() == law.exponent());
+TEST_CASE("The residual of two logits rows is that of their probabilities") {
+  std::mt19937 random(95);
+  std::normal_distribution<float> normal(0.0f, 3.0f);
+  std::vector<float> target_logits(4200);
+  std::vector<float> draft_logits(4200);
+  for (float& x : target_logits) x = normal(random);
+  for (std::size_t i = 0; i < draft_logits.size(); ++i) draft_logits[i] = target_logits[i] + normal(random) / 3;
+  const Distribution target = logits_of(target_logits);
+  const Distribution proposal = logits_of(draft_logits);
+  std::vector<float> p;
+  std::vector<float> q;
+  for (Token i = 0; i < 4200; ++i) {
+    p.push_back(target.probability(i));
+    q.push_back(proposal.probability(i));
+  }
+  const Distribution p_row = probabilities_of(p);
+  const Distribution q_row = probabilities_of(q);
   int wrong = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const Token from = static_cast<Token>(order[i]);
-    const Token to = static_cast<Token>(i);
-    wrong += law_of_moved.mass_in_tile(to) != law.mass_in_tile(from) || law_of_moved.mass(to) != law.mass(from) ||
-             law_of_moved.probability(to) != law.probability(from);
+  for (const RandomBlock& block : hard_blocks(std::vector<cpp_int>(100))) {
+    const Token token = ResidualMasses(target, proposal).draw(block);
+    wrong += token != ResidualMasses(p_row, q_row).draw(block);
+    wrong += token != ResidualMasses(target, q_row).draw(block);
+    wrong += token != ResidualMasses(p_row, proposal).draw(block);
+    const auto i = static_cast<std::size_t>(token);
+    wrong += !(p[i] > q[i]);
   }
   CHECK(wrong == 0);
 }
 
-TEST_CASE("A draw gives each token exactly its share of the random words") {
-  const std::vector<float> logits = {0.5f, -kInfinity, -1.0f, 2.0f, -30.0f, 2.0f, -kInfinity};
-  const Distribution law = distribution_of(logits);
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const Token token = static_cast<Token>(i);
-    const std::uint64_t mass = law.mass_in_tile(token);
-    if (mass == 0) continue;
-    // The first and the last low half of the token, and the neighbours that belong to others.
-    const std::uint64_t first = first_word_at(total, law.total());
-    CHECK(law.draw(block_of(0, first)) == token);
-    if (first > 0) CHECK(law.draw(block_of(~0ull, first - 1)) < token);
-    total += mass;
-    const std::uint64_t last = total == law.total() ? ~0ull : first_word_at(total, law.total()) - 1;
-    CHECK(law.draw(block_of(7, last)) == token);
+TEST_CASE("An empty residual draws from the target itself") {
+  const std::vector<float> p = {0.25f, 0.0f, 0.5f, 0.25f};
+  const Distribution target = probabilities_of(p);
+  const std::vector<float> x = {1.0f, 2.0f, 3.0f, 0.0f};
+  const Distribution logits = logits_of(x);
+  for (const RandomBlock& block : hard_blocks({1, 0, 2, 1})) {
+    CHECK(ResidualMasses(target, target).draw(block) == DistributionMasses(target).draw(block));
+    CHECK(ResidualMasses(logits, logits).draw(block) == DistributionMasses(logits).draw(block));
   }
-  CHECK(total == law.total());
+  // A difference too small for one unit of mass counts as none.
+  const std::vector<float> almost = {0.25f, 0x1p-70f, 0.5f, 0.25f};
+  CHECK(ResidualMasses(probabilities_of(almost), target).draw(InjectedSource::kZeros) == 0);
+  CHECK(log_weights_of(ResidualMasses(target, target)) == log_weights_of(DistributionMasses(target)));
+  CHECK(log_weights_of(ResidualMasses(logits, logits)) == log_weights_of(DistributionMasses(logits)));
 }
 
-TEST_CASE("Draws agree with a slow oracle in exact integers within a tile and over tiles") {
-  std::vector<float> three_tiles = normal_row(2 * kTileTokens + 100, 67);
-  for (std::size_t i = 0; i < kTileTokens; ++i) three_tiles[i] -= 6.0f;
-  std::vector<float> gaps = normal_row(4 * kTileTokens, 71);
-  std::fill(gaps.begin(), gaps.begin() + kTileTokens, -kInfinity);                     // nothing in the first tile
-  std::fill(gaps.begin() + 2 * kTileTokens, gaps.begin() + 3 * kTileTokens, -100.0f);  // less than a unit
-  std::fill(gaps.begin() + 3 * kTileTokens + 9, gaps.end(), -kInfinity);               // a masked end
-  std::mt19937_64 random(73);
-  for (const std::vector<float>& logits : {normal_row(9, 65), three_tiles, gaps}) {
-    const Distribution law = distribution_of(logits);
-    int wrong = 0;
-    for (int i = 0; i < 60; ++i) {
-      const Token excluded = i % 3 == 0 ? kPaddingToken : static_cast<Token>(random() % logits.size());
-      const RandomBlock block = block_of(random(), random());
-      wrong += law.draw(block, excluded) != slow_draw(law, block, excluded);
+TEST_CASE("A one-hot proposal takes its token out of a target of either kind") {
+  const std::vector<float> x = {0.0f, 1.0f, 2.0f, -1.0f};
+  const Distribution logits = logits_of(x);
+  const std::vector<float> p = {0.125f, 0.25f, 0.5f, 0.125f};
+  const Distribution row = probabilities_of(p);
+  for (Token token = 0; token < 4; ++token) {
+    const Distribution proposal = one_hot_of(token, 4);
+    std::vector<cpp_int> rest;
+    std::vector<cpp_int> rest_of_logits;
+    for (Token i = 0; i < 4; ++i) {
+      rest.push_back(i == token ? cpp_int(0) : residual_of(p[static_cast<std::size_t>(i)], 0.0f));
+      rest_of_logits.push_back(i == token ? 0 : logits.logits_distribution()->mass_in_tile(i));
     }
-    for (const std::uint64_t high : {std::uint64_t{0}, ~std::uint64_t{0}})
-      for (const std::uint64_t low : {std::uint64_t{0}, ~std::uint64_t{0}})
-        wrong += law.draw(block_of(high, low)) != slow_draw(law, block_of(high, low));
-    // Both sides of every border between tiles.
-    std::uint64_t total = 0;
-    for (std::size_t t = 0; t + 1 < law.tile_count(); ++t) {
-      total += law.tile_mass(t);
-      const std::uint64_t first = first_word_at(total, law.total());
-      for (const std::uint64_t high : {first - 1, first})
-        wrong += law.draw(block_of(high, 5)) != slow_draw(law, block_of(high, 5));
-    }
-    CHECK(wrong == 0);
-  }
-}
-
-TEST_CASE("The endpoints of the random words never draw a masked token nor run past the end") {
-  std::vector<float> logits(2 * kTileTokens + 50, -kInfinity);
-  logits[kTileTokens + 3] = 1.0f;
-  logits[kTileTokens + 9] = 0.0f;
-  logits[kTileTokens + 11] = -200.0f;  // kept, and without mass
-  for (const bool has_light_tile : {false, true}) {
-    if (has_light_tile) logits[2 * kTileTokens + 20] = -60.0f;  // a tile with less than one unit in the row's scale
-    const Distribution law = distribution_of(logits);
-    CHECK(law.tile_mass(0) == 0);
-    CHECK(law.tile_mass(2) == 0);
-    CHECK(law.draw(InjectedSource::kZeros) == kTileTokens + 3);
-    CHECK(law.draw(InjectedSource::kOnes) == kTileTokens + 9);
-    CHECK(law.draw(InjectedSource::kZeros, kTileTokens + 3) == kTileTokens + 9);
-    CHECK(law.draw(InjectedSource::kOnes, kTileTokens + 9) == kTileTokens + 3);
-    CHECK(law.draw(InjectedSource::kOnes, 0) == kTileTokens + 9);  // a masked token takes nothing out
-  }
-}
-
-TEST_CASE("An excluded token is never drawn unless it is alone") {
-  const std::vector<float> logits = normal_row(20, 75);
-  const Distribution law = distribution_of(logits);
-  std::mt19937_64 random(77);
-  for (Token excluded = 0; excluded < 20; ++excluded) {
-    const std::uint64_t without = law.total() - law.mass_in_tile(excluded);
-    CHECK(law.total_without(excluded) == without);
-    int drawn = 0;
-    for (int i = 0; i < 200; ++i) drawn += law.draw(block_of(random(), random()), excluded) == excluded;
-    // The border where the excluded token would stand.
-    std::uint64_t before = 0;
-    for (Token i = 0; i < excluded; ++i) before += law.mass_in_tile(i);
-    if (before < without) drawn += law.draw(block_of(0, first_word_at(before, without)), excluded) != excluded + 1;
-    CHECK(drawn == 0);
-  }
-  std::vector<float> alone(5000, -kInfinity);
-  alone[4500] = 2.0f;
-  const Distribution only = distribution_of(alone);
-  CHECK(only.total_without(4500) == 0);
-  CHECK(only.draw(InjectedSource::kZeros, 4500) == 4500);
-  CHECK(only.draw(InjectedSource::kOnes, 4500) == 4500);
-  CHECK(only.draw(InjectedSource::kOnes, 0) == 4500);
-  CHECK(only.probability(4500) == 1.0f);
-  CHECK(std::fabs(only.log_probability(4500)) <= 1.84f * 0x1p-24f);
-  CHECK(only.log_probability(0) == -kInfinity);
-}
-
-TEST_CASE("No probability exceeds 1 and that of a lone token is 1 or the float before it") {
-  // A kernel that checks probabilities would refuse a row with anything above 1.
-  int ones = 0;
-  int below = 0;
-  int wrong = 0;
-  for (int i = -4000; i < 4000; ++i) {
-    const float x = static_cast<float>(i) * 0.0037f;
-    for (const std::vector<float>& logits : {std::vector<float>{x}, std::vector<float>{x, x - 17.0f, x - 35.0f}}) {
-      const float p = distribution_of(logits).probability(0);
-      wrong += !(p <= 1.0f);
-      if (logits.size() > 1) continue;
-      ones += p == 1.0f;
-      below += p == std::nextafter(1.0f, 0.0f);
+    for (const RandomBlock& block : hard_blocks(rest))
+      CHECK(ResidualMasses(row, proposal).draw(block) == slow_draw(rest, block));
+    for (const RandomBlock& block : hard_blocks(rest_of_logits))
+      CHECK(ResidualMasses(logits, proposal).draw(block) == slow_draw(rest_of_logits, block));
+    for (const Distribution* target : {&row, static_cast<const Distribution*>(&logits)}) {
+      std::vector<double> expected = log_weights_of(DistributionMasses(*target));
+      expected[static_cast<std::size_t>(token)] = kNoWeight;
+      CHECK(log_weights_of(ResidualMasses(*target, proposal)) == expected);
     }
   }
-  CHECK(wrong == 0);
-  CHECK(ones + below == 8000);
-  CHECK(ones > below);
-  CHECK(below > 0);
 }
 
-TEST_CASE("Keeping every token changes no bit and keeping some leaves the masses of those alone") {
-  const std::vector<float> logits = normal_row(5000, 79);
-  const Distribution whole = distribution_of(logits);
-  Distribution law = whole;
-  law.keep({-kInfinity, 4999, 0});
-  CHECK(law.total() == whole.total());
-  CHECK(masses_in_tiles(law) == masses_in_tiles(whole));
-  CHECK(law.kept_mass() == 1.0);
-  CHECK(law.probability(17) == whole.probability(17));
-
-  law.keep({1.5f, 0, whole.mass(5)});
-  int wrong = 0;
-  std::int64_t kept = 0;
-  double kept_probability = 0.0;
-  for (Token i = 0; i < 5000; ++i) {
-    const float x = logits[static_cast<std::size_t>(i)];
-    const bool stands = x > 1.5f && whole.mass(i) >= whole.mass(5);
-    kept += stands;
-    if (stands) kept_probability += static_cast<double>(whole.probability(i));
-    wrong += law.is_kept(i) != stands;
-    wrong += law.mass_in_tile(i) != (stands ? whole.mass_in_tile(i) : 0);
-    wrong += !stands && (law.probability(i) != 0.0f || law.log_probability(i) != -kInfinity);
+TEST_CASE("A one-hot proposal on the only token of a target leaves that token") {
+  std::vector<float> x(5000, -std::numeric_limits<float>::infinity());
+  x[4999] = 1.0f;
+  std::vector<float> p(5000, 0.0f);
+  p[4999] = 1.0f;
+  Distribution logits = logits_of(x);
+  const Distribution row = probabilities_of(p);
+  const Distribution proposal = one_hot_of(4999, 5000);
+  for (const Distribution* target : {static_cast<const Distribution*>(&logits), &row, &proposal}) {
+    CHECK(ResidualMasses(*target, proposal).draw(InjectedSource::kZeros) == 4999);
+    CHECK(ResidualMasses(*target, proposal).draw(InjectedSource::kOnes) == 4999);
+    const std::vector<double> log_weights = log_weights_of(ResidualMasses(*target, proposal));
+    CHECK(std::count(log_weights.begin(), log_weights.end(), kNoWeight) == 4999);
+    CHECK(log_weights[4999] > kNoWeight);
   }
-  CHECK(wrong == 0);
-  CHECK(kept > 10);
-  CHECK(kept < 4990);
-  CHECK(law.kept_count() == kept);
-  CHECK(law.kept_mass() == Approx(kept_probability).epsilon(1e-6));
+  // Where the rest is too light for a unit of mass both samplers agree that the token is alone.
+  x[10] = -200.0f;
+  logits = logits_of(x);
+  CHECK(ResidualMasses(logits, proposal).draw(InjectedSource::kOnes) == 4999);
+  CHECK(log_weights_of(ResidualMasses(logits, proposal))[4999] > kNoWeight);
 }
 
-TEST_CASE("A row that cannot be a law is an error that names the row and the column") {
-  Distribution law;
-  const auto message_of = [&](const std::vector<float>& logits) {
-    return error_of(ErrorKind::input, [&] { law.assign(logits, 7); });
-  };
-  const auto says = [](const std::string& message, const std::string& part) {
-    INFO(message);
-    CHECK(message.find(part) != std::string::npos);
-  };
-  std::vector<float> logits = normal_row(4100, 83);
-  logits[4098] = std::numeric_limits<float>::quiet_NaN();
-  says(message_of(logits), "row 7, column 4098");
-  says(message_of(logits), "NaN");
-  logits[4098] = kInfinity;
-  says(message_of(logits), "row 7, column 4098");
-  says(message_of(logits), "+inf");
-  logits[4098] = std::nextafter(kLogitLimit, kInfinity);
-  says(message_of(logits), "row 7, column 4098");
-  says(message_of(logits), "temperature 0");
-  logits[4098] = kLogitLimit;
-  CHECK_NOTHROW(law.assign(logits, 7));
-  says(message_of({}), "row 7");
-  says(message_of(std::vector<float>(5, -kInfinity)), "row 7");
-  says(message_of(std::vector<float>(5, -kInfinity)), "no token is left");
-  says(message_of(std::vector<float>(5, -1e30f)), "no token is left");
-  says(message_of(std::vector<float>(kVocabularyLimit + 1, 0.0f)), std::to_string(kVocabularyLimit));
-  // After an error the object takes the next row as if nothing had been.
-  law.assign(normal_row(10, 85), 8);
-  CHECK(law.total() == distribution_of(normal_row(10, 85)).total());
+TEST_CASE("A one-hot target has its whole mass on its token whatever the proposal") {
+  const Distribution target = one_hot_of(4100, 4200);
+  CHECK(target.probability(4100) == 1.0f);
+  CHECK(target.probability(4099) == 0.0f);
+  CHECK(target.log_probability(4100) == 0.0f);
+  CHECK(target.log_probability(0) == -std::numeric_limits<float>::infinity());
+  CHECK(target.kept_count() == 1);
+  CHECK(target.vocab_size() == 4200);
+  std::vector<float> scratch(kTileTokens, kNan);
+  const float* tile = target.tile_probabilities(1, scratch.data());
+  for (std::size_t i = 0; i < 4200 - 4096; ++i) CHECK(tile[i] == (i == 4 ? 1.0f : 0.0f));
+  CHECK(DistributionMasses(target).draw(InjectedSource::kOnes) == 4100);
+  std::vector<float> q(4200, 0.0f);
+  q[7] = 0.5f;
+  q[4100] = 0.5f;
+  CHECK(ResidualMasses(target, probabilities_of(q)).draw(InjectedSource::kZeros) == 4100);
+  const std::vector<double> log_weights = log_weights_of(ResidualMasses(target, probabilities_of(q)));
+  CHECK(std::count(log_weights.begin(), log_weights.end(), kNoWeight) == 4199);
+  CHECK(log_weights_of(DistributionMasses(target))[4100] == 0.0);
 }
 
-TEST_CASE("The largest vocabulary of equal logits does not overflow the total") {
-  // f = 1.4 for x = 0.34: nearly the largest mass a token can have.
-  const std::vector<float> logits(static_cast<std::size_t>(kVocabularyLimit), 0.34f);
-  const Distribution law = distribution_of(logits);
-  CHECK(cpp_int(law.total()) == cpp_int(law.mass_in_tile(0)) * kVocabularyLimit);
-  CHECK(law.total() > std::uint64_t{1} << 63);
-  CHECK(law.probability(5) == Approx(1.0 / static_cast<double>(kVocabularyLimit)).epsilon(4e-7));
-  CHECK(law.draw(InjectedSource::kOnes) == kVocabularyLimit - 1);
-  CHECK(law.draw(InjectedSource::kZeros) == 0);
+TEST_CASE("A number that is no probability is an error that names the row and the column in every use") {
+  for (const float bad : {kNan, 1.5f, -0.1f, std::numeric_limits<float>::infinity()}) {
+    std::vector<float> p(4200, 0x1p-13f);
+    p[4150] = bad;
+    const std::vector<float> good(4200, 0x1p-13f);
+    const Distribution bad_row = probabilities_of(p, 5);
+    const Distribution good_row = probabilities_of(good, 4);
+    const LogWeightSink sink = [](Token, std::span<const double>) {};
+    const std::vector<std::string> messages = {
+        error_of(ErrorKind::input, [&] { bad_row.probability(4150); }),
+        error_of(ErrorKind::input, [&] { bad_row.kept_count(); }),
+        error_of(ErrorKind::input, [&] { DistributionMasses(bad_row).draw(InjectedSource::kZeros); }),
+        error_of(ErrorKind::input, [&] { DistributionMasses(bad_row).for_each_log_weight(sink); }),
+        error_of(ErrorKind::input, [&] { ResidualMasses(bad_row, good_row).draw(InjectedSource::kZeros); }),
+        error_of(ErrorKind::input, [&] { ResidualMasses(good_row, bad_row).draw(InjectedSource::kZeros); }),
+        error_of(ErrorKind::input, [&] { ResidualMasses(bad_row, good_row).for_each_log_weight(sink); }),
+        error_of(ErrorKind::input, [&] { ResidualMasses(good_row, bad_row).for_each_log_weight(sink); }),
+        error_of(ErrorKind::input, [&] { ResidualMasses(bad_row, one_hot_of(3, 4200)).draw(InjectedSource::kZeros); }),
+    };
+    for (const std::string& message : messages) CHECK(message.find("row 5, column 4150") != std::string::npos);
+    CHECK(good_row.probability(4150) == 0x1p-13f);
+  }
 }
 
-TEST_CASE("The greedy choice is the lowest id among the largest logits over tiles and signs of zero") {
-  for_each_row_kernel_set([] {
-    std::vector<float> logits(3 * kTileTokens, -1.0f);
-    logits[kTileTokens + 5] = 2.0f;
-    logits[kTileTokens + 6] = 2.0f;
-    logits[2 * kTileTokens] = 2.0f;
-    CHECK(greedy_token(logits, 0) == kTileTokens + 5);
-    logits[9] = 2.0f;
-    CHECK(greedy_token(logits, 0) == 9);
-    CHECK(greedy_token(std::vector<float>{-1.0f, -0.0f, 0.0f}, 0) == 1);
-    CHECK(greedy_token(std::vector<float>{-1.0f, 0.0f, -0.0f}, 0) == 1);
-    std::vector<float> zeros(2 * kTileTokens, -1.0f);
-    zeros[100] = -0.0f;
-    zeros[kTileTokens + 100] = 0.0f;
-    CHECK(greedy_token(zeros, 0) == 100);
-    CHECK(greedy_token(std::vector<float>{-kInfinity, -1e30f}, 0) == 1);  // finite, so it stands
-    CHECK(greedy_token(std::vector<float>{1.0f, 3e38f}, 0) == 1);
-    CHECK(greedy_token(std::vector<float>{-5.0f}, 0) == 0);
-  });
-}
-
-TEST_CASE("A row without a greedy choice is an error that names the row and the column") {
-  const auto message_of = [](const std::vector<float>& logits) {
-    return error_of(ErrorKind::input, [&] { greedy_token(logits, 3); });
-  };
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  CHECK(message_of({0.0f, nan}).find("row 3, column 1") != std::string::npos);
-  CHECK(message_of({1e30f, nan}).find("row 3, column 1") != std::string::npos);  // a large logit is not the fault
-  CHECK(message_of({0.0f, 1.0f, kInfinity}).find("row 3, column 2") != std::string::npos);
-  CHECK(message_of({-kInfinity, -kInfinity}).find("no token is left") != std::string::npos);
-  CHECK(message_of({}).find("row 3") != std::string::npos);
-  std::vector<float> late(5000, 0.0f);
-  late[4999] = nan;
-  CHECK(message_of(late).find("column 4999") != std::string::npos);
+TEST_CASE("A row that sums to more than 3 or to nothing is an error that names the row") {
+  const LogWeightSink sink = [](Token, std::span<const double>) {};
+  const std::vector<float> heavy = {1.0f, 1.0f, 1.0f, 0x1p-20f};
+  const std::vector<float> zeros(10, 0.0f);
+  const std::vector<float> three = {1.0f, 1.0f, 1.0f, 0.0f};
+  CHECK(DistributionMasses(probabilities_of(three)).draw(InjectedSource::kOnes) == 2);
+  for (const auto& [row, words] : {std::pair{&heavy, "more than 3"}, {&zeros, "every probability is 0"}}) {
+    const Distribution distribution = probabilities_of(*row, 6);
+    const std::vector<std::string> messages = {
+        error_of(ErrorKind::input, [&] { DistributionMasses(distribution).draw(InjectedSource::kZeros); }),
+        error_of(ErrorKind::input, [&] { DistributionMasses(distribution).for_each_log_weight(sink); }),
+        error_of(ErrorKind::input,
+                 [&] { ResidualMasses(distribution, probabilities_of(zeros)).draw(InjectedSource::kZeros); }),
+        error_of(ErrorKind::input,
+                 [&] { ResidualMasses(distribution, probabilities_of(zeros)).for_each_log_weight(sink); }),
+    };
+    for (const std::string& message : messages) {
+      INFO(message);
+      CHECK(message.find("row 6") != std::string::npos);
+      CHECK(message.find(words) != std::string::npos);
+    }
+  }
 }

@@ -1,4 +1,5 @@
-// Sampling by an exponential race (argmax of log mass + Gumbel noise) beside the inverse-mass sampler: the same laws.
+// Sampling by an exponential race (argmax of log mass + Gumbel noise) beside the inverse-mass sampler: the same
+// distributions.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
-#include "tests/sampling/row_laws.hpp"
+#include "tests/sampling/row_distributions.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -40,28 +41,28 @@ std::vector<std::int64_t> counts_of(const Masses& masses, std::size_t vocab_size
   return counts;
 }
 
-std::vector<double> normalised_law(std::vector<double> law) {
+std::vector<double> normalised_distribution(std::vector<double> distribution) {
   double total = 0.0;
-  for (const double x : law) total += x;
-  for (double& x : law) x /= total;
-  return law;
+  for (const double x : distribution) total += x;
+  for (double& x : distribution) x /= total;
+  return distribution;
 }
 
 template <class Masses>
 void check_both_samplers(const Masses& masses, const std::vector<double>& unnormalised, std::uint64_t seed) {
-  const std::vector<double> law = normalised_law(unnormalised);
+  const std::vector<double> distribution = normalised_distribution(unnormalised);
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
     INFO((sampler == Sampler::race ? "race" : "inverse") << ", seed " << seed);
-    const std::vector<std::int64_t> counts = counts_of(masses, law.size(), sampler, seed);
-    CHECK(follows(counts, law, 2));
-    // The test can fail: a law in which one token has 3 % more is rejected.
-    std::vector<double> bent = law;
+    const std::vector<std::int64_t> counts = counts_of(masses, distribution.size(), sampler, seed);
+    CHECK(follows(counts, distribution, 2));
+    // The test can fail: a distribution in which one token has 3 % more is rejected.
+    std::vector<double> bent = distribution;
     for (std::size_t i = 0; i < bent.size(); ++i) {
       if (bent[i] < 0.2) continue;
       bent[i] *= 1.03;
       break;
     }
-    CHECK_FALSE(follows(counts, normalised_law(bent), 2));
+    CHECK_FALSE(follows(counts, normalised_distribution(bent), 2));
   }
 }
 
@@ -79,10 +80,10 @@ TEST_CASE("The race over tiles gives the bits of the race over single words") {
       p[i] = static_cast<float>(1 + random() % 100) / static_cast<float>(100 * vocab_size);
       q[i] = static_cast<float>(1 + random() % 100) / static_cast<float>(100 * vocab_size);
     }
-    const RowLaw logits = logits_of(x);
-    const RowLaw target = probabilities_of(p);
-    const RowLaw proposal = probabilities_of(q);
-    const RowLaw one_hot = one_hot_of(static_cast<Token>(vocab_size - 1), vocab_size);
+    const Distribution logits = logits_of(x);
+    const Distribution target = probabilities_of(p);
+    const Distribution proposal = probabilities_of(q);
+    const Distribution one_hot = one_hot_of(static_cast<Token>(vocab_size - 1), vocab_size);
     // Every kind of masses, as it is drawn and as coupled verification draws it.
     const auto winners = [&](auto chance) {
       std::vector<Token> tokens;
@@ -90,9 +91,9 @@ TEST_CASE("The race over tiles gives the bits of the race over single words") {
         tokens.push_back(chance.draw(masses, row, Purpose::residual));
         tokens.push_back(chance.coupled_race(masses, row));
       };
-      race(LawMasses(logits), 0);
-      race(LawMasses(target), 1);
-      race(LawMasses(one_hot), 2);
+      race(DistributionMasses(logits), 0);
+      race(DistributionMasses(target), 1);
+      race(DistributionMasses(one_hot), 2);
       race(ResidualMasses(logits, one_hot), 3);
       race(ResidualMasses(target, one_hot), 4);
       race(ResidualMasses(target, proposal), 5);
@@ -103,7 +104,7 @@ TEST_CASE("The race over tiles gives the bits of the race over single words") {
       const std::uint64_t seed = 0x123456789abcdef0u + step;
       WordByWord words;
       const std::vector<Token> expected = winners(AddressedChance<WordByWord>(words, seed, step, Sampler::race));
-      CHECK(expected[4] == static_cast<Token>(vocab_size - 1));  // a one-hot law
+      CHECK(expected[4] == static_cast<Token>(vocab_size - 1));  // a one-hot distribution
       for_each_row_kernel_set([&] {
         PhiloxSource tiles;
         CHECK(winners(AddressedChance<PhiloxSource>(tiles, seed, step, Sampler::race)) == expected);
@@ -123,70 +124,73 @@ TEST_CASE("A race on equal words is won by the largest mass and among equals by 
     AddressedChance<InjectedSource> chance(source, 1, 0, Sampler::race);
     x[0] = -1.0f;
     x[8999] = 0.0f;
-    CHECK(chance.draw(LawMasses(logits_of(x)), 0, Purpose::target_sample) == 1);
+    CHECK(chance.draw(DistributionMasses(logits_of(x)), 0, Purpose::target_sample) == 1);
     x[0] = -kInfinity;
-    CHECK(chance.draw(LawMasses(logits_of(x)), 0, Purpose::target_sample) == 1);
+    CHECK(chance.draw(DistributionMasses(logits_of(x)), 0, Purpose::target_sample) == 1);
     x[8999] = 1.0f;
-    CHECK(chance.draw(LawMasses(logits_of(x)), 0, Purpose::target_sample) == 8999);
-    CHECK(chance.draw(LawMasses(probabilities_of(p)), 0, Purpose::target_sample) == 1);
+    CHECK(chance.draw(DistributionMasses(logits_of(x)), 0, Purpose::target_sample) == 8999);
+    CHECK(chance.draw(DistributionMasses(probabilities_of(p)), 0, Purpose::target_sample) == 1);
   }
 }
 
 TEST_CASE("A race asks for every block of its row once and the audit refuses the same race again") {
   for (const std::size_t vocab_size : {1, 4, 5, 4096, 4099}) {
     const std::vector<float> x(vocab_size, 0.25f);
-    const RowLaw law = logits_of(x);
+    const Distribution distribution = logits_of(x);
     AuditedSource<> audited;
     AddressedChance<AuditedSource<>> chance(audited, 9, 2, Sampler::race);
-    const Token token = chance.draw(LawMasses(law), 1, Purpose::draft_sample);
+    const Token token = chance.draw(DistributionMasses(distribution), 1, Purpose::draft_sample);
     CHECK(audited.used() == (vocab_size + 3) / 4);
-    CHECK_THROWS_AS(chance.draw(LawMasses(law), 1, Purpose::draft_sample), Error);
-    CHECK_NOTHROW(chance.draw(LawMasses(law), 2, Purpose::draft_sample));
+    CHECK_THROWS_AS(chance.draw(DistributionMasses(distribution), 1, Purpose::draft_sample), Error);
+    CHECK_NOTHROW(chance.draw(DistributionMasses(distribution), 2, Purpose::draft_sample));
     // The noise of coupled verification has the position for its row and no step.
-    chance.coupled_race(LawMasses(law), 1);
+    chance.coupled_race(DistributionMasses(distribution), 1);
     CHECK_THROWS_AS(audited.block(9, {0, 1, 0, Purpose::gumbel_noise}), Error);
     PhiloxSource plain;
-    CHECK(token == AddressedChance<>(plain, 9, 2, Sampler::race).draw(LawMasses(law), 1, Purpose::draft_sample));
+    CHECK(
+        token ==
+        AddressedChance<>(plain, 9, 2, Sampler::race).draw(DistributionMasses(distribution), 1, Purpose::draft_sample));
   }
 }
 
 TEST_CASE("Both samplers follow the softmax of a row of logits") {
   const std::vector<float> x = {0.0f, 1.0f, -kInfinity, 2.0f, -2.0f, 1.5f};
-  std::vector<double> law;
-  for (const float logit : x) law.push_back(std::exp(static_cast<double>(logit)));
-  check_both_samplers(LawMasses(logits_of(x)), law, 501);
+  std::vector<double> distribution;
+  for (const float logit : x) distribution.push_back(std::exp(static_cast<double>(logit)));
+  check_both_samplers(DistributionMasses(logits_of(x)), distribution, 501);
 }
 
 TEST_CASE("Both samplers follow a row of probabilities") {
   const std::vector<float> p = {0.5f, 0.0f, 0.25f, 0.125f, 0.0625f, 0.0625f};
-  check_both_samplers(LawMasses(probabilities_of(p)), {p.begin(), p.end()}, 502);
+  check_both_samplers(DistributionMasses(probabilities_of(p)), {p.begin(), p.end()}, 502);
 }
 
 TEST_CASE("Both samplers follow the residual of two rows") {
   const std::vector<float> p = {0.5f, 0.25f, 0.125f, 0.0625f, 0.0625f};
   const std::vector<float> q = {0.25f, 0.125f, 0.125f, 0.4375f, 0.0625f};
-  const RowLaw target = probabilities_of(p);
-  const RowLaw proposal = probabilities_of(q);
+  const Distribution target = probabilities_of(p);
+  const Distribution proposal = probabilities_of(q);
   check_both_samplers(ResidualMasses(target, proposal), {0.25, 0.125, 0.0, 0.0, 0.0}, 503);
 }
 
 TEST_CASE("Both samplers follow a row of logits without the token of a one-hot proposal") {
   const std::vector<float> x = {0.0f, 3.0f, -1.0f, 0.5f};
-  const RowLaw target = logits_of(x);
-  const RowLaw proposal = one_hot_of(1, 4);
+  const Distribution target = logits_of(x);
+  const Distribution proposal = one_hot_of(1, 4);
   check_both_samplers(ResidualMasses(target, proposal), {1.0, 0.0, std::exp(-1.0), std::exp(0.5)}, 504);
 }
 
 TEST_CASE("A rare token wins as often as its probability says") {
-  // The tail is where races with few random bits go wrong. Counts are held against the exact binomial law.
+  // The tail is where races with few random bits go wrong. Counts are held against the exact binomial distribution.
   const double probability = 1e-4;
   std::vector<float> x(2);
   x[0] = static_cast<float>(std::log1p(-probability));
   x[1] = static_cast<float>(std::log(probability));
-  const RowLaw law = logits_of(x);
+  const Distribution distribution = logits_of(x);
   constexpr std::int64_t kRareDraws = 500'000;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race})
-    CHECK(has_rate(counts_of(LawMasses(law), 2, sampler, 505, kRareDraws)[1], kRareDraws, probability, 2));
+    CHECK(has_rate(counts_of(DistributionMasses(distribution), 2, sampler, 505, kRareDraws)[1], kRareDraws, probability,
+                   2));
   // The bounds are no formality: a quarter of the 50 expected or twice as many would lie outside.
   CHECK_FALSE(has_rate(12, kRareDraws, probability, 2));
   CHECK_FALSE(has_rate(100, kRareDraws, probability, 2));

@@ -28,7 +28,7 @@ TEST_CASE("the share of a test case in the false alarms of the suite is fixed") 
 }
 
 TEST_CASE("each kind of decision in the suite is refused just beyond its level") {
-  // A single decision stands at 5e-9, which is 5.85 standard deviations to either side of a normal law.
+  // A single decision stands at 5e-9, which is 5.85 standard deviations to either side of a normal distribution.
   REQUIRE(suite_level() == Approx(5e-9).epsilon(1e-12));
   CHECK(has_mean(1.0 + 5.84 * 0.02, 1.0, 2.0, 10000));
   CHECK_FALSE(has_mean(1.0 + 5.86 * 0.02, 1.0, 2.0, 10000));
@@ -89,7 +89,7 @@ TEST_CASE("an impossible event needs no statistics and its absence bounds its pr
   TestResult test;
   test.name = "support";
   test.unit = "draws";
-  test.null_law = NullLaw::certainty;
+  test.null_distribution = NullDistribution::certainty;
   test.n = 1000;
   std::vector<TestResult> tests{test};
   judge(tests, 1e-6);

@@ -73,15 +73,15 @@ TEST_CASE("a rest that stays below five joins the last pool") {
   CHECK(two_sample_test(Counts{6, 1, 1}, Counts{6, 1, 1}).cells == 1);
 }
 
-TEST_CASE("one observation of an impossible cell refutes the law") {
-  const std::vector<double> law{0.5, 0.5, 0.0, 0.0};
-  const ChiSquaredTest test = goodness_of_fit(Counts{500, 499, 0, 1}, law);
+TEST_CASE("one observation of an impossible cell refutes the distribution") {
+  const std::vector<double> distribution{0.5, 0.5, 0.0, 0.0};
+  const ChiSquaredTest test = goodness_of_fit(Counts{500, 499, 0, 1}, distribution);
   REQUIRE(test.impossible_cell);
   CHECK(*test.impossible_cell == 3);
   CHECK(test.impossible_count == 1);
   CHECK(test.p_value > 0.5);
   CHECK(test.rejects(1e-9));
-  CHECK_FALSE(goodness_of_fit(Counts{500, 500, 0, 0}, law).rejects(1e-4));
+  CHECK_FALSE(goodness_of_fit(Counts{500, 500, 0, 0}, distribution).rejects(1e-4));
 }
 
 TEST_CASE("the statistic of two samples is that of the two by two table") {
@@ -95,7 +95,7 @@ TEST_CASE("the statistic of two samples is that of the two by two table") {
 }
 
 TEST_CASE("under the null the p values are uniform and under a fault they are not") {
-  const std::vector<double> law{0.5, 0.25, 0.125, 0.125};
+  const std::vector<double> distribution{0.5, 0.25, 0.125, 0.125};
   const auto sample = [](std::uint64_t seed, std::uint32_t shift) {
     Counts counts(4);
     for (std::uint32_t i = 0; i < 400; ++i) {
@@ -108,7 +108,7 @@ TEST_CASE("under the null the p values are uniform and under a fault they are no
   int below_half = 0;
   int below_half_of_two = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    below_half += goodness_of_fit(sample(seed, 0), law).p_value < 0.5 ? 1 : 0;
+    below_half += goodness_of_fit(sample(seed, 0), distribution).p_value < 0.5 ? 1 : 0;
     below_half_of_two += two_sample_test(sample(seed, 0), sample(seed + 1000, 0)).p_value < 0.5 ? 1 : 0;
   }
   // As often as not, but for what the steps of a discrete statistic of 400 draws can do.
@@ -119,7 +119,7 @@ TEST_CASE("under the null the p values are uniform and under a fault they are no
     CHECK(rates.high > 0.5 - kSteps);
   }
   // 16 of 64 moved from the first cell to the last: TV 1/4, lambda = 400 (1/8 + 1/2) = 250.
-  CHECK_FALSE(passes(goodness_of_fit(sample(7, 16), law), 2));
+  CHECK_FALSE(passes(goodness_of_fit(sample(7, 16), distribution), 2));
   CHECK_FALSE(passes(two_sample_test(sample(7, 16), sample(8, 0)), 2));
 }
 

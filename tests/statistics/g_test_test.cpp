@@ -29,12 +29,12 @@ TEST_CASE("cells without observations count in G by what others have too many") 
 
 TEST_CASE("G is additive over a decomposition and Pearson is not") {
   // Cells (a, b, c): first {a, b} against c, then a against b given that it is one of them.
-  const std::vector<double> law{0.2, 0.3, 0.5};
-  const double whole = g_test(Counts{130, 270, 600}, law).statistic;
+  const std::vector<double> distribution{0.2, 0.3, 0.5};
+  const double whole = g_test(Counts{130, 270, 600}, distribution).statistic;
   const double first = g_test(Counts{400, 600}, std::vector<double>{0.5, 0.5}).statistic;
   const double second = g_test(Counts{130, 270}, std::vector<double>{0.4, 0.6}).statistic;
   CHECK(whole == Approx(first + second).epsilon(1e-12));
-  const double pearson = goodness_of_fit(Counts{130, 270, 600}, law).statistic;
+  const double pearson = goodness_of_fit(Counts{130, 270, 600}, distribution).statistic;
   const double pearson_parts = goodness_of_fit(Counts{400, 600}, std::vector<double>{0.5, 0.5}).statistic +
                                goodness_of_fit(Counts{130, 270}, std::vector<double>{0.4, 0.6}).statistic;
   CHECK(std::abs(pearson - pearson_parts) > 0.1);
@@ -43,15 +43,15 @@ TEST_CASE("G is additive over a decomposition and Pearson is not") {
 TEST_CASE("a larger least expectation pools more") {
   // N = 100: expected 1, 2, 3, 4, 40, 50.
   const Counts counts{3, 1, 5, 4, 37, 50};
-  const std::vector<double> law{.01, .02, .03, .04, .4, .5};
-  CHECK(g_test(counts, law).cells == 3);
-  CHECK(g_test(counts, law, 0.5).cells == 6);
-  CHECK(g_test(counts, law, 25.0).cells == 2);
-  CHECK(g_test(counts, law, 60.0).cells == 1);
-  CHECK(g_test(counts, law, 60.0).p_value == 1.0);
+  const std::vector<double> distribution{.01, .02, .03, .04, .4, .5};
+  CHECK(g_test(counts, distribution).cells == 3);
+  CHECK(g_test(counts, distribution, 0.5).cells == 6);
+  CHECK(g_test(counts, distribution, 25.0).cells == 2);
+  CHECK(g_test(counts, distribution, 60.0).cells == 1);
+  CHECK(g_test(counts, distribution, 60.0).p_value == 1.0);
 }
 
-TEST_CASE("an impossible observation refutes the law in a G test too") {
+TEST_CASE("an impossible observation refutes the distribution in a G test too") {
   const ChiSquaredTest test = g_test(Counts{500, 499, 1}, std::vector<double>{0.5, 0.5, 0.0});
   REQUIRE(test.impossible_cell);
   CHECK(*test.impossible_cell == 2);

@@ -1,4 +1,5 @@
-// Against published values of the exact law, the exact one-sided law, and laws simple enough for a pencil.
+// Against published values of the exact distribution, the exact one-sided distribution, and distributions simple enough
+// for a pencil.
 #include "reference/statistics/kolmogorov_smirnov.hpp"
 
 #include <catch2/catch.hpp>
@@ -19,12 +20,12 @@ double one_sided_tail(int n, double d) {
   return d * sum;
 }
 
-TEST_CASE("the exact law has the published values") {
+TEST_CASE("the exact distribution has the published values") {
   CHECK(kolmogorov_cdf(10, 0.274) == Approx(0.62847961545650).epsilon(1e-13));
   CHECK(kolmogorov_cdf(100, 0.1) == Approx(0.74730724299362).epsilon(1e-13));
 }
 
-TEST_CASE("the law of one and of two numbers is the one worked out by hand") {
+TEST_CASE("the distribution of one and of two numbers is the one worked out by hand") {
   // n = 1: D = max(u, 1 - u), so P(D < d) = 2 d - 1 from 1/2 on. n = 2, d in [1/4, 1/2]: 2 (2 d - 1/2)^2.
   CHECK(kolmogorov_cdf(1, 0.4) == Approx(0.0).margin(1e-15));
   CHECK(kolmogorov_cdf(1, 0.8) == Approx(0.6).epsilon(1e-14));
@@ -34,13 +35,13 @@ TEST_CASE("the law of one and of two numbers is the one worked out by hand") {
   CHECK(kolmogorov_p_value(0, 0.5) == 1.0);
 }
 
-TEST_CASE("the approximation for many numbers continues the exact law") {
-  // Scaled by sqrt n the law hardly moves between 100, the last exact one, and 101.
+TEST_CASE("the approximation for many numbers continues the exact distribution") {
+  // Scaled by sqrt n the distribution hardly moves between 100, the last exact one, and 101.
   for (const double x : {0.6, 0.8, 1.0, 1.2, 1.5, 1.8}) {
     INFO("x " << x);
     CHECK(kolmogorov_cdf(101, x / std::sqrt(101.0)) == Approx(kolmogorov_cdf(100, x / 10.0)).margin(5e-4));
   }
-  // Kolmogorov's limit law, from tables.
+  // Kolmogorov's limit distribution, from tables.
   CHECK(kolmogorov_p_value(100'000'000, 1.3580986 / 1e4) == Approx(0.05).epsilon(1e-3));
   CHECK(kolmogorov_p_value(100'000'000, 1.6276236 / 1e4) == Approx(0.01).epsilon(1e-3));
 }
@@ -57,8 +58,8 @@ TEST_CASE("p values in the tail are twice the exact one-sided ones and rarely to
 }
 
 TEST_CASE("a detectable distance is found as often as it says at its worst point") {
-  // A law with F(1/2) = 1/2 + distance; at that point alone the chance to pass the critical distance is a binomial
-  // tail.
+  // A distribution with F(1/2) = 1/2 + distance; at that point alone the chance to pass the critical distance is a
+  // binomial tail.
   const std::int64_t n = 10000;
   const double critical = kolmogorov_critical_distance(n, 1e-6);
   const double detectable = detectable_kolmogorov_distance(n, 1e-6, 0.99);

@@ -34,8 +34,9 @@ class ToyDecoder {
   ToyDecoder(std::int64_t vocab_size, std::uint64_t seed, const RowParameters& parameters)
       : vocab_size_(vocab_size), seed_(seed), parameters_(parameters) {}
 
-  // The law after `text` of model 0 (the target) or of a drafter's model, into `law`; `pipeline` holds its buffers.
-  void process(std::span<const Token> text, std::uint64_t model, Pipeline& pipeline, RowLaw& law,
+  // The distribution after `text` of model 0 (the target) or of a drafter's model, into `distribution`; `pipeline`
+  // holds its buffers.
+  void process(std::span<const Token> text, std::uint64_t model, Pipeline& pipeline, Distribution& distribution,
                std::vector<float>& row) const {
     std::uint64_t context = seed_;
     for (const Token t : text.last(text.size() < 2 ? text.size() : 2))
@@ -46,19 +47,20 @@ class ToyDecoder {
       TestRandom other(context + 1'000'003 * model);
       for (float& l : row) l += other.normal() * (model == 1 ? 0.4f : 3.0f);
     }
-    pipeline.run({{DType::f32, row.data(), vocab_size_}, {}, parameters_, {}, nullptr, 0}, law);
+    pipeline.run({{DType::f32, row.data(), vocab_size_}, {}, parameters_, {}, nullptr, 0}, distribution);
   }
 
   template <class Source>
   std::vector<Token> decode_plainly(Source& source, std::size_t length, std::uint32_t num_lists = 1) const {
     std::vector<Token> text;
     Pipeline pipeline;
-    RowLaw law;
+    Distribution distribution;
     std::vector<float> row;
     while (text.size() < length) {
-      process(text, 0, pipeline, law, row);
+      process(text, 0, pipeline, distribution, row);
       AddressedChance<Source> chance(source, seed_, 0);
-      text.push_back(chance.coupled_list_race(LawMasses(law), static_cast<std::uint32_t>(text.size()), num_lists));
+      text.push_back(chance.coupled_list_race(DistributionMasses(distribution), static_cast<std::uint32_t>(text.size()),
+                                              num_lists));
     }
     return text;
   }
@@ -68,7 +70,7 @@ class ToyDecoder {
                            std::uint32_t list, Chance& chance) const {
     std::vector<Token> text = context;
     Pipeline pipeline;
-    RowLaw law;
+    Distribution distribution;
     std::vector<float> row;
     TestRandom random(seed_ * 1000 + context.size() + list);
     for (std::uint32_t i = 0; i < draft_len; ++i) {
@@ -77,12 +79,14 @@ class ToyDecoder {
         continue;
       }
       const std::uint64_t model = drafter == ToyDrafter::target_itself ? 0 : drafter == ToyDrafter::other_model ? 2 : 1;
-      process(text, model, pipeline, law, row);
+      process(text, model, pipeline, distribution, row);
       Token argmax = 0;
       for (Token t = 1; t < vocab_size_; ++t)
-        if (law.probability(t) > law.probability(argmax)) argmax = t;
+        if (distribution.probability(t) > distribution.probability(argmax)) argmax = t;
       const auto position = static_cast<std::uint32_t>(text.size());
-      text.push_back(drafter == ToyDrafter::argmax ? argmax : chance.coupled_race(LawMasses(law), position, list));
+      text.push_back(drafter == ToyDrafter::argmax
+                         ? argmax
+                         : chance.coupled_race(DistributionMasses(distribution), position, list));
     }
     return {text.begin() + static_cast<std::ptrdiff_t>(context.size()), text.end()};
   }
@@ -99,11 +103,11 @@ class ToyRows {
   ToyRows(const ToyDecoder& decoder, const std::vector<Token>& text, const std::vector<Token>& draft)
       : decoder_(decoder), text_(text), draft_(draft) {}
 
-  LawMasses masses(std::uint32_t row) {
+  DistributionMasses masses(std::uint32_t row) {
     std::vector<Token> prefix = text_;
     prefix.insert(prefix.end(), draft_.begin(), draft_.begin() + row);
-    decoder_.process(prefix, 0, pipeline_, law_, row_);
-    return LawMasses(law_);
+    decoder_.process(prefix, 0, pipeline_, distribution_, row_);
+    return DistributionMasses(distribution_);
   }
 
  private:
@@ -111,7 +115,7 @@ class ToyRows {
   const std::vector<Token>& text_;
   const std::vector<Token>& draft_;
   Pipeline pipeline_;
-  RowLaw law_;
+  Distribution distribution_;
   std::vector<float> row_;
 };
 

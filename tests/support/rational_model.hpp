@@ -1,4 +1,4 @@
-// Small random language models in exact rationals, and the laws that proofs compare.
+// Small random language models in exact rationals, and the distributions that proofs compare.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 namespace draftproof {
 
 using Text = std::vector<Token>;
-using TextLaw = std::map<Text, Rational>;  // strings of probability zero are left out
+using TextDistribution = std::map<Text, Rational>;  // strings of probability zero are left out
 
-// The law of the next token, a function of the whole context up to `context_len_max` tokens.
+// The distribution of the next token, a function of the whole context up to `context_len_max` tokens.
 class RationalModel {
  public:
   // Each row has weights 0..`weight_max`; a weight is 0 with the probability `zeros` besides. At least one is not.
@@ -68,12 +68,12 @@ inline DenseRows<Rational> rows_along(const RationalModel& model, Text context, 
   return out;
 }
 
-// The law of the model's own text of `length` tokens: the product of its rows.
-inline TextLaw text_law(const RationalModel& model, std::size_t length) {
-  TextLaw law{{Text{}, Rational(1)}};
+// The distribution of the model's own text of `length` tokens: the product of its rows.
+inline TextDistribution text_distribution(const RationalModel& model, std::size_t length) {
+  TextDistribution distribution{{Text{}, Rational(1)}};
   for (std::size_t i = 0; i < length; ++i) {
-    TextLaw longer;
-    for (const auto& [text, probability] : law) {
+    TextDistribution longer;
+    for (const auto& [text, probability] : distribution) {
       const std::vector<Rational>& row = model.row(text);
       for (std::size_t t = 0; t < row.size(); ++t) {
         if (row[t] == 0) continue;
@@ -82,15 +82,16 @@ inline TextLaw text_law(const RationalModel& model, std::size_t length) {
         longer[next] = probability * row[t];
       }
     }
-    law = std::move(longer);
+    distribution = std::move(longer);
   }
-  return law;
+  return distribution;
 }
 
 // Texts of any length up to `length`, completed to it by the model; longer ones are cut.
-inline TextLaw completed(const TextLaw& law, const RationalModel& model, std::size_t length) {
-  TextLaw out;
-  std::vector<std::pair<Text, Rational>> open(law.begin(), law.end());
+inline TextDistribution completed(const TextDistribution& distribution, const RationalModel& model,
+                                  std::size_t length) {
+  TextDistribution out;
+  std::vector<std::pair<Text, Rational>> open(distribution.begin(), distribution.end());
   while (!open.empty()) {
     auto [text, probability] = open.back();
     open.pop_back();
@@ -110,11 +111,11 @@ inline TextLaw completed(const TextLaw& law, const RationalModel& model, std::si
   return out;
 }
 
-inline Rational total_variation(const TextLaw& a, const TextLaw& b) {
+inline Rational total_variation(const TextDistribution& a, const TextDistribution& b) {
   Rational sum = 0;
-  const auto at = [](const TextLaw& law, const Text& text) {
-    const auto found = law.find(text);
-    return found == law.end() ? Rational(0) : found->second;
+  const auto at = [](const TextDistribution& distribution, const Text& text) {
+    const auto found = distribution.find(text);
+    return found == distribution.end() ? Rational(0) : found->second;
   };
   for (const auto& [text, p] : a) sum += abs(p - at(b, text));
   for (const auto& [text, p] : b)

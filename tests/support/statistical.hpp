@@ -22,9 +22,10 @@ inline bool passes(const ChiSquaredTest& test, int decisions = 1) {
   return !test.rejects(suite_level(decisions));
 }
 
-// Are `counts` [cells] a sample of `law` [cells]? Cells are pooled as audits pool them, for levels as low as these.
-inline bool follows(std::span<const std::int64_t> counts, std::span<const double> law, int decisions = 1) {
-  return passes(goodness_of_fit(counts, law, kExpectedCountMinOfAudits), decisions);
+// Are `counts` [cells] a sample of `distribution` [cells]? Cells are pooled as audits pool them, for levels as low as
+// these.
+inline bool follows(std::span<const std::int64_t> counts, std::span<const double> distribution, int decisions = 1) {
+  return passes(goodness_of_fit(counts, distribution, kExpectedCountMinOfAudits), decisions);
 }
 
 // The rates that `successes` of `trials` leave possible.
@@ -41,9 +42,9 @@ inline bool has_rate(std::int64_t successes, std::int64_t trials, double rate, i
   return interval.low <= rate && rate <= interval.high;
 }
 
-// Is the mean of n independent values, of standard deviation `deviation` or less, the expected one? By the normal law,
-// which is good enough for what is asked here: values that are bounded by a few deviations, and n of thousands, for
-// which it is right to within a small factor at six standard errors.
+// Is the mean of n independent values, of standard deviation `deviation` or less, the expected one? By the normal
+// distribution, which is good enough for what is asked here: values that are bounded by a few deviations, and n of
+// thousands, for which it is right to within a small factor at six standard errors.
 inline bool has_mean(double mean, double expected, double deviation, std::int64_t n, int decisions = 1) {
   const double quantile =
       boost::math::quantile(boost::math::complement(boost::math::normal(), suite_level(decisions) / 2.0));

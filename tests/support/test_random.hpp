@@ -40,15 +40,15 @@ class TestRandom {
     return static_cast<float>(sum);
   }
 
-  // An index by the probabilities `law`, never one of probability 0.
-  std::size_t draw(std::span<const double> law) {
+  // An index by the probabilities `distribution`, never one of probability 0.
+  std::size_t draw(std::span<const double> distribution) {
     double left = uniform();
     std::size_t drawn = 0;
-    for (std::size_t i = 0; i < law.size(); ++i) {
-      if (law[i] == 0.0) continue;
+    for (std::size_t i = 0; i < distribution.size(); ++i) {
+      if (distribution[i] == 0.0) continue;
       drawn = i;
-      if (left < law[i]) break;
-      left -= law[i];
+      if (left < distribution[i]) break;
+      left -= distribution[i];
     }
     return drawn;
   }

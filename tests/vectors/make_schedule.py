@@ -112,7 +112,7 @@ def exp_parts_near(x, n):
 
 
 class Row:
-    """The law of at most one tile of logits (None: masked)."""
+    """The distribution of at most one tile of logits (None: masked)."""
 
     def __init__(self, logits):
         self.logits = logits
@@ -305,16 +305,16 @@ def main():
     rows += [[f32(Fraction(choose.gauss(0, 3))) for _ in range(8)] for _ in range(6)]
     line = kind("row", numbered("x", 8), f"N S {numbered('W', 8)} {numbered('p', 8)} {numbered('logp', 8)}")
     for logits in rows:
-        law = Row(logits)
-        line(map(single, logits), [law.exponent, law.total, *law.masses,
-                                   *(single(law.probability(i)) for i in range(8)),
-                                   *(single(law.log_probability(i)) for i in range(8))])
+        distribution = Row(logits)
+        line(map(single, logits), [distribution.exponent, distribution.total, *distribution.masses,
+                                   *(single(distribution.probability(i)) for i in range(8)),
+                                   *(single(distribution.log_probability(i)) for i in range(8))])
 
     line = kind("draw", f"{numbered('x', 8)} excluded {numbered('w', 4)}", "token")
     for logits in rows:
-        law = Row(logits)
+        distribution = Row(logits)
         for excluded in (-1, 0, 1, 3):
-            masses = [0 if i == excluded else mass for i, mass in enumerate(law.masses)]
+            masses = [0 if i == excluded else mass for i, mass in enumerate(distribution.masses)]
             for low in (0, 2**64 - 1, any_seed(), any_seed()):
                 words4 = [any_word(), any_word(), low >> 32, low & ALL_ONES]
                 token = draw_by_masses(masses, words4) if sum(masses) > 0 else excluded

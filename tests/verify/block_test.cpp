@@ -19,9 +19,9 @@ constexpr auto kBlock = [](Draft draft, auto& target, auto& proposal, auto& chan
   return verify_block(draft, target, proposal, chance);
 };
 
-// The joint law of (drafts, tau, last token), in this order in one string.
+// The joint distribution of (drafts, tau, last token), in this order in one string.
 template <class Verify>
-OutputLaw outcome_law(const Models& models, std::uint32_t draft_len, const Verify& verify) {
+OutputDistribution outcome_distribution(const Models& models, std::uint32_t draft_len, const Verify& verify) {
   return enumerate([&](auto& chance) {
            DraftedChain<Rational> chain = draft_chain(models, {}, draft_len, chance);
            const ChainOutcome outcome = verify(Draft(chain.draft), chain.target, chain.proposal, chance);
@@ -30,13 +30,14 @@ OutputLaw outcome_law(const Models& models, std::uint32_t draft_len, const Verif
            key.push_back(outcome.last_token);
            return key;
          })
-      .law;
+      .distribution;
 }
 
 template <class Verify>
 Rational mean_accepted(const Models& models, std::uint32_t draft_len, const Verify& verify) {
   Rational mean(0);
-  for (const auto& [key, probability] : outcome_law(models, draft_len, verify)) mean += key[draft_len] * probability;
+  for (const auto& [key, probability] : outcome_distribution(models, draft_len, verify))
+    mean += key[draft_len] * probability;
   return mean;
 }
 
@@ -79,15 +80,15 @@ Rational joint_minimum(const Models& models, std::uint32_t draft_len) {
                            const Rational& q_path) { return std::min(p_path, q_path); });
 }
 
-// The law of the rows at hand, whatever the prefix: constant models.
+// The distribution of the rows at hand, whatever the prefix: constant models.
 struct ConstantChain {
   DenseMasses<Rational> p, q;
   std::uint32_t draft_len;
 };
 
 template <class Verify>
-std::vector<Rational> tau_law(const ConstantChain& chain, const Verify& verify) {
-  std::vector<Rational> law(chain.draft_len + 1);
+std::vector<Rational> tau_distribution(const ConstantChain& chain, const Verify& verify) {
+  std::vector<Rational> distribution(chain.draft_len + 1);
   EnumeratingChance<Rational> chance;
   do {
     std::vector<Token> draft;
@@ -95,14 +96,14 @@ std::vector<Rational> tau_law(const ConstantChain& chain, const Verify& verify) 
       draft.push_back(chance.draw(chain.q, row, Purpose::draft_sample));
     Rows target{{chain.draft_len + 1, chain.p}};
     Rows proposal{{chain.draft_len, chain.q}};
-    law[verify(Draft(draft), target, proposal, chance).num_accepted] += chance.probability();
+    distribution[verify(Draft(draft), target, proposal, chance).num_accepted] += chance.probability();
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
-Rational mean_of(const std::vector<Rational>& tau_law) {
+Rational mean_of(const std::vector<Rational>& tau_distribution) {
   Rational mean(0);
-  for (std::size_t tau = 0; tau < tau_law.size(); ++tau) mean += static_cast<int>(tau) * tau_law[tau];
+  for (std::size_t tau = 0; tau < tau_distribution.size(); ++tau) mean += static_cast<int>(tau) * tau_distribution[tau];
   return mean;
 }
 
@@ -163,7 +164,9 @@ TEST_CASE("block verification is exact over two steps on every kind of model") {
       for (std::uint64_t seed = 40; seed < (draft_len < 3 ? 43 : 41); ++seed) {
         const Models models(3, seed, kind);
         CAPTURE(name_of(kind), draft_len, seed);
-        const auto step = [&](const TokenString& prefix) { return step_law(models, prefix, draft_len, kBlock); };
+        const auto step = [&](const TokenString& prefix) {
+          return step_distribution(models, prefix, draft_len, kBlock);
+        };
         CHECK_FALSE(first_difference(compose(step({}), step), target_of(models), 3).has_value());
       }
     }
@@ -183,7 +186,7 @@ TEST_CASE("a path of drafts is accepted with its weight") {
   constexpr std::uint32_t kDraftLen = 3;
   std::map<TokenString, Rational> drafted;
   std::map<TokenString, Rational> accepted;
-  for (const auto& [key, probability] : outcome_law(models, kDraftLen, kBlock)) {
+  for (const auto& [key, probability] : outcome_distribution(models, kDraftLen, kBlock)) {
     for (Token l = 1; l <= static_cast<Token>(kDraftLen); ++l) {
       const TokenString path(key.begin(), key.begin() + l);
       drafted[path] += probability;
@@ -220,34 +223,34 @@ TEST_CASE("the mean accepted length is that of the A-recursion and lies between 
 TEST_CASE("block verification gives the published acceptance lengths") {
   // The toy pair of the paper (11/9, against 10/9 tokenwise and 12/9 for the joint minimum), then the golden pair.
   const ConstantChain toy{{Rational(1, 3), Rational(2, 3)}, {Rational(2, 3), Rational(1, 3)}, 2};
-  CHECK(mean_of(tau_law(toy, kTokenwise)) == Rational(10, 9));
-  CHECK(mean_of(tau_law(toy, kBlock)) == Rational(11, 9));
+  CHECK(mean_of(tau_distribution(toy, kTokenwise)) == Rational(10, 9));
+  CHECK(mean_of(tau_distribution(toy, kBlock)) == Rational(11, 9));
   const ConstantChain two{golden_p(), golden_q(), 2};
-  CHECK(mean_of(tau_law(two, kTokenwise)) == Rational(119, 100));
-  CHECK(mean_of(tau_law(two, kBlock)) == Rational(5, 4));
+  CHECK(mean_of(tau_distribution(two, kTokenwise)) == Rational(119, 100));
+  CHECK(mean_of(tau_distribution(two, kBlock)) == Rational(5, 4));
   const ConstantChain three{golden_p(), golden_q(), 3};
-  CHECK(tau_law(three, kTokenwise) ==
+  CHECK(tau_distribution(three, kTokenwise) ==
         std::vector<Rational>{Rational(3, 10), Rational(21, 100), Rational(147, 1000), Rational(343, 1000)});
-  CHECK(tau_law(three, kBlock) ==
+  CHECK(tau_distribution(three, kBlock) ==
         std::vector<Rational>{Rational(3, 10), Rational(3, 20), Rational(21, 200), Rational(89, 200)});
-  CHECK(mean_of(tau_law(three, kTokenwise)) == Rational(1533, 1000));
-  CHECK(mean_of(tau_law(three, kBlock)) == Rational(339, 200));
+  CHECK(mean_of(tau_distribution(three, kTokenwise)) == Rational(1533, 1000));
+  CHECK(mean_of(tau_distribution(three, kBlock)) == Rational(339, 200));
 }
 
 TEST_CASE("block verification is the chain rule for one draft and for one-hot targets and proposals") {
   for (const ModelKind kind : kModelKinds) {
     const Models models(3, 90, kind);
     CAPTURE(name_of(kind));
-    CHECK(outcome_law(models, 1, kBlock) == outcome_law(models, 1, kTokenwise));
+    CHECK(outcome_distribution(models, 1, kBlock) == outcome_distribution(models, 1, kTokenwise));
   }
   for (const ModelKind kind : {ModelKind::one_hot_target, ModelKind::one_hot_draft}) {
     const Models models(3, 91, kind);
     CAPTURE(name_of(kind));
-    CHECK(outcome_law(models, 3, kBlock) == outcome_law(models, 3, kTokenwise));
+    CHECK(outcome_distribution(models, 3, kBlock) == outcome_distribution(models, 3, kTokenwise));
   }
   // Two drafts already differ where both are random.
   const Models dense(3, 92, ModelKind::dense);
-  CHECK(outcome_law(dense, 2, kBlock) != outcome_law(dense, 2, kTokenwise));
+  CHECK(outcome_distribution(dense, 2, kBlock) != outcome_distribution(dense, 2, kTokenwise));
 }
 
 TEST_CASE("equal models accept every draft and disjoint ones none") {
@@ -280,7 +283,7 @@ TEST_CASE("padding ends the drafts and the last valid one has its own acceptance
     return verify_block(Draft(longer), target, proposal, chance);
   };
   for (std::uint32_t draft_len = 0; draft_len <= 2; ++draft_len)
-    CHECK(outcome_law(models, draft_len, padded) == outcome_law(models, draft_len, kBlock));
+    CHECK(outcome_distribution(models, draft_len, padded) == outcome_distribution(models, draft_len, kBlock));
 }
 
 TEST_CASE("an empty residual after rounding draws from the target") {
@@ -338,9 +341,9 @@ TEST_CASE("faulty block verification is rejected and its distance is what others
     int rejected = 0;
     for (int i = 0; i < kInstances; ++i) {
       const Models models(3, 120 + static_cast<std::uint64_t>(i), ModelKind::dense);
-      const OutputLaw law = step_law(models, {}, 3, faulty(control.fault));
-      rejected += first_difference(law, target_of(models), 3).has_value();
-      const double distance = static_cast<double>(total_variation(law, target_of(models), 3));
+      const OutputDistribution distribution = step_distribution(models, {}, 3, faulty(control.fault));
+      rejected += first_difference(distribution, target_of(models), 3).has_value();
+      const double distance = static_cast<double>(total_variation(distribution, target_of(models), 3));
       sum += distance;
       largest = std::max(largest, distance);
     }
@@ -355,23 +358,23 @@ TEST_CASE("faulty block verification is rejected and its distance is what others
 TEST_CASE("the replica without a fault is block verification") {
   // Otherwise the controls above would say nothing.
   const Models models(3, 123, ModelKind::zeros);
-  CHECK(outcome_law(models, 2, faulty({})) == outcome_law(models, 2, kBlock));
+  CHECK(outcome_distribution(models, 2, faulty({})) == outcome_distribution(models, 2, kBlock));
 }
 
 TEST_CASE("keys by position couple consecutive steps of block verification") {
   // All coins are drawn in a step that accepts little; the next step starts at a position whose coins are known by
-  // then. Chain verification would survive its coins, since a rejected draft ends its step; here the audit and the law
-  // see it.
+  // then. Chain verification would survive its coins, since a rejected draft ends its step; here the audit and the
+  // distribution see it.
   const Models models(2, 131, ModelKind::dense);
-  const EnumeratedLaw law = enumerate_two_steps([&](const TokenString& prefix, auto& chance) {
+  const EnumeratedDistribution distribution = enumerate_two_steps([&](const TokenString& prefix, auto& chance) {
     PositionKeyed<std::remove_reference_t<decltype(chance)>> keyed{chance, static_cast<std::uint32_t>(prefix.size())};
     DraftedChain<Rational> chain = draft_chain(models, prefix, 2, chance);  // drafting keeps its step
     const Draft draft(chain.draft);
     return emitted_by(draft, verify_block(draft, chain.target, chain.proposal, keyed));
   });
-  CHECK(law.reused > 0);
-  CHECK(first_difference(law.law, target_of(models), 2).has_value());
-  CHECK(total_variation(law.law, target_of(models), 2) > Rational(1, 1000));
+  CHECK(distribution.reused > 0);
+  CHECK(first_difference(distribution.distribution, target_of(models), 2).has_value());
+  CHECK(total_variation(distribution.distribution, target_of(models), 2) > Rational(1, 1000));
 }
 
 TEST_CASE("block verification with doubles and Philox follows the target over three steps") {

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/statistical.hpp"
-#include "tests/verify/measured_law.hpp"
+#include "tests/verify/measured_distribution.hpp"
 #include "tests/verify/small_step.hpp"
 
 namespace draftproof::small_step {
@@ -18,17 +18,18 @@ inline constexpr auto kTokenwise = [](Draft draft, auto& target, auto& proposal,
 };
 
 template <class Verify>
-OutputLaw step_law(const Models& models, const TokenString& prefix, std::uint32_t draft_len, const Verify& verify) {
-  return enumerate([&](auto& chance) { return chain_step(models, prefix, draft_len, chance, verify); }).law;
+OutputDistribution step_distribution(const Models& models, const TokenString& prefix, std::uint32_t draft_len,
+                                     const Verify& verify) {
+  return enumerate([&](auto& chance) { return chain_step(models, prefix, draft_len, chance, verify); }).distribution;
 }
 
 // Two steps of two drafts enumerated together follow the target and share no random word.
 template <class Verify>
 void check_two_steps(const Models& models, const Verify& verify) {
-  const EnumeratedLaw law = enumerate_two_steps(
+  const EnumeratedDistribution distribution = enumerate_two_steps(
       [&](const TokenString& prefix, auto& chance) { return chain_step(models, prefix, 2, chance, verify); });
-  CHECK(law.reused == 0);
-  CHECK_FALSE(first_difference(law.law, target_of(models), models.vocab_size()).has_value());
+  CHECK(distribution.reused == 0);
+  CHECK_FALSE(first_difference(distribution.distribution, target_of(models), models.vocab_size()).has_value());
 }
 
 // Doubles and Philox, three steps of three drafts, under the key audit.

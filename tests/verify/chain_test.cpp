@@ -1,6 +1,6 @@
 // Proofs: the very template that production runs, enumerated over every outcome in exact rationals. The criterion is
-// the strongest one: the emitted tokens, completed by the target, have the law of the target's own text. The marginal
-// of the first token would not see most of the faults below.
+// the strongest one: the emitted tokens, completed by the target, have the distribution of the target's own text. The
+// marginal of the first token would not see most of the faults below.
 #include "reference/verify/chain.hpp"
 
 #include <algorithm>
@@ -39,8 +39,8 @@ struct WithResidual {
   }
 };
 
-struct StepLaws {
-  TextLaw text;               // what was emitted, all steps
+struct StepDistributions {
+  TextDistribution text;      // what was emitted, all steps
   std::vector<Rational> tau;  // of the first step
   std::size_t reused_keys = 0;
   Rational expected_tau() const {
@@ -52,10 +52,10 @@ struct StepLaws {
 
 // `steps` verification steps of `draft_len` drafts each, from the drafts' own draws on.
 template <class Verifier>
-StepLaws law_of(const RationalModel& target, const RationalModel& proposal, std::size_t draft_len, int steps,
-                const Verifier& verifier) {
-  StepLaws laws;
-  laws.tau.assign(draft_len + 1, 0);
+StepDistributions distribution_of(const RationalModel& target, const RationalModel& proposal, std::size_t draft_len,
+                                  int steps, const Verifier& verifier) {
+  StepDistributions distributions;
+  distributions.tau.assign(draft_len + 1, 0);
   Chance chance;
   do {
     Text text;
@@ -72,31 +72,32 @@ StepLaws law_of(const RationalModel& target, const RationalModel& proposal, std:
       Rows p = rows_along(target, text, draft, draft_len + 1);
       Rows q = rows_along(proposal, text, draft, draft_len);
       const ChainOutcome outcome = verifier(draft, p, q, chance);
-      laws.reused_keys += chance.reused();
+      distributions.reused_keys += chance.reused();
       if (step == 0) first_tau = outcome.num_accepted;
       text.insert(text.end(), draft.begin(), draft.begin() + outcome.num_accepted);
       text.push_back(outcome.last_token);
     }
-    laws.text[text] += chance.probability();
-    laws.tau[first_tau] += chance.probability();
+    distributions.text[text] += chance.probability();
+    distributions.tau[first_tau] += chance.probability();
   } while (chance.next());
-  return laws;
+  return distributions;
 }
 
 // Distance between the completed output of one step and the target's own text.
 template <class Verifier>
 Rational distance(const RationalModel& target, const RationalModel& proposal, std::size_t draft_len,
                   const Verifier& verifier) {
-  const StepLaws laws = law_of(target, proposal, draft_len, 1, verifier);
-  return total_variation(completed(laws.text, target, draft_len + 1), text_law(target, draft_len + 1));
+  const StepDistributions distributions = distribution_of(target, proposal, draft_len, 1, verifier);
+  return total_variation(completed(distributions.text, target, draft_len + 1),
+                         text_distribution(target, draft_len + 1));
 }
 
 // E[tau] = sum over the positions l and the paths x^l of prod min(p, q).
 Rational expected_tau_by_paths(const RationalModel& target, const RationalModel& proposal, std::size_t draft_len) {
-  TextLaw paths{{Text{}, Rational(1)}};
+  TextDistribution paths{{Text{}, Rational(1)}};
   Rational sum = 0;
   for (std::size_t l = 0; l < draft_len; ++l) {
-    TextLaw longer;
+    TextDistribution longer;
     for (const auto& [text, product] : paths) {
       for (std::size_t t = 0; t < target.row(text).size(); ++t) {
         Text next = text;
@@ -123,11 +124,11 @@ TEST_CASE("chain verification is exact for random models with zeros") {
       const RationalModel target(random, 3, draft_len, zeros);
       const RationalModel proposal(random, 3, draft_len, zeros);
       const auto length = static_cast<std::size_t>(draft_len);
-      const StepLaws laws = law_of(target, proposal, length, 1, Production{});
+      const StepDistributions distributions = distribution_of(target, proposal, length, 1, Production{});
       CAPTURE(draft_len, i);
-      REQUIRE(completed(laws.text, target, length + 1) == text_law(target, length + 1));
-      REQUIRE(laws.reused_keys == 0);
-      REQUIRE(laws.expected_tau() == expected_tau_by_paths(target, proposal, length));
+      REQUIRE(completed(distributions.text, target, length + 1) == text_distribution(target, length + 1));
+      REQUIRE(distributions.reused_keys == 0);
+      REQUIRE(distributions.expected_tau() == expected_tau_by_paths(target, proposal, length));
     }
   }
 }
@@ -137,12 +138,14 @@ TEST_CASE("two consecutive steps of chain verification are exact together") {
   for (int i = 0; i < 6; ++i) {
     const RationalModel target(random, 3, 4, 0.3);
     const RationalModel proposal(random, 3, 4, 0.3);
-    CHECK(completed(law_of(target, proposal, 1, 2, Production{}).text, target, 4) == text_law(target, 4));
+    CHECK(completed(distribution_of(target, proposal, 1, 2, Production{}).text, target, 4) ==
+          text_distribution(target, 4));
   }
   for (int i = 0; i < 4; ++i) {
     const RationalModel target(random, 2, 6, 0.2);
     const RationalModel proposal(random, 2, 6, 0.2);
-    CHECK(completed(law_of(target, proposal, 2, 2, Production{}).text, target, 6) == text_law(target, 6));
+    CHECK(completed(distribution_of(target, proposal, 2, 2, Production{}).text, target, 6) ==
+          text_distribution(target, 6));
   }
 }
 
@@ -150,22 +153,22 @@ TEST_CASE("no draft at all is plain sampling") {
   TestRandom random(103);
   const RationalModel target(random, 3, 0, 0.3);
   const RationalModel proposal(random, 3, 0, 0.3);
-  const StepLaws laws = law_of(target, proposal, 0, 1, Production{});
-  CHECK(laws.text == text_law(target, 1));
-  CHECK(laws.tau == std::vector<Rational>{1});
+  const StepDistributions distributions = distribution_of(target, proposal, 0, 1, Production{});
+  CHECK(distributions.text == text_distribution(target, 1));
+  CHECK(distributions.tau == std::vector<Rational>{1});
 }
 
 TEST_CASE("the published toy model accepts ten ninths of a token") {
   const RationalModel p({Rational(1, 3), Rational(2, 3)}, 2);
   const RationalModel q({Rational(2, 3), Rational(1, 3)}, 2);
-  CHECK(law_of(p, q, 2, 1, Production{}).expected_tau() == Rational(10, 9));
+  CHECK(distribution_of(p, q, 2, 1, Production{}).expected_tau() == Rational(10, 9));
 }
 
 TEST_CASE("the golden numbers of the constant models") {
   const RationalModel p(kP, 3);
   const RationalModel q(kQ, 3);
-  CHECK(law_of(p, q, 2, 1, Production{}).expected_tau() == Rational(119, 100));
-  const StepLaws three = law_of(p, q, 3, 1, Production{});
+  CHECK(distribution_of(p, q, 2, 1, Production{}).expected_tau() == Rational(119, 100));
+  const StepDistributions three = distribution_of(p, q, 3, 1, Production{});
   CHECK(three.expected_tau() == Rational(1533, 1000));
   CHECK(three.tau ==
         std::vector<Rational>{Rational(3, 10), Rational(21, 100), Rational(147, 1000), Rational(343, 1000)});
@@ -174,25 +177,25 @@ TEST_CASE("the golden numbers of the constant models") {
 TEST_CASE("equal models accept everything and disjoint ones nothing") {
   TestRandom random(104);
   const RationalModel target(random, 3, 3, 0.3);
-  CHECK(law_of(target, target, 3, 1, Production{}).tau == std::vector<Rational>{0, 0, 0, 1});
+  CHECK(distribution_of(target, target, 3, 1, Production{}).tau == std::vector<Rational>{0, 0, 0, 1});
   const RationalModel left({Rational(1, 3), Rational(2, 3), 0, 0}, 2);
   const RationalModel right({0, 0, Rational(1, 4), Rational(3, 4)}, 2);
-  const StepLaws laws = law_of(left, right, 2, 1, Production{});
-  CHECK(laws.tau == std::vector<Rational>{1, 0, 0});
-  CHECK(completed(laws.text, left, 3) == text_law(left, 3));
+  const StepDistributions distributions = distribution_of(left, right, 2, 1, Production{});
+  CHECK(distributions.tau == std::vector<Rational>{1, 0, 0});
+  CHECK(completed(distributions.text, left, 3) == text_distribution(left, 3));
 }
 
 TEST_CASE("a one-hot proposal is accepted with the probability of its token") {
-  // Drafts without probabilities. The law given acceptance and rejection is exact for any p.
+  // Drafts without probabilities. The distribution given acceptance and rejection is exact for any p.
   TestRandom random(105);
   for (Token drafted = 0; drafted < 3; ++drafted) {
     std::vector<Rational> one(3, 0);
     one[static_cast<std::size_t>(drafted)] = 1;
     const RationalModel target(random, 3, 2, 0.2);
     const RationalModel proposal(one, 2);
-    const StepLaws laws = law_of(target, proposal, 2, 1, Production{});
-    CHECK(1 - laws.tau[0] == target.row({})[static_cast<std::size_t>(drafted)]);
-    CHECK(completed(laws.text, target, 3) == text_law(target, 3));
+    const StepDistributions distributions = distribution_of(target, proposal, 2, 1, Production{});
+    CHECK(1 - distributions.tau[0] == target.row({})[static_cast<std::size_t>(drafted)]);
+    CHECK(completed(distributions.text, target, 3) == text_distribution(target, 3));
   }
 }
 
@@ -204,12 +207,12 @@ TEST_CASE("a one-hot target accepts what the proposal guesses of it") {
   const Rational q1 = proposal.row({})[1];
   const Rational q2 = q1 * proposal.row({1})[1];
   const Rational q3 = q2 * proposal.row({1, 1})[1];
-  const StepLaws laws = law_of(target, proposal, 3, 1, Production{});
-  CHECK(laws.expected_tau() == q1 + q2 + q3);
-  CHECK(completed(laws.text, target, 4) == TextLaw{{{1, 1, 1, 1}, 1}});
+  const StepDistributions distributions = distribution_of(target, proposal, 3, 1, Production{});
+  CHECK(distributions.expected_tau() == q1 + q2 + q3);
+  CHECK(completed(distributions.text, target, 4) == TextDistribution{{{1, 1, 1, 1}, 1}});
 }
 
-TEST_CASE("wrong residuals are caught by the completed law") {
+TEST_CASE("wrong residuals are caught by the completed distribution") {
   // Negative controls; the distances of random models of three tokens and three drafts lie where the literature's
   // enumeration has them: .126, .203 and .088 in the mean.
   using Masses = std::vector<Rational>;
@@ -258,8 +261,8 @@ TEST_CASE("a verifier that believes in another proposal than the drafts came fro
     Rows q = rows_along(believed, {}, draft, 1);
     return verify_chain(draft, p, q, chance);
   };
-  const TextLaw law = completed(law_of(target, drafted, 1, 1, liar).text, target, 1);
-  CHECK(law == TextLaw{{{0}, Rational(3, 4)}, {{1}, Rational(1, 4)}});
+  const TextDistribution distribution = completed(distribution_of(target, drafted, 1, 1, liar).text, target, 1);
+  CHECK(distribution == TextDistribution{{{0}, Rational(3, 4)}, {{1}, Rational(1, 4)}});
   CHECK(distance(target, drafted, 1, Production{}) == 0);
 }
 

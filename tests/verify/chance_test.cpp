@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "reference/random/audit.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/verify/verify_request.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
@@ -49,17 +49,17 @@ TEST_CASE("the race through the kernels is the race through single words") {
 TEST_CASE("each decision has its own address") {
   Recorder recorder;
   const std::vector<float> logits(9, 0.5f);
-  RowLaw law;
-  law.make_distribution().assign(logits, 0);
+  Distribution distribution;
+  distribution.make_logits_distribution().assign(logits, 0);
   AddressedChance<Recorder> inverse(recorder, 5, 7);
   inverse.accept(0.5, 0.6, 2);
-  inverse.draw(LawMasses(law), 3, Purpose::residual);
+  inverse.draw(DistributionMasses(distribution), 3, Purpose::residual);
   inverse.below(10, 4);
   CHECK(recorder.asked ==
         std::vector<Address>{{0, 2, 7, Purpose::accept}, {0, 3, 7, Purpose::residual}, {0, 4, 7, Purpose::choice}});
   recorder.asked.clear();
   AddressedChance<Recorder> race(recorder, 5, 8, Sampler::race);
-  race.draw(LawMasses(law), 1, Purpose::target_sample);
+  race.draw(DistributionMasses(distribution), 1, Purpose::target_sample);
   CHECK(recorder.asked == std::vector<Address>{{0, 1, 8, Purpose::target_sample},
                                                {1, 1, 8, Purpose::target_sample},
                                                {2, 1, 8, Purpose::target_sample}});

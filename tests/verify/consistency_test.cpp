@@ -27,30 +27,30 @@ VerifyRequest request_with(std::span<const Token> draft) {
 }
 
 std::vector<double> softmax(std::span<const float> logits) {
-  std::vector<double> law;
+  std::vector<double> distribution;
   double total = 0;
-  for (const float x : logits) total += law.emplace_back(std::exp(static_cast<double>(x)));
-  for (double& x : law) x /= total;
-  return law;
+  for (const float x : logits) total += distribution.emplace_back(std::exp(static_cast<double>(x)));
+  for (double& x : distribution) x /= total;
+  return distribution;
 }
-const std::vector<double> kTargetLaw = softmax(std::span(kTargetLogits).first(kVocab));
+const std::vector<double> kTargetDistribution = softmax(std::span(kTargetLogits).first(kVocab));
 
-// The law of the first token where drafts of law `drafted` are verified with `stated`.
-std::vector<double> emitted_law(const std::vector<double>& drafted, const std::vector<double>& stated) {
-  std::vector<double> law(kVocab), residual(kVocab);
+// The distribution of the first token where drafts of distribution `drafted` are verified with `stated`.
+std::vector<double> emitted_distribution(const std::vector<double>& drafted, const std::vector<double>& stated) {
+  std::vector<double> distribution(kVocab), residual(kVocab);
   double rejected = 1;
   double residual_total = 0;
   for (std::size_t i = 0; i < kVocab; ++i) {
-    rejected -= law[i] = drafted[i] * std::min(1.0, kTargetLaw[i] / stated[i]);
-    residual_total += residual[i] = std::max(0.0, kTargetLaw[i] - stated[i]);
+    rejected -= distribution[i] = drafted[i] * std::min(1.0, kTargetDistribution[i] / stated[i]);
+    residual_total += residual[i] = std::max(0.0, kTargetDistribution[i] - stated[i]);
   }
-  for (std::size_t i = 0; i < kVocab; ++i) law[i] += rejected * residual[i] / residual_total;
-  return law;
+  for (std::size_t i = 0; i < kVocab; ++i) distribution[i] += rejected * residual[i] / residual_total;
+  return distribution;
 }
 
-double distance_from_target(const std::vector<double>& law) {
+double distance_from_target(const std::vector<double>& distribution) {
   double sum = 0;
-  for (std::size_t i = 0; i < kVocab; ++i) sum += std::abs(law[i] - kTargetLaw[i]);
+  for (std::size_t i = 0; i < kVocab; ++i) sum += std::abs(distribution[i] - kTargetDistribution[i]);
   return sum / 2;
 }
 
@@ -65,14 +65,14 @@ struct Simulation {
 Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
   VerifyWorkspace workspace;
   Pipeline pipeline;
-  RowLaw drafted;
+  Distribution drafted;
   PhiloxSource source;
   process_draft_row(request, 0, drafted_with, pipeline, drafted);
   Simulation simulation;
   for (std::int64_t i = 0; i < kDraws; ++i) {
     request.seed = derive_seed(7, static_cast<std::uint64_t>(i));
     AddressedChance<PhiloxSource> chance(source, request.seed, 0);
-    const std::array<Token, 1> draft{chance.draw(LawMasses(drafted), 0, Purpose::draft_sample)};
+    const std::array<Token, 1> draft{chance.draw(DistributionMasses(drafted), 0, Purpose::draft_sample)};
     request.draft = draft;
     const Emission emission = verify_request(request, {}, source, workspace);
     ++simulation.counts[static_cast<std::size_t>(emission.tokens[0])];
@@ -83,7 +83,7 @@ Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
 
 }  // namespace
 
-TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and leave the law exact") {
+TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and leave the distribution exact") {
   const std::array<Token, 1> draft{0};
   VerifyRequest request = request_with(draft);
   request.draft_parameters.temperature = 3.0f;
@@ -91,52 +91,53 @@ TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and 
   REQUIRE(report.rows == 1);
   REQUIRE(report.differences.size() == 1);
   CHECK(report.differences[0].parameter == "temperature");
-  CHECK_FALSE(report.law_changes);
+  CHECK_FALSE(report.distribution_changes);
   CHECK(std::abs(report.acceptance - report.acceptance_if_equal) > 0.01);
   const Simulation simulation = simulate(request, request.draft_parameters);
   CHECK(has_rate(simulation.accepted, kDraws, report.acceptance, 2));
-  CHECK(follows(simulation.counts, kTargetLaw, 2));
+  CHECK(follows(simulation.counts, kTargetDistribution, 2));
   CHECK(report.sentence.find("temperature 3 instead of 1") != std::string::npos);
 }
 
-TEST_CASE("Argmax drafts verified with softmax probabilities change the law by the reported distance") {
+TEST_CASE("Argmax drafts verified with softmax probabilities change the distribution by the reported distance") {
   const std::array<Token, 1> draft{3};
   const VerifyRequest request = request_with(draft);
   RowParameters argmax;
   argmax.temperature = 0.0f;
   const ConsistencyReport report = check_consistency(std::array{request}, {.temperature = 0.0f});
-  CHECK(report.law_changes);
+  CHECK(report.distribution_changes);
   CHECK(report.total_variation > 0.05);
-  const std::vector<double> law = emitted_law({0, 0, 0, 1, 0, 0}, softmax(kDraftLogits));
-  CHECK(report.total_variation == Approx(distance_from_target(law)).margin(1e-5));
+  const std::vector<double> distribution = emitted_distribution({0, 0, 0, 1, 0, 0}, softmax(kDraftLogits));
+  CHECK(report.total_variation == Approx(distance_from_target(distribution)).margin(1e-5));
   const Simulation simulation = simulate(request, argmax);
   CHECK(has_rate(simulation.accepted, kDraws, report.acceptance, 2));
-  CHECK(follows(simulation.counts, law, 2));
-  CHECK_FALSE(follows(simulation.counts, kTargetLaw, 2));
+  CHECK(follows(simulation.counts, distribution, 2));
+  CHECK_FALSE(follows(simulation.counts, kTargetDistribution, 2));
   CHECK(report.sentence.find("error") != std::string::npos);
 }
 
-TEST_CASE("Filtered drafts verified with their unfiltered law are reported as a changed law") {
+TEST_CASE("Filtered drafts verified with their unfiltered distribution are reported as a changed distribution") {
   const std::array<Token, 1> draft{3};
   const VerifyRequest request = request_with(draft);
   RowParameters filtered;
   filtered.filters.top_k = 2;
   const ConsistencyReport report = check_consistency(std::array{request}, {.top_k = 2});
-  CHECK(report.law_changes);
+  CHECK(report.distribution_changes);
   const std::vector<double> stated = softmax(kDraftLogits);
   const double kept = stated[1] + stated[3];
-  const std::vector<double> law = emitted_law({0, stated[1] / kept, 0, stated[3] / kept, 0, 0}, stated);
-  CHECK(report.total_variation == Approx(distance_from_target(law)).margin(1e-5));
+  const std::vector<double> distribution =
+      emitted_distribution({0, stated[1] / kept, 0, stated[3] / kept, 0, 0}, stated);
+  CHECK(report.total_variation == Approx(distance_from_target(distribution)).margin(1e-5));
   const Simulation simulation = simulate(request, filtered);
-  CHECK(follows(simulation.counts, law));
-  CHECK_FALSE(follows(simulation.counts, kTargetLaw));
+  CHECK(follows(simulation.counts, distribution));
+  CHECK_FALSE(follows(simulation.counts, kTargetDistribution));
 }
 
 TEST_CASE("Drafts drawn and verified like the target are consistent") {
   const std::array<Token, 1> draft{3};
   const ConsistencyReport report = check_consistency(std::array{request_with(draft)});
   CHECK(report.differences.empty());
-  CHECK_FALSE(report.law_changes);
+  CHECK_FALSE(report.distribution_changes);
   CHECK(report.acceptance == report.acceptance_if_equal);
   CHECK(report.total_variation < 1e-6);
 }

@@ -7,7 +7,7 @@
 
 #include "reference/draft/sampled_tree.hpp"
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
@@ -85,14 +85,14 @@ TEST_CASE("one position of coupled lists is accepted as often as the integral sa
   const std::vector<std::pair<Row, Row>> pairs{{kP, kQ}, {{0.0, 0.6, 0.4}, {0.5, 0.1, 0.4}}};
   for (const auto& [p, q] : pairs)
     for (const std::uint32_t num_lists : {1u, 2u, 4u}) {
-      const auto law = [&q = q](std::span<const Token>) -> const Row& { return q; };
+      const auto distribution = [&q = q](std::span<const Token>) -> const Row& { return q; };
       DenseRows<double> target{std::vector<Row>(num_lists + 1, p)};
       PhiloxSource source;
       std::vector<std::int64_t> counts(3, 0);
       std::int64_t accepted = 0;
       for (std::int64_t i = 0; i < kRequests; ++i) {
         AddressedChance<PhiloxSource> chance(source, derive_seed(23, static_cast<std::uint64_t>(i)), 0);
-        const auto paths = draw_coupled_lists(law, num_lists, 1, 0, chance);
+        const auto paths = draw_coupled_lists(distribution, num_lists, 1, 0, chance);
         const DraftTree drafts = merge_paths(paths, Duplicates::merged);
         const TreeOutcome outcome = verify_coupled_list(drafts, num_lists, target, 0, chance);
         const bool matched = !outcome.path.empty();
@@ -119,7 +119,7 @@ TEST_CASE("coupled lists are exact whatever the drafts are") {
     for (const auto& paths : std::vector<std::vector<std::vector<Token>>>{
              {{0, 1}, {0, 2}}, {{0, 0}, {1, 1}, {2, 2}}, {{1}, {1}}, {{kPaddingToken, 0}, {2, kPaddingToken}}, {}}) {
       const DraftTree drafts = merge_paths(paths, Duplicates::merged);
-      OutputLaw law;
+      OutputDistribution distribution;
       EnumeratingChance<Rational> chance;
       do {
         TokenString text;
@@ -141,10 +141,10 @@ TEST_CASE("coupled lists are exact whatever the drafts are") {
           plain.push_back(chance.coupled_list_race(models.target(plain), position, 2));
         }
         if (plain != text) FAIL("the drafts changed the output");
-        law[text] += chance.probability();
+        distribution[text] += chance.probability();
       } while (chance.next());
       CHECK_FALSE(first_difference(
-          law, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
+          distribution, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
     }
   }
 }
@@ -171,7 +171,7 @@ TEST_CASE("coupled lists equal plain decoding over the same lists bit for bit") 
             const DraftTree& drafts;
             std::vector<Token> path;
             ToyRows rows{decoder, text, path};
-            LawMasses masses(std::uint32_t row) {
+            DistributionMasses masses(std::uint32_t row) {
               path = drafts.path(static_cast<std::int32_t>(row) - 1);
               return rows.masses(static_cast<std::uint32_t>(path.size()));
             }

@@ -8,7 +8,7 @@
 
 #include "reference/draft/sampled_tree.hpp"
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
@@ -45,7 +45,7 @@ enum class Drafting { ahead, on_demand };
 std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::uint32_t draft_len, Drafting drafting,
                    Chance& chance) {
   const auto position = static_cast<std::uint32_t>(text.size());
-  const auto law = [&](std::span<const Token> path) -> const Rows& {
+  const auto distribution = [&](std::span<const Token> path) -> const Rows& {
     TokenString prefix = text;
     prefix.insert(prefix.end(), path.begin(), path.end());
     return models.draft(prefix);
@@ -54,11 +54,11 @@ std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::ui
   RowsAlong target{models, text, draft};
   ChainOutcome outcome{};
   if (drafting == Drafting::ahead) {
-    draft = draw_coupled_chain(law, draft_len, position, chance);
+    draft = draw_coupled_chain(distribution, draft_len, position, chance);
     outcome = verify_coupled(draft, target, position, chance);
   } else {
     const auto next = [&](std::uint32_t row) {
-      draft.push_back(chance.coupled_race(law(draft), position + row));
+      draft.push_back(chance.coupled_race(distribution(draft), position + row));
       return draft.back();
     };
     outcome = verify_coupled(draft_len, next, target, position, chance);
@@ -68,15 +68,16 @@ std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::ui
   return outcome.num_accepted;
 }
 
-OutputLaw law_of(const ModelPair<Rational>& models, std::uint32_t draft_len, int steps, Drafting drafting) {
-  OutputLaw law;
+OutputDistribution distribution_of(const ModelPair<Rational>& models, std::uint32_t draft_len, int steps,
+                                   Drafting drafting) {
+  OutputDistribution distribution;
   Chance chance;
   do {
     TokenString text;
     for (int s = 0; s < steps; ++s) step(models, text, draft_len, drafting, chance);
-    law[text] += chance.probability();
+    distribution[text] += chance.probability();
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 // sum_x 1 / sum_y max(p_y / p_x, q_y / q_x) over the tokens that both can produce.
@@ -110,23 +111,23 @@ TEST_CASE("coupled verification is exact over one step with raced drafts") {
       const ModelPair<Rational> models(3, seed, kind);
       INFO(name_of(kind) << " seed " << seed);
       for (const std::uint32_t draft_len : {0u, 1u, 2u}) {
-        const OutputLaw ahead = law_of(models, draft_len, 1, Drafting::ahead);
+        const OutputDistribution ahead = distribution_of(models, draft_len, 1, Drafting::ahead);
         CHECK_FALSE(first_difference(
             ahead, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
-        CHECK(ahead == law_of(models, draft_len, 1, Drafting::on_demand));
+        CHECK(ahead == distribution_of(models, draft_len, 1, Drafting::on_demand));
       }
     }
 }
 
 TEST_CASE("coupled verification is exact over two steps") {
-  // Drafts on demand: a draft made ahead and thrown away would be a third race over one noise vector, whose joint law
-  // the enumeration does not know. That ahead and on demand agree is the test above.
+  // Drafts on demand: a draft made ahead and thrown away would be a third race over one noise vector, whose joint
+  // distribution the enumeration does not know. That ahead and on demand agree is the test above.
   for (const ModelKind kind : kModelKinds) {
     const ModelPair<Rational> models(3, 11, kind);
     INFO(name_of(kind));
-    const OutputLaw law = law_of(models, 2, 2, Drafting::on_demand);
+    const OutputDistribution distribution = distribution_of(models, 2, 2, Drafting::on_demand);
     CHECK_FALSE(first_difference(
-        law, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
+        distribution, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
   }
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("coupled acceptance is the closed form and lies between its bounds") {
 }
 
 TEST_CASE("whatever the drafts are the coupled output is plain decoding with the same noise") {
-  // Not in law only: on every path of the enumeration, for every draft string, padding included.
+  // Not in distribution only: on every path of the enumeration, for every draft string, padding included.
   for (const ModelKind kind : {ModelKind::dense, ModelKind::zeros, ModelKind::one_hot_target}) {
     const ModelPair<Rational> models(3, 5, kind);
     for (Token first = kPaddingToken; first < 3; ++first)
@@ -184,20 +185,20 @@ TEST_CASE("a recovered token raced over the noise of the draft after a ratio tes
   // program gave .0990, .6381, .2630.
   const Rows p{Rational(1, 10), Rational(6, 10), Rational(3, 10)};
   const Rows q{Rational(6, 10), Rational(2, 10), Rational(2, 10)};
-  const auto law_with_residual_at = [&](std::uint32_t position) {
-    Rows law(3);
+  const auto distribution_with_residual_at = [&](std::uint32_t position) {
+    Rows distribution(3);
     Chance chance;
     do {
       const Token drafted = chance.coupled_race(q, 0);
       const auto x = static_cast<std::size_t>(drafted);
       const Token token =
           chance.accept(p[x], q[x], 0) ? drafted : chance.coupled_race(positive_difference(p, q), position);
-      law[static_cast<std::size_t>(token)] += chance.probability();
+      distribution[static_cast<std::size_t>(token)] += chance.probability();
     } while (chance.next());
-    return law;
+    return distribution;
   };
-  CHECK(law_with_residual_at(1) == p);
-  const Rows biased = law_with_residual_at(0);
+  CHECK(distribution_with_residual_at(1) == p);
+  const Rows biased = distribution_with_residual_at(0);
   CHECK(biased != p);
   CHECK(static_cast<double>(biased[0]) == Approx(0.0990).margin(0.004));
   CHECK(static_cast<double>(biased[1]) == Approx(0.6381).margin(0.004));
@@ -271,7 +272,7 @@ TEST_CASE("coupled sampling in floats follows the target and accepts at the prov
   constexpr std::int64_t kRequests = 60'000;
   const DenseMasses<double> p{0.5, 0.3, 0.2};
   const DenseMasses<double> q{0.2, 0.3, 0.5};
-  const auto law = [&](std::span<const Token>) -> const DenseMasses<double>& { return q; };
+  const auto distribution = [&](std::span<const Token>) -> const DenseMasses<double>& { return q; };
   DenseRows<double> target{{p, p, p}};
   PhiloxSource source;
   std::vector<std::int64_t> counts(27, 0);
@@ -281,7 +282,7 @@ TEST_CASE("coupled sampling in floats follows the target and accepts at the prov
     std::vector<Token> text;
     for (int s = 0; s < 3; ++s) {
       const auto position = static_cast<std::uint32_t>(text.size());
-      const std::vector<Token> draft = draw_coupled_chain(law, 2, position, chance);
+      const std::vector<Token> draft = draw_coupled_chain(distribution, 2, position, chance);
       const ChainOutcome outcome = verify_coupled(draft, target, position, chance);
       if (s == 0) accepted += outcome.num_accepted > 0;
       text.insert(text.end(), draft.begin(), draft.begin() + outcome.num_accepted);

@@ -12,7 +12,7 @@ using namespace draftproof;
 
 TEST_CASE("enumeration visits every outcome once with its probability") {
   // A coin of 2/3; on heads a three-way draw with one impossible token, on tails a uniform choice below 4.
-  std::map<std::pair<bool, std::uint64_t>, Rational> law;
+  std::map<std::pair<bool, std::uint64_t>, Rational> distribution;
   EnumeratingChance<Rational> chance;
   int paths = 0;
   do {
@@ -20,14 +20,14 @@ TEST_CASE("enumeration visits every outcome once with its probability") {
     const std::vector<Rational> masses{Rational(1, 2), 0, Rational(3, 2)};
     const std::uint64_t value =
         heads ? static_cast<std::uint64_t>(chance.draw(masses, 0, Purpose::residual)) : chance.below(4, 0);
-    law[{heads, value}] += chance.probability();
+    distribution[{heads, value}] += chance.probability();
     ++paths;
   } while (chance.next());
   CHECK(paths == 6);
-  CHECK(law[{true, 0}] == Rational(2, 3) * Rational(1, 4));
-  CHECK(law[{true, 2}] == Rational(2, 3) * Rational(3, 4));
-  for (std::uint64_t i = 0; i < 4; ++i) CHECK(law[{false, i}] == Rational(1, 12));
-  CHECK(law.size() == 6);
+  CHECK(distribution[{true, 0}] == Rational(2, 3) * Rational(1, 4));
+  CHECK(distribution[{true, 2}] == Rational(2, 3) * Rational(3, 4));
+  for (std::uint64_t i = 0; i < 4; ++i) CHECK(distribution[{false, i}] == Rational(1, 12));
+  CHECK(distribution.size() == 6);
   CHECK_FALSE(chance.next());
 }
 

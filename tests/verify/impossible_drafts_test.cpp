@@ -1,4 +1,4 @@
-// Drafts that their proposal law cannot have produced.
+// Drafts that their proposal distribution cannot have produced.
 #include "reference/verify/impossible_drafts.hpp"
 
 #include <array>

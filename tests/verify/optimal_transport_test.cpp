@@ -10,23 +10,23 @@ using namespace draftproof::small_step;
 
 namespace {
 
-using WithinLaw = std::map<std::uint32_t, Rational>;  // set of drafted tokens as bits, its probability
+using WithinDistribution = std::map<std::uint32_t, Rational>;  // set of drafted tokens as bits, its probability
 
-// The law of the set of tokens that k drafts hold.
-WithinLaw drafted_sets(const Masses& q, std::int32_t k, Drafting drafting) {
-  WithinLaw law;
+// The distribution of the set of tokens that k drafts hold.
+WithinDistribution drafted_sets(const Masses& q, std::int32_t k, Drafting drafting) {
+  WithinDistribution distribution;
   EnumeratingChance<Rational> chance;
   do {
     std::uint32_t set = 0;
     for (const Token token : draft_siblings(q, k, drafting, chance)) set |= 1u << token;
-    law[set] += chance.probability();
+    distribution[set] += chance.probability();
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 // min over every H of p(H) + 1 - Pr(all drafts in H), by the definition.
 Rational brute_force(const Masses& p, const Masses& q, std::int32_t k, Drafting drafting) {
-  const WithinLaw sets = drafted_sets(q, k, drafting);
+  const WithinDistribution sets = drafted_sets(q, k, drafting);
   Rational best(2);
   for (std::uint32_t h = 0; h < 1u << p.size(); ++h) {
     Rational value(1);
@@ -122,12 +122,12 @@ TEST_CASE("acceptances are ordered as theory has them") {
         CAPTURE(name_of(kind), seed, k);
         const auto size = static_cast<std::size_t>(k);
         const auto with = [&](const auto& rule) {
-          return node_law(p, q, k, Drafting::with_replacement, rule).acceptance;
+          return node_distribution(p, q, k, Drafting::with_replacement, rule).acceptance;
         };
         const Rational best_with = optimal_acceptance_with_replacement(p, q, size);
         const Rational best_without = optimal_acceptance_without_replacement(p, q, size);
         const Rational rrs = with(kRrs);
-        const Rational rrsw = node_law(p, q, k, Drafting::without_replacement, kRrsw).acceptance;
+        const Rational rrsw = node_distribution(p, q, k, Drafting::without_replacement, kRrsw).acceptance;
         const Rational k_seq = with(kKSeq);
         CHECK(with(kNaive) <= rrs);
         CHECK(rrs <= best_with);
@@ -138,7 +138,8 @@ TEST_CASE("acceptances are ordered as theory has them") {
         // The guarantee is for rho* itself; ours is above it by at most the width of the bisection.
         const Rational guaranteed = 1 - power(1 - Rational(1, k), size);
         CHECK(guaranteed * best_with <= k_seq + Rational(1, 100000));
-        CHECK(node_law(p, q, k, Drafting::greedy, kGreedyDraft).acceptance == brute_force(p, q, k, Drafting::greedy));
+        CHECK(node_distribution(p, q, k, Drafting::greedy, kGreedyDraft).acceptance ==
+              brute_force(p, q, k, Drafting::greedy));
         if (k > 1) continue;
         for (const Rational& acceptance : {rrs, rrsw, k_seq, best_without}) CHECK(acceptance == overlap(p, q));
       }

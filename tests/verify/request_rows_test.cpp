@@ -12,9 +12,9 @@ using namespace draftproof;
 
 namespace {
 
-std::vector<float> probabilities(const RowLaw& law) {
-  std::vector<float> p(static_cast<std::size_t>(law.vocab_size()));
-  for (std::size_t i = 0; i < p.size(); ++i) p[i] = law.probability(static_cast<Token>(i));
+std::vector<float> probabilities(const Distribution& distribution) {
+  std::vector<float> p(static_cast<std::size_t>(distribution.vocab_size()));
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = distribution.probability(static_cast<Token>(i));
   return p;
 }
 
@@ -42,11 +42,12 @@ PlainRow plain_row(const VerifyRequest& request, std::uint32_t row, std::uint32_
     input.constraints.allowed_mask = request.allowed_masks.subspan(row * words, words);
   input.history = &history;
   Pipeline pipeline;
-  RowLaw law;
-  pipeline.run(input, law);
-  PlainRow out{probabilities(law), {}, {}, static_cast<float>(law.kept_mass()), law.kept_count()};
-  for (Token t = 0; t < law.vocab_size(); ++t) {
-    out.logprobs.push_back(law.log_probability(t));
+  Distribution distribution;
+  pipeline.run(input, distribution);
+  PlainRow out{
+      probabilities(distribution), {}, {}, static_cast<float>(distribution.kept_mass()), distribution.kept_count()};
+  for (Token t = 0; t < distribution.vocab_size(); ++t) {
+    out.logprobs.push_back(distribution.log_probability(t));
     out.raw_logprobs.push_back(pipeline.raw_log_probability(t));
   }
   return out;
@@ -54,7 +55,7 @@ PlainRow plain_row(const VerifyRequest& request, std::uint32_t row, std::uint32_
 
 }  // namespace
 
-TEST_CASE("every draft row has the law of plain decoding with the history it would have had") {
+TEST_CASE("every draft row has the distribution of plain decoding with the history it would have had") {
   TestRandom random(201);
   VerifyWorkspace workspace;
   int rows = 0;
@@ -66,7 +67,7 @@ TEST_CASE("every draft row has the law of plain decoding with the history it wou
     RequestRows target(o.request, {}, workspace, emission);
     CAPTURE(i);
     for (std::uint32_t row = 0; row <= o.request.draft.size(); ++row) {
-      const std::vector<float> found = probabilities(target.target_law(row));
+      const std::vector<float> found = probabilities(target.target_distribution(row));
       CAPTURE(row);
       REQUIRE(found == plain_row(o.request, row, row).probabilities);
       // The planted fault: drafts do not enter the history (vllm #18902, sglang #33643).
@@ -86,7 +87,7 @@ TEST_CASE("rows that are skipped leave no gap in the history") {
     Emission emission;
     RequestRows target(o.request, {}, workspace, emission);
     for (std::uint32_t row = static_cast<std::uint32_t>(random.below(3)); row <= o.request.draft.size(); row += 2)
-      REQUIRE(probabilities(target.target_law(row)) == plain_row(o.request, row, row).probabilities);
+      REQUIRE(probabilities(target.target_distribution(row)) == plain_row(o.request, row, row).probabilities);
   }
 }
 
@@ -147,7 +148,7 @@ TEST_CASE("rejected drafts leave no trace in the next step") {
     RequestRows target(second.request, {}, used, unused);
     CAPTURE(i);
     for (std::uint32_t row = 0; row <= second.draft.size(); ++row)
-      REQUIRE(probabilities(target.target_law(row)) == plain_row(second.request, row, row).probabilities);
+      REQUIRE(probabilities(target.target_distribution(row)) == plain_row(second.request, row, row).probabilities);
   }
   CHECK(rejected > 100);
 }

@@ -20,7 +20,7 @@ TEST_CASE("sampler match is exact over two steps on every kind of model") {
     for (std::uint32_t draft_len = 0; draft_len <= 2; ++draft_len) {
       const Models models(3, 40 + draft_len, kind);
       CAPTURE(name_of(kind), draft_len);
-      const auto step = [&](const TokenString& prefix) { return step_law(models, prefix, draft_len, kMatch); };
+      const auto step = [&](const TokenString& prefix) { return step_distribution(models, prefix, draft_len, kMatch); };
       CHECK_FALSE(first_difference(compose(step({}), step), target_of(models), 3).has_value());
     }
     CAPTURE(name_of(kind));
@@ -39,11 +39,11 @@ TEST_CASE("sampler match accepts a draft with the chance that two independent sa
   CHECK(accepted == Rational(29, 100));  // .5 .2 + .3 .3 + .2 .5
 }
 
-TEST_CASE("sampler match of deterministic drafts has the law of the chain rule") {
+TEST_CASE("sampler match of deterministic drafts has the distribution of the chain rule") {
   const Models models(3, 60, ModelKind::one_hot_draft);
-  CHECK(step_law(models, {}, 3, kMatch) == step_law(models, {}, 3, kTokenwise));
+  CHECK(step_distribution(models, {}, 3, kMatch) == step_distribution(models, {}, 3, kTokenwise));
   const Models dense(3, 60, ModelKind::dense);
-  CHECK(step_law(dense, {}, 2, kMatch) != step_law(dense, {}, 2, kTokenwise));
+  CHECK(step_distribution(dense, {}, 2, kMatch) != step_distribution(dense, {}, 2, kTokenwise));
 }
 
 TEST_CASE("sampler match with doubles and Philox follows the target over three steps") {

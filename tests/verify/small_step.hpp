@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/enumerating_chance.hpp"
@@ -112,22 +112,23 @@ TokenString sibling_step(const ModelPair<Number>& models, TokenString prefix, st
   return tokens;
 }
 
-// --- Laws -----------------------------------------------------------------------------------------------------------
+// --- Distributions
+// -----------------------------------------------------------------------------------------------------------
 
-// The law of step(chance), over every outcome. `reused`: addresses used twice, over all of them.
-struct EnumeratedLaw {
-  OutputLaw law;
+// The distribution of step(chance), over every outcome. `reused`: addresses used twice, over all of them.
+struct EnumeratedDistribution {
+  OutputDistribution distribution;
   std::size_t reused = 0;
 };
 
 template <class Step>
-EnumeratedLaw enumerate(const Step& step) {
-  EnumeratedLaw out;
+EnumeratedDistribution enumerate(const Step& step) {
+  EnumeratedDistribution out;
   EnumeratingChance<Rational> chance;
   do {
     chance.set_step(0);
     const TokenString tokens = step(chance);
-    out.law[tokens] += chance.probability();
+    out.distribution[tokens] += chance.probability();
     out.reused += chance.reused();
   } while (chance.next());
   return out;
@@ -135,7 +136,7 @@ EnumeratedLaw enumerate(const Step& step) {
 
 // Two consecutive steps of one request, enumerated together.
 template <class Step>
-EnumeratedLaw enumerate_two_steps(const Step& step) {
+EnumeratedDistribution enumerate_two_steps(const Step& step) {
   return enumerate([&](auto& chance) {
     const TokenString first = step(TokenString{}, chance);
     chance.set_step(1);
@@ -143,28 +144,28 @@ EnumeratedLaw enumerate_two_steps(const Step& step) {
   });
 }
 
-inline TargetLaw target_of(const ModelPair<Rational>& models) {
+inline TargetDistribution target_of(const ModelPair<Rational>& models) {
   return [&models](const TokenString& prefix) -> const DenseMasses<Rational>& { return models.target(prefix); };
 }
 
-// Token law and acceptance of one node.
-struct NodeLaw {
+// Token distribution and acceptance of one node.
+struct NodeDistribution {
   DenseMasses<Rational> tokens;
   Rational acceptance;
 };
 
 template <class Rule>
-NodeLaw node_law(const DenseMasses<Rational>& p, const DenseMasses<Rational>& q, std::int32_t k, Drafting drafting,
-                 const Rule& rule) {
-  NodeLaw law{DenseMasses<Rational>(p.size()), 0};
+NodeDistribution node_distribution(const DenseMasses<Rational>& p, const DenseMasses<Rational>& q, std::int32_t k,
+                                   Drafting drafting, const Rule& rule) {
+  NodeDistribution distribution{DenseMasses<Rational>(p.size()), 0};
   EnumeratingChance<Rational> chance;
   do {
     const std::vector<Token> siblings = draft_siblings(q, k, drafting, chance);
     const SiblingOutcome outcome = decide(p, q, std::span<const Token>(siblings), 0, chance, rule);
-    law.tokens[static_cast<std::size_t>(outcome.token)] += chance.probability();
-    if (outcome.accepted != kNoSibling) law.acceptance += chance.probability();
+    distribution.tokens[static_cast<std::size_t>(outcome.token)] += chance.probability();
+    if (outcome.accepted != kNoSibling) distribution.acceptance += chance.probability();
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 inline Rational distance(const DenseMasses<Rational>& a, const DenseMasses<Rational>& b) {

@@ -26,7 +26,7 @@ DenseMasses<Rational> tenths(int a, int b, int c) {
 }
 const DenseMasses<Rational> kTarget = tenths(5, 3, 2);
 const DenseMasses<Rational> kDraft = tenths(2, 3, 5);
-const auto kDraftLaw = [](std::span<const Token>) { return kDraft; };
+const auto kDraftDistribution = [](std::span<const Token>) { return kDraft; };
 
 Rational mean_accepted(const Draw& draw, const Verify& verify) {
   Rational mean(0);
@@ -43,14 +43,14 @@ Rational mean_accepted(const Draw& draw, const Verify& verify) {
   return mean;
 }
 
-const Draw kMergedPaths = [](Chance& chance) { return draw_merged_paths(kDraftLaw, 2, 2, chance); };
+const Draw kMergedPaths = [](Chance& chance) { return draw_merged_paths(kDraftDistribution, 2, 2, chance); };
 const Draw kPathsWithRepeats = [](Chance& chance) {
-  return draw_merged_paths(kDraftLaw, 2, 2, chance, Duplicates::kept);
+  return draw_merged_paths(kDraftDistribution, 2, 2, chance, Duplicates::kept);
 };
 const Draw kBinaryTree = [](Chance& chance) {
-  return draw_children_without_replacement(kDraftLaw, branching_shape({2, 2}), chance);
+  return draw_children_without_replacement(kDraftDistribution, branching_shape({2, 2}), chance);
 };
-const Draw kChain = [](Chance& chance) { return draw_chain(kDraftLaw, 2, chance); };
+const Draw kChain = [](Chance& chance) { return draw_chain(kDraftDistribution, 2, chance); };
 
 template <class Rule>
 Verify top_down(Rule rule) {

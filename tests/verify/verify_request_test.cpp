@@ -1,5 +1,5 @@
-// The code that production runs, on floats and Philox: its output law by chi-squared on tiny vocabularies, the support
-// of its output under injected endpoints, and the independence of its keys.
+// The code that production runs, on floats and Philox: its output distribution by chi-squared on tiny vocabularies, the
+// support of its output under injected endpoints, and the independence of its keys.
 #include "reference/verify/verify_request.hpp"
 
 #include <algorithm>
@@ -35,36 +35,38 @@ class ToyModel {
         if (random.chance(0.15)) l = kMinusInfinity;
       row[static_cast<std::size_t>(random.below(vocab_size))] = 0.5f;
       logits_.push_back(row);
-      // The law, in long double and from the definition.
-      std::vector<double> law;
+      // The distribution, in long double and from the definition.
+      std::vector<double> distribution;
       long double total = 0.0L;
       for (const float l : row) total += std::exp(static_cast<long double>(l) / temperature);
       for (const float l : row)
-        law.push_back(static_cast<double>(std::exp(static_cast<long double>(l) / temperature) / total));
-      laws_.push_back(law);
-      probabilities_.emplace_back(law.begin(), law.end());
+        distribution.push_back(static_cast<double>(std::exp(static_cast<long double>(l) / temperature) / total));
+      distributions_.push_back(distribution);
+      probabilities_.emplace_back(distribution.begin(), distribution.end());
     }
   }
 
   const std::vector<float>& row(const std::vector<Token>& context, Rows rows) const {
     return rows == Rows::logits ? logits_[index(context)] : probabilities_[index(context)];
   }
-  const std::vector<double>& law(const std::vector<Token>& context) const { return laws_[index(context)]; }
+  const std::vector<double>& distribution(const std::vector<Token>& context) const {
+    return distributions_[index(context)];
+  }
 
-  // A token from the law, by a stream of its own.
+  // A token from the distribution, by a stream of its own.
   Token draw(const std::vector<Token>& context, TestRandom& random) const {
-    return static_cast<Token>(random.draw(law(context)));
+    return static_cast<Token>(random.draw(distribution(context)));
   }
 
   std::int64_t vocab_size() const { return vocab_size_; }
   float temperature() const { return temperature_; }
 
-  // The law of texts of two tokens, index first * V + second.
-  std::vector<double> pair_law() const {
+  // The distribution of texts of two tokens, index first * V + second.
+  std::vector<double> pair_distribution() const {
     std::vector<double> out;
     for (Token a = 0; a < vocab_size_; ++a)
       for (Token b = 0; b < vocab_size_; ++b)
-        out.push_back(law({})[static_cast<std::size_t>(a)] * law({a})[static_cast<std::size_t>(b)]);
+        out.push_back(distribution({})[static_cast<std::size_t>(a)] * distribution({a})[static_cast<std::size_t>(b)]);
     return out;
   }
 
@@ -78,7 +80,7 @@ class ToyModel {
   std::int64_t vocab_size_;
   float temperature_;
   std::vector<std::vector<float>> logits_;
-  std::vector<std::vector<double>> laws_;
+  std::vector<std::vector<double>> distributions_;
   std::vector<std::vector<float>> probabilities_;
 };
 
@@ -92,8 +94,8 @@ struct Setting {
   bool drafts_by_rule = false;  // chosen by a rule and not drawn from the drafter
 };
 
-// One step of a fresh request, its drafts drawn from the drafter's law (or, one-hot, chosen by a rule), with the rows
-// along the draft. The text it emits, completed to two tokens by the model's own draws.
+// One step of a fresh request, its drafts drawn from the drafter's distribution (or, one-hot, chosen by a rule), with
+// the rows along the draft. The text it emits, completed to two tokens by the model's own draws.
 bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
   const ToyModel target(seed, s.vocab_size, 0.8f);
   const ToyModel drafter(seed + 1, s.vocab_size, 1.3f);
@@ -135,7 +137,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
     while (text.size() < 2) text.push_back(target.draw(text, random));
     ++counts[static_cast<std::size_t>(text[0] * s.vocab_size + text[1])];
   }
-  return follows(counts, target.pair_law(), decisions);
+  return follows(counts, target.pair_distribution(), decisions);
 }
 
 // The same step emits only tokens of positive probability; `may_accept_zero`: but for accepted drafts of probability 0.
@@ -146,7 +148,7 @@ bool support_is_kept(const VerifyRequest& request, const Emission& emission, boo
   for (std::uint32_t row = 0; row < emission.tokens.size(); ++row) {
     const Token token = emission.tokens[row];
     if (token < 0 || token >= request.target.vocab_size) return false;
-    if (rows.target_law(row).probability(token) > 0.0f) continue;
+    if (rows.target_distribution(row).probability(token) > 0.0f) continue;
     if (!(may_accept_zero && row < emission.num_accepted)) return false;
   }
   return true;
@@ -154,7 +156,7 @@ bool support_is_kept(const VerifyRequest& request, const Emission& emission, boo
 
 }  // namespace
 
-TEST_CASE("the emitted text has the law of the target for every sampler and kind of row") {
+TEST_CASE("the emitted text has the distribution of the target for every sampler and kind of row") {
   std::uint64_t seed = 600;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
     for (const Rows rows : {Rows::logits, Rows::probabilities}) {
@@ -175,7 +177,7 @@ TEST_CASE("the emitted text has the law of the target for every sampler and kind
   }
 }
 
-TEST_CASE("the emitted text has the law of the target without drafts and with one or three") {
+TEST_CASE("the emitted text has the distribution of the target without drafts and with one or three") {
   for (const std::size_t draft_len : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
     const Setting s{4, draft_len, Sampler::inverse, Rows::logits, ProposalKind::logits, 100000};
     CAPTURE(draft_len);
@@ -183,19 +185,19 @@ TEST_CASE("the emitted text has the law of the target without drafts and with on
   }
 }
 
-TEST_CASE("stochastic drafts verified as one-hot lose acceptance and not the law") {
+TEST_CASE("stochastic drafts verified as one-hot lose acceptance and not the distribution") {
   // vllm #40149, a control: any draft chosen independently of the coins is a one-hot proposal.
   const Setting s{3, 2, Sampler::inverse, Rows::logits, ProposalKind::one_hot, 100000, false};
   CHECK(follows_target(s, 900, 1));
 }
 
-TEST_CASE("the test of the law sees drafts by a rule that are verified with probabilities") {
+TEST_CASE("the test of the distribution sees drafts by a rule that are verified with probabilities") {
   // transformers #32867.
   const Setting s{3, 2, Sampler::inverse, Rows::logits, ProposalKind::logits, 50000, true};
   CHECK_FALSE(follows_target(s, 910, 12));
 }
 
-TEST_CASE("ragged batches that mix greedy and random requests keep every law") {
+TEST_CASE("ragged batches that mix greedy and random requests keep every distribution") {
   // vllm #27077, #41598. Requests of K = 0, 1, 2; every third one greedy.
   const ToyModel target(1000, 5, 1.0f);
   TestRandom random(1001);
@@ -235,7 +237,7 @@ TEST_CASE("ragged batches that mix greedy and random requests keep every law") {
     while (text.size() < 2) text.push_back(target.draw(text, random));
     ++counts[static_cast<std::size_t>(text[0] * 5 + text[1])];
   }
-  CHECK(follows(counts, target.pair_law()));
+  CHECK(follows(counts, target.pair_distribution()));
 }
 
 TEST_CASE("no endpoint of a uniform makes a token of probability zero appear") {
@@ -340,7 +342,7 @@ TEST_CASE("the same drafts stand whether the target comes as logits or as the pr
     RequestRows rows(o.request, {}, workspace, unused);
     for (std::uint32_t row = 0; row <= o.draft.size(); ++row)
       for (Token t = 0; t < o.request.target.vocab_size; ++t)
-        probabilities.push_back(rows.target_law(row).probability(t));
+        probabilities.push_back(rows.target_distribution(row).probability(t));
     VerifyRequest given = o.request;
     given.target_is_probabilities = true;
     given.target = matrix_of(probabilities, o.request.target.rows, o.request.target.vocab_size);

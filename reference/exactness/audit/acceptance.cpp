@@ -138,17 +138,17 @@ std::vector<TestResult> certain_decisions(std::span<const StepRecord> records) {
   return {certainty_test("acceptance_certain", "drafts with p > q", certain, rejected, std::move(cells))};
 }
 
-// The law of the number accepted [K + 1], given the drafts.
-std::vector<double> accepted_law(const StepRecord& record) {
-  std::vector<double> law;
+// The distribution of the number accepted [K + 1], given the drafts.
+std::vector<double> accepted_distribution(const StepRecord& record) {
+  std::vector<double> distribution;
   double reach = 1.0;
   for (const DraftRecord& draft : record.drafts) {
     const double rate = std::min(1.0, draft.ratio);
-    law.push_back(reach * (1.0 - rate));
+    distribution.push_back(reach * (1.0 - rate));
     reach *= rate;
   }
-  law.push_back(reach);
-  return law;
+  distribution.push_back(reach);
+  return distribution;
 }
 
 // Solves a x = b for a symmetric positive definite a [m, m] and returns b^T x: Cholesky, a and b are used up.
@@ -182,15 +182,15 @@ AcceptedCounts count_accepted(std::span<const StepRecord> records, const std::ve
                         std::vector<double>(categories * categories, 0.0)};
   for (const StepRecord& record : records) {
     if (record.impossible_draft || record.drafts.empty()) continue;
-    std::vector<double> law(categories, 0.0);
-    const std::vector<double> fine = accepted_law(record);
-    for (std::size_t i = 0; i < fine.size(); ++i) law[category[i]] += fine[i];
+    std::vector<double> distribution(categories, 0.0);
+    const std::vector<double> fine = accepted_distribution(record);
+    for (std::size_t i = 0; i < fine.size(); ++i) distribution[category[i]] += fine[i];
     counts.observed[category[record.accepted]] += 1.0;
     ++counts.n;
     for (std::size_t i = 0; i < categories; ++i) {
-      counts.expected[i] += law[i];
+      counts.expected[i] += distribution[i];
       for (std::size_t j = 0; j < categories; ++j)
-        counts.covariance[i * categories + j] += (i == j ? law[i] : 0.0) - law[i] * law[j];
+        counts.covariance[i * categories + j] += (i == j ? distribution[i] : 0.0) - distribution[i] * distribution[j];
     }
   }
   return counts;
@@ -202,8 +202,8 @@ std::pair<std::vector<std::size_t>, std::size_t> accepted_categories(std::span<c
   std::vector<double> variance(numbers, 0.0);
   for (const StepRecord& record : records) {
     if (record.impossible_draft || record.drafts.empty()) continue;
-    const std::vector<double> law = accepted_law(record);
-    for (std::size_t i = 0; i < law.size(); ++i) variance[i] += law[i] * (1.0 - law[i]);
+    const std::vector<double> distribution = accepted_distribution(record);
+    for (std::size_t i = 0; i < distribution.size(); ++i) variance[i] += distribution[i] * (1.0 - distribution[i]);
   }
   std::vector<std::size_t> category(numbers, 0);
   std::size_t current = 0;

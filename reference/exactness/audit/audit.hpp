@@ -1,4 +1,4 @@
-// The audit of somebody else's sampler: is what it drew a sample of the law it should have drawn from?
+// The audit of somebody else's sampler: is what it drew a sample of the distribution it should have drawn from?
 //
 // Every test is exact or stated to be conservative under the null that the sampler is right, whether requests share
 // their rows or each has its own; what the tests are and which sampler they hold for is in docs/audit.md.
@@ -18,7 +18,7 @@ namespace draftproof {
 // What may be assumed of the verifier that emitted the steps.
 enum class AssumedVerifier : std::uint8_t {
   chain,  // token by token: accept with min(1, p/q), recover from norm(max(p - q, 0)), bonus from p
-  any,    // lossless, nothing more: only tests of the emitted law
+  any,    // lossless, nothing more: only tests of the emitted distribution
 };
 
 struct AuditOptions {
@@ -45,14 +45,15 @@ struct Audit {
   std::string sentence;
   double alpha = 0.0;
   double tv_wanted = 0.0;
-  double detectable_tv = 1.0;  // smallest of the tests that cover the whole law
+  double detectable_tv = 1.0;  // smallest of the tests that cover the whole distribution
   std::int64_t observations = 0;
   std::int64_t groups = 0;
   std::int64_t vocab_size = 0;
   std::vector<TestResult> tests;
   std::vector<PositionAudit> positions;  // of steps under AssumedVerifier::chain
-  // Of single draws: log10 of the wealth of a bettor against the law (e_process.hpp). It may be looked at as often as
-  // one likes while a sample grows, which p values may not. Absent where a token of probability 0 made it infinite.
+  // Of single draws: log10 of the wealth of a bettor against the distribution (e_process.hpp). It may be looked at as
+  // often as one likes while a sample grows, which p values may not. Absent where a token of probability 0 made it
+  // infinite.
   std::optional<double> anytime_log10_wealth;
 };
 

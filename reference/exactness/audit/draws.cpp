@@ -1,5 +1,5 @@
-// Single draws against their laws: support, tokens (group by group), and their probability transform (all groups as
-// one sample, which serves where every draw has a law of its own).
+// Single draws against their distributions: support, tokens (group by group), and their probability transform (all
+// groups as one sample, which serves where every draw has a distribution of its own).
 #include <algorithm>
 #include <utility>
 
@@ -16,12 +16,12 @@ namespace {
 
 // Beyond so many draws the transform, a random number for each, is left out: the cells of the tokens say more.
 constexpr std::int64_t kTransformedDrawsMax = 200'000'000;
-// Above this many different tokens it is cheaper to sort a law than to pass over it for each.
+// Above this many different tokens it is cheaper to sort a distribution than to pass over it for each.
 constexpr std::size_t kTokensBySumMax = 16;
 
 struct GroupAudit {
   CountFit fit;
-  std::int64_t undecided = 0;  // draws where the law leaves a choice
+  std::int64_t undecided = 0;  // draws where the distribution leaves a choice
   std::int64_t impossible = 0;
   std::vector<CountedCell> impossible_cells;
   double log_wealth = 0.0;
@@ -33,17 +33,17 @@ struct ThreadState {
   UniformTally transformed;
 };
 
-std::vector<double> law_of_group(const VerifyRequest& request, VerifyWorkspace& workspace) {
+std::vector<double> distribution_of_group(const VerifyRequest& request, VerifyWorkspace& workspace) {
   Emission unused;
   const VerifyOptions options{.raw_logprobs = false};
   RequestRows rows(request, options, workspace, unused);
-  return normalised_law(rows.target_law(0));
+  return normalised_distribution(rows.target_distribution(0));
 }
 
 class DrawAuditor {
  public:
   DrawAuditor(const DrawSample& sample, const AuditOptions& options)
-      : sample_(sample), options_(options), key_(derive_seed(options.seed, 1)), groups_(sample.laws.size()) {
+      : sample_(sample), options_(options), key_(derive_seed(options.seed, 1)), groups_(sample.distributions.size()) {
     for (const TokenCount& c : sample.counts) draws_ += c.count;
   }
 
@@ -59,39 +59,39 @@ class DrawAuditor {
  private:
   void audit_group(std::size_t g, ThreadState& state) {
     if (sample_.counts_of(g).empty()) return;
-    const std::vector<double> law = law_of_group(sample_.laws[g], state.workspace);
-    state.counts.assign(law.size(), 0);
+    const std::vector<double> distribution = distribution_of_group(sample_.distributions[g], state.workspace);
+    state.counts.assign(distribution.size(), 0);
     GroupAudit& group = groups_[g];
     std::int64_t n = 0;
     for (const TokenCount& c : sample_.counts_of(g)) {
       state.counts[static_cast<std::size_t>(c.token)] = c.count;
       n += c.count;
-      if (law[static_cast<std::size_t>(c.token)] > 0.0) continue;
+      if (distribution[static_cast<std::size_t>(c.token)] > 0.0) continue;
       group.impossible += c.count;
       group.impossible_cells.push_back(cell(g, static_cast<std::size_t>(c.token)));
       group.impossible_cells.back().observed = static_cast<double>(c.count);
     }
     keep_worst(group.impossible_cells);
-    if (is_one_hot(law)) return;
+    if (is_one_hot(distribution)) return;
     group.undecided = n;
-    group.fit = fit_counts(state.counts, law, [&](std::size_t token) { return cell(g, token); });
+    group.fit = fit_counts(state.counts, distribution, [&](std::size_t token) { return cell(g, token); });
     if (group.impossible == 0)
-      group.log_wealth = dirichlet_log_wealth(state.counts, law, static_cast<double>(law.size()));
-    if (draws_ <= kTransformedDrawsMax) transform(g, law, state.transformed);
+      group.log_wealth = dirichlet_log_wealth(state.counts, distribution, static_cast<double>(distribution.size()));
+    if (draws_ <= kTransformedDrawsMax) transform(g, distribution, state.transformed);
   }
 
-  void transform(std::size_t g, std::span<const double> law, UniformTally& tally) const {
+  void transform(std::size_t g, std::span<const double> distribution, UniformTally& tally) const {
     const std::span<const TokenCount> counts = sample_.counts_of(g);
     std::vector<double> all_before;
-    if (counts.size() > kTokensBySumMax) all_before = masses_ranked_before(law);
+    if (counts.size() > kTokensBySumMax) all_before = masses_ranked_before(distribution);
     for (const TokenCount& c : counts) {
       const auto token = static_cast<std::size_t>(c.token);
-      if (!(law[token] > 0.0)) continue;
-      const double before = all_before.empty() ? mass_ranked_before(law, c.token) : all_before[token];
+      if (!(distribution[token] > 0.0)) continue;
+      const double before = all_before.empty() ? mass_ranked_before(distribution, c.token) : all_before[token];
       for (std::int64_t i = 0; i < c.count; ++i) {
         const Address address{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(token),
                               static_cast<std::uint32_t>(g), Purpose::choice};
-        tally.add(before + uniform_53(high_half(PhiloxSource().block(key_, address))) * law[token]);
+        tally.add(before + uniform_53(high_half(PhiloxSource().block(key_, address))) * distribution[token]);
       }
     }
   }
@@ -116,7 +116,7 @@ class DrawAuditor {
     }
     if (draws_ > 0) {
       audit.tests.push_back(certainty_test("support", "draws", draws_, impossible, impossible_cells));
-      // Greedy draws have no other law than their support.
+      // Greedy draws have no other distribution than their support.
       audit.tests.back().covers_all = undecided == 0;
     }
     // Groups too small for cells of their own are covered by the transform only.

@@ -1,6 +1,6 @@
-// What somebody else's sampler drew, beside the laws it should have drawn from. Laws are carried by verify requests, so
-// that logits, parameters, masks and penalties go through the same pipeline as in `draftproof verify`. Laws that are
-// probabilities are normalised again here: rounded to 16 bits they need not sum to 1.
+// What somebody else's sampler drew, beside the distributions it should have drawn from. Distributions are carried by
+// verify requests, so that logits, parameters, masks and penalties go through the same pipeline as in `draftproof
+// verify`. Distributions that are probabilities are normalised again here: rounded to 16 bits they need not sum to 1.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ struct TokenCount {
   std::int64_t count;  // > 0
 };
 
-// Single draws: counts of tokens in groups, each group with one law.
+// Single draws: counts of tokens in groups, each group with one distribution.
 struct DrawSample {
-  std::vector<VerifyRequest> laws;      // [G] requests without drafts; validated
-  std::vector<std::int64_t> group_ids;  // [G] as the file calls them
-  std::vector<std::size_t> begins;      // [G + 1] into counts
-  std::vector<TokenCount> counts;       // by group, ascending tokens in each, no token twice
-  std::shared_ptr<const void> keeps;    // what the laws refer to
+  std::vector<VerifyRequest> distributions;  // [G] requests without drafts; validated
+  std::vector<std::int64_t> group_ids;       // [G] as the file calls them
+  std::vector<std::size_t> begins;           // [G + 1] into counts
+  std::vector<TokenCount> counts;            // by group, ascending tokens in each, no token twice
+  std::shared_ptr<const void> keeps;         // what the distributions refer to
 
-  std::int64_t vocab_size() const { return laws.empty() ? 0 : laws.front().target.vocab_size; }
+  std::int64_t vocab_size() const { return distributions.empty() ? 0 : distributions.front().target.vocab_size; }
   std::span<const TokenCount> counts_of(std::size_t group) const {
     return std::span(counts).subspan(begins[group], begins[group + 1] - begins[group]);
   }
@@ -39,8 +39,8 @@ struct StepSample {
   std::vector<VerifyRequest> requests;  // [B] validated
   std::vector<std::size_t> begins;      // [B + 1] into tokens
   std::vector<Token> tokens;            // accepted drafts (equal to the request's), then one more token
-  // Requests of one group come from one context: the same law of the first token, and after the same draft the same law
-  // of the second. Absent: found by content.
+  // Requests of one group come from one context: the same distribution of the first token, and after the same draft the
+  // same distribution of the second. Absent: found by content.
   std::optional<std::vector<std::int64_t>> groups;  // [B]
   std::shared_ptr<const void> keeps;                // what the requests refer to
 

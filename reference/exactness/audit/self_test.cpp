@@ -20,7 +20,8 @@
 namespace draftproof {
 namespace {
 
-// Small, but each test has enough that the approximations of its null law are below what 10,000 p values can resolve.
+// Small, but each test has enough that the approximations of its null distribution are below what 10,000 p values can
+// resolve.
 constexpr std::int64_t kDrawVocab = 12;
 constexpr std::int64_t kDrawGroups = 3;
 constexpr std::int64_t kDraws = 3000;
@@ -29,20 +30,21 @@ constexpr std::int64_t kStepContexts = 2;
 constexpr std::int64_t kDraftLen = 3;
 constexpr std::int64_t kSteps = 1000;
 
-// A law [V] whose numbers depend on the key and `index` alone; one token in eight is impossible, the first never.
-void random_law(std::uint64_t key, std::uint32_t index, std::span<float> law) {
+// A distribution [V] whose numbers depend on the key and `index` alone; one token in eight is impossible, the first
+// never.
+void random_distribution(std::uint64_t key, std::uint32_t index, std::span<float> distribution) {
   float sum = 0.0f;
-  for (std::size_t i = 0; i < law.size(); ++i) {
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
     const RandomBlock block = PhiloxSource().block(key, {static_cast<std::uint32_t>(i), index, 0, Purpose::choice});
     const bool possible = i == 0 || block.word[0] % 8 != 0;
-    law[i] = possible ? 0.05f + static_cast<float>(block.word[1] >> 8) * 0x1p-24f : 0.0f;
-    sum += law[i];
+    distribution[i] = possible ? 0.05f + static_cast<float>(block.word[1] >> 8) * 0x1p-24f : 0.0f;
+    sum += distribution[i];
   }
-  for (float& p : law) p /= sum;
+  for (float& p : distribution) p /= sum;
 }
 
-Token draw(std::span<const float> law, std::uint64_t seed, const Address& address) {
-  const std::vector<double> masses(law.begin(), law.end());
+Token draw(std::span<const float> distribution, std::uint64_t seed, const Address& address) {
+  const std::vector<double> masses(distribution.begin(), distribution.end());
   return DenseDraw(masses).draw(PhiloxSource().block(seed, address));
 }
 
@@ -51,16 +53,17 @@ DrawSample null_draws(std::uint64_t key) {
   DrawSample sample;
   sample.begins = {0};
   for (std::int64_t g = 0; g < kDrawGroups; ++g) {
-    const auto law = std::span(*rows).subspan(static_cast<std::size_t>(g * kDrawVocab), kDrawVocab);
-    random_law(key, static_cast<std::uint32_t>(g), law);
+    const auto distribution = std::span(*rows).subspan(static_cast<std::size_t>(g * kDrawVocab), kDrawVocab);
+    random_distribution(key, static_cast<std::uint32_t>(g), distribution);
     VerifyRequest request;
     request.target_is_probabilities = true;
-    request.target = {DType::f32, law.data(), 1, kDrawVocab, kDrawVocab};
-    sample.laws.push_back(request);
+    request.target = {DType::f32, distribution.data(), 1, kDrawVocab, kDrawVocab};
+    sample.distributions.push_back(request);
     sample.group_ids.push_back(g);
     std::vector<std::int64_t> counts(kDrawVocab, 0);
     for (std::uint32_t i = 0; i < kDraws / kDrawGroups; ++i)
-      ++counts[static_cast<std::size_t>(draw(law, key, {i, static_cast<std::uint32_t>(g), 0, Purpose::target_sample}))];
+      ++counts[static_cast<std::size_t>(
+          draw(distribution, key, {i, static_cast<std::uint32_t>(g), 0, Purpose::target_sample}))];
     for (std::size_t token = 0; token < counts.size(); ++token) {
       if (counts[token] > 0) sample.counts.push_back({static_cast<Token>(token), counts[token]});
     }
@@ -70,7 +73,7 @@ DrawSample null_draws(std::uint64_t key) {
   return sample;
 }
 
-// Laws of two small models that depend on the context, the position and the last token; rows of every request.
+// Distributions of two small models that depend on the context, the position and the last token; rows of every request.
 struct StepRows {
   std::vector<float> target_model, draft_model;  // [contexts, positions, V (last token), V]
   std::vector<float> target, draft;              // [B, K + 1, V], [B, K, V]
@@ -87,8 +90,8 @@ void fill_model(std::uint64_t key, std::vector<float>& model) {
   const std::int64_t count = kStepContexts * (kDraftLen + 1) * kStepVocab;
   model.resize(static_cast<std::size_t>(count * kStepVocab));
   for (std::int64_t i = 0; i < count; ++i)
-    random_law(key, static_cast<std::uint32_t>(i),
-               std::span(model).subspan(static_cast<std::size_t>(i * kStepVocab), kStepVocab));
+    random_distribution(key, static_cast<std::uint32_t>(i),
+                        std::span(model).subspan(static_cast<std::size_t>(i * kStepVocab), kStepVocab));
 }
 
 StepSample null_steps(std::uint64_t key) {
@@ -156,7 +159,7 @@ BatteryResult run_battery(std::uint64_t key, double alpha) {
   BatteryResult battery;
   for (const TestResult& test : tests) {
     battery.accused = battery.accused || test.rejects;
-    if (test.null_law == NullLaw::certainty) {
+    if (test.null_distribution == NullDistribution::certainty) {
       battery.impossible += test.rejects ? 1 : 0;
     } else {
       battery.p_values.push_back({test.name, test.p_value});

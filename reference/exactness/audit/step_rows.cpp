@@ -13,8 +13,8 @@ namespace {
 
 constexpr VerifyOptions kRowsOnly{.raw_logprobs = false};
 
-LawDigest digest_of(std::span<const double> law) {
-  const std::string hex = sha256_hex(std::as_bytes(law));
+DistributionDigest digest_of(std::span<const double> distribution) {
+  const std::string hex = sha256_hex(std::as_bytes(distribution));
   return {std::stoull(hex.substr(0, 16), nullptr, 16), std::stoull(hex.substr(16, 16), nullptr, 16)};
 }
 
@@ -26,12 +26,12 @@ double ratio_tolerance(const VerifyRequest& request) {
   return rounded_target || rounded_draft ? 0x1p-7 : 1e-5;
 }
 
-double probability(std::span<const double> law, Token token) {
-  return law[static_cast<std::size_t>(token)];
+double probability(std::span<const double> distribution, Token token) {
+  return distribution[static_cast<std::size_t>(token)];
 }
 
-double transform(std::span<const double> law, Token token, double v) {
-  return mass_ranked_before(law, token) + v * probability(law, token);
+double transform(std::span<const double> distribution, Token token, double v) {
+  return mass_ranked_before(distribution, token) + v * probability(distribution, token);
 }
 
 // norm(max(p - q, 0)), or p where that is zero everywhere.
@@ -69,18 +69,18 @@ class StepRecorder {
 
  private:
   void look_at_row(std::uint32_t row, std::uint32_t draft_len) {
-    const std::vector<double> p = normalised_law(rows_.target_law(row));
+    const std::vector<double> p = normalised_distribution(rows_.target_distribution(row));
     if (row == 0) {
-      record_.first_law = digest_of(p);
+      record_.first_distribution = digest_of(p);
       record_.first_row_has_choice = !is_one_hot(p);
     }
-    if (row == 1) record_.second_law = digest_of(p);
+    if (row == 1) record_.second_distribution = digest_of(p);
     if (row < emitted_.size()) look_at_token(row, p);
     if (row == draft_len) {
       if (record_.accepted == draft_len) record_last(row, p);
       return;
     }
-    const std::vector<double> q = normalised_law(rows_.proposal_law(row));
+    const std::vector<double> q = normalised_distribution(rows_.proposal_distribution(row));
     const Token draft = request_.draft[row];
     DraftRecord drafted = draft_record(p, q, draft);
     if (!(probability(q, draft) > 0.0)) {
@@ -89,7 +89,7 @@ class StepRecorder {
       drafted.drafted = transform(q, draft, uniform(row, AuditUse::draft));
     }
     record_.drafts.push_back(drafted);
-    if (row == 0) record_.draft_law = digest_of(q);
+    if (row == 0) record_.draft_distribution = digest_of(q);
     if (row != record_.accepted) return;
     const std::vector<double> residual = residual_of(p, q);
     const Token last = emitted_.back();
@@ -108,10 +108,10 @@ class StepRecorder {
     }
   }
 
-  void record_last(std::uint32_t row, const std::vector<double>& law) {
+  void record_last(std::uint32_t row, const std::vector<double>& distribution) {
     const Token token = emitted_.back();
-    if (probability(law, token) > 0.0 && !is_one_hot(law))
-      record_.last = transform(law, token, uniform(row, AuditUse::last_token));
+    if (probability(distribution, token) > 0.0 && !is_one_hot(distribution))
+      record_.last = transform(distribution, token, uniform(row, AuditUse::last_token));
   }
 
   double uniform(std::uint32_t row, AuditUse use) const { return audit_uniform(key_, index_, row, use); }
@@ -137,18 +137,19 @@ StepRecord record_step(const VerifyRequest& request, std::span<const Token> emit
   return StepRecorder(request, emitted, key, index, workspace).run();
 }
 
-std::vector<double> target_law_of(const VerifyRequest& request, std::uint32_t row, VerifyWorkspace& workspace) {
+std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row,
+                                           VerifyWorkspace& workspace) {
   Emission unused;
   RequestRows rows(request, kRowsOnly, workspace, unused);
-  for (std::uint32_t before = 0; before < row; ++before) rows.target_law(before);
-  return normalised_law(rows.target_law(row));
+  for (std::uint32_t before = 0; before < row; ++before) rows.target_distribution(before);
+  return normalised_distribution(rows.target_distribution(row));
 }
 
-std::vector<double> first_draft_law_of(const VerifyRequest& request, VerifyWorkspace& workspace) {
+std::vector<double> first_draft_distribution_of(const VerifyRequest& request, VerifyWorkspace& workspace) {
   Emission unused;
   RequestRows rows(request, kRowsOnly, workspace, unused);
-  rows.target_law(0);
-  return normalised_law(rows.proposal_law(0));
+  rows.target_distribution(0);
+  return normalised_distribution(rows.proposal_distribution(0));
 }
 
 }  // namespace draftproof

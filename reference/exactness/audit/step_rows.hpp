@@ -1,6 +1,6 @@
-// What one verification step looks like under the laws it should follow: each token, draft and decision as a number
-// whose law is known whatever the rows were. Nothing of the rows themselves is kept, so that a file of any size can be
-// audited.
+// What one verification step looks like under the distributions it should follow: each token, draft and decision as a
+// number whose distribution is known whatever the rows were. Nothing of the rows themselves is kept, so that a file of
+// any size can be audited.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace draftproof {
 // Not a number that a transform can have: there is nothing to transform.
 inline constexpr double kNoTransform = -1.0;
 
-using LawDigest = std::array<std::uint64_t, 2>;  // the first half of the SHA-256 of a law
+using DistributionDigest = std::array<std::uint64_t, 2>;  // the first half of the SHA-256 of a distribution
 
 struct DraftRecord {
   double ratio = 1.0;             // p/q of the draft token
@@ -31,7 +31,8 @@ struct StepRecord {
   bool first_row_has_choice = false;
   std::vector<DraftRecord> drafts;  // [K]
   std::uint32_t accepted = 0;
-  double last = kNoTransform;  // transform of the last token under the residual law, or p_K for the bonus token
+  double last =
+      kNoTransform;  // transform of the last token under the residual distribution, or p_K for the bonus token
 
   // Ratios this close to 1 may be on either side of it in the engine, which rounded otherwise.
   double ratio_tolerance = 0.0;
@@ -40,9 +41,9 @@ struct StepRecord {
   bool impossible_draft = false;     // any of the drafts
   bool impossible_recovery = false;  // recovered although p < q there (and p > 0: else it is an impossible token)
 
-  LawDigest first_law{};   // to find requests that share their laws: of row 0,
-  LawDigest second_law{};  // of row 1 (zero where there are no drafts),
-  LawDigest draft_law{};   // and of the first draft (zero where there are none)
+  DistributionDigest first_distribution{};   // to find requests that share their distributions: of row 0,
+  DistributionDigest second_distribution{};  // of row 1 (zero where there are no drafts),
+  DistributionDigest draft_distribution{};   // and of the first draft (zero where there are none)
 };
 
 // `key` is that of the auditor's own random numbers, `index` the request's number in the file.
@@ -53,9 +54,9 @@ StepRecord record_step(const VerifyRequest& request, std::span<const Token> emit
 enum class AuditUse : std::uint32_t { token, draft, last_token, absent_token, completion };
 double audit_uniform(std::uint64_t key, std::int64_t request, std::uint32_t row, AuditUse use);
 
-// Law [V] of the target row `row` of a request, for a row < 2.
-std::vector<double> target_law_of(const VerifyRequest& request, std::uint32_t row, VerifyWorkspace& workspace);
-// Law [V] that the first draft was drawn from.
-std::vector<double> first_draft_law_of(const VerifyRequest& request, VerifyWorkspace& workspace);
+// Distribution [V] of the target row `row` of a request, for a row < 2.
+std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, VerifyWorkspace& workspace);
+// Distribution [V] that the first draft was drawn from.
+std::vector<double> first_draft_distribution_of(const VerifyRequest& request, VerifyWorkspace& workspace);
 
 }  // namespace draftproof

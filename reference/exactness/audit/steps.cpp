@@ -1,4 +1,5 @@
-// Verification steps against the laws they should follow. Which test holds for which verifier is in docs/audit.md.
+// Verification steps against the distributions they should follow. Which test holds for which verifier is in
+// docs/audit.md.
 #include <algorithm>
 #include <utility>
 
@@ -84,11 +85,11 @@ std::vector<TestResult> emitted_token_tests(std::span<const StepRecord> records,
 
 std::vector<TestResult> draft_tests(const StepSample& sample, std::span<const StepRecord> records) {
   std::vector<TestResult> tests;
-  const auto has_law = [&](const StepRecord& record) {
+  const auto has_distribution = [&](const StepRecord& record) {
     return record.impossible_draft || std::any_of(record.drafts.begin(), record.drafts.end(),
                                                   [](const DraftRecord& d) { return d.drafted != kNoTransform; });
   };
-  if (std::none_of(records.begin(), records.end(), has_law)) return tests;
+  if (std::none_of(records.begin(), records.end(), has_distribution)) return tests;
   const auto cell_of = [&](std::size_t b) {
     const std::vector<DraftRecord>& drafts = records[b].drafts;
     const auto bad = std::find_if(drafts.begin(), drafts.end(), [](const DraftRecord& d) { return d.impossible; });

@@ -41,11 +41,12 @@ void check_groups(const StepSample& sample, std::span<const StepRecord> records)
   std::map<std::int64_t, std::size_t> first_of;
   for (std::size_t b = 0; b < records.size(); ++b) {
     const std::size_t first = first_of.try_emplace(group_of(sample, b), b).first->second;
-    if (records[b].first_law != records[first].first_law)
-      throw input_error("tensor 'group'", "requests " + std::to_string(first) + " and " + std::to_string(b) +
-                                              " are both in group " + std::to_string(group_of(sample, b)) +
-                                              ", but the laws of their first tokens differ; a group is one context, "
-                                              "with the same rows and parameters");
+    if (records[b].first_distribution != records[first].first_distribution)
+      throw input_error("tensor 'group'",
+                        "requests " + std::to_string(first) + " and " + std::to_string(b) + " are both in group " +
+                            std::to_string(group_of(sample, b)) +
+                            ", but the distributions of their first tokens differ; a group is one context, "
+                            "with the same rows and parameters");
   }
 }
 
@@ -56,35 +57,35 @@ class ContextFitter {
 
   CountFit fit_first_token(const Members& members) {
     if (is_small(members)) return {};
-    const std::vector<double> law = target_law_of(sample_.requests[members.front()], 0, workspace_);
-    std::vector<std::int64_t> counts(law.size(), 0);
+    const std::vector<double> distribution = target_distribution_of(sample_.requests[members.front()], 0, workspace_);
+    std::vector<std::int64_t> counts(distribution.size(), 0);
     for (const std::size_t b : members) ++counts[static_cast<std::size_t>(sample_.emitted(b).front())];
-    return fit_counts(counts, law, [&](std::size_t token) {
+    return fit_counts(counts, distribution, [&](std::size_t token) {
       return CountedCell{
           {{"request", static_cast<std::int64_t>(members.front())}, {"token", static_cast<std::int64_t>(token)}}};
     });
   }
 
-  // Cells (a, b) for the first tokens a whose next law is known, and a alone for the others.
+  // Cells (a, b) for the first tokens a whose next distribution is known, and a alone for the others.
   CountFit fit_strings(const Members& members) {
     if (is_small(members) || records_[members.front()].drafts.empty()) return {};
-    const std::vector<double> first = target_law_of(sample_.requests[members.front()], 0, workspace_);
+    const std::vector<double> first = target_distribution_of(sample_.requests[members.front()], 0, workspace_);
     const std::vector<Token> known = tokens_with_known_next(members, first);
     if (known.empty()) return {};
     const std::size_t vocab_size = first.size();
     std::vector<std::vector<double>> next(vocab_size);
     std::vector<std::size_t> begin(vocab_size);  // of the cells of a
-    std::vector<double> law;
+    std::vector<double> distribution;
     for (std::size_t a = 0; a < vocab_size; ++a) {
-      begin[a] = law.size();
+      begin[a] = distribution.size();
       if (std::binary_search(known.begin(), known.end(), static_cast<Token>(a))) {
-        next[a] = target_law_of(sample_.requests[next_row_.at(static_cast<Token>(a))], 1, workspace_);
-        for (const double p : next[a]) law.push_back(first[a] * p);
+        next[a] = target_distribution_of(sample_.requests[next_row_.at(static_cast<Token>(a))], 1, workspace_);
+        for (const double p : next[a]) distribution.push_back(first[a] * p);
       } else {
-        law.push_back(first[a]);
+        distribution.push_back(first[a]);
       }
     }
-    std::vector<std::int64_t> counts(law.size(), 0);
+    std::vector<std::int64_t> counts(distribution.size(), 0);
     for (const std::size_t b : members) {
       const std::span<const Token> emitted = sample_.emitted(b);
       const auto a = static_cast<std::size_t>(emitted[0]);
@@ -93,7 +94,7 @@ class ContextFitter {
         cell += emitted.size() > 1 ? static_cast<std::size_t>(emitted[1]) : completed_token(next[a], b);
       ++counts[cell];
     }
-    return fit_counts(counts, law, [&](std::size_t cell) {
+    return fit_counts(counts, distribution, [&](std::size_t cell) {
       const auto a = static_cast<std::size_t>(std::upper_bound(begin.begin(), begin.end(), cell) - begin.begin()) - 1;
       CountedCell named{
           {{"request", static_cast<std::int64_t>(members.front())}, {"token", static_cast<std::int64_t>(a)}}};
@@ -116,11 +117,11 @@ class ContextFitter {
     for (const std::size_t b : members) {
       const Token draft = sample_.requests[b].draft.front();
       const std::size_t row = next_row_.try_emplace(draft, b).first->second;
-      const bool same = records_[row].second_law == records_[b].second_law;
+      const bool same = records_[row].second_distribution == records_[b].second_distribution;
       const auto found = agrees.try_emplace(draft, true).first;
       found->second = found->second && same;
     }
-    const std::vector<double> drafts = first_draft_law_of(sample_.requests[members.front()], workspace_);
+    const std::vector<double> drafts = first_draft_distribution_of(sample_.requests[members.front()], workspace_);
     std::vector<Token> known;
     for (const auto& [token, same] : agrees) {
       const double expected = static_cast<double>(members.size()) * drafts[static_cast<std::size_t>(token)];
@@ -135,14 +136,14 @@ class ContextFitter {
     return known;
   }
 
-  std::size_t completed_token(const std::vector<double>& law, std::size_t request) const {
+  std::size_t completed_token(const std::vector<double>& distribution, std::size_t request) const {
     double left = audit_uniform(key_, static_cast<std::int64_t>(request), 1, AuditUse::completion);
     std::size_t last = 0;
-    for (std::size_t i = 0; i < law.size(); ++i) {
-      if (!(law[i] > 0.0)) continue;
+    for (std::size_t i = 0; i < distribution.size(); ++i) {
+      if (!(distribution[i] > 0.0)) continue;
       last = i;
-      if (left < law[i]) break;
-      left -= law[i];
+      if (left < distribution[i]) break;
+      left -= distribution[i];
     }
     return last;
   }
@@ -160,14 +161,15 @@ SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const Ste
   check_groups(sample, records);
   SharedContexts shared;
   ContextFitter fitter(sample, records, key);
-  const auto by_first_token =
-      grouped(records.size(), [&](std::size_t b) { return std::pair(group_of(sample, b), records[b].first_law); });
+  const auto by_first_token = grouped(
+      records.size(), [&](std::size_t b) { return std::pair(group_of(sample, b), records[b].first_distribution); });
   shared.groups = static_cast<std::int64_t>(by_first_token.size());
   for (const Members& members : by_first_token) {
     if (records[members.front()].first_row_has_choice) shared.first_token.add(fitter.fit_first_token(members));
   }
   const auto by_context = grouped(records.size(), [&](std::size_t b) {
-    return std::tuple(group_of(sample, b), records[b].first_law, records[b].draft_law, records[b].drafts.empty());
+    return std::tuple(group_of(sample, b), records[b].first_distribution, records[b].draft_distribution,
+                      records[b].drafts.empty());
   });
   for (const Members& members : by_context) shared.strings.add(fitter.fit_strings(members));
   return shared;

@@ -1,6 +1,7 @@
 // The completed string of two tokens, and the first token alone, counted cell by cell over requests that share a
 // context. A verifier is lossless iff the string, completed by draws from the target where the step emitted one token
-// only, follows the product of the target's laws; this holds for every lossless verifier, whatever it does inside.
+// only, follows the product of the target's distributions; this holds for every lossless verifier, whatever it does
+// inside.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@
 namespace draftproof {
 
 struct SharedContexts {
-  std::int64_t groups = 0;  // of requests that share the law of their first token
+  std::int64_t groups = 0;  // of requests that share the distribution of their first token
   CountFit first_token;
   CountFit strings;
 };
 
-// Requests share a context when their group is the same, or, where the file gives none, the laws of their first token
-// and first draft. Error (input): requests of one group whose first tokens have different laws.
+// Requests share a context when their group is the same, or, where the file gives none, the distributions of their
+// first token and first draft. Error (input): requests of one group whose first tokens have different distributions.
 SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const StepRecord> records, std::uint64_t key);
 
 }  // namespace draftproof

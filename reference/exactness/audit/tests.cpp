@@ -9,12 +9,12 @@
 #include "reference/statistics/battery.hpp"
 #include "reference/statistics/chi_squared.hpp"
 #include "reference/statistics/kolmogorov_smirnov.hpp"
-#include "reference/verify/dense_law.hpp"
+#include "reference/verify/dense_distribution.hpp"
 
 namespace draftproof {
 
-std::vector<double> normalised_law(const RowLaw& law) {
-  std::vector<double> masses = dense_row(law);
+std::vector<double> normalised_distribution(const Distribution& distribution) {
+  std::vector<double> masses = dense_row(distribution);
   double sum = 0.0;
   for (const double p : masses) sum += p;
   if (!(sum > 0.0)) throw input_error("a row of probabilities", "is zero everywhere; it must sum to 1");
@@ -22,8 +22,8 @@ std::vector<double> normalised_law(const RowLaw& law) {
   return masses;
 }
 
-bool is_one_hot(std::span<const double> law) {
-  return std::count_if(law.begin(), law.end(), [](double p) { return p > 0.0; }) == 1;
+bool is_one_hot(std::span<const double> distribution) {
+  return std::count_if(distribution.begin(), distribution.end(), [](double p) { return p > 0.0; }) == 1;
 }
 
 double mean_absolute_deviation(double variance) {
@@ -40,13 +40,14 @@ void CountFit::add(CountFit other) {
   keep_worst(worst_cells);
 }
 
-CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> law,
+CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> distribution,
                     const std::function<CountedCell(std::size_t)>& cell_of) {
-  // Observations that the law forbids are another test's business; the rest must follow the law given that.
+  // Observations that the distribution forbids are another test's business; the rest must follow the distribution given
+  // that.
   std::int64_t n = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) n += law[i] > 0.0 ? counts[i] : 0;
-  std::vector<double> expected(law.size());
-  for (std::size_t i = 0; i < law.size(); ++i) expected[i] = static_cast<double>(n) * law[i];
+  for (std::size_t i = 0; i < counts.size(); ++i) n += distribution[i] > 0.0 ? counts[i] : 0;
+  std::vector<double> expected(distribution.size());
+  for (std::size_t i = 0; i < distribution.size(); ++i) expected[i] = static_cast<double>(n) * distribution[i];
   const PooledCells pools(expected, kExpectedCountMinOfAudits);
   CountFit fit;
   if (pools.size() < 2) return fit;
@@ -118,7 +119,7 @@ std::vector<TestResult> uniformity_tests(const std::string& name, const std::str
   kolmogorov.name = name + "_ks";
   kolmogorov.statistic_name = "Kolmogorov-Smirnov D";
   kolmogorov.unit = unit;
-  kolmogorov.null_law = NullLaw::kolmogorov;
+  kolmogorov.null_distribution = NullDistribution::kolmogorov;
   kolmogorov.n = tally.n();
   kolmogorov.statistic = tally.distance();
   kolmogorov.p_value = kolmogorov_p_value(tally.n(), kolmogorov.statistic);
@@ -135,7 +136,7 @@ TestResult certainty_test(const std::string& name, const std::string& unit, std:
   test.name = name;
   test.statistic_name = "count";
   test.unit = unit;
-  test.null_law = NullLaw::certainty;
+  test.null_distribution = NullDistribution::certainty;
   test.n = n;
   test.statistic = static_cast<double>(count);
   test.p_value = count > 0 ? 0.0 : 1.0;

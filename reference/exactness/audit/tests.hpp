@@ -1,4 +1,5 @@
-// Parts that the audits of draws and of steps share: fits of counts to laws, group by group, and of uniform numbers.
+// Parts that the audits of draws and of steps share: fits of counts to distributions, group by group, and of uniform
+// numbers.
 #pragma once
 
 #include <cstddef>
@@ -9,23 +10,23 @@
 #include <vector>
 
 #include "reference/exactness/audit/audit.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/statistics/probability_transform.hpp"
 #include "reference/statistics/test_result.hpp"
 
 namespace draftproof {
 
 // The probabilities [V] of a row, summing to 1 within rounding.
-std::vector<double> normalised_law(const RowLaw& law);
+std::vector<double> normalised_distribution(const Distribution& distribution);
 
-// A law that leaves no choice says nothing about a sampler beyond its support.
-bool is_one_hot(std::span<const double> law);
+// A distribution that leaves no choice says nothing about a sampler beyond its support.
+bool is_one_hot(std::span<const double> distribution);
 
 // E|O - E| for a count of this variance that is not small.
 double mean_absolute_deviation(double variance);
 
-// The fit of counts to one law, and sums of such fits over groups: independent statistics add, and so do their degrees
-// of freedom.
+// The fit of counts to one distribution, and sums of such fits over groups: independent statistics add, and so do their
+// degrees of freedom.
 struct CountFit {
   std::int64_t n = 0;  // of the groups that are large enough to have a degree of freedom
   std::int64_t df = 0;
@@ -37,8 +38,8 @@ struct CountFit {
   void add(CountFit other);
 };
 
-// counts and law over the same cells; keys_of names cell i for worst_cells.
-CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> law,
+// counts and distribution over the same cells; keys_of names cell i for worst_cells.
+CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> distribution,
                     const std::function<CountedCell(std::size_t)>& cell_of);
 
 // The Pearson test and the G test of a fit; nothing where it has no degree of freedom. estimated_tv is the plug-in

@@ -5,7 +5,7 @@
 #include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
 #include "reference/exactness/proof/acceptance_oracles.hpp"
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 
 namespace draftproof {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr EnumerationHunt kTwoSteps{.vocab_size = 2, .draft_len = 2, .steps = 2};
 constexpr EnumerationHunt kOneStep{.vocab_size = 3, .draft_len = 2};
 
-// The draft law is not known to the verifier: every draft counts as certain.
+// The draft distribution is not known to the verifier: every draft counts as certain.
 constexpr auto kVerifyOneHot = [](std::span<const Token> draft, auto& target, auto& proposal, auto& chance) {
   using Masses = std::remove_cvref_t<decltype(proposal.rows[0])>;
   using Number = typename Masses::value_type;
@@ -42,7 +42,7 @@ RandomKey one_residual_row(RandomKey key) {
   return key;
 }
 
-// Drafts from a table, as prompt lookup makes them: no law, and no look at the coins.
+// Drafts from a table, as prompt lookup makes them: no distribution, and no look at the coins.
 ProofStep looked_up_step(const Models& models, const TokenString& prefix, std::int32_t draft_len, ExactChance& chance) {
   TokenString draft;
   for (std::int32_t row = 0; row < draft_len; ++row)
@@ -86,31 +86,31 @@ std::vector<Control> mutant_controls() {
       {"B33",
        "vllm #40149",
        "draft probabilities are never passed: every draft counts as certain, fewer are accepted",
-       {law_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
+       {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
         key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot), acceptance_hunt(match_path_sum, kVerifyOneHot)},
        [] { return speculative_sampler(sound_keys, 1, 0, verify_fixed_one_hot); }},
       {"C01",
        "Miao et al. 2305.09781, naive sampling",
        "the draft is accepted while the target's own sample equals it, without any ratio",
-       {law_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
+       {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
         key_audit_hunt(sound_keys, Sampler::inverse, kVerifyMatch), acceptance_hunt(match_path_sum, kVerifyMatch)},
        [] { return speculative_sampler(sound_keys, 2, 1, verify_fixed_match); }},
       {"C02",
        "prompt lookup, argmax drafts",
-       "drafts come from no law at all and are judged by a one-hot proposal",
-       {{Detector::enumeration, [](bool) { return find_wrong_law(kTwoSteps, looked_up_step); }}},
+       "drafts come from no distribution at all and are judged by a one-hot proposal",
+       {{Detector::enumeration, [](bool) { return find_wrong_distribution(kTwoSteps, looked_up_step); }}},
        [] { return speculative_sampler(sound_keys, 2, 1, verify_fixed_one_hot); }},
       {"C03",
        "vLLM V1",
        "one noise vector serves the residuals of all positions of a request's step",
-       {law_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
-        law_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
+       {distribution_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
+        distribution_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
         key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)},
        [] { return speculative_sampler(one_residual_row, 2, 1); }},
       {"C04",
        "vLLM, token-wise verification",
        "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
-       {law_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
+       {distribution_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
         key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
        [] { return speculative_sampler(coin_by_position, 2, 1); }}};
 }

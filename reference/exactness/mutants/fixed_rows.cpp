@@ -51,8 +51,8 @@ void TableWithout::for_each_log_weight(const LogWeightSink& sink) const {
 
 std::shared_ptr<const FixedRows> FixedRows::usual() {
   static const auto rows = std::make_shared<const FixedRows>(
-      FixedRows{CumulativeTable(usual_target_law()), CumulativeTable(usual_draft_law()),
-                CumulativeTable(positive_difference(usual_target_law(), usual_draft_law()))});
+      FixedRows{CumulativeTable(usual_target_distribution()), CumulativeTable(usual_draft_distribution()),
+                CumulativeTable(positive_difference(usual_target_distribution(), usual_draft_distribution()))});
   return rows;
 }
 
@@ -80,11 +80,11 @@ LargeSampler speculative_sampler(KeyFault keys, std::uint32_t draft_len, std::si
     }
     return string[position];
   };
-  return {usual_target_law(), std::move(draw)};
+  return {usual_target_distribution(), std::move(draw)};
 }
 
 LargeSampler plain_sampler(std::function<RandomKey(std::uint64_t)> key_of) {
-  return {usual_target_law(), [key_of = std::move(key_of), rows = FixedRows::usual()](std::uint64_t draw) {
+  return {usual_target_distribution(), [key_of = std::move(key_of), rows = FixedRows::usual()](std::uint64_t draw) {
             const RandomKey key = key_of(draw);
             return rows->target.draw(PhiloxSource().block(key.seed, key.address));
           }};

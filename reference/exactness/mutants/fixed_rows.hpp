@@ -9,7 +9,7 @@
 
 #include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/mutant.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 
 namespace draftproof {
 
@@ -32,7 +32,7 @@ class CumulativeTable {
   Token last_ = 0;  // of positive mass
 };
 
-// The usual laws as target and proposal of every row, and their residual.
+// The usual distributions as target and proposal of every row, and their residual.
 struct FixedRows {
   CumulativeTable target, proposal, residual;
 
@@ -69,7 +69,7 @@ inline TableWithout residual_masses(const FixedTarget& target, const FixedOneHot
 
 using FixedChance = AddressedChance<MappedSource<PhiloxSource>>;
 
-// Judges a draft over the usual laws.
+// Judges a draft over the usual distributions.
 using FixedVerify =
     std::function<ChainOutcome(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance)>;
 ChainOutcome verify_fixed_chain(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance);
@@ -80,7 +80,7 @@ LargeSampler speculative_sampler(KeyFault keys, std::uint32_t draft_len, std::si
                                  FixedVerify verify = verify_fixed_chain,
                                  Convention convention = Convention::draftproof);
 
-// Plain draws from the usual target law: draw i is the one at key_of(i).
+// Plain draws from the usual target distribution: draw i is the one at key_of(i).
 LargeSampler plain_sampler(std::function<RandomKey(std::uint64_t)> key_of);
 
 }  // namespace draftproof

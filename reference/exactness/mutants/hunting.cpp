@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/statistics/battery.hpp"
 #include "reference/statistics/chi_squared.hpp"
 
@@ -14,12 +14,12 @@ constexpr std::int64_t kFirstLook = 1024;
 
 }  // namespace
 
-Finding find_wrong_law(const EnumerationHunt& hunt, const EnumeratedStep& step) {
+Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step) {
   Finding finding{false, 0, "outcomes", {}};
   for (std::int32_t instance = 0; instance < hunt.instances; ++instance) {
     const Models models(hunt.vocab_size, derive_seed(0, static_cast<std::uint64_t>(instance)),
                         kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()]);
-    OutputLaw law;
+    OutputDistribution distribution;
     ExactChance chance;
     do {
       TokenString string;
@@ -28,13 +28,13 @@ Finding find_wrong_law(const EnumerationHunt& hunt, const EnumeratedStep& step) 
         const ProofStep outcome = step(models, string, hunt.draft_len, chance);
         string.insert(string.end(), outcome.emitted.begin(), outcome.emitted.end());
       }
-      law[string] += chance.probability();
+      distribution[string] += chance.probability();
       ++finding.cases;
     } while (chance.next());
     const auto target = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
       return models.target(prefix);
     };
-    const auto difference = first_difference(law, target, hunt.vocab_size);
+    const auto difference = first_difference(distribution, target, hunt.vocab_size);
     if (!difference) continue;
     TokenString string = difference->prefix;
     string.push_back(difference->token);
@@ -48,31 +48,32 @@ Finding find_wrong_law(const EnumerationHunt& hunt, const EnumeratedStep& step) 
   return finding;
 }
 
-Finding find_wrong_token_law(std::span<const Rational> expected, const std::function<Token(ExactChance&)>& draw) {
+Finding find_wrong_token_distribution(std::span<const Rational> expected,
+                                      const std::function<Token(ExactChance&)>& draw) {
   Finding finding{false, 0, "outcomes", {}};
-  DenseMasses<Rational> law(expected.size());
+  DenseMasses<Rational> distribution(expected.size());
   Rational elsewhere(0);
   ExactChance chance;
   do {
     const Token token = draw(chance);
-    const bool known = token >= 0 && static_cast<std::size_t>(token) < law.size();
-    (known ? law[static_cast<std::size_t>(token)] : elsewhere) += chance.probability();
+    const bool known = token >= 0 && static_cast<std::size_t>(token) < distribution.size();
+    (known ? distribution[static_cast<std::size_t>(token)] : elsewhere) += chance.probability();
     ++finding.cases;
   } while (chance.next());
-  finding.caught = elsewhere > 0 || !std::equal(law.begin(), law.end(), expected.begin());
+  finding.caught = elsewhere > 0 || !std::equal(distribution.begin(), distribution.end(), expected.begin());
   if (finding.caught) {
-    finding.evidence = "tokens have the law " + text_of(law) + ", not " + text_of(expected);
+    finding.evidence = "tokens have the distribution " + text_of(distribution) + ", not " + text_of(expected);
     if (elsewhere > 0) finding.evidence += "; outside the vocabulary " + text_of(elsewhere);
   }
   return finding;
 }
 
-Finding find_wrong_draws(std::span<const double> law, const std::function<Token(std::uint64_t draw)>& draw,
+Finding find_wrong_draws(std::span<const double> distribution, const std::function<Token(std::uint64_t draw)>& draw,
                          std::int64_t draws_max) {
   Finding finding{false, 0, "draws", {}};
   int looks = 1;
   for (std::int64_t n = kFirstLook; n < draws_max; n *= 2) ++looks;
-  std::vector<std::int64_t> counts(law.size(), 0);
+  std::vector<std::int64_t> counts(distribution.size(), 0);
   for (std::int64_t next_look = std::min(kFirstLook, draws_max);; next_look = std::min(2 * next_look, draws_max)) {
     for (; finding.cases < next_look; ++finding.cases) {
       const Token token = draw(static_cast<std::uint64_t>(finding.cases));
@@ -80,12 +81,12 @@ Finding find_wrong_draws(std::span<const double> law, const std::function<Token(
         ++finding.cases;
         finding.caught = true;
         finding.evidence =
-            "token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(law.size());
+            "token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(distribution.size());
         return finding;
       }
       ++counts[static_cast<std::size_t>(token)];
     }
-    const ChiSquaredTest test = goodness_of_fit(counts, law, kExpectedCountMinOfAudits);
+    const ChiSquaredTest test = goodness_of_fit(counts, distribution, kExpectedCountMinOfAudits);
     if (test.impossible_cell) {
       finding.caught = true;
       finding.evidence = "token " + std::to_string(*test.impossible_cell) + " has probability 0 and came " +

@@ -1,4 +1,4 @@
-// What hunts have in common: the search for a wrong law by enumeration, and by draws.
+// What hunts have in common: the search for a wrong distribution by enumeration, and by draws.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,20 @@ struct EnumerationHunt {
 using EnumeratedStep =
     std::function<ProofStep(const Models&, const TokenString& prefix, std::int32_t draft_len, ExactChance&)>;
 
-// Explores every outcome of `steps` consecutive steps; caught where the law of the emitted string, completed by draws
-// from the target, is not the target's. Cases are outcomes. Addresses of different steps differ (ExactChance::set_step)
-// unless the step function makes them equal. Addresses used twice are no finding here: what they do to the law is.
-Finding find_wrong_law(const EnumerationHunt& hunt, const EnumeratedStep& step);
+// Explores every outcome of `steps` consecutive steps; caught where the distribution of the emitted string, completed
+// by draws from the target, is not the target's. Cases are outcomes. Addresses of different steps differ
+// (ExactChance::set_step) unless the step function makes them equal. Addresses used twice are no finding here: what
+// they do to the distribution is.
+Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step);
 
-// The law of one token [V] by enumeration: `draw` is run over all outcomes and its law compared with `expected`.
-Finding find_wrong_token_law(std::span<const Rational> expected, const std::function<Token(ExactChance&)>& draw);
+// The distribution of one token [V] by enumeration: `draw` is run over all outcomes and its distribution compared with
+// `expected`.
+Finding find_wrong_token_distribution(std::span<const Rational> expected,
+                                      const std::function<Token(ExactChance&)>& draw);
 
-// Compares draws with their law at 2^10, 2^11, ... draws and stops at the first look that refutes it: a token of
-// probability 0, or Pearson's test at a level that all looks together keep below 1e-9. Cases are draws.
-Finding find_wrong_draws(std::span<const double> law, const std::function<Token(std::uint64_t draw)>& draw,
+// Compares draws with their distribution at 2^10, 2^11, ... draws and stops at the first look that refutes it: a token
+// of probability 0, or Pearson's test at a level that all looks together keep below 1e-9. Cases are draws.
+Finding find_wrong_draws(std::span<const double> distribution, const std::function<Token(std::uint64_t draw)>& draw,
                          std::int64_t draws_max);
 
 }  // namespace draftproof

@@ -11,8 +11,8 @@
 namespace draftproof {
 
 LargeChain sound_large_chain() {
-  const std::vector<double>& p = usual_target_law();
-  const std::vector<double>& q = usual_draft_law();
+  const std::vector<double>& p = usual_target_distribution();
+  const std::vector<double>& q = usual_draft_distribution();
   return {p, q, p, q, positive_difference(p, q)};
 }
 

@@ -1,5 +1,6 @@
-// Chain verification of one draft at a large vocabulary, fast enough for the usual tests: the laws are fixed, so every
-// draw is a binary search in a table that is made once. A fault is a field that differs from what it should be.
+// Chain verification of one draft at a large vocabulary, fast enough for the usual tests: the distributions are fixed,
+// so every draw is a binary search in a table that is made once. A fault is a field that differs from what it should
+// be.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct LargeChain {
   std::vector<double> residual;   // what recovered tokens are drawn from
 };
 
-// The laws of usual_tests.hpp and no fault.
+// The distributions of usual_tests.hpp and no fault.
 LargeChain sound_large_chain();
 
 // Does the draft stand? Our convention.

@@ -21,7 +21,7 @@ namespace draftproof {
 
 enum class Detector : char {
   key_audit = 'K',     // an address was used twice (random/audit.hpp)
-  enumeration = 'E',   // exact law on a tiny vocabulary (verify/enumerating_chance.hpp)
+  enumeration = 'E',   // exact distribution on a tiny vocabulary (verify/enumerating_chance.hpp)
   injection = 'X',     // words at the ends of the range (random/injected.hpp)
   batch = 'B',         // a row's result depends on its neighbours, on their order or number
   support = 'V',       // a token that is impossible or outside the vocabulary
@@ -29,7 +29,7 @@ enum class Detector : char {
   ragged = 'R',        // rows or requests of unequal kinds against each alone
   replay = 'S',        // speculative against plain decoding with the same state
   differential = 'D',  // bits against the reference
-  acceptance = 'A',    // the law of the number of accepted drafts
+  acceptance = 'A',    // the distribution of the number of accepted drafts
 };
 
 // What one detector says of one piece of code.
@@ -47,7 +47,7 @@ struct Hunt {
 
 // Single draws at a large vocabulary, as popular test suites see a sampler (usual_tests.hpp).
 struct LargeSampler {
-  std::vector<double> law;                        // [V] that the draws should have
+  std::vector<double> distribution;               // [V] that the draws should have
   std::function<Token(std::uint64_t draw)> draw;  // token of draw number 0, 1, ..., by the faulty code
 };
 

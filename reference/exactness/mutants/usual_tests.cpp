@@ -15,14 +15,14 @@ std::vector<double> normalised_weights(std::vector<double> weights) {
   return weights;
 }
 
-std::vector<double> make_target_law() {
+std::vector<double> make_target_distribution() {
   std::vector<double> weights;
   for (std::int32_t rank = 1; rank <= kUsualVocabSize; ++rank) weights.push_back(1.0 / rank);
   return normalised_weights(std::move(weights));
 }
 
-std::vector<double> make_draft_law() {
-  std::vector<double> weights = usual_target_law();
+std::vector<double> make_draft_distribution() {
+  std::vector<double> weights = usual_target_distribution();
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const RandomBlock block =
         philox_block(0, static_cast<std::uint32_t>(i), 0, 0, static_cast<std::uint32_t>(Purpose::simulator));
@@ -33,18 +33,18 @@ std::vector<double> make_draft_law() {
 
 }  // namespace
 
-const std::vector<double>& usual_target_law() {
-  static const std::vector<double> law = make_target_law();
-  return law;
+const std::vector<double>& usual_target_distribution() {
+  static const std::vector<double> distribution = make_target_distribution();
+  return distribution;
 }
 
-const std::vector<double>& usual_draft_law() {
-  static const std::vector<double> law = make_draft_law();
-  return law;
+const std::vector<double>& usual_draft_distribution() {
+  static const std::vector<double> distribution = make_draft_distribution();
+  return distribution;
 }
 
 UsualTests usual_tests_of(const LargeSampler& sampler) {
-  std::vector<std::int64_t> counts(sampler.law.size(), 0);
+  std::vector<std::int64_t> counts(sampler.distribution.size(), 0);
   std::int64_t n = 0;
   for (std::int64_t i = 0; i < kUsualDraws; ++i) {
     const Token token = sampler.draw(static_cast<std::uint64_t>(i));
@@ -55,19 +55,19 @@ UsualTests usual_tests_of(const LargeSampler& sampler) {
   UsualTests result;
   double product = 0.0;
   double square_of_counts = 0.0;
-  double square_of_law = 0.0;
+  double square_of_distribution = 0.0;
   std::int64_t cells = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const auto count = static_cast<double>(counts[i]);
-    product += count * sampler.law[i];
+    product += count * sampler.distribution[i];
     square_of_counts += count * count;
-    square_of_law += sampler.law[i] * sampler.law[i];
-    if (!(sampler.law[i] > 0.0)) continue;
-    const double expected = static_cast<double>(n) * sampler.law[i];
+    square_of_distribution += sampler.distribution[i] * sampler.distribution[i];
+    if (!(sampler.distribution[i] > 0.0)) continue;
+    const double expected = static_cast<double>(n) * sampler.distribution[i];
     if (expected > 0.0) result.chi_squared += (count - expected) * (count - expected) / expected;
     ++cells;
   }
-  if (square_of_counts > 0.0) result.cosine = product / std::sqrt(square_of_counts * square_of_law);
+  if (square_of_counts > 0.0) result.cosine = product / std::sqrt(square_of_counts * square_of_distribution);
   const auto df = static_cast<double>(cells - 1);
   result.chi_squared_limit = df + 10.0 * std::sqrt(2.0 * df);
   return result;

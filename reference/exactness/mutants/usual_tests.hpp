@@ -1,6 +1,6 @@
-// The two frequency tests by which popular libraries accept a sampler: cosine similarity of counts and law above 0.99,
-// and a chi-squared statistic less than ten standard deviations above its mean, at V = 4096 with ten draws a token.
-// What they say of every mutant stands beside what the lab says.
+// The two frequency tests by which popular libraries accept a sampler: cosine similarity of counts and distribution
+// above 0.99, and a chi-squared statistic less than ten standard deviations above its mean, at V = 4096 with ten draws
+// a token. What they say of every mutant stands beside what the lab says.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace draftproof {
 inline constexpr std::int32_t kUsualVocabSize = 4096;
 inline constexpr std::int64_t kUsualDraws = 10 * kUsualVocabSize;
 
-// [kUsualVocabSize] A Zipf law, as a model's next token often has, and the law of a draft model that is right to within
-// factors up to e^(1/2) in either direction.
-const std::vector<double>& usual_target_law();
-const std::vector<double>& usual_draft_law();
+// [kUsualVocabSize] A Zipf distribution, as a model's next token often has, and the distribution of a draft model that
+// is right to within factors up to e^(1/2) in either direction.
+const std::vector<double>& usual_target_distribution();
+const std::vector<double>& usual_draft_distribution();
 
 struct UsualTests {
   double cosine = 0.0;

@@ -7,8 +7,9 @@
 namespace draftproof {
 namespace {
 
-// Follows the argmax of one law and sums the probabilities that the other gives to the prefixes of that path.
-Rational argmax_path_sum(const LawAfter& followed, const LawAfter& judge, TokenString path, std::int32_t depth) {
+// Follows the argmax of one distribution and sums the probabilities that the other gives to the prefixes of that path.
+Rational argmax_path_sum(const DistributionAfter& followed, const DistributionAfter& judge, TokenString path,
+                         std::int32_t depth) {
   Rational sum(0);
   Rational probability(1);
   for (std::int32_t i = 0; i < depth; ++i) {
@@ -20,10 +21,10 @@ Rational argmax_path_sum(const LawAfter& followed, const LawAfter& judge, TokenS
   return sum;
 }
 
-// The law that is certain of the argmax.
-LawAfter certain_argmax(const LawAfter& law) {
-  return [law](const TokenString& path) {
-    const ExactMasses masses = law(path);
+// The distribution that is certain of the argmax.
+DistributionAfter certain_argmax(const DistributionAfter& distribution) {
+  return [distribution](const TokenString& path) {
+    const ExactMasses masses = distribution(path);
     ExactMasses certain(masses.size(), Rational(0));
     certain[argmax(masses)] = 1;
     return certain;
@@ -31,7 +32,8 @@ LawAfter certain_argmax(const LawAfter& law) {
 }
 
 // E[length of the common prefix] of two independent strings, over all pairs of whole strings.
-Rational mean_common_prefix(const LawAfter& a, const LawAfter& b, const TokenString& prefix, std::int32_t length) {
+Rational mean_common_prefix(const DistributionAfter& a, const DistributionAfter& b, const TokenString& prefix,
+                            std::int32_t length) {
   const std::vector<WeightedString> others = strings_of(b, prefix, length);
   Rational sum(0);
   for (const WeightedString& s : strings_of(a, prefix, length)) {
@@ -63,7 +65,7 @@ Rational chain_recursion(const Models& models, const TokenString& prefix, std::i
   if (beta == 0) return 0;
   Rational further(0);
   for (std::size_t x = 0; x < p.size(); ++x) {
-    // The accepted token has the law (p + q - |p - q|) / (2 beta).
+    // The accepted token has the distribution (p + q - |p - q|) / (2 beta).
     const Rational share = (p[x] + q[x] - abs(p[x] - q[x])) / (2 * beta);
     if (share > 0) further += share * chain_recursion(models, followed_by(prefix, x), depth - 1);
   }

@@ -1,5 +1,5 @@
 // Greedy multi-path block verification: the greatest of K independent drafts in an order of strings, judged as one
-// chain that has that law.
+// chain that has that distribution.
 #include <algorithm>
 #include <map>
 
@@ -8,7 +8,7 @@
 namespace draftproof {
 namespace {
 
-using StringLaw = std::map<TokenString, Rational>;
+using StringDistribution = std::map<TokenString, Rational>;
 
 TokenString first_tokens(const TokenString& string, std::size_t count) {
   return {string.begin(), string.begin() + static_cast<std::ptrdiff_t>(count)};
@@ -42,39 +42,40 @@ class StringOrder {
   const TokenString& prefix_;
 };
 
-// The law of the first `length` tokens of the greatest of K drafts, by rank: with A the probability that a draft's
-// prefix ranks strictly below x and J that of x itself, all K are at most x with (A + J)^K and below it with A^K.
-StringLaw greatest_by_rank(const Models& models, const TokenString& prefix, std::int32_t length,
-                           std::int32_t num_paths) {
+// The distribution of the first `length` tokens of the greatest of K drafts, by rank: with A the probability that a
+// draft's prefix ranks strictly below x and J that of x itself, all K are at most x with (A + J)^K and below it with
+// A^K.
+StringDistribution greatest_by_rank(const Models& models, const TokenString& prefix, std::int32_t length,
+                                    std::int32_t num_paths) {
   std::vector<WeightedString> strings = strings_of(draft_of(models), prefix, length);
   const StringOrder below(models, prefix);
   std::ranges::sort(strings,
                     [&](const WeightedString& s, const WeightedString& t) { return below(s.tokens, t.tokens); });
-  StringLaw law;
+  StringDistribution distribution;
   Rational ranked_below(0);
   for (const WeightedString& string : strings) {
     const Rational ranked_up_to = ranked_below + string.probability;
-    law[string.tokens] = power(ranked_up_to, num_paths) - power(ranked_below, num_paths);
+    distribution[string.tokens] = power(ranked_up_to, num_paths) - power(ranked_below, num_paths);
     ranked_below = ranked_up_to;
   }
-  return law;
+  return distribution;
 }
 
-// The law of the greatest of K whole drafts, by looking at every pair of the greatest so far and one more.
-StringLaw greatest_by_pairs(const Models& models, const TokenString& prefix, std::int32_t length,
-                            std::int32_t num_paths) {
+// The distribution of the greatest of K whole drafts, by looking at every pair of the greatest so far and one more.
+StringDistribution greatest_by_pairs(const Models& models, const TokenString& prefix, std::int32_t length,
+                                     std::int32_t num_paths) {
   const std::vector<WeightedString> strings = strings_of(draft_of(models), prefix, length);
   const StringOrder below(models, prefix);
-  StringLaw law;
-  for (const WeightedString& string : strings) law[string.tokens] = string.probability;
+  StringDistribution distribution;
+  for (const WeightedString& string : strings) distribution[string.tokens] = string.probability;
   for (std::int32_t i = 1; i < num_paths; ++i) {
-    StringLaw next;
-    for (const auto& [greatest, probability] : law)
+    StringDistribution next;
+    for (const auto& [greatest, probability] : distribution)
       for (const WeightedString& string : strings)
         next[below(greatest, string.tokens) ? string.tokens : greatest] += probability * string.probability;
-    law = std::move(next);
+    distribution = std::move(next);
   }
-  return law;
+  return distribution;
 }
 
 }  // namespace
@@ -82,9 +83,9 @@ StringLaw greatest_by_pairs(const Models& models, const TokenString& prefix, std
 Rational greedy_multipath_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,
                                     std::int32_t num_paths) {
   Rational sum(0);
-  StringLaw accepted{{{}, 1}};  // A(x^l), as in block_recursion
+  StringDistribution accepted{{{}, 1}};  // A(x^l), as in block_recursion
   for (std::int32_t length = 1; length <= depth; ++length) {
-    StringLaw longer;
+    StringDistribution longer;
     for (const auto& [string, drafted] : greatest_by_rank(models, prefix, length, num_paths)) {
       const TokenString parent = first_tokens(string, string.size() - 1);
       const Rational& p = models.target(joined(prefix, parent))[static_cast<std::size_t>(string.back())];
@@ -99,8 +100,8 @@ Rational greedy_multipath_recursion(const Models& models, const TokenString& pre
 
 Rational greedy_multipath_path_expectation(const Models& models, const TokenString& prefix, std::int32_t depth,
                                            std::int32_t num_paths) {
-  const StringLaw selected = greatest_by_pairs(models, prefix, depth, num_paths);
-  StringLaw drafted;  // of every prefix of the selected path
+  const StringDistribution selected = greatest_by_pairs(models, prefix, depth, num_paths);
+  StringDistribution drafted;  // of every prefix of the selected path
   for (const auto& [string, probability] : selected)
     for (std::size_t length = 0; length <= string.size(); ++length)
       drafted[first_tokens(string, length)] += probability;

@@ -16,8 +16,8 @@ void for_each_independent_pair(const ExactMasses& q, Add add) {
       if (q[a] > 0 && q[b] > 0) add(a, b, Rational(q[a] * q[b]));
 }
 
-// k-sequential selection with two siblings: rho, min(q, p / rho), and the law that is emitted from once both have been
-// rejected.
+// k-sequential selection with two siblings: rho, min(q, p / rho), and the distribution that is emitted from once both
+// have been rejected.
 constexpr std::int32_t kSiblings = 2;
 using Rho = Rational (*)(const ExactMasses& p, const ExactMasses& q);
 
@@ -190,9 +190,9 @@ Rational rrsw_pair_recursion(const Models& models, const TokenString& prefix, st
     if (first > 0) sum += q[a] * first * further(a);
     for (std::size_t b = 0; b < p.size(); ++b) {
       if (b == a || q[b] == 0) continue;
-      const Rational second_law = q[b] / (1 - q[a]);
-      const Rational second = (1 - first) * ratio(rest[b], second_law);
-      if (second > 0) sum += q[a] * second_law * second * further(b);
+      const Rational second_distribution = q[b] / (1 - q[a]);
+      const Rational second = (1 - first) * ratio(rest[b], second_distribution);
+      if (second > 0) sum += q[a] * second_distribution * second * further(b);
     }
   }
   return sum;
@@ -202,8 +202,8 @@ Rational rrsw_complement(const Models& models, const TokenString& prefix, std::i
   return product_sum(models, prefix, depth, [](const ExactMasses& p, const ExactMasses& q) {
     const ExactMasses after_first = normalised_residual(p, q);
     ExactMasses weights = p;
-    const auto recovered = [&](const Rational& probability, const ExactMasses& law) {
-      for (std::size_t x = 0; x < p.size(); ++x) weights[x] -= probability * law[x];
+    const auto recovered = [&](const Rational& probability, const ExactMasses& distribution) {
+      for (std::size_t x = 0; x < p.size(); ++x) weights[x] -= probability * distribution[x];
     };
     for (std::size_t a = 0; a < p.size(); ++a) {
       if (q[a] == 0) continue;

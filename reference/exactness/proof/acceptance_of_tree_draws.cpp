@@ -6,9 +6,9 @@
 namespace draftproof {
 namespace {
 
-// The first child of a node through which `num_paths` independent paths pass: its token t has the law q, and each of
-// the other paths goes the same way with probability q(t). Those that do not are independent draws from q without t.
-// visit(t, paths through t, probability)
+// The first child of a node through which `num_paths` independent paths pass: its token t has the distribution q, and
+// each of the other paths goes the same way with probability q(t). Those that do not are independent draws from q
+// without t. visit(t, paths through t, probability)
 template <class Visit>
 void for_each_first_child(const ExactMasses& q, std::int32_t num_paths, Visit visit) {
   for (std::size_t t = 0; t < q.size(); ++t) {
@@ -42,9 +42,9 @@ void for_each_draw(Drafting drafting, const ExactMasses& q, std::int32_t number,
 }
 
 // The mass that arrives at a node of a tree and is to be divided by what is drafted there. `target` is what must go on
-// as the target's law, `stopped` what has already been decided against the node; both are fractions of the same whole.
-// The first child t, drawn from q, is offered whole * q(t) and can take no more than target(t); what no child takes
-// stays as the residual, for the next child or for the node itself.
+// as the target's distribution, `stopped` what has already been decided against the node; both are fractions of the
+// same whole. The first child t, drawn from q, is offered whole * q(t) and can take no more than target(t); what no
+// child takes stays as the residual, for the next child or for the node itself.
 //
 // That this is traversal verification: with w = Pr(accepted path passes through the node | it was drafted and judged),
 // target = w p and stopped = 1 - w, it says that child t passes with probability min(1, w p(t) / q(t)), and that all

@@ -53,8 +53,8 @@ void for_each_merged_tree(const Models& models, const TokenString& prefix, std::
 void for_each_distinct_tree(const Models& models, const TokenString& prefix, std::int32_t depth, std::int32_t width,
                             const VisitTree& visit) {
   const std::size_t leaf_size = prefix.size() + static_cast<std::size_t>(depth);
-  // `node` is to get `left` more children, by the law `rest`. Nodes are filled breadth first: once it is a leaf's turn,
-  // the tree is complete.
+  // `node` is to get `left` more children, by the distribution `rest`. Nodes are filled breadth first: once it is a
+  // leaf's turn, the tree is complete.
   std::function<void(const Tree&, const Rational&, std::size_t, const ExactMasses&, std::int32_t)> draw_child;
   const auto grow = [&](const Tree& tree, const Rational& probability, std::size_t node) {
     if (tree[node].path.size() == leaf_size) return visit(tree, probability);
@@ -92,8 +92,9 @@ Rational rrsw_walk(const Models& models, const Tree& tree, std::size_t node) {
 }
 
 // Traversal verification of a given tree, with the state of the definition written out: every node has a weight,
-// current laws and the children that are left. Which leaf comes next does not depend on the coins, so the expected
-// number of accepted drafts is the sum over the sequence of leaves of Pr(all before were rejected) w(leaf) depth(leaf).
+// current distributions and the children that are left. Which leaf comes next does not depend on the coins, so the
+// expected number of accepted drafts is the sum over the sequence of leaves of Pr(all before were rejected) w(leaf)
+// depth(leaf).
 class Traversal {
  public:
   Traversal(const Models& models, const Tree& tree) : tree_(tree) {

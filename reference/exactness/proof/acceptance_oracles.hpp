@@ -4,7 +4,7 @@
 #pragma once
 
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 
 namespace draftproof {
 
@@ -14,7 +14,7 @@ using Models = ModelPair<Rational>;
 
 // Chain: E[tau] = sum over l and x^l of prod min(p, q).
 Rational chain_path_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
-// The same from beta = 1 - TV(p, q) and the law of the accepted token, step by step.
+// The same from beta = 1 - TV(p, q) and the distribution of the accepted token, step by step.
 Rational chain_recursion(const Models& models, const TokenString& prefix, std::int32_t depth);
 
 // Greedy target: E[tau] = sum of the draft's probabilities of the greedy path's prefixes.
@@ -54,8 +54,8 @@ Rational rrs_pair_sum(const Models& models, const TokenString& prefix, std::int3
 
 // k-sequential selection (verifiers.md section 5) with rho* and with rho = 2. A residual draw that hits a sibling
 // counts as accepted: acc(x) (1 - (1 - beta)^2) / beta + r(x) [(1 - beta)^2 - (1 - beta - rej(x))^2], where a trial
-// accepts x with acc = min(q, p / rho), rejects it with rej = q - acc, and r is the residual law; and over the ordered
-// pairs.
+// accepts x with acc = min(q, p / rho), rejects it with rej = q - acc, and r is the residual distribution; and over the
+// ordered pairs.
 Rational k_seq_closed_form_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
 Rational k_seq_pair_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
 Rational k_seq_rho_k_closed_form_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
@@ -93,8 +93,8 @@ Rational traversal_merged_tree_sum(const Models& models, const TokenString& pref
 Rational traversal_merged_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,
                                     std::int32_t num_paths);
 
-// Greedy multi-path: the A-recursion of block verification with the law of the greatest of K drafts, by rank; and E
-// over that draft of p_l, with its law by comparing the drafts in pairs.
+// Greedy multi-path: the A-recursion of block verification with the distribution of the greatest of K drafts, by rank;
+// and E over that draft of p_l, with its distribution by comparing the drafts in pairs.
 Rational greedy_multipath_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,
                                     std::int32_t num_paths);
 Rational greedy_multipath_path_expectation(const Models& models, const TokenString& prefix, std::int32_t depth,

@@ -4,10 +4,10 @@
 
 namespace draftproof {
 
-LawAfter target_of(const Models& models) {
+DistributionAfter target_of(const Models& models) {
   return [&models](const TokenString& path) { return models.target(path); };
 }
-LawAfter draft_of(const Models& models) {
+DistributionAfter draft_of(const Models& models) {
   return [&models](const TokenString& path) { return models.draft(path); };
 }
 
@@ -63,14 +63,15 @@ Weights token_by_token(const WeightOfToken& weight) {
   };
 }
 
-std::vector<WeightedString> strings_of(const LawAfter& law, const TokenString& prefix, std::int32_t length) {
+std::vector<WeightedString> strings_of(const DistributionAfter& distribution, const TokenString& prefix,
+                                       std::int32_t length) {
   std::vector<WeightedString> strings{{{}, 1}};
   for (std::int32_t level = 0; level < length; ++level) {
     std::vector<WeightedString> longer;
     for (const WeightedString& string : strings) {
       TokenString path = prefix;
       path.insert(path.end(), string.tokens.begin(), string.tokens.end());
-      const ExactMasses masses = law(path);
+      const ExactMasses masses = distribution(path);
       for (std::size_t x = 0; x < masses.size(); ++x)
         if (masses[x] > 0) longer.push_back({followed_by(string.tokens, x), string.probability * masses[x]});
     }

@@ -12,10 +12,10 @@ namespace draftproof {
 
 using ExactMasses = DenseMasses<Rational>;
 
-// A model's law after a path.
-using LawAfter = std::function<ExactMasses(const TokenString& path)>;
-LawAfter target_of(const Models& models);
-LawAfter draft_of(const Models& models);
+// A model's distribution after a path.
+using DistributionAfter = std::function<ExactMasses(const TokenString& path)>;
+DistributionAfter target_of(const Models& models);
+DistributionAfter draft_of(const Models& models);
 
 TokenString followed_by(TokenString prefix, std::size_t token);
 std::size_t argmax(const ExactMasses& masses);
@@ -43,7 +43,8 @@ struct WeightedString {
   TokenString tokens;
   Rational probability;
 };
-// All strings of one length that a law can produce after a prefix.
-std::vector<WeightedString> strings_of(const LawAfter& law, const TokenString& prefix, std::int32_t length);
+// All strings of one length that a distribution can produce after a prefix.
+std::vector<WeightedString> strings_of(const DistributionAfter& distribution, const TokenString& prefix,
+                                       std::int32_t length);
 
 }  // namespace draftproof

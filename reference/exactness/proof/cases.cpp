@@ -9,13 +9,13 @@ const std::vector<ProofCase>& proof_cases() {
   using namespace proof_steps;
   constexpr ProofDepths kGrowing{2, 3};  // children are drawn where the walk comes
   constexpr ProofDepths kWhole{2, 2};    // every node of the tree is drawn
-  // name, lossless, source, step, output law, acceptance oracles, greatest depths
+  // name, lossless, source, step, output distribution, acceptance oracles, greatest depths
   static const std::vector<ProofCase> cases{
       {"greedy",
        true,
        "Leviathan et al. 2211.17192, T = 0",
        greedy_step,
-       greedy_law<Rational>,
+       greedy_distribution<Rational>,
        {greedy_path_sum, greedy_string_sum}},
       {"chain",
        true,

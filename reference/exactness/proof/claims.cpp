@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/exactness/proof/steps.hpp"
 #include "reference/verify/optimal_transport.hpp"
 
@@ -14,22 +14,22 @@ using namespace proof_steps;
 const std::vector<ModelKind> kEveryKind(kModelKinds.begin(), kModelKinds.end());
 
 Rational accepted(const ProofSteps& step, const Models& models, std::int32_t draft_len) {
-  return step_law(step, models, {}, draft_len).mean_accepted;
+  return step_distribution(step, models, {}, draft_len).mean_accepted;
 }
 
 // One sibling is a chain; merged paths are a chain when there is one of them.
 const ProofSteps kChain = chain_step(chain);
 const ProofSteps kBlock = chain_step(block);
 
-Claim same_law(std::string text, ProofSteps a, ProofSteps b, std::int32_t draft_len,
-               std::vector<ModelKind> kinds = kEveryKind) {
+Claim same_distribution(std::string text, ProofSteps a, ProofSteps b, std::int32_t draft_len,
+                        std::vector<ModelKind> kinds = kEveryKind) {
   return {ClaimKind::equivalence, std::move(text),
           [a = std::move(a), b = std::move(b), draft_len](const Models& models) -> std::optional<std::string> {
-            const OutputLaw first = step_law(a, models, {}, draft_len).law;
-            const OutputLaw second = step_law(b, models, {}, draft_len).law;
+            const OutputDistribution first = step_distribution(a, models, {}, draft_len).distribution;
+            const OutputDistribution second = step_distribution(b, models, {}, draft_len).distribution;
             const Rational distance = distance_between(first, second);
             if (distance == 0) return std::nullopt;
-            return "their laws are " + text_of(distance) + " apart";
+            return "their distributions are " + text_of(distance) + " apart";
           },
           std::move(kinds)};
 }
@@ -76,8 +76,8 @@ auto top_children(std::int32_t count) {
     for (const Token token : most_probable_tokens(q, static_cast<std::size_t>(count))) tree.add(token, parent);
   };
 }
-const auto kept_paths = [](const auto& law, std::int32_t depth, auto& chance) {
-  return draw_merged_paths(law, 2, depth, chance, Duplicates::kept);
+const auto kept_paths = [](const auto& distribution, std::int32_t depth, auto& chance) {
+  return draw_merged_paths(distribution, 2, depth, chance, Duplicates::kept);
 };
 
 Models golden_models() {
@@ -109,27 +109,30 @@ Rational over(std::int64_t numerator, std::int64_t denominator) {
 }
 
 void add_equivalences(std::vector<Claim>& out) {
-  out.push_back(same_law("block verification of one draft is the chain rule", kBlock, kChain, 1));
-  out.push_back(same_law("block verification of one-hot drafts is the chain rule", kBlock, kChain, 3,
-                         {ModelKind::one_hot_draft}));
-  out.push_back(same_law("block verification of a greedy target is the chain rule", kBlock, kChain, 3,
-                         {ModelKind::one_hot_target}));
+  out.push_back(same_distribution("block verification of one draft is the chain rule", kBlock, kChain, 1));
+  out.push_back(same_distribution("block verification of one-hot drafts is the chain rule", kBlock, kChain, 3,
+                                  {ModelKind::one_hot_draft}));
+  out.push_back(same_distribution("block verification of a greedy target is the chain rule", kBlock, kChain, 3,
+                                  {ModelKind::one_hot_target}));
+  out.push_back(same_distribution("traversal of a chain is block verification",
+                                  tree_step(without_replacement(1), traversal), kBlock, 2));
+  out.push_back(same_distribution("greedy multi-path of one path is block verification",
+                                  tree_step(merged_paths(1), greedy_multipath(1)), kBlock, 2));
   out.push_back(
-      same_law("traversal of a chain is block verification", tree_step(without_replacement(1), traversal), kBlock, 2));
-  out.push_back(same_law("greedy multi-path of one path is block verification",
-                         tree_step(merged_paths(1), greedy_multipath(1)), kBlock, 2));
-  out.push_back(same_law("RRS of one sibling is the chain rule", growing_step(iid_children(1), rrs), kChain, 2));
-  out.push_back(same_law("RRSw of one sibling is the chain rule", growing_step(distinct_children(1), rrsw), kChain, 2));
-  out.push_back(same_law("k-SEQ of one sibling is the chain rule", growing_step(iid_children(1), k_seq), kChain, 2));
-  out.push_back(same_law("verification of one greedy draft is the chain rule",
-                         growing_step(greedy_children(1), greedy_draft), kChain, 2));
-  out.push_back(same_law("naive sampling of one fixed sibling is the chain rule with a one-hot proposal",
-                         growing_step(top_children(1), naive), one_hot_step, 2));
-  out.push_back(same_law("target-only at thresholds 1 emits as naive sampling does",
-                         growing_step(distinct_children(2), target_only), growing_step(distinct_children(2), naive),
-                         2));
-  out.push_back(same_law("sampler match of one-hot drafts is the chain rule", sampler_match_step, kChain, 2,
-                         {ModelKind::one_hot_draft}));
+      same_distribution("RRS of one sibling is the chain rule", growing_step(iid_children(1), rrs), kChain, 2));
+  out.push_back(
+      same_distribution("RRSw of one sibling is the chain rule", growing_step(distinct_children(1), rrsw), kChain, 2));
+  out.push_back(
+      same_distribution("k-SEQ of one sibling is the chain rule", growing_step(iid_children(1), k_seq), kChain, 2));
+  out.push_back(same_distribution("verification of one greedy draft is the chain rule",
+                                  growing_step(greedy_children(1), greedy_draft), kChain, 2));
+  out.push_back(same_distribution("naive sampling of one fixed sibling is the chain rule with a one-hot proposal",
+                                  growing_step(top_children(1), naive), one_hot_step, 2));
+  out.push_back(same_distribution("target-only at thresholds 1 emits as naive sampling does",
+                                  growing_step(distinct_children(2), target_only),
+                                  growing_step(distinct_children(2), naive), 2));
+  out.push_back(same_distribution("sampler match of one-hot drafts is the chain rule", sampler_match_step, kChain, 2,
+                                  {ModelKind::one_hot_draft}));
 }
 
 void add_orderings(std::vector<Claim>& out) {

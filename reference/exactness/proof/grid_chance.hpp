@@ -1,8 +1,8 @@
 // A Chance that integrates the float code of production exactly. Every decision there is a function of a uniform number
 // on a finite grid: 2^53 values for an acceptance coin, 2^64 for a draw. GridChance asks the production decision itself
 // for which of them it says what (they are monotone, so bisection finds the border), and explores every outcome with
-// the share of the grid as its probability. The law of a float verifier thus comes out as fractions, without a sample
-// and without a tolerance, and can be compared with the law that was proved.
+// the share of the grid as its probability. The distribution of a float verifier thus comes out as fractions, without a
+// sample and without a tolerance, and can be compared with the distribution that was proved.
 //
 // Races are no function of one word; they are left to statistics.
 #pragma once

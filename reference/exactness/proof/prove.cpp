@@ -9,7 +9,7 @@
 namespace draftproof {
 namespace {
 
-// One instance: a pair of models, and the laws of single steps after the prefixes that occur.
+// One instance: a pair of models, and the distributions of single steps after the prefixes that occur.
 class Instance {
  public:
   Instance(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len, std::int32_t index)
@@ -22,37 +22,39 @@ class Instance {
   const Models& models() const { return models_; }
   std::int64_t paths() const { return paths_; }
 
-  // Steps are composed, not enumerated jointly: the addresses of different steps differ (the audit in step_law and the
-  // step word see to that), so that a step's law depends on what was emitted before it and on nothing else.
-  StepLaw law_of_step(const TokenString& prefix) {
-    StepLaw out = step_law(case_.step, models_, prefix, draft_len_);
+  // Steps are composed, not enumerated jointly: the addresses of different steps differ (the audit in step_distribution
+  // and the step word see to that), so that a step's distribution depends on what was emitted before it and on nothing
+  // else.
+  StepDistribution distribution_of_step(const TokenString& prefix) {
+    StepDistribution out = step_distribution(case_.step, models_, prefix, draft_len_);
     paths_ += out.paths;
     return out;
   }
 
-  // The law of one step of the float code from the empty prefix.
-  OutputLaw float_law() {
+  // The distribution of one step of the float code from the empty prefix.
+  OutputDistribution float_distribution() {
     const FloatModels models(models_.vocab_size(), models_.seed(), models_.kind());
-    OutputLaw law;
+    OutputDistribution distribution;
     GridChance chance(static_cast<std::size_t>(models_.vocab_size()));
     do {
-      law[case_.step.floats(models, {}, draft_len_, chance).emitted] += chance.probability();
+      distribution[case_.step.floats(models, {}, draft_len_, chance).emitted] += chance.probability();
     } while (chance.next());
-    return law;
+    return distribution;
   }
 
-  OutputLaw law_of_steps(const StepLaw& first) {
-    OutputLaw law = first.law;
+  OutputDistribution distribution_of_steps(const StepDistribution& first) {
+    OutputDistribution distribution = first.distribution;
     for (std::int32_t step = 1; step < options_.steps; ++step)
-      law = compose(law, [&](const TokenString& prefix) { return law_of_step(prefix).law; });
-    return law;
+      distribution =
+          compose(distribution, [&](const TokenString& prefix) { return distribution_of_step(prefix).distribution; });
+    return distribution;
   }
 
-  TargetLaw target() const {
+  TargetDistribution target() const {
     return [this](const TokenString& prefix) -> const DenseMasses<Rational>& {
       const DenseMasses<Rational>& p = models_.target(prefix);
-      if (!case_.output_law) return p;
-      return transformed_.try_emplace(prefix, case_.output_law(p)).first->second;
+      if (!case_.output_distribution) return p;
+      return transformed_.try_emplace(prefix, case_.output_distribution(p)).first->second;
     };
   }
 
@@ -79,14 +81,15 @@ InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& opt
   Instance instance(proof_case, options, draft_len, index);
   const Models& models = instance.models();
   InstanceResult result;
-  const StepLaw first = instance.law_of_step({});
+  const StepDistribution first = instance.distribution_of_step({});
   result.mean_accepted = first.mean_accepted;
   for (const ProofCase::Oracle& oracle : proof_case.acceptance_oracles)
     result.acceptance_holds = result.acceptance_holds && oracle(models, {}, draft_len) == first.mean_accepted;
-  if (proof_case.step.floats) result.float_distance = distance_between(instance.float_law(), first.law);
-  const OutputLaw law = instance.law_of_steps(first);
-  if (const auto difference = first_difference(law, instance.target(), options.vocab_size)) {
-    result.total_variation = total_variation(law, instance.target(), options.vocab_size);
+  if (proof_case.step.floats)
+    result.float_distance = distance_between(instance.float_distribution(), first.distribution);
+  const OutputDistribution distribution = instance.distribution_of_steps(first);
+  if (const auto difference = first_difference(distribution, instance.target(), options.vocab_size)) {
+    result.total_variation = total_variation(distribution, instance.target(), options.vocab_size);
     result.counterexample = Counterexample{models.seed(), models.kind(), instance.target()(difference->prefix),
                                            models.draft(difference->prefix), *difference};
   }
@@ -100,14 +103,15 @@ bool is_shorter(const Counterexample& a, const Counterexample& b) {
 
 }  // namespace
 
-StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len) {
-  StepLaw out;
+StepDistribution step_distribution(const ProofSteps& step, const Models& models, const TokenString& prefix,
+                                   std::int32_t draft_len) {
+  StepDistribution out;
   ExactChance chance;
   do {
     const ProofStep outcome = step.exact(models, prefix, draft_len, chance);
     if (chance.reused() > 0)
       throw Error(ErrorKind::internal, "prove", "a step used one address twice; every address may be used once");
-    out.law[outcome.emitted] += chance.probability();
+    out.distribution[outcome.emitted] += chance.probability();
     out.mean_accepted += chance.probability() * outcome.accepted;
     ++out.paths;
   } while (chance.next());

@@ -1,5 +1,5 @@
-// Proof by enumeration: the code of a verifier is run over every outcome on small random models, and the law of what it
-// emits over several consecutive steps is compared with the target's as fractions.
+// Proof by enumeration: the code of a verifier is run over every outcome on small random models, and the distribution
+// of what it emits over several consecutive steps is compared with the target's as fractions.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include "reference/exactness/model_pair.hpp"
 #include "reference/exactness/proof/acceptance_oracles.hpp"
 #include "reference/exactness/proof/grid_chance.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 
 namespace draftproof {
@@ -49,12 +49,13 @@ ProofSteps exact_only(Generic step) {
 }
 
 // What one step emits after a prefix, by enumeration. Errors (internal): an address was used twice.
-struct StepLaw {
-  OutputLaw law;
+struct StepDistribution {
+  OutputDistribution distribution;
   Rational mean_accepted;
   std::int64_t paths = 0;  // outcomes enumerated
 };
-StepLaw step_law(const ProofSteps& step, const Models& models, const TokenString& prefix, std::int32_t draft_len);
+StepDistribution step_distribution(const ProofSteps& step, const Models& models, const TokenString& prefix,
+                                   std::int32_t draft_len);
 
 // How deep drafts are taken, usually and in a long run: the outcomes of bushy trees multiply.
 struct ProofDepths {
@@ -68,8 +69,8 @@ struct ProofCase {
   bool lossless;
   std::string source;  // paper and section
   ProofSteps step;
-  // The law that must come out; null: the target's.
-  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_law = nullptr;
+  // The distribution that must come out; null: the target's.
+  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_distribution = nullptr;
   // Expected number of accepted drafts of one step, computed without the verifier; where known, two ways.
   using Oracle = std::function<Rational(const Models&, const TokenString& prefix, std::int32_t draft_len)>;
   std::vector<Oracle> acceptance_oracles = {};
@@ -89,23 +90,23 @@ struct Counterexample {
   std::uint64_t seed = 0;
   ModelKind kind = ModelKind::dense;
   DenseMasses<Rational> p, q;  // after the prefix
-  LawDifference difference;
+  DistributionDifference difference;
 };
 
-// Doubles differ from fractions by some roundings of 2^-53 a decision; anything above this is another law.
+// Doubles differ from fractions by some roundings of 2^-53 a decision; anything above this is another distribution.
 inline const Rational kFloatDistanceMax = Rational(1) / (std::int64_t{1} << 46);
 
 struct ProofResult {
   std::string name;
   bool lossless = true;
-  bool exact = true;             // the law held in every instance
+  bool exact = true;             // the distribution held in every instance
   bool acceptance_holds = true;  // every oracle agreed in every instance
   std::int32_t oracles = 0;
   std::int32_t instances = 0;
   std::int64_t paths = 0;  // outcomes enumerated
   std::int32_t draft_len = 0;
   Rational mean_accepted;        // over the instances, first step
-  Rational total_variation_max;  // of the joint law over all steps; 0 when exact
+  Rational total_variation_max;  // of the joint distribution over all steps; 0 when exact
   std::optional<Counterexample> counterexample;
   // Greatest total-variation distance of what one step of the float code emits, integrated over the grid of u, from
   // what the same step emits over fractions. None where floats were not integrated.
@@ -115,7 +116,7 @@ struct ProofResult {
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
 };
 
-// Errors (internal): as step_law; steps that share an address could depend on each other.
+// Errors (internal): as step_distribution; steps that share an address could depend on each other.
 ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads);
 
 // All verifiers that there are, lossless first.

@@ -38,25 +38,25 @@ inline TokenString joined(TokenString prefix, std::span<const Token> path) {
   return prefix;
 }
 
-// A model's law after `prefix` and a path of drafts.
+// A model's distribution after `prefix` and a path of drafts.
 template <class Pair>
-auto draft_law(const Pair& models, const TokenString& prefix) {
+auto draft_distribution(const Pair& models, const TokenString& prefix) {
   return [&models, &prefix](std::span<const Token> path) { return models.draft(joined(prefix, path)); };
 }
 template <class Pair>
-auto target_law(const Pair& models, const TokenString& prefix) {
+auto target_distribution(const Pair& models, const TokenString& prefix) {
   return [&models, &prefix](std::span<const Token> path) { return models.target(joined(prefix, path)); };
 }
 
-template <class Law>
-auto rows_of(const DraftTree& tree, const Law& law) {
-  DenseRows<typename decltype(law(std::span<const Token>()))::value_type> out;
-  for (std::int32_t node = kRootNode; node < tree.size(); ++node) out.rows.push_back(law(tree.path(node)));
+template <class Distribution>
+auto rows_of(const DraftTree& tree, const Distribution& distribution) {
+  DenseRows<typename decltype(distribution(std::span<const Token>()))::value_type> out;
+  for (std::int32_t node = kRootNode; node < tree.size(); ++node) out.rows.push_back(distribution(tree.path(node)));
   return out;
 }
 
 template <class Number>
-Masses<Number> greedy_law(const Masses<Number>& p) {
+Masses<Number> greedy_distribution(const Masses<Number>& p) {
   Masses<Number> masses(p.size(), Number(0));
   masses[static_cast<std::size_t>(most_probable_tokens(p, 1).front())] = Number(1);
   return masses;
@@ -76,36 +76,36 @@ inline ProofStep step_of(const DraftTree& tree, const TreeOutcome& outcome) {
 template <class Verify>
 auto chain_step(Verify verify) {
   return [verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-    const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-    auto target = rows_of(tree, target_law(models, prefix));
-    auto proposal = rows_of(tree, draft_law(models, prefix));
+    const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
+    auto target = rows_of(tree, target_distribution(models, prefix));
+    auto proposal = rows_of(tree, draft_distribution(models, prefix));
     return step_of(tree, verify(std::span<const Token>(tree.tokens), target, proposal, chance));
   };
 }
 
-// Trees: `draw(law, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.
+// Trees: `draw(distribution, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.
 template <class Draw, class Verify>
 auto tree_step(Draw draw, Verify verify) {
   return [draw, verify](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
-    const DraftTree tree = draw(draft_law(models, prefix), depth, chance);
-    const auto target = rows_of(tree, target_law(models, prefix));
-    const auto proposal = rows_of(tree, draft_law(models, prefix));
+    const DraftTree tree = draw(draft_distribution(models, prefix), depth, chance);
+    const auto target = rows_of(tree, target_distribution(models, prefix));
+    const auto proposal = rows_of(tree, draft_distribution(models, prefix));
     return step_of(tree, verify(tree, target, proposal, chance));
   };
 }
 
 // A tree whose children are drawn when the walk comes to them: `draw(tree, parent, masses, chance)` adds the children
 // of a node. Draws below nodes that are never visited are independent of all that happens, so leaving them out changes
-// no law; it only spares the enumeration of what nobody looks at.
-template <class Law, class Draw, class Chance>
+// no distribution; it only spares the enumeration of what nobody looks at.
+template <class Distribution, class Draw, class Chance>
 class GrowingTree {
  public:
-  GrowingTree(const Law& law, const Draw& draw, std::int32_t depth, Chance& chance)
-      : law_(law), draw_(draw), depth_(depth), chance_(chance) {}
+  GrowingTree(const Distribution& distribution, const Draw& draw, std::int32_t depth, Chance& chance)
+      : distribution_(distribution), draw_(draw), depth_(depth), chance_(chance) {}
 
   std::vector<std::int32_t> children(std::int32_t node) {
     const std::vector<Token> path = tree_.path(node);
-    if (static_cast<std::int32_t>(path.size()) < depth_) draw_(tree_, node, law_(path), chance_);
+    if (static_cast<std::int32_t>(path.size()) < depth_) draw_(tree_, node, distribution_(path), chance_);
     return tree_.children(node);
   }
   std::vector<Token>& tokens = tree_.tokens;
@@ -113,26 +113,26 @@ class GrowingTree {
 
  private:
   DraftTree tree_;
-  const Law& law_;
+  const Distribution& distribution_;
   const Draw& draw_;
   std::int32_t depth_;
   Chance& chance_;
 };
 
 // The rows of a growing tree, computed when they are asked for.
-template <class Tree, class Law>
+template <class Tree, class Distribution>
 struct LazyRows {
   const Tree& tree;
-  const Law& law;
-  auto row(std::uint32_t r) const { return law(tree.tree().path(static_cast<std::int32_t>(r) - 1)); }
+  const Distribution& distribution;
+  auto row(std::uint32_t r) const { return distribution(tree.tree().path(static_cast<std::int32_t>(r) - 1)); }
 };
 
 // Top-down rules over trees whose every node has its own draws.
 template <class Draw, class Rule>
 auto growing_step(Draw draw, Rule rule) {
   return [draw, rule](const auto& models, const TokenString& prefix, std::int32_t depth, auto& chance) {
-    const auto q = draft_law(models, prefix);
-    const auto p = target_law(models, prefix);
+    const auto q = draft_distribution(models, prefix);
+    const auto p = target_distribution(models, prefix);
     GrowingTree tree(q, draw, depth, chance);
     const LazyRows<decltype(tree), decltype(p)> target{tree, p};
     const LazyRows<decltype(tree), decltype(q)> proposal{tree, q};
@@ -150,14 +150,14 @@ auto top_down(Rule rule) {
 
 // Whole trees: `count` i.i.d. paths merged by first appearance; `count` distinct children at every node.
 inline auto merged_paths(std::int32_t count) {
-  return [count](const auto& law, std::int32_t depth, auto& chance) {
-    return draw_merged_paths(law, count, depth, chance, Duplicates::merged);
+  return [count](const auto& distribution, std::int32_t depth, auto& chance) {
+    return draw_merged_paths(distribution, count, depth, chance, Duplicates::merged);
   };
 }
 inline auto without_replacement(std::int32_t count) {
-  return [count](const auto& law, std::int32_t depth, auto& chance) {
+  return [count](const auto& distribution, std::int32_t depth, auto& chance) {
     const std::vector<std::int32_t> branching(static_cast<std::size_t>(depth), count);
-    return draw_children_without_replacement(law, branching_shape(branching), chance);
+    return draw_children_without_replacement(distribution, branching_shape(branching), chance);
   };
 }
 
@@ -181,29 +181,31 @@ inline auto greedy_children(std::int32_t count) {
 
 inline constexpr auto greedy_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
                                        auto& chance) {
-  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
+  const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
   const auto greedy_target = [&](std::span<const Token> path) {
-    return greedy_law(models.target(joined(prefix, path)));
+    return greedy_distribution(models.target(joined(prefix, path)));
   };
   auto target = rows_of(tree, greedy_target);
-  auto proposal = rows_of(tree, draft_law(models, prefix));
+  auto proposal = rows_of(tree, draft_distribution(models, prefix));
   return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
 };
 
 // Argmax drafts, judged with one-hot proposals.
 inline constexpr auto one_hot_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
                                         auto& chance) {
-  const auto argmax_law = [&](std::span<const Token> path) { return greedy_law(models.draft(joined(prefix, path))); };
-  const DraftTree tree = draw_chain(argmax_law, draft_len, chance);
-  auto target = rows_of(tree, target_law(models, prefix));
-  auto proposal = rows_of(tree, argmax_law);
+  const auto argmax_distribution = [&](std::span<const Token> path) {
+    return greedy_distribution(models.draft(joined(prefix, path)));
+  };
+  const DraftTree tree = draw_chain(argmax_distribution, draft_len, chance);
+  auto target = rows_of(tree, target_distribution(models, prefix));
+  auto proposal = rows_of(tree, argmax_distribution);
   return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
 };
 
 inline constexpr auto sampler_match_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
                                               auto& chance) {
-  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  auto target = rows_of(tree, target_law(models, prefix));
+  const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
+  auto target = rows_of(tree, target_distribution(models, prefix));
   return step_of(tree, verify_sampler_match(std::span<const Token>(tree.tokens), target, chance));
 };
 
@@ -216,15 +218,15 @@ inline constexpr auto coupled_step = [](const auto& models, const TokenString& p
     const auto q = models.draft(joined(prefix, tree.tokens));
     tree.add(chance.coupled_race(q, position + static_cast<std::uint32_t>(i)), i - 1);
   }
-  auto target = rows_of(tree, target_law(models, prefix));
+  auto target = rows_of(tree, target_distribution(models, prefix));
   return step_of(tree, verify_coupled(std::span<const Token>(tree.tokens), target, position, chance));
 };
 
 // The lossy rules, which must be refuted.
 inline constexpr auto typical_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
                                         auto& chance) {
-  const DraftTree tree = draw_chain(draft_law(models, prefix), draft_len, chance);
-  const auto target = rows_of(tree, target_law(models, prefix));
+  const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
+  const auto target = rows_of(tree, target_distribution(models, prefix));
   const auto threshold = []<class Number>(const Masses<Number>&) { return Number(1) / 4; };
   return step_of(tree, verify_typical(tree, target, threshold, chance));
 };

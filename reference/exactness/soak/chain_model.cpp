@@ -19,9 +19,9 @@ ChainModel::ChainModel(std::int32_t vocab_size, std::int32_t draft_len, ModelKin
       const std::vector<Token> context{static_cast<Token>(position % vocab_size), previous,
                                        static_cast<Token>(position / vocab_size)};
       for (const bool is_draft : {false, true}) {
-        const DenseMasses<double>& law = is_draft ? models.draft(context) : models.target(context);
+        const DenseMasses<double>& distribution = is_draft ? models.draft(context) : models.target(context);
         std::vector<float>& row = rows_.emplace_back();
-        for (const double p : law) row.push_back(static_cast<float>(p));
+        for (const double p : distribution) row.push_back(static_cast<float>(p));
         (is_draft ? draft_ : target_)
             .emplace_back()
             .make_probabilities({DType::f32, row.data(), vocab_size},
@@ -60,22 +60,22 @@ std::vector<Token> ChainModel::tokens_of(std::size_t cell) const {
   return tokens;
 }
 
-std::vector<double> ChainModel::emitted_law() const {
-  std::vector<double> law(cell_count(), 0.0);
-  add_cells(0, 0, 0, 1.0, law);
-  return law;
+std::vector<double> ChainModel::emitted_distribution() const {
+  std::vector<double> distribution(cell_count(), 0.0);
+  add_cells(0, 0, 0, 1.0, distribution);
+  return distribution;
 }
 
 void ChainModel::add_cells(std::int32_t position, Token previous, std::size_t path, double probability,
-                           std::vector<double>& law) const {
+                           std::vector<double>& distribution) const {
   const auto vocab = static_cast<std::size_t>(vocab_size_);
   // Numbers of 24 bits do not quite sum to 1.
-  const auto sum_of = [&](const RowLaw& row) {
+  const auto sum_of = [&](const Distribution& row) {
     double sum = 0.0;
     for (Token token = 0; token < vocab_size_; ++token) sum += static_cast<double>(row.probability(token));
     return sum;
   };
-  const RowLaw& p = target(position, previous);
+  const Distribution& p = target(position, previous);
   const double sum_p = sum_of(p);
   const bool is_bonus = position == draft_len_;
   const double sum_q = is_bonus ? 1.0 : sum_of(draft(position, previous));
@@ -83,9 +83,9 @@ void ChainModel::add_cells(std::int32_t position, Token previous, std::size_t pa
     const double p_token = static_cast<double>(p.probability(token)) / sum_p;
     const double q_token = is_bonus ? 0.0 : static_cast<double>(draft(position, previous).probability(token)) / sum_q;
     const std::size_t string = path * vocab + static_cast<std::size_t>(token);
-    law[first_cell(position) + string] += probability * std::max(p_token - q_token, 0.0);
+    distribution[first_cell(position) + string] += probability * std::max(p_token - q_token, 0.0);
     const double accepted = probability * std::min(p_token, q_token);
-    if (accepted > 0.0) add_cells(position + 1, token, string, accepted, law);
+    if (accepted > 0.0) add_cells(position + 1, token, string, accepted, distribution);
   }
 }
 

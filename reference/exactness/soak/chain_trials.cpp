@@ -12,23 +12,23 @@ struct TrialTarget {
   const ChainModel& model;
   std::span<const Token> draft;
 
-  const RowLaw& law(std::uint32_t row) const {
+  const Distribution& distribution(std::uint32_t row) const {
     return model.target(static_cast<std::int32_t>(row), row == 0 ? 0 : draft[row - 1]);
   }
-  float probability(std::uint32_t row, Token token) const { return law(row).probability(token); }
-  LawMasses masses(std::uint32_t row) const { return LawMasses(law(row)); }
+  float probability(std::uint32_t row, Token token) const { return distribution(row).probability(token); }
+  DistributionMasses masses(std::uint32_t row) const { return DistributionMasses(distribution(row)); }
 };
 struct TrialProposal {
   const ChainModel& model;
   std::span<const Token> draft;
 
-  const RowLaw& law(std::uint32_t row) const {
+  const Distribution& distribution(std::uint32_t row) const {
     return model.draft(static_cast<std::int32_t>(row), row == 0 ? 0 : draft[row - 1]);
   }
-  float probability(std::uint32_t row, Token token) const { return law(row).probability(token); }
+  float probability(std::uint32_t row, Token token) const { return distribution(row).probability(token); }
 };
 ResidualMasses residual_masses(const TrialTarget& target, const TrialProposal& proposal, std::uint32_t row) {
-  return {target.law(row), proposal.law(row)};
+  return {target.distribution(row), proposal.distribution(row)};
 }
 
 template <class Masses>
@@ -54,16 +54,16 @@ ChainTables::ChainTables(const ChainModel& model) : model_(model) {
     for (std::size_t c = 0; c < vocab; ++c) {
       const auto position = static_cast<std::int32_t>(i);
       const auto previous = static_cast<Token>(c);
-      const RowLaw& p = model.target(position, previous);
+      const Distribution& p = model.target(position, previous);
       const bool is_bonus = i == draft_len();
       const DrawnWords last =
-          is_bonus ? words_of(LawMasses(p)) : words_of(ResidualMasses(p, model.draft(position, previous)));
+          is_bonus ? words_of(DistributionMasses(p)) : words_of(ResidualMasses(p, model.draft(position, previous)));
       last_first_[i * kWidth + c] = static_cast<std::uint64_t>(last.first);
       for (std::size_t b = 0; b < border_count(); ++b)
         last_borders_[(b * (draft_len() + 1) + i) * kWidth + c] = border_or_none(last, b);
       if (is_bonus) continue;
-      const RowLaw& q = model.draft(position, previous);
-      const DrawnWords drafted = words_of(LawMasses(q));
+      const Distribution& q = model.draft(position, previous);
+      const DrawnWords drafted = words_of(DistributionMasses(q));
       draft_first_[i * kWidth + c] = static_cast<std::uint64_t>(drafted.first);
       for (std::size_t b = 0; b < border_count(); ++b)
         draft_borders_[(i * kWidth + b) * kWidth + c] = border_or_none(drafted, b);
@@ -86,7 +86,7 @@ void run_chain_trials_one_by_one(const ChainTables& tables, std::uint64_t seed, 
     const TrialTarget target{model, draft};
     const TrialProposal proposal{model, draft};
     for (std::uint32_t i = 0; i < draft.size(); ++i)
-      draft[i] = chance.draw(LawMasses(proposal.law(i)), i, Purpose::draft_sample);
+      draft[i] = chance.draw(DistributionMasses(proposal.distribution(i)), i, Purpose::draft_sample);
     const ChainOutcome outcome = verify_chain(std::span<const Token>(draft), target, proposal, chance);
     std::vector<Token> emitted(draft.begin(), draft.begin() + static_cast<std::ptrdiff_t>(outcome.num_accepted));
     emitted.push_back(outcome.last_token);

@@ -48,16 +48,16 @@ SoakResult soak(const SoakOptions& options, const std::function<void(std::int64_
   check(options);
   const ChainModel model(options.vocab_size, options.draft_len, options.kind, options.seed);
   const ChainTables tables(model);
-  const std::vector<double> law = model.emitted_law();
+  const std::vector<double> distribution = model.emitted_distribution();
   SoakResult result;
-  result.cells = std::count_if(law.begin(), law.end(), [](double p) { return p > 0.0; });
+  result.cells = std::count_if(distribution.begin(), distribution.end(), [](double p) { return p > 0.0; });
   const auto start = std::chrono::steady_clock::now();
-  std::vector<std::int64_t> counts(law.size(), 0);
+  std::vector<std::int64_t> counts(distribution.size(), 0);
   std::vector<std::vector<std::uint64_t>> of_thread(static_cast<std::size_t>(options.threads));
   while (result.trials < options.trials && !result.refuted_on_the_way) {
     const std::int64_t first = result.trials;
     const std::int64_t round = std::min(options.trials - first, kTrialsOfTask * kTasksOfRound);
-    for (auto& own : of_thread) own.assign(law.size(), 0);
+    for (auto& own : of_thread) own.assign(distribution.size(), 0);
     parallel_for((round + kTrialsOfTask - 1) / kTrialsOfTask, options.threads, [&](std::int64_t task, int thread) {
       const std::int64_t begin = first + task * kTrialsOfTask;  // tasks never straddle two seeds
       const std::int64_t count = std::min(kTrialsOfTask, first + round - begin);
@@ -69,22 +69,23 @@ SoakResult soak(const SoakOptions& options, const std::function<void(std::int64_
     for (const auto& own : of_thread)
       for (std::size_t cell = 0; cell < own.size(); ++cell) counts[cell] += static_cast<std::int64_t>(own[cell]);
     result.trials += round;
-    const double log_wealth = dirichlet_log_wealth(counts, law, static_cast<double>(result.cells));
+    const double log_wealth = dirichlet_log_wealth(counts, distribution, static_cast<double>(result.cells));
     result.looks.push_back({result.trials, log_wealth / std::numbers::ln10});
     result.refuted_on_the_way = log_wealth >= -std::log(options.alpha);
   }
   result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   result.acceptance_length = acceptance_length_of(model, counts);
-  result.acceptance_length_expected = acceptance_length_of(model, law);
+  result.acceptance_length_expected = acceptance_length_of(model, distribution);
   const auto cell_of = [&](std::size_t cell) {
     CountedCell named;
     const std::vector<Token> tokens = model.tokens_of(cell);
     for (std::size_t i = 0; i < tokens.size(); ++i) named.keys.emplace_back("token " + std::to_string(i), tokens[i]);
     return named;
   };
-  result.tests = count_tests("emitted_strings", "trials", fit_counts(counts, law, cell_of), true);
+  result.tests = count_tests("emitted_strings", "trials", fit_counts(counts, distribution, cell_of), true);
   std::int64_t impossible = 0;
-  for (std::size_t cell = 0; cell < law.size(); ++cell) impossible += law[cell] > 0.0 ? 0 : counts[cell];
+  for (std::size_t cell = 0; cell < distribution.size(); ++cell)
+    impossible += distribution[cell] > 0.0 ? 0 : counts[cell];
   result.tests.push_back(certainty_test("impossible_strings", "trials", result.trials, impossible, {}));
   judge(result.tests, options.alpha);
   return result;

@@ -1,5 +1,6 @@
-// A soak: our chain verifier, drafts drawn and judged by the bits of production, trial after trial, against the law of
-// the strings it should emit. What it would take to see a bias of one part in ten thousand is a billion trials.
+// A soak: our chain verifier, drafts drawn and judged by the bits of production, trial after trial, against the
+// distribution of the strings it should emit. What it would take to see a bias of one part in ten thousand is a billion
+// trials.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +24,12 @@ struct SoakOptions {
 
 struct SoakLook {
   std::int64_t trials;
-  double log10_wealth;  // of the bettor against the law (statistics/e_process.hpp)
+  double log10_wealth;  // of the bettor against the distribution (statistics/e_process.hpp)
 };
 
 struct SoakResult {
-  std::int64_t trials = 0;  // fewer than asked for where the wealth refuted the law before the end
-  std::int64_t cells = 0;   // strings that the law allows
+  std::int64_t trials = 0;  // fewer than asked for where the wealth refuted the distribution before the end
+  std::int64_t cells = 0;   // strings that the distribution allows
   double acceptance_length = 0.0;
   double acceptance_length_expected = 0.0;
   std::vector<SoakLook> looks;

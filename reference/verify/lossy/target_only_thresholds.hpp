@@ -74,11 +74,11 @@ struct ThresholdedTargetOnly {
   }
 };
 
-// The law [V] of the token emitted at a node with these distinct siblings.
+// The distribution [V] of the token emitted at a node with these distinct siblings.
 template <class Number>
-DenseMasses<Number> thresholded_law(const DenseMasses<Number>& p, std::span<const Token> siblings,
-                                    const AcceptThresholds<Number>& thresholds) {
-  DenseMasses<Number> law(p.size(), Number(0));
+DenseMasses<Number> thresholded_distribution(const DenseMasses<Number>& p, std::span<const Token> siblings,
+                                             const AcceptThresholds<Number>& thresholds) {
+  DenseMasses<Number> distribution(p.size(), Number(0));
   DenseMasses<Number> undrafted = p;
   Number cumulative(0);
   Number before(0);  // probability that a sibling so far was taken
@@ -87,23 +87,23 @@ DenseMasses<Number> thresholded_law(const DenseMasses<Number>& p, std::span<cons
     cumulative += p[x];
     Number after = std::min(Number(1), Number(cumulative / thresholds.acc));
     if (p[x] >= thresholds.single || before == 1) after = Number(1);
-    law[x] = after - before;
+    distribution[x] = after - before;
     before = after;
     undrafted[x] = Number(0);
   }
   if (before < 1) {
     const Number total = total_of(undrafted);
     for (std::size_t i = 0; i < p.size(); ++i)
-      if (undrafted[i] > 0) law[i] = (1 - before) * undrafted[i] / total;
+      if (undrafted[i] > 0) distribution[i] = (1 - before) * undrafted[i] / total;
   }
-  return law;
+  return distribution;
 }
 
 // Its distance from p, given the siblings.
 template <class Number>
 Number thresholded_distance(const DenseMasses<Number>& p, std::span<const Token> siblings,
                             const AcceptThresholds<Number>& thresholds) {
-  return total_variation_of(p, thresholded_law(p, siblings, thresholds));
+  return total_variation_of(p, thresholded_distribution(p, siblings, thresholds));
 }
 
 }  // namespace draftproof

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kVocabSize = 1024;
 
 // normalised() sums in fixed point, which needs sums below 4: the weights, at most 1 each, are scaled down first.
-DenseMasses<double> law_of(DenseMasses<double> weights) {
+DenseMasses<double> distribution_of(DenseMasses<double> weights) {
   for (double& w : weights) w /= static_cast<double>(kVocabSize);
   return normalised(std::move(weights));
 }
@@ -18,7 +18,7 @@ template <class Weight>
 DenseMasses<double> row_of(Weight weight) {
   DenseMasses<double> weights(kVocabSize);
   for (std::size_t i = 0; i < kVocabSize; ++i) weights[i] = weight(static_cast<int>(i));
-  return law_of(std::move(weights));
+  return distribution_of(std::move(weights));
 }
 
 }  // namespace

@@ -67,9 +67,10 @@ TreeOutcome verify_typical(const DraftTree& tree, const Target& target, Threshol
   return outcome;
 }
 
-// The law [V] of the token emitted at one position, where its draft was drawn from q.
+// The distribution [V] of the token emitted at one position, where its draft was drawn from q.
 template <class Number>
-DenseMasses<Number> typical_law(const DenseMasses<Number>& p, const DenseMasses<Number>& q, const Number& threshold) {
+DenseMasses<Number> typical_distribution(const DenseMasses<Number>& p, const DenseMasses<Number>& q,
+                                         const Number& threshold) {
   DenseMasses<Number> typical(p.size(), Number(0));
   for (std::size_t i = 0; i < p.size(); ++i)
     if (p[i] > threshold) typical[i] = q[i];

@@ -1,5 +1,6 @@
 // Naive sampling (NSS, Miao et al. 2305.09781): draw Y from p and descend where a sibling holds it. Guarantee:
-// distribution-exact for siblings of any law whatever. One Y for all siblings: a draw for each of them would be biased.
+// distribution-exact for siblings of any distribution whatever. One Y for all siblings: a draw for each of them would
+// be biased.
 #pragma once
 
 #include <cstdint>

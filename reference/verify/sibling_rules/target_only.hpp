@@ -1,5 +1,5 @@
 // Target-only sampling: SGLang's tree rule with both thresholds at 1, and EAGLE's with q = 1. One coin a node walks
-// down the siblings' target probabilities. Guarantee: distribution-exact for siblings of any law, since it is
+// down the siblings' target probabilities. Guarantee: distribution-exact for siblings of any distribution, since it is
 // inverse-CDF sampling of p in the order "siblings first"; it accepts with probability p(siblings), whatever q was.
 //
 //   accept sibling j where  sum_{i<j} p(x_i) <= u < sum_{i<=j} p(x_i)

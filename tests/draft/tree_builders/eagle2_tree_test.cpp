@@ -6,7 +6,7 @@
 
 #include "reference/draft/tree_builders/opt_tree.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/tree_law.hpp"
+#include "tests/support/tree_distribution.hpp"
 
 using namespace draftproof;
 
@@ -40,7 +40,7 @@ TEST_CASE("EAGLE-2 agrees with a second implementation that ranks whole paths") 
       };
       const auto better = [](const Scored& a, const Scored& b) { return a.score > b.score; };
       const auto children = [&](const Scored& parent, std::vector<Scored>& out) {
-        for (const DraftCandidate& c : candidates_of(tree_law(seed, 4, parent.path), top_k)) {
+        for (const DraftCandidate& c : candidates_of(tree_distribution(seed, 4, parent.path), top_k)) {
           Scored child = parent;
           child.path.push_back(c.token);
           child.score *= c.probability;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tests/support/error_of.hpp"
-#include "tests/support/tree_law.hpp"
+#include "tests/support/tree_distribution.hpp"
 
 using namespace draftproof;
 

@@ -45,7 +45,7 @@ TEST_CASE("one draft of one rate is a binomial count") {
 }
 
 TEST_CASE("with equal rates the numbers accepted are multinomial and their statistic is Pearson's") {
-  // Rates 0.6 and 0.5: the law of the number accepted is (0.4, 0.3, 0.3).
+  // Rates 0.6 and 0.5: the distribution of the number accepted is (0.4, 0.3, 0.3).
   std::vector<StepRecord> records;
   add(records, 430, {0.6, 0.5}, 0);
   add(records, 260, {0.6, 0.5}, 1);

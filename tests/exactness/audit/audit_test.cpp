@@ -91,10 +91,10 @@ TEST_CASE("a token of probability zero is a finding by itself") {
   std::vector<double> stated = kUniform8;
   stated[3] = 0.0;
   stated[4] = 0.25;
-  std::vector<double> drawn_law = stated;
-  drawn_law[3] = 1e-3;
-  drawn_law[4] -= 1e-3;
-  const Audit audit = audit_draws(drawn(3, 5000, stated, drawn_law), at_suite_level(1));
+  std::vector<double> drawn_distribution = stated;
+  drawn_distribution[3] = 1e-3;
+  drawn_distribution[4] -= 1e-3;
+  const Audit audit = audit_draws(drawn(3, 5000, stated, drawn_distribution), at_suite_level(1));
   CHECK(rejecting(audit) == std::set<std::string>{"support"});
   CHECK(audit.verdict == AuditVerdict::biased);
   CHECK(find(audit, "support")->worst_cells[0].label() == "group 0, token 3");
@@ -116,7 +116,7 @@ TEST_CASE("greedy draws are judged by their support") {
   CHECK(audit_draws(drawn(5, 1000, one_hot, {0.01, 0.99, 0.0}), {}).verdict == AuditVerdict::biased);
 }
 
-TEST_CASE("draws that all have laws of their own are audited through their transforms") {
+TEST_CASE("draws that all have distributions of their own are audited through their transforms") {
   const Audit right = audit_draws(drawn_once_each(6, 20000, 1.0f), at_suite_level(1));
   CHECK(right.verdict == AuditVerdict::consistent);
   CHECK(find(right, "tokens") == nullptr);
@@ -229,7 +229,7 @@ TEST_CASE("a bonus token from the row before is found by the bonus alone") {
   CHECK(names.empty());
 }
 
-TEST_CASE("drafts from another law than the one stated are found as such") {
+TEST_CASE("drafts from another distribution than the one stated are found as such") {
   const Audit audit = audit_steps(stepped(15, {.argmax_drafts = true}, chain_engine), at_suite_level(1));
   CHECK(rejects(audit, "draft_ks"));
   CHECK(rejects(audit, "draft_bins"));
@@ -272,10 +272,10 @@ TEST_CASE("contexts that only differ later are told apart by their groups or lef
 
 TEST_CASE("a draft of probability zero is found and judged no further") {
   StepSample sample = stepped(18, {.steps = 300, .draft_len = 1}, chain_engine);
-  // Claim that the first request's law of the draft forbids what was drafted.
-  std::vector<float> law(5, 0.0f);
-  law[static_cast<std::size_t>(sample.requests[0].draft[0] == 0 ? 1 : 0)] = 1.0f;
-  sample.requests[0].proposal.data = law.data();
+  // Claim that the first request's distribution of the draft forbids what was drafted.
+  std::vector<float> distribution(5, 0.0f);
+  distribution[static_cast<std::size_t>(sample.requests[0].draft[0] == 0 ? 1 : 0)] = 1.0f;
+  sample.requests[0].proposal.data = distribution.data();
   const Audit audit = audit_steps(sample, {});
   CHECK(rejects(audit, "draft_support"));
   CHECK(find(audit, "draft_support")->statistic == 1.0);
@@ -284,7 +284,7 @@ TEST_CASE("a draft of probability zero is found and judged no further") {
   CHECK(audit.positions[0].reached == 299);
 }
 
-TEST_CASE("groups that are given must share their first law") {
+TEST_CASE("groups that are given must share their first distribution") {
   StepSample sample = stepped(19, {.steps = 500, .contexts = 2}, chain_engine);
   sample.groups.emplace();
   for (std::int64_t b = 0; b < 500; ++b) sample.groups->push_back(40 + b % 2);

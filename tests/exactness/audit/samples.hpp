@@ -20,19 +20,19 @@
 
 namespace draftproof::testing {
 
-// `draws` of a law that the file gives as `stated`, in one group.
+// `draws` of a distribution that the file gives as `stated`, in one group.
 inline DrawSample drawn(std::uint64_t seed, std::int64_t draws, const std::vector<double>& stated,
-                        const std::vector<double>& law) {
+                        const std::vector<double>& distribution) {
   TestRandom random(seed);
   const auto row = std::make_shared<std::vector<float>>(stated.begin(), stated.end());
-  std::vector<std::int64_t> counts(law.size(), 0);
-  for (std::int64_t i = 0; i < draws; ++i) ++counts[random.draw(law)];
+  std::vector<std::int64_t> counts(distribution.size(), 0);
+  for (std::int64_t i = 0; i < draws; ++i) ++counts[random.draw(distribution)];
   DrawSample sample;
   VerifyRequest request;
   request.target_is_probabilities = true;
   request.target = {DType::f32, row->data(), 1, static_cast<std::int64_t>(row->size()),
                     static_cast<std::int64_t>(row->size())};
-  sample.laws = {request};
+  sample.distributions = {request};
   sample.group_ids = {0};
   for (std::size_t token = 0; token < counts.size(); ++token)
     if (counts[token] > 0) sample.counts.push_back({static_cast<Token>(token), counts[token]});
@@ -41,7 +41,7 @@ inline DrawSample drawn(std::uint64_t seed, std::int64_t draws, const std::vecto
   return sample;
 }
 
-// One draw from each of `groups` laws of logits with temperature 1; the sampler uses `temperature`.
+// One draw from each of `groups` distributions of logits with temperature 1; the sampler uses `temperature`.
 inline DrawSample drawn_once_each(std::uint64_t seed, std::int64_t groups, float temperature) {
   constexpr std::int64_t kVocab = 11;
   TestRandom random(seed);
@@ -52,16 +52,16 @@ inline DrawSample drawn_once_each(std::uint64_t seed, std::int64_t groups, float
   for (std::int64_t g = 0; g < groups; ++g) {
     VerifyRequest request;
     request.target = {DType::f32, logits->data() + g * kVocab, 1, kVocab, kVocab};
-    std::vector<double> law;
+    std::vector<double> distribution;
     double sum = 0.0;
     for (std::int64_t t = 0; t < kVocab; ++t)
-      sum += law.emplace_back(std::exp(static_cast<double>((*logits)[static_cast<std::size_t>(g * kVocab + t)]) /
-                                       static_cast<double>(temperature)));
-    for (double& p : law) p /= sum;
-    sample.counts.push_back({static_cast<Token>(random.draw(law)), 1});
+      sum += distribution.emplace_back(std::exp(
+          static_cast<double>((*logits)[static_cast<std::size_t>(g * kVocab + t)]) / static_cast<double>(temperature)));
+    for (double& p : distribution) p /= sum;
+    sample.counts.push_back({static_cast<Token>(random.draw(distribution)), 1});
     sample.begins.push_back(sample.counts.size());
     sample.group_ids.push_back(g);
-    sample.laws.push_back(request);
+    sample.distributions.push_back(request);
   }
   sample.keeps = logits;
   return sample;
@@ -85,7 +85,7 @@ struct StepOptions {
   std::uint32_t draft_len = 3;
   bool shared_first_rows = false;  // contexts differ from the second position on
   bool close_drafts = false;       // q within 2 % of p
-  bool argmax_drafts = false;      // the drafter takes the likeliest token, but states its law
+  bool argmax_drafts = false;      // the drafter takes the likeliest token, but states its distribution
   bool stored_as_bf16 = false;     // probabilities, of target and draft
 };
 
@@ -100,20 +100,20 @@ struct Storage {
 inline std::vector<double> row_of(std::uint64_t context, std::uint32_t position, Token last, bool is_draft,
                                   std::size_t vocab_size) {
   TestRandom random(derive_seed(context, position * 64 + static_cast<std::uint64_t>(last) * 2 + (is_draft ? 1 : 0)));
-  std::vector<double> law;
+  std::vector<double> distribution;
   double sum = 0.0;
   for (std::size_t i = 0; i < vocab_size; ++i)
-    sum += law.emplace_back(i > 0 && random.below(6) == 0 ? 0.0 : 0.05 + random.uniform());
-  for (double& p : law) p = static_cast<double>(static_cast<float>(p / sum));
-  return law;
+    sum += distribution.emplace_back(i > 0 && random.below(6) == 0 ? 0.0 : 0.05 + random.uniform());
+  for (double& p : distribution) p = static_cast<double>(static_cast<float>(p / sum));
+  return distribution;
 }
 
 inline std::vector<double> close_to(const std::vector<double>& p, const std::vector<double>& other) {
-  std::vector<double> law(p.size());
+  std::vector<double> distribution(p.size());
   double sum = 0.0;
-  for (std::size_t i = 0; i < p.size(); ++i) sum += law[i] = p[i] * (1.0 + 0.02 * other[i]);
-  for (double& x : law) x = static_cast<double>(static_cast<float>(x / sum));
-  return law;
+  for (std::size_t i = 0; i < p.size(); ++i) sum += distribution[i] = p[i] * (1.0 + 0.02 * other[i]);
+  for (double& x : distribution) x = static_cast<double>(static_cast<float>(x / sum));
+  return distribution;
 }
 
 }  // namespace audit_samples

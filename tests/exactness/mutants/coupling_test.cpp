@@ -77,7 +77,7 @@ TEST_CASE("Large samplers with sound keys follow the target") {
         speculative_sampler(sound_keys, 2, 1, verify_fixed_block()), plain_sampler([](std::uint64_t draw) {
           return RandomKey{derive_seed(0, draw), {0, 0, 0, Purpose::target_sample}};
         })})
-    CHECK_FALSE(find_wrong_draws(sampler.law, sampler.draw, kDraws).caught);
+    CHECK_FALSE(find_wrong_draws(sampler.distribution, sampler.draw, kDraws).caught);
 }
 
 TEST_CASE("Requests of a batch are ragged and keep their seeds") {

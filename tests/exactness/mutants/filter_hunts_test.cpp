@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/exactness/mutants/law_sampler.hpp"
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 
@@ -39,8 +39,8 @@ TEST_CASE("filters by definition keep what their formulas say") {
 }
 
 TEST_CASE("a greedy row has the first of the greatest values") {
-  CHECK(law_by_definition(logits_of({1, 3, 3}), with_temperature(0.0f)) ==
-        ExactLaw{Rational(0), Rational(1), Rational(0)});
+  CHECK(distribution_by_definition(logits_of({1, 3, 3}), with_temperature(0.0f)) ==
+        ExactDistribution{Rational(0), Rational(1), Rational(0)});
 }
 
 TEST_CASE("small rows are all rows with some mass") {
@@ -70,8 +70,9 @@ TEST_CASE("impossible tokens are found and refusals are not") {
   CHECK(finding([] { return -1; }).caught);
 }
 
-TEST_CASE("draws from the right law pass the usual tests") {
-  const UsualTests tests = usual_tests_of(sampler_of_law(usual_target_law(), usual_target_law()));
+TEST_CASE("draws from the right distribution pass the usual tests") {
+  const UsualTests tests =
+      usual_tests_of(sampler_of_distribution(usual_target_distribution(), usual_target_distribution()));
   CHECK(tests.cosine_passes());
   CHECK(tests.chi_squared_passes());
 }

@@ -11,16 +11,16 @@
 using namespace draftproof;
 
 // Our noise falls as its word rises, so it is given the complement.
-TEST_CASE("The large race over our noise draws from its law though it leaves most tokens unscored") {
+TEST_CASE("The large race over our noise draws from its distribution though it leaves most tokens unscored") {
   const LargeSampler sampler =
       large_race_sampler([](std::uint32_t word) { return static_cast<float>(gumbel_noise(~word)); });
-  CHECK_FALSE(find_wrong_draws(sampler.law, sampler.draw, 1 << 15).caught);
+  CHECK_FALSE(find_wrong_draws(sampler.distribution, sampler.draw, 1 << 15).caught);
 }
 
-TEST_CASE("The large race over noise of half the width draws another law") {
+TEST_CASE("The large race over noise of half the width draws another distribution") {
   const LargeSampler sampler =
       large_race_sampler([](std::uint32_t word) { return 0.5f * static_cast<float>(gumbel_noise(~word)); });
-  CHECK(find_wrong_draws(sampler.law, sampler.draw, 1 << 15).caught);
+  CHECK(find_wrong_draws(sampler.distribution, sampler.draw, 1 << 15).caught);
 }
 
 TEST_CASE("The binary32 logarithm has infinities at its ends and NaN below 0") {

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/exactness/proof/output_law.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/verify/chain.hpp"
 
 namespace draftproof {
@@ -16,18 +16,18 @@ Rational power_of_two(int n) {
 // Rows of 32-bit probabilities as production holds them.
 struct FloatRows {
   std::vector<std::vector<float>> values;
-  std::vector<RowLaw> laws;
+  std::vector<Distribution> distributions;
 
-  explicit FloatRows(std::vector<std::vector<float>> rows) : values(std::move(rows)), laws(values.size()) {
+  explicit FloatRows(std::vector<std::vector<float>> rows) : values(std::move(rows)), distributions(values.size()) {
     for (std::size_t r = 0; r < values.size(); ++r)
-      laws[r].make_probabilities({DType::f32, values[r].data(), static_cast<std::int64_t>(values[r].size())},
-                                 static_cast<std::int64_t>(r));
+      distributions[r].make_probabilities({DType::f32, values[r].data(), static_cast<std::int64_t>(values[r].size())},
+                                          static_cast<std::int64_t>(r));
   }
-  float probability(std::uint32_t row, Token token) { return laws[row].probability(token); }
-  LawMasses masses(std::uint32_t row) { return LawMasses(laws[row]); }
+  float probability(std::uint32_t row, Token token) { return distributions[row].probability(token); }
+  DistributionMasses masses(std::uint32_t row) { return DistributionMasses(distributions[row]); }
 };
 ResidualMasses residual_masses(FloatRows& p, FloatRows& q, std::uint32_t row) {
-  return {p.laws[row], q.laws[row]};
+  return {p.distributions[row], q.distributions[row]};
 }
 
 // The same numbers as fractions, normalised.
@@ -42,8 +42,8 @@ DenseRows<Rational> fractions_of(const FloatRows& rows) {
 }
 
 template <class Chance, class Rows>
-OutputLaw chain_law(Rows& target, Rows& proposal, Chance chance, std::uint32_t draft_len) {
-  OutputLaw law;
+OutputDistribution chain_distribution(Rows& target, Rows& proposal, Chance chance, std::uint32_t draft_len) {
+  OutputDistribution distribution;
   do {
     TokenString draft;
     for (std::uint32_t i = 0; i < draft_len; ++i)
@@ -51,9 +51,9 @@ OutputLaw chain_law(Rows& target, Rows& proposal, Chance chance, std::uint32_t d
     const ChainOutcome outcome = verify_chain(std::span<const Token>(draft), target, proposal, chance);
     draft.resize(outcome.num_accepted);
     draft.push_back(outcome.last_token);
-    law[draft] += chance.probability();
+    distribution[draft] += chance.probability();
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 }  // namespace
@@ -86,23 +86,23 @@ TEST_CASE("The words that draw a token are its share of 2 to the 64") {
   for (std::size_t i = 0; i < masses.size(); ++i) CHECK(shares[i] == Rational(masses[i]) * power_of_two(64));
 }
 
-TEST_CASE("The chain verifier over 32-bit probabilities has the law of the fractions to within rounding") {
+TEST_CASE("The chain verifier over 32-bit probabilities has the distribution of the fractions to within rounding") {
   FloatRows target({{0.1f, 0.6f, 0.3f}, {0.0f, 0.25f, 0.75f}, {0.2f, 0.2f, 0.6f}});
   FloatRows proposal({{0.5f, 0.4f, 0.1f}, {0.3f, 0.3f, 0.4f}});
-  const OutputLaw floats = chain_law(target, proposal, GridChance(3), 2);
+  const OutputDistribution floats = chain_distribution(target, proposal, GridChance(3), 2);
   DenseRows<Rational> p = fractions_of(target);
   DenseRows<Rational> q = fractions_of(proposal);
-  const OutputLaw fractions = chain_law(p, q, EnumeratingChance<Rational>(), 2);
+  const OutputDistribution fractions = chain_distribution(p, q, EnumeratingChance<Rational>(), 2);
   Rational total(0);
   for (const auto& [string, probability] : floats) total += probability;
   CHECK(total == 1);
   const double distance = distance_between(floats, fractions).convert_to<double>();
   CHECK(distance > 0.0);  // numbers of 24 bits do not sum to 1
   CHECK(distance < 0x1p-22);
-  const auto law = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
+  const auto distribution = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
     return p.row(static_cast<std::uint32_t>(prefix.size()));
   };
-  CHECK(total_variation(floats, law, 3).convert_to<double>() < 0x1p-22);
+  CHECK(total_variation(floats, distribution, 3).convert_to<double>() < 0x1p-22);
 }
 
 TEST_CASE("A vocabulary of several tiles is refused") {

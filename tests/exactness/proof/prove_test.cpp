@@ -35,7 +35,7 @@ ProofCase chain_with(Fault fault) {
 
 }  // namespace
 
-TEST_CASE("Every verifier has the law that it claims and every lossy rule is refuted") {
+TEST_CASE("Every verifier has the distribution that it claims and every lossy rule is refuted") {
   // Three tokens and one step, two tokens and two steps; `draftproof prove` does both at once.
   const auto [vocab_size, steps] = GENERATE(std::pair{3, 1}, std::pair{2, 2});
   ProofOptions options = small_options();
@@ -67,7 +67,7 @@ TEST_CASE("A chain that uses its acceptance coin again for the recovered token f
   CHECK_THROWS_AS(prove(chain_with(Fault::shared_coin), small_options(), 1), Error);
 }
 
-TEST_CASE("Float code with another law than its fractions is found on the grid of u") {
+TEST_CASE("Float code with another distribution than its fractions is found on the grid of u") {
   // The exact step is right; the float step judges with a coin of 24 bits, which is off by up to 2^-24.
   ProofCase rounded = chain_with(Fault::none);
   rounded.step.floats = [](const FloatModels& models, const TokenString& prefix, std::int32_t, GridChance& chance) {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/exactness/proof/grid_chance.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/verify/chain.hpp"
 
 namespace draftproof {
@@ -18,10 +18,10 @@ std::vector<std::uint64_t> counts_of(ChainTrials run, const ChainTables& tables,
 }
 
 // The probabilities of the model as fractions, each row divided by its sum.
-DenseMasses<Rational> fractions_of(const RowLaw& law) {
+DenseMasses<Rational> fractions_of(const Distribution& distribution) {
   DenseMasses<Rational> masses;
-  for (Token token = 0; token < law.vocab_size(); ++token)
-    masses.emplace_back(static_cast<double>(law.probability(token)));
+  for (Token token = 0; token < distribution.vocab_size(); ++token)
+    masses.emplace_back(static_cast<double>(distribution.probability(token)));
   return normalised(masses);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("Vectors of trials agree with production cell by cell over many trials
         counts_of(run_chain_trials_one_by_one, tables, 5, 0, 30'000));
 }
 
-TEST_CASE("The law of the cells is that of the chain verifier over fractions") {
+TEST_CASE("The distribution of the cells is that of the chain verifier over fractions") {
   const std::int32_t draft_len = 2;
   for (const ModelKind kind : kModelKinds) {
     const ChainModel model(3, draft_len, kind, 1);
@@ -75,10 +75,10 @@ TEST_CASE("The law of the cells is that of the chain verifier over fractions") {
       draft.push_back(outcome.last_token);
       enumerated[model.cell_of(draft)] += chance.probability();
     } while (chance.next());
-    const std::vector<double> law = model.emitted_law();
+    const std::vector<double> distribution = model.emitted_distribution();
     double worst = 0.0;
-    for (std::size_t cell = 0; cell < law.size(); ++cell)
-      worst = std::max(worst, std::abs(law[cell] - enumerated[cell].convert_to<double>()));
+    for (std::size_t cell = 0; cell < distribution.size(); ++cell)
+      worst = std::max(worst, std::abs(distribution[cell] - enumerated[cell].convert_to<double>()));
     CHECK(worst < 1e-15);
   }
 }

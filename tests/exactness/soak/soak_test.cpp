@@ -7,7 +7,7 @@
 
 namespace draftproof {
 
-TEST_CASE("A soak of the chain verifier finds its law on every kind of model") {
+TEST_CASE("A soak of the chain verifier finds its distribution on every kind of model") {
   constexpr int kDecisions = 2 * static_cast<int>(kModelKinds.size());
   for (const ModelKind kind : kModelKinds) {
     SoakOptions options;
@@ -38,14 +38,14 @@ TEST_CASE("A soak has the same counts whatever the number of threads") {
   for (std::size_t i = 0; i < a.tests.size(); ++i) CHECK(a.tests[i].statistic == b.tests[i].statistic);
 }
 
-TEST_CASE("Trials of one model are refuted by the law of another") {
+TEST_CASE("Trials of one model are refuted by the distribution of another") {
   const ChainModel model(8, 4, ModelKind::dense, 1);
   const ChainModel other(8, 4, ModelKind::dense, 2);
   std::vector<std::uint64_t> counts(model.cell_count(), 0);
   chain_trials()(ChainTables(model), 0, 0, 100'000, counts);
   const std::vector<std::int64_t> observed(counts.begin(), counts.end());
-  CHECK_FALSE(follows(observed, other.emitted_law()));
-  CHECK(follows(observed, model.emitted_law()));
+  CHECK_FALSE(follows(observed, other.emitted_distribution()));
+  CHECK(follows(observed, model.emitted_distribution()));
 }
 
 TEST_CASE("A soak of no trials is refused") {

@@ -96,7 +96,7 @@ ROWS = len(DRAFTS) + 3
 NODES_MAX = 4
 
 
-def law(row):
+def distribution(row):
     """Probabilities in eighths, another order for every row."""
     eighths = [3, 2, 1, 1, 1]
     return [eighths[(i + row) % 5] / 8 for i in range(5)]
@@ -108,8 +108,8 @@ def verify(library, executor, is_tree):
                target_kind=PROBABILITIES, proposal_kind=PROBABILITIES)
     a.draft_tokens = call.array(I32, DRAFTS)
     a.cu_num_draft_tokens = call.array(I64, CU)
-    a.target = call.rows([law(r) for r in range(ROWS)])
-    a.proposal = call.rows([law(2 * r + 1) for r in range(ROWS)])
+    a.target = call.rows([distribution(r) for r in range(ROWS)])
+    a.proposal = call.rows([distribution(2 * r + 1) for r in range(ROWS)])
     a.randomness = Randomness(call.array(U64, [7, 2**40 + 3, 9]), call.array(c.c_uint32, [0, 1, 2]))
     a.num_accepted = call.output("num_accepted", I32, 3)
     a.tokens = call.output("tokens", I32, 3 * (NODES_MAX + 1))

@@ -6,14 +6,14 @@
 #include "reference/verify/chance.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/lossy/lossy_law.hpp"
+#include "tests/verify/lossy/lossy_distribution.hpp"
 
 using namespace draftproof;
 
 namespace {
 
-OutputLaw law_of(const ModelPair<Rational>& models, std::int32_t draft_len, const Rational& rate) {
-  return enumerated_law([&](LossyChance& chance) {
+OutputDistribution distribution_of(const ModelPair<Rational>& models, std::int32_t draft_len, const Rational& rate) {
+  return enumerated_distribution([&](LossyChance& chance) {
     const DraftedChain chain = draw_chain_and_rows(models, draft_len, chance);
     const std::span<const Token> draft = chain.tree.tokens;
     const ChainOutcome outcome = verify_synthetic_acceptance(draft, chain.target, rate, chance);
@@ -28,19 +28,19 @@ TEST_CASE("synthetic acceptance is as far from the target as it says") {
     for (const Rational& rate : {Rational(0), Rational(1, 3), Rational(4, 5), Rational(1)}) {
       const ModelPair<Rational> models(3, 6, kind);
       const LossyRow& p = models.target({});
-      const LossyRow law = first_token_law(law_of(models, 1, rate), 3);
+      const LossyRow distribution = first_token_distribution(distribution_of(models, 1, rate), 3);
       INFO(name_of(kind) << ", rate " << rate);
-      CHECK(total_variation_of(p, law) == synthetic_acceptance_distance(p, models.draft({}), rate));
-      if (kind == ModelKind::disjoint) CHECK(total_variation_of(p, law) == rate);
-      if (kind == ModelKind::equal) CHECK(law == p);
-      if (kind == ModelKind::dense && rate > 0) CHECK(total_variation_of(p, law) > 0);
+      CHECK(total_variation_of(p, distribution) == synthetic_acceptance_distance(p, models.draft({}), rate));
+      if (kind == ModelKind::disjoint) CHECK(total_variation_of(p, distribution) == rate);
+      if (kind == ModelKind::equal) CHECK(distribution == p);
+      if (kind == ModelKind::dense && rate > 0) CHECK(total_variation_of(p, distribution) > 0);
     }
 }
 
-TEST_CASE("over two drafts synthetic acceptance emits the law that its coins and draws define") {
+TEST_CASE("over two drafts synthetic acceptance emits the distribution that its coins and draws define") {
   const ModelPair<Rational> models(3, 8, ModelKind::zeros);
   const Rational a(2, 3);
-  OutputLaw expected;
+  OutputDistribution expected;
   const auto add = [&](const TokenString& text, const Rational& probability) {
     if (probability > 0) expected[text] += probability;
   };
@@ -57,11 +57,12 @@ TEST_CASE("over two drafts synthetic acceptance emits the law that its coins and
                            models.target(two)[static_cast<std::size_t>(z)]);
     }
   }
-  const OutputLaw law = law_of(models, 2, a);
-  CHECK(law == expected);
-  const TargetLaw target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
-  CHECK(first_difference(law, target, 3).has_value());
-  CHECK(total_variation(law, target, 3) > synthetic_acceptance_distance(models.target({}), models.draft({}), a));
+  const OutputDistribution distribution = distribution_of(models, 2, a);
+  CHECK(distribution == expected);
+  const TargetDistribution target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
+  CHECK(first_difference(distribution, target, 3).has_value());
+  CHECK(total_variation(distribution, target, 3) >
+        synthetic_acceptance_distance(models.target({}), models.draft({}), a));
 }
 
 TEST_CASE("synthetic acceptance accepts at its rate in floats and uses no address twice") {

@@ -7,7 +7,7 @@
 #include "reference/verify/tree.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/lossy/lossy_law.hpp"
+#include "tests/verify/lossy/lossy_distribution.hpp"
 
 using namespace draftproof;
 
@@ -17,20 +17,21 @@ using Thresholds = AcceptThresholds<Rational>;
 
 const LossyRow kP{Rational(1, 2), Rational(3, 10), Rational(1, 5)};
 
-// The law of the outcome at one node: (accepted sibling + 1, token).
+// The distribution of the outcome at one node: (accepted sibling + 1, token).
 template <class Rule>
-OutputLaw node_law(const LossyRow& p, const std::vector<Token>& siblings, const Rule& rule) {
+OutputDistribution node_distribution(const LossyRow& p, const std::vector<Token>& siblings, const Rule& rule) {
   std::vector<std::int32_t> nodes;
   for (std::size_t j = 0; j < siblings.size(); ++j) nodes.push_back(static_cast<std::int32_t>(j));
-  return enumerated_law([&](LossyChance& chance) {
+  return enumerated_distribution([&](LossyChance& chance) {
     const SiblingOutcome outcome = rule(p, LossyRow{}, siblings, nodes, 0, chance);
     return TokenString{outcome.token, outcome.accepted + 1};
   });
 }
 
-// SGLang's loop with its coin u on a grid, and the residual's law added up at each u.
-LossyRow law_by_loop(const LossyRow& p, const std::vector<Token>& siblings, const Thresholds& thresholds, int grid) {
-  LossyRow law(p.size(), Rational(0));
+// SGLang's loop with its coin u on a grid, and the residual's distribution added up at each u.
+LossyRow distribution_by_loop(const LossyRow& p, const std::vector<Token>& siblings, const Thresholds& thresholds,
+                              int grid) {
+  LossyRow distribution(p.size(), Rational(0));
   for (int i = 0; i < grid; ++i) {
     const Rational u(i, grid);
     Rational cumulative(0);
@@ -41,45 +42,46 @@ LossyRow law_by_loop(const LossyRow& p, const std::vector<Token>& siblings, cons
       cumulative += p[x];
       undrafted[x] = 0;
       if ((u < cumulative / thresholds.acc && p[x] > 0) || p[x] >= thresholds.single) {
-        law[x] += Rational(1, grid);
+        distribution[x] += Rational(1, grid);
         accepted = true;
         break;
       }
     }
     if (accepted) continue;
-    for (std::size_t x = 0; x < p.size(); ++x) law[x] += undrafted[x] / total_of(undrafted) / grid;
+    for (std::size_t x = 0; x < p.size(); ++x) distribution[x] += undrafted[x] / total_of(undrafted) / grid;
   }
-  return law;
+  return distribution;
 }
 
 }  // namespace
 
-TEST_CASE("thresholds give the laws and distances worked out by hand") {
+TEST_CASE("thresholds give the distributions and distances worked out by hand") {
   const std::vector<Token> siblings{0, 1};
-  const auto law = [&](const Thresholds& t) {
-    return first_token_law(node_law(kP, siblings, ThresholdedTargetOnly<Rational>{t}), 3);
+  const auto distribution = [&](const Thresholds& t) {
+    return first_token_distribution(node_distribution(kP, siblings, ThresholdedTargetOnly<Rational>{t}), 3);
   };
-  CHECK(law({Rational(1, 2), 1}) == LossyRow{1, 0, 0});
+  CHECK(distribution({Rational(1, 2), 1}) == LossyRow{1, 0, 0});
   CHECK(thresholded_distance(kP, siblings, {Rational(1, 2), 1}) == Rational(1, 2));
   const Thresholds nine_tenths{Rational(9, 10), Rational(9, 10)};
-  CHECK(law(nine_tenths) == LossyRow{Rational(5, 9), Rational(1, 3), Rational(1, 9)});
+  CHECK(distribution(nine_tenths) == LossyRow{Rational(5, 9), Rational(1, 3), Rational(1, 9)});
   CHECK(thresholded_distance(kP, siblings, nine_tenths) == Rational(4, 45));
-  CHECK(law({1, Rational(3, 10)}) == LossyRow{1, 0, 0});
-  CHECK(law({1, 1}) == kP);
+  CHECK(distribution({1, Rational(3, 10)}) == LossyRow{1, 0, 0});
+  CHECK(distribution({1, 1}) == kP);
 }
 
-TEST_CASE("the thresholded rule has its declared law and that of the loop with a coin") {
+TEST_CASE("the thresholded rule has its declared distribution and that of the loop with a coin") {
   const std::vector<std::vector<Token>> sibling_lists{{}, {0}, {2}, {1, 2}, {2, 0, 1}};
   const auto check = [&](const LossyRow& p, bool against_loop) {
     for (const std::vector<Token>& siblings : sibling_lists)
       for (const Rational& acc : {Rational(1, 3), Rational(3, 4), Rational(1)})
         for (const Rational& single : {Rational(1, 3), Rational(2, 3), Rational(1)}) {
           const Thresholds thresholds{acc, single};
-          const LossyRow law = first_token_law(node_law(p, siblings, ThresholdedTargetOnly<Rational>{thresholds}), 3);
+          const LossyRow distribution =
+              first_token_distribution(node_distribution(p, siblings, ThresholdedTargetOnly<Rational>{thresholds}), 3);
           INFO("theta " << acc << ", " << single << ", " << siblings.size() << " siblings");
-          CHECK(law == thresholded_law<Rational>(p, siblings, thresholds));
-          CHECK(total_variation_of(p, law) == thresholded_distance<Rational>(p, siblings, thresholds));
-          if (against_loop) CHECK(law == law_by_loop(p, siblings, thresholds, 30));
+          CHECK(distribution == thresholded_distribution<Rational>(p, siblings, thresholds));
+          CHECK(total_variation_of(p, distribution) == thresholded_distance<Rational>(p, siblings, thresholds));
+          if (against_loop) CHECK(distribution == distribution_by_loop(p, siblings, thresholds, 30));
         }
   };
   check(kP, true);  // every C / theta is a multiple of 1/30, so a grid of 30 coins is exact
@@ -93,31 +95,31 @@ TEST_CASE("with both thresholds at one the rule is target-only sampling") {
       const ModelPair<Rational> models(3, 9, kind);
       const LossyRow& p = models.target({});
       const auto exact = [](auto&&... arguments) { return accept_sibling_target_only(arguments...); };
-      const OutputLaw law = node_law(p, siblings, ThresholdedTargetOnly<Rational>{});
-      CHECK(law == node_law(p, siblings, exact));
-      CHECK(first_token_law(law, 3) == p);
+      const OutputDistribution distribution = node_distribution(p, siblings, ThresholdedTargetOnly<Rational>{});
+      CHECK(distribution == node_distribution(p, siblings, exact));
+      CHECK(first_token_distribution(distribution, 3) == p);
     }
 }
 
 TEST_CASE("thresholds below one are refuted over a tree and thresholds at one are not") {
   const ModelPair<Rational> models(3, 1, ModelKind::dense);
-  const TargetLaw target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
-  const auto law_of = [&](const Thresholds& thresholds) {
+  const TargetDistribution target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
+  const auto distribution_of = [&](const Thresholds& thresholds) {
     const auto draft = [&](std::span<const Token> path) -> const LossyRow& { return models.draft(path); };
     const DraftTree tree = top_k_children(draft, branching_shape({2, 2}));
     DenseRows<Rational> rows;
     for (std::int32_t node = kRootNode; node < tree.size(); ++node) rows.rows.push_back(models.target(tree.path(node)));
-    return enumerated_law([&](LossyChance& chance) {
+    return enumerated_distribution([&](LossyChance& chance) {
       const ThresholdedTargetOnly<Rational> rule{thresholds};
       return emitted_tokens(tree, verify_tree(tree, rows, rows, rule, chance));
     });
   };
-  CHECK_FALSE(first_difference(law_of({1, 1}), target, 3).has_value());
-  CHECK(first_difference(law_of({Rational(9, 10), 1}), target, 3).has_value());
-  CHECK(first_difference(law_of({1, Rational(3, 10)}), target, 3).has_value());
+  CHECK_FALSE(first_difference(distribution_of({1, 1}), target, 3).has_value());
+  CHECK(first_difference(distribution_of({Rational(9, 10), 1}), target, 3).has_value());
+  CHECK(first_difference(distribution_of({1, Rational(3, 10)}), target, 3).has_value());
 }
 
-TEST_CASE("the thresholded rule in floats has the proved law and uses no address twice") {
+TEST_CASE("the thresholded rule in floats has the proved distribution and uses no address twice") {
   const DenseMasses<double> p{0.5, 0.3, 0.2};
   const std::vector<Token> siblings{0, 1};
   const std::vector<std::int32_t> nodes{0, 1};

@@ -6,7 +6,7 @@
 #include "reference/verify/chance.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/lossy/lossy_law.hpp"
+#include "tests/verify/lossy/lossy_distribution.hpp"
 
 using namespace draftproof;
 
@@ -16,8 +16,9 @@ auto constant(const Rational& threshold) {
   return [threshold](const LossyRow&) { return threshold; };
 }
 
-OutputLaw law_of(const ModelPair<Rational>& models, std::int32_t draft_len, const Rational& threshold) {
-  return enumerated_law([&](LossyChance& chance) {
+OutputDistribution distribution_of(const ModelPair<Rational>& models, std::int32_t draft_len,
+                                   const Rational& threshold) {
+  return enumerated_distribution([&](LossyChance& chance) {
     const DraftedChain chain = draw_chain_and_rows(models, draft_len, chance);
     return emitted_tokens(chain.tree, verify_typical(chain.tree, chain.target, constant(threshold), chance));
   });
@@ -25,19 +26,19 @@ OutputLaw law_of(const ModelPair<Rational>& models, std::int32_t draft_len, cons
 
 }  // namespace
 
-TEST_CASE("typical acceptance has its declared law and distance") {
+TEST_CASE("typical acceptance has its declared distribution and distance") {
   for (const ModelKind kind : kModelKinds)
     for (std::uint64_t seed = 0; seed < 4; ++seed)
       for (const Rational& threshold : {Rational(0), Rational(1, 5), Rational(1, 2), Rational(1)}) {
         const ModelPair<Rational> models(3, seed, kind);
         const LossyRow& p = models.target({});
         const LossyRow& q = models.draft({});
-        const LossyRow law = first_token_law(law_of(models, 1, threshold), 3);
+        const LossyRow distribution = first_token_distribution(distribution_of(models, 1, threshold), 3);
         INFO(name_of(kind) << " seed " << seed << " threshold " << threshold);
-        CHECK(law == typical_law(p, q, threshold));
-        CHECK(total_variation_of(p, law) == typical_acceptance_distance(p, q, threshold));
-        if (threshold == 1) CHECK(law == p);  // nothing is typical: plain decoding
-        if (threshold == 0 && kind == ModelKind::equal) CHECK(law == p);
+        CHECK(distribution == typical_distribution(p, q, threshold));
+        CHECK(total_variation_of(p, distribution) == typical_acceptance_distance(p, q, threshold));
+        if (threshold == 1) CHECK(distribution == p);  // nothing is typical: plain decoding
+        if (threshold == 0 && kind == ModelKind::equal) CHECK(distribution == p);
       }
 }
 
@@ -50,8 +51,9 @@ TEST_CASE("a deterministic draft in the typical set is emitted always") {
 TEST_CASE("a greedy target is matched exactly and a random one is refuted") {
   for (const ModelKind kind : {ModelKind::one_hot_target, ModelKind::dense}) {
     const ModelPair<Rational> models(3, 4, kind);
-    const TargetLaw target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
-    CHECK(first_difference(law_of(models, 2, Rational(9, 100)), target, 3).has_value() == (kind == ModelKind::dense));
+    const TargetDistribution target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
+    CHECK(first_difference(distribution_of(models, 2, Rational(9, 100)), target, 3).has_value() ==
+          (kind == ModelKind::dense));
   }
 }
 
@@ -84,8 +86,8 @@ TEST_CASE("the typical threshold is the lesser of epsilon and delta over the exp
   CHECK(typical_threshold(DenseMasses<double>(largest, 0x1p-19), {1.0, 1.0}) == Approx(0x1p-19).epsilon(1e-9));
 }
 
-TEST_CASE("typical acceptance in floats has the proved law and uses no address twice") {
-  // p = (.5, .3, .2), q = (.2, .3, .5), threshold .25: law (.45, .45, .1).
+TEST_CASE("typical acceptance in floats has the proved distribution and uses no address twice") {
+  // p = (.5, .3, .2), q = (.2, .3, .5), threshold .25: distribution (.45, .45, .1).
   const DenseRows<double> target{{{0.5, 0.3, 0.2}, {1.0, 0.0, 0.0}}};
   const DenseMasses<double> q{0.2, 0.3, 0.5};
   const auto counts = count_in_floats(8, 3, [&](auto& chance) {

@@ -43,29 +43,30 @@ TEST_CASE("verification of greedy drafts accepts by its formula") {
 TEST_CASE("a residual hit in the top set counts as accepted") {
   // q' = (2/5, 3/5, 0) for the golden pair with Top = {2}: rejecting 1 leaves 1/10 on 0 and 1/5 on 2.
   const std::vector<Token> siblings{2, 1};
-  std::map<std::int32_t, Rational> law;
+  std::map<std::int32_t, Rational> distribution;
   EnumeratingChance<Rational> chance;
   do {
-    law[decide(golden_p(), golden_q(), Siblings(siblings), 0, chance, kGreedyDraft).accepted] += chance.probability();
+    distribution[decide(golden_p(), golden_q(), Siblings(siblings), 0, chance, kGreedyDraft).accepted] +=
+        chance.probability();
   } while (chance.next());
-  CHECK(law[1] == Rational(1, 2));
-  CHECK(law[0] == Rational(1, 2) * Rational(2, 3));
-  CHECK(law[kNoSibling] == Rational(1, 2) * Rational(1, 3));
+  CHECK(distribution[1] == Rational(1, 2));
+  CHECK(distribution[0] == Rational(1, 2) * Rational(2, 3));
+  CHECK(distribution[kNoSibling] == Rational(1, 2) * Rational(1, 3));
 }
 
 TEST_CASE("a last sibling without mass outside the top set is one more fixed sibling") {
   // q ends inside Top: naive sampling over the two.
   const Masses q{0, 0, 1};
   const std::vector<Token> siblings{2, 0};
-  Masses law(3);
+  Masses distribution(3);
   Rational acceptance(0);
   EnumeratingChance<Rational> chance;
   do {
     const SiblingOutcome outcome = decide(golden_p(), q, Siblings(siblings), 0, chance, kGreedyDraft);
-    law[static_cast<std::size_t>(outcome.token)] += chance.probability();
+    distribution[static_cast<std::size_t>(outcome.token)] += chance.probability();
     if (outcome.accepted != kNoSibling) acceptance += chance.probability();
   } while (chance.next());
-  CHECK(law == golden_p());
+  CHECK(distribution == golden_p());
   CHECK(acceptance == golden_p()[0] + golden_p()[2]);
 }
 

@@ -90,23 +90,23 @@ TEST_CASE("k-sequential selection accepts by its formula") {
       const Masses& p = models.target({});
       const Masses& q = models.draft({});
       const Rational rho = k_seq_rho(p, q, static_cast<std::size_t>(k));
-      CHECK(node_law(p, q, k, Drafting::with_replacement, without_hits(with_rho(rho))).acceptance ==
+      CHECK(node_distribution(p, q, k, Drafting::with_replacement, without_hits(with_rho(rho))).acceptance ==
             acceptance_formula(p, q, k, rho));
-      CHECK(node_law(p, q, k, Drafting::with_replacement, with_rho(rho)).acceptance >=
+      CHECK(node_distribution(p, q, k, Drafting::with_replacement, with_rho(rho)).acceptance >=
             acceptance_formula(p, q, k, rho));
     }
   }
 }
 
 TEST_CASE("k-sequential selection gives the golden acceptances") {
-  const auto law = [](std::int32_t k, const auto& rule) {
-    return node_law(golden_p(), golden_q(), k, Drafting::with_replacement, rule).acceptance;
+  const auto distribution = [](std::int32_t k, const auto& rule) {
+    return node_distribution(golden_p(), golden_q(), k, Drafting::with_replacement, rule).acceptance;
   };
-  CHECK(law(1, kLargestRho) == Rational(7, 10));
-  CHECK(law(2, without_hits(kLargestRho)) == Rational(279, 400));
-  CHECK(law(2, kLargestRho) == Rational(18657, 24200));
-  CHECK(law(3, without_hits(kLargestRho)) == Rational(19, 27));
-  CHECK(law(3, kLargestRho) == Rational(226787, 270000));
+  CHECK(distribution(1, kLargestRho) == Rational(7, 10));
+  CHECK(distribution(2, without_hits(kLargestRho)) == Rational(279, 400));
+  CHECK(distribution(2, kLargestRho) == Rational(18657, 24200));
+  CHECK(distribution(3, without_hits(kLargestRho)) == Rational(19, 27));
+  CHECK(distribution(3, kLargestRho) == Rational(226787, 270000));
 }
 
 TEST_CASE("rho is the smallest valid one rounded up") {
@@ -141,7 +141,8 @@ TEST_CASE("a rho just below the best is biased") {
   for (std::int32_t k = 2; k <= 3; ++k) {
     const Rational rho = k_seq_rho(golden_p(), golden_q(), static_cast<std::size_t>(k));
     const auto bias = [&](const Rational& r) {
-      return distance(node_law(golden_p(), golden_q(), k, Drafting::with_replacement, with_rho(r)).tokens, golden_p());
+      return distance(node_distribution(golden_p(), golden_q(), k, Drafting::with_replacement, with_rho(r)).tokens,
+                      golden_p());
     };
     CHECK(bias(rho) == 0);
     const Rational slightly = bias(rho - Rational(1, 1000));
@@ -151,11 +152,12 @@ TEST_CASE("a rho just below the best is biased") {
   }
 }
 
-TEST_CASE("disjoint laws draw from the target and hit no sibling") {
-  const NodeLaw law = node_law(Masses{Rational(1, 2), Rational(1, 2), 0, 0},
-                               Masses{0, 0, Rational(1, 3), Rational(2, 3)}, 2, Drafting::with_replacement, kKSeq);
-  CHECK(law.tokens == Masses{Rational(1, 2), Rational(1, 2), 0, 0});
-  CHECK(law.acceptance == 0);
+TEST_CASE("disjoint distributions draw from the target and hit no sibling") {
+  const NodeDistribution distribution =
+      node_distribution(Masses{Rational(1, 2), Rational(1, 2), 0, 0}, Masses{0, 0, Rational(1, 3), Rational(2, 3)}, 2,
+                        Drafting::with_replacement, kKSeq);
+  CHECK(distribution.tokens == Masses{Rational(1, 2), Rational(1, 2), 0, 0});
+  CHECK(distribution.acceptance == 0);
 }
 
 TEST_CASE("k-sequential selection is wrong for siblings without replacement") {

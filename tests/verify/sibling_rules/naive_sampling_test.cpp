@@ -22,7 +22,7 @@ Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k) {
 
 }  // namespace
 
-TEST_CASE("naive sampling is exact for siblings of any law") {
+TEST_CASE("naive sampling is exact for siblings of any distribution") {
   for (const Drafting drafting : {Drafting::with_replacement, Drafting::without_replacement, Drafting::greedy})
     check_exact(drafting, 3, kNaive);
 }
@@ -41,8 +41,8 @@ TEST_CASE("naive sampling of one fixed sibling is the chain rule with a one-hot 
   for (Token token = 0; token < 3; ++token) {
     Masses one(3, 0);
     one[static_cast<std::size_t>(token)] = 1;
-    const NodeLaw naive = node_law(golden_p(), one, 1, Drafting::with_replacement, kNaive);
-    const NodeLaw chain = node_law(golden_p(), one, 1, Drafting::with_replacement, kRrs);
+    const NodeDistribution naive = node_distribution(golden_p(), one, 1, Drafting::with_replacement, kNaive);
+    const NodeDistribution chain = node_distribution(golden_p(), one, 1, Drafting::with_replacement, kRrs);
     CHECK(naive.tokens == chain.tokens);
     CHECK(naive.acceptance == chain.acceptance);
   }

@@ -72,7 +72,8 @@ TEST_CASE("recursive rejection without replacement accepts by its formula") {
 TEST_CASE("siblings that cover the vocabulary are accepted for certain") {
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     const Models models(4, seed, ModelKind::dense);
-    CHECK(node_law(models.target({}), models.draft({}), 4, Drafting::without_replacement, kRrsw).acceptance == 1);
+    CHECK(node_distribution(models.target({}), models.draft({}), 4, Drafting::without_replacement, kRrsw).acceptance ==
+          1);
   }
 }
 
@@ -81,16 +82,16 @@ TEST_CASE("independent siblings are verified by their first appearances") {
   // Not ordered against trials of their own: here duplicates are worth more as trials.
   const Masses p{Rational(1, 11), Rational(5, 11), Rational(5, 11)};
   const Masses q{Rational(3, 5), Rational(3, 10), Rational(1, 10)};
-  CHECK(node_law(p, q, 2, Drafting::with_replacement, kRrs).acceptance == Rational(191, 275));
-  CHECK(node_law(p, q, 2, Drafting::with_replacement, kRrsw).acceptance == Rational(166, 275));
-  CHECK(node_law(golden_p(), golden_q(), 2, Drafting::with_replacement, kRrsw).acceptance > Rational(0));
+  CHECK(node_distribution(p, q, 2, Drafting::with_replacement, kRrs).acceptance == Rational(191, 275));
+  CHECK(node_distribution(p, q, 2, Drafting::with_replacement, kRrsw).acceptance == Rational(166, 275));
+  CHECK(node_distribution(golden_p(), golden_q(), 2, Drafting::with_replacement, kRrsw).acceptance > Rational(0));
 }
 
 TEST_CASE("passing over duplicates equals leaving them out") {
   const Models models(3, 31, ModelKind::dense);
   EnumeratingChance<Rational> chance;
   std::map<std::vector<Token>, Rational> as_given, left_out;
-  const auto run = [&](auto& law, bool leave_out) {
+  const auto run = [&](auto& distribution, bool leave_out) {
     do {
       const std::vector<Token> siblings = draft_siblings(models.draft({}), 3, Drafting::with_replacement, chance);
       std::vector<Token> tokens;
@@ -108,7 +109,7 @@ TEST_CASE("passing over duplicates equals leaving them out") {
       std::vector<Token> key = siblings;
       key.push_back(outcome.accepted);
       key.push_back(outcome.token);
-      law[key] += chance.probability();
+      distribution[key] += chance.probability();
     } while (chance.next());
   };
   run(as_given, false);
@@ -126,10 +127,10 @@ TEST_CASE("an exhausted support leaves nothing to try") {
   const SiblingOutcome outcome = decide(p, DenseMasses<double>{1.0, 0.0, 0.0}, Siblings(siblings), 0, chance, kRrsw);
   CHECK(outcome.accepted == kNoSibling);
   CHECK(outcome.token > 0);
-  // Drafting itself stops there, and the law is the target's.
+  // Drafting itself stops there, and the distribution is the target's.
   const Masses one{1, 0, 0};
-  CHECK(node_law(golden_p(), one, 3, Drafting::without_replacement, kRrsw).tokens == golden_p());
-  CHECK(node_law(golden_p(), one, 3, Drafting::without_replacement, kRrsw).acceptance == golden_p()[0]);
+  CHECK(node_distribution(golden_p(), one, 3, Drafting::without_replacement, kRrsw).tokens == golden_p());
+  CHECK(node_distribution(golden_p(), one, 3, Drafting::without_replacement, kRrsw).acceptance == golden_p()[0]);
 }
 
 TEST_CASE("what is left of q may be too small for fixed point") {

@@ -10,7 +10,7 @@
 #include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/measured_law.hpp"
+#include "tests/verify/measured_distribution.hpp"
 #include "tests/verify/small_step.hpp"
 
 namespace draftproof::small_step {
@@ -47,16 +47,16 @@ void check_exact(Drafting drafting, std::int32_t k_max, const Rule& rule) {
       const Models models(3, seed, kind);
       for (std::int32_t k = 1; k <= k_max; ++k) {
         CAPTURE(name_of(kind), seed, k);
-        CHECK(node_law(models.target({}), models.draft({}), k, drafting, rule).tokens == models.target({}));
+        CHECK(node_distribution(models.target({}), models.draft({}), k, drafting, rule).tokens == models.target({}));
       }
     }
     const Models models(3, 9, kind);
     CAPTURE(name_of(kind));
-    const EnumeratedLaw law = enumerate_two_steps([&](const TokenString& prefix, auto& chance) {
+    const EnumeratedDistribution distribution = enumerate_two_steps([&](const TokenString& prefix, auto& chance) {
       return sibling_step(models, prefix, 2, drafting, chance, rule);
     });
-    CHECK(law.reused == 0);
-    CHECK_FALSE(first_difference(law.law, target_of(models), models.vocab_size()).has_value());
+    CHECK(distribution.reused == 0);
+    CHECK_FALSE(first_difference(distribution.distribution, target_of(models), models.vocab_size()).has_value());
   }
 }
 
@@ -84,14 +84,15 @@ void check_acceptance(std::int32_t vocab_size, std::int32_t k_max, Drafting draf
       const Models models(vocab_size, seed, kind);
       for (std::int32_t k = 1; k <= k_max; ++k) {
         CAPTURE(name_of(kind), seed, k);
-        CHECK(node_law(models.target({}), models.draft({}), k, drafting, rule).acceptance ==
+        CHECK(node_distribution(models.target({}), models.draft({}), k, drafting, rule).acceptance ==
               formula(models.target({}), models.draft({}), k));
       }
     }
   }
   for (std::size_t k = 1; k <= golden.size(); ++k) {
     CAPTURE(k);
-    CHECK(node_law(golden_p(), golden_q(), static_cast<std::int32_t>(k), drafting, rule).acceptance == golden[k - 1]);
+    CHECK(node_distribution(golden_p(), golden_q(), static_cast<std::int32_t>(k), drafting, rule).acceptance ==
+          golden[k - 1]);
   }
 }
 
@@ -130,7 +131,7 @@ ControlCount count_exact(std::int32_t vocab_size, std::int32_t k, Drafting draft
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const Models models(vocab_size, seed, seed % 2 == 0 ? ModelKind::dense : ModelKind::zeros);
     const Rational d =
-        distance(node_law(models.target({}), models.draft({}), k, drafting, rule).tokens, models.target({}));
+        distance(node_distribution(models.target({}), models.draft({}), k, drafting, rule).tokens, models.target({}));
     ++count.of;
     count.exact += d == 0;
     count.largest = std::max(count.largest, d);

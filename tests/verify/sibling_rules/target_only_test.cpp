@@ -10,22 +10,22 @@ using namespace draftproof::small_step;
 
 namespace {
 
-// The law of one node with given siblings.
+// The distribution of one node with given siblings.
 template <class Rule>
-Masses law_given(const Masses& p, const std::vector<Token>& siblings, const Rule& rule,
-                 Rational* acceptance = nullptr) {
-  Masses law(p.size());
+Masses distribution_given(const Masses& p, const std::vector<Token>& siblings, const Rule& rule,
+                          Rational* acceptance = nullptr) {
+  Masses distribution(p.size());
   EnumeratingChance<Rational> chance;
   do {
     const SiblingOutcome outcome = decide(p, p, Siblings(siblings), 0, chance, rule);
-    law[static_cast<std::size_t>(outcome.token)] += chance.probability();
+    distribution[static_cast<std::size_t>(outcome.token)] += chance.probability();
     if (acceptance != nullptr && outcome.accepted != kNoSibling) *acceptance += chance.probability();
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 // SGLang's rule with its thresholds: sibling i stands where u < C_i / threshold_acc or p(c_i) >= threshold_single. As
-// one draw: min(1, C_i / threshold_acc) is the cumulative law of the first sibling that the coin reaches.
+// one draw: min(1, C_i / threshold_acc) is the cumulative distribution of the first sibling that the coin reaches.
 auto with_thresholds(Rational threshold_acc, Rational threshold_single) {
   return
       [=](const Masses& p, const Masses&, Siblings siblings, Nodes, std::uint32_t row, auto& chance) -> SiblingOutcome {
@@ -65,7 +65,7 @@ constexpr auto kEagle = [](const Masses& p, const Masses&, Siblings siblings, No
 
 }  // namespace
 
-TEST_CASE("target-only sampling is exact for siblings of any law duplicates included") {
+TEST_CASE("target-only sampling is exact for siblings of any distribution duplicates included") {
   for (const Drafting drafting : {Drafting::with_replacement, Drafting::without_replacement, Drafting::greedy})
     check_exact(drafting, 3, kTargetOnly);
 }
@@ -80,25 +80,25 @@ TEST_CASE("target-only sampling accepts with the probability of the sibling set"
   for (std::size_t k = 1; k <= 3; ++k) {
     Rational acceptance(0);
     const std::vector<Token> siblings(by_q.begin(), by_q.begin() + static_cast<std::ptrdiff_t>(k));
-    CHECK(law_given(golden_p(), siblings, kTargetOnly, &acceptance) == golden_p());
+    CHECK(distribution_given(golden_p(), siblings, kTargetOnly, &acceptance) == golden_p());
     CHECK(acceptance == golden[k - 1]);
   }
   Rational acceptance(0);
-  law_given(golden_p(), {1, 1, 1}, kTargetOnly, &acceptance);
+  distribution_given(golden_p(), {1, 1, 1}, kTargetOnly, &acceptance);
   CHECK(acceptance == golden_p()[1]);
 }
 
-TEST_CASE("target-only sampling has the law of zeroing and renormalising after each rejection") {
+TEST_CASE("target-only sampling has the distribution of zeroing and renormalising after each rejection") {
   for (const ModelKind kind : {ModelKind::dense, ModelKind::ties}) {
     const Models models(4, 6, kind);
     for (const std::vector<Token>& siblings : {std::vector<Token>{3}, {1, 2}, {2, 0, 3}}) {
       std::map<std::pair<std::int32_t, Token>, Rational> ours, eagle;
-      const auto run = [&](auto& law, const auto& rule) {
+      const auto run = [&](auto& distribution, const auto& rule) {
         EnumeratingChance<Rational> chance;
         do {
           const SiblingOutcome outcome =
               decide(models.target({}), models.draft({}), Siblings(siblings), 0, chance, rule);
-          law[{outcome.accepted, outcome.token}] += chance.probability();
+          distribution[{outcome.accepted, outcome.token}] += chance.probability();
         } while (chance.next());
       };
       run(ours, kTargetOnly);
@@ -131,14 +131,14 @@ TEST_CASE("a coin of one falls to the other tokens and where there are none to t
 
 TEST_CASE("thresholds below one bias target-only sampling by the known amounts") {
   const Masses& p = golden_p();
-  CHECK(law_given(p, {0, 1}, with_thresholds(1, 1)) == p);
-  const Masses half = law_given(p, {0, 1}, with_thresholds(Rational(1, 2), 1));
+  CHECK(distribution_given(p, {0, 1}, with_thresholds(1, 1)) == p);
+  const Masses half = distribution_given(p, {0, 1}, with_thresholds(Rational(1, 2), 1));
   CHECK(half == Masses{1, 0, 0});
   CHECK(distance(half, p) == Rational(1, 2));
-  const Masses nine_tenths = law_given(p, {0, 1}, with_thresholds(Rational(9, 10), Rational(9, 10)));
+  const Masses nine_tenths = distribution_given(p, {0, 1}, with_thresholds(Rational(9, 10), Rational(9, 10)));
   CHECK(nine_tenths == Masses{Rational(5, 9), Rational(1, 3), Rational(1, 9)});
   CHECK(distance(nine_tenths, p) == Rational(4, 45));
-  CHECK(law_given(p, {0, 1}, with_thresholds(1, Rational(3, 10))) == Masses{1, 0, 0});
+  CHECK(distribution_given(p, {0, 1}, with_thresholds(1, Rational(3, 10))) == Masses{1, 0, 0});
 }
 
 TEST_CASE("counting duplicate siblings twice biases target-only sampling") {

@@ -39,9 +39,10 @@ DraftedRequest drafted_request(std::uint64_t seed, std::uint32_t draft_len) {
   for (std::uint32_t row = 0; row < draft_len; ++row) {
     append_row(request.proposal, row, 0);
     const RowMatrix rows{DType::f32, request.proposal.data(), row + 1, kVocabSize, kVocabSize};
-    RowLaw law;
-    law.make_probabilities(rows.row(row), row);
-    request.draft.push_back(LawMasses(law).draw(PhiloxSource().block(seed, {0, row, 0, Purpose::draft_sample})));
+    Distribution distribution;
+    distribution.make_probabilities(rows.row(row), row);
+    request.draft.push_back(
+        DistributionMasses(distribution).draw(PhiloxSource().block(seed, {0, row, 0, Purpose::draft_sample})));
   }
   for (std::uint32_t row = 0; row <= draft_len; ++row) append_row(request.target, row, 1);
   return request;

@@ -5,7 +5,7 @@
 #include "reference/exactness/mutants/algorithm/family.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
 #include "reference/exactness/mutants/large_chain.hpp"
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/exactness/proof/steps.hpp"
 #include "reference/verify/block.hpp"
 
@@ -58,7 +58,8 @@ Finding find_wrong_mean_accepted(const EnumeratedStep& step) {
   return finding;
 }
 
-// The first token of two drafts from laws that do not depend on the context: it stands when either coin passes.
+// The first token of two drafts from distributions that do not depend on the context: it stands when either coin
+// passes.
 LargeSampler first_token_of_two() {
   const auto rows = FixedRows::usual();
   return {sound_large_chain().requested, [rows](std::uint64_t draw) {
@@ -85,7 +86,7 @@ Mutant tokenwise_block_mutant() {
       "vllm-ascend #7807",
       "block verification tosses the token-wise coins min(1, p/q) and draws from the residual max(p - q, 0) without "
       "the weight of the path",
-      {{Detector::enumeration, [](bool faulty) { return find_wrong_law(kHunt, block_step(faulty)); }},
+      {{Detector::enumeration, [](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty)); }},
        {Detector::acceptance, [](bool faulty) { return find_wrong_mean_accepted(block_step(faulty)); }}},
       first_token_of_two};
 }

@@ -6,18 +6,18 @@
 
 namespace draftproof {
 
-EnumeratedStep chain_step_with(StepLaws laws) {
-  return [laws = std::move(laws)](const Models& models, const TokenString& prefix, std::int32_t draft_len,
-                                  ExactChance& chance) {
-    const auto row_law = [&models, &prefix](const RowLawOf* law) {
-      return [&models, &prefix, law](std::span<const Token> path) {
+EnumeratedStep chain_step_with(StepDistributions distributions) {
+  return [distributions = std::move(distributions)](const Models& models, const TokenString& prefix,
+                                                    std::int32_t draft_len, ExactChance& chance) {
+    const auto row_distribution = [&models, &prefix](const DistributionOf* distribution) {
+      return [&models, &prefix, distribution](std::span<const Token> path) {
         const TokenString context = proof_steps::joined(prefix, path);
-        return (*law)(models.target(context), models.draft(context));
+        return (*distribution)(models.target(context), models.draft(context));
       };
     };
-    const DraftTree tree = draw_chain(row_law(&laws.drafted), draft_len, chance);
-    ExactRows target = proof_steps::rows_of(tree, row_law(&laws.target));
-    ExactRows proposal = proof_steps::rows_of(tree, row_law(&laws.proposal));
+    const DraftTree tree = draw_chain(row_distribution(&distributions.drafted), draft_len, chance);
+    ExactRows target = proof_steps::rows_of(tree, row_distribution(&distributions.target));
+    ExactRows proposal = proof_steps::rows_of(tree, row_distribution(&distributions.proposal));
     return proof_steps::step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
   };
 }

@@ -1,5 +1,5 @@
 // The parts of algorithm_mutants() (mutant.hpp), and what they share: one step of chain drafting and verification whose
-// laws may be others than they should.
+// distributions may be others than they should.
 #pragma once
 
 #include <array>
@@ -15,25 +15,25 @@ namespace draftproof {
 using ExactMasses = DenseMasses<Rational>;
 using ExactRows = DenseRows<Rational>;
 
-// A law of a row in place of its p or its q, made from both.
-using RowLawOf = std::function<ExactMasses(const ExactMasses& p, const ExactMasses& q)>;
+// A distribution of a row in place of its p or its q, made from both.
+using DistributionOf = std::function<ExactMasses(const ExactMasses& p, const ExactMasses& q)>;
 
-inline ExactMasses law_p(const ExactMasses& p, const ExactMasses&) {
+inline ExactMasses distribution_p(const ExactMasses& p, const ExactMasses&) {
   return p;
 }
-inline ExactMasses law_q(const ExactMasses&, const ExactMasses& q) {
+inline ExactMasses distribution_q(const ExactMasses&, const ExactMasses& q) {
   return q;
 }
 
-// Which laws a step drafts from, and what it takes for target and proposal.
-struct StepLaws {
-  RowLawOf drafted = law_q;
-  RowLawOf target = law_p;
-  RowLawOf proposal = law_q;
+// Which distributions a step drafts from, and what it takes for target and proposal.
+struct StepDistributions {
+  DistributionOf drafted = distribution_q;
+  DistributionOf target = distribution_p;
+  DistributionOf proposal = distribution_q;
 };
 
-// Drafting by those laws and production's chain verification.
-EnumeratedStep chain_step_with(StepLaws laws);
+// Drafting by those distributions and production's chain verification.
+EnumeratedStep chain_step_with(StepDistributions distributions);
 
 // p = (.1, .6, .3) and q = (.5, .4, .1): far apart, none of a token's probabilities equal.
 const ExactMasses& plain_target();

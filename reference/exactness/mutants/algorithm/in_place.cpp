@@ -37,7 +37,7 @@ ExactMasses residual_masses(TemperedRows& target, const ExactRows& proposal, std
 
 // E: one draft at temperature 1/2.
 Finding find_tempered_twice(bool faulty) {
-  return find_wrong_token_law(at_half_temperature(plain_target()), [&](ExactChance& chance) {
+  return find_wrong_token_distribution(at_half_temperature(plain_target()), [&](ExactChance& chance) {
     TemperedRows target{{{plain_target(), plain_target()}}, faulty};
     ExactRows proposal{{plain_draft()}};
     return verify_one_draft(proposal.masses(0), target, proposal, chance);

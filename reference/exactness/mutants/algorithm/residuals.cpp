@@ -61,7 +61,7 @@ Finding find_wrong_residual(bool faulty) {
     return faulty ? verify_chain(draft, target, faulty_proposal, chance)
                   : verify_chain(draft, target, proposal, chance);
   };
-  return find_wrong_law({.draft_len = 2}, proof_steps::chain_step(verify));
+  return find_wrong_distribution({.draft_len = 2}, proof_steps::chain_step(verify));
 }
 
 // Residual masses divided by their sum: checked, where there is a rule for the sum 0, or unchecked.

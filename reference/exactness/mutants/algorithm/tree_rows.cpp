@@ -3,9 +3,9 @@
 #include <string>
 
 #include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/usual_tests.hpp"
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/exactness/proof/steps.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -31,8 +31,8 @@ class SlicedRows {
 
 // E: two independent children, one child each, judged by recursive rejection.
 EnumeratedStep tree_step(bool faulty) {
-  const auto draw = [](const auto& law, std::int32_t, ExactChance& chance) {
-    return draw_iid_children(law, branching_shape({kBranching, 1}), chance);
+  const auto draw = [](const auto& distribution, std::int32_t, ExactChance& chance) {
+    return draw_iid_children(distribution, branching_shape({kBranching, 1}), chance);
   };
   const auto verify = [faulty](const DraftTree& tree, const ExactRows& target, const ExactRows& proposal,
                                ExactChance& chance) {
@@ -49,26 +49,29 @@ Finding find_misread_rows(bool faulty) {
   Finding finding{false, 0, "trees", {}};
   for (std::uint64_t seed = 0; seed < kTrees && !finding.caught; ++seed) {
     ++finding.cases;
-    const auto greedy_law = [&](std::span<const Token> path) {
+    const auto greedy_distribution = [&](std::span<const Token> path) {
       std::uint32_t context = 1;
       for (const Token token : path) context = context * (kVocabSize + 1) + static_cast<std::uint32_t>(token) + 1;
-      DenseMasses<double> law(kVocabSize, 0.0);
-      law[philox_block(seed, 0, context, 0, static_cast<std::uint32_t>(Purpose::simulator)).word[0] % kVocabSize] = 1.0;
-      return law;
+      DenseMasses<double> distribution(kVocabSize, 0.0);
+      distribution[philox_block(seed, 0, context, 0, static_cast<std::uint32_t>(Purpose::simulator)).word[0] %
+                   kVocabSize] = 1.0;
+      return distribution;
     };
-    const auto draft_law = [](std::span<const Token>) { return DenseMasses<double>(kVocabSize, 1.0 / kVocabSize); };
+    const auto draft_distribution = [](std::span<const Token>) {
+      return DenseMasses<double>(kVocabSize, 1.0 / kVocabSize);
+    };
     PhiloxSource source;
     AddressedChance<PhiloxSource> chance(source, seed, 0);
     const DraftTree tree =
-        draw_children_without_replacement(draft_law, branching_shape({kBranching, kBranching}), chance);
-    const DenseRows<double> target = proof_steps::rows_of(tree, greedy_law);
-    const DenseRows<double> proposal = proof_steps::rows_of(tree, draft_law);
+        draw_children_without_replacement(draft_distribution, branching_shape({kBranching, kBranching}), chance);
+    const DenseRows<double> target = proof_steps::rows_of(tree, greedy_distribution);
+    const DenseRows<double> proposal = proof_steps::rows_of(tree, draft_distribution);
     const TokenString emitted = emitted_tokens(
         tree, verify_tree(tree, SlicedRows<double>(target, faulty), proposal, proof_steps::naive, chance));
     TokenString decoded;
     while (decoded.size() < emitted.size()) {
-      const DenseMasses<double> law = greedy_law(decoded);
-      decoded.push_back(static_cast<Token>(std::ranges::max_element(law) - law.begin()));
+      const DenseMasses<double> distribution = greedy_distribution(decoded);
+      decoded.push_back(static_cast<Token>(std::ranges::max_element(distribution) - distribution.begin()));
     }
     if (emitted == decoded) continue;
     finding.caught = true;
@@ -84,10 +87,11 @@ Mutant wrong_slice_mutant() {
   return {"B36",
           "TensorRT-LLM #15098",
           "the target rows of a tree are sliced as if it were a chain: a second child is judged by the first one's row",
-          {{Detector::enumeration, [](bool faulty) { return find_wrong_law({.draft_len = 2}, tree_step(faulty)); }},
+          {{Detector::enumeration,
+            [](bool faulty) { return find_wrong_distribution({.draft_len = 2}, tree_step(faulty)); }},
            {Detector::ragged, find_misread_rows}},
-          // The token after a second child, whose row is taken for the first one's: here a law near it.
-          [] { return sampler_of_law(usual_target_law(), usual_draft_law()); }};
+          // The token after a second child, whose row is taken for the first one's: here a distribution near it.
+          [] { return sampler_of_distribution(usual_target_distribution(), usual_draft_distribution()); }};
 }
 
 }  // namespace draftproof

@@ -89,7 +89,7 @@ Mutant missing_barrier_mutant() {
   return {"B06",
           "flashinfer #424",
           "one uniform for acceptance and residual, and no barrier between a block reduce and the next one's writes",
-          {law_hunt({.draft_len = 2}, residual_at_the_coin, Sampler::inverse, kVerifyChain),
+          {distribution_hunt({.draft_len = 2}, residual_at_the_coin, Sampler::inverse, kVerifyChain),
            {Detector::differential, find_different_tokens},
            {Detector::differential, find_race}},
           [] { return speculative_sampler(residual_at_the_coin, 2, 1, verify_fixed_chain, Convention::flashinfer); }};

@@ -1,6 +1,6 @@
 // Faults of coupling are maps of keys: two uses of randomness that should have keys of their own are sent to one. A
 // map is written once and used twice: below AddressedChance, where the key audit sees the very blocks that are asked
-// for, and in front of EnumeratingChance, where the exact law shows what the sharing does.
+// for, and in front of EnumeratingChance, where the exact distribution shows what the sharing does.
 #pragma once
 
 #include <cstdint>
@@ -120,16 +120,16 @@ ProofStep judge_chain(const ModelPair<Number>& models, const TokenString& prefix
 template <class Number, class Chance, class Verify>
 ProofStep speculate_chain(const ModelPair<Number>& models, const TokenString& prefix, std::int32_t draft_len,
                           Chance& chance, Verify verify) {
-  const auto draft_law = [&](std::span<const Token> path) { return models.draft(continued(prefix, path)); };
-  return judge_chain(models, prefix, draw_chain(draft_law, draft_len, chance).tokens, chance, verify);
+  const auto draft_distribution = [&](std::span<const Token> path) { return models.draft(continued(prefix, path)); };
+  return judge_chain(models, prefix, draw_chain(draft_distribution, draft_len, chance).tokens, chance, verify);
 }
 
-// The exact law of strings under faulty keys. At most two steps: each emits a token or more, so that the first is the
-// one with an empty prefix.
+// The exact distribution of strings under faulty keys. At most two steps: each emits a token or more, so that the first
+// is the one with an empty prefix.
 template <class Verify>
-Finding find_wrong_law_of_keys(const EnumerationHunt& hunt, KeyFault keys, Sampler sampler, Verify verify) {
-  return find_wrong_law(hunt, [&](const Models& models, const TokenString& prefix, std::int32_t draft_len,
-                                  ExactChance& chance) {
+Finding find_wrong_distribution_of_keys(const EnumerationHunt& hunt, KeyFault keys, Sampler sampler, Verify verify) {
+  return find_wrong_distribution(hunt, [&](const Models& models, const TokenString& prefix, std::int32_t draft_len,
+                                           ExactChance& chance) {
     MappedExactChance mapped(chance, keys, sampler, prefix.empty() ? 0 : 1, static_cast<std::uint32_t>(prefix.size()));
     return speculate_chain(models, prefix, draft_len, mapped, verify);
   });
@@ -179,9 +179,9 @@ Hunt key_audit_hunt(KeyFault fault, Sampler sampler, Verify verify) {
           [=](bool faulty) { return find_reused_key_of_steps(keys_of(faulty, fault), sampler, verify); }};
 }
 template <class Verify>
-Hunt law_hunt(const EnumerationHunt& hunt, KeyFault fault, Sampler sampler, Verify verify) {
+Hunt distribution_hunt(const EnumerationHunt& hunt, KeyFault fault, Sampler sampler, Verify verify) {
   return {Detector::enumeration,
-          [=](bool faulty) { return find_wrong_law_of_keys(hunt, keys_of(faulty, fault), sampler, verify); }};
+          [=](bool faulty) { return find_wrong_distribution_of_keys(hunt, keys_of(faulty, fault), sampler, verify); }};
 }
 
 // Verifiers as values.

@@ -27,7 +27,7 @@ Mutant coin_draws_the_residual() {
           "vllm-ascend #16370",
           "the uniform that rejected the draft is used again to draw the recovered token",
           {key_audit_hunt(residual_at_the_coin, Sampler::inverse, kVerifyChain),
-           law_hunt({}, residual_at_the_coin, Sampler::inverse, kVerifyChain)},
+           distribution_hunt({}, residual_at_the_coin, Sampler::inverse, kVerifyChain)},
           [] { return speculative_sampler(residual_at_the_coin, 1, 0); }};
 }
 
@@ -36,7 +36,8 @@ Mutant position_keys_of_blocks() {
           "vLLM, block verification",
           "coins are keyed by position alone, so that a step draws again the coins that the step before drew ahead",
           {key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyBlock),
-           law_hunt({.vocab_size = 2, .draft_len = 2, .steps = 2}, coin_by_position, Sampler::inverse, kVerifyBlock)},
+           distribution_hunt({.vocab_size = 2, .draft_len = 2, .steps = 2}, coin_by_position, Sampler::inverse,
+                             kVerifyBlock)},
           // The first step's tokens are right; the second token of the request comes from the second step if it must.
           [] { return speculative_sampler(coin_by_position, 2, 1, verify_fixed_block()); }};
 }
@@ -46,7 +47,7 @@ Mutant offset_never_advances() {
           "TensorRT-Edge-LLM #211",
           "the Philox offset is the same in every step",
           {key_audit_hunt(constant_step, Sampler::inverse, kVerifyChain),
-           law_hunt({.vocab_size = 2, .steps = 2}, constant_step, Sampler::inverse, kVerifyChain)},
+           distribution_hunt({.vocab_size = 2, .steps = 2}, constant_step, Sampler::inverse, kVerifyChain)},
           [] {
             return plain_sampler([](std::uint64_t draw) {
               return constant_step({0, {0, 0, static_cast<std::uint32_t>(draw), Purpose::target_sample}});
@@ -59,7 +60,7 @@ Mutant one_seed_for_a_step() {
           "FastDeploy #5568",
           "both tokens of a step are sampled with one random number",
           {key_audit_hunt(one_target_sample_a_step, Sampler::inverse, kVerifyMatch),
-           law_hunt({}, one_target_sample_a_step, Sampler::inverse, kVerifyMatch)},
+           distribution_hunt({}, one_target_sample_a_step, Sampler::inverse, kVerifyMatch)},
           [] {
             return plain_sampler([](std::uint64_t draw) {
               const auto row = static_cast<std::uint32_t>(draw % 2);
@@ -73,7 +74,7 @@ Mutant one_coin_for_all_positions() {
           "a third-party verifier",
           "one uniform judges every draft of the request's step",
           {key_audit_hunt(one_coin_a_step, Sampler::inverse, kVerifyChain),
-           law_hunt({.draft_len = 2}, one_coin_a_step, Sampler::inverse, kVerifyChain)},
+           distribution_hunt({.draft_len = 2}, one_coin_a_step, Sampler::inverse, kVerifyChain)},
           [] { return speculative_sampler(one_coin_a_step, 2, 1); }};
 }
 

@@ -50,12 +50,12 @@ std::vector<TokenString> first_tokens(std::span<const VerifyRequest> requests, s
                                       Write write) {
   std::vector<bool> seeded;
   for (const std::size_t number : numbers) seeded.push_back(number % 2 == 0);
-  RowLaw law;
+  Distribution distribution;
   PhiloxSource source;
   const auto draw = [&](std::size_t row) {
     const VerifyRequest& request = requests[numbers[row]];
-    law.make_probabilities(request.target.row(0), 0);
-    return AddressedChance<>(source, request.seed, 0).draw(LawMasses(law), 0, Purpose::target_sample);
+    distribution.make_probabilities(request.target.row(0), 0);
+    return AddressedChance<>(source, request.seed, 0).draw(DistributionMasses(distribution), 0, Purpose::target_sample);
   };
   std::vector<TokenString> strings;
   for (const Token token : sample_batch(seeded, draw, write)) strings.push_back({token});
@@ -104,7 +104,7 @@ Finding find_different_tokens(bool faulty) {
 // Requests in batches of two, the first of which is seeded.
 LargeSampler mixed_batches() {
   const auto rows = FixedRows::usual();
-  return {usual_target_law(), [rows](std::uint64_t draw) {
+  return {usual_target_distribution(), [rows](std::uint64_t draw) {
             const std::uint64_t first = draw - draw % 2;
             const auto sample = [&](std::size_t row) {
               return rows->target.draw(

@@ -15,12 +15,12 @@ RandomKey residual_at_the_draft(RandomKey key) {
   return key;
 }
 
-// The law of the first token of a chain of one draft, on the rows of the report.
+// The distribution of the first token of a chain of one draft, on the rows of the report.
 Finding first_token_of_shared_race(bool faulty) {
   const DenseRows<Rational> target{
       {{Rational(1, 10), Rational(6, 10), Rational(3, 10)}, {Rational(1, 3), Rational(1, 3), Rational(1, 3)}}};
   const DenseRows<Rational> proposal{{{Rational(5, 10), Rational(4, 10), Rational(1, 10)}}};
-  return find_wrong_token_law(target.rows[0], [&](ExactChance& exact) {
+  return find_wrong_token_distribution(target.rows[0], [&](ExactChance& exact) {
     MappedExactChance chance(exact, keys_of(faulty, residual_at_the_draft), Sampler::race, 0, 0);
     const Token draft = chance.draw(proposal.rows[0], 0, Purpose::draft_sample);
     const ChainOutcome outcome = verify_chain(std::span(&draft, 1), target, proposal, chance);
@@ -29,9 +29,9 @@ Finding first_token_of_shared_race(bool faulty) {
 }
 
 // A race over E_x / q_x and another over E_x / r_x with the same exponentials E. Run in order of time: tokens arrive as
-// a Poisson process with marks of law q, so that the first arrival of x is at E_x / q_x. The draft is the first mark;
-// the winner of the other race is the least arrival time times q_x / r_x. That visits the few tokens that can win
-// instead of the whole vocabulary twice.
+// a Poisson process with marks of distribution q, so that the first arrival of x is at E_x / q_x. The draft is the
+// first mark; the winner of the other race is the least arrival time times q_x / r_x. That visits the few tokens that
+// can win instead of the whole vocabulary twice.
 LargeSampler shared_race_sampler(const std::shared_ptr<const FixedRows>& rows) {
   double largest_ratio = 0.0;
   for (std::size_t x = 0; x < rows->proposal.masses().size(); ++x)

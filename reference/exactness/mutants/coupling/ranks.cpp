@@ -70,7 +70,7 @@ Hunt reused_noise_hunt(KeyFault fault) {
 // Of the tokens that share a noise word only the most probable can win the race, so that the race is one among them.
 LargeSampler without_block_prefix_sampler() {
   constexpr std::size_t kLargeBlock = kUsualVocabSize / 4;
-  std::vector<double> masses = usual_target_law();
+  std::vector<double> masses = usual_target_distribution();
   for (std::size_t word = 0; word < kLargeBlock; ++word) {
     std::size_t best = word;
     for (std::size_t token = word; token < masses.size(); token += kLargeBlock)
@@ -79,7 +79,7 @@ LargeSampler without_block_prefix_sampler() {
       if (token != best) masses[token] = 0.0;
   }
   const CumulativeTable winners(std::move(masses));
-  return {usual_target_law(), [winners](std::uint64_t draw) {
+  return {usual_target_distribution(), [winners](std::uint64_t draw) {
             return winners.draw(PhiloxSource().block(derive_seed(0, draw), {0, 0, 0, Purpose::target_sample}));
           }};
 }

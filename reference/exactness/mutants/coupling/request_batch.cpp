@@ -1,6 +1,6 @@
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
 
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reference/exactness/mutants/mutant.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/verify/request.hpp"
 
 namespace draftproof {

@@ -17,14 +17,14 @@ float log_of(double mass) {
   return mass > 0.0 ? static_cast<float>(natural_log(mass)) : kMasked;
 }
 
-ExactLaw one_hot_law(Token token, std::size_t vocab_size) {
-  ExactLaw law(vocab_size, Rational(0));
-  law[static_cast<std::size_t>(token)] = 1;
-  return law;
+ExactDistribution one_hot_distribution(Token token, std::size_t vocab_size) {
+  ExactDistribution distribution(vocab_size, Rational(0));
+  distribution[static_cast<std::size_t>(token)] = 1;
+  return distribution;
 }
 
 // Mass strictly before each token, in the order of `order`, over those of them that `among` holds.
-void keep_top_p(const Distribution& row, std::span<const Token> order, float top_p, const KeptTokens& among,
+void keep_top_p(const LogitsDistribution& row, std::span<const Token> order, float top_p, const KeptTokens& among,
                 KeptTokens& kept) {
   Rational total(0);
   for (const Token token : order)
@@ -40,7 +40,7 @@ void keep_top_p(const Distribution& row, std::span<const Token> order, float top
 
 }  // namespace
 
-std::vector<Token> ids_in_order(const Distribution& row) {
+std::vector<Token> ids_in_order(const LogitsDistribution& row) {
   std::vector<Token> ids;
   for (Token token = 0; token < row.vocab_size(); ++token)
     if (row.is_kept(token)) ids.push_back(token);
@@ -49,7 +49,7 @@ std::vector<Token> ids_in_order(const Distribution& row) {
   return ids;
 }
 
-KeptTokens kept_by_definition(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_by_definition(const LogitsDistribution& row, const FilterParameters& parameters) {
   const std::vector<Token> order = ids_in_order(row);
   KeptTokens all(static_cast<std::size_t>(row.vocab_size()), false);
   for (const Token token : order) all[static_cast<std::size_t>(token)] = true;
@@ -66,8 +66,8 @@ KeptTokens kept_by_definition(const Distribution& row, const FilterParameters& p
   return kept;
 }
 
-KeptTokens kept_by_production(const Distribution& row, const FilterParameters& parameters) {
-  Distribution filtered = row;
+KeptTokens kept_by_production(const LogitsDistribution& row, const FilterParameters& parameters) {
+  LogitsDistribution filtered = row;
   apply_filters(parameters, filtered);
   KeptTokens kept;
   for (Token token = 0; token < row.vocab_size(); ++token) kept.push_back(filtered.is_kept(token));
@@ -79,7 +79,7 @@ ProcessedRow::ProcessedRow(std::span<const float> logits, const RowParameters& p
   input.logits = {DType::f32, logits.data(), static_cast<std::int64_t>(logits.size())};
   input.parameters = parameters;
   input.history = history;
-  pipeline.run(input, law);
+  pipeline.run(input, distribution);
 }
 
 RowParameters with_top_k(std::int32_t top_k) {
@@ -105,40 +105,42 @@ TemperedRow::TemperedRow(std::span<const float> raw, float temperature) : logits
   distribution.assign(logits, 0);
 }
 
-ExactLaw law_of_kept(const KeptRule& rule, std::span<const float> logits, const RowParameters& parameters) {
+ExactDistribution distribution_of_kept(const KeptRule& rule, std::span<const float> logits,
+                                       const RowParameters& parameters) {
   const TemperedRow tempered(logits, parameters.temperature);
-  const Distribution& row = tempered.distribution;
+  const LogitsDistribution& row = tempered.distribution;
   const KeptTokens kept = rule(row, parameters.filters);
-  ExactLaw law(logits.size(), Rational(0));
-  for (std::size_t i = 0; i < law.size(); ++i)
-    if (kept[i]) law[i] = row.mass(static_cast<Token>(i));
-  return normalised(std::move(law));
+  ExactDistribution distribution(logits.size(), Rational(0));
+  for (std::size_t i = 0; i < distribution.size(); ++i)
+    if (kept[i]) distribution[i] = row.mass(static_cast<Token>(i));
+  return normalised(std::move(distribution));
 }
 
 RowCode row_code_of(KeptRule rule) {
   return [rule = std::move(rule)](std::span<const float> logits, const RowParameters& parameters) {
-    return law_of_kept(rule, logits, parameters);
+    return distribution_of_kept(rule, logits, parameters);
   };
 }
 
-ExactLaw law_by_definition(std::span<const float> logits, const RowParameters& parameters) {
+ExactDistribution distribution_by_definition(std::span<const float> logits, const RowParameters& parameters) {
   if (parameters.temperature == 0.0f) {
     const auto first = std::max_element(logits.begin(), logits.end());
-    return one_hot_law(static_cast<Token>(first - logits.begin()), logits.size());
+    return one_hot_distribution(static_cast<Token>(first - logits.begin()), logits.size());
   }
-  return law_of_kept(kept_by_definition, logits, parameters);
+  return distribution_of_kept(kept_by_definition, logits, parameters);
 }
 
-ExactLaw exact_law(const RowLaw& law) {
-  const auto vocab_size = static_cast<std::size_t>(law.vocab_size());
-  if (law.one_hot() != nullptr) return one_hot_law(law.one_hot()->token, vocab_size);
-  ExactLaw masses;
-  for (std::size_t i = 0; i < vocab_size; ++i) masses.emplace_back(law.distribution()->mass(static_cast<Token>(i)));
+ExactDistribution exact_distribution(const Distribution& distribution) {
+  const auto vocab_size = static_cast<std::size_t>(distribution.vocab_size());
+  if (distribution.one_hot() != nullptr) return one_hot_distribution(distribution.one_hot()->token, vocab_size);
+  ExactDistribution masses;
+  for (std::size_t i = 0; i < vocab_size; ++i)
+    masses.emplace_back(distribution.logits_distribution()->mass(static_cast<Token>(i)));
   return normalised(std::move(masses));
 }
 
-ExactLaw law_by_production(std::span<const float> logits, const RowParameters& parameters) {
-  return exact_law(ProcessedRow(logits, parameters).law);
+ExactDistribution distribution_by_production(std::span<const float> logits, const RowParameters& parameters) {
+  return exact_distribution(ProcessedRow(logits, parameters).distribution);
 }
 
 std::vector<Logits> small_rows(std::int32_t vocab_size, std::int32_t mass_max) {
@@ -186,25 +188,25 @@ std::string text_of(const RowParameters& parameters) {
   return text.empty() ? "no filters" : text;
 }
 
-std::string text_of_probabilities(std::span<const Rational> law) {
+std::string text_of_probabilities(std::span<const Rational> distribution) {
   std::string text;
-  for (const Rational& p : law) text += (text.empty() ? "(" : ", ") + short_number(p.convert_to<double>());
+  for (const Rational& p : distribution) text += (text.empty() ? "(" : ", ") + short_number(p.convert_to<double>());
   return text + ")";
 }
 
-Finding find_wrong_row_law(std::span<const RowParameters> settings, const RowCode& code) {
+Finding find_wrong_row_distribution(std::span<const RowParameters> settings, const RowCode& code) {
   Finding finding{false, 0, "rows", {}};
   for (const Logits& row : small_rows(4, 4)) {
     for (const RowParameters& parameters : settings) {
       ++finding.cases;
-      const ExactLaw law = code(row, parameters);
-      const ExactLaw expected = law_by_definition(row, parameters);
-      if (law == expected) continue;
+      const ExactDistribution distribution = code(row, parameters);
+      const ExactDistribution expected = distribution_by_definition(row, parameters);
+      if (distribution == expected) continue;
       finding.caught = true;
       RowParameters unfiltered;
-      finding.evidence = "the row " + text_of_probabilities(law_by_definition(row, unfiltered)) + " with " +
-                         text_of(parameters) + " has the law " + text_of_probabilities(law) + ", not " +
-                         text_of_probabilities(expected);
+      finding.evidence = "the row " + text_of_probabilities(distribution_by_definition(row, unfiltered)) + " with " +
+                         text_of(parameters) + " has the distribution " + text_of_probabilities(distribution) +
+                         ", not " + text_of_probabilities(expected);
       return finding;
     }
   }
@@ -218,7 +220,7 @@ Finding find_wrong_kept_tokens(std::span<const Logits> rows, std::span<const Row
     for (const RowParameters& parameters : settings) {
       ++finding.cases;
       const TemperedRow tempered(logits, parameters.temperature);
-      const Distribution& row = tempered.distribution;
+      const LogitsDistribution& row = tempered.distribution;
       const KeptTokens kept = rule(row, parameters.filters);
       const KeptTokens expected = kept_by_definition(row, parameters.filters);
       if (kept == expected) continue;

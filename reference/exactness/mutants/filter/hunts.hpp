@@ -1,5 +1,5 @@
-// What the hunts of filter and row mutants have in common: the law of a row by definition, with exact numbers, and the
-// searches for a row whose law, kept tokens or drawn token is another.
+// What the hunts of filter and row mutants have in common: the distribution of a row by definition, with exact numbers,
+// and the searches for a row whose distribution, kept tokens or drawn token is another.
 #pragma once
 
 #include <cstdint>
@@ -13,46 +13,47 @@
 #include "reference/logits/history.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/logits/pipeline.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "reference/verify/dense_rows.hpp"
 
 namespace draftproof {
 
 // Probabilities [V] of a row, which sum to 1.
-using ExactLaw = DenseMasses<Rational>;
+using ExactDistribution = DenseMasses<Rational>;
 using Logits = std::vector<float>;
 
-// The law of a row under its parameters, by some code.
-using RowCode = std::function<ExactLaw(std::span<const float> logits, const RowParameters& parameters)>;
+// The distribution of a row under its parameters, by some code.
+using RowCode = std::function<ExactDistribution(std::span<const float> logits, const RowParameters& parameters)>;
 
 // The tokens [V] that the filters keep of a tempered row, by some rule.
 using KeptTokens = std::vector<bool>;
-using KeptRule = std::function<KeptTokens(const Distribution& row, const FilterParameters& parameters)>;
+using KeptRule = std::function<KeptTokens(const LogitsDistribution& row, const FilterParameters& parameters)>;
 
 // By definition: the tokens sorted by (value descending, id ascending), exactly k of them, masses added up as integers
 // and compared with fractions.
-KeptTokens kept_by_definition(const Distribution& row, const FilterParameters& parameters);
-ExactLaw law_by_definition(std::span<const float> logits, const RowParameters& parameters);
+KeptTokens kept_by_definition(const LogitsDistribution& row, const FilterParameters& parameters);
+ExactDistribution distribution_by_definition(std::span<const float> logits, const RowParameters& parameters);
 
 // By the code that production runs.
-KeptTokens kept_by_production(const Distribution& row, const FilterParameters& parameters);
-ExactLaw law_by_production(std::span<const float> logits, const RowParameters& parameters);
+KeptTokens kept_by_production(const LogitsDistribution& row, const FilterParameters& parameters);
+ExactDistribution distribution_by_production(std::span<const float> logits, const RowParameters& parameters);
 
 // The ids of positive mass in the total order.
-std::vector<Token> ids_in_order(const Distribution& row);
+std::vector<Token> ids_in_order(const LogitsDistribution& row);
 
 // Softmax at the parameters' temperature, restricted to what the rule keeps.
-ExactLaw law_of_kept(const KeptRule& rule, std::span<const float> logits, const RowParameters& parameters);
+ExactDistribution distribution_of_kept(const KeptRule& rule, std::span<const float> logits,
+                                       const RowParameters& parameters);
 RowCode row_code_of(KeptRule rule);
 
-// A row that has gone through production's pipeline. The law views the pipeline's buffers, or `logits`.
+// A row that has gone through production's pipeline. The distribution views the pipeline's buffers, or `logits`.
 struct ProcessedRow {
   ProcessedRow(std::span<const float> logits, const RowParameters& parameters, const History* history = nullptr);
   ProcessedRow(const ProcessedRow&) = delete;
   ProcessedRow& operator=(const ProcessedRow&) = delete;
 
   Pipeline pipeline;
-  RowLaw law;
+  Distribution distribution;
 };
 
 // Parameters with one thing on.
@@ -60,16 +61,16 @@ RowParameters with_top_k(std::int32_t top_k);
 RowParameters with_top_p(float top_p);
 RowParameters with_temperature(float temperature);
 
-// Softmax of logits / temperature, with the logits that the Distribution is a view of.
+// Softmax of logits / temperature, with the logits that the LogitsDistribution is a view of.
 struct TemperedRow {
   TemperedRow(std::span<const float> raw, float temperature);
   TemperedRow(const TemperedRow&) = delete;
   TemperedRow& operator=(const TemperedRow&) = delete;
 
   Logits logits;
-  Distribution distribution;
+  LogitsDistribution distribution;
 };
-ExactLaw exact_law(const RowLaw& law);
+ExactDistribution exact_distribution(const Distribution& distribution);
 
 // Every row of `vocab_size` tokens with masses 0, 1, ..., mass_max, some of them positive: ties, zeros and one-hot
 // rows.
@@ -80,10 +81,10 @@ std::vector<Logits> peaked_rows(std::int32_t vocab_size);
 // "top_k = 2, top_p = 0.9": those that are on.
 std::string text_of(const RowParameters& parameters);
 // "(0.5, 0.5, 0)"
-std::string text_of_probabilities(std::span<const Rational> law);
+std::string text_of_probabilities(std::span<const Rational> distribution);
 
-// E: the law of every small row under every setting, by the code and by definition. Cases are rows.
-Finding find_wrong_row_law(std::span<const RowParameters> settings, const RowCode& code);
+// E: the distribution of every small row under every setting, by the code and by definition. Cases are rows.
+Finding find_wrong_row_distribution(std::span<const RowParameters> settings, const RowCode& code);
 
 // D: the kept tokens of every row under every setting, by the rule and by definition. Cases are rows.
 Finding find_wrong_kept_tokens(std::span<const Logits> rows, std::span<const RowParameters> settings,

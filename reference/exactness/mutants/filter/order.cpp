@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 #include "reference/exactness/mutants/usual_tests.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/verify/chance.hpp"
@@ -57,7 +57,7 @@ std::vector<Token> raced_tokens(const std::vector<SeededRow>& batch, bool noise_
   const auto race = [&](auto source, const SeededRow& row) {
     AddressedChance chance(source, row.seed, 0, Sampler::race);
     const ProcessedRow processed(row.logits, row.parameters);
-    return chance.draw(LawMasses(processed.law), 0, Purpose::target_sample);
+    return chance.draw(DistributionMasses(processed.distribution), 0, Purpose::target_sample);
   };
   for (const SeededRow& row : batch)
     tokens.push_back(noise_by_rank && sorted ? race(RankedSource{ranks_of(row.logits)}, row)
@@ -78,15 +78,16 @@ std::vector<SeededRow> rows_with_one_top_p() {
 
 // The same with one uniform a draw, which walks down the ranks: a race over 4096 tokens is slow.
 LargeSampler sampler_by_rank() {
-  const std::vector<double>& law = usual_draft_law();
-  std::vector<Token> order(law.size());
+  const std::vector<double>& distribution = usual_draft_distribution();
+  std::vector<Token> order(distribution.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto p = [&](Token token) { return law[static_cast<std::size_t>(token)]; };
+  const auto p = [&](Token token) { return distribution[static_cast<std::size_t>(token)]; };
   std::stable_sort(order.begin(), order.end(), [&](Token a, Token b) { return p(a) > p(b); });
-  std::vector<double> sorted_law;
-  for (const Token token : order) sorted_law.push_back(p(token));
-  const auto rank_of_draw = sampler_of_law({}, sorted_law).draw;
-  return {law, [order, rank_of_draw](std::uint64_t i) { return order[static_cast<std::size_t>(rank_of_draw(i))]; }};
+  std::vector<double> sorted_distribution;
+  for (const Token token : order) sorted_distribution.push_back(p(token));
+  const auto rank_of_draw = sampler_of_distribution({}, sorted_distribution).draw;
+  return {distribution,
+          [order, rank_of_draw](std::uint64_t i) { return order[static_cast<std::size_t>(rank_of_draw(i))]; }};
 }
 
 KeptTokens kept_before_temperature(std::span<const float> logits, const RowParameters& parameters) {
@@ -94,25 +95,27 @@ KeptTokens kept_before_temperature(std::span<const float> logits, const RowParam
   return kept_by_production(raw.distribution, parameters.filters);
 }
 
-ExactLaw law_filtered_before_temperature(std::span<const float> logits, const RowParameters& parameters) {
+ExactDistribution distribution_filtered_before_temperature(std::span<const float> logits,
+                                                           const RowParameters& parameters) {
   const KeptTokens kept = kept_before_temperature(logits, parameters);
-  return law_of_kept([&](const Distribution&, const FilterParameters&) { return kept; }, logits, parameters);
+  return distribution_of_kept([&](const LogitsDistribution&, const FilterParameters&) { return kept; }, logits,
+                              parameters);
 }
 
 // The probabilities of the kept tokens, taken for logits.
-ExactLaw law_after_second_softmax(std::span<const float> logits, const RowParameters& parameters) {
-  ExactLaw law = law_by_production(logits, parameters);
-  for (Rational& p : law)
+ExactDistribution distribution_after_second_softmax(std::span<const float> logits, const RowParameters& parameters) {
+  ExactDistribution distribution = distribution_by_production(logits, parameters);
+  for (Rational& p : distribution)
     if (p > 0) p.assign(natural_exp(p.convert_to<double>()));
-  return normalised(std::move(law));
+  return normalised(std::move(distribution));
 }
 
-Hunt law_hunt(RowCode faulty_code) {
+Hunt distribution_hunt(RowCode faulty_code) {
   return {Detector::enumeration, [faulty_code](bool faulty) {
             std::vector<RowParameters> settings;
             for (const float temperature : {0.5f, 1.0f, 2.0f})
               for (const float top_p : {0.5f, 0.8f}) settings.push_back(with_both(top_p, temperature));
-            return find_wrong_row_law(settings, faulty ? faulty_code : law_by_production);
+            return find_wrong_row_distribution(settings, faulty ? faulty_code : distribution_by_production);
           }};
 }
 
@@ -120,7 +123,7 @@ LargeSampler sampler_filtered_before_temperature() {
   const RowParameters parameters = with_both(0.9f, 1.25f);
   const Logits logits = usual_target_logits();
   const KeptTokens kept = kept_before_temperature(logits, parameters);
-  return sampler_of_rule(logits, parameters, [&](const Distribution&, const FilterParameters&) { return kept; });
+  return sampler_of_rule(logits, parameters, [&](const LogitsDistribution&, const FilterParameters&) { return kept; });
 }
 
 }  // namespace
@@ -139,7 +142,8 @@ std::vector<Mutant> filter_order_mutants() {
       {"B64",
        "mlc-llm #951, tt-metal #25341",
        "top-p cuts the row before the temperature; probabilities go through a second softmax after the mask",
-       {law_hunt(law_filtered_before_temperature), law_hunt(law_after_second_softmax)},
+       {distribution_hunt(distribution_filtered_before_temperature),
+        distribution_hunt(distribution_after_second_softmax)},
        sampler_filtered_before_temperature},
   };
 }

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 #include "reference/exactness/mutants/usual_tests.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
@@ -46,7 +46,7 @@ Finding find_search_past_the_end(bool faulty) {
             return CountingSearch(std::vector<float>(vocab_size, 1.0f / static_cast<float>(vocab_size)))(top_p, block);
           const Logits logits(vocab_size, 0.0f);
           const ProcessedRow row(logits, with_top_p(top_p));
-          return LawMasses(row.law).draw(block);
+          return DistributionMasses(row.distribution).draw(block);
         };
         const char* name = top_p < 1.0f && top_p > 0.5f ? "top_p = 1 - 2^-24" : "top_p = 1/2 or 1";
         cases.push_back({name, std::vector<bool>(vocab_size, true), draw});
@@ -58,8 +58,8 @@ Finding find_search_past_the_end(bool faulty) {
 
 LargeSampler sampler_by_counting() {
   std::vector<float> probabilities;
-  for (const double p : usual_target_law()) probabilities.push_back(static_cast<float>(p));
-  return {usual_target_law(), [search = CountingSearch(probabilities)](std::uint64_t i) {
+  for (const double p : usual_target_distribution()) probabilities.push_back(static_cast<float>(p));
+  return {usual_target_distribution(), [search = CountingSearch(probabilities)](std::uint64_t i) {
             return search(std::nextafter(1.0f, 0.0f),
                           PhiloxSource().block(derive_seed(0, i), {0, 0, 0, Purpose::target_sample}));
           }};
@@ -90,23 +90,23 @@ Token recovered_with_padding(const Probabilities& p, const Probabilities& q, std
 }
 
 Token recovered_by_production(const Probabilities& p, const Probabilities& q, std::uint64_t seed) {
-  const auto law_of = [](const Probabilities& row) {
-    RowLaw law;
-    law.make_probabilities({DType::f32, row.data(), static_cast<std::int64_t>(row.size())}, 0);
-    return law;
+  const auto distribution_of = [](const Probabilities& row) {
+    Distribution distribution;
+    distribution.make_probabilities({DType::f32, row.data(), static_cast<std::int64_t>(row.size())}, 0);
+    return distribution;
   };
   PhiloxSource source;
   AddressedChance chance(source, seed, 0, Sampler::race);
-  return chance.draw(ResidualMasses(law_of(p), law_of(q)), 0, Purpose::residual);
+  return chance.draw(ResidualMasses(distribution_of(p), distribution_of(q)), 0, Purpose::residual);
 }
 
-struct NamedLaw {
+struct NamedDistribution {
   std::string name;
   Probabilities p;
 };
 
-// Laws of 13 tokens, of which the last five do not fill their tile.
-std::vector<NamedLaw> laws_of_thirteen() {
+// Distributions of 13 tokens, of which the last five do not fill their tile.
+std::vector<NamedDistribution> distributions_of_thirteen() {
   constexpr std::size_t kVocabSize = 13;
   Probabilities first_tile(kVocabSize, 0.0f);
   std::fill_n(first_tile.begin(), kLanes, 0.125f);
@@ -120,8 +120,8 @@ std::vector<NamedLaw> laws_of_thirteen() {
 Finding find_padding_id(bool faulty) {
   std::vector<SupportCase> cases;
   std::uint64_t seed = 0;
-  for (const NamedLaw& p : laws_of_thirteen()) {
-    for (const NamedLaw& q : laws_of_thirteen()) {
+  for (const NamedDistribution& p : distributions_of_thirteen()) {
+    for (const NamedDistribution& q : distributions_of_thirteen()) {
       std::vector<bool> support;
       for (const float x : p.p) support.push_back(x > 0.0f);
       cases.push_back({"p " + p.name + " and q " + q.name, support, [p, q, seed, faulty] {
@@ -152,7 +152,7 @@ Token argmax_by_production(std::span<const float> logits, const RandomBlock* noi
   InjectedSource source;
   source.inject(Purpose::target_sample, *noise);
   AddressedChance chance(source, 0, 0, Sampler::race);
-  return chance.draw(LawMasses(row.law), 0, Purpose::target_sample);
+  return chance.draw(DistributionMasses(row.distribution), 0, Purpose::target_sample);
 }
 
 struct HostileRow {
@@ -203,14 +203,14 @@ std::vector<Mutant> out_of_range_mutants() {
        "lanes that pad the vocabulary to whole tiles tie with a residual that is zero and win the race",
        {{Detector::support, find_padding_id}},
        nullptr,
-       "V = 4096 is a whole number of tiles, and a residual that is zero has no law"},
+       "V = 4096 is a whole number of tiles, and a residual that is zero has no distribution"},
       {"B61",
        "vllm, all-NaN row",
        "argmax over a row of NaN returns the index it starts from, which lies behind the vocabulary",
        {{Detector::support, [](bool faulty) { return find_id_from_hostile_row(faulty, false); }},
         {Detector::injection, [](bool faulty) { return find_id_from_hostile_row(faulty, true); }}},
        nullptr,
-       "a row of NaN has no law"},
+       "a row of NaN has no distribution"},
   };
 }
 

@@ -1,9 +1,9 @@
 // Rows and parameters that are fetched from the wrong place.
 #include <array>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 
 namespace draftproof {
 namespace {
@@ -14,14 +14,16 @@ struct RaggedRow {
 };
 
 // A kernel over stored rows: block b works on the row indices[b], whose parameters are stored beside it.
-std::vector<ExactLaw> laws_by_indices(const std::vector<RaggedRow>& stored, std::span<const std::size_t> indices,
-                                      bool parameters_by_block) {
-  std::vector<ExactLaw> laws;
+std::vector<ExactDistribution> distributions_by_indices(const std::vector<RaggedRow>& stored,
+                                                        std::span<const std::size_t> indices,
+                                                        bool parameters_by_block) {
+  std::vector<ExactDistribution> distributions;
   for (std::size_t block = 0; block < indices.size(); ++block) {
     const std::size_t row = indices[block];
-    laws.push_back(law_by_production(stored[row].logits, stored[parameters_by_block ? block : row].parameters));
+    distributions.push_back(
+        distribution_by_production(stored[row].logits, stored[parameters_by_block ? block : row].parameters));
   }
-  return laws;
+  return distributions;
 }
 
 Finding find_foreign_parameters(bool faulty) {
@@ -33,7 +35,7 @@ Finding find_foreign_parameters(bool faulty) {
     const std::vector<RaggedRow> stored(batch.rbegin(), batch.rend());
     std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < batch.size(); ++i) indices.push_back(batch.size() - 1 - i);
-    return laws_by_indices(stored, indices, faulty);
+    return distributions_by_indices(stored, indices, faulty);
   });
 }
 
@@ -81,7 +83,7 @@ Finding find_row_read_elsewhere(bool faulty) {
 
 // The row with top_k = 1000, filtered by the k of another.
 LargeSampler sampler_with_foreign_k() {
-  return sampler_of_rule(usual_target_logits(), with_top_k(1000), [](const Distribution& row, FilterParameters) {
+  return sampler_of_rule(usual_target_logits(), with_top_k(1000), [](const LogitsDistribution& row, FilterParameters) {
     return kept_by_production(row, with_top_k(2000).filters);
   });
 }
@@ -100,7 +102,7 @@ std::vector<Mutant> row_mapping_mutants() {
        "the offset of a row is computed in 32 bits",
        {{Detector::ragged, find_row_read_elsewhere}},
        nullptr,
-       "rows below 2^32 elements are right, and one above is some other place's data, which has no law"},
+       "rows below 2^32 elements are right, and one above is some other place's data, which has no distribution"},
   };
 }
 

@@ -1,9 +1,9 @@
 // Top-k: which tokens survive where values tie, and what k = 0 and k = 1 mean.
 #include <algorithm>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 
 namespace draftproof {
 namespace {
@@ -15,7 +15,7 @@ const std::vector<RowParameters>& top_k_settings() {
 }
 
 // A rule that looks at values alone cannot cut between equal ones.
-KeptTokens kept_by_value(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_by_value(const LogitsDistribution& row, const FilterParameters& parameters) {
   FilterParameters by_value = parameters;
   by_value.ties = Ties::keep_all;
   return kept_by_production(row, by_value);
@@ -27,7 +27,7 @@ Mutant value_only_pivot() {
           "flashinfer #3774",
           "top-k compares values with that of the k-th token and keeps all that tie with it",
           {{Detector::enumeration,
-            [rule](bool faulty) { return find_wrong_row_law(top_k_settings(), row_code_of(rule(faulty))); }}},
+            [rule](bool faulty) { return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty))); }}},
           [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
 }
 
@@ -45,19 +45,21 @@ std::vector<BatchRow> rows_with_ties(std::span<const RowParameters> settings) {
 }
 
 // One path for small batches, another with another rule for ties from `large_batch` rows on.
-std::vector<ExactLaw> laws_of_batch(const std::vector<BatchRow>& batch, const KeptRule& small, const KeptRule& large) {
+std::vector<ExactDistribution> distributions_of_batch(const std::vector<BatchRow>& batch, const KeptRule& small,
+                                                      const KeptRule& large) {
   constexpr std::size_t kLargeBatch = 8;
-  std::vector<ExactLaw> laws;
+  std::vector<ExactDistribution> distributions;
   for (const BatchRow& row : batch)
-    laws.push_back(law_of_kept(batch.size() < kLargeBatch ? small : large, row.logits, row.parameters));
-  return laws;
+    distributions.push_back(
+        distribution_of_kept(batch.size() < kLargeBatch ? small : large, row.logits, row.parameters));
+  return distributions;
 }
 
 Mutant two_code_paths() {
   const auto run = [](bool faulty) {
     const KeptRule large = faulty ? kept_by_value : kept_by_production;
     return find_batch_dependence(rows_with_ties(top_k_settings()), [&](const std::vector<BatchRow>& batch) {
-      return laws_of_batch(batch, kept_by_production, large);
+      return distributions_of_batch(batch, kept_by_production, large);
     });
   };
   return {"B47",
@@ -70,46 +72,51 @@ Mutant two_code_paths() {
 constexpr float kTinyTemperature = 1e-6f;
 
 // Greedy rows among random ones go through the softmax at a tiny temperature, which shares the mass between ties.
-ExactLaw law_by_tiny_temperature(std::span<const float> logits, const RowParameters& parameters) {
-  return law_by_production(logits, parameters.temperature == 0.0f ? with_temperature(kTinyTemperature) : parameters);
+ExactDistribution distribution_by_tiny_temperature(std::span<const float> logits, const RowParameters& parameters) {
+  return distribution_by_production(logits,
+                                    parameters.temperature == 0.0f ? with_temperature(kTinyTemperature) : parameters);
 }
 
-std::vector<ExactLaw> laws_of_mixed_batch(const std::vector<BatchRow>& batch, const RowCode& greedy_among_others) {
+std::vector<ExactDistribution> distributions_of_mixed_batch(const std::vector<BatchRow>& batch,
+                                                            const RowCode& greedy_among_others) {
   const bool mixed =
       std::any_of(batch.begin(), batch.end(), [](const BatchRow& row) { return row.parameters.temperature != 0.0f; });
-  std::vector<ExactLaw> laws;
+  std::vector<ExactDistribution> distributions;
   for (const BatchRow& row : batch)
-    laws.push_back((mixed ? greedy_among_others : law_by_production)(row.logits, row.parameters));
-  return laws;
+    distributions.push_back((mixed ? greedy_among_others : distribution_by_production)(row.logits, row.parameters));
+  return distributions;
 }
 
 Mutant tiny_temperature() {
-  const auto code = [](bool faulty) -> RowCode { return faulty ? law_by_tiny_temperature : law_by_production; };
+  const auto code = [](bool faulty) -> RowCode {
+    return faulty ? distribution_by_tiny_temperature : distribution_by_production;
+  };
   const auto batch_hunt = [code](bool faulty) {
     const std::vector<RowParameters> settings{with_temperature(0.0f), RowParameters{}};
     return find_batch_dependence(rows_with_ties(settings), [&](const std::vector<BatchRow>& batch) {
-      return laws_of_mixed_batch(batch, code(faulty));
+      return distributions_of_mixed_batch(batch, code(faulty));
     });
   };
-  const auto law_hunt = [code](bool faulty) {
-    return find_wrong_row_law(std::vector<RowParameters>{with_temperature(0.0f)}, code(faulty));
+  const auto distribution_hunt = [code](bool faulty) {
+    return find_wrong_row_distribution(std::vector<RowParameters>{with_temperature(0.0f)}, code(faulty));
   };
   return {"B48",
           "vllm #5404, #41598",
           "greedy rows in a batch with random ones are sampled at temperature 1e-6, so that ties are drawn",
-          {{Detector::batch, batch_hunt}, {Detector::enumeration, law_hunt}},
+          {{Detector::batch, batch_hunt}, {Detector::enumeration, distribution_hunt}},
           [] {
             // Two tokens tie for the first place.
             Logits logits = usual_target_logits();
             logits[1] = logits[0];
-            std::vector<double> law(logits.size(), 0.0);
-            law[0] = 1.0;
+            std::vector<double> distribution(logits.size(), 0.0);
+            distribution[0] = 1.0;
             const TemperedRow row(logits, kTinyTemperature);
-            return sampler_of_law(law, kept_probabilities(row.distribution, KeptTokens(logits.size(), true)));
+            return sampler_of_distribution(distribution,
+                                           kept_probabilities(row.distribution, KeptTokens(logits.size(), true)));
           }};
 }
 
-KeptTokens kept_with_k_clamped(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_with_k_clamped(const LogitsDistribution& row, const FilterParameters& parameters) {
   FilterParameters clamped = parameters;
   clamped.top_k = std::max(1, parameters.top_k);
   return kept_by_production(row, clamped);
@@ -121,7 +128,7 @@ Mutant k_clamped_to_one() {
           "llama.cpp #5388",
           "top_k = 0, which means off, is clamped to 1, which means greedy",
           {{Detector::enumeration,
-            [rule](bool faulty) { return find_wrong_row_law(top_k_settings(), row_code_of(rule(faulty))); }}},
+            [rule](bool faulty) { return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty))); }}},
           [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); }};
 }
 

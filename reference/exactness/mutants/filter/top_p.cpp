@@ -1,9 +1,9 @@
 // Top-p: where the cut falls, and of which mass p is the share.
 #include <algorithm>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 namespace draftproof {
@@ -50,7 +50,7 @@ std::vector<Logits> rows_of_many_tokens() {
 // A mutant whose sound twin is the production filter: `faulty_rule` on small rows or on rows of many tokens.
 Hunt small_row_hunt(std::vector<RowParameters> settings, KeptRule faulty_rule) {
   return {Detector::enumeration, [settings = std::move(settings), faulty_rule](bool faulty) {
-            return find_wrong_row_law(settings, row_code_of(faulty ? faulty_rule : kept_by_production));
+            return find_wrong_row_distribution(settings, row_code_of(faulty ? faulty_rule : kept_by_production));
           }};
 }
 Hunt many_token_hunt(KeptRule faulty_rule) {
@@ -60,14 +60,14 @@ Hunt many_token_hunt(KeptRule faulty_rule) {
           }};
 }
 
-KeptTokens kept_of_renormalised(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_of_renormalised(const LogitsDistribution& row, const FilterParameters& parameters) {
   FilterParameters in_sequence = parameters;
   in_sequence.order = FilterOrder::top_k_first;
   return kept_by_production(row, in_sequence);
 }
 
 // Bisects a pivot among the probabilities and stops when the interval is small, not when it holds one value.
-KeptTokens kept_by_approximate_pivot(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_by_approximate_pivot(const LogitsDistribution& row, const FilterParameters& parameters) {
   constexpr int kRounds = 12;
   const auto probability = [&](std::size_t i) { return row.probability(static_cast<Token>(i)); };
   KeptTokens kept(static_cast<std::size_t>(row.vocab_size()));
@@ -88,7 +88,7 @@ KeptTokens kept_by_approximate_pivot(const Distribution& row, const FilterParame
 // Walks down the order; `ends(before, p)` says whether the walk ends before a token of probability p that has the
 // mass `before` in front of it.
 template <class Ends>
-KeptTokens kept_by_walk(const Distribution& row, Ends ends) {
+KeptTokens kept_by_walk(const LogitsDistribution& row, Ends ends) {
   KeptTokens kept(static_cast<std::size_t>(row.vocab_size()), false);
   float before = 0.0f;
   for (const Token token : ids_in_order(row)) {
@@ -100,11 +100,11 @@ KeptTokens kept_by_walk(const Distribution& row, Ends ends) {
   return kept;
 }
 
-KeptTokens kept_one_short(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_one_short(const LogitsDistribution& row, const FilterParameters& parameters) {
   return kept_by_walk(row, [&](float before, float p) { return before + p >= parameters.top_p; });
 }
 
-KeptTokens kept_within_tolerance(const Distribution& row, const FilterParameters& parameters) {
+KeptTokens kept_within_tolerance(const LogitsDistribution& row, const FilterParameters& parameters) {
   constexpr float kTolerance = 1e-5f;
   return kept_by_walk(row, [&](float before, float) { return before >= parameters.top_p - kTolerance; });
 }

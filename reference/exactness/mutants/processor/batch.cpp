@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
@@ -32,32 +32,32 @@ Token sampled_by_division(std::span<const float> logits, float temperature, cons
   return static_cast<Token>(weights.size() - 1);
 }
 
-ExactLaw law_by_division(std::span<const float> logits, const RowParameters& parameters) {
-  if (parameters.temperature != 0.0f) return law_by_production(logits, parameters);
-  ExactLaw law(logits.size(), Rational(0));
-  law[static_cast<std::size_t>(sampled_by_division(logits, 0.0f, InjectedSource::kZeros))] = 1;
-  return law;
+ExactDistribution distribution_by_division(std::span<const float> logits, const RowParameters& parameters) {
+  if (parameters.temperature != 0.0f) return distribution_by_production(logits, parameters);
+  ExactDistribution distribution(logits.size(), Rational(0));
+  distribution[static_cast<std::size_t>(sampled_by_division(logits, 0.0f, InjectedSource::kZeros))] = 1;
+  return distribution;
 }
 
-Finding find_wrong_greedy_law(bool faulty) {
-  return find_wrong_row_law(std::vector<RowParameters>{with_temperature(0.0f), RowParameters{}},
-                            faulty ? law_by_division : law_by_production);
+Finding find_wrong_greedy_distribution(bool faulty) {
+  return find_wrong_row_distribution(std::vector<RowParameters>{with_temperature(0.0f), RowParameters{}},
+                                     faulty ? distribution_by_division : distribution_by_production);
 }
 
 // Greedy rows with end words for u: the greedy token is the only possible one.
 Finding find_wrong_greedy_token(bool faulty) {
   std::vector<SupportCase> cases;
   for (const Logits& logits : small_rows(3, 2)) {
-    const ExactLaw law = law_by_definition(logits, with_temperature(0.0f));
+    const ExactDistribution distribution = distribution_by_definition(logits, with_temperature(0.0f));
     std::vector<bool> support;
-    for (const Rational& p : law) support.push_back(p > 0);
+    for (const Rational& p : distribution) support.push_back(p > 0);
     for (const RandomBlock& block : {InjectedSource::kZeros, InjectedSource::kSmallest, InjectedSource::kOnes}) {
       const auto draw = [=] {
         if (faulty) return sampled_by_division(logits, 0.0f, block);
         const ProcessedRow row(logits, with_temperature(0.0f));
-        return LawMasses(row.law).draw(block);
+        return DistributionMasses(row.distribution).draw(block);
       };
-      cases.push_back({"greedy row " + text_of_probabilities(law_by_definition(logits, {})), support, draw});
+      cases.push_back({"greedy row " + text_of_probabilities(distribution_by_definition(logits, {})), support, draw});
     }
   }
   return find_impossible_token(cases);
@@ -65,10 +65,10 @@ Finding find_wrong_greedy_token(bool faulty) {
 
 LargeSampler sampler_by_division() {
   const Logits logits = usual_target_logits();
-  std::vector<double> law(logits.size(), 0.0);
-  law[0] = 1.0;
+  std::vector<double> distribution(logits.size(), 0.0);
+  distribution[0] = 1.0;
   const Token token = sampled_by_division(logits, 0.0f, InjectedSource::kZeros);
-  return {law, [token](std::uint64_t) { return token; }};
+  return {distribution, [token](std::uint64_t) { return token; }};
 }
 
 // Ids outside the vocabulary.
@@ -156,7 +156,7 @@ LargeSampler sampler_of_hit_row() {
   const KeptTokens all(row.logits.size(), true);
   KeptTokens hit = all;
   hit[100] = false;
-  return sampler_of_law(kept_probabilities(row.distribution, all), kept_probabilities(row.distribution, hit));
+  return sampler_of_distribution(kept_probabilities(row.distribution, all), kept_probabilities(row.distribution, hit));
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ std::vector<Mutant> mixed_row_mutants() {
       {"B66",
        "vllm #27077",
        "greedy rows are marked by temperature 0 and looked for by -1, so that in a mixed batch they are divided by 0",
-       {{Detector::injection, find_wrong_greedy_token}, {Detector::enumeration, find_wrong_greedy_law}},
+       {{Detector::injection, find_wrong_greedy_token}, {Detector::enumeration, find_wrong_greedy_distribution}},
        sampler_by_division},
       {"B75",
        "vllm #54195",

@@ -2,8 +2,8 @@
 // output tokens of another history.
 #include <algorithm>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 #include "reference/exactness/mutants/processor/replay.hpp"
 
 namespace draftproof {
@@ -70,10 +70,10 @@ StepVerifier verify_with_rejected_drafts() {
 }
 
 // The row with penalties after `output`, as probabilities.
-std::vector<double> penalised_law(std::span<const Token> output) {
+std::vector<double> penalised_distribution(std::span<const Token> output) {
   const Logits logits = usual_target_logits();
   const History history({}, output, static_cast<std::int64_t>(logits.size()));
-  return probabilities_of(ProcessedRow(logits, with_penalties(), &history).law);
+  return probabilities_of(ProcessedRow(logits, with_penalties(), &history).distribution);
 }
 
 // An output of 60 tokens, 12 different ones five times each, made in steps of four tokens.
@@ -84,7 +84,7 @@ std::vector<Token> some_output() {
 }
 
 LargeSampler sampler_after(std::span<const Token> faulty_output) {
-  return sampler_of_law(penalised_law(some_output()), penalised_law(faulty_output));
+  return sampler_of_distribution(penalised_distribution(some_output()), penalised_distribution(faulty_output));
 }
 
 LargeSampler sampler_after_last_tokens() {

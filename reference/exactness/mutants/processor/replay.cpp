@@ -46,7 +46,7 @@ DecodingOptions options_of(const ReplayRequest& request, std::uint64_t seed) {
 Decoded decode_plainly(const ReplayRequest& request, std::span<const Token> prompt, std::uint64_t seed) {
   SmallModel model;
   Pipeline pipeline;
-  RowLaw law;
+  Distribution distribution;
   PhiloxSource source;
   AddressedChance chance(source, seed, 0);
   History history(prompt, {}, kReplayVocabSize);
@@ -61,11 +61,11 @@ Decoded decode_plainly(const ReplayRequest& request, std::span<const Token> prom
     input.history = &history;
     std::vector<std::uint32_t> mask;
     if (request.grammar) input.constraints.allowed_mask = mask = request.grammar(history.tokens());
-    pipeline.run(input, law);
-    const Token token = chance.coupled_race(LawMasses(law), position);
+    pipeline.run(input, distribution);
+    const Token token = chance.coupled_race(DistributionMasses(distribution), position);
     history.append(token);
     decoded.tokens.push_back(token);
-    decoded.logprobs.push_back(law.log_probability(token));
+    decoded.logprobs.push_back(distribution.log_probability(token));
   }
   return decoded;
 }

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/law_sampler.hpp"
 #include "reference/exactness/mutants/processor/replay.hpp"
 #include "reference/statistics/battery.hpp"
 #include "reference/verify/verify_request.hpp"
@@ -54,9 +54,10 @@ Emission verify_with_bare_draft_rows(const VerifyRequest& request) {
 }
 
 LargeSampler sampler_without_min_p() {
-  return sampler_of_rule(usual_target_logits(), with_min_p(), [](const Distribution& row, const FilterParameters&) {
-    return KeptTokens(static_cast<std::size_t>(row.vocab_size()), true);
-  });
+  return sampler_of_rule(usual_target_logits(), with_min_p(),
+                         [](const LogitsDistribution& row, const FilterParameters&) {
+                           return KeptTokens(static_cast<std::size_t>(row.vocab_size()), true);
+                         });
 }
 
 // The grammar.
@@ -89,8 +90,8 @@ LargeSampler sampler_without_mask() {
   const TemperedRow row(usual_target_logits(), 1.0f);
   KeptTokens even;
   for (std::size_t i = 0; i < row.logits.size(); ++i) even.push_back(i % 2 == 0);
-  return sampler_of_law(kept_probabilities(row.distribution, even),
-                        kept_probabilities(row.distribution, KeptTokens(even.size(), true)));
+  return sampler_of_distribution(kept_probabilities(row.distribution, even),
+                                 kept_probabilities(row.distribution, KeptTokens(even.size(), true)));
 }
 
 // Logprobs.
@@ -98,7 +99,7 @@ LargeSampler sampler_without_mask() {
 float logprob_at(const VerifyRequest& request, std::size_t row, Token token) {
   const RowView view = request.target.row(static_cast<std::int64_t>(row));
   const std::span<const float> logits(static_cast<const float*>(view.data), static_cast<std::size_t>(view.vocab_size));
-  return ProcessedRow(logits, request.parameters).law.log_probability(token);
+  return ProcessedRow(logits, request.parameters).distribution.log_probability(token);
 }
 
 // All log-probabilities of a step are read from the row of its last token.

@@ -37,7 +37,7 @@ std::uint64_t first_word_reaching(float needed, const WordNoise& noise) {
 }
 
 // Of the many tokens behind the head only those are looked at whose word could still win, by the largest log weight of
-// the rest: the law falls from token to token.
+// the rest: the distribution falls from token to token.
 Token race_of(const std::vector<float>& log_weights, std::uint64_t seed, const WordNoise& noise) {
   const auto word = [&](std::size_t token) {
     return static_cast<std::uint32_t>(mixed_words(seed, token / 2) >> (token % 2 == 0 ? 0 : 32));
@@ -66,8 +66,8 @@ Token race_of(const std::vector<float>& log_weights, std::uint64_t seed, const W
 
 LargeSampler large_race_sampler(WordNoise noise) {
   const auto log_weights = std::make_shared<std::vector<float>>();
-  for (const double p : usual_target_law()) log_weights->push_back(static_cast<float>(natural_log(p)));
-  return {usual_target_law(), [log_weights, noise = std::move(noise)](std::uint64_t draw) {
+  for (const double p : usual_target_distribution()) log_weights->push_back(static_cast<float>(natural_log(p)));
+  return {usual_target_distribution(), [log_weights, noise = std::move(noise)](std::uint64_t draw) {
             return race_of(*log_weights, derive_seed(0, draw), noise);
           }};
 }

@@ -11,7 +11,7 @@ namespace draftproof {
 // Gumbel noise of a random word; at the ends it may be infinite.
 using WordNoise = std::function<float(std::uint32_t word)>;
 
-// Races over usual_target_law() with noise that does not fall when the word rises.
+// Races over usual_target_distribution() with noise that does not fall when the word rises.
 LargeSampler large_race_sampler(WordNoise noise);
 
 Mutant masked_token_wins_mutant();           // B16

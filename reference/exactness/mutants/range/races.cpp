@@ -61,10 +61,10 @@ Token binary32_race(std::span<const float> logits, std::uint64_t seed, Source& s
 
 template <class Source>
 Token production_race(std::span<const float> logits, std::uint64_t seed, Source& source) {
-  RowLaw law;
-  law.make_distribution().assign(logits, 0);
+  Distribution distribution;
+  distribution.make_logits_distribution().assign(logits, 0);
   AddressedChance<Source> chance(source, seed, 0, Sampler::race);
-  return chance.draw(LawMasses(law), 0, Purpose::target_sample);
+  return chance.draw(DistributionMasses(distribution), 0, Purpose::target_sample);
 }
 
 std::vector<bool> unmasked(std::span<const float> logits) {

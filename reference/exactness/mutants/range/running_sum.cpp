@@ -28,9 +28,9 @@ std::uint64_t bits_of_draw(std::uint64_t draw) {
 // what is added is less than half of its last place.
 class RunningSum {
  public:
-  RunningSum(std::span<const double> law, Rounding round) {
+  RunningSum(std::span<const double> distribution, Rounding round) {
     double sum = 0.0;
-    for (const double p : law) cumulative_.push_back(sum = round(sum + round(p)));
+    for (const double p : distribution) cumulative_.push_back(sum = round(sum + round(p)));
   }
 
   double total() const { return cumulative_.back(); }
@@ -46,9 +46,9 @@ class RunningSum {
 // The same inverse over integer masses, which have no rounding of sums (fixed_point.hpp).
 class IntegerSum {
  public:
-  explicit IntegerSum(std::span<const double> law) {
+  explicit IntegerSum(std::span<const double> distribution) {
     std::uint64_t sum = 0;
-    for (const double p : law) cumulative_.push_back(sum += residual_mass(p));
+    for (const double p : distribution) cumulative_.push_back(sum += residual_mass(p));
   }
 
   Token draw(std::uint64_t bits) const {
@@ -60,9 +60,9 @@ class IntegerSum {
   std::vector<std::uint64_t> cumulative_;
 };
 
-// A Zipf law of 131,072 tokens.
-const std::vector<double>& long_law() {
-  static const std::vector<double> law = [] {
+// A Zipf distribution of 131,072 tokens.
+const std::vector<double>& long_distribution() {
+  static const std::vector<double> distribution = [] {
     std::vector<double> p;
     for (std::int32_t rank = 1; rank <= (1 << 17); ++rank) p.push_back(1.0 / rank);
     double sum = 0.0;
@@ -70,7 +70,7 @@ const std::vector<double>& long_law() {
     for (double& x : p) x /= sum;
     return p;
   }();
-  return law;
+  return distribution;
 }
 
 Rounding rounding_of(bool faulty) {
@@ -80,9 +80,9 @@ Rounding rounding_of(bool faulty) {
 // T: how often a token after the first 1000 is drawn.
 Finding find_lost_tail(bool faulty) {
   constexpr std::size_t kHeadTokens = 1000;
-  const RunningSum sum(long_law(), rounding_of(faulty));
+  const RunningSum sum(long_distribution(), rounding_of(faulty));
   double tail = 0.0;
-  for (std::size_t i = kHeadTokens; i < long_law().size(); ++i) tail += long_law()[i];
+  for (std::size_t i = kHeadTokens; i < long_distribution().size(); ++i) tail += long_distribution()[i];
   const auto in_tail = [&](std::uint64_t draw) {
     return static_cast<std::size_t>(sum.draw(bits_of_draw(draw))) >= kHeadTokens;
   };
@@ -94,8 +94,8 @@ Finding find_lost_tail(bool faulty) {
 // D: the token of every draw against the one that integer sums give for the same bits.
 Finding find_other_token(bool faulty) {
   constexpr std::uint64_t kDraws = 1 << 12;
-  const RunningSum sum(long_law(), rounding_of(faulty));
-  const IntegerSum reference(long_law());
+  const RunningSum sum(long_distribution(), rounding_of(faulty));
+  const IntegerSum reference(long_distribution());
   Finding finding{false, 0, "draws", {}};
   for (std::uint64_t draw = 0; draw < kDraws && !finding.caught; ++draw) {
     ++finding.cases;
@@ -113,15 +113,15 @@ Finding find_other_token(bool faulty) {
 }  // namespace
 
 Mutant half_precision_running_sum_mutant() {
-  return {
-      "B26",
-      "Megatron-LM #7182",
-      "softmax and cumulative sum are bfloat16: the sum stands still early, and the tokens behind are never drawn",
-      {{Detector::tail, find_lost_tail}, {Detector::differential, find_other_token}},
-      [] {
-        const auto sum = std::make_shared<const RunningSum>(usual_target_law(), to_bfloat16);
-        return LargeSampler{usual_target_law(), [sum](std::uint64_t draw) { return sum->draw(bits_of_draw(draw)); }};
-      }};
+  return {"B26",
+          "Megatron-LM #7182",
+          "softmax and cumulative sum are bfloat16: the sum stands still early, and the tokens behind are never drawn",
+          {{Detector::tail, find_lost_tail}, {Detector::differential, find_other_token}},
+          [] {
+            const auto sum = std::make_shared<const RunningSum>(usual_target_distribution(), to_bfloat16);
+            return LargeSampler{usual_target_distribution(),
+                                [sum](std::uint64_t draw) { return sum->draw(bits_of_draw(draw)); }};
+          }};
 }
 
 }  // namespace draftproof

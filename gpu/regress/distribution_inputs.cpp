@@ -1,4 +1,4 @@
-#include "gpu/regress/law_inputs.hpp"
+#include "gpu/regress/distribution_inputs.hpp"
 
 #include "gpu/regress/inputs.hpp"
 
@@ -15,7 +15,7 @@ enum Stream : std::uint64_t { kHistory, kDrafts, kBias, kWords, kStops, kAllowed
 
 class Maker {
  public:
-  Maker(std::uint64_t seed, LawInputs& out) : seed_(seed), out_(out), vocab_size_(out.vocab_size) {}
+  Maker(std::uint64_t seed, DistributionInputs& out) : seed_(seed), out_(out), vocab_size_(out.vocab_size) {}
 
   // Several values of each parameter, so that a row that takes another request's is another row.
   void parameters() {
@@ -117,25 +117,25 @@ class Maker {
   }
 
   std::uint64_t seed_;
-  LawInputs& out_;
+  DistributionInputs& out_;
   std::int64_t vocab_size_;
 };
 
 }  // namespace
 
-draftproof_rows LawInputs::logits_in(CaseRun& run) const {
+draftproof_rows DistributionInputs::logits_in(CaseRun& run) const {
   return run.rows(logits, row_stride, dtype);
 }
 
-draftproof_rows LawInputs::unconditional_in(CaseRun& run) const {
+draftproof_rows DistributionInputs::unconditional_in(CaseRun& run) const {
   return unconditional.empty() ? draftproof_rows{} : run.rows(unconditional, row_stride, dtype);
 }
 
-const std::int32_t* LawInputs::row_request_in(CaseRun& run) const {
+const std::int32_t* DistributionInputs::row_request_in(CaseRun& run) const {
   return in(run, row_request);
 }
 
-draftproof_parameters LawInputs::parameters_in(CaseRun& run) const {
+draftproof_parameters DistributionInputs::parameters_in(CaseRun& run) const {
   draftproof_parameters p{};
   p.temperature = in(run, temperature);
   p.top_k = in(run, top_k);
@@ -151,7 +151,7 @@ draftproof_parameters LawInputs::parameters_in(CaseRun& run) const {
   return p;
 }
 
-draftproof_constraints LawInputs::constraints_in(CaseRun& run) const {
+draftproof_constraints DistributionInputs::constraints_in(CaseRun& run) const {
   draftproof_constraints c{};
   c.allowed_mask = in(run, allowed_mask);
   c.allowed_mask_stride = allowed_mask_stride;
@@ -176,9 +176,9 @@ draftproof_constraints LawInputs::constraints_in(CaseRun& run) const {
   return c;
 }
 
-LawInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
-                      std::int64_t row_stride) {
-  LawInputs out;
+DistributionInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
+                               std::int64_t row_stride) {
+  DistributionInputs out;
   out.rows = rows;
   out.requests = rows;
   out.vocab_size = vocab_size;
@@ -188,9 +188,9 @@ LawInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t d
   return out;
 }
 
-LawInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
-                     std::int32_t dtype) {
-  LawInputs out = normal_rows(rows, vocab_size, dtype, 3.0f, padded(vocab_size));
+DistributionInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
+                              std::int32_t dtype) {
+  DistributionInputs out = normal_rows(rows, vocab_size, dtype, 3.0f, padded(vocab_size));
   out.requests = requests;
   for (std::int64_t row = 0; row < rows; ++row)
     out.row_request.push_back(static_cast<std::int32_t>((row * 7 + 3) % requests));

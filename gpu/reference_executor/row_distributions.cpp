@@ -1,4 +1,4 @@
-#include "gpu/reference_executor/row_laws.hpp"
+#include "gpu/reference_executor/row_distributions.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -40,7 +40,8 @@ bool ids_are_right(std::span<const Token> ids, std::int64_t vocab_size) {
 // One request's constraints with the storage behind them. Its ids may be wrong: status() is asked before row() is.
 class RequestConstraints {
  public:
-  RequestConstraints(const RowLawsInput& input, std::int64_t row, std::int64_t request, std::span<const Token> drafted)
+  RequestConstraints(const RowDistributionsInput& input, std::int64_t row, std::int64_t request,
+                     std::span<const Token> drafted)
       : vocab_size_(input.vocab_size), drafted_(drafted) {
     const draftproof_constraints& c = input.constraints;
     const auto words = static_cast<std::size_t>((vocab_size_ + 31) / 32);
@@ -162,7 +163,8 @@ RowParameters parameters_of(const draftproof_parameters& parameters, std::int64_
   return out;
 }
 
-std::int32_t RowLaws::process(std::int64_t row, std::int64_t request, std::span<const Token> drafted, RowLaw& law) {
+std::int32_t RowDistributions::process(std::int64_t row, std::int64_t request, std::span<const Token> drafted,
+                                       Distribution& distribution) {
   if (!parameters_are_right(input_.parameters, request)) return DRAFTPROOF_ROW_BAD_PARAMETER;
   RowInput in;
   in.parameters = parameters_of(input_.parameters, request);
@@ -177,7 +179,7 @@ std::int32_t RowLaws::process(std::int64_t row, std::int64_t request, std::span<
   in.constraints = constraints.row();
   in.history = constraints.history();
   try {
-    pipeline_.run(in, law);
+    pipeline_.run(in, distribution);
   } catch (const Error&) {
     status = status_of_logits(pipeline_.processed_logits(), in.parameters.temperature != 0.0f);
     if (status == DRAFTPROOF_ROW_OK) throw;

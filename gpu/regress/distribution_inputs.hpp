@@ -9,7 +9,7 @@
 namespace draftproof::regress {
 
 // Arrays as in draftproof.h; an empty one is a null pointer.
-struct LawInputs {
+struct DistributionInputs {
   std::int64_t rows = 0;
   std::int64_t requests = 0;
   std::int64_t vocab_size = 0;
@@ -77,12 +77,12 @@ struct LawInputs {
 };
 
 // Normal logits, one request a row.
-LawInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
-                      std::int64_t row_stride);
+DistributionInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
+                               std::int64_t row_stride);
 
 // What `requests` requests may ask for, all at once and each something else: filters, penalties, bias, bad words,
 // min_tokens, allowed ids, bitmask, guidance; some of them off. Rows belong to requests in a shuffled order.
-LawInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
-                     std::int32_t dtype);
+DistributionInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
+                              std::int32_t dtype);
 
 }  // namespace draftproof::regress

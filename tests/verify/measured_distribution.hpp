@@ -1,12 +1,12 @@
 // The production path of a verifier, doubles and addressed Philox words under the key audit, over several steps: its
-// texts against the law of the target, by chi-squared.
+// texts against the distribution of the target, by chi-squared.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/statistics/chi_squared.hpp"
 #include "reference/verify/chance.hpp"
@@ -16,30 +16,31 @@ namespace draftproof::small_step {
 
 using AuditedChance = AddressedChance<AuditedSource<>>;
 
-struct MeasuredLaw {
+struct MeasuredDistribution {
   std::int64_t trials = 20000;
   std::uint32_t steps = 3;
   std::size_t length = 5;  // of the texts that are compared: cut, or completed by plain decoding
 };
 
 // Probability of every text of `length` tokens; the first token is the most significant digit of its index.
-inline std::vector<double> text_law(const ModelPair<double>& models, std::size_t length, const TokenString& prefix = {},
-                                    double probability = 1.0) {
+inline std::vector<double> text_distribution(const ModelPair<double>& models, std::size_t length,
+                                             const TokenString& prefix = {}, double probability = 1.0) {
   if (prefix.size() == length) return {probability};
-  std::vector<double> law;
+  std::vector<double> distribution;
   for (Token token = 0; token < models.vocab_size(); ++token) {
-    const std::vector<double> part = text_law(models, length, joined(prefix, std::vector<Token>{token}),
-                                              probability * models.target(prefix)[static_cast<std::size_t>(token)]);
-    law.insert(law.end(), part.begin(), part.end());
+    const std::vector<double> part =
+        text_distribution(models, length, joined(prefix, std::vector<Token>{token}),
+                          probability * models.target(prefix)[static_cast<std::size_t>(token)]);
+    distribution.insert(distribution.end(), part.begin(), part.end());
   }
-  return law;
+  return distribution;
 }
 
 // step(text so far, chance) -> tokens emitted. A word that is drawn twice throws.
 template <class Step>
-ChiSquaredTest measure(const ModelPair<double>& models, const MeasuredLaw& options, const Step& step) {
-  const std::vector<double> law = text_law(models, options.length);
-  std::vector<std::int64_t> counts(law.size(), 0);
+ChiSquaredTest measure(const ModelPair<double>& models, const MeasuredDistribution& options, const Step& step) {
+  const std::vector<double> distribution = text_distribution(models, options.length);
+  std::vector<std::int64_t> counts(distribution.size(), 0);
   for (std::int64_t trial = 0; trial < options.trials; ++trial) {
     AuditedSource source;
     const std::uint64_t seed = derive_seed(models.seed(), static_cast<std::uint64_t>(trial));
@@ -58,7 +59,7 @@ ChiSquaredTest measure(const ModelPair<double>& models, const MeasuredLaw& optio
       cell = cell * static_cast<std::size_t>(models.vocab_size()) + static_cast<std::size_t>(text[i]);
     ++counts[cell];
   }
-  return goodness_of_fit(counts, law, kExpectedCountMinOfAudits);
+  return goodness_of_fit(counts, distribution, kExpectedCountMinOfAudits);
 }
 
 }  // namespace draftproof::small_step

@@ -1,6 +1,6 @@
-// The laws of rows of logits in device memory, and what verifiers and samplers ask of them (twin:
-// reference/sampling/distribution.hpp). A law is the row's logits up to the temperature, the masses of its tiles, and
-// one LawRow, which says what the filters kept.
+// The distributions of rows of logits in device memory, and what verifiers and samplers ask of them (twin:
+// reference/sampling/logits_distribution.hpp). A distribution is the row's logits up to the temperature, the masses of
+// its tiles, and one DistributionRow, which says what the filters kept.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-struct LawRow {
+struct DistributionRow {
   std::uint64_t total;             // S over the kept tokens
   std::uint64_t unfiltered_total;  // S of the whole row
   std::uint64_t least_mass;        // kept: m_i at least this ...
@@ -23,8 +23,8 @@ struct LawRow {
 };
 
 // What unfiltered rows keep: everything.
-__device__ inline LawRow unfiltered_row() {
-  LawRow row{};
+__device__ inline DistributionRow unfiltered_row() {
+  DistributionRow row{};
   row.last_value = negative_infinity();
   row.last_token = 0x7fffffff;
   row.exponent = kMaskedExponent;
@@ -32,13 +32,13 @@ __device__ inline LawRow unfiltered_row() {
   return row;
 }
 
-struct LogitsLaw {
+struct LogitsDistribution {
   RowsView logits;                           // [rows, vocab_size], before the division by the temperature
   Global<const float> temperature;           // [requests]; null: 1
   Global<const std::int32_t> row_request;    // [rows]; null: row r is request r
   Global<const std::uint64_t> tile_sum;      // [rows, tiles], over the kept tokens
   Global<const std::int32_t> tile_exponent;  // [rows, tiles], of the unfiltered row
-  Global<const LawRow> rows;                 // [rows]
+  Global<const DistributionRow> rows;        // [rows]
   std::int64_t vocab_size;
   std::int64_t tiles;
 
@@ -55,7 +55,8 @@ __device__ inline float over_temperature(float logit, float temperature) {
 }
 
 // The weight f 2^(n - N_t) of a token with processed logit x; 0 if it is masked or was dropped.
-__device__ inline float kept_weight(const LawRow& row, float x, std::int64_t token, std::int32_t tile_exponent) {
+__device__ inline float kept_weight(const DistributionRow& row, float x, std::int64_t token,
+                                    std::int32_t tile_exponent) {
   const float weight = tile_weight(exp_parts(x), tile_exponent);
   if (weight == 0.0f) return 0.0f;
   if (x < row.last_value || (x == row.last_value && token > row.last_token)) return 0.0f;
@@ -65,29 +66,30 @@ __device__ inline float kept_weight(const LawRow& row, float x, std::int64_t tok
 }
 
 // p of one token.
-__device__ inline float probability_in(const LawRow& row, float x, std::int64_t token, std::int32_t tile_exponent,
-                                       float reciprocal) {
+__device__ inline float probability_in(const DistributionRow& row, float x, std::int64_t token,
+                                       std::int32_t tile_exponent, float reciprocal) {
   if (row.greedy_token != DRAFTPROOF_NO_TOKEN) return token == row.greedy_token ? 1.0f : 0.0f;
   if (kept_weight(row, x, token, tile_exponent) == 0.0f) return 0.0f;
   return probability_of(exp_parts(x), row.exponent, reciprocal);
 }
 
-__device__ inline float processed_logit(const LogitsLaw& law, std::int64_t row, std::int64_t token) {
-  return over_temperature(element_at(law.logits, row, token), law.temperature_of(row));
+__device__ inline float processed_logit(const LogitsDistribution& distribution, std::int64_t row, std::int64_t token) {
+  return over_temperature(element_at(distribution.logits, row, token), distribution.temperature_of(row));
 }
 
-__device__ inline float probability(const LogitsLaw& law, std::int64_t row, std::int64_t token) {
-  const LawRow record = law.rows[row];
-  const std::int32_t tile_exponent = law.tile_exponent[row * law.tiles + token / kTileTokens];
-  return probability_in(record, processed_logit(law, row, token), token, tile_exponent, reciprocal_total(record.total));
+__device__ inline float probability(const LogitsDistribution& distribution, std::int64_t row, std::int64_t token) {
+  const DistributionRow record = distribution.rows[row];
+  const std::int32_t tile_exponent = distribution.tile_exponent[row * distribution.tiles + token / kTileTokens];
+  return probability_in(record, processed_logit(distribution, row, token), token, tile_exponent,
+                        reciprocal_total(record.total));
 }
 
 // Natural log of the probability; -infinity for a dropped token.
-__device__ inline float log_probability(const LogitsLaw& law, std::int64_t row, std::int64_t token) {
-  const LawRow record = law.rows[row];
+__device__ inline float log_probability(const LogitsDistribution& distribution, std::int64_t row, std::int64_t token) {
+  const DistributionRow record = distribution.rows[row];
   if (record.greedy_token != DRAFTPROOF_NO_TOKEN) return token == record.greedy_token ? 0.0f : negative_infinity();
-  const float x = processed_logit(law, row, token);
-  const std::int32_t tile_exponent = law.tile_exponent[row * law.tiles + token / kTileTokens];
+  const float x = processed_logit(distribution, row, token);
+  const std::int32_t tile_exponent = distribution.tile_exponent[row * distribution.tiles + token / kTileTokens];
   if (kept_weight(record, x, token, tile_exponent) == 0.0f) return negative_infinity();
   return log_probability_of(x, record.exponent, log_total(record.total));
 }
@@ -97,9 +99,10 @@ inline constexpr std::int32_t kRefusedTile = 1 << 30;
 
 // One row from its tiles, by all threads of the block; every thread gets it. The exponents of a row that is refused are
 // set to kMaskedExponent and its sums to 0. refused: the status of a row that something else speaks against already.
-__device__ inline LawRow row_of_tiles(std::int64_t row, std::int64_t tiles, float temperature, std::int32_t refused,
-                                      Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent) {
-  LawRow out = unfiltered_row();
+__device__ inline DistributionRow row_of_tiles(std::int64_t row, std::int64_t tiles, float temperature,
+                                               std::int32_t refused, Global<std::uint64_t> tile_sum,
+                                               Global<std::int32_t> tile_exponent) {
+  DistributionRow out = unfiltered_row();
   std::int32_t exponent = kMaskedExponent;
   std::int32_t status = DRAFTPROOF_ROW_OK;
   std::uint64_t first = 0;

@@ -8,7 +8,7 @@
 
 #include "gpu/draftproof.h"
 #include "reference/logits/pipeline.hpp"
-#include "reference/sampling/row_law.hpp"
+#include "reference/sampling/distribution.hpp"
 
 namespace draftproof::reference_executor {
 
@@ -29,7 +29,7 @@ std::span<const Token> drafted_before(const draftproof_constraints& constraints,
 RowParameters parameters_of(const draftproof_parameters& parameters, std::int64_t request);
 
 // Rows of logits that go through the pipeline.
-struct RowLawsInput {
+struct RowDistributionsInput {
   std::int64_t vocab_size = 0;
   draftproof_rows logits{};
   draftproof_rows unconditional{};
@@ -37,18 +37,20 @@ struct RowLawsInput {
   draftproof_constraints constraints{};
 };
 
-class RowLaws {
+class RowDistributions {
  public:
-  explicit RowLaws(const RowLawsInput& input) : input_(input) {}
+  explicit RowDistributions(const RowDistributionsInput& input) : input_(input) {}
 
-  // Fills `law` with that of a row of `request`, whose history goes on with `drafted` after what is committed. Returns
-  // the draftproof_row_status; the law is meaningless where it is not 0. A law is good until the next call.
-  std::int32_t process(std::int64_t row, std::int64_t request, std::span<const Token> drafted, RowLaw& law);
+  // Fills `distribution` with that of a row of `request`, whose history goes on with `drafted` after what is committed.
+  // Returns the draftproof_row_status; the distribution is meaningless where it is not 0. A distribution is good until
+  // the next call.
+  std::int32_t process(std::int64_t row, std::int64_t request, std::span<const Token> drafted,
+                       Distribution& distribution);
 
   Pipeline& pipeline() { return pipeline_; }
 
  private:
-  RowLawsInput input_;
+  RowDistributionsInput input_;
   Pipeline pipeline_;
 };
 

@@ -1,4 +1,4 @@
-// Laws of lossy rules, enumerated and counted, for comparison with what they say of themselves.
+// Distributions of lossy rules, enumerated and counted, for comparison with what they say of themselves.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "reference/draft/sampled_tree.hpp"
 #include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 #include "reference/exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
@@ -27,8 +27,8 @@ struct DraftedChain {
 inline DraftedChain draw_chain_and_rows(const ModelPair<Rational>& models, std::int32_t draft_len,
                                         LossyChance& chance) {
   DraftedChain chain;
-  const auto law = [&](std::span<const Token> path) -> const LossyRow& { return models.draft(path); };
-  chain.tree = draw_chain(law, draft_len, chance);
+  const auto distribution = [&](std::span<const Token> path) -> const LossyRow& { return models.draft(path); };
+  chain.tree = draw_chain(distribution, draft_len, chance);
   for (std::int32_t node = kRootNode; node < chain.tree.size(); ++node) {
     chain.target.rows.push_back(models.target(chain.tree.path(node)));
     chain.proposal.rows.push_back(models.draft(chain.tree.path(node)));
@@ -36,23 +36,23 @@ inline DraftedChain draw_chain_and_rows(const ModelPair<Rational>& models, std::
   return chain;
 }
 
-// The law of what `emit(chance)` returns.
+// The distribution of what `emit(chance)` returns.
 template <class Emit>
-OutputLaw enumerated_law(Emit emit) {
-  OutputLaw law;
+OutputDistribution enumerated_distribution(Emit emit) {
+  OutputDistribution distribution;
   LossyChance chance;
   do {
     const TokenString text = emit(chance);
-    law[text] += chance.probability();
+    distribution[text] += chance.probability();
     if (chance.reused() > 0) throw std::logic_error("an address was used twice");
   } while (chance.next());
-  return law;
+  return distribution;
 }
 
 // Of the first token alone.
-inline LossyRow first_token_law(const OutputLaw& law, std::size_t vocab_size) {
+inline LossyRow first_token_distribution(const OutputDistribution& distribution, std::size_t vocab_size) {
   LossyRow row(vocab_size, Rational(0));
-  for (const auto& [text, probability] : law) row[static_cast<std::size_t>(text[0])] += probability;
+  for (const auto& [text, probability] : distribution) row[static_cast<std::size_t>(text[0])] += probability;
   return row;
 }
 

@@ -1,4 +1,4 @@
-#include "reference/exactness/proof/law_text.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 
 #include <sstream>
 

@@ -1,4 +1,5 @@
-// Random draft laws for tree builders: a pure function of the path, with ties, certainties and impossible tokens.
+// Random draft distributions for tree builders: a pure function of the path, with ties, certainties and impossible
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +13,22 @@
 namespace draftproof {
 
 // Probabilities [vocab_size] in eighths.
-inline std::vector<double> tree_law(std::uint64_t seed, std::int64_t vocab_size, std::span<const Token> path) {
+inline std::vector<double> tree_distribution(std::uint64_t seed, std::int64_t vocab_size, std::span<const Token> path) {
   std::uint64_t key = seed * 8191 + 1;
   for (const Token token : path) key = key * 31 + 1 + static_cast<std::uint64_t>(token);
   TestRandom random(key);
-  std::vector<double> law(static_cast<std::size_t>(vocab_size), 0.0);
+  std::vector<double> distribution(static_cast<std::size_t>(vocab_size), 0.0);
   if (random.chance(0.2)) {
-    law[static_cast<std::size_t>(random.below(vocab_size))] = 1.0;
-    return law;
+    distribution[static_cast<std::size_t>(random.below(vocab_size))] = 1.0;
+    return distribution;
   }
-  for (int i = 0; i < 8; ++i) law[static_cast<std::size_t>(random.below(vocab_size))] += 0.125;
-  return law;
+  for (int i = 0; i < 8; ++i) distribution[static_cast<std::size_t>(random.below(vocab_size))] += 0.125;
+  return distribution;
 }
 
 inline DraftCandidates tree_candidates(std::uint64_t seed, std::int64_t vocab_size) {
   return [=](std::span<const Token> path, std::int32_t count) {
-    return candidates_of(tree_law(seed, vocab_size, path), count);
+    return candidates_of(tree_distribution(seed, vocab_size, path), count);
   };
 }
 
@@ -35,12 +36,12 @@ inline DraftCandidates tree_candidates(std::uint64_t seed, std::int64_t vocab_si
 inline void add_all_nodes(std::uint64_t seed, std::int64_t vocab_size, std::size_t depth_max, std::vector<Token>& path,
                           double value, std::map<std::vector<Token>, double>& nodes) {
   if (path.size() == depth_max) return;
-  const std::vector<double> law = tree_law(seed, vocab_size, path);
-  for (std::size_t i = 0; i < law.size(); ++i) {
-    if (law[i] == 0.0) continue;
+  const std::vector<double> distribution = tree_distribution(seed, vocab_size, path);
+  for (std::size_t i = 0; i < distribution.size(); ++i) {
+    if (distribution[i] == 0.0) continue;
     path.push_back(static_cast<Token>(i));
-    nodes[path] = value * law[i];
-    add_all_nodes(seed, vocab_size, depth_max, path, value * law[i], nodes);
+    nodes[path] = value * distribution[i];
+    add_all_nodes(seed, vocab_size, depth_max, path, value * distribution[i], nodes);
     path.pop_back();
   }
 }

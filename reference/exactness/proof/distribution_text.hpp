@@ -1,10 +1,10 @@
-// Exact laws and strings of tokens, as messages write them.
+// Exact distributions and strings of tokens, as messages write them.
 #pragma once
 
 #include <span>
 #include <string>
 
-#include "reference/exactness/proof/output_law.hpp"
+#include "reference/exactness/proof/output_distribution.hpp"
 
 namespace draftproof {
 

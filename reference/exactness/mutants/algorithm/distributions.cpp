@@ -1,4 +1,5 @@
-// B27, B28, B30 and B34: the verifier is right, and a law it is given is not the one that was drawn from or asked for.
+// B27, B28, B30 and B34: the verifier is right, and a distribution it is given is not the one that was drawn from or
+// asked for.
 #include <algorithm>
 #include <utility>
 
@@ -18,13 +19,13 @@ DenseMasses<Number> only(const DenseMasses<Number>& masses, std::span<const Toke
 }
 
 template <class Number>
-DenseMasses<Number> top_k_law(const DenseMasses<Number>& masses, std::size_t k) {
+DenseMasses<Number> top_k_distribution(const DenseMasses<Number>& masses, std::size_t k) {
   return only(masses, most_probable_tokens(masses, k));
 }
 
 // The most probable tokens until their mass is `share` or more.
 template <class Number>
-DenseMasses<Number> top_p_law(const DenseMasses<Number>& masses, const Number& share) {
+DenseMasses<Number> top_p_distribution(const DenseMasses<Number>& masses, const Number& share) {
   std::vector<Token> tokens = most_probable_tokens(masses, masses.size());
   Number sum(0);
   std::size_t kept = 0;
@@ -35,7 +36,7 @@ DenseMasses<Number> top_p_law(const DenseMasses<Number>& masses, const Number& s
 
 // A softmax that was written as bfloat16. Sampling divides by the sum of what it was given. In units of 2^-40 the
 // rounded probabilities of tiny vocabularies are integers.
-ExactMasses bfloat16_law(const ExactMasses& masses) {
+ExactMasses bfloat16_distribution(const ExactMasses& masses) {
   ExactMasses out;
   for (const Rational& x : masses) {
     const double rounded = to_bfloat16(x.convert_to<double>());
@@ -45,10 +46,11 @@ ExactMasses bfloat16_law(const ExactMasses& masses) {
 }
 
 // E: a step whose drafts come from `drafted` while the verifier is told q, and one that drafts from q.
-Hunt other_drafts_hunt(RowLawOf drafted) {
+Hunt other_drafts_hunt(DistributionOf drafted) {
   return {Detector::enumeration, [drafted = std::move(drafted)](bool faulty) {
-            return find_wrong_law({.draft_len = 2},
-                                  chain_step_with(faulty ? StepLaws{.drafted = drafted} : StepLaws{}));
+            return find_wrong_distribution(
+                {.draft_len = 2},
+                chain_step_with(faulty ? StepDistributions{.drafted = drafted} : StepDistributions{}));
           }};
 }
 
@@ -67,20 +69,20 @@ constexpr std::size_t kLargeTopK = 50;
 Finding find_argmax_drafts(bool faulty) {
   const ExactMasses p{Rational(3) / 5, Rational(2) / 5};
   const ExactMasses q{Rational(4) / 5, Rational(1) / 5};
-  return find_wrong_token_law(p, [&](ExactChance& chance) {
+  return find_wrong_token_distribution(p, [&](ExactChance& chance) {
     ExactRows target{{p, p}};
     ExactRows proposal{{q}};
-    return verify_one_draft(faulty ? top_k_law(q, 1) : q, target, proposal, chance);
+    return verify_one_draft(faulty ? top_k_distribution(q, 1) : q, target, proposal, chance);
   });
 }
 
 // E: the request asks for top_p = 4/5. Drafts honour it; the target row does too, or is scored without it.
 Finding find_unfiltered_target(bool faulty) {
   const Rational share = Rational(4) / 5;
-  const ExactMasses asked_for = top_p_law(plain_target(), share);
-  return find_wrong_token_law(asked_for, [&](ExactChance& chance) {
+  const ExactMasses asked_for = top_p_distribution(plain_target(), share);
+  return find_wrong_token_distribution(asked_for, [&](ExactChance& chance) {
     ExactRows target{{faulty ? plain_target() : asked_for, asked_for}};
-    ExactRows proposal{{top_p_law(plain_draft(), share)}};
+    ExactRows proposal{{top_p_distribution(plain_draft(), share)}};
     return verify_one_draft(proposal.masses(0), target, proposal, chance);
   });
 }
@@ -88,8 +90,8 @@ Finding find_unfiltered_target(bool faulty) {
 LargeSampler unfiltered_target_sampler() {
   constexpr double kShare = 0.9;
   LargeChain chain = sound_large_chain();
-  chain.requested = top_p_law(chain.requested, kShare);
-  chain.drafted = chain.proposal = top_p_law(chain.proposal, kShare);
+  chain.requested = top_p_distribution(chain.requested, kShare);
+  chain.drafted = chain.proposal = top_p_distribution(chain.proposal, kShare);
   chain.residual = positive_difference(chain.target, chain.proposal);
   return large_chain_sampler(chain);
 }
@@ -101,15 +103,15 @@ Mutant argmax_drafts_mutant() {
           "transformers #32867",
           "drafts are the argmax of q, and the verifier is told that they were drawn from q",
           {{Detector::enumeration, find_argmax_drafts}},
-          sampler_with_drafts([](const std::vector<double>& q) { return top_k_law(q, 1); })};
+          sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, 1); })};
 }
 
 Mutant raw_proposal_mutant() {
   return {"B28",
           "transformers #47932",
           "drafts are drawn from q after top-k; the q that is handed on is the one before",
-          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return top_k_law(q, kTopK); })},
-          sampler_with_drafts([](const std::vector<double>& q) { return top_k_law(q, kLargeTopK); })};
+          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); })},
+          sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, kLargeTopK); })};
 }
 
 Mutant default_parameters_mutant() {
@@ -124,7 +126,7 @@ Mutant bfloat16_drafts_mutant() {
   return {"B34",
           "DeepSpec #31",
           "drafts are drawn from a bfloat16 softmax, and the ratio is taken with the binary32 one",
-          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return bfloat16_law(q); })},
+          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return bfloat16_distribution(q); })},
           sampler_with_drafts([](const std::vector<double>& q) {
             std::vector<double> rounded;
             for (const double x : q) rounded.push_back(to_bfloat16(x));

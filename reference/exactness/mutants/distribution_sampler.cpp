@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/law_sampler.hpp"
+#include "reference/exactness/mutants/distribution_sampler.hpp"
 
 #include <algorithm>
 
@@ -12,20 +12,21 @@ namespace draftproof {
 
 Logits usual_target_logits(bool as_bf16) {
   Logits logits;
-  for (const double p : usual_target_law()) {
+  for (const double p : usual_target_distribution()) {
     const auto l = static_cast<float>(natural_log(p));
     logits.push_back(as_bf16 ? bf16_to_f32(f32_to_bf16(l)) : l);
   }
   return logits;
 }
 
-std::vector<double> probabilities_of(const RowLaw& law) {
+std::vector<double> probabilities_of(const Distribution& distribution) {
   std::vector<double> out;
-  for (Token token = 0; token < law.vocab_size(); ++token) out.push_back(static_cast<double>(law.probability(token)));
+  for (Token token = 0; token < distribution.vocab_size(); ++token)
+    out.push_back(static_cast<double>(distribution.probability(token)));
   return out;
 }
 
-std::vector<double> kept_probabilities(const Distribution& row, const KeptTokens& kept) {
+std::vector<double> kept_probabilities(const LogitsDistribution& row, const KeptTokens& kept) {
   std::vector<double> masses(kept.size(), 0.0);
   double total = 0.0;
   for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -36,7 +37,7 @@ std::vector<double> kept_probabilities(const Distribution& row, const KeptTokens
   return masses;
 }
 
-LargeSampler sampler_of_law(std::vector<double> law, std::span<const double> drawn_from) {
+LargeSampler sampler_of_distribution(std::vector<double> distribution, std::span<const double> drawn_from) {
   std::vector<double> cumulative;
   double sum = 0.0;
   for (const double p : drawn_from) cumulative.push_back(sum += p);
@@ -45,14 +46,14 @@ LargeSampler sampler_of_law(std::vector<double> law, std::span<const double> dra
     const double u = uniform_53(high_half(block)) * cumulative.back();
     return static_cast<Token>(std::upper_bound(cumulative.begin(), cumulative.end() - 1, u) - cumulative.begin());
   };
-  return {std::move(law), draw};
+  return {std::move(distribution), draw};
 }
 
 LargeSampler sampler_of_rule(const Logits& logits, const RowParameters& parameters, const KeptRule& rule) {
   const TemperedRow tempered(logits, parameters.temperature);
-  const Distribution& row = tempered.distribution;
-  return sampler_of_law(kept_probabilities(row, kept_by_definition(row, parameters.filters)),
-                        kept_probabilities(row, rule(row, parameters.filters)));
+  const LogitsDistribution& row = tempered.distribution;
+  return sampler_of_distribution(kept_probabilities(row, kept_by_definition(row, parameters.filters)),
+                                 kept_probabilities(row, rule(row, parameters.filters)));
 }
 
 }  // namespace draftproof

@@ -1,7 +1,8 @@
-// Host side of kernels/law.cuh: the launches that make the laws of rows, for the operations that need them.
+// Host side of kernels/distribution.cuh: the launches that make the distributions of rows, for the operations that need
+// them.
 #pragma once
 
-#include "gpu/kernels/law.cuh"
+#include "gpu/kernels/distribution.cuh"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
@@ -9,29 +10,32 @@ inline std::int64_t tiles_of(std::int64_t vocab_size) {
   return (vocab_size + kTileTokens - 1) / kTileTokens;
 }
 
-// What the law of `rows` rows is written to.
-struct LawScratch {
+// What the distribution of `rows` rows is written to.
+struct DistributionScratch {
   Global<std::uint64_t> tile_sum;
   Global<std::int32_t> tile_exponent;
-  Global<LawRow> rows;
+  Global<DistributionRow> rows;
 
-  static LawScratch in(OperationMemory& memory, std::int64_t rows, std::int64_t vocab_size) {
+  static DistributionScratch in(OperationMemory& memory, std::int64_t rows, std::int64_t vocab_size) {
     const std::int64_t tiles = tiles_of(vocab_size);
     return {memory.scratch<std::uint64_t>("tile_sum", rows * tiles),
-            memory.scratch<std::int32_t>("tile_exponent", rows * tiles), memory.scratch<LawRow>("law_rows", rows)};
+            memory.scratch<std::int32_t>("tile_exponent", rows * tiles),
+            memory.scratch<DistributionRow>("distribution_rows", rows)};
   }
 };
 
-// Only the masses of their tiles; a tile that is refused says so (kernels/law.cuh).
+// Only the masses of their tiles; a tile that is refused says so (kernels/distribution.cuh).
 void launch_tile_masses(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
                         std::int64_t vocab_size, Global<const float> temperature,
-                        Global<const std::int32_t> row_request, const LawScratch& law);
+                        Global<const std::int32_t> row_request, const DistributionScratch& distribution);
 
-// The laws of rows that no filter cuts and no constraint edits. temperature [requests] or null; row_request [rows] or
-// null.
-LogitsLaw launch_unfiltered_law(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
-                                std::int64_t vocab_size, Global<const float> temperature,
-                                Global<const std::int32_t> row_request, const LawScratch& law);
+// The distributions of rows that no filter cuts and no constraint edits. temperature [requests] or null; row_request
+// [rows] or null.
+LogitsDistribution launch_unfiltered_distribution(const draftproof_settings& settings, const RowsView& logits,
+                                                  std::int64_t rows, std::int64_t vocab_size,
+                                                  Global<const float> temperature,
+                                                  Global<const std::int32_t> row_request,
+                                                  const DistributionScratch& distribution);
 
 // Rows of logits and all that the pipeline (reference/logits/pipeline.hpp) does to them. Pointers of `parameters` and
 // `constraints` are the caller's; what an operation may have made itself comes as a device pointer.
@@ -47,7 +51,7 @@ struct PipelineInput {
   Global<const std::int64_t> row_draft_begin = nullptr;  // [rows]
   Global<const std::int32_t> row_draft_len = nullptr;    // [rows]
   Global<const std::int32_t> row_request = nullptr;      // [rows]; null: row r is request r
-  bool counts_kept = false;                              // LawRow::kept_count is wanted of every row
+  bool counts_kept = false;                              // DistributionRow::kept_count is wanted of every row
 };
 
 // The drafted tokens that a caller gave with the constraints.
@@ -74,7 +78,7 @@ PipelineInput pipeline_input(const Arguments& a) {
 
 // Scratch of the pipeline; made in the same order when measuring.
 struct PipelineScratch {
-  LawScratch law;
+  DistributionScratch distribution;
 
   // Null where nothing is edited.
   Global<float> edited;                // [rows, vocab_size rounded up to 8]
@@ -87,9 +91,9 @@ struct PipelineScratch {
   static PipelineScratch in(OperationMemory& memory, const PipelineInput& input);
 };
 
-// The laws of all rows. Nothing is launched for what the input does not ask for: rows without constraints and filters
-// cost one mass pass.
-LogitsLaw launch_pipeline(const draftproof_settings& settings, OperationMemory& memory, const PipelineInput& input,
-                          const PipelineScratch& scratch);
+// The distributions of all rows. Nothing is launched for what the input does not ask for: rows without constraints and
+// filters cost one mass pass.
+LogitsDistribution launch_pipeline(const draftproof_settings& settings, OperationMemory& memory,
+                                   const PipelineInput& input, const PipelineScratch& scratch);
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -1,0 +1,27 @@
+// Large samplers of filter and processor mutants: the distribution that a row of the usual tests' vocabulary should
+// have, and draws from the distribution that faulty code gives it.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "reference/exactness/mutants/mutant.hpp"
+
+namespace draftproof {
+
+// Logits of usual_target_distribution(); `as_bf16` rounds them as a model's output in that type would be, which makes
+// ties.
+Logits usual_target_logits(bool as_bf16 = false);
+
+// The probabilities of a processed row.
+std::vector<double> probabilities_of(const Distribution& distribution);
+std::vector<double> kept_probabilities(const LogitsDistribution& row, const KeptTokens& kept);
+
+// Draw number i is inverse-CDF sampling from `drawn_from` with the seed of request i.
+LargeSampler sampler_of_distribution(std::vector<double> distribution, std::span<const double> drawn_from);
+
+// The row filtered by definition, and by the rule.
+LargeSampler sampler_of_rule(const Logits& logits, const RowParameters& parameters, const KeptRule& rule);
+
+}  // namespace draftproof

@@ -1,0 +1,35 @@
+// Row distributions and random words written down by hand. Distributions look into the vectors that they were made of.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/random/philox.hpp"
+#include "reference/sampling/distribution.hpp"
+
+namespace draftproof {
+
+// `number` is the row's in messages.
+inline Distribution probabilities_of(const std::vector<float>& row, std::int64_t number = 0) {
+  Distribution distribution;
+  distribution.make_probabilities({DType::f32, row.data(), static_cast<std::int64_t>(row.size())}, number);
+  return distribution;
+}
+inline Distribution one_hot_of(Token token, std::size_t vocab_size) {
+  Distribution distribution;
+  distribution.make_one_hot(token, static_cast<std::int64_t>(vocab_size));
+  return distribution;
+}
+inline Distribution logits_of(const std::vector<float>& logits) {
+  Distribution distribution;
+  distribution.make_logits_distribution().assign(logits, 0);
+  return distribution;
+}
+
+// The block whose two 64-bit words are these.
+inline RandomBlock block_of(std::uint64_t high, std::uint64_t low) {
+  return {{static_cast<std::uint32_t>(high >> 32), static_cast<std::uint32_t>(high),
+           static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(low)}};
+}
+
+}  // namespace draftproof
