@@ -6,6 +6,7 @@
 #include "cli/bench_case.hpp"
 #include "cli/bench_inputs.hpp"
 #include "cli/bench_sizes.hpp"
+#include "reference/sampling/probability_row.hpp"
 
 namespace draftproof {
 
@@ -20,7 +21,10 @@ std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
 // Trials of drafting and verifying a chain of K = 4 at V = 8, counted (reference/exactness/soak).
 std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSizes& sizes);
 
-// The row that row_cases() measures on.
+// The yardstick: the mass kernel alone over a row, tile by tile, as the row's element type comes.
+void mass_pass(const RowView& row);
+
+// The row of normal logits that row_cases() measures on.
 std::vector<float> bench_row(std::int64_t vocab_size);
 
 }  // namespace draftproof

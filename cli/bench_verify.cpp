@@ -90,20 +90,6 @@ NeededRows needed_rows(const VerifyRequest& request, const Emission& emission) {
   return {request.target_is_probabilities ? 1 : emission.num_accepted + 1, reads_proposal ? 1 : 0};
 }
 
-// The mass kernel alone over the first `rows` target rows of a request, tile by tile.
-void mass_pass(const VerifyRequest& request, std::int64_t rows) {
-  float scratch[kTileTokens];
-  TileMass mass;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t begin = 0; begin < request.target.vocab_size; begin += kTileTokens) {
-      const auto count =
-          static_cast<std::size_t>(std::min<std::int64_t>(kTileTokens, request.target.vocab_size - begin));
-      const float* logits = elements_of(request.target.row(row), begin, count, scratch);
-      row_kernels().tile_mass(logits, count, nullptr, &mass);
-    }
-  }
-}
-
 BenchWork make_work(const VerifySetting& setting, const VerifyInputs& inputs, int threads) {
   const auto batch = make_batch(setting, inputs, threads);
   const std::vector<Emission> emissions = batch->verifier.verify(batch->requests, batch->options);
@@ -129,7 +115,8 @@ BenchWork make_work(const VerifySetting& setting, const VerifyInputs& inputs, in
   if (!setting.target_is_probabilities) {
     work.mass_pass = [batch, target_rows, threads] {
       parallel_for(static_cast<std::int64_t>(target_rows.size()), threads, [&](std::int64_t i, int) {
-        mass_pass(batch->requests[static_cast<std::size_t>(i)], target_rows[static_cast<std::size_t>(i)]);
+        for (std::int64_t row = 0; row < target_rows[static_cast<std::size_t>(i)]; ++row)
+          mass_pass(batch->requests[static_cast<std::size_t>(i)].target.row(row));
       });
     };
   }
@@ -150,7 +137,7 @@ std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
       // The goals of the specification; raw logprobs were not part of what it timed.
       if (!setting.raw_logprobs) {
         if (!setting.target_is_probabilities)
-          out.goal = BenchGoal{"ratio_to_mass_pass", true, 1.3};
+          out.goal = BenchGoal{"ratio_to_mass_pass", true, 1.15};
         else if (count > 1)
           out.goal = BenchGoal{"ratio_to_bandwidth", false, 0.5};
       }

@@ -121,7 +121,7 @@ def main():
         "row_greedy": lambda: row.argmax(dim=-1),
         "row_sample_inverse": lambda: draw(row),
         "row_sample_race": lambda: draw_race(row),
-        "row_temperature": lambda: draw(row / 0.7),
+        "row_sample_inverse_t0.7": lambda: draw(row / 0.7),
         "row_top_k": lambda: draw(top_k(row)),
         "row_top_p": lambda: draw(top_p(row)),
         "row_min_p": lambda: draw(min_p(row)),
