@@ -72,6 +72,7 @@ Json to_json(const BenchResult& result) {
   json["ratio_to_bandwidth"] = number_or_null(name, ratio(bytes_per_s, result.bandwidth_bytes_per_s.value_or(0.0)));
   json["ratio_to_mass_pass"] =
       result.mass_pass_ms ? number_or_null(name, result.ms / *result.mass_pass_ms) : Json(nullptr);
+  json["mass_pass_ms"] = number_or_null(name, result.mass_pass_ms);
   json["ratio_to_pytorch"] = number_or_null(name, ratio(result.pytorch_ms, result.ms));
   json["pytorch_ms"] = number_or_null(name, result.pytorch_ms);
   json["acceptance_length"] = number_or_null(name, result.acceptance_length);

@@ -35,6 +35,7 @@ Json test_json(const TestResult& test) {
   json["p_value"] = test.p_value;
   json["p_value_holm"] = test.p_value_holm;
   json["rejects"] = test.rejects;
+  json["covers_all"] = test.covers_all;
   json["detectable_tv"] = test.detectable_tv;
   json["estimated_tv"] = test.estimated_tv;
   json["worst_cells"] = Json::array();

@@ -51,6 +51,22 @@ TEST_CASE("a larger least expectation pools more") {
   CHECK(g_test(counts, distribution, 60.0).p_value == 1.0);
 }
 
+TEST_CASE("a cell that expects as much as the limit is a pool of its own") {
+  // Powers of two, so that the sums are exact.
+  const auto pools = [](std::vector<double> expected) { return PooledCells(expected, 4.0).size(); };
+  CHECK(pools({4.0, 4.0, 4.0}) == 3);
+  CHECK(pools({std::nextafter(4.0, 0.0), 4.0, 4.0}) == 2);
+  CHECK(pools({1.0, 3.0, 4.0}) == 2);  // a sum that reaches the limit closes its pool
+  CHECK(pools({1.0, std::nextafter(3.0, 0.0), 8.0}) == 1);
+  // In ascending order, whatever order they came in.
+  CHECK(pools({8.0, 2.0, 2.0}) == 2);
+  // N = 64: expected 4, 4, 56 against the limit of 4.
+  const ChiSquaredTest test = goodness_of_fit(Counts{2, 6, 56}, std::vector<double>{0.0625, 0.0625, 0.875}, 4.0);
+  CHECK(test.cells == 3);
+  CHECK(test.statistic == 2.0);
+  CHECK(g_test(Counts{2, 6, 56}, std::vector<double>{0.0625, 0.0625, 0.875}, 4.0).cells == 3);
+}
+
 TEST_CASE("an impossible observation refutes the distribution in a G test too") {
   const ChiSquaredTest test = g_test(Counts{500, 499, 1}, std::vector<double>{0.5, 0.5, 0.0});
   REQUIRE(test.impossible_cell);
