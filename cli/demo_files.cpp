@@ -9,7 +9,7 @@
 #include "cli/demo_text.hpp"
 #include "cli/figure.hpp"
 #include "reference/error.hpp"
-#include "reference/io/atomic_file.hpp"
+#include "reference/files/atomic_file.hpp"
 #include "reference/io/trace_writer.hpp"
 
 namespace draftproof {

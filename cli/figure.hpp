@@ -1,19 +1,23 @@
 // Figures for papers: a gnuplot script becomes an SVG file.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 namespace draftproof {
 
-struct FigureSize {
+struct FigureOptions {
   int width_px = 800;
   int height_px = 500;
+  std::chrono::milliseconds time_limit{10'000};  // a figure takes a tenth of a second
 };
 
-// Runs gnuplot on `script` (plot commands and data blocks; terminal and output are set here, and the user's own gnuplot
-// settings are not read) and writes the picture to `svg_path`, complete or not at all. Errors: input when gnuplot is
-// not installed or the file cannot be written; internal, with gnuplot's words, when it does not accept the script.
-void write_figure(const std::string& svg_path, const std::string& script, FigureSize size = {});
+// Runs gnuplot on `script` (plot commands and data blocks; terminal and output are set here, and neither the user's
+// gnuplot settings nor the environment, but for the places of programs and libraries, are read) and writes the picture
+// to `svg_path`, complete or not at all. Error (input) with gnuplot's words when it is not installed, does not work,
+// does not accept the script or does not end within its time, or when the file cannot be written. A figure is an extra:
+// callers have shown their result, or go on to, and warn.
+void write_figure(const std::string& svg_path, const std::string& script, FigureOptions options = {});
 
 // `text` as a gnuplot string constant, in which nothing is expanded; line ends become spaces.
 std::string gnuplot_quoted(const std::string& text);

@@ -5,7 +5,7 @@
 
 #include "cli/machine_description.hpp"
 #include "reference/error.hpp"
-#include "reference/io/atomic_file.hpp"
+#include "reference/files/atomic_file.hpp"
 #include "reference/numerics/row_kernels.hpp"
 
 namespace draftproof {

@@ -51,6 +51,7 @@ class Regression {
     if (cases_.empty()) throw usage_error("--filter", "no case has '" + options.filter + "' in its name");
     if (options.update && !options.filter.empty())
       throw usage_error("--update", "the golden file holds every case; leave --filter out");
+    if (!options.update) golden_ = regress::read_digests(options.golden);
   }
 
   void run() {
@@ -100,10 +101,9 @@ class Regression {
   }
 
   void compare_digests() {
-    const regress::Digests golden = regress::read_digests(options_.golden);
-    for (CaseResult& result : results_) regress::check_digest(result, golden);
+    for (CaseResult& result : results_) regress::check_digest(result, golden_);
     if (!options_.filter.empty()) return;
-    for (const auto& [name, digest] : golden) {
+    for (const auto& [name, digest] : golden_) {
       if (std::none_of(cases_.begin(), cases_.end(), [&](const RegressCase& c) { return c.name == name; }))
         results_.push_back(
             {name, 0, Verdict::different, "the golden file names a case that is not there", digest, 0.0});
@@ -121,6 +121,7 @@ class Regression {
   RegressOptions options_;
   regress::RegressionOptions run_options_;
   std::vector<RegressCase> cases_;
+  regress::Digests golden_;
   std::vector<CaseResult> results_;
   double seconds_ = 0.0;
 };

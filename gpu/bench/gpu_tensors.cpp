@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "gpu/regress/inputs.hpp"
-#include "reference/io/atomic_file.hpp"
+#include "reference/files/atomic_file.hpp"
 #include "reference/numerics/dtype.hpp"
 #include "reference/sampling/logits_distribution.hpp"
 

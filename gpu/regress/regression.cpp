@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <memory>
+#include <sstream>
+#include <system_error>
 
 #include "gpu/api.hpp"
 #include "reference/error.hpp"
-#include "reference/io/atomic_file.hpp"
+#include "reference/files/atomic_file.hpp"
+#include "reference/files/input_file.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -114,15 +116,19 @@ std::vector<CaseResult> run_case(const RegressCase& one, const RegressionOptions
 }
 
 Digests read_digests(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  if (!in) throw input_error(file.string(), "the golden file cannot be read; `draftproof regress --update` writes it");
+  constexpr std::uint64_t kGoldenBytesMax = std::uint64_t{1} << 24;
+  std::error_code unknown;
+  if (!std::filesystem::exists(file, unknown) && !unknown)
+    throw input_error(file.string(), "the golden file is missing; `draftproof regress --update` writes it");
+  const InputFile input(file.string(), kGoldenBytesMax);
+  std::istringstream in{std::string(input.text())};
   Digests digests;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (line.empty() || line[0] == '#') continue;
     const std::string where = file.string() + ", line " + std::to_string(number);
     if (line.size() < 18 || line[16] != ' ' || line.find_first_not_of("0123456789abcdef") != 16)
-      throw input_error(where, "16 hexadecimal digits, a space and the name of a case are right");
+      throw input_error(where, "expected 16 hexadecimal digits, a space and the name of a case");
     if (!digests.emplace(line.substr(17), line.substr(0, 16)).second)
       throw input_error(where, "the case " + line.substr(17) + " has a line already");
   }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "reference/error.hpp"
-#include "reference/io/mapped_file.hpp"
+#include "reference/files/input_file.hpp"
 #include "reference/io/safetensors_header.hpp"
 #include "reference/numerics/fixed_point.hpp"
 
@@ -21,6 +21,8 @@ namespace {
 constexpr std::int64_t kCellsMax = std::int64_t{1} << 28;
 constexpr std::int64_t kIdMax = std::int64_t{1} << 53;
 constexpr std::int64_t kCountMax = 1'000'000'000'000;
+// A line of text takes several times its length in memory.
+constexpr std::uint64_t kCsvBytesMax = std::uint64_t{1} << 28;
 constexpr double kSumTolerance = 1e-3;
 
 struct Line {
@@ -38,6 +40,15 @@ std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r");
   if (begin == text.npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
+
+// The file without the byte-order mark that spreadsheets write before UTF-8.
+std::string_view utf8_text(std::string_view text, const std::string& path) {
+  constexpr std::string_view kMark = "\xef\xbb\xbf";
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    throw input_error(path, "is UTF-16, as its byte-order mark says; expected UTF-8 (\"CSV UTF-8\" in a spreadsheet)");
+  if (text.starts_with(kMark)) text.remove_prefix(kMark.size());
+  return text;
 }
 
 // The text up to the next separator, taken off `text`.
@@ -69,8 +80,8 @@ class CsvReader {
   // Calls visit(line) for every line but the first.
   template <class Visit>
   void read(const Visit& visit) {
-    const MappedFile file(path_);
-    std::string_view rest(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+    const InputFile file(path_, kCsvBytesMax);
+    std::string_view rest = utf8_text(file.text(), path_);
     bool has_header = false;
     for (std::int64_t number = 1; !rest.empty(); ++number) {
       const std::string_view line = trimmed(next_part(rest, '\n'));
@@ -166,6 +177,7 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
     vocab_size = std::max(vocab_size, p.token + 1);
   }
   std::map<std::pair<std::size_t, Token>, std::int64_t> counts;
+  std::int64_t total = 0;
   CsvReader counts_file(counts_path, "count");
   counts_file.read([&](const Line& line) {
     const auto found = std::lower_bound(sample.group_ids.begin(), sample.group_ids.end(), line.group);
@@ -174,6 +186,10 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
                         "group " + std::to_string(line.group) + " has no probabilities in " + probs_path);
     const std::int64_t count = counts_file.whole(line.value, kCountMax, line.number, "count");
     if (count == 0) return;
+    total += count;
+    if (total > kCountMax)
+      throw input_error(at(counts_path, line.number), "the counts up to here add up to " + std::to_string(total) +
+                                                          "; expected at most " + std::to_string(kCountMax));
     counts[{static_cast<std::size_t>(found - sample.group_ids.begin()), static_cast<Token>(line.token)}] += count;
     vocab_size = std::max(vocab_size, line.token + 1);
   });

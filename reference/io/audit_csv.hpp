@@ -4,7 +4,7 @@
 //
 // The first line names the columns, in any order; `group` may be left out (everything is group 0). Groups and tokens
 // are whole numbers from 0. Counts of one cell add up. A token that PROBS does not list for a group has probability 0
-// there.
+// there. The text is UTF-8, with or without a byte-order mark, of at most 256 MiB a file.
 #pragma once
 
 #include <string>

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "reference/error.hpp"
-#include "reference/io/atomic_file.hpp"
-#include "reference/io/mapped_file.hpp"
+#include "reference/files/atomic_file.hpp"
+#include "reference/files/input_file.hpp"
 
 namespace draftproof {
 
@@ -43,7 +43,7 @@ void TensorView::fail_dtype(DType expected) const {
 SafetensorsFile SafetensorsFile::open(const std::string& path) {
   SafetensorsFile result;
   result.path_ = path;
-  result.file_ = std::make_shared<const MappedFile>(path);
+  result.file_ = std::make_shared<const InputFile>(path);
   result.header_ = parse_safetensors_header(path, result.file_->bytes());
   return result;
 }

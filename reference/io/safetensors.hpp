@@ -1,4 +1,4 @@
-// safetensors files: tensors by name, read through a memory map and written atomically. The container only; what the
+// safetensors files: tensors by name, read into memory and written atomically. The container only; what the
 // tensors of a trace mean is trace.hpp's business.
 #pragma once
 
@@ -26,7 +26,7 @@ struct TensorView {
   std::span<const std::byte> bytes;  // aligned for its elements
 
   std::string where;  // "trace.safetensors: tensor 'seed'", the first argument of an input_error about it
-  std::shared_ptr<const void> owner;  // of `bytes`: the map, or an aligned copy where the file's data is not aligned
+  std::shared_ptr<const void> owner;  // of `bytes`: the file, or an aligned copy where the file's data is not aligned
 
   std::size_t element_count() const { return bytes.size() / dtype_size_bytes(dtype); }
 
@@ -44,7 +44,7 @@ struct TensorView {
   [[noreturn]] void fail_dtype(DType expected) const;
 };
 
-class MappedFile;
+class InputFile;
 
 // An open file whose header has been checked completely (see safetensors_header.hpp).
 class SafetensorsFile {
@@ -61,14 +61,14 @@ class SafetensorsFile {
   // an address that its dtype cannot be read from (a header of odd length), so call it once for each tensor.
   TensorView tensor(std::string_view name) const;
 
-  std::span<const std::byte> bytes() const;  // the whole file, for hashing
+  std::span<const std::byte> bytes() const;  // the whole file as it was read, for hashing
 
  private:
   SafetensorsFile() = default;
   const SafetensorsEntry* find(std::string_view name) const;
 
   std::string path_;
-  std::shared_ptr<const MappedFile> file_;
+  std::shared_ptr<const InputFile> file_;
   SafetensorsHeader header_;
 };
 

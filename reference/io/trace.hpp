@@ -1,7 +1,7 @@
 // A trace file: one verification step of a batch as an engine dumped it, read as verify requests. The format is
 // docs/trace.md; the container is safetensors.hpp.
 //
-// Rows are never copied: the requests' matrices and masks are views into the memory map. Everything else that a file
+// Rows are never copied: the requests' matrices and masks are views of the file's bytes, which are read once. Everything else that a file
 // can lie about is checked when it is opened, so that a trace that opens has valid requests; what is in the rows of
 // logits (NaN, +inf, nothing left) is found when they are processed.
 #pragma once
@@ -43,7 +43,7 @@ class Trace {
   VerifyOptions verify_options() const;  // with all_rows, as the result file needs it
   const std::string& path() const;
   const SafetensorsFile& file() const;       // for tensors that are not the requests'
-  std::span<const std::byte> bytes() const;  // the whole file, for hashing
+  std::span<const std::byte> bytes() const;  // the whole file as it was read, for hashing
 
   std::int64_t vocab_size() const;
   bool is_dense() const;

@@ -1,49 +1,35 @@
 #include "reference/model/corpus.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 
 #include "reference/error.hpp"
+#include "reference/files/input_file.hpp"
 
 namespace draftproof {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::uint8_t> read_text(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) throw input_error(path, "there is no such file");
-  if (status.type() == fs::file_type::none) throw input_error(path, "the file cannot be examined: " + error.message());
-  if (fs::is_directory(status)) throw input_error(path, "it is a folder, name the text files in it");
-  if (!fs::is_regular_file(status)) throw input_error(path, "it is not a regular file, a corpus must be a text file");
-
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw input_error(path, "the file cannot be opened: " + std::generic_category().message(errno));
-  }
-  std::vector<std::uint8_t> text;
-  std::vector<char> block(std::size_t{1} << 16);
-  do {
-    file.read(block.data(), static_cast<std::streamsize>(block.size()));
-    text.insert(text.end(), block.begin(), block.begin() + file.gcount());
-  } while (file);
-  if (!file.eof()) throw input_error(path, "reading stopped after " + std::to_string(text.size()) + " bytes");
-  if (text.empty()) throw input_error(path, "the file is empty, a corpus must have at least one byte");
-  return text;
+std::vector<std::uint8_t> read_text(const std::string& path, std::uint64_t limit_bytes) {
+  const InputFile file(path, limit_bytes);
+  if (file.bytes().empty()) throw input_error(path, "is empty; expected a text of at least one byte");
+  const auto* const first = reinterpret_cast<const std::uint8_t*>(file.bytes().data());
+  return {first, first + file.bytes().size()};
 }
 
 }  // namespace
 
 Corpus read_corpus(std::span<const std::string> files) {
-  if (files.empty()) throw input_error("--corpus", "no file is named, a corpus needs at least one");
+  if (files.empty()) throw input_error("--corpus", "no file is named; expected at least one");
   Corpus corpus;
+  std::uint64_t bytes = 0;
   for (const std::string& path : files) {
-    corpus.texts.push_back(read_text(path));
+    if (bytes + require_regular_file(path, kCorpusBytesMax) > kCorpusBytesMax)
+      throw input_error(
+          path, "makes the corpus larger than " + bytes_text(kCorpusBytesMax) + "; expected fewer or smaller files");
+    corpus.texts.push_back(read_text(path, kCorpusBytesMax - bytes));
     corpus.paths.push_back(path);
+    bytes += corpus.texts.back().size();
   }
   return corpus;
 }

@@ -14,13 +14,16 @@ namespace draftproof {
 // installs them.
 inline constexpr const char* kDefaultCorpusFolder = "/usr/share/common-licenses";
 
+// All texts together. Training takes up to 110 times as much memory.
+inline constexpr std::uint64_t kCorpusBytesMax = std::uint64_t{1} << 27;
+
 struct Corpus {
   std::vector<std::string> paths;
   std::vector<std::vector<std::uint8_t>> texts;  // texts[i] are the bytes of paths[i]; none is empty
 };
 
-// Reads the files in the order given. A file that is missing, unreadable, empty, a folder or not a regular file is an
-// input error that names it; so is an empty list.
+// Reads the files in the order given. A file that is missing, unreadable, empty, no regular file, or one too many for
+// kCorpusBytesMax is an input error that names it; so is an empty list.
 Corpus read_corpus(std::span<const std::string> files);
 
 // Reads the regular files directly in `folder`, sorted by the bytes of their names. Symbolic links are skipped, because

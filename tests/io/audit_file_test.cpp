@@ -170,6 +170,23 @@ TEST_CASE("counts as text are read whatever the order of columns and lines") {
   CHECK(read({"token,count\n7,3\n", "token,prob\n0,1\n"}).vocab_size() == 8);
 }
 
+TEST_CASE("text with a byte-order mark is read as the same text without it, and UTF-16 is refused by name") {
+  const std::string mark = "\xef\xbb\xbf";
+  const DrawSample marked = read({mark + "token,count\r\n1,3\r\n", mark + "token,prob\r\n0,0.5\r\n1,0.5\r\n"});
+  const DrawSample plain = read({"token,count\n1,3\n", "token,prob\n0,0.5\n1,0.5\n"});
+  CHECK(marked.counts[0].count == plain.counts[0].count);
+  CHECK(marked.group_ids == plain.group_ids);
+  for (const std::string& other : {std::string("\xff\xfet\0o\0", 6), std::string("\xfe\xff\0t\0o", 6)})
+    contains(error_in(Csv{.counts = other}), "counts.csv: is UTF-16, as its byte-order mark says; expected UTF-8");
+}
+
+TEST_CASE("counts that together overflow any sum are refused at the line where they do") {
+  std::string text = "token,count\n";
+  for (int i = 0; i < 2; ++i) text += "0,1000000000000\n";
+  contains(error_in(Csv{.counts = text}),
+           "counts.csv: line 3: the counts up to here add up to 2000000000000; expected at most 1000000000000");
+}
+
 TEST_CASE("malformed text names file and line") {
   const auto counts = [](const std::string& text) { return error_in(Csv{.counts = text}); };
   const auto probs = [](const std::string& text) { return error_in(Csv{.probs = text}); };

@@ -59,11 +59,11 @@ TEST_CASE("A corpus file that cannot be used is named in the error") {
   const std::string good = folder.write("good", "text");
   const auto read = [&](const std::string& bad) { return draftproof::read_corpus(Files{good, bad}); };
   const std::string missing = (folder.path() / "missing.txt").string();
-  CHECK_THROWS_WITH(read(missing), Contains(missing) && Contains("no such file"));
+  CHECK_THROWS_WITH(read(missing), Contains(missing) && Contains("No such file"));
   const std::string empty = folder.write("empty.txt", "");
   CHECK_THROWS_WITH(read(empty), Contains(empty) && Contains("is empty"));
   CHECK_THROWS_WITH(read(folder.path().string()), Contains(folder.path().string()) && Contains("is a folder"));
-  CHECK_THROWS_WITH(read("/dev/zero"), Contains("/dev/zero") && Contains("not a regular file"));
+  CHECK_THROWS_WITH(read("/dev/zero"), Contains("/dev/zero") && Contains("is a device; expected a regular file"));
   CHECK_THROWS_WITH(draftproof::read_corpus(Files{}), Contains("--corpus"));
   try {
     read(missing);
@@ -71,6 +71,17 @@ TEST_CASE("A corpus file that cannot be used is named in the error") {
   } catch (const draftproof::Error& error) {
     CHECK(error.kind() == draftproof::ErrorKind::input);
   }
+}
+
+TEST_CASE("A corpus above the limit is refused by its size before any of it is read") {
+  const ScratchFolder folder;
+  const std::string text = folder.write("text", "some text");
+  const std::string huge = folder.write("huge", "");
+  fs::resize_file(huge, std::uintmax_t{1} << 40);  // a hole: it takes no place on the disk
+  CHECK_THROWS_WITH(draftproof::read_corpus(Files{text, huge}),
+                    Contains(huge) && Contains("(1 TiB); expected at most 134217728 bytes (128 MiB)"));
+  fs::resize_file(huge, draftproof::kCorpusBytesMax - 8);
+  CHECK_THROWS_WITH(draftproof::read_corpus(Files{text, huge}), Contains(huge) && Contains("larger than 134217728"));
 }
 
 TEST_CASE("A corpus file without read permission is named in the error") {

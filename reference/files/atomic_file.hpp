@@ -6,6 +6,8 @@
 #include <ostream>
 #include <string>
 
+#include "reference/files/temporary.hpp"
+
 namespace draftproof {
 
 class AtomicFile {
@@ -13,21 +15,17 @@ class AtomicFile {
   // Creates the temporary file. Input error when the folder cannot be written to, or when `path` exists and is not a
   // regular file (renaming over /dev/null would replace the device). A symbolic link is followed, not replaced.
   explicit AtomicFile(const std::string& path);
-  // Removes the temporary file unless it was committed; what `path` held before stays.
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
 
   // Write here, binary. Failures need not be looked for at each write: commit() reports them.
   std::ostream& stream() { return stream_; }
 
   // Closes and renames. Input error naming the path when a write failed (a full disk) or the rename did; nothing is
-  // left behind then. A second call does nothing.
+  // left behind then. A second call does nothing. Without it, what `path` held before stays.
   void commit();
 
  private:
   std::string path_;
-  std::string temporary_path_;
+  Temporary temporary_;
   std::ofstream stream_;
   bool committed_ = false;
 };

@@ -1,4 +1,4 @@
-#include "reference/io/atomic_file.hpp"
+#include "reference/files/atomic_file.hpp"
 
 #include <sys/resource.h>
 

@@ -1,0 +1,40 @@
+#include "reference/files/output_paths.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  // Of two that do not exist yet: what they will be called.
+  std::error_code failure_a;
+  std::error_code failure_b;
+  const fs::path canonical_a = fs::weakly_canonical(a, failure_a);
+  const fs::path canonical_b = fs::weakly_canonical(b, failure_b);
+  return !failure_a && !failure_b && canonical_a == canonical_b;
+}
+
+}  // namespace
+
+void require_no_overwriting(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const NamedFile& output = outputs[i];
+    if (output.path.empty()) continue;
+    const auto refuse_where_same = [&](const NamedFile& other, const char* role) {
+      if (!other.path.empty() && is_same_file(output.path, other.path))
+        throw usage_error(output.option, "'" + output.path + "' is " + role + " " + other.option +
+                                             "; expected the name of another file");
+    };
+    for (const NamedFile& input : inputs) refuse_where_same(input, "the same file as the input");
+    for (std::size_t j = 0; j < i; ++j) refuse_where_same(outputs[j], "the same file as the output");
+  }
+}
+
+}  // namespace draftproof

@@ -1,0 +1,114 @@
+#include "reference/files/run_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/files/descriptor.hpp"
+#include "reference/files/signal_cleanup.hpp"
+
+namespace draftproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error cannot_be_created(const std::string& path, const std::error_code& error) {
+  return input_error(path, "the output folder cannot be created" + (error ? ": " + error.message() : std::string()));
+}
+
+fs::path resolved_target(const std::string& path) {
+  std::error_code error;
+  // A final slash would make the folder itself look like its parent.
+  fs::path target = fs::weakly_canonical(path, error);
+  if (!error && !target.has_filename()) target = target.parent_path();
+  if (!error && target.has_relative_path()) fs::create_directories(target.parent_path(), error);
+  if (error) throw cannot_be_created(path, error);
+  const fs::file_status status = fs::status(target, error);
+  if (fs::exists(status) && !fs::is_directory(status))
+    throw cannot_be_created(path, std::make_error_code(std::errc::not_a_directory));
+  return target;
+}
+
+bool is_mount_or_root(const fs::path& folder) {
+  struct stat own {};
+  struct stat parent {};
+  return ::stat(folder.c_str(), &own) != 0 || ::stat((folder / "..").c_str(), &parent) != 0 ||
+         own.st_dev != parent.st_dev || own.st_ino == parent.st_ino;
+}
+
+bool is_above_current_folder(const fs::path& folder) {
+  std::error_code error;
+  const fs::path current = fs::current_path(error);
+  return error || std::mismatch(folder.begin(), folder.end(), current.begin(), current.end()).first == folder.end();
+}
+
+// Whether `folder` may be exchanged as a whole: it is ours, and holds nothing but files of these names.
+bool is_replaceable(const fs::path& folder, const std::vector<std::string>& names) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0 || status.st_uid != ::geteuid()) return false;
+  if (is_mount_or_root(folder) || is_above_current_folder(folder)) return false;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const bool is_plain_file = fs::is_regular_file(entry->symlink_status());
+    if (!is_plain_file || std::find(names.begin(), names.end(), entry->path().filename()) == names.end()) return false;
+  }
+  return !error;
+}
+
+// Beside the target where it can be renamed into its place; inside it where only its files can.
+fs::path staging_parent(const fs::path& target, const std::vector<std::string>& names) {
+  if (!fs::exists(target)) return target.parent_path();
+  remove_ownerless_temporaries(target);
+  const fs::path parent = target.parent_path();
+  const bool beside = is_replaceable(target, names) && ::access(parent.c_str(), W_OK | X_OK) == 0;
+  return beside ? parent : target;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(std::string path, std::vector<std::string> names)
+    : path_(std::move(path)),
+      target_(resolved_target(path_)),
+      names_(std::move(names)),
+      staging_(Temporary::Kind::folder, staging_parent(target_, names_), path_) {}
+
+void RunFolder::commit() {
+  const SignalsHeld held;
+  // Renaming over a folder that has come to hold something since fails, and then it is treated as one that was there.
+  if (!fs::exists(target_) && std::rename(staging_.path().c_str(), target_.c_str()) == 0) return staging_.release();
+  if (!exchange()) rename_each();
+  staging_.remove();
+}
+
+bool RunFolder::exchange() {
+  if (fs::path(staging_.path()).parent_path() == target_ || !is_replaceable(target_, names_)) return false;
+  struct stat status {};
+  if (::stat(target_.c_str(), &status) != 0 || ::chmod(staging_.path().c_str(), status.st_mode & 07777U) != 0)
+    return false;
+  // After this the former run lies under the temporary name, and goes away with it.
+  return ::renameat2(AT_FDCWD, staging_.path().c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0;
+}
+
+void RunFolder::rename_each() {
+  if (!fs::exists(staging_.path())) throw input_error(path_, "the output folder was removed during the run");
+  const Descriptor folder(::open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (folder.is_open()) ::flock(folder.value(), LOCK_EX);
+  for (const std::string& name : names_) {
+    const fs::path final_name = target_ / name;
+    if (std::rename(staged(name).c_str(), final_name.c_str()) == 0) continue;
+    if (errno != ENOENT)
+      throw input_error(final_path(name), "cannot be replaced: " + std::generic_category().message(errno));
+    std::error_code ignored;
+    if (fs::is_regular_file(fs::symlink_status(final_name, ignored))) fs::remove(final_name, ignored);
+  }
+}
+
+}  // namespace draftproof

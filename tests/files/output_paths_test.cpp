@@ -1,0 +1,36 @@
+#include "reference/files/output_paths.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "reference/error.hpp"
+#include "tests/io/temporary_folder.hpp"
+
+using namespace draftproof;
+using Catch::Matchers::Contains;
+using draftproof::testing::TemporaryFolder;
+using draftproof::testing::write_whole_file;
+
+TEST_CASE("An output that is an input is refused under any of its names") {
+  const TemporaryFolder folder;
+  const std::string input = folder.file("input");
+  write_whole_file(input, "data");
+  std::filesystem::create_symlink("input", folder.file("symbolic"));
+  std::filesystem::create_hard_link(input, folder.file("hard"));
+  std::filesystem::create_directory(folder.file("folder"));
+  for (const std::string& name : {std::string("input"), std::string("symbolic"), std::string("hard"),
+                                  std::string("./input"), std::string("folder/../input")}) {
+    INFO(name);
+    CHECK_THROWS_WITH(require_no_overwriting({{"--probs", ""}, {"the trace", input}}, {{"--out", folder.file(name)}}),
+                      Contains("--out: ") && Contains("is the same file as the input the trace; expected"));
+  }
+  CHECK_NOTHROW(require_no_overwriting({{"the trace", input}}, {{"--out", folder.file("other")}, {"--figure", ""}}));
+}
+
+TEST_CASE("Two outputs of one name are refused, and so is one that is not there yet under two spellings") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(require_no_overwriting({}, {{"--out", folder.file("a")}, {"--figure", folder.file("./a")}}),
+                    Contains("--figure: ") && Contains("is the same file as the output --out"));
+  CHECK_NOTHROW(require_no_overwriting({}, {{"--out", folder.file("a")}, {"--figure", folder.file("b")}}));
+}
