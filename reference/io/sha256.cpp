@@ -3,10 +3,6 @@
 #include <openssl/evp.h>
 
 #include <array>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
-#include <vector>
 
 #include "reference/error.hpp"
 
@@ -59,20 +55,6 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 
 std::string sha256_hex(std::string_view text) {
   return sha256_hex(std::as_bytes(std::span(text)));
-}
-
-std::string sha256_hex_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw input_error(path, "cannot be opened: " + std::generic_category().message(errno));
-  Sha256 sha256;
-  std::vector<char> piece(std::size_t{1} << 20);
-  while (file) {
-    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    sha256.update(std::string_view(piece.data(), static_cast<std::size_t>(file.gcount())));
-  }
-  // A folder opens as a file but does not read as one.
-  if (file.bad() || !file.eof()) throw input_error(path, "cannot be read to its end; a regular file would be right");
-  return sha256.hex_digest();
 }
 
 }  // namespace draftproof

@@ -32,7 +32,4 @@ class Sha256 {
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::string sha256_hex(std::string_view text);
 
-// Reads the file in pieces. Input error naming the file when it cannot be read.
-std::string sha256_hex_of_file(const std::string& path);
-
 }  // namespace draftproof

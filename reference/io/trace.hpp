@@ -1,9 +1,9 @@
 // A trace file: one verification step of a batch as an engine dumped it, read as verify requests. The format is
 // docs/trace.md; the container is safetensors.hpp.
 //
-// Rows are never copied: the requests' matrices and masks are views of the file's bytes, which are read once. Everything else that a file
-// can lie about is checked when it is opened, so that a trace that opens has valid requests; what is in the rows of
-// logits (NaN, +inf, nothing left) is found when they are processed.
+// Rows are never copied: the requests' matrices and masks are views of the file's bytes, which are read once.
+// Everything else that a file can lie about is checked when it is opened, so that a trace that opens has valid
+// requests; what is in the rows of logits (NaN, +inf, nothing left) is found when they are processed.
 #pragma once
 
 #include <cstddef>

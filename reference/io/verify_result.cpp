@@ -38,6 +38,12 @@ std::array<ResultTensor, 7> tensors_of(const VerifyResult& result) {
           vector_tensor("kept_count", result.kept_count)};
 }
 
+auto longest_request(std::span<const VerifyRequest> requests) {
+  return std::max_element(requests.begin(), requests.end(), [](const VerifyRequest& a, const VerifyRequest& b) {
+    return a.draft.size() < b.draft.size();
+  });
+}
+
 TensorView required_tensor(const SafetensorsFile& file, const char* name) {
   std::optional<TensorView> tensor = find_tensor(file, name, kIndexDTypes);
   if (!tensor) throw input_error(file.path() + ": " + tensor_label(name), "is missing; a result has it");
@@ -52,10 +58,22 @@ std::span<const Token> VerifyResult::tokens_of(std::int64_t request) const {
   return std::span(output_tokens).subspan(first, static_cast<std::size_t>(num_accepted[b]) + 1);
 }
 
+void require_result_fits(std::span<const VerifyRequest> requests) {
+  const auto longest = longest_request(requests);
+  if (longest == requests.end()) return;
+  const auto count = static_cast<std::int64_t>(requests.size());
+  const auto width = static_cast<std::int64_t>(longest->draft.size()) + 1;
+  if (width <= kResultEntriesMax / count) return;
+  throw input_error("request " + std::to_string(longest - requests.begin()),
+                    "has " + std::to_string(width - 1) + " drafts, which makes output_tokens [" +
+                        std::to_string(count) + ", " + std::to_string(width) + "] for all requests; expected at most " +
+                        std::to_string(kResultEntriesMax) + " entries, so give long requests a trace of their own");
+}
+
 VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<const Emission> emissions) {
+  require_result_fits(requests);
   VerifyResult result;
-  for (const VerifyRequest& request : requests)
-    result.width = std::max(result.width, static_cast<std::int64_t>(request.draft.size()) + 1);
+  if (!requests.empty()) result.width = static_cast<std::int64_t>(longest_request(requests)->draft.size()) + 1;
   const auto width = static_cast<std::size_t>(result.width);
   result.output_tokens.assign(requests.size() * width, kPaddingToken);
   result.logprob.assign(requests.size() * width, 0.0f);

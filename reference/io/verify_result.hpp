@@ -33,7 +33,14 @@ struct VerifyResult {
   std::span<const Token> tokens_of(std::int64_t request) const;  // [num_accepted + 1]
 };
 
-// The emissions must have been made with VerifyOptions::raw_logprobs and all_rows.
+// A result is a matrix: one long request beside many short ones is mostly padding, and 480 KB of trace could ask for
+// 19 GB. This is 0.8 GB, or a million requests of 63 drafts.
+inline constexpr std::int64_t kResultEntriesMax = std::int64_t{1} << 26;
+
+// Input error naming the request with the most drafts when B x W is above kResultEntriesMax.
+void require_result_fits(std::span<const VerifyRequest> requests);
+
+// Error: a result that does not fit. The emissions must have been made with VerifyOptions::raw_logprobs and all_rows.
 VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<const Emission> emissions);
 
 // SHA-256 of the tensors' bytes, little-endian, one after the other in the order of the struct: equal if and only if

@@ -302,6 +302,7 @@ TEST_CASE("Whatever byte of the header is changed the file opens within its boun
 TEST_CASE("Things that are no files are errors that name them") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(SafetensorsFile::open(folder.file("missing")), Contains("missing: cannot be opened: No such file"));
-  CHECK_THROWS_WITH(SafetensorsFile::open(folder.path()), Contains(folder.path() + ": is not a regular file"));
-  CHECK_THROWS_WITH(SafetensorsFile::open("/dev/null"), Contains("is not a regular file"));
+  CHECK_THROWS_WITH(SafetensorsFile::open(folder.path()),
+                    Contains(folder.path() + ": is a folder; expected a regular file"));
+  CHECK_THROWS_WITH(SafetensorsFile::open("/dev/null"), Contains("is a device; expected a regular file"));
 }

@@ -3,12 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "reference/error.hpp"
-#include "tests/io/temporary_folder.hpp"
-
 using namespace draftproof;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
 
 namespace {
 
@@ -37,20 +32,4 @@ TEST_CASE("SHA-256 of pieces is that of the whole and can be read in between") {
   CHECK(sha256.hex_digest() == kDigestOfAbc);
   sha256.update("d");
   CHECK(sha256.hex_digest() == sha256_hex("abcd"));
-}
-
-TEST_CASE("SHA-256 of a file reads all of it and names a file that it cannot read") {
-  const TemporaryFolder folder;
-  // More than one piece of the reader, and not a whole number of pieces.
-  write_whole_file(folder.file("long"), std::string(1'000'000, 'a'));
-  CHECK(sha256_hex_of_file(folder.file("long")) == kDigestOfAMillionA);
-  const std::string three_pieces(2'500'001, 'b');
-  write_whole_file(folder.file("longer"), three_pieces);
-  CHECK(sha256_hex_of_file(folder.file("longer")) == sha256_hex(three_pieces));
-  write_whole_file(folder.file("empty"), "");
-  CHECK(sha256_hex_of_file(folder.file("empty")) == kDigestOfNothing);
-
-  using Catch::Matchers::Contains;
-  CHECK_THROWS_WITH(sha256_hex_of_file(folder.file("missing")), Contains("missing: cannot be opened"));
-  CHECK_THROWS_WITH(sha256_hex_of_file(folder.path()), Contains("cannot be read"));
 }

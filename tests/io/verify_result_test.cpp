@@ -41,6 +41,20 @@ TEST_CASE("emissions become padded tensors in the order of the requests") {
   CHECK(std::vector<Token>(second.begin(), second.end()) == std::vector<Token>{6});
 }
 
+TEST_CASE("a result that would be mostly padding is refused with the request that makes it wide") {
+  static const std::vector<Token> drafts(40'000, 0);
+  std::vector<VerifyRequest> requests(40'000);
+  requests[7].draft = drafts;
+  CHECK_THROWS_WITH(
+      require_result_fits(requests),
+      "request 7: has 40000 drafts, which makes output_tokens [40000, 40001] for all requests; expected at "
+      "most 67108864 entries, so give long requests a trace of their own");
+  CHECK_THROWS_WITH(collect_result(requests, {}), Contains("request 7: has 40000 drafts"));
+  requests.resize(1000);
+  CHECK_NOTHROW(require_result_fits(requests));
+  CHECK_NOTHROW(require_result_fits({}));
+}
+
 TEST_CASE("a result file holds the tensors with the documented names and shapes") {
   const TemporaryFolder folder;
   const VerifyResult result = hand_made_result();
