@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/demo_text.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,25 +3,12 @@
 
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "cli/terminal.hpp"
 #include "reference/engine/generate.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof {
-
-// One character that may be written to a terminal, and the byte it begins at.
-struct PrintableCharacter {
-  std::string text;
-  std::size_t first_byte;
-};
-
-// Well-formed UTF-8 stays; what is not UTF-8, control characters but line feed and tab, and characters that reverse the
-// direction of text become U+FFFD. A model of bytes produces all of these, and a terminal obeys some of them.
-std::vector<PrintableCharacter> printable_characters(std::string_view bytes);
-std::string printable(std::string_view bytes);
 
 std::string bytes_of(std::span<const Token> tokens);
 

@@ -73,8 +73,8 @@ class CsvReader {
 
   std::int64_t whole(std::string_view text, std::int64_t max, std::int64_t line, std::string_view column) const {
     if (const std::optional<std::int64_t> number = whole_number(text, max)) return *number;
-    throw input_error(at(path_, line), std::string(column) + " is " + in_quotes(text) + "; a whole number in [0, " +
-                                           std::to_string(max) + "] is right");
+    throw input_error(at(path_, line), std::string(column) + " is " + in_quotes(text) +
+                                           "; expected a whole number in [0, " + std::to_string(max) + "]");
   }
 
   // Calls visit(line) for every line but the first.
@@ -93,11 +93,11 @@ class CsvReader {
         visit(fields_of(line, number));
       }
     }
-    if (!has_header) throw input_error(path_, "is empty; a first line " + right_header() + " is right");
+    if (!has_header) throw input_error(path_, "is empty; expected a first line " + header());
   }
 
  private:
-  std::string right_header() const { return "'group,token," + std::string(value_column_) + "'"; }
+  std::string header() const { return "'group,token," + std::string(value_column_) + "'"; }
 
   void read_header(std::string_view line, std::int64_t number) {
     std::array<bool, 3> found{};
@@ -108,20 +108,20 @@ class CsvReader {
       if (column == names.size() || found[column])
         throw input_error(at(path_, number),
                           (column == names.size() ? "does not know the column " : "has twice the column ") +
-                              in_quotes(name) + "; a first line " + right_header() + " is right");
+                              in_quotes(name) + "; expected a first line " + header());
       found[column] = true;
       columns_.push_back(column);
     }
     if (!found[1] || !found[2])
-      throw input_error(at(path_, number), "does not name the columns; a first line " + right_header() + " is right");
+      throw input_error(at(path_, number), "does not name the columns; expected a first line " + header());
   }
 
   Line fields_of(std::string_view line, std::int64_t number) const {
     std::array<std::string_view, 3> fields = {"0", "", ""};
     const auto commas = static_cast<std::size_t>(std::count(line.begin(), line.end(), ','));
     if (commas + 1 != columns_.size())
-      throw input_error(at(path_, number), "has " + std::to_string(commas + 1) + " fields; " +
-                                               std::to_string(columns_.size()) + ", as in the first line, are right");
+      throw input_error(at(path_, number), "has " + std::to_string(commas + 1) + " fields; expected " +
+                                               std::to_string(columns_.size()) + ", as in the first line");
     for (const std::size_t column : columns_) fields[column] = trimmed(next_part(line, ','));
     return {number, whole(fields[0], kIdMax, number, "group"), whole(fields[1], kVocabularyLimit - 1, number, "token"),
             fields[2]};
@@ -146,7 +146,7 @@ std::vector<Probability> read_probabilities(const std::string& path) {
     const char* const last = line.value.data() + line.value.size();
     const auto [end, error] = std::from_chars(line.value.data(), last, p);
     if (line.value.empty() || error != std::errc{} || end != last || !(p >= 0.0 && p <= 1.0))
-      throw input_error(at(path, line.number), "prob is " + in_quotes(line.value) + "; a number in [0, 1] is right");
+      throw input_error(at(path, line.number), "prob is " + in_quotes(line.value) + "; expected a number in [0, 1]");
     all.push_back({line.group, line.token, p, line.number});
   });
   std::stable_sort(all.begin(), all.end(), [](const Probability& a, const Probability& b) {
@@ -156,7 +156,7 @@ std::vector<Probability> read_probabilities(const std::string& path) {
     if (all[i].group == all[i - 1].group && all[i].token == all[i - 1].token)
       throw input_error(at(path, all[i].line), "gives token " + std::to_string(all[i].token) + " of group " +
                                                    std::to_string(all[i].group) + " again, after line " +
-                                                   std::to_string(all[i - 1].line) + "; once is right");
+                                                   std::to_string(all[i - 1].line) + "; expected once");
   }
   return all;
 }
@@ -197,7 +197,7 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
   const auto groups = static_cast<std::int64_t>(sample.group_ids.size());
   if (groups * vocab_size > kCellsMax)
     throw input_error(probs_path, std::to_string(groups) + " groups of " + std::to_string(vocab_size) +
-                                      " tokens are too many for text; a safetensors file is right");
+                                      " tokens are too many for text; expected a safetensors file");
   const auto rows = std::make_shared<CsvRows>();
   rows->values.assign(static_cast<std::size_t>(groups * vocab_size), 0.0f);
   std::vector<double> sums(static_cast<std::size_t>(groups), 0.0);
@@ -211,7 +211,7 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
   for (std::size_t g = 0; g < sums.size(); ++g) {
     if (!(std::abs(sums[g] - 1.0) <= kSumTolerance))
       throw input_error(probs_path, "the probabilities of group " + std::to_string(sample.group_ids[g]) + " sum to " +
-                                        std::to_string(sums[g]) + "; 1 within 0.001 is right");
+                                        std::to_string(sums[g]) + "; expected 1 within 0.001");
     VerifyRequest distribution;
     distribution.target_is_probabilities = true;
     distribution.target = {DType::f32, rows->values.data() + g * static_cast<std::size_t>(vocab_size), 1, vocab_size,

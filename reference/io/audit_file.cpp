@@ -19,7 +19,7 @@ bool is_csv(std::string_view path) {
 TensorView required(const SafetensorsFile& file, std::string_view name, const char* meaning) {
   std::optional<TensorView> tensor = find_tensor(file, name, kIndexDTypes);
   if (!tensor)
-    throw input_error(file.path() + ": " + tensor_label(name), "is missing; " + std::string(meaning) + " is right");
+    throw input_error(file.path() + ": " + tensor_label(name), "is missing; expected " + std::string(meaning));
   return std::move(*tensor);
 }
 
@@ -32,16 +32,17 @@ std::vector<std::uint32_t> groups_of_samples(const SafetensorsFile& file, std::s
   const std::optional<TensorView> tensor = find_tensor(file, "group", kIndexDTypes);
   if (!tensor) {
     if (groups != 1 && samples > 0)
-      throw input_error(file.path() + ": " + tensor_label("group"),
-                        "is missing; with " + std::to_string(groups) + " rows of the distribution, [n] is right");
+      throw input_error(
+          file.path() + ": " + tensor_label("group"),
+          "is missing; expected [n], as there are " + std::to_string(groups) + " rows of the distribution");
     return group;
   }
-  require_shape(*tensor, {samples}, "[n], as samples,");
+  require_shape(*tensor, {samples}, "[n]");
   for (std::size_t i = 0; i < samples; ++i) {
     const std::int64_t g = integer_at(*tensor, i);
     if (g < 0 || g >= static_cast<std::int64_t>(groups))
-      throw input_error(tensor->where, entry_is(i, std::to_string(g)) + "; groups in [0, " + std::to_string(groups) +
-                                           "), rows of the distribution, are right");
+      throw input_error(tensor->where, entry_is(i, std::to_string(g)) + "; expected groups in [0, " +
+                                           std::to_string(groups) + "), rows of the distribution");
     group[i] = static_cast<std::uint32_t>(g);
   }
   return group;
@@ -84,10 +85,10 @@ DrawSample read_draws(const std::string& path, const AuditFileOptions& options) 
   for (std::size_t g = 0; g < sample.distributions.size(); ++g)
     sample.group_ids.push_back(static_cast<std::int64_t>(g));
   TensorView ids = required(trace->file(), "samples", "[n]");
-  if (ids.shape.size() != 1) throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; [n] is right");
+  if (ids.shape.size() != 1) throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; expected [n]");
   const TokenTensor samples = read_tokens(std::move(ids), trace->vocab_size(), false);
   if (sample.distributions.empty() && !samples.tokens.empty())
-    throw input_error(path, "has samples but no row of the distribution; [G, V] with G of 1 or more is right");
+    throw input_error(path, "has samples but no row of the distribution; expected [G, V] with G of 1 or more");
   count_samples(sample, samples.tokens,
                 groups_of_samples(trace->file(), samples.tokens.size(), sample.distributions.size()));
   sample.keeps = trace;
@@ -102,11 +103,11 @@ class EmissionReader {
   EmissionReader(const SafetensorsFile& file, StepSample& sample) : file_(file), sample_(sample) {}
 
   void read(std::int64_t vocab_size) {
-    TensorView ids = required(file_, "output_tokens", "[B, K + 1], what each step emitted, padded with -1,");
+    TensorView ids = required(file_, "output_tokens", "[B, K + 1], what each step emitted, padded with -1");
     const std::uint64_t requests = sample_.requests.size();
     if (ids.shape.size() != 2 || ids.shape[0] != requests)
-      throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; [" + std::to_string(requests) +
-                                       ", K + 1], what each step emitted, is right (histories for penalties go into "
+      throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; expected [" + std::to_string(requests) +
+                                       ", K + 1], what each step emitted (histories for penalties go into "
                                        "another file: --outputs)");
     const std::size_t width = ids.shape[1];
     const TokenTensor tokens = read_tokens(std::move(ids), vocab_size, true);
@@ -118,7 +119,7 @@ class EmissionReader {
       if (accepted && integer_at(*accepted, b) + 1 != static_cast<std::int64_t>(count))
         throw input_error(accepted->where, entry_is(b, std::to_string(integer_at(*accepted, b))) + ", but request " +
                                                std::to_string(b) + " has " + std::to_string(count) +
-                                               " output tokens; num_accepted + 1 of them are right");
+                                               " output tokens; expected num_accepted + 1 of them");
       const auto row = tokens.tokens.subspan(b * width, count);
       sample_.tokens.insert(sample_.tokens.end(), row.begin(), row.end());
       sample_.begins.push_back(sample_.tokens.size());
@@ -133,12 +134,12 @@ class EmissionReader {
     const auto count = static_cast<std::size_t>(end - row.begin());
     if (std::any_of(end, row.end(), [](Token t) { return t != kPaddingToken; }))
       throw input_error(tokens.tensor.where, request + " has -1 (padding) at " + std::to_string(count) +
-                                                 " and tokens after it; padding only at the end is right");
+                                                 " and tokens after it; expected padding only at the end");
     const std::span<const Token> draft = sample_.requests[b].draft;
     if (count < 1 || count > draft.size() + 1)
       throw input_error(tokens.tensor.where, request + " has " + std::to_string(count) + " tokens and " +
                                                  std::to_string(draft.size()) +
-                                                 " drafts; 1 to K + 1 tokens are right (not cut at a stop token)");
+                                                 " drafts; expected 1 to K + 1 tokens, not cut at a stop token");
     for (std::size_t i = 0; i + 1 < count; ++i) {
       if (row[i] != draft[i])
         throw input_error(tokens.tensor.where, request + ", entry " + std::to_string(i) + " is " +

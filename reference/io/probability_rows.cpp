@@ -18,7 +18,7 @@ using TileScratch = std::array<float, kTileTokens>;
                                     const std::string& where) {
   const float* const bad = std::find_if_not(tile, tile + count, [](float p) { return p >= 0.0f && p <= 1.0f; });
   throw input_error(where, "the probability of token " + std::to_string(begin + (bad - tile)) + " is " +
-                               std::to_string(*bad) + "; numbers in [0, 1] are right");
+                               std::to_string(*bad) + "; expected numbers in [0, 1]");
 }
 
 // The kernel sums in fixed point, so the sum, which a message may print, does not depend on the machine.
@@ -33,8 +33,8 @@ void check_row(const RowView& row, TileScratch& scratch, const auto& where) {
   }
   const double tolerance = row.dtype == DType::f32 ? 1e-3 : 2e-2;
   if (!(std::abs(sum - 1.0) <= tolerance))
-    throw input_error(where(), "the probabilities sum to " + std::to_string(sum) + "; 1 within " +
-                                   (row.dtype == DType::f32 ? "0.001" : "0.02") + " is right");
+    throw input_error(where(), "the probabilities sum to " + std::to_string(sum) + "; expected 1 within " +
+                                   (row.dtype == DType::f32 ? "0.001" : "0.02"));
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ std::string json_text(const std::string& text) {
 }  // namespace
 
 void TensorView::fail_dtype(DType expected) const {
-  throw input_error(where, "has dtype " + std::string(dtype_name(dtype)) + "; " + std::string(dtype_name(expected)) +
-                               " would be right");
+  throw input_error(where,
+                    "has dtype " + std::string(dtype_name(dtype)) + "; expected " + std::string(dtype_name(expected)));
 }
 
 SafetensorsFile SafetensorsFile::open(const std::string& path) {

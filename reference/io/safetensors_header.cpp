@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reference/error.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -99,7 +100,7 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
     if (place_ == Place::shape) {
       header.entries.back().shape.push_back(number);
     } else if (place_ == Place::offsets) {
-      if (offsets_.size() == 2) throw tensor_error("has more than two data_offsets; [begin, end] would be right");
+      if (offsets_.size() == 2) throw tensor_error("has more than two data_offsets; expected [begin, end]");
       offsets_.push_back(number);
     } else {
       refuse("the number " + std::to_string(number));
@@ -115,12 +116,9 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
   bool binary(nlohmann::json::binary_t&) override { refuse("binary data"); }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& exception) override {
-    // The reason may repeat bytes of the header that are not UTF-8.
-    std::string reason = exception.what();
-    std::replace_if(
-        reason.begin(), reason.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '?');
+    std::string reason = printable_line(exception.what());  // it may repeat bytes of the header
     constexpr std::size_t kReasonBytesMax = 200;
-    if (reason.size() > kReasonBytesMax) reason = reason.substr(0, kReasonBytesMax) + "...";
+    if (reason.size() > kReasonBytesMax) reason = printable_line(reason.substr(0, kReasonBytesMax)) + "...";
     throw input_error(path_,
                       "the header is not JSON in UTF-8, at its byte " + std::to_string(position) + ": " + reason);
   }
@@ -135,19 +133,19 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
   [[noreturn]] void refuse(const std::string& found) const {
     switch (place_) {
       case Place::outside:
-        throw input_error(path_, "the header is " + found + "; a JSON object would be right");
+        throw input_error(path_, "the header is " + found + "; expected a JSON object");
       case Place::header:
-        throw input_error(path_, "the header's " + in_quotes(key_) + " is " + found + "; an object would be right");
+        throw input_error(path_, "the header's " + in_quotes(key_) + " is " + found + "; expected an object");
       case Place::metadata:
-        throw input_error(
-            path_, "the value of " + in_quotes(key_) + " in __metadata__ is " + found + "; a string would be right");
+        throw input_error(path_,
+                          "the value of " + in_quotes(key_) + " in __metadata__ is " + found + "; expected a string");
       case Place::tensor:
-        throw tensor_error("its " + key_ + " is " + found +
-                           (key_ == "dtype" ? "; a string such as \"F32\" would be right"
-                                            : "; an array of non-negative integers would be right"));
+        throw tensor_error(
+            "its " + key_ + " is " + found +
+            (key_ == "dtype" ? "; expected a string such as \"F32\"" : "; expected an array of non-negative integers"));
       default:
         throw tensor_error(std::string("its ") + (place_ == Place::shape ? "shape" : "data_offsets") + " holds " +
-                           found + "; non-negative integers below 2^64 would be right");
+                           found + "; expected non-negative integers below 2^64");
     }
   }
 
@@ -156,7 +154,7 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
       if (!fields_seen_.contains(field)) throw tensor_error(std::string("lacks the field ") + field);
     }
     if (offsets_.size() != 2) {
-      throw tensor_error("has " + std::to_string(offsets_.size()) + " data_offsets; [begin, end] would be right");
+      throw tensor_error("has " + std::to_string(offsets_.size()) + " data_offsets; expected [begin, end]");
     }
     header.entries.back().begin_byte = offsets_[0];
     header.entries.back().end_byte = offsets_[1];
@@ -205,8 +203,8 @@ void check_coverage(const std::string& path, const std::vector<SafetensorsEntry>
     }
     if (entry.begin_byte > covered_bytes) {
       throw input_error(path + ": " + tensor_label(entry.name), "begins at byte " + std::to_string(entry.begin_byte) +
-                                                                    " but byte " + std::to_string(covered_bytes) +
-                                                                    " would be right; the format allows no hole");
+                                                                    "; expected byte " + std::to_string(covered_bytes) +
+                                                                    ", as the format allows no hole");
     }
     covered_bytes = entry.end_byte;
     previous = &entry;
@@ -265,14 +263,13 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
 }
 
 std::string in_quotes(std::string_view text) {
-  std::string result = "'";
   std::size_t size = std::min(text.size(), kQuotedBytesMax);
   // Never cut inside a multi-byte character: continuation bytes are 10xxxxxx.
   while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  for (const char c : text.substr(0, size)) {
-    result += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  }
-  return result + (size < text.size() ? "..." : "") + "'";
+  std::string quoted = "'";
+  for (const PrintableCharacter& c : printable_characters(text.substr(0, size)))
+    quoted += c.text == "\n" || c.text == "\t" ? "\uFFFD" : c.text;
+  return quoted + (size < text.size() ? "...'" : "'");
 }
 
 std::string tensor_label(std::string_view name) {

@@ -44,7 +44,7 @@ std::string missing(const SafetensorsFile& file, std::string_view name) {
 
 void require_rank(const TensorView& tensor, std::size_t rank, const std::string& meaning) {
   if (tensor.shape.size() != rank)
-    throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; " + meaning + " is right");
+    throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; expected " + meaning);
 }
 
 }  // namespace
@@ -103,17 +103,17 @@ void TraceReader::read_target() {
   std::optional<TensorView> logits = find_tensor(file_, "target_logits", kRowDTypes);
   std::optional<TensorView> probabilities = find_tensor(file_, "target_probs", kRowDTypes);
   if (logits.has_value() == probabilities.has_value())
-    throw input_error(file_.path(), logits ? "has both target_logits and target_probs; one of them is right"
-                                           : "has neither target_logits nor target_probs; one of them is right");
+    throw input_error(file_.path(), logits ? "has both target_logits and target_probs; expected one of them"
+                                           : "has neither target_logits nor target_probs; expected one of them");
   target_ = keep(logits ? std::move(*logits) : std::move(*probabilities));
   const std::vector<std::uint64_t>& shape = target_.shape;
   if (shape.size() != 2 && shape.size() != 3)
     throw input_error(target_.where, "has shape " + shape_text(shape) +
-                                         "; [N, V] with cu_num_draft_tokens, or dense [B, K + 1, V], is right");
+                                         "; expected [N, V] with cu_num_draft_tokens, or dense [B, K + 1, V]");
   if (shape.back() < 1 || shape.back() > static_cast<std::uint64_t>(kVocabularyLimit))
     throw input_error(target_.where, "has shape " + shape_text(shape) + ", a vocabulary of " +
-                                         std::to_string(shape.back()) + "; 1 to " + std::to_string(kVocabularyLimit) +
-                                         " tokens are right");
+                                         std::to_string(shape.back()) + "; expected 1 to " +
+                                         std::to_string(kVocabularyLimit) + " tokens");
   trace_.is_dense = shape.size() == 3;
   trace_.vocab_size = vocab_size_ = static_cast<std::int64_t>(shape.back());
 }
@@ -139,16 +139,16 @@ void TraceReader::read_ragged_drafts() {
                       "is missing; it is needed beside rows [N, V] (without it they must be dense, [B, K + 1, V])");
   require_rank(*sums, 1, "[B]");
   std::optional<TensorView> ids = find_tensor(file_, "draft_tokens", kIndexDTypes);
-  if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; [M] is right");
-  require_rank(*ids, 1, "[M], as there is cu_num_draft_tokens,");
+  if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; expected [M]");
+  require_rank(*ids, 1, "[M], as there is cu_num_draft_tokens");
   request_count_ = sums->shape[0];
   draft_count_ = ids->shape[0];
   draft_shape_ = {draft_count_, target_.shape[1]};
   if (request_count_ > 0 && target_.shape[0] + 1 == draft_count_ + request_count_ && integer_at(*sums, 0) == 0)
-    throw input_error(sums->where, "has B + 1 entries, the first one 0; inclusive sums, [B] = [" +
-                                       std::to_string(request_count_ - 1) + "], without it are right");
-  const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, draft_count_, "M, the length of draft_tokens,");
-  require_shape(target_, {draft_count_ + request_count_, target_.shape[1]}, "[N, V], N = M + B,");
+    throw input_error(sums->where, "has B + 1 entries, the first one 0; expected inclusive sums, [B] = [" +
+                                       std::to_string(request_count_ - 1) + "], without it");
+  const std::vector<std::int64_t> offsets = read_cumulative_sums(*sums, draft_count_, "M (the length of draft_tokens)");
+  require_shape(target_, {draft_count_ + request_count_, target_.shape[1]}, "[M + B, V]");
 
   const TokenTensor& drafts = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, false));
   std::vector<Place> places;
@@ -173,7 +173,7 @@ void TraceReader::read_dense_drafts() {
     throw input_error(missing(file_, "cu_num_draft_tokens"),
                       "does not go with dense rows [B, K + 1, V]; draft_tokens padded with -1 says how many there are");
   std::optional<TensorView> ids = find_tensor(file_, "draft_tokens", kIndexDTypes);
-  if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; [B, K] is right");
+  if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; expected [B, K]");
   const std::uint64_t rows = target_.shape[1];
   if (rows == 0) throw input_error(target_.where, "has shape " + shape_text(target_.shape) + "; K + 1 is at least 1");
   request_count_ = target_.shape[0];
@@ -191,7 +191,7 @@ void TraceReader::read_dense_drafts() {
       throw input_error(drafts.tensor.where,
                         "request " + std::to_string(b) + " has -1 (padding) at " + std::to_string(end - row.begin()) +
                             " and token " + std::to_string(*late) + " after it, at " +
-                            std::to_string(late - row.begin()) + "; padding only at the end is right");
+                            std::to_string(late - row.begin()) + "; expected padding only at the end");
     const std::int64_t draft_len = end - row.begin();
     draft_count_ += static_cast<std::uint64_t>(draft_len);
     places.push_back({b * (width + 1), b * width, draft_len});
@@ -203,7 +203,7 @@ void TraceReader::read_proposals() {
   std::optional<TensorView> probabilities = find_tensor(file_, "draft_probs", kRowDTypes);
   std::optional<TensorView> logits = find_tensor(file_, "draft_logits", kRowDTypes);
   if (probabilities && logits)
-    throw input_error(file_.path(), "has both draft_probs and draft_logits; one of them, or neither, is right");
+    throw input_error(file_.path(), "has both draft_probs and draft_logits; expected one of them, or neither");
   if (!probabilities && !logits) return;
   const TensorView& proposal = keep(probabilities ? std::move(*probabilities) : std::move(*logits));
   require_shape(proposal, draft_shape_, trace_.is_dense ? "[B, K, V]" : "[M, V]");
@@ -275,7 +275,7 @@ void TraceReader::read_seeds_and_steps() {
   for (std::size_t b = 0; b < request_count_; ++b) {
     const std::int64_t step = integer_at(*steps, b);
     if (step < 0 || step > std::numeric_limits<std::uint32_t>::max())
-      throw input_error(steps->where, entry_is(b, std::to_string(step)) + "; step numbers in [0, 2^32) are right");
+      throw input_error(steps->where, entry_is(b, std::to_string(step)) + "; expected step numbers in [0, 2^32)");
     trace_.requests[b].step = static_cast<std::uint32_t>(step);
   }
 }
@@ -339,12 +339,12 @@ void TraceReader::read_logit_bias() {
   require_rank(*ids, 1, "[L]");
   require_shape(*values, ids->shape, "[L]");
   const std::vector<std::int64_t> offsets =
-      read_cumulative_sums(*sums, ids->shape[0], "L, the length of logit_bias_tokens,");
+      read_cumulative_sums(*sums, ids->shape[0], "L (the length of logit_bias_tokens)");
   const TokenTensor tokens = read_tokens(*ids, vocab_size_, false);
   const std::span<const float> biases = values->as<float>();
   for (std::size_t i = 0; i < biases.size(); ++i) {
     if (!std::isfinite(biases[i]))
-      throw input_error(values->where, entry_is(i, std::to_string(biases[i])) + "; finite numbers are right");
+      throw input_error(values->where, entry_is(i, std::to_string(biases[i])) + "; expected finite numbers");
     trace_.logit_bias.push_back({tokens.tokens[i], biases[i]});
   }
   const std::span<const LogitBias> all = trace_.logit_bias;

@@ -52,7 +52,7 @@ std::uint64_t parse_seed(std::string_view text, const std::string& where) {
   std::uint64_t seed = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty())
-    throw usage_error(where, "is " + in_quotes(text) + "; a whole number in [0, 2^64) is right");
+    throw usage_error(where, "is " + in_quotes(text) + "; expected a whole number in [0, 2^64)");
   return seed;
 }
 

@@ -14,13 +14,13 @@ std::optional<TensorView> find_tensor(const SafetensorsFile& file, std::string_v
   if (std::find(dtypes.begin(), dtypes.end(), tensor.dtype) != dtypes.end()) return tensor;
   std::string right;
   for (const DType dtype : dtypes) right.append(right.empty() ? "" : " or ").append(dtype_name(dtype));
-  throw input_error(tensor.where, "has dtype " + std::string(dtype_name(tensor.dtype)) + "; " + right + " is right");
+  throw input_error(tensor.where, "has dtype " + std::string(dtype_name(tensor.dtype)) + "; expected " + right);
 }
 
 void require_shape(const TensorView& tensor, const std::vector<std::uint64_t>& shape, const std::string& meaning) {
   if (tensor.shape != shape)
-    throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; " + meaning + " = " +
-                                        shape_text(shape) + " is right");
+    throw input_error(tensor.where,
+                      "has shape " + shape_text(tensor.shape) + "; expected " + meaning + " = " + shape_text(shape));
 }
 
 std::string entry_is(std::uint64_t index, const std::string& value) {
@@ -39,8 +39,8 @@ TokenTensor read_tokens(TensorView tensor, std::int64_t vocab_size, bool padded)
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t id = integer_at(tensor, i);
     if (id < least || id >= vocab_size)
-      throw input_error(tensor.where, entry_is(i, std::to_string(id)) + "; ids in [0, " + std::to_string(vocab_size) +
-                                          ")" + (padded ? " and -1 (padding)" : "") + " are right");
+      throw input_error(tensor.where, entry_is(i, std::to_string(id)) + "; expected ids in [0, " +
+                                          std::to_string(vocab_size) + ")" + (padded ? " and -1 (padding)" : ""));
   }
   if (tensor.dtype == DType::i32) {
     result.tokens = tensor.as<Token>();
@@ -61,14 +61,15 @@ std::vector<std::int64_t> read_cumulative_sums(const TensorView& tensor, std::ui
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t sum = integer_at(tensor, i);
     if (sum < offsets.back())
-      throw input_error(tensor.where, entry_is(i, std::to_string(sum)) + "; inclusive cumulative sums never fall, so " +
-                                          std::to_string(offsets.back()) + " or more is right");
+      throw input_error(tensor.where, entry_is(i, std::to_string(sum)) +
+                                          "; inclusive cumulative sums never fall, expected " +
+                                          std::to_string(offsets.back()) + " or more");
     offsets.push_back(sum);
   }
   if (static_cast<std::uint64_t>(offsets.back()) != total)
-    throw input_error(tensor.where, "ends at " + std::to_string(offsets.back()) + "; " + total_meaning + " = " +
-                                        std::to_string(total) +
-                                        " is right (inclusive cumulative sums, one per request, without a leading 0)");
+    throw input_error(tensor.where, "ends at " + std::to_string(offsets.back()) + "; expected " + total_meaning +
+                                        " = " + std::to_string(total) +
+                                        " (inclusive cumulative sums, one per request, without a leading 0)");
   return offsets;
 }
 

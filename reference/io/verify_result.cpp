@@ -113,8 +113,8 @@ ResultComparison compare_result(const VerifyResult& result, const std::string& p
   const std::size_t requests = result.num_accepted.size();
   const TensorView tokens = required_tensor(file, "output_tokens");
   if (tokens.shape.size() != 2 || tokens.shape[0] != requests)
-    throw input_error(tokens.where, "has shape " + shape_text(tokens.shape) + "; [" + std::to_string(requests) +
-                                        ", K + 1], a row for each request of the trace, is right");
+    throw input_error(tokens.where, "has shape " + shape_text(tokens.shape) + "; expected [" +
+                                        std::to_string(requests) + ", K + 1], a row for each request of the trace");
   const std::optional<TensorView> num_accepted = find_tensor(file, "num_accepted", kIndexDTypes);
   if (num_accepted) require_shape(*num_accepted, {requests}, "[B]");
 

@@ -1,38 +1,10 @@
-// What may reach a terminal, byte by byte.
+// The colours of a generated text.
 #include "cli/demo_text.hpp"
 
 #include <catch2/catch.hpp>
-#include <string>
 
 namespace draftproof {
 namespace {
-
-const std::string kBad = "\xef\xbf\xbd";  // U+FFFD
-
-TEST_CASE("text and line ends and tabs stay as they are") {
-  const std::string text = "a\tb\nc ~ \xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82";  // two, three and four bytes
-  CHECK(printable(text) == text);
-  CHECK(printable("").empty());
-}
-
-TEST_CASE("control characters never reach the terminal") {
-  CHECK(printable("\x1b[31mred") == kBad + "[31mred");
-  CHECK(printable("\a\b\f\r\x7f") == kBad + kBad + kBad + kBad + kBad);
-  CHECK(printable(std::string(1, '\0')) == kBad);
-  CHECK(printable("\xc2\x9b") == kBad);  // U+009B begins an escape sequence too
-  CHECK(printable("\xe2\x80\xae"
-                  "abc") == kBad + "abc");  // U+202E turns the direction of text around
-}
-
-TEST_CASE("bytes that are not UTF-8 become one replacement character each") {
-  CHECK(printable("\xff") == kBad);
-  CHECK(printable("\x80\xbf") == kBad + kBad);
-  CHECK(printable("\xc0\xaf") == kBad + kBad);                        // overlong
-  CHECK(printable("\xed\xa0\x80") == kBad + kBad + kBad);             // surrogate
-  CHECK(printable("\xf4\x90\x80\x80") == kBad + kBad + kBad + kBad);  // above U+10FFFF
-  CHECK(printable("\xe2\x82") == kBad + kBad);                        // cut short
-  CHECK(printable("\xe2\x82z") == kBad + kBad + "z");
-}
 
 TEST_CASE("a character has the colour of its first byte and runs share one escape") {
   Generation generation;

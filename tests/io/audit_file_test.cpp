@@ -93,7 +93,7 @@ TEST_CASE("without groups all draws have the one distribution") {
 TEST_CASE("malformed draws name tensor and entry") {
   contains(error_in(draws_file().drop("group")), "tensor 'group': is missing; with 2 rows of the distribution");
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0, 0, 2, 0})), "'group': entry 3 is 2");
-  contains(error_in(draws_file().set<std::int32_t>("group", {1, 0})), "[n], as samples,");
+  contains(error_in(draws_file().set<std::int32_t>("group", {1, 0})), "[n] = [5]");
   contains(error_in(draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2})), "'samples': entry 2 is 3");
   contains(error_in(draws_file().set<float>("samples", {1.f, 1.f, 1.f, 1.f, 1.f})), "has dtype F32");
   contains(error_in(draws_file().set<std::int32_t>("draft_tokens", {1})), "'draft_tokens': is not a tensor");

@@ -113,7 +113,7 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
            [](TraceBuilder& t) {
              t.set("cu_num_draft_tokens", I32{1, 1});
            },
-           {"'cu_num_draft_tokens'", "ends at 1", "length of draft_tokens", "= 2"}},
+           {"'cu_num_draft_tokens'", "ends at 1", "length of draft_tokens) = 2"}},
           {"sums of 2^63 drafts",
            [](TraceBuilder& t) {
              t.set("cu_num_draft_tokens", I64{0, INT64_MAX});
@@ -128,7 +128,7 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
            [](TraceBuilder& t) {
              t.set("target_logits", {3, 4}, F32(12, 0));
            },
-           {"'target_logits'", "[3, 4]", "N = M + B", "[4, 4]"}},
+           {"'target_logits'", "[3, 4]", "[M + B, V]", "[4, 4]"}},
           {"a draft outside the vocabulary",
            [](TraceBuilder& t) {
              t.set("draft_tokens", I32{3, 4});
@@ -196,7 +196,7 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
            [](TraceBuilder& t) {
              t.set("temperature", std::vector<double>{1, 1});
            },
-           {"'temperature'", "F64", "F32 is right"}},
+           {"'temperature'", "F64", "expected F32"}},
           {"a negative temperature",
            [](TraceBuilder& t) {
              t.set("temperature", F32{1, -1});
