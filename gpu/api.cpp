@@ -33,7 +33,7 @@ const char* executor_name(draftproof_executor executor) {
       return "cuda";
   }
   throw usage_error("executor", "it is " + std::to_string(static_cast<int>(executor)) +
-                                    "; 0 (reference), 1 (simt) and 2 (cuda) are right");
+                                    "; expected 0 (reference), 1 (simt) or 2 (cuda)");
 }
 
 std::string why_unavailable(draftproof_executor executor) {
@@ -58,27 +58,27 @@ std::string why_unavailable(draftproof_executor executor) {
 
 std::int64_t mass_pass_workspace_bytes(const draftproof_mass_pass_arguments& arguments) {
   check_mass_pass(arguments);
-  return layout::mass_pass_workspace_bytes(arguments);
+  return check_workspace_size("mass_pass", layout::mass_pass_workspace_bytes(arguments));
 }
 std::int64_t sample_workspace_bytes(const draftproof_sample_arguments& arguments) {
   check_sample(arguments);
-  return layout::sample_workspace_bytes(arguments);
+  return check_workspace_size("sample", layout::sample_workspace_bytes(arguments));
 }
 std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& arguments) {
   check_logprobs(arguments);
-  return layout::logprobs_workspace_bytes(arguments);
+  return check_workspace_size("logprobs", layout::logprobs_workspace_bytes(arguments));
 }
 std::int64_t verify_chain_workspace_bytes(const draftproof_verify_arguments& arguments) {
   check_verify_chain(arguments);
-  return layout::verify_chain_workspace_bytes(arguments);
+  return check_workspace_size("verify_chain", layout::verify_chain_workspace_bytes(arguments));
 }
 std::int64_t verify_block_workspace_bytes(const draftproof_verify_arguments& arguments) {
   check_verify_block(arguments);
-  return layout::verify_block_workspace_bytes(arguments);
+  return check_workspace_size("verify_block", layout::verify_block_workspace_bytes(arguments));
 }
 std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& arguments) {
   check_verify_tree(arguments);
-  return layout::verify_tree_workspace_bytes(arguments);
+  return check_workspace_size("verify_tree", layout::verify_tree_workspace_bytes(arguments));
 }
 
 #if defined(DRAFTPROOF_HAS_SIMT)
@@ -96,24 +96,23 @@ std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& argu
 #define DRAFTPROOF_ON_CUDA(call)
 #endif
 
-// The one place where an executor is chosen. The reference allocates for itself.
+// The one place where an executor is chosen. The reference allocates for itself, and refuses the same sizes.
 #define DRAFTPROOF_DISPATCH(call, Arguments, check_scratch)                    \
   void call(const Arguments& arguments, const draftproof_settings& settings) { \
     check_settings(settings);                                                  \
     require_available(settings.executor);                                      \
     check_##call(arguments);                                                   \
-    if (settings.executor != DRAFTPROOF_REFERENCE) {                           \
-      check_scratch(call);                                                     \
-    }                                                                          \
-    switch (settings.executor) {                                               \
+    check_scratch(call) switch (settings.executor) {                           \
       case DRAFTPROOF_REFERENCE:                                               \
         return reference_executor::call(arguments, settings);                  \
         DRAFTPROOF_ON_SIMT(call)                                               \
         DRAFTPROOF_ON_CUDA(call)                                               \
     }                                                                          \
   }
-#define DRAFTPROOF_SCRATCH(call) \
-  check_workspace(#call, arguments.workspace, arguments.workspace_bytes, layout::call##_workspace_bytes(arguments))
+#define DRAFTPROOF_SCRATCH(call)                                                                      \
+  const std::int64_t needed = check_workspace_size(#call, layout::call##_workspace_bytes(arguments)); \
+  if (settings.executor != DRAFTPROOF_REFERENCE)                                                      \
+    check_workspace(#call, arguments.workspace, arguments.workspace_bytes, needed);
 #define DRAFTPROOF_NO_SCRATCH(call)
 
 DRAFTPROOF_DISPATCH(mass_pass, draftproof_mass_pass_arguments, DRAFTPROOF_SCRATCH)

@@ -1,6 +1,6 @@
-// What the host can see of a call before anything runs: shapes, strides, element types, pointers that must not be NULL,
-// settings. Each function throws Error(usage) naming call and argument, its value and what would be right. What only
-// the data shows is told per row (draftproof_row_status).
+// What the host can see of a call before anything runs: shapes, strides, sizes, element types, pointers that must not
+// be NULL, settings. Each function throws Error(usage) naming call and argument, its value and what was expected. What
+// only the data shows is reported per row (draftproof_row_status).
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,9 @@
 namespace draftproof::device {
 
 void check_settings(const draftproof_settings& settings);
+
+// What a workspace's layout came to: no more than DRAFTPROOF_BYTES_MAX. Returns it.
+std::int64_t check_workspace_size(const char* call, std::int64_t needed);
 
 // `workspace` of a call with kernels: at least `needed` bytes, 256-byte aligned.
 void check_workspace(const char* call, const void* workspace, std::int64_t workspace_bytes, std::int64_t needed);

@@ -52,8 +52,8 @@ template <class Arguments>
 int run(const Arguments* arguments, const draftproof_settings* settings,
         void (*call)(const Arguments&, const draftproof_settings&)) noexcept {
   return guarded([&] {
-    if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; a struct is right");
-    if (settings == nullptr) return fail(DRAFTPROOF_USAGE, "settings: it is NULL; a struct is right");
+    if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; expected a struct");
+    if (settings == nullptr) return fail(DRAFTPROOF_USAGE, "settings: it is NULL; expected a struct");
     const int available = draftproof_executor_available(settings->executor);
     if (available != DRAFTPROOF_SUCCESS) return available;
     call(*arguments, *settings);
@@ -65,7 +65,7 @@ template <class Arguments>
 std::int64_t measure(const Arguments* arguments, std::int64_t (*bytes_of)(const Arguments&)) noexcept {
   std::int64_t bytes = -1;
   guarded([&] {
-    if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; a struct is right");
+    if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; expected a struct");
     bytes = bytes_of(*arguments);
     return static_cast<int>(DRAFTPROOF_SUCCESS);
   });

@@ -12,11 +12,32 @@
  * and are always indexed by it. Row r of a call belongs to request row_request[r], or to request r where that is NULL.
  * All offsets are 64 bits wide: rows times stride may exceed 2^32.
  *
- * Errors. What the host can see (a shape, a stride, a NULL, a dtype, a workspace too small, no GPU) is refused before
- * anything runs: the call returns a code other than 0 and draftproof_error_message() says what would be right. What
- * only the data shows (a NaN, an id outside the vocabulary, a row with nothing left) is told per row in `status`
- * [rows], or per request for the verifiers: its tokens are then DRAFTPROOF_NO_TOKEN, nothing of it is emitted, and the
- * other rows are as if it were not there.
+ * Sizes. Counts, strides and lengths are 0 or more. No array, with its strides, and no workspace spans more than
+ * DRAFTPROOF_BYTES_MAX bytes: rows * row_stride * bytes of an element of a matrix, rows * stride * 4 of an output or a
+ * mask, layers * layer_stride_bytes and num_slots * slot_stride_bytes of a cache. Requests, history_len_max and the
+ * blocks of a launch (rows * ceil(vocab_size / 4096); of block verification requests * (draft_len_max + 1) of these)
+ * are at most 2^31 - 1.
+ *
+ * Errors. What the host can see (a shape, a stride, a size, a NULL, a dtype, a workspace too small, no GPU) is refused
+ * before anything runs, by every executor alike: the call returns a code other than 0, draftproof_*_workspace_bytes
+ * returns -1, and draftproof_error_message() says what was expected. What only the data shows (a NaN, an id outside the
+ * vocabulary, an offset outside its array, a row with nothing left) is reported per row in `status` [rows], or per
+ * request for the verifiers: its tokens are then DRAFTPROOF_NO_TOKEN, nothing of it is emitted, and the other rows are
+ * as if it were not there. If several codes apply, the highest is reported.
+ *
+ * Offsets and indices. No value in an array makes a call read or write outside of the arrays that it was given; what
+ * leads there has status DRAFTPROOF_ROW_BAD_ID.
+ *   cu_num_draft_tokens   from 0, ascending, to draft_tokens_total. An offset outside [0, draft_tokens_total], or below
+ *                         an earlier one inside, is invalid; a request has the status if one of its two offsets is, if
+ *                         it is the first and does not begin at 0, the last and does not end at the total, or longer
+ *                         than draft_len_max.
+ *   list offsets          list b is [offsets[b], offsets[b + 1]), inside the array and of 0 or more elements. A list
+ *                         that is looked at for a row and is not so gives the row the status.
+ *   row_request           in [0, requests).
+ *   parents               -1 or an earlier node.
+ *   num_accepted, path    no more than the request's drafts; nodes that ascend, then -1.
+ *   slots                 in [0, num_slots), those of one request different. Requests that name the same slot are the
+ *                         caller's mistake, which is not looked for.
  *
  * Guarantee. All outputs are the same bits for every executor, every block size and every batch that the row sits in.
  * Randomness is addressed: Philox4x32-10 with key = seed and counter (index, row, step, purpose); see
@@ -38,9 +59,10 @@
 extern "C" {
 #endif
 
-#define DRAFTPROOF_ABI_VERSION 1
+#define DRAFTPROOF_ABI_VERSION 2
 #define DRAFTPROOF_NO_TOKEN (-1)
-#define DRAFTPROOF_TREE_NODES_MAX 1024 /* of one request's draft tree */
+#define DRAFTPROOF_TREE_NODES_MAX 1024          /* of one request's draft tree */
+#define DRAFTPROOF_BYTES_MAX (INT64_C(1) << 60) /* of one array with its strides, and of a workspace */
 
 typedef enum { DRAFTPROOF_REFERENCE = 0, DRAFTPROOF_SIMT = 1, DRAFTPROOF_CUDA = 2 } draftproof_executor;
 typedef enum { DRAFTPROOF_F32 = 0, DRAFTPROOF_F16 = 1, DRAFTPROOF_BF16 = 2 } draftproof_dtype;
@@ -48,13 +70,13 @@ typedef enum { DRAFTPROOF_F32 = 0, DRAFTPROOF_F16 = 1, DRAFTPROOF_BF16 = 2 } dra
 /* What a call returns. */
 typedef enum {
   DRAFTPROOF_SUCCESS = 0,
-  DRAFTPROOF_USAGE = 1,      /* an argument is wrong */
-  DRAFTPROOF_INPUT = 2,      /* the input is wrong */
+  DRAFTPROOF_USAGE = 1,      /* an invalid argument */
+  DRAFTPROOF_INPUT = 2,      /* invalid input */
   DRAFTPROOF_INTERNAL = 3,   /* a bug of ours, or a fault that the CPU executor found in a kernel */
   DRAFTPROOF_UNAVAILABLE = 4 /* this build or this machine lacks the executor */
 } draftproof_result;
 
-/* What `status` says of a row. Where several hold, the largest is told. */
+/* What `status` says of a row. If several apply, the highest code is reported. */
 typedef enum {
   DRAFTPROOF_ROW_OK = 0,
   DRAFTPROOF_ROW_NOTHING_LEFT = 1,    /* every token is masked, or far below every limit */
@@ -65,7 +87,7 @@ typedef enum {
   DRAFTPROOF_ROW_NAN_LOGIT = 6,
   DRAFTPROOF_ROW_BAD_PROBABILITY = 7, /* not a number in [0, 1] */
   DRAFTPROOF_ROW_BAD_GUIDANCE = 8,    /* +infinity, or a token that only the unconditional row masks, or overflow */
-  DRAFTPROOF_ROW_BAD_ID = 9,          /* a token id outside [0, vocab_size), a parent that is no earlier node */
+  DRAFTPROOF_ROW_BAD_ID = 9,          /* a token id, an offset or an index outside its range; see above */
   DRAFTPROOF_ROW_BAD_PARAMETER = 10   /* a sampling parameter outside its range */
 } draftproof_row_status;
 
@@ -98,35 +120,42 @@ typedef struct {
   const uint8_t* nan_policy;       /* 0: error, 1: as -infinity */
 } draftproof_parameters;
 
-/* What may not be drawn, and the history that penalties, bad words and min_tokens look at. A list of lists is given by
- * offsets: list b is [offsets[b], offsets[b + 1]). */
+/* What may not be drawn, and the history that penalties, bad words and min_tokens look at. A list of lists is one array
+ * with its length and offsets: list b is [offsets[b], offsets[b + 1]). */
 typedef struct {
   const uint32_t* allowed_mask; /* [rows, allowed_mask_stride]: bit j of word w allows token 32 w + j; NULL: all */
   int64_t allowed_mask_stride;  /* words, at least ceil(vocab_size / 32) */
 
-  const int32_t* allowed_ids;     /* the only ids allowed; a request with an empty list has no constraint */
+  const int32_t* allowed_ids; /* [allowed_ids_count]: the only ids allowed; an empty list is no constraint */
+  int64_t allowed_ids_count;
   const int64_t* allowed_offsets; /* [requests + 1] */
 
-  const int32_t* history_tokens;  /* prompt, then committed output */
+  const int32_t* history_tokens; /* [history_tokens_count]: prompt, then committed output */
+  int64_t history_tokens_count;
   const int64_t* history_offsets; /* [requests + 1] */
   const int64_t* prompt_len;      /* [requests]: how many of them are the prompt's */
   int64_t history_len_max;        /* the longest history of a row, drafts included; sizes the workspace */
 
   /* Drafted tokens that stand between the committed history and the row. Verifiers fill these in themselves. */
-  const int32_t* row_draft_tokens; /* of all rows */
-  const int64_t* row_draft_begin;  /* [rows] */
-  const int32_t* row_draft_len;    /* [rows] */
+  const int32_t* row_draft_tokens; /* [row_draft_tokens_count], of all rows */
+  int64_t row_draft_tokens_count;
+  const int64_t* row_draft_begin; /* [rows] */
+  const int32_t* row_draft_len;   /* [rows] */
 
-  const int32_t* bad_word_tokens;
-  const int64_t* bad_word_offsets;   /* [sequences + 1], into bad_word_tokens */
+  const int32_t* bad_word_tokens; /* [bad_word_tokens_count] */
+  int64_t bad_word_tokens_count;
+  const int64_t* bad_word_offsets; /* [bad_word_sequences_count + 1], into bad_word_tokens */
+  int64_t bad_word_sequences_count;
   const int64_t* bad_word_sequences; /* [requests + 1]: sequences [b], ..., [b + 1] - 1 are those of request b */
 
   const int64_t* min_tokens; /* [requests]; stop ids are banned while the output is shorter */
-  const int32_t* stop_ids;
+  const int32_t* stop_ids;   /* [stop_ids_count] */
+  int64_t stop_ids_count;
   const int64_t* stop_offsets; /* [requests + 1] */
 
-  const int32_t* bias_tokens;
-  const float* bias_values;    /* added, in the order of the list */
+  const int32_t* bias_tokens; /* [bias_count] */
+  const float* bias_values;   /* [bias_count]; added, in the order of the list */
+  int64_t bias_count;
   const int64_t* bias_offsets; /* [requests + 1] */
 } draftproof_constraints;
 
@@ -136,8 +165,7 @@ typedef struct {
   const uint32_t* step; /* [requests]; verification steps done, or tokens emitted in plain decoding */
 } draftproof_randomness;
 
-/* --- Mass pass: the fixed-point softmax of rows of logits, tile by tile (reference/numerics/fixed_point.hpp). -------
- */
+/* --- Mass pass: the fixed-point softmax of rows of logits, tile by tile (reference/numerics/fixed_point.hpp). --- */
 typedef struct {
   int64_t rows;
   int64_t vocab_size;
@@ -152,8 +180,7 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_mass_pass_arguments;
 
-/* --- Guidance alone: l = l_u + s (l_c - l_u).
- * ------------------------------------------------------------------------- */
+/* --- Guidance alone: l = l_u + s (l_c - l_u). --- */
 typedef struct {
   int64_t rows;
   int64_t vocab_size;
@@ -165,8 +192,7 @@ typedef struct {
   int32_t* status; /* out [rows] */
 } draftproof_guidance_arguments;
 
-/* --- The pipeline and a draw: guidance, NaN policy, masks, bias, penalties, temperature, min-p, top-k, top-p, token. -
- */
+/* --- The pipeline and a draw: guidance, NaN policy, masks, bias, penalties, temperature, filters, token. --- */
 typedef enum { DRAFTPROOF_INVERSE = 0, DRAFTPROOF_RACE = 1 } draftproof_sampler;
 typedef enum { DRAFTPROOF_DRAFT_SAMPLE = 1, DRAFTPROOF_TARGET_SAMPLE = 4 } draftproof_purpose;
 
@@ -194,8 +220,7 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_sample_arguments;
 
-/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank.
- * ------------------------- */
+/* --- Log-probabilities: the first n of the total order, then the sampled token with its rank. --- */
 typedef struct {
   int64_t rows;
   int64_t requests;
@@ -216,8 +241,7 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_logprobs_arguments;
 
-/* --- Verification of drafts: chain, block, tree.
- * ------------------------------------------------------------------------ */
+/* --- Verification of drafts: chain, block, tree. --- */
 typedef enum {
   DRAFTPROOF_ONE_HOT = 0,
   DRAFTPROOF_PROBABILITIES = 1,
@@ -260,25 +284,26 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_verify_arguments;
 
-/* --- Tree attention: positions and the mask, from parents. Row 0 of a request is the root's, row i + 1 is node i.
- * ----- */
+/* --- Tree attention: positions and the mask, from parents. --- */
+
+/* Row 0 of a request is the root's, row i + 1 is node i. */
 typedef struct {
   int64_t requests;
   int64_t draft_tokens_total;
   int64_t draft_len_max;
   const int64_t* cu_num_draft_tokens; /* [requests + 1] */
   const int32_t* parents;             /* [draft_tokens_total] */
-  int32_t* depths;                    /* out [draft_tokens_total + requests]: row r of request b at cu[b] + b + r */
-  uint32_t* mask;                     /* out [draft_tokens_total + requests, words_per_row] */
-  int64_t words_per_row;              /* at least ceil((draft_len_max + 1) / 32) */
-  int32_t* status;                    /* out [requests] */
+  int32_t* depths;       /* out [draft_tokens_total + requests]: row r of request b at cu[b] + b + r; 0 where refused */
+  uint32_t* mask;        /* out [draft_tokens_total + requests, words_per_row]; 0 where refused */
+  int64_t words_per_row; /* at least ceil((draft_len_max + 1) / 32) */
+  int32_t* status;       /* out [requests] */
 } draftproof_tree_mask_arguments;
 
-/* --- KV slots: keep what was accepted, free the rest.
- * -------------------------------------------------------------------- A step wrote one KV entry per row of the request
- * (the root's token, then its drafts) into the slots slots[cu[b] + b + r]. The entries of the root and of the accepted
- * nodes move to the request's first num_accepted + 1 slots, in order, layer by layer; the other slots are freed. Of a
- * chain nothing moves. */
+/* --- KV slots: keep what was accepted, free the rest. --- */
+
+/* A step wrote one KV entry per row of the request (the root's token, then its drafts) into the slots
+ * slots[cu[b] + b + r]. The entries of the root and of the accepted nodes move to the request's first num_accepted + 1
+ * slots, in order, layer by layer; the other slots are freed. Of a chain nothing moves. */
 typedef struct {
   int64_t requests;
   int64_t draft_tokens_total;
@@ -295,19 +320,19 @@ typedef struct {
   int64_t slot_bytes;   /* moved; at most slot_stride_bytes */
   int64_t* kv_len;      /* in and out [requests]: grows by num_accepted + 1 */
   int64_t* freed_slots; /* out [draft_tokens_total + requests]: as slots; the freed ones, the others -1 */
-  int32_t* status;      /* out [requests]: a request with a bad path or slot is left as it is */
+  int32_t* status;      /* out [requests]: a request that is refused is left as it is */
 } draftproof_kv_commit_arguments;
 
 DRAFTPROOF_API int draftproof_abi_version(void);
 /* sizeof a struct of this header, for bindings that mirror it: "draftproof_settings"; -1 where there is none. */
 DRAFTPROOF_API int64_t draftproof_struct_bytes(const char* name);
-/* Of the calling thread's last call that failed; never NULL. */
+/* Message of this thread's last failed call; never NULL. */
 DRAFTPROOF_API const char* draftproof_error_message(void);
 DRAFTPROOF_API const char* draftproof_row_status_text(int32_t status);
 /* DRAFTPROOF_SUCCESS where the executor can run here. */
 DRAFTPROOF_API int draftproof_executor_available(int32_t executor);
 
-/* Of a call with these arguments, whose workspace is not looked at; -1 where they are wrong. The reference executor
+/* Of a call with these arguments, whose workspace is not looked at; -1 where they are refused. The reference executor
  * needs none. */
 DRAFTPROOF_API int64_t draftproof_mass_pass_workspace_bytes(const draftproof_mass_pass_arguments* arguments);
 DRAFTPROOF_API int64_t draftproof_sample_workspace_bytes(const draftproof_sample_arguments* arguments);

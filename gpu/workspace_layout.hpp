@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/checked_size.hpp"
+
 namespace draftproof {
 
 class WorkspaceLayout {
@@ -12,15 +14,17 @@ class WorkspaceLayout {
   static constexpr std::int64_t kAlignment = 256;
 
   // The byte at which the next section begins.
-  std::int64_t add(std::int64_t bytes) {
-    const std::int64_t begin = bytes_;
-    bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  std::int64_t add(CheckedSize bytes) {
+    const std::int64_t begin = bytes_.value();
+    const std::int64_t sections = bytes.value() / kAlignment + (bytes.value() % kAlignment != 0 ? 1 : 0);
+    bytes_ = bytes_ + CheckedSize(sections) * kAlignment;
     return begin;
   }
-  std::int64_t bytes() const { return bytes_; }
+  // More than DRAFTPROOF_BYTES_MAX where the sections fit into no memory.
+  std::int64_t bytes() const { return bytes_.value(); }
 
  private:
-  std::int64_t bytes_ = 0;
+  CheckedSize bytes_ = 0;
 };
 
 }  // namespace draftproof

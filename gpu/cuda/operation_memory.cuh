@@ -18,9 +18,6 @@ class OperationMemory {
   const T* input(const char*, const T* data, std::int64_t) {
     return data;
   }
-  // The host cannot look, and nothing here wants to know.
-  std::int64_t end_of(const std::int64_t*, std::int64_t) const { return 0; }
-  std::int64_t end_of(const std::int64_t*, const std::int32_t*, std::int64_t) const { return 0; }
   template <class T>
   T* output(const char*, T* data, std::int64_t) {
     return data;
@@ -34,7 +31,7 @@ class OperationMemory {
     return data;
   }
   template <class T>
-  T* scratch(const char*, std::int64_t count) {
+  T* scratch(const char*, CheckedSize count) {
     const std::int64_t begin = layout_.add(count * static_cast<std::int64_t>(sizeof(T)));
     return workspace_ == nullptr ? nullptr : reinterpret_cast<T*>(workspace_ + begin);
   }

@@ -53,7 +53,7 @@ __global__ void weigh_drafts(const __grid_constant__ VerifyRows<kTarget, kPropos
   if (request >= requests) return;  // a whole warp
   const auto lane = static_cast<std::int32_t>(lane_of_thread());
   std::int32_t status = DRAFTPROOF_ROW_BAD_ID;
-  if (drafts_are_right(rows.drafts, request)) {
+  if (drafts_valid(rows.drafts, request)) {
     const std::int64_t first = rows.drafts.first(request);
     const std::int32_t length = rows.drafts.length(request);
     const bool has_proposal_rows = !rows.is_one_hot_proposal(request);
@@ -210,8 +210,9 @@ __global__ void sum_residuals(const __grid_constant__ VerifyRows<kTarget, kPropo
   const std::int64_t request = row_of_grid / (out.draft_len_max + 1);
   const auto place = static_cast<std::int32_t>(row_of_grid % (out.draft_len_max + 1));
   const std::int32_t status = scratch.status[request];
+  if (status != DRAFTPROOF_ROW_OK) return;
   const std::int32_t length = rows.drafts.length(request);
-  if (status != DRAFTPROOF_ROW_OK || place > length) return;
+  if (place > length) return;
   const bool is_bonus = place == length;
   const std::int64_t row = rows.drafts.target_row(request) + place;
   WeightedPair<kTarget, kProposal> pair{{rows, request, place, !is_bonus}, 1.0};

@@ -34,9 +34,9 @@ __global__ void judge_drafts(const __grid_constant__ VerifyRows<kTarget, kPropos
   const std::int64_t request = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   if (request >= requests) return;  // a whole warp
   const auto lane = static_cast<std::int32_t>(lane_of_thread());
-  const std::int32_t length = rows.drafts.length(request);
-  ChainDecision decision{length, DRAFTPROOF_ROW_OK};
-  if (!drafts_are_right(rows.drafts, request)) decision.status = DRAFTPROOF_ROW_BAD_ID;
+  const bool valid = drafts_valid(rows.drafts, request);
+  const std::int32_t length = valid ? rows.drafts.length(request) : 0;
+  ChainDecision decision{length, valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID};
   bool stopped = decision.status != DRAFTPROOF_ROW_OK;
   for (std::int32_t begin = 0; begin < length && !stopped; begin += 32) {
     const std::int32_t i = begin + lane;

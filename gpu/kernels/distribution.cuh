@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gpu/kernels/mass_tile.cuh"
+#include "gpu/kernels/row_requests.cuh"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
@@ -33,18 +34,16 @@ __device__ inline DistributionRow unfiltered_row() {
 }
 
 struct LogitsDistribution {
-  RowsView logits;                           // [rows, vocab_size], before the division by the temperature
-  Global<const float> temperature;           // [requests]; null: 1
-  Global<const std::int32_t> row_request;    // [rows]; null: row r is request r
+  RowsView logits;                  // [rows, vocab_size], before the division by the temperature
+  Global<const float> temperature;  // [requests]; null: 1
+  RowRequests row_requests;
   Global<const std::uint64_t> tile_sum;      // [rows, tiles], over the kept tokens
   Global<const std::int32_t> tile_exponent;  // [rows, tiles], of the unfiltered row
   Global<const DistributionRow> rows;        // [rows]
   std::int64_t vocab_size;
   std::int64_t tiles;
 
-  __device__ std::int64_t request_of(std::int64_t row) const {
-    return row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
-  }
+  __device__ std::int64_t request_of(std::int64_t row) const { return row_requests.of(row); }
   __device__ float temperature_of(std::int64_t row) const {
     return temperature == nullptr ? 1.0f : static_cast<float>(temperature[request_of(row)]);
   }

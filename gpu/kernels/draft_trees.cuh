@@ -1,19 +1,19 @@
-// What kernels that follow draft trees must know first.
+// What kernels that follow draft trees must know first (twin: validate in reference/draft/draft_tree.hpp).
 #pragma once
 
-#include "gpu/kernels/block.cuh"
+#include "gpu/kernels/draft_ranges.cuh"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// Is every parent the root or an earlier node, so that every walk up ends? By all threads of the block; every thread is
-// told. parents [nodes].
-__device__ inline bool parents_are_right(Global<const std::int32_t> parents, std::int32_t nodes) {
-  bool right = true;
-  for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < nodes; i += static_cast<std::int32_t>(blockDim.x)) {
-    const std::int32_t parent = parents[i];
-    right = right && parent >= -1 && parent < i;
+// Are the offsets of a tree valid, and is every parent the root or an earlier node, so that every walk up ends? By all
+// threads of the block, each of which receives it. parents [draft_tokens_total], of all trees.
+__device__ inline bool tree_valid(Global<const std::int32_t> parents, const DraftRange& range) {
+  bool valid = range.valid;
+  for (std::int64_t i = threadIdx.x; range.valid && i < range.length(); i += blockDim.x) {
+    const std::int32_t parent = parents[range.begin + i];
+    valid = valid && parent >= -1 && parent < i;
   }
-  return !block_any(!right);
+  return !block_any(!valid);
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -16,13 +16,14 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 
 // The allowed ids of requests as bitmasks. A bad id is passed over here and refused in edit_tokens. A request without a
 // list has no bits: it has no such constraint. Grid: requests blocks.
-__global__ void allowed_bits_of_ids(Global<const Token> allowed_ids, Global<const std::int64_t> allowed_offsets,
-                                    std::int64_t vocab_size, std::int64_t words, Global<std::uint32_t> allowed_bits) {
+__global__ void allowed_bits_of_ids(Global<const Token> allowed_ids, std::int64_t allowed_ids_count,
+                                    Global<const std::int64_t> allowed_offsets, std::int64_t vocab_size,
+                                    std::int64_t words, Global<std::uint32_t> allowed_bits) {
   const std::int64_t request = blockIdx.x;
   const Global<std::uint32_t> bits = allowed_bits + request * words;
   for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) bits[w] = 0;
   __syncthreads();
-  const Range list = range_of(allowed_offsets, request);
+  const ListRange list = list_of(allowed_offsets, request, allowed_ids_count);
   for (std::int64_t i = list.begin + threadIdx.x; i < list.end; i += blockDim.x) {
     const Token id = allowed_ids[i];
     if (id < 0 || id >= vocab_size) continue;
@@ -37,7 +38,7 @@ struct DenseEdits {
   ParametersView parameters;
   ConstraintsView constraints;
   Global<const std::uint32_t> allowed_bits;  // [requests, words], of allowed ids; null: no request has a list
-  Global<const std::int32_t> row_request;
+  RowRequests row_requests;
   std::int64_t vocab_size;
   std::int64_t tiles;
   Global<float> edited;  // [rows, edited_stride]
@@ -53,7 +54,7 @@ __device__ inline std::uint32_t allowed_byte(const DenseEdits& e, std::int64_t r
     const std::uint32_t word = e.constraints.allowed_mask[row * e.constraints.allowed_mask_stride + column / 32];
     byte &= word >> (column % 32);
   }
-  if (e.allowed_bits != nullptr && range_of(e.constraints.allowed_offsets, request).count() > 0) {
+  if (e.allowed_bits != nullptr && e.constraints.allowed(request).count() > 0) {
     const std::uint32_t word = e.allowed_bits[request * ((e.vocab_size + 31) / 32) + column / 32];
     byte &= word >> (column % 32);
   }
@@ -65,7 +66,7 @@ __global__ void edit_rows(DenseEdits e) {
   constexpr int kCount = 8;
   const std::int64_t row = blockIdx.x / e.tiles;
   const std::int64_t tile = blockIdx.x % e.tiles;
-  const std::int64_t request = request_of(e.row_request, row);
+  const std::int64_t request = e.row_requests.of(row);
   const float scale = value_of(e.parameters.guidance_scale, request, 1.0f);
   const bool nan_is_masked = value_of<std::uint8_t>(e.parameters.nan_policy, request, 0) != 0;
   const bool guides = scale != 1.0f && e.has_unconditional;

@@ -16,7 +16,7 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 struct SparseEdits {
   ParametersView parameters;
   ConstraintsView constraints;
-  Global<const std::int32_t> row_request;
+  RowRequests row_requests;
   Global<const std::int32_t> tile_status;
   std::int64_t vocab_size;
   std::int64_t tiles;
@@ -42,9 +42,9 @@ __device__ inline void mask_token(Global<float> row, Token token) {
 
 __device__ inline void mask_bad_words(const ConstraintsView& c, const RowHistory& history, std::int64_t request,
                                       Global<float> row) {
-  const Range sequences = range_of(c.bad_word_sequences, request);
+  const ListRange sequences = c.bad_words(request);
   for (std::int64_t s = sequences.begin + threadIdx.x; s < sequences.end; s += blockDim.x) {
-    const Range words = range_of(c.bad_word_offsets, s);
+    const ListRange words = c.bad_word(s);
     const std::int64_t before = words.count() - 1;
     if (before > history.count()) continue;
     std::int64_t matched = 0;
@@ -57,7 +57,7 @@ __device__ inline void mask_bad_words(const ConstraintsView& c, const RowHistory
 
 // The thread of a token's first bias adds all of its biases, in the order of the list.
 __device__ inline void add_bias(const ConstraintsView& c, std::int64_t request, Global<float> row) {
-  const Range list = range_of(c.bias_offsets, request);
+  const ListRange list = c.bias(request);
   for (std::int64_t i = list.begin + threadIdx.x; i < list.end; i += blockDim.x) {
     const Token token = c.bias_tokens[i];
     std::int64_t first = list.begin;
@@ -109,7 +109,7 @@ __device__ inline void penalise(const Parameters& p, const RowHistory& history, 
 // Grid: rows blocks.
 __global__ void edit_tokens(SparseEdits e) {
   const std::int64_t row = blockIdx.x;
-  const std::int64_t request = request_of(e.row_request, row);
+  const std::int64_t request = e.row_requests.of(row);
   const Parameters parameters = parameters_of(e.parameters, request);
   const RowHistory history = history_of(e.constraints, row, request);
   std::int32_t status = status_of_constraints(e.constraints, parameters, history, request, e.vocab_size);
@@ -117,13 +117,14 @@ __global__ void edit_tokens(SparseEdits e) {
   for (std::int64_t t = threadIdx.x; t < e.tiles; t += blockDim.x)
     worst = Max{}(worst, static_cast<std::int32_t>(e.tile_status[row * e.tiles + t]));
   status = Max{}(status, block_reduce(worst, Max{}));
+  if (!e.row_requests.valid(row)) status = DRAFTPROOF_ROW_BAD_ID;
   if (threadIdx.x == 0) e.row_status[row] = status;
   if (status != DRAFTPROOF_ROW_OK) return;  // the same in all threads
 
   const Global<float> logits = e.edited + row * e.edited_stride;
   mask_bad_words(e.constraints, history, request, logits);
   if (history.output_len() < value_of<std::int64_t>(e.constraints.min_tokens, request, 0)) {
-    const Range stops = range_of(e.constraints.stop_offsets, request);
+    const ListRange stops = e.constraints.stops(request);
     for (std::int64_t i = stops.begin + threadIdx.x; i < stops.end; i += blockDim.x)
       mask_token(logits, e.constraints.stop_ids[i]);
   }

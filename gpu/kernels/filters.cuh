@@ -102,7 +102,7 @@ __device__ inline void add_up_kept(const RowReader<Element>& reader, Global<std:
 struct FilterRows {
   RowsView logits;
   ParametersView parameters;
-  Global<const std::int32_t> row_request;
+  RowRequests row_requests;
   Global<const std::int32_t> row_status;  // what edit_tokens says of the row; null: nothing was edited
   std::int64_t vocab_size;
   std::int64_t tiles;
@@ -116,8 +116,9 @@ struct FilterRows {
 template <class Element>
 __global__ void __launch_bounds__(512, 2) filter_rows(FilterRows f) {
   const std::int64_t row = blockIdx.x;
-  const Parameters p = parameters_of(f.parameters, request_of(f.row_request, row));
-  std::int32_t status = p.right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_PARAMETER;
+  const Parameters p = parameters_of(f.parameters, f.row_requests.of(row));
+  std::int32_t status = p.valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_PARAMETER;
+  if (!f.row_requests.valid(row)) status = DRAFTPROOF_ROW_BAD_ID;
   if (f.row_status != nullptr) status = f.row_status[row];
   DistributionRow out = row_of_tiles(row, f.tiles, p.temperature, status, f.tile_sum, f.tile_exponent);
   const Global<const std::int32_t> tile_exponent = f.tile_exponent + row * f.tiles;

@@ -11,7 +11,7 @@
 //       without scratch: a target lies before every source that is still to be read. So four loads may be in flight.
 #pragma once
 
-#include "gpu/kernels/block.cuh"
+#include "gpu/kernels/draft_ranges.cuh"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
@@ -22,60 +22,58 @@ struct CommitRequest {
   std::int32_t num_accepted;
 };
 
-__device__ inline CommitRequest commit_request(std::int64_t request, Global<const std::int64_t> cu_num_draft_tokens,
+// Of a request whose drafts are [first, end).
+__device__ inline CommitRequest commit_request(std::int64_t request, std::int64_t first, std::int64_t end,
                                                Global<const std::int32_t> num_accepted, Global<const std::int32_t> path,
                                                std::int64_t draft_len_max, Global<const std::int64_t> slots) {
-  const std::int64_t first_node = cu_num_draft_tokens[request];
-  const std::int64_t end = cu_num_draft_tokens[request + 1];
   CommitRequest out;
-  out.slots = slots + (first_node + request);
+  out.slots = slots + (first + request);
   out.path = path;
   if (path != nullptr) out.path = path + request * draft_len_max;
-  out.nodes = static_cast<std::int32_t>(end - first_node);
+  out.nodes = static_cast<std::int32_t>(end - first);
   out.num_accepted = num_accepted[request];
   return out;
 }
 
-// By all threads of the block; every thread is told.
-__device__ inline bool commit_is_right(const CommitRequest& request, std::int64_t draft_len_max,
-                                       std::int64_t num_slots) {
-  bool right = request.num_accepted >= 0 && request.num_accepted <= request.nodes;
+// Of a request whose offsets are valid. By all threads of the block, each of which receives it.
+__device__ inline bool commit_valid(const CommitRequest& request, std::int64_t draft_len_max, std::int64_t num_slots) {
+  bool valid = request.num_accepted >= 0 && request.num_accepted <= request.nodes;
   const auto threads = static_cast<std::int32_t>(blockDim.x);
   for (std::int32_t r = static_cast<std::int32_t>(threadIdx.x); r <= request.nodes; r += threads) {
     const std::int64_t slot = request.slots[r];
-    right = right && slot >= 0 && slot < num_slots;
-    for (std::int32_t earlier = 0; earlier < r; ++earlier) right = right && request.slots[earlier] != slot;
+    valid = valid && is_index(slot, num_slots);
+    for (std::int32_t earlier = 0; earlier < r; ++earlier) valid = valid && request.slots[earlier] != slot;
   }
   if (request.path != nullptr) {
     for (std::int32_t k = static_cast<std::int32_t>(threadIdx.x); k < draft_len_max; k += threads) {
       const std::int32_t node = request.path[k];
       if (k < request.num_accepted) {
         const std::int32_t before = k == 0 ? -1 : static_cast<std::int32_t>(request.path[k - 1]);
-        right = right && node > before && node < request.nodes;
+        valid = valid && node > before && node < request.nodes;
       } else {
-        right = right && node == -1;
+        valid = valid && node == -1;
       }
     }
   }
-  return !block_any(!right);
+  return !block_any(!valid);
 }
 
-// The bookkeeping. Grid: requests blocks.
-__global__ void commit_slots(Global<const std::int64_t> cu_num_draft_tokens, Global<const std::int32_t> num_accepted,
-                             Global<const std::int32_t> path, std::int64_t draft_len_max,
+// The bookkeeping. Grid: requests blocks, which write the rows of their ranges.
+__global__ void commit_slots(Global<const std::int64_t> cu_num_draft_tokens, DraftShape shape,
+                             Global<const std::int32_t> num_accepted, Global<const std::int32_t> path,
                              Global<const std::int64_t> slots, std::int64_t num_slots, Global<std::int64_t> kv_len,
                              Global<std::int64_t> freed_slots, Global<std::int32_t> status) {
   const std::int64_t b = blockIdx.x;
-  const CommitRequest request = commit_request(b, cu_num_draft_tokens, num_accepted, path, draft_len_max, slots);
-  const bool right = commit_is_right(request, draft_len_max, num_slots);
-  const Global<std::int64_t> freed = freed_slots + (static_cast<std::int64_t>(cu_num_draft_tokens[b]) + b);
-  for (std::int32_t r = static_cast<std::int32_t>(threadIdx.x); r <= request.nodes;
-       r += static_cast<std::int32_t>(blockDim.x)) {
-    freed[r] = right && r > request.num_accepted ? static_cast<std::int64_t>(request.slots[r]) : -1;
-  }
+  const DraftRange range = draft_range_by_block(cu_num_draft_tokens, shape, b);
+  const CommitRequest request =
+      commit_request(b, range.begin, range.end, num_accepted, path, shape.draft_len_max, slots);
+  const bool valid = range.valid && commit_valid(request, shape.draft_len_max, num_slots);  // the same in all threads
+  const Global<std::int64_t> freed = freed_slots + (range.begin + b);
+  for (std::int64_t r = threadIdx.x; r <= range.length(); r += blockDim.x)
+    freed[r] = valid && r > request.num_accepted ? static_cast<std::int64_t>(request.slots[r]) : -1;
   if (threadIdx.x != 0) return;
-  status[b] = right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
-  if (right) kv_len[b] += request.num_accepted + 1;
+  status[b] = valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+  if (valid) kv_len[b] += request.num_accepted + 1;
 }
 
 // The entries of a tree's path, in units of Word; strides and slot_words count them. Grid: requests * layers *
@@ -90,7 +88,8 @@ __global__ void move_entries(Global<const std::int64_t> cu_num_draft_tokens, Glo
   const std::int64_t layer = blockIdx.x / column_blocks % layers;
   const std::int64_t b = blockIdx.x / column_blocks / layers;
   if (status[b] != DRAFTPROOF_ROW_OK || column >= slot_words) return;
-  const CommitRequest request = commit_request(b, cu_num_draft_tokens, num_accepted, path, draft_len_max, slots);
+  const CommitRequest request =
+      commit_request(b, cu_num_draft_tokens[b], cu_num_draft_tokens[b + 1], num_accepted, path, draft_len_max, slots);
   const Global<Word> words = cache + (layer * layer_stride + column);
 
   constexpr int kInFlight = 4;

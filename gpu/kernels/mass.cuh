@@ -20,15 +20,12 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 // Grid: rows * tiles blocks of kThreads.
 template <class Element, int kThreads>
 __global__ void __launch_bounds__(kThreads)
-    mass_tiles(RowsView logits, Global<const float> temperature, Global<const std::int32_t> row_request,
-               std::int64_t vocab_size, std::int64_t tiles, Global<std::uint64_t> tile_sum,
-               Global<std::int32_t> tile_exponent) {
+    mass_tiles(RowsView logits, Global<const float> temperature, RowRequests row_requests, std::int64_t vocab_size,
+               std::int64_t tiles, Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent) {
   constexpr int kCount = kTileTokens / kThreads;
   const std::int64_t row = blockIdx.x / tiles;
   const std::int64_t tile = blockIdx.x % tiles;
-  const std::int64_t request =
-      row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
-  const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[request]);
+  const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[row_requests.of(row)]);
   float x[kCount];
   load_tile<Element>(logits, row, tile, vocab_size, t, x);
   const TileResult result =
@@ -40,14 +37,13 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Grid: rows blocks.
-__global__ void finish_rows(Global<const float> temperature, Global<const std::int32_t> row_request, std::int64_t tiles,
+__global__ void finish_rows(Global<const float> temperature, RowRequests row_requests, std::int64_t tiles,
                             Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent,
                             Global<DistributionRow> rows) {
   const std::int64_t row = blockIdx.x;
-  const std::int64_t request =
-      row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
-  const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[request]);
-  const DistributionRow out = row_of_tiles(row, tiles, t, DRAFTPROOF_ROW_OK, tile_sum, tile_exponent);
+  const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[row_requests.of(row)]);
+  const std::int32_t refused = row_requests.valid(row) ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+  const DistributionRow out = row_of_tiles(row, tiles, t, refused, tile_sum, tile_exponent);
   if (threadIdx.x == 0) rows[row] = out;
 }
 

@@ -36,7 +36,7 @@ struct Parameters {
   float presence_penalty;
   float guidance_scale;
   bool nan_is_masked;
-  bool right;  // all of them lie in their ranges
+  bool valid;  // all of them lie in their ranges
 
   __device__ bool filters() const { return top_k != 0 || top_p != 1.0f || min_p != 0.0f; }
   __device__ bool penalises() const {
@@ -63,11 +63,6 @@ __device__ inline T value_of(Global<const T> values, std::int64_t at, T off) {
   return values == nullptr ? off : static_cast<T>(values[at]);
 }
 
-// The request of a row.
-__device__ inline std::int64_t request_of(Global<const std::int32_t> row_request, std::int64_t row) {
-  return row_request == nullptr ? row : static_cast<std::int64_t>(static_cast<std::int32_t>(row_request[row]));
-}
-
 __device__ inline bool is_finite(float x) {
   return x >= -0x1.fffffep127f && x <= 0x1.fffffep127f;
 }
@@ -88,7 +83,7 @@ __device__ inline Parameters parameters_of(const ParametersView& view, std::int6
                value_of(view.guidance_scale, request, 1.0f),
                nan_policy != 0,
                order <= 1 && ties <= 1 && nan_policy <= 1};
-  p.right = p.right && p.temperature >= 0.0f && is_finite(p.temperature) && p.top_p > 0.0f && p.top_p <= 1.0f &&
+  p.valid = p.valid && p.temperature >= 0.0f && is_finite(p.temperature) && p.top_p > 0.0f && p.top_p <= 1.0f &&
             p.min_p >= 0.0f && p.min_p <= 1.0f && p.top_k >= 0 && p.repetition_penalty > 0.0f &&
             is_finite(p.repetition_penalty) && is_finite(p.frequency_penalty) && is_finite(p.presence_penalty) &&
             is_finite(p.guidance_scale);

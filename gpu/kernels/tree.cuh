@@ -60,11 +60,11 @@ template <int kTarget, int kProposal>
 __global__ void __launch_bounds__(512, 1) verify_trees(TreeRows<kTarget, kProposal> rows, TreeOutputs out) {
   DRAFTPROOF_SHARED(std::int32_t, path, DRAFTPROOF_TREE_NODES_MAX);
   const std::int64_t b = blockIdx.x;
-  const Tree tree = tree_of(rows.drafts, rows.parents, rows.draft_len_max, b);
+  const Tree tree = tree_of(rows.drafts, rows.parents, b);
   TreeWalk walk{DRAFTPROOF_ROW_BAD_ID, 0, DRAFTPROOF_NO_TOKEN};
-  if (tree.is_right) walk = walk_tree(rows, tree, b, path);
-  const bool right = walk.status == DRAFTPROOF_ROW_OK;
-  const std::int32_t num_accepted = right ? walk.num_accepted : 0;
+  if (tree.valid) walk = walk_tree(rows, tree, b, path);
+  const bool emits = walk.status == DRAFTPROOF_ROW_OK;
+  const std::int32_t num_accepted = emits ? walk.num_accepted : 0;
   if (threadIdx.x == 0) {
     out.verify.status[b] = walk.status;
     out.verify.num_accepted[b] = num_accepted;
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(512, 1) verify_trees(TreeRows<kTarget, kPropos
   const std::int64_t places = rows.draft_len_max + 1;
   for (std::int64_t i = threadIdx.x; i < places; i += blockDim.x) {
     const std::int32_t node = i < num_accepted ? static_cast<std::int32_t>(path[i]) : -1;
-    const bool is_emitted = right && i <= num_accepted;
+    const bool is_emitted = emits && i <= num_accepted;
     Token token = is_emitted ? walk.last_token : DRAFTPROOF_NO_TOKEN;
     if (node >= 0) token = tree.tokens[node];
     out.verify.tokens[b * places + i] = token;
@@ -87,22 +87,23 @@ __global__ void __launch_bounds__(512, 1) verify_trees(TreeRows<kTarget, kPropos
   }
 }
 
-// What the pipeline is told of rows of trees: whose they are, and the tokens on the path to each, which its history
-// goes on with: [rows, draft_len_max]. Grid: requests blocks.
-__global__ void lay_out_tree_rows(Drafts drafts, Global<const std::int32_t> parents, std::int64_t draft_len_max,
-                                  Global<std::int32_t> row_request, Global<Token> row_draft_tokens,
-                                  Global<std::int64_t> row_draft_begin, Global<std::int32_t> row_draft_len) {
+// What the pipeline needs of rows of trees: whose they are, and the tokens on the path to each, which its history goes
+// on with: [rows, draft_len_max]. Grid: requests blocks, which write the rows of their ranges.
+__global__ void lay_out_tree_rows(Drafts drafts, Global<const std::int32_t> parents, Global<std::int32_t> row_request,
+                                  Global<Token> row_draft_tokens, Global<std::int64_t> row_draft_begin,
+                                  Global<std::int32_t> row_draft_len) {
   const std::int64_t b = blockIdx.x;
-  const Tree tree = tree_of(drafts, parents, draft_len_max, b);
-  for (std::int32_t r = static_cast<std::int32_t>(threadIdx.x); r <= drafts.length(b);
-       r += static_cast<std::int32_t>(blockDim.x)) {
+  const DraftRange range = draft_range_by_block(drafts.cu_num_draft_tokens, drafts.shape, b);
+  const Tree tree = tree_of(drafts, parents, b);
+  for (std::int64_t r = threadIdx.x; r <= range.length(); r += blockDim.x) {
     const std::int64_t row = tree.first_row + r;
-    const std::int64_t begin = row * draft_len_max;
+    const std::int64_t begin = row * drafts.shape.draft_len_max;
     std::int32_t depth = 0;
-    if (tree.is_right) {
-      for (std::int32_t at = r - 1; at >= 0; at = tree.parents[at]) ++depth;
+    if (tree.valid) {
+      const auto node = static_cast<std::int32_t>(r) - 1;
+      for (std::int32_t at = node; at >= 0; at = tree.parents[at]) ++depth;
       std::int64_t place = begin + depth;
-      for (std::int32_t at = r - 1; at >= 0; at = tree.parents[at])
+      for (std::int32_t at = node; at >= 0; at = tree.parents[at])
         row_draft_tokens[--place] = static_cast<Token>(tree.tokens[at]);
     }
     row_request[row] = static_cast<std::int32_t>(b);

@@ -16,26 +16,23 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// Grid: requests blocks.
-__global__ void tree_masks(Global<const std::int64_t> cu_num_draft_tokens, Global<const std::int32_t> parents,
-                           std::int64_t words_per_row, Global<std::int32_t> depths, Global<std::uint32_t> mask,
-                           Global<std::int32_t> status) {
+// Grid: requests blocks, which write the rows of their ranges.
+__global__ void tree_masks(Global<const std::int64_t> cu_num_draft_tokens, DraftShape shape,
+                           Global<const std::int32_t> parents, std::int64_t words_per_row, Global<std::int32_t> depths,
+                           Global<std::uint32_t> mask, Global<std::int32_t> status) {
   const std::int64_t request = blockIdx.x;
-  const std::int64_t first_node = cu_num_draft_tokens[request];
-  const std::int64_t first_row = first_node + request;
-  const std::int32_t nodes =
-      static_cast<std::int32_t>(static_cast<std::int64_t>(cu_num_draft_tokens[request + 1]) - first_node);
-  const Global<const std::int32_t> parent_of = parents + first_node;
-  const bool right = parents_are_right(parent_of, nodes);
-  if (threadIdx.x == 0) status[request] = right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+  const DraftRange range = draft_range_by_block(cu_num_draft_tokens, shape, request);
+  const std::int64_t first_row = range.begin + request;
+  const Global<const std::int32_t> parent_of = parents + range.begin;
+  const bool valid = tree_valid(parents, range);
+  if (threadIdx.x == 0) status[request] = valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
 
-  for (std::int32_t row = static_cast<std::int32_t>(warp_of_thread()); row <= nodes;
-       row += static_cast<std::int32_t>(warps_of_block())) {
+  for (std::int64_t row = warp_of_thread(); row <= range.length(); row += warps_of_block()) {
     for (std::int64_t word = lane_of_thread(); word < words_per_row; word += 32) {
       std::uint32_t bits = 0;
       std::int32_t depth = 0;
-      if (right) {
-        std::int32_t at = row;
+      if (valid) {
+        auto at = static_cast<std::int32_t>(row);
         for (; at > 0; ++depth) {
           if (at / 32 == word) bits |= 1u << at % 32;
           at = parent_of[at - 1] + 1;

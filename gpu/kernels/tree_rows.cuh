@@ -22,21 +22,19 @@ struct Tree {
   Global<const std::int32_t> parents;  // [nodes]
   std::int32_t nodes;
   std::int64_t first_row;
-  bool is_right;  // what is not may not be followed
+  bool valid;  // what is not may not be followed
 };
 
 // By all threads of the block.
-__device__ inline Tree tree_of(const Drafts& drafts, Global<const std::int32_t> parents, std::int64_t draft_len_max,
-                               std::int64_t request) {
-  const std::int64_t begin = drafts.first(request);
-  Tree tree{drafts.tokens + begin, parents + begin, drafts.length(request), drafts.target_row(request), true};
-  bool right = tree.nodes >= 0 && tree.nodes <= draft_len_max;
-  if (!right) tree.nodes = 0;
+__device__ inline Tree tree_of(const Drafts& drafts, Global<const std::int32_t> parents, std::int64_t request) {
+  const DraftRange range = draft_range_by_block(drafts.cu_num_draft_tokens, drafts.shape, request);
+  Tree tree{drafts.tokens + range.begin, parents + range.begin, 0, range.begin + request, tree_valid(parents, range)};
+  if (range.valid) tree.nodes = static_cast<std::int32_t>(range.length());
+  bool valid = tree.valid;
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x); i < tree.nodes;
        i += static_cast<std::int32_t>(blockDim.x))
-    right = right && drafts.is_token(tree.tokens[i]);
-  right = !block_any(!right);
-  tree.is_right = parents_are_right(tree.parents, tree.nodes) && right;
+    valid = valid && drafts.is_token(tree.tokens[i]);
+  tree.valid = !block_any(!valid);
   return tree;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "gpu/kernels/draft_ranges.cuh"
 #include "gpu/kernels/draw.cuh"
 #include "gpu/kernels/residual.cuh"
 #include "gpu/kernels/row_source.cuh"
@@ -10,7 +11,8 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// Request b has `length(b)` drafts from first(b) on, as many proposal rows from there on, and one target row more.
+// Request b has `length(b)` drafts from first(b) on, as many proposal rows from there on, and one target row more. That
+// is so where its range is valid; of others these are not asked for.
 struct Drafts {
   Global<const Token> tokens;
   Global<const std::int64_t> cu_num_draft_tokens;
@@ -18,8 +20,7 @@ struct Drafts {
   Global<const std::uint32_t> step;
   std::int64_t vocab_size;
   std::int64_t tiles;
-  std::int64_t draft_tokens_total;
-  std::int64_t draft_len_max;
+  DraftShape shape;
 
   __device__ std::int64_t first(std::int64_t request) const { return cu_num_draft_tokens[request]; }
   __device__ std::int32_t length(std::int64_t request) const {
@@ -28,12 +29,6 @@ struct Drafts {
     return static_cast<std::int32_t>(end - begin);
   }
   __device__ std::int64_t target_row(std::int64_t request) const { return first(request) + request; }
-  // Do the drafts lie where they may? Of those that do not, no row and no token may be asked for.
-  __device__ bool is_in_place(std::int64_t request) const {
-    const std::int64_t begin = cu_num_draft_tokens[request];
-    const std::int64_t end = cu_num_draft_tokens[request + 1];
-    return begin >= 0 && begin <= end && end <= draft_tokens_total && end - begin <= draft_len_max;
-  }
   __device__ bool is_token(Token token) const { return token >= 0 && token < vocab_size; }
   __device__ RandomBlock random(std::int64_t request, std::int32_t row, Purpose purpose) const {
     return random_block(seed[request], {0, static_cast<std::uint32_t>(row), step[request], purpose});
@@ -44,16 +39,14 @@ struct Drafts {
   }
 };
 
-// Are the drafts of a request tokens of the vocabulary, and where they may be? Called by a whole warp; every lane gets
-// it.
-__device__ inline bool drafts_are_right(const Drafts& drafts, std::int64_t request) {
-  if (!drafts.is_in_place(request)) return false;
-  const std::int64_t first = drafts.first(request);
-  const std::int32_t length = drafts.length(request);
-  bool right = true;
-  for (std::int32_t i = static_cast<std::int32_t>(lane_of_thread()); i < length; i += 32)
-    right = right && drafts.is_token(drafts.tokens[first + i]);
-  return __all_sync(kAllLanes, right) != 0;
+// Are the offsets of a request valid, and its drafts tokens of the vocabulary? Called by a whole warp; every lane
+// receives it.
+__device__ inline bool drafts_valid(const Drafts& drafts, std::int64_t request) {
+  const DraftRange range = draft_range_by_warp(drafts.cu_num_draft_tokens, drafts.shape, request);
+  bool valid = range.valid;
+  for (std::int64_t i = range.begin + lane_of_thread(); range.valid && i < range.end; i += 32)
+    valid = valid && drafts.is_token(drafts.tokens[i]);
+  return __all_sync(kAllLanes, valid) != 0;
 }
 
 // The rows of a call. kTarget, kProposal: draftproof_distribution_kind. Kernels take it as `const __grid_constant__`,

@@ -6,27 +6,26 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
 void launch_tile_masses(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
-                        std::int64_t vocab_size, Global<const float> temperature,
-                        Global<const std::int32_t> row_request, const DistributionScratch& distribution) {
+                        std::int64_t vocab_size, Global<const float> temperature, RowRequests row_requests,
+                        const DistributionScratch& distribution) {
   const std::int64_t tiles = tiles_of(vocab_size);
   with_element(logits.dtype, [&](auto element) {
     with_block_threads(settings, [&](auto threads) {
       launch(describe(settings, "mass_tiles", rows * tiles, threads), mass_tiles<decltype(element), threads.value>,
-             logits, temperature, row_request, vocab_size, tiles, distribution.tile_sum, distribution.tile_exponent);
+             logits, temperature, row_requests, vocab_size, tiles, distribution.tile_sum, distribution.tile_exponent);
     });
   });
 }
 
 LogitsDistribution launch_unfiltered_distribution(const draftproof_settings& settings, const RowsView& logits,
                                                   std::int64_t rows, std::int64_t vocab_size,
-                                                  Global<const float> temperature,
-                                                  Global<const std::int32_t> row_request,
+                                                  Global<const float> temperature, RowRequests row_requests,
                                                   const DistributionScratch& distribution) {
   const std::int64_t tiles = tiles_of(vocab_size);
-  launch_tile_masses(settings, logits, rows, vocab_size, temperature, row_request, distribution);
-  launch(describe(settings, "finish_rows", rows, 128), finish_rows, temperature, row_request, tiles,
+  launch_tile_masses(settings, logits, rows, vocab_size, temperature, row_requests, distribution);
+  launch(describe(settings, "finish_rows", rows, 128), finish_rows, temperature, row_requests, tiles,
          distribution.tile_sum, distribution.tile_exponent, distribution.rows);
-  return {logits,     temperature, row_request, distribution.tile_sum, distribution.tile_exponent, distribution.rows,
+  return {logits,     temperature, row_requests, distribution.tile_sum, distribution.tile_exponent, distribution.rows,
           vocab_size, tiles};
 }
 

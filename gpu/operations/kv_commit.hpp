@@ -39,9 +39,9 @@ void kv_commit(const draftproof_kv_commit_arguments& a, const draftproof_setting
   const auto slots = memory.input("slots", a.slots, rows);
   const auto status = memory.output("status", a.status, a.requests);
   launch(describe(settings, "commit_slots", a.requests, block_threads(settings, 128)), commit_slots,
-         cu_num_draft_tokens, num_accepted, memory.input("path", a.path, a.requests * a.draft_len_max), a.draft_len_max,
-         slots, a.num_slots, memory.in_out("kv_len", a.kv_len, a.requests),
-         memory.output("freed_slots", a.freed_slots, rows), status);
+         cu_num_draft_tokens, DraftShape{a.requests, a.draft_tokens_total, a.draft_len_max}, num_accepted,
+         memory.input("path", a.path, a.requests * a.draft_len_max), slots, a.num_slots,
+         memory.in_out("kv_len", a.kv_len, a.requests), memory.output("freed_slots", a.freed_slots, rows), status);
   const bool moves = a.path != nullptr && a.layers > 0 && a.slot_bytes > 0 && a.num_slots > 0;
   if (moves && comes_in_units_of(16, a)) {
     launch_move<uint4>(settings, memory, a, cu_num_draft_tokens, num_accepted, slots, status);

@@ -26,15 +26,13 @@ struct DistributionScratch {
 
 // Only the masses of their tiles; a tile that is refused says so (kernels/distribution.cuh).
 void launch_tile_masses(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
-                        std::int64_t vocab_size, Global<const float> temperature,
-                        Global<const std::int32_t> row_request, const DistributionScratch& distribution);
+                        std::int64_t vocab_size, Global<const float> temperature, RowRequests row_requests,
+                        const DistributionScratch& distribution);
 
-// The distributions of rows that no filter cuts and no constraint edits. temperature [requests] or null; row_request
-// [rows] or null.
+// The distributions of rows that no filter cuts and no constraint edits. temperature [requests] or null.
 LogitsDistribution launch_unfiltered_distribution(const draftproof_settings& settings, const RowsView& logits,
                                                   std::int64_t rows, std::int64_t vocab_size,
-                                                  Global<const float> temperature,
-                                                  Global<const std::int32_t> row_request,
+                                                  Global<const float> temperature, RowRequests row_requests,
                                                   const DistributionScratch& distribution);
 
 // Rows of logits and all that the pipeline (reference/logits/pipeline.hpp) does to them. Pointers of `parameters` and
@@ -46,18 +44,22 @@ struct PipelineInput {
   draftproof_rows logits{};
   draftproof_rows unconditional{};
   draftproof_parameters parameters{};
-  draftproof_constraints constraints{};  // but for the row_draft_* pointers:
-  Global<const std::int32_t> row_draft_tokens = nullptr;
+  draftproof_constraints constraints{};                   // but for the row_draft_* pointers:
+  Global<const std::int32_t> row_draft_tokens = nullptr;  // [row_draft_tokens_count]
+  std::int64_t row_draft_tokens_count = 0;
   Global<const std::int64_t> row_draft_begin = nullptr;  // [rows]
   Global<const std::int32_t> row_draft_len = nullptr;    // [rows]
-  Global<const std::int32_t> row_request = nullptr;      // [rows]; null: row r is request r
-  bool counts_kept = false;                              // DistributionRow::kept_count is wanted of every row
+  RowRequests row_requests{};
+  bool counts_kept = false;  // DistributionRow::kept_count is wanted of every row
 };
 
-// The drafted tokens that a caller gave with the constraints.
-inline void add_drafts(OperationMemory& memory, const draftproof_constraints& c, PipelineInput& input) {
-  input.row_draft_tokens = memory.input("row_draft_tokens", c.row_draft_tokens,
-                                        memory.end_of(c.row_draft_begin, c.row_draft_len, input.rows));
+// What a caller gave of its rows: their requests, and the drafted tokens among the constraints.
+template <class Arguments>
+void add_rows(OperationMemory& memory, const Arguments& a, PipelineInput& input) {
+  const draftproof_constraints& c = a.constraints;
+  input.row_requests = {memory.input("row_request", a.row_request, a.rows), a.requests};
+  input.row_draft_tokens = memory.input("row_draft_tokens", c.row_draft_tokens, c.row_draft_tokens_count);
+  input.row_draft_tokens_count = c.row_draft_tokens_count;
   input.row_draft_begin = memory.input("row_draft_begin", c.row_draft_begin, input.rows);
   input.row_draft_len = memory.input("row_draft_len", c.row_draft_len, input.rows);
 }

@@ -15,8 +15,7 @@ void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings&
   if (a.rows == 0) return;
   OperationMemory memory(a.workspace);
   PipelineInput input = pipeline_input(a);
-  input.row_request = memory.input("row_request", a.row_request, a.rows);
-  add_drafts(memory, a.constraints, input);
+  add_rows(memory, a, input);
   const PipelineScratch scratch = PipelineScratch::in(memory, input);
   const LogitsDistribution distribution = launch_pipeline(settings, memory, input, scratch);
 

@@ -36,7 +36,8 @@ void mass_pass(const draftproof_mass_pass_arguments& a, const draftproof_setting
   distribution.rows = memory.scratch<DistributionRow>("distribution_rows", a.rows);
   const RowsView logits = view_of(memory, "logits", a.logits, a.rows, a.vocab_size);
   launch_unfiltered_distribution(settings, logits, a.rows, a.vocab_size,
-                                 memory.input("temperature", a.temperature, a.rows), nullptr, distribution);
+                                 memory.input("temperature", a.temperature, a.rows), RowRequests{nullptr, a.rows},
+                                 distribution);
   launch(describe(settings, "export_mass_rows", (a.rows + 127) / 128, 128), export_mass_rows, distribution.rows, a.rows,
          memory.output("row_exponent", a.row_exponent, a.rows), memory.output("row_total", a.row_total, a.rows),
          memory.output("status", a.status, a.rows));

@@ -39,25 +39,31 @@ ConstraintsView constraints_of(OperationMemory& memory, const PipelineInput& inp
   v.allowed_mask_stride = c.allowed_mask_stride;
   v.allowed_mask = memory.input("allowed_mask", c.allowed_mask,
                                 (input.rows - 1) * c.allowed_mask_stride + mask_words(input.vocab_size));
+  v.allowed_ids = memory.input("allowed_ids", c.allowed_ids, c.allowed_ids_count);
+  v.allowed_ids_count = c.allowed_ids_count;
   v.allowed_offsets = memory.input("allowed_offsets", c.allowed_offsets, n + 1);
-  v.allowed_ids = memory.input("allowed_ids", c.allowed_ids, memory.end_of(c.allowed_offsets, n));
+  v.history_tokens = memory.input("history_tokens", c.history_tokens, c.history_tokens_count);
+  v.history_tokens_count = c.history_tokens_count;
   v.history_offsets = memory.input("history_offsets", c.history_offsets, n + 1);
-  v.history_tokens = memory.input("history_tokens", c.history_tokens, memory.end_of(c.history_offsets, n));
   v.prompt_len = memory.input("prompt_len", c.prompt_len, n);
   v.history_len_max = c.history_len_max;
   v.row_draft_tokens = input.row_draft_tokens;
+  v.row_draft_tokens_count = input.row_draft_tokens_count;
   v.row_draft_begin = input.row_draft_begin;
   v.row_draft_len = input.row_draft_len;
-  const std::int64_t sequences = memory.end_of(c.bad_word_sequences, n);
+  v.bad_word_tokens = memory.input("bad_word_tokens", c.bad_word_tokens, c.bad_word_tokens_count);
+  v.bad_word_tokens_count = c.bad_word_tokens_count;
+  v.bad_word_offsets = memory.input("bad_word_offsets", c.bad_word_offsets, c.bad_word_sequences_count + 1);
+  v.bad_word_sequences_count = c.bad_word_sequences_count;
   v.bad_word_sequences = memory.input("bad_word_sequences", c.bad_word_sequences, n + 1);
-  v.bad_word_offsets = memory.input("bad_word_offsets", c.bad_word_offsets, sequences + 1);
-  v.bad_word_tokens = memory.input("bad_word_tokens", c.bad_word_tokens, memory.end_of(c.bad_word_offsets, sequences));
   v.min_tokens = memory.input("min_tokens", c.min_tokens, n);
+  v.stop_ids = memory.input("stop_ids", c.stop_ids, c.stop_ids_count);
+  v.stop_ids_count = c.stop_ids_count;
   v.stop_offsets = memory.input("stop_offsets", c.stop_offsets, n + 1);
-  v.stop_ids = memory.input("stop_ids", c.stop_ids, memory.end_of(c.stop_offsets, n));
+  v.bias_tokens = memory.input("bias_tokens", c.bias_tokens, c.bias_count);
+  v.bias_values = memory.input("bias_values", c.bias_values, c.bias_count);
+  v.bias_count = c.bias_count;
   v.bias_offsets = memory.input("bias_offsets", c.bias_offsets, n + 1);
-  v.bias_tokens = memory.input("bias_tokens", c.bias_tokens, memory.end_of(c.bias_offsets, n));
-  v.bias_values = memory.input("bias_values", c.bias_values, memory.end_of(c.bias_offsets, n));
   return v;
 }
 
@@ -69,8 +75,8 @@ RowsView launch_edits(const draftproof_settings& settings, OperationMemory& memo
   const std::uint32_t threads = block_threads(settings, 256);
   if (scratch.allowed_bits != nullptr) {
     launch(describe(settings, "allowed_bits_of_ids", input.requests, threads), allowed_bits_of_ids,
-           constraints.allowed_ids, constraints.allowed_offsets, input.vocab_size, mask_words(input.vocab_size),
-           scratch.allowed_bits);
+           constraints.allowed_ids, constraints.allowed_ids_count, constraints.allowed_offsets, input.vocab_size,
+           mask_words(input.vocab_size), scratch.allowed_bits);
   }
   DenseEdits dense{};
   dense.logits = logits;
@@ -80,7 +86,7 @@ RowsView launch_edits(const draftproof_settings& settings, OperationMemory& memo
   dense.parameters = parameters;
   dense.constraints = constraints;
   dense.allowed_bits = scratch.allowed_bits;
-  dense.row_request = input.row_request;
+  dense.row_requests = input.row_requests;
   dense.vocab_size = input.vocab_size;
   dense.tiles = tiles;
   dense.edited = scratch.edited;
@@ -91,7 +97,7 @@ RowsView launch_edits(const draftproof_settings& settings, OperationMemory& memo
   SparseEdits sparse{};
   sparse.parameters = parameters;
   sparse.constraints = constraints;
-  sparse.row_request = input.row_request;
+  sparse.row_requests = input.row_requests;
   sparse.tile_status = scratch.tile_status;
   sparse.vocab_size = input.vocab_size;
   sparse.tiles = tiles;
@@ -117,13 +123,14 @@ PipelineScratch PipelineScratch::in(OperationMemory& memory, const PipelineInput
   PipelineScratch scratch{};
   scratch.distribution = DistributionScratch::in(memory, input.rows, input.vocab_size);
   if (!has_edits(input)) return scratch;
-  scratch.edited = memory.scratch<float>("edited", input.rows * edited_stride(input.vocab_size));
+  scratch.edited = memory.scratch<float>("edited", CheckedSize(input.rows) * edited_stride(input.vocab_size));
   scratch.tile_status = memory.scratch<std::int32_t>("tile_status", input.rows * tiles_of(input.vocab_size));
   scratch.row_status = memory.scratch<std::int32_t>("row_status", input.rows);
   if (input.constraints.allowed_ids != nullptr)
-    scratch.allowed_bits = memory.scratch<std::uint32_t>("allowed_bits", input.requests * mask_words(input.vocab_size));
+    scratch.allowed_bits =
+        memory.scratch<std::uint32_t>("allowed_bits", CheckedSize(input.requests) * mask_words(input.vocab_size));
   if (has_penalties(input.parameters)) {
-    const std::int64_t slots = input.rows * slots_for(input.constraints.history_len_max);
+    const CheckedSize slots = CheckedSize(input.rows) * slots_for(input.constraints.history_len_max);
     scratch.slot_token = memory.scratch<std::int32_t>("slot_token", slots);
     scratch.slot_count = memory.scratch<std::int32_t>("slot_count", slots);
   }
@@ -137,16 +144,16 @@ LogitsDistribution launch_pipeline(const draftproof_settings& settings, Operatio
   RowsView logits = view_of(memory, "logits", input.logits, input.rows, input.vocab_size);
   if (!edits && !has_filters(input.parameters) && !input.counts_kept)
     return launch_unfiltered_distribution(settings, logits, input.rows, input.vocab_size, parameters.temperature,
-                                          input.row_request, scratch.distribution);
+                                          input.row_requests, scratch.distribution);
   if (edits) logits = launch_edits(settings, memory, input, logits, parameters, scratch);
 
   const DistributionScratch& distribution = scratch.distribution;
-  launch_tile_masses(settings, logits, input.rows, input.vocab_size, parameters.temperature, input.row_request,
+  launch_tile_masses(settings, logits, input.rows, input.vocab_size, parameters.temperature, input.row_requests,
                      distribution);
   FilterRows filter{};
   filter.logits = logits;
   filter.parameters = parameters;
-  filter.row_request = input.row_request;
+  filter.row_requests = input.row_requests;
   if (edits) filter.row_status = scratch.row_status;
   filter.vocab_size = input.vocab_size;
   filter.tiles = tiles_of(input.vocab_size);
@@ -160,7 +167,7 @@ LogitsDistribution launch_pipeline(const draftproof_settings& settings, Operatio
   });
   return {logits,
           parameters.temperature,
-          input.row_request,
+          input.row_requests,
           distribution.tile_sum,
           distribution.tile_exponent,
           distribution.rows,

@@ -39,8 +39,7 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings& set
   if (a.rows == 0) return;
   OperationMemory memory(a.workspace);
   PipelineInput input = sample_input(a);
-  input.row_request = memory.input("row_request", a.row_request, a.rows);
-  add_drafts(memory, a.constraints, input);
+  add_rows(memory, a, input);
   const SampleScratch scratch = SampleScratch::in(memory, a);
   const LogitsDistribution distribution = launch_pipeline(settings, memory, input, scratch.pipeline);
 

@@ -1,5 +1,5 @@
-// What the operations that verify chains share: rows of logits are told their requests and get their distributions, and
-// the kernels of the kinds that a call asks for are chosen.
+// What the operations that verify chains share: rows of logits receive their requests and their distributions, and the
+// kernels of the kinds that a call asks for are chosen.
 #pragma once
 
 #include "gpu/operations/verify_rows.hpp"
@@ -7,43 +7,24 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
-// The request of a row: the last whose rows begin at it or before. extra_rows: how many more rows than drafts a request
-// has. Offsets that do not ascend give some request, and nothing out of bounds.
-__device__ std::int64_t request_of_row(Global<const std::int64_t> cu_num_draft_tokens, std::int64_t requests,
-                                       std::int64_t extra_rows, std::int64_t row) {
-  std::int64_t low = 0;
-  std::int64_t high = requests - 1;
-  while (low < high) {
-    const std::int64_t middle = (low + high + 1) / 2;
-    const std::int64_t begin = cu_num_draft_tokens[middle];
-    if (begin + middle * extra_rows <= row) {
-      low = middle;
-    } else {
-      high = middle - 1;
+// Whose rows the target and proposal rows are, and the drafts that stand before each target row; arrays of rows that
+// are no logits are null. Grid: a warp a request, which writes the rows of its range.
+__global__ void describe_rows(Drafts drafts, Global<std::int32_t> target_request,
+                              Global<std::int64_t> target_draft_begin, Global<std::int32_t> target_draft_len,
+                              Global<std::int32_t> proposal_request) {
+  const std::int64_t request = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (request >= drafts.shape.requests) return;  // a whole warp
+  const DraftRange range = draft_range_by_warp(drafts.cu_num_draft_tokens, drafts.shape, request);
+  for (std::int64_t place = lane_of_thread(); place <= range.length(); place += 32) {
+    if (target_request != nullptr) {
+      const std::int64_t row = range.begin + request + place;
+      target_request[row] = static_cast<std::int32_t>(request);
+      target_draft_begin[row] = range.begin;
+      target_draft_len[row] = range.valid ? static_cast<std::int32_t>(place) : 0;
     }
+    if (proposal_request != nullptr && place < range.length())
+      proposal_request[range.begin + place] = static_cast<std::int32_t>(request);
   }
-  return low;
-}
-
-// What the pipeline wants to know of target rows: their requests, and the drafts that stand before them. Grid: a thread
-// a row.
-__global__ void describe_target_rows(Drafts drafts, std::int64_t requests, Global<std::int32_t> row_request,
-                                     Global<std::int64_t> row_draft_begin, Global<std::int32_t> row_draft_len) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (row >= drafts.draft_tokens_total + requests) return;
-  const std::int64_t request = request_of_row(drafts.cu_num_draft_tokens, requests, 1, row);
-  const std::int64_t place = row - drafts.target_row(request);
-  const bool right = drafts.is_in_place(request) && place >= 0 && place <= drafts.length(request);
-  row_request[row] = static_cast<std::int32_t>(request);
-  row_draft_begin[row] = right ? drafts.first(request) : 0;
-  row_draft_len[row] = right ? static_cast<std::int32_t>(place) : 0;
-}
-
-// The requests of proposal rows. Grid: a thread a row.
-__global__ void describe_proposal_rows(Drafts drafts, std::int64_t requests, Global<std::int32_t> row_request) {
-  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (row >= drafts.draft_tokens_total) return;
-  row_request[row] = static_cast<std::int32_t>(request_of_row(drafts.cu_num_draft_tokens, requests, 0, row));
 }
 
 }  // namespace
@@ -91,13 +72,16 @@ class VerifyLaunch {
     drafts_.step = memory.input("step", a.randomness.step, a.requests);
     drafts_.vocab_size = a.vocab_size;
     drafts_.tiles = tiles_of(a.vocab_size);
-    drafts_.draft_tokens_total = a.draft_tokens_total;
-    drafts_.draft_len_max = a.draft_len_max;
+    drafts_.shape = {a.requests, a.draft_tokens_total, a.draft_len_max};
   }
 
   // run(VerifyRows<kTarget, kProposal>) for the kinds of the call, once its rows of logits have their distributions.
   template <class Run>
   void with_rows(Run run) const {
+    if (scratch_.target_request != nullptr || scratch_.proposal_request != nullptr)
+      launch(describe(settings_, "describe_rows", blocks_of_warps(a_.requests, 128), 128), describe_rows, drafts_,
+             scratch_.target_request, scratch_.target_draft_begin, scratch_.target_draft_len,
+             scratch_.proposal_request);
     with_target([&](auto target) {
       constexpr int kTarget = decltype(target)::kKind;
       with_proposal([&](auto proposal) {
@@ -114,13 +98,12 @@ class VerifyLaunch {
       return run(RowSource<DRAFTPROOF_PROBABILITIES>{
           view_of(memory_, "target", a_.target, target_rows_of(a_), a_.vocab_size), a_.vocab_size});
     }
-    launch(describe(settings_, "describe_target_rows", (target_rows_of(a_) + 127) / 128, 128), describe_target_rows,
-           drafts_, a_.requests, scratch_.target_request, scratch_.target_draft_begin, scratch_.target_draft_len);
     PipelineInput input = target_input(a_);
     input.row_draft_tokens = drafts_.tokens;
+    input.row_draft_tokens_count = a_.draft_tokens_total;
     input.row_draft_begin = scratch_.target_draft_begin;
     input.row_draft_len = scratch_.target_draft_len;
-    input.row_request = scratch_.target_request;
+    input.row_requests = {scratch_.target_request, a_.requests};
     run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings_, memory_, input, scratch_.target)});
   }
   // Without a single draft no proposal row is there to be looked at.
@@ -132,10 +115,8 @@ class VerifyLaunch {
       return run(RowSource<DRAFTPROOF_PROBABILITIES>{
           view_of(memory_, "proposal", a_.proposal, a_.draft_tokens_total, a_.vocab_size), a_.vocab_size});
     }
-    launch(describe(settings_, "describe_proposal_rows", (a_.draft_tokens_total + 127) / 128, 128),
-           describe_proposal_rows, drafts_, a_.requests, scratch_.proposal_request);
     PipelineInput input = proposal_input(a_);
-    input.row_request = scratch_.proposal_request;
+    input.row_requests = {scratch_.proposal_request, a_.requests};
     run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings_, memory_, input, scratch_.proposal)});
   }
 

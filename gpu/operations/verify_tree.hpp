@@ -25,7 +25,7 @@ struct TreeScratch {
     if (a.target_kind != DRAFTPROOF_LOGITS && proposal_kind(a) != DRAFTPROOF_LOGITS) return scratch;
     const std::int64_t rows = target_rows_of(a);
     scratch.row_request = memory.scratch<std::int32_t>("row_request", rows);
-    scratch.row_draft_tokens = memory.scratch<Token>("row_draft_tokens", rows * a.draft_len_max);
+    scratch.row_draft_tokens = memory.scratch<Token>("row_draft_tokens", CheckedSize(rows) * a.draft_len_max);
     scratch.row_draft_begin = memory.scratch<std::int64_t>("row_draft_begin", rows);
     scratch.row_draft_len = memory.scratch<std::int32_t>("row_draft_len", rows);
     if (a.target_kind == DRAFTPROOF_LOGITS) scratch.target = PipelineScratch::in(memory, scratch.target_rows(a));
@@ -35,8 +35,9 @@ struct TreeScratch {
 
   PipelineInput target_rows(const draftproof_verify_arguments& a) const {
     PipelineInput input = target_input(a);
-    input.row_request = row_request;
+    input.row_requests = {row_request, a.requests};
     input.row_draft_tokens = row_draft_tokens;
+    input.row_draft_tokens_count = target_rows_of(a) * a.draft_len_max;
     input.row_draft_begin = row_draft_begin;
     input.row_draft_len = row_draft_len;
     return input;
@@ -44,7 +45,7 @@ struct TreeScratch {
   PipelineInput proposal_rows(const draftproof_verify_arguments& a) const {
     PipelineInput input = proposal_input(a);
     input.rows = target_rows_of(a);
-    input.row_request = row_request;
+    input.row_requests = {row_request, a.requests};
     return input;
   }
 };
@@ -89,12 +90,12 @@ void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings
   drafts.step = memory.input("step", a.randomness.step, a.requests);
   drafts.vocab_size = a.vocab_size;
   drafts.tiles = tiles_of(a.vocab_size);
+  drafts.shape = {a.requests, a.draft_tokens_total, a.draft_len_max};
   const Global<const std::int32_t> parents = memory.input("parents", a.parents, a.draft_tokens_total);
   const TreeOutputs out{verify_outputs(memory, a), memory.output("path", a.path, a.requests * a.draft_len_max)};
   if (scratch.row_request != nullptr) {
     launch(describe(settings, "lay_out_tree_rows", a.requests, 128), lay_out_tree_rows, drafts, parents,
-           a.draft_len_max, scratch.row_request, scratch.row_draft_tokens, scratch.row_draft_begin,
-           scratch.row_draft_len);
+           scratch.row_request, scratch.row_draft_tokens, scratch.row_draft_begin, scratch.row_draft_len);
   }
   with_target(a, settings, memory, scratch, [&]<int kTarget>(const RowSource<kTarget>& target) {
     with_proposal(a, settings, memory, scratch, [&]<int kProposal>(const RowSource<kProposal>& proposal) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gpu/executors.hpp"
+#include "gpu/reference_executor/draft_ranges.hpp"
 #include "reference/engine/kv_slots.hpp"
 #include "reference/error.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 // The accepted nodes of a request. Error (input): the array does not say that there are num_accepted of them.
 std::vector<std::int32_t> path_of(const draftproof_kv_commit_arguments& a, std::int64_t request, std::int64_t nodes) {
   const std::int32_t num_accepted = a.num_accepted[request];
-  if (num_accepted < 0 || num_accepted > nodes) throw input_error("num_accepted", "0 to the draft's length is right");
+  if (num_accepted < 0 || num_accepted > nodes) throw input_error("num_accepted", "expected 0 to the draft's length");
   std::vector<std::int32_t> path(static_cast<std::size_t>(num_accepted));
   if (a.path == nullptr) {
     std::iota(path.begin(), path.end(), 0);
@@ -39,13 +40,16 @@ void move_entry(const draftproof_kv_commit_arguments& a, const SlotMove& move) {
 }  // namespace
 
 void kv_commit(const draftproof_kv_commit_arguments& a, const draftproof_settings&) {
+  const std::vector<DraftRange> ranges = draft_ranges(a);
   for (std::int64_t b = 0; b < a.requests; ++b) {
-    const std::int64_t first_row = a.cu_num_draft_tokens[b] + b;
-    const std::int64_t nodes = a.cu_num_draft_tokens[b + 1] - a.cu_num_draft_tokens[b];
+    const DraftRange& range = ranges[static_cast<std::size_t>(b)];
+    const std::int64_t first_row = range.begin + b;
+    const std::int64_t nodes = range.length();
     const std::span<const std::int64_t> slots(a.slots + first_row, static_cast<std::size_t>(nodes + 1));
     std::int64_t* freed = a.freed_slots + first_row;
     std::fill_n(freed, nodes + 1, -1);
-    a.status[b] = DRAFTPROOF_ROW_OK;
+    a.status[b] = range.valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+    if (!range.valid) continue;
     try {
       const std::vector<std::int32_t> path = path_of(a, b, nodes);
       const SlotCommit commit = commit_slots(slots, path, a.num_slots);

@@ -35,7 +35,7 @@ void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings&
   RowDistributions distributions({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
   Distribution distribution;
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const std::int64_t request = a.row_request == nullptr ? row : a.row_request[row];
+    const std::int64_t request = request_of_row(a.row_request, row, a.requests);
     const Token sampled = a.sampled[row];
     a.status[row] = distributions.process(row, request, drafted_before(a.constraints, row), distribution);
     if (sampled < 0 || sampled >= a.vocab_size)

@@ -13,15 +13,15 @@
 namespace draftproof::reference_executor {
 namespace {
 
-// List `at` of a list of lists.
+// List `at` of a list of lists over `count` elements.
 template <class T>
-std::span<const T> list_of(const T* values, const std::int64_t* offsets, std::int64_t at) {
+GuardedList<T> list_of(const T* values, std::int64_t count, const std::int64_t* offsets, std::int64_t at) {
   if (values == nullptr || offsets == nullptr) return {};
-  return {values + offsets[at], static_cast<std::size_t>(offsets[at + 1] - offsets[at])};
+  return guarded_list(values, list_range(offsets[at], offsets[at + 1], count));
 }
 
 // The parameters of a request in the form that the reference checks; the three that are enumerations are checked here.
-bool parameters_are_right(const draftproof_parameters& parameters, std::int64_t request) {
+bool parameters_valid(const draftproof_parameters& parameters, std::int64_t request) {
   if (value_of<std::uint8_t>(parameters.filter_order, request, 0) > 1) return false;
   if (value_of<std::uint8_t>(parameters.ties, request, 0) > 1) return false;
   if (value_of<std::uint8_t>(parameters.nan_policy, request, 0) > 1) return false;
@@ -33,51 +33,59 @@ bool parameters_are_right(const draftproof_parameters& parameters, std::int64_t 
   return true;
 }
 
-bool ids_are_right(std::span<const Token> ids, std::int64_t vocab_size) {
+bool ids_valid(std::span<const Token> ids, std::int64_t vocab_size) {
   return std::all_of(ids.begin(), ids.end(), [&](Token id) { return id >= 0 && id < vocab_size; });
 }
 
-// One request's constraints with the storage behind them. Its ids may be wrong: status() is asked before row() is.
+// One request's constraints with the storage behind them. Its lists and ids may be invalid: status() is asked before
+// row() is.
 class RequestConstraints {
  public:
   RequestConstraints(const RowDistributionsInput& input, std::int64_t row, std::int64_t request,
-                     std::span<const Token> drafted)
-      : vocab_size_(input.vocab_size), drafted_(drafted) {
+                     const GuardedList<Token>& drafted)
+      : vocab_size_(input.vocab_size), drafted_(drafted.elements), history_valid_(drafted.valid) {
     const draftproof_constraints& c = input.constraints;
     const auto words = static_cast<std::size_t>((vocab_size_ + 31) / 32);
     if (c.allowed_mask != nullptr) row_.allowed_mask = {c.allowed_mask + row * c.allowed_mask_stride, words};
-    row_.allowed_ids = list_of(c.allowed_ids, c.allowed_offsets, request);
+    row_.allowed_ids = looked_at(list_of(c.allowed_ids, c.allowed_ids_count, c.allowed_offsets, request));
     row_.min_tokens = value_of<std::int64_t>(c.min_tokens, request, 0);
-    row_.stop_ids = list_of(c.stop_ids, c.stop_offsets, request);
-    const std::span<const Token> biased = list_of(c.bias_tokens, c.bias_offsets, request);
+    row_.stop_ids = looked_at(list_of(c.stop_ids, c.stop_ids_count, c.stop_offsets, request));
+    const std::span<const Token> biased = looked_at(list_of(c.bias_tokens, c.bias_count, c.bias_offsets, request));
     for (std::size_t i = 0; i < biased.size(); ++i)
       bias_.push_back({biased[i], c.bias_values[c.bias_offsets[request] + static_cast<std::int64_t>(i)]});
     row_.logit_bias = bias_;
-    committed_ = list_of(c.history_tokens, c.history_offsets, request);
+    const GuardedList<Token> committed = list_of(c.history_tokens, c.history_tokens_count, c.history_offsets, request);
+    committed_ = committed.elements;
+    history_valid_ = history_valid_ && committed.valid;
     prompt_len_ = value_of<std::int64_t>(c.prompt_len, request, 0);
     history_len_max_ = c.history_len_max;
     if (c.bad_word_sequences == nullptr) return;
-    for (std::int64_t s = c.bad_word_sequences[request]; s < c.bad_word_sequences[request + 1]; ++s) {
-      const std::span<const Token> sequence = list_of(c.bad_word_tokens, c.bad_word_offsets, s);
-      sequences_.emplace_back(sequence.begin(), sequence.end());
+    const ListRange sequences =
+        list_range(c.bad_word_sequences[request], c.bad_word_sequences[request + 1], c.bad_word_sequences_count);
+    lists_valid_ = lists_valid_ && sequences.valid;
+    has_bad_words_ = sequences.count() > 0;
+    for (std::int64_t s = sequences.begin; s < sequences.end; ++s) {
+      const GuardedList<Token> sequence = list_of(c.bad_word_tokens, c.bad_word_tokens_count, c.bad_word_offsets, s);
+      lists_valid_ = lists_valid_ && sequence.valid;
+      if (sequence.valid) sequences_.emplace_back(sequence.elements.begin(), sequence.elements.end());
     }
   }
 
-  // DRAFTPROOF_ROW_BAD_PARAMETER, DRAFTPROOF_ROW_BAD_ID or 0. Only a history that is looked at can be wrong.
+  // DRAFTPROOF_ROW_BAD_PARAMETER, DRAFTPROOF_ROW_BAD_ID or 0. Only a history that is looked at can refuse a row.
   std::int32_t status(const RowParameters& parameters) {
     const auto committed = static_cast<std::int64_t>(committed_.size());
     const bool finite = std::all_of(bias_.begin(), bias_.end(), [](LogitBias b) { return std::isfinite(b.value); });
     const bool empty = std::any_of(sequences_.begin(), sequences_.end(), [](const auto& s) { return s.empty(); });
-    looks_at_history_ = needs_history(parameters, row_) || !sequences_.empty();
-    const bool fits = prompt_len_ >= 0 && prompt_len_ <= committed &&
-                      committed + static_cast<std::int64_t>(drafted_.size()) <= history_len_max_;
+    looks_at_history_ = needs_history(parameters, row_) || has_bad_words_;
+    const bool fits = !history_valid_ || (prompt_len_ >= 0 && prompt_len_ <= committed &&
+                                          committed + static_cast<std::int64_t>(drafted_.size()) <= history_len_max_);
     if (row_.min_tokens < 0 || !finite || empty || (looks_at_history_ && !fits)) return DRAFTPROOF_ROW_BAD_PARAMETER;
-    bool right = ids_are_right(row_.allowed_ids, vocab_size_) && ids_are_right(row_.stop_ids, vocab_size_);
-    for (const LogitBias& bias : bias_) right = right && ids_are_right({&bias.token, 1}, vocab_size_);
-    for (const auto& sequence : sequences_) right = right && ids_are_right(sequence, vocab_size_);
+    bool valid = lists_valid_ && ids_valid(row_.allowed_ids, vocab_size_) && ids_valid(row_.stop_ids, vocab_size_);
+    for (const LogitBias& bias : bias_) valid = valid && ids_valid({&bias.token, 1}, vocab_size_);
+    for (const auto& sequence : sequences_) valid = valid && ids_valid(sequence, vocab_size_);
     if (looks_at_history_)
-      right = right && ids_are_right(committed_, vocab_size_) && ids_are_right(drafted_, vocab_size_);
-    return right ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+      valid = valid && history_valid_ && ids_valid(committed_, vocab_size_) && ids_valid(drafted_, vocab_size_);
+    return valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
   }
 
   // Only where the status is 0.
@@ -94,11 +102,20 @@ class RequestConstraints {
   }
 
  private:
+  // The elements of a list that every row looks at.
+  std::span<const Token> looked_at(const GuardedList<Token>& list) {
+    lists_valid_ = lists_valid_ && list.valid;
+    return list.elements;
+  }
+
   std::int64_t vocab_size_;
   std::span<const Token> drafted_;
   std::span<const Token> committed_;
   std::int64_t prompt_len_ = 0;
   std::int64_t history_len_max_ = 0;
+  bool lists_valid_ = true;
+  bool history_valid_ = true;
+  bool has_bad_words_ = false;
   bool looks_at_history_ = false;
   std::vector<LogitBias> bias_;
   std::vector<std::vector<Token>> sequences_;
@@ -141,10 +158,11 @@ std::vector<float> floats_of(const RowView& view) {
   return values;
 }
 
-std::span<const Token> drafted_before(const draftproof_constraints& constraints, std::int64_t row) {
+GuardedList<Token> drafted_before(const draftproof_constraints& constraints, std::int64_t row) {
   if (constraints.row_draft_begin == nullptr) return {};
-  return {constraints.row_draft_tokens + constraints.row_draft_begin[row],
-          static_cast<std::size_t>(constraints.row_draft_len[row])};
+  return guarded_list(constraints.row_draft_tokens,
+                      list_range_of_length(constraints.row_draft_begin[row], constraints.row_draft_len[row],
+                                           constraints.row_draft_tokens_count));
 }
 
 RowParameters parameters_of(const draftproof_parameters& parameters, std::int64_t request) {
@@ -163,9 +181,10 @@ RowParameters parameters_of(const draftproof_parameters& parameters, std::int64_
   return out;
 }
 
-std::int32_t RowDistributions::process(std::int64_t row, std::int64_t request, std::span<const Token> drafted,
+std::int32_t RowDistributions::process(std::int64_t row, std::int64_t request, const GuardedList<Token>& drafted,
                                        Distribution& distribution) {
-  if (!parameters_are_right(input_.parameters, request)) return DRAFTPROOF_ROW_BAD_PARAMETER;
+  if (request < 0) return DRAFTPROOF_ROW_BAD_ID;
+  if (!parameters_valid(input_.parameters, request)) return DRAFTPROOF_ROW_BAD_PARAMETER;
   RowInput in;
   in.parameters = parameters_of(input_.parameters, request);
   RequestConstraints constraints(input_, row, request, drafted);

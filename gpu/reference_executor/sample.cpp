@@ -45,7 +45,7 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings&) {
   RowDistributions distributions({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
   Distribution distribution;
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const std::int64_t request = a.row_request == nullptr ? row : a.row_request[row];
+    const std::int64_t request = request_of_row(a.row_request, row, a.requests);
     a.status[row] = distributions.process(row, request, drafted_before(a.constraints, row), distribution);
     if (a.status[row] == DRAFTPROOF_ROW_OK) {
       write_row(a, row, request, distribution);

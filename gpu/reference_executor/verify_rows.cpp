@@ -40,7 +40,10 @@ bool is_probability(float x) {
 }  // namespace
 
 VerifyRows::VerifyRows(const draftproof_verify_arguments& arguments)
-    : a_(arguments), target_rows_(target_input(arguments)), proposal_rows_(proposal_input(arguments)) {}
+    : a_(arguments),
+      ranges_(draft_ranges(arguments)),
+      target_rows_(target_input(arguments)),
+      proposal_rows_(proposal_input(arguments)) {}
 
 std::span<const Token> VerifyRows::draft_tokens(std::int64_t request) const {
   const std::int64_t first = a_.cu_num_draft_tokens[request];
@@ -48,10 +51,7 @@ std::span<const Token> VerifyRows::draft_tokens(std::int64_t request) const {
 }
 
 std::span<const Token> VerifyRows::draft(std::int64_t request) const {
-  const std::int64_t begin = a_.cu_num_draft_tokens[request];
-  const std::int64_t end = a_.cu_num_draft_tokens[request + 1];
-  if (begin < 0 || end < begin || end > a_.draft_tokens_total || end - begin > a_.draft_len_max)
-    throw Refusal{DRAFTPROOF_ROW_BAD_ID};
+  if (!ranges_[static_cast<std::size_t>(request)].valid) throw Refusal{DRAFTPROOF_ROW_BAD_ID};
   const std::span<const Token> tokens = draft_tokens(request);
   const bool right = std::all_of(tokens.begin(), tokens.end(), [&](Token t) { return t >= 0 && t < a_.vocab_size; });
   if (!right) throw Refusal{DRAFTPROOF_ROW_BAD_ID};
@@ -63,7 +63,7 @@ const Distribution& VerifyRows::target(std::int64_t request, std::uint32_t place
   if (a_.target_kind == DRAFTPROOF_PROBABILITIES) {
     target_.make_probabilities(row_view(a_.target, row, a_.vocab_size), row);
   } else {
-    refuse_unless_ok(target_rows_.process(row, request, draft_tokens(request).first(place), target_));
+    refuse_unless_ok(target_rows_.process(row, request, {draft_tokens(request).first(place), true}, target_));
   }
   return target_;
 }

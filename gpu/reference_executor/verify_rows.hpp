@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/draftproof.h"
+#include "gpu/reference_executor/draft_ranges.hpp"
 #include "gpu/reference_executor/row_distributions.hpp"
 #include "reference/verify/chain.hpp"
 
@@ -20,7 +21,7 @@ class VerifyRows {
  public:
   explicit VerifyRows(const draftproof_verify_arguments& arguments);
 
-  // Throws Refusal where an id is outside of the vocabulary, or the offsets lead out of the drafts.
+  // Throws Refusal where the offsets are invalid or an id is outside of the vocabulary.
   std::span<const Token> draft(std::int64_t request) const;
 
   // The distribution of the request's target row `place`, or of its proposal row `place` as its target sees it: one-hot
@@ -32,6 +33,7 @@ class VerifyRows {
   std::span<const Token> draft_tokens(std::int64_t request) const;
 
   const draftproof_verify_arguments& a_;
+  std::vector<DraftRange> ranges_;
   RowDistributions target_rows_;
   RowDistributions proposal_rows_;
   Distribution target_;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gpu/executors.hpp"
+#include "gpu/reference_executor/draft_ranges.hpp"
 #include "gpu/reference_executor/row_distributions.hpp"
 #include "gpu/reference_executor/row_status.hpp"
 #include "gpu/reference_executor/verify_rows.hpp"
@@ -27,7 +28,7 @@ class TreeRows {
   const Distribution& distribution(std::int64_t row, std::int64_t request, std::span<const Token> drafted) {
     std::int32_t status = DRAFTPROOF_ROW_OK;
     if (kind_ == DRAFTPROOF_LOGITS) {
-      status = distributions_.process(row, request, drafted, distribution_);
+      status = distributions_.process(row, request, {drafted, true}, distribution_);
     } else {
       distribution_.make_probabilities(row_view(rows_, row, vocab_size_), row);
       std::vector<float> scratch(static_cast<std::size_t>(vocab_size_));
@@ -135,8 +136,10 @@ void write_tree(const draftproof_verify_arguments& a, std::int64_t request, cons
 void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings&) {
   TreeRows target(a.target, a.target_kind, {a.vocab_size, a.target, a.unconditional, a.parameters, a.constraints});
   TreeRows proposal(a.proposal, a.proposal_kind, {a.vocab_size, a.proposal, {}, a.draft_parameters, {}});
+  const std::vector<DraftRange> ranges = draft_ranges(a);
   for (std::int64_t b = 0; b < a.requests; ++b) {
     try {
+      if (!ranges[static_cast<std::size_t>(b)].valid) throw Refusal{DRAFTPROOF_ROW_BAD_ID};
       const RequestTree rows(a, b, target, proposal);
       write_tree(a, b, rows, judge(a, b, rows));
     } catch (const Refusal& refusal) {

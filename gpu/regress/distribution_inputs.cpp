@@ -1,6 +1,11 @@
 #include "gpu/regress/distribution_inputs.hpp"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 #include "gpu/regress/inputs.hpp"
+#include "gpu/regress/invalid_offsets.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -8,6 +13,11 @@ namespace {
 template <class T>
 const T* in(CaseRun& run, const std::vector<T>& values) {
   return values.empty() ? nullptr : run.input(values);
+}
+
+template <class T>
+std::int64_t count_of(const std::vector<T>& values) {
+  return static_cast<std::int64_t>(values.size());
 }
 
 // What a list of a request is made of.
@@ -156,22 +166,29 @@ draftproof_constraints DistributionInputs::constraints_in(CaseRun& run) const {
   c.allowed_mask = in(run, allowed_mask);
   c.allowed_mask_stride = allowed_mask_stride;
   c.allowed_ids = in(run, allowed_ids);
+  c.allowed_ids_count = count_of(allowed_ids);
   c.allowed_offsets = in(run, allowed_offsets);
   c.history_tokens = in(run, history_tokens);
+  c.history_tokens_count = count_of(history_tokens);
   c.history_offsets = in(run, history_offsets);
   c.prompt_len = in(run, prompt_len);
   c.history_len_max = history_len_max;
   c.row_draft_tokens = in(run, row_draft_tokens);
+  c.row_draft_tokens_count = count_of(row_draft_tokens);
   c.row_draft_begin = in(run, row_draft_begin);
   c.row_draft_len = in(run, row_draft_len);
   c.bad_word_tokens = in(run, bad_word_tokens);
+  c.bad_word_tokens_count = count_of(bad_word_tokens);
   c.bad_word_offsets = in(run, bad_word_offsets);
+  c.bad_word_sequences_count = std::max<std::int64_t>(count_of(bad_word_offsets) - 1, 0);
   c.bad_word_sequences = in(run, bad_word_sequences);
   c.min_tokens = in(run, min_tokens);
   c.stop_ids = in(run, stop_ids);
+  c.stop_ids_count = count_of(stop_ids);
   c.stop_offsets = in(run, stop_offsets);
   c.bias_tokens = in(run, bias_tokens);
   c.bias_values = in(run, bias_values);
+  c.bias_count = count_of(bias_tokens);
   c.bias_offsets = in(run, bias_offsets);
   return c;
 }
@@ -202,6 +219,64 @@ DistributionInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_
   make.lists();
   make.bitmask();
   return out;
+}
+
+std::vector<InvalidRows> invalid_rows() {
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+  const DistributionInputs valid = everything(71, 24, 12, 200, DRAFTPROOF_F32);
+  std::vector<InvalidRows> found;
+  const auto name_no_request = [](DistributionInputs in) {
+    in.row_request[0] = -1;
+    in.row_request[5] = static_cast<std::int32_t>(in.requests);
+    in.row_request[8] = kMost;
+    in.row_request[13] = kLeast;
+    return in;
+  };
+  found.push_back({"row_request", name_no_request(valid)});
+  // Without a constraint, and without a filter either; request 0 is refused for its own sake.
+  DistributionInputs plain = normal_rows(24, 200, DRAFTPROOF_BF16, 3.0f, 256);
+  plain.requests = 12;
+  plain.row_request = valid.row_request;
+  plain.temperature = valid.temperature;
+  found.push_back({"row_request_of_plain_rows", name_no_request(plain)});
+  plain.temperature[0] = -1.0f;
+  found.push_back({"row_request_beside_a_bad_parameter", name_no_request(plain)});
+  plain.top_k = valid.top_k;
+  found.push_back({"row_request_of_filtered_rows", name_no_request(plain)});
+
+  DistributionInputs drafts = valid;
+  drafts.row_draft_begin[1] = -1;
+  drafts.row_draft_begin[2] = std::int64_t{1} << 40;
+  drafts.row_draft_begin[3] = std::numeric_limits<std::int64_t>::max();
+  drafts.row_draft_begin[5] = count_of(valid.row_draft_tokens);
+  drafts.row_draft_len[6] = -1;
+  drafts.row_draft_len[7] = kMost;
+  drafts.row_draft_len[9] = kLeast;
+  drafts.row_draft_len[10] = static_cast<std::int32_t>(count_of(valid.row_draft_tokens));
+  found.push_back({"row_drafts", drafts});
+  drafts = normal_rows(24, 200, DRAFTPROOF_F32, 3.0f, 200);
+  drafts.row_draft_tokens = {1};
+  drafts.row_draft_begin.assign(24, std::int64_t{1} << 40);
+  drafts.row_draft_len.assign(24, 3);
+  drafts.min_p.assign(24, 0.125f);
+  found.push_back({"row_drafts_that_nobody_looks_at", drafts});
+
+  const auto add_lists = [&](const std::string& what, std::vector<std::int64_t> DistributionInputs::*offsets,
+                             std::int64_t count) {
+    for (InvalidOffsets& lie : invalid_list_offsets(valid.*offsets, count)) {
+      found.push_back({what + "_" + lie.what, valid});
+      found.back().inputs.*offsets = std::move(lie.offsets);
+    }
+  };
+  using Inputs = DistributionInputs;
+  add_lists("allowed_offsets", &Inputs::allowed_offsets, count_of(valid.allowed_ids));
+  add_lists("history_offsets", &Inputs::history_offsets, count_of(valid.history_tokens));
+  add_lists("bad_word_sequences", &Inputs::bad_word_sequences, count_of(valid.bad_word_offsets) - 1);
+  add_lists("bad_word_offsets", &Inputs::bad_word_offsets, count_of(valid.bad_word_tokens));
+  add_lists("stop_offsets", &Inputs::stop_offsets, count_of(valid.stop_ids));
+  add_lists("bias_offsets", &Inputs::bias_offsets, count_of(valid.bias_tokens));
+  return found;
 }
 
 }  // namespace draftproof::regress

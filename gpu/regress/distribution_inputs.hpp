@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "gpu/regress/case.hpp"
@@ -84,5 +85,13 @@ DistributionInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::
 // min_tokens, allowed ids, bitmask, guidance; some of them off. Rows belong to requests in a shuffled order.
 DistributionInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
                               std::int32_t dtype);
+
+// Rows that the offsets and indices of a call refuse, each among others that are valid: what the lie is about, and all
+// inputs.
+struct InvalidRows {
+  std::string what;
+  DistributionInputs inputs;
+};
+std::vector<InvalidRows> invalid_rows();
 
 }  // namespace draftproof::regress

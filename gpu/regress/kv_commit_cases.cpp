@@ -1,10 +1,12 @@
 // Cases of KV slot commits.
+#include <limits>
 #include <numeric>
 #include <string>
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
+#include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/random_trees.hpp"
 
 namespace draftproof::regress {
@@ -137,6 +139,26 @@ std::vector<RegressCase> kv_commit_cases() {
   bad.slots[7 * 9 + 7] = -1;
   accept(8, {1, 3, 5, 7});  // right: it must not suffer from its neighbours
   cases.push_back(make("bad_requests", bad));
+
+  // Indices that lead as far as their types reach.
+  Inputs far = make_inputs(12, random_trees(12, std::vector<std::int64_t>(8, 6), 2), {2, 96 * 16, 16, 16});
+  far.slots[1] = std::int64_t{1} << 40;
+  far.slots[7 + 2] = std::numeric_limits<std::int64_t>::min();
+  far.path[2 * 6] = std::numeric_limits<std::int32_t>::max();
+  far.path[3 * 6] = std::numeric_limits<std::int32_t>::min();
+  far.num_accepted[4] = std::numeric_limits<std::int32_t>::max();
+  far.num_accepted[5] = std::numeric_limits<std::int32_t>::min();
+  cases.push_back(make("far_indices", far));
+
+  const Inputs valid =
+      make_inputs(13, random_trees(13, std::vector<std::int64_t>{6, 6, 0, 3, 6, 5, 6, 2, 6}, 2), {2, 64 * 16, 16, 16});
+  for (const InvalidOffsets& lie : invalid_draft_offsets(valid.trees.cu_num_draft_tokens)) {
+    Inputs in = valid;
+    in.trees.cu_num_draft_tokens = lie.offsets;
+    cases.push_back(make("invalid_offsets_" + lie.what, in));
+    in.is_chain = true;
+    cases.push_back(make("invalid_offsets_of_chain_" + lie.what, in));
+  }
   return cases;
 }
 

@@ -91,6 +91,7 @@ std::vector<RegressCase> logprobs_cases() {
   std::fill_n(bad.logits.begin() + 3 * 4200, 4200, -kInfinity);
   cases.push_back(make("bad_rows", bad, 3));
   cases.push_back(make("bad_sampled", normal_rows(4, 100, DRAFTPROOF_F32, 4.0f, 100), 3));
+  for (const InvalidRows& rows : invalid_rows()) cases.push_back(make("invalid_" + rows.what, rows.inputs, 3, {128}));
   cases.push_back(make("no_rows", normal_rows(0, 100, DRAFTPROOF_F32, 4.0f, 100), 3));
   return cases;
 }

@@ -8,12 +8,12 @@
 namespace draftproof::regress {
 
 struct RandomTrees {
-  std::vector<std::int64_t> cu_num_draft_tokens;  // [requests + 1]
+  std::vector<std::int64_t> cu_num_draft_tokens;  // [requests + 1]; a case may make them invalid
   std::vector<std::int32_t> parents;              // in breadth-first order
   std::int64_t draft_len_max = 0;
 
   std::int64_t requests() const { return static_cast<std::int64_t>(cu_num_draft_tokens.size()) - 1; }
-  std::int64_t draft_tokens() const { return cu_num_draft_tokens.back(); }
+  std::int64_t draft_tokens() const { return static_cast<std::int64_t>(parents.size()); }
   std::int64_t rows() const { return draft_tokens() + requests(); }
 };
 

@@ -309,6 +309,12 @@ std::vector<RegressCase> sample_cases() {
   add_filters(cases);
   add_edits(cases);
   add_refusals(cases);
+  for (const InvalidRows& rows : invalid_rows()) {
+    cases.push_back(make("invalid_" + rows.what, rows.inputs, {128}));
+    // Nothing counts what is kept, so that plain rows are not filtered either.
+    if (rows.inputs.allowed_offsets.empty())
+      cases.push_back(make("invalid_" + rows.what, Inputs{rows.inputs, DRAFTPROOF_RACE, false}, {128}));
+  }
   return cases;
 }
 

@@ -3,6 +3,7 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/random_trees.hpp"
 
 namespace draftproof::regress {
@@ -48,6 +49,13 @@ std::vector<RegressCase> tree_mask_cases() {
   bad.parents[2 * 40 + 39] = -2;
   bad.parents[3 * 40 + 5] = 0x7fffffff;
   cases.push_back(make("bad_parents", bad, 1));
+
+  const RandomTrees valid = random_trees(8, std::vector<std::int64_t>{5, 40, 0, 33, 40, 1, 32}, 3);
+  for (InvalidOffsets& lie : invalid_draft_offsets(valid.cu_num_draft_tokens)) {
+    RandomTrees trees = valid;
+    trees.cu_num_draft_tokens = std::move(lie.offsets);
+    cases.push_back(make("invalid_offsets_" + lie.what, std::move(trees), 0));
+  }
   return cases;
 }
 

@@ -125,7 +125,7 @@ draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in) {
   draftproof_verify_arguments a{};
   const std::vector<std::int32_t>& lens = in.shape.draft_lens;
   a.requests = in.requests();
-  a.draft_tokens_total = in.cu_num_draft_tokens.back();
+  a.draft_tokens_total = static_cast<std::int64_t>(in.draft_tokens.size());
   a.draft_len_max = lens.empty() ? 0 : *std::max_element(lens.begin(), lens.end());
   a.vocab_size = in.shape.vocab_size;
   a.draft_tokens = run.input(in.draft_tokens);
@@ -144,6 +144,7 @@ draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in) {
   }
   if (in.history_offsets.empty()) return a;
   a.constraints.history_tokens = run.input(in.history_tokens);
+  a.constraints.history_tokens_count = static_cast<std::int64_t>(in.history_tokens.size());
   a.constraints.history_offsets = run.input(in.history_offsets);
   a.constraints.prompt_len = run.input(in.prompt_len);
   for (std::size_t b = 0; b < lens.size(); ++b) {

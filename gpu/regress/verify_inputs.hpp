@@ -37,7 +37,7 @@ struct VerifyInputs {
   std::vector<float> target;    // [draft tokens + requests, target_stride]
   std::vector<float> proposal;  // [draft tokens, proposal_stride]
   std::vector<Token> draft_tokens;
-  std::vector<std::int64_t> cu_num_draft_tokens;
+  std::vector<std::int64_t> cu_num_draft_tokens;  // a case may make them invalid, once all else is made
   std::vector<std::uint64_t> seed;
   std::vector<std::uint32_t> step;
   ParameterLists parameters;

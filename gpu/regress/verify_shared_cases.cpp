@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "gpu/regress/inputs.hpp"
+#include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/verify_inputs.hpp"
 #include "reference/error.hpp"
 #include "reference/random/philox.hpp"
@@ -221,6 +222,29 @@ void borders(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   }
 }
 
+// Requests that differ in every parameter, so that a row that is taken for another request's shows.
+void invalid_offsets(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
+  for (const Kinds kinds : {kKinds[1], kKinds[3], kKinds[5]}) {
+    VerifyInputs valid = verify_inputs(21, shape_of({2, 2, 0, 2, 1, 2, 2, 2, 2, 1, 2, 2}, 50, kinds));
+    add_histories(22, valid);
+    const auto each = [](float first, float step) {
+      std::vector<float> values;
+      for (int b = 0; b < 12; ++b) values.push_back(first + step * static_cast<float>(b));
+      return values;
+    };
+    if (kinds.target == DRAFTPROOF_LOGITS) {
+      valid.parameters.temperature = each(0.5f, 0.125f);
+      valid.parameters.repetition_penalty = each(1.0f, 0.0625f);
+    }
+    if (kinds.proposal == DRAFTPROOF_LOGITS) valid.draft_parameters.temperature = each(1.5f, -0.0625f);
+    for (InvalidOffsets& lie : invalid_draft_offsets(valid.cu_num_draft_tokens)) {
+      VerifyInputs in = valid;
+      in.cu_num_draft_tokens = std::move(lie.offsets);
+      cases.push_back(verify_case(verifier, "invalid_offsets_" + lie.what, std::move(in), {128}));
+    }
+  }
+}
+
 void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   for (const Kinds kinds : kKinds) {
     VerifyInputs in = verify_inputs(12, shape_of({3, 3, 3, 0}, 33, kinds));
@@ -248,6 +272,7 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     in.cu_num_draft_tokens[2] = offset;
     cases.push_back(verify_case(verifier, "bad_offsets_" + std::to_string(offset), std::move(in)));
   }
+  invalid_offsets(verifier, cases);
   for (const Kinds kinds : {kKinds[0], kKinds[1]}) {
     VerifyInputs in = verify_inputs(14, shape_of({0, 0, 0, 0, 1, 1, 1, 2}, 5000, kinds));
     const auto clear = [](float* row) { std::fill_n(row, 5000, 0.0f); };

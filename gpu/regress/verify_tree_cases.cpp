@@ -7,6 +7,7 @@
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
+#include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/random_trees.hpp"
 
 namespace draftproof::regress {
@@ -298,6 +299,28 @@ void add_bad(std::vector<RegressCase>& cases) {
   }
 }
 
+// Offsets and parents that lead out of the trees. Requests differ in every parameter, so that a row that is taken for
+// another request's shows.
+void add_invalid_offsets(std::vector<RegressCase>& cases) {
+  for (const Shape& shape : combinations(40, 41, DRAFTPROOF_F32)) {
+    Inputs valid = make_inputs(61, shape, random_trees(61, std::vector<std::int64_t>{4, 4, 0, 3, 4, 1, 4, 4}, 2));
+    if (shape.target_kind == DRAFTPROOF_LOGITS) {
+      valid.temperature = {0.5f, 0.75f, 1.0f, 1.25f, 0.0f, 1.75f, 2.0f, 0.25f};
+      valid.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.25f, 0.5f, 4.0f, 1.75f, 3.0f};
+    }
+    if (shape.proposal_kind == DRAFTPROOF_LOGITS && shape.rule == DRAFTPROOF_RRSW)
+      valid.draft_temperature = {1.0f, 0.5f, 0.75f, 1.0f, 1.25f, 2.0f, 1.5f, 0.875f};
+    for (InvalidOffsets& lie : invalid_draft_offsets(valid.trees.cu_num_draft_tokens)) {
+      Inputs in = valid;
+      in.trees.cu_num_draft_tokens = std::move(lie.offsets);
+      cases.push_back(make("invalid_offsets_" + lie.what, in, {128}));
+    }
+    valid.trees.parents[1] = std::numeric_limits<std::int32_t>::max();
+    valid.trees.parents[4] = std::numeric_limits<std::int32_t>::min();
+    cases.push_back(make("far_parents", valid, {128}));
+  }
+}
+
 void add_parameters(std::vector<RegressCase>& cases) {
   for (const Shape& shape : combinations(4100, 4104, DRAFTPROOF_F32)) {
     if (shape.target_kind != DRAFTPROOF_LOGITS) continue;
@@ -329,6 +352,7 @@ std::vector<RegressCase> verify_tree_cases() {
   add_sizes(cases);
   add_special_rows(cases);
   add_bad(cases);
+  add_invalid_offsets(cases);
   add_parameters(cases);
 
   // Many small requests: whatever weighs a mass wrongly shows in some of their tokens.

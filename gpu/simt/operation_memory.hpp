@@ -3,7 +3,6 @@
 // poison and, if it is an output, must have been written whole when the call ends.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -31,16 +30,6 @@ class OperationMemory {
     if (data == nullptr) return nullptr;
     auto* bytes = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));  // without cells it is only read
     return {&region<T>(name, bytes, count, false), 0, count};
-  }
-  // How many elements `lists` lists have that stand at these offsets; 0 where they are null.
-  std::int64_t end_of(const std::int64_t* offsets, std::int64_t lists) const {
-    return offsets == nullptr ? 0 : offsets[lists];
-  }
-  // The same of lists that each begin somewhere and have a length.
-  std::int64_t end_of(const std::int64_t* begin, const std::int32_t* length, std::int64_t lists) const {
-    std::int64_t end = 0;
-    for (std::int64_t i = 0; begin != nullptr && i < lists; ++i) end = std::max(end, begin[i] + length[i]);
-    return end;
   }
   template <class T>
   CheckedPointer<T> output(const char* name, T* data, std::int64_t count) {
@@ -75,12 +64,12 @@ class OperationMemory {
     return {&made, 0, count};
   }
   template <class T>
-  CheckedPointer<T> scratch(const char* name, std::int64_t count) {
+  CheckedPointer<T> scratch(const char* name, CheckedSize count) {
     const std::int64_t begin = layout_.add(count * static_cast<std::int64_t>(sizeof(T)));
     if (measures_) return nullptr;
-    Region& made = region<T>(name, workspace_ + begin, count, true);
+    Region& made = region<T>(name, workspace_ + begin, count.value(), true);
     poison(made.data, made.bytes);
-    return {&made, 0, count};
+    return {&made, 0, count.value()};
   }
 
   // Throws Error(internal) naming an output and its first element that no kernel has written.

@@ -1,5 +1,5 @@
 // draftproof.h as engines in other languages use it: a C program and Python's ctypes, and what the C functions do with
-// wrong arguments.
+// invalid arguments.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -47,18 +47,18 @@ TEST_CASE("the C functions return codes and messages where C++ throws", "[c_api]
   CHECK(draftproof_tree_mask(&mask, &settings) == DRAFTPROOF_SUCCESS);  // no requests: nothing to do
   mask.requests = -1;
   CHECK(draftproof_tree_mask(&mask, &settings) == DRAFTPROOF_USAGE);
-  CHECK(last_message() == "tree_mask, requests: it is -1; 0 or more is right");
+  CHECK(last_message() == "tree_mask, requests: it is -1; expected 0 to 2147483647");
   CHECK(draftproof_tree_mask(nullptr, &settings) == DRAFTPROOF_USAGE);
-  CHECK(last_message() == "arguments: it is NULL; a struct is right");
+  CHECK(last_message() == "arguments: it is NULL; expected a struct");
   CHECK(draftproof_tree_mask(&mask, nullptr) == DRAFTPROOF_USAGE);
-  CHECK(last_message() == "settings: it is NULL; a struct is right");
+  CHECK(last_message() == "settings: it is NULL; expected a struct");
   settings.executor = 3;
   CHECK(draftproof_tree_mask(&mask, &settings) == DRAFTPROOF_USAGE);
-  CHECK(last_message() == "settings, executor: it is 3; 0 to 2 are right");
+  CHECK(last_message() == "settings, executor: it is 3; expected 0 to 2");
   CHECK(draftproof_sample_workspace_bytes(nullptr) == -1);
   draftproof_sample_arguments sample{};
   CHECK(draftproof_sample_workspace_bytes(&sample) == -1);
-  CHECK(last_message() == "sample, vocab_size: it is 0; 1 to 524288 are right");
+  CHECK(last_message() == "sample, vocab_size: it is 0; expected 1 to 524288");
 }
 
 TEST_CASE("an executor that cannot run here is unavailable, and says why", "[c_api]") {

@@ -33,9 +33,14 @@ Parameters = struct("draftproof_parameters",
                     "temperature top_k top_p min_p filter_order ties repetition_penalty frequency_penalty "
                     "presence_penalty guidance_scale nan_policy")
 Constraints = struct("draftproof_constraints", "allowed_mask", ("allowed_mask_stride", I64),
-                     "allowed_ids allowed_offsets history_tokens history_offsets prompt_len", ("history_len_max", I64),
-                     "row_draft_tokens row_draft_begin row_draft_len bad_word_tokens bad_word_offsets "
-                     "bad_word_sequences min_tokens stop_ids stop_offsets bias_tokens bias_values bias_offsets")
+                     "allowed_ids", ("allowed_ids_count", I64), "allowed_offsets",
+                     "history_tokens", ("history_tokens_count", I64), "history_offsets prompt_len",
+                     ("history_len_max", I64),
+                     "row_draft_tokens", ("row_draft_tokens_count", I64), "row_draft_begin row_draft_len",
+                     "bad_word_tokens", ("bad_word_tokens_count", I64),
+                     "bad_word_offsets", ("bad_word_sequences_count", I64), "bad_word_sequences",
+                     "min_tokens", "stop_ids", ("stop_ids_count", I64), "stop_offsets",
+                     "bias_tokens bias_values", ("bias_count", I64), "bias_offsets")
 Randomness = struct("draftproof_randomness", "seed step")
 Sample = struct("draftproof_sample_arguments", ("rows", I64), ("requests", I64), ("vocab_size", I64), "row_request",
                 ("logits", Rows), ("unconditional", Rows), ("parameters", Parameters), ("constraints", Constraints),
@@ -160,7 +165,7 @@ def check_sizes(library):
 def main():
     library = c.CDLL(sys.argv[1])
     library.draftproof_error_message.restype = c.c_char_p
-    assert library.draftproof_abi_version() == 1
+    assert library.draftproof_abi_version() == 2
     check_sizes(library)
     calls = {
         "verify_chain": lambda executor: verify(library, executor, False),
@@ -175,11 +180,11 @@ def main():
         assert not any(reference["status"]), (name, reference["status"])
         print(f"{name}: {len(reference)} outputs are equal")
 
-    wrong = TreeMask(requests=3, words_per_row=-1)
-    assert library.draftproof_tree_mask(c.byref(wrong), c.byref(Settings(executor=REFERENCE))) == 1
+    invalid = TreeMask(requests=3, words_per_row=-1)
+    assert library.draftproof_tree_mask(c.byref(invalid), c.byref(Settings(executor=REFERENCE))) == 1
     assert b"cu_num_draft_tokens" in library.draftproof_error_message()
-    assert library.draftproof_tree_mask(c.byref(wrong), c.byref(Settings(executor=9))) == 1
-    print("wrong calls are refused")
+    assert library.draftproof_tree_mask(c.byref(invalid), c.byref(Settings(executor=9))) == 1
+    print("invalid calls are refused")
 
 
 if __name__ == "__main__":

@@ -70,9 +70,9 @@ static int verify_chain(const draftproof_settings* settings, results* out) {
   a.status = out->chain_status;
   a.workspace_bytes = draftproof_verify_chain_workspace_bytes(&a);
   a.workspace = allocate_workspace(a.workspace_bytes);
-  const int right = check(draftproof_verify_chain(&a, settings), "verify_chain");
+  const int succeeded = check(draftproof_verify_chain(&a, settings), "verify_chain");
   free(a.workspace);
-  return right;
+  return succeeded;
 }
 
 static int make_tree_mask(const draftproof_settings* settings, results* out) {
@@ -104,9 +104,9 @@ static int sample(const draftproof_settings* settings, results* out) {
   a.status = out->sampled_status;
   a.workspace_bytes = draftproof_sample_workspace_bytes(&a);
   a.workspace = allocate_workspace(a.workspace_bytes);
-  const int right = check(draftproof_sample(&a, settings), "sample");
+  const int succeeded = check(draftproof_sample(&a, settings), "sample");
   free(a.workspace);
-  return right;
+  return succeeded;
 }
 
 static int run(int32_t executor, results* out) {
@@ -131,10 +131,10 @@ int main(void) {
   printf("reference and kernels are %s\n", equal ? "equal" : "different");
 
   /* What the host can see is refused before anything runs, with a reason. */
-  draftproof_tree_mask_arguments wrong = {0};
+  draftproof_tree_mask_arguments invalid = {0};
   const draftproof_settings settings = {0};
-  wrong.requests = -1;
-  const int code = draftproof_tree_mask(&wrong, &settings);
-  printf("a wrong call: code %d, %s\n", code, draftproof_error_message());
+  invalid.requests = -1;
+  const int code = draftproof_tree_mask(&invalid, &settings);
+  printf("an invalid call: code %d, %s\n", code, draftproof_error_message());
   return equal && code == DRAFTPROOF_USAGE ? 0 : 1;
 }
