@@ -85,10 +85,10 @@ void run(CaseRun& run, const Inputs& in) {
   device::kv_commit(a, run.settings());
 }
 
-RegressCase make(const std::string& what, Inputs in) {
+RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {128, 256, 512}) {
   const std::string name =
       "kv_commit/" + what + "/bytes" + std::to_string(in.shape.slot_bytes) + "/B" + std::to_string(in.trees.requests());
-  return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, {128, 256, 512}};
+  return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
 }
 
 }  // namespace
@@ -152,12 +152,13 @@ std::vector<RegressCase> kv_commit_cases() {
 
   const Inputs valid =
       make_inputs(13, random_trees(13, std::vector<std::int64_t>{6, 6, 0, 3, 6, 5, 6, 2, 6}, 2), {2, 64 * 16, 16, 16});
+  bool of_chains = false;
   for (const InvalidOffsets& lie : invalid_draft_offsets(valid.trees.cu_num_draft_tokens)) {
     Inputs in = valid;
     in.trees.cu_num_draft_tokens = lie.offsets;
-    cases.push_back(make("invalid_offsets_" + lie.what, in));
-    in.is_chain = true;
-    cases.push_back(make("invalid_offsets_of_chain_" + lie.what, in));
+    in.is_chain = of_chains;
+    of_chains = !of_chains;
+    cases.push_back(make("invalid_offsets_" + lie.what + (in.is_chain ? "_of_chains" : ""), in, {128}));
   }
   return cases;
 }

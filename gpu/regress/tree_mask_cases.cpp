@@ -23,11 +23,12 @@ void run(CaseRun& run, const RandomTrees& trees, std::int64_t words_per_row) {
   device::tree_mask(a, run.settings());
 }
 
-RegressCase make(const std::string& what, RandomTrees trees, std::int64_t unused_words) {
+RegressCase make(const std::string& what, RandomTrees trees, std::int64_t unused_words,
+                 std::vector<int> block_threads = {128, 256, 512}) {
   const std::string name =
       "tree_mask/" + what + "/n" + std::to_string(trees.draft_len_max) + "/B" + std::to_string(trees.requests());
   const std::int64_t words = trees.draft_len_max / 32 + 1 + unused_words;
-  return {name, [trees = std::move(trees), words](CaseRun& r) { run(r, trees, words); }, {128, 256, 512}};
+  return {name, [trees = std::move(trees), words](CaseRun& r) { run(r, trees, words); }, std::move(block_threads)};
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ std::vector<RegressCase> tree_mask_cases() {
   for (InvalidOffsets& lie : invalid_draft_offsets(valid.cu_num_draft_tokens)) {
     RandomTrees trees = valid;
     trees.cu_num_draft_tokens = std::move(lie.offsets);
-    cases.push_back(make("invalid_offsets_" + lie.what, std::move(trees), 0));
+    cases.push_back(make("invalid_offsets_" + lie.what, std::move(trees), 0, {128}));
   }
   return cases;
 }
