@@ -1,80 +1,77 @@
-// The program: parses the command line and turns what subcommands throw into exit codes.
-#include <exception>
-#include <iostream>
-#include <new>
+// The program draftproof: knows every verb and starts the program of the one that is asked for, verbs/<name> beside it.
+// Verbs are programs of their own so that each is built when it is first used, from what it needs.
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <string>
 
-#include "cli/commands.hpp"
-#include "reference/error.hpp"
+#include "cli/verbs.hpp"
 
 namespace draftproof {
 namespace {
 
-std::string one_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& c : text) {
+constexpr int kMisuse = 2;
+
+int fail(std::string message) {
+  for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
   }
-  return text;
+  std::fprintf(stderr, "draftproof: error: %s\n", message.c_str());
+  return kMisuse;
 }
 
-int fail(ExitCode code, const std::string& kind, const std::string& message) {
-  std::cerr << "draftproof: " << kind << ": " << one_line(message) << '\n';
-  return static_cast<int>(code);
+int print(const std::string& text) {
+  const bool written = std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
+  return written ? 0 : fail("standard output: could not be written; is the disk full?");
 }
 
-// "draftproof machine" when the error lies in that subcommand's options, else "draftproof".
-std::string deepest_command(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app.get_name() : app.get_name() + " " + deepest_command(*parsed.front());
-}
-
-// CLI11 says "A subcommand is required" of a misspelt one; this says which word it did not know.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const auto unknown = app.remaining();
-  const bool misspelt = app.get_subcommands().empty() && !unknown.empty();
-  const std::string what = misspelt ? "'" + unknown.front() + "' is not a subcommand or option" : error.what();
-  return what + " (see " + deepest_command(app) + " --help)";
-}
-
-void flush_standard_output() {
-  if (!std::cout.flush()) throw input_error("standard output", "could not be written; is the disk full?");
-}
-
-// Throws CLI::ParseError or Error.
-ExitCode parse_and_run(CLI::App& app, const ProgramContext& context, int argument_count, char** arguments) {
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::Success& help_or_version) {
-    app.exit(help_or_version);
+std::string help() {
+  std::string text =
+      "Exact sampling and speculative decoding: from logits to emitted tokens.\n"
+      "Usage: draftproof [OPTIONS] SUBCOMMAND\n\n"
+      "Options:\n"
+      "  -h,--help                   Print this help message and exit\n"
+      "  --version                   Print the version and exit\n\n"
+      "Subcommands:\n";
+  for (const Verb& verb : kVerbs) {
+    std::string name = std::string("  ") + verb.name;
+    name.resize(30, ' ');
+    text += name + verb.purpose + "\n";
   }
-  flush_standard_output();
-  return context.exit_code;
+  return text +
+         "\nEvery subcommand has --help and --json. Exit codes: 0 success, 1 a finding, 2 a usage or input error.\n";
+}
+
+// The folder of this program, with a slash at its end.
+std::string own_folder() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
+  if (length <= 0) return "./";
+  const std::string file(path.data(), static_cast<std::size_t>(length));
+  return file.substr(0, file.rfind('/') + 1);
+}
+
+int start(const std::string& verb, char** arguments) {
+  const std::string folder = own_folder();
+  const std::string program = folder + "verbs/" + verb;
+  execv(program.c_str(), arguments);
+  if (errno != ENOENT) return fail(program + " does not start: " + std::strerror(errno));
+  return fail("'" + verb + "' is not built here: " + program +
+              " is missing; the launcher ./draftproof builds it, or ninja draftproof_" + verb);
 }
 
 int run(int argument_count, char** arguments) {
-  ProgramContext context;
-  context.arguments.assign(arguments, arguments + argument_count);
-  if (context.arguments.empty()) context.arguments.emplace_back();
-  context.arguments.front() = "draftproof";
-
-  CLI::App app{"Exact sampling and speculative decoding: from logits to emitted tokens.", "draftproof"};
-  app.set_version_flag("--version", DRAFTPROOF_VERSION);
-  app.require_subcommand(1);
-  add_commands(app, context);
-  app.footer("Every subcommand has --help and --json. Exit codes: 0 success, 1 a finding, 2 a usage or input error.");
-  try {
-    return static_cast<int>(parse_and_run(app, context, argument_count, arguments));
-  } catch (const CLI::ParseError& error) {
-    return fail(ExitCode::misuse, "error", explain(app, error));
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) return fail(ExitCode::internal, "internal error", error.what());
-    return fail(ExitCode::misuse, "error", error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ExitCode::internal, "internal error", "out of memory");
-  } catch (const std::exception& error) {
-    return fail(ExitCode::internal, "internal error", error.what());
+  if (argument_count < 2) return fail("a subcommand is required (see draftproof --help)");
+  const std::string first = arguments[1];
+  if (first == "--help" || first == "-h") return print(help());
+  if (first == "--version") return print(DRAFTPROOF_VERSION "\n");
+  for (const Verb& verb : kVerbs) {
+    if (first == verb.name) return start(first, arguments);
   }
+  return fail("'" + first + "' is not a subcommand or option (see draftproof --help)");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "cli/bench_result.hpp"
+#include "cli/bench/result.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 

@@ -1,5 +1,6 @@
 // ./draftproof, as far as it can be tried without building: a copy of it in a folder of its own, with a PATH on which
 // exactly the named tools are found.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -20,9 +21,11 @@ const std::string kLauncher = DRAFTPROOF_SOURCE_DIR "/draftproof";
 class Checkout {
  public:
   Checkout() {
-    for (const char* name : {"bin", "cli", "build", "build/release"}) fs::create_directory(folder_.file(name));
+    for (const char* name : {"bin", "cli/verify", "cli/machine", "build/release"})
+      fs::create_directories(folder_.file(name));
     for (const char* name : {"CMakeLists.txt", "CMakePresets.json"}) write_whole_file(folder_.file(name), "{}");
-    write_whole_file(folder_.file("cli/main.cpp"), "int main() {}");
+    for (const char* name : {"cli/main.cpp", "cli/verify/command.cpp", "cli/machine/command.cpp"})
+      write_whole_file(folder_.file(name), "");
     fs::copy_file(kLauncher, folder_.file("draftproof"));
     for (const char* tool : {"bash", "cat", "dirname", "find", "flock", "grep", "mkdir", "mv", "readlink", "rm", "sed",
                              "tail", "touch", "env"}) {
@@ -121,7 +124,7 @@ TEST_CASE("the launcher builds again when a source changes or goes away or the p
   const auto later = [&](const std::string& name, int seconds) {
     fs::last_write_time(checkout.file(name), fs::file_time_type::clock::now() + std::chrono::seconds(seconds));
   };
-  const auto date_build = [&](int seconds) { later("build/release/.built-draftproof_program", seconds); };
+  const auto date_build = [&](int seconds) { later("build/release/.built-draftproof_machine", seconds); };
   later("cli/main.cpp", 10);
   checkout.run({"machine"});
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");
@@ -161,6 +164,36 @@ TEST_CASE("a test that changes or goes away makes the launcher build the tests a
   later("tests/verify", 30);
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\nninja\n");
+}
+
+TEST_CASE("the launcher builds the verb that is asked for and the program that starts it") {
+  Checkout checkout;
+  checkout.add_working_tools();
+  checkout.add_tool("bin/ninja", "echo \"$*\" >> " + checkout.file("calls"));
+  const std::string ninja = "-C " + checkout.file("build/release") + " draftproof_program";
+  checkout.run({"verify"});
+  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verify\n");
+  checkout.run({"machine"});
+  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verify\n" + ninja + " draftproof_machine\n");
+  // What is no verb is for the program to refuse, a path least of all a verb.
+  checkout.run({"../cli/verify"});
+  CHECK(checkout.calls().ends_with(ninja + "\n"));
+}
+
+TEST_CASE("the launcher says in one line that it cannot write where it would build") {
+  Checkout checkout;
+  checkout.add_working_tools();
+  fs::remove_all(checkout.file("build"));
+  write_whole_file(checkout.file("build"), "a file in the way, since permissions mean nothing to root");
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"verify"}, {"test"}, {"build"}, {"lint"}, {"--help"}}) {
+    const ProgramResult result = checkout.run(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.find("draftproof: error: " + checkout.file("build")) == 0);
+    CHECK(result.err.find("cannot be written") != std::string::npos);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  }
 }
 
 TEST_CASE("the launcher shows the output of a build that fails and does not run the program") {

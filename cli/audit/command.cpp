@@ -1,0 +1,190 @@
+// draftproof audit: is what somebody else's sampler drew a sample of the distribution it should have drawn from?
+// (docs/audit.md)
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "cli/audit/report.hpp"
+#include "cli/shared/command.hpp"
+#include "cli/shared/figure.hpp"
+#include "cli/shared/progress.hpp"
+#include "cli/shared/stopwatch.hpp"
+#include "reference/error.hpp"
+#include "reference/io/audit_file.hpp"
+
+namespace draftproof {
+namespace {
+
+// Where the least KS p value, after Holm, is below this, the self-test says that they are not uniform.
+constexpr double kSelfTestLevel = 1e-3;
+
+struct AuditArguments {
+  std::string path;
+  std::string probs_path;
+  std::string outputs_path;
+  std::string figure;
+  std::string verifier = "chain";
+  std::map<std::string, std::string> settings;  // by name, without those that were not given
+  bool no_row_check = false;
+  std::optional<std::int64_t> self_test;
+  AuditOptions options;
+  bool json = false;
+};
+
+// The settings of a trace that say something about distributions.
+bool is_about_distributions(const std::string& setting) {
+  return setting == "filter_order" || setting == "ties" || setting == "draft_processed" || setting == "nan_policy";
+}
+
+std::string flag_of(std::string setting) {
+  std::replace(setting.begin(), setting.end(), '_', '-');
+  return "--" + setting;
+}
+
+void check_options(const AuditArguments& arguments) {
+  const AuditOptions& options = arguments.options;
+  if (!(options.alpha > 0.0 && options.alpha < 1.0))
+    throw usage_error("--alpha", "it is " + std::to_string(options.alpha) + "; a number in (0, 1) is right");
+  if (!(options.tv_wanted > 0.0 && options.tv_wanted <= 1.0))
+    throw usage_error("--tv-wanted", "it is " + std::to_string(options.tv_wanted) + "; a number in (0, 1] is right");
+  if (arguments.self_test) {
+    if (!arguments.path.empty() || !arguments.figure.empty() || !arguments.probs_path.empty() ||
+        !arguments.outputs_path.empty())
+      throw usage_error("--self-test", "audits samples of its own; leave out the files");
+    if (*arguments.self_test < 1) throw usage_error("--self-test", "1 battery or more is right");
+  } else if (arguments.path.empty()) {
+    throw usage_error("file", "is missing; a safetensors file, or COUNTS.csv with --probs, is right");
+  }
+}
+
+AuditRun run_audit(const AuditArguments& arguments) {
+  AuditFileOptions file_options;
+  file_options.probs_path = arguments.probs_path;
+  file_options.outputs_path = arguments.outputs_path;
+  file_options.trace.check_rows = !arguments.no_row_check;
+  file_options.trace.threads = arguments.options.threads;
+  for (const auto& [name, value] : arguments.settings)
+    file_options.trace.overrides.push_back({name, value, flag_of(name)});
+
+  AuditRun run;
+  run.path = arguments.path;
+  run.verifier = arguments.verifier;
+  run.figure = arguments.figure;
+  const Stopwatch reading;
+  const AuditInput input = read_audit_file(arguments.path, file_options);
+  run.read_ms = reading.elapsed_ms();
+  const Stopwatch auditing;
+  try {
+    if (const auto* draws = std::get_if<DrawSample>(&input)) {
+      run.audit = audit_draws(*draws, arguments.options);
+    } else {
+      run.is_steps = true;
+      run.audit = audit_steps(std::get<StepSample>(input), arguments.options);
+    }
+  } catch (const Error& error) {
+    throw Error(error.kind(), arguments.path, error.what());  // such errors name a row, but not its file
+  }
+  run.audit_ms = auditing.elapsed_ms();
+  return run;
+}
+
+void answer(const AuditArguments& arguments, ProgramContext& context) {
+  const AuditRun run = run_audit(arguments);
+  if (!run.figure.empty()) write_figure(run.figure, audit_figure(run), {1000, 560});
+  if (arguments.json) {
+    print_json(audit_json(run, context.arguments));
+  } else {
+    print_audit(std::cout, run, Palette(wants_colour(1)));
+    if (!run.figure.empty()) std::cout << "figure: " << run.figure << '\n';
+    std::cout << std::flush;
+  }
+  if (run.audit.verdict == AuditVerdict::consistent) return;
+  if (arguments.json) std::cerr << "draftproof: warning: " << run.audit.sentence << '\n';
+  context.exit_code = run.audit.verdict == AuditVerdict::biased ? ExitCode::finding : ExitCode::misuse;
+}
+
+void answer_self_test(const AuditArguments& arguments, ProgramContext& context) {
+  SelfTestOptions options;
+  options.batteries = *arguments.self_test;
+  options.seed = arguments.options.seed;
+  options.threads = arguments.options.threads;
+  SelfTest result;
+  {
+    Progress progress("null batteries", static_cast<std::uint64_t>(options.batteries), "batteries");
+    result = test_null_batteries(options, [&](std::int64_t) { progress.advance(); });
+  }
+  if (arguments.json) {
+    print_json(self_test_json(result, context.arguments));
+  } else {
+    print_self_test(std::cout, result);
+    std::cout << std::flush;
+  }
+  const bool is_finding = result.impossible > 0 || result.accused_interval.low > result.alpha ||
+                          result.least_ks_p_value_holm < kSelfTestLevel;
+  if (!is_finding) return;
+  std::cerr << "draftproof: warning: the audit accuses correct samplers more often than it says, or its p values are "
+               "not uniform\n";
+  context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_command(CLI::App& command, ProgramContext& context) {
+  const auto arguments = std::make_shared<AuditArguments>();
+  AuditOptions& options = arguments->options;
+  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  command.add_option("file", arguments->path, "Samples: safetensors, or counts as CSV (docs/audit.md)");
+  command.add_option("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
+  command.add_option("--outputs", arguments->outputs_path,
+                     "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
+  command
+      .add_option("--verifier", arguments->verifier,
+                  "What emitted the steps: the token chain, or any lossless verifier (fewer tests hold)")
+      ->check(CLI::IsMember({"chain", "any"}))
+      ->capture_default_str();
+  command.add_option("--alpha", options.alpha, "Probability of accusing a correct sampler, over all tests")
+      ->capture_default_str();
+  command
+      .add_option("--tv-wanted", options.tv_wanted,
+                  "Total variation distance that should be detectable; else the verdict is too_few_samples")
+      ->capture_default_str();
+  command.add_option("--figure", arguments->figure, "SVG file to write: the worst cells, observed and expected");
+  for (const TraceSettingInfo& setting : trace_settings()) {
+    if (!is_about_distributions(setting.name)) continue;
+    const auto store = [arguments, name = setting.name](const std::string& value) {
+      arguments->settings[name] = value;
+    };
+    command.add_option_function<std::string>(flag_of(setting.name), store, setting.meaning)->type_name("NAME");
+  }
+  command.add_flag("--no-row-check", arguments->no_row_check,
+                   "Do not read every row of probabilities to see whether it sums to 1");
+  command
+      .add_option("--seed", options.seed,
+                  "Of the numbers that spread discrete draws over an interval, and of the self-test")
+      ->capture_default_str();
+  command.add_option("--threads", options.threads, "Threads; the result does not depend on them")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      .add_option("--self-test", arguments->self_test,
+                  "Audit N batteries of correct samplers instead of a file, and report how many are accused")
+      ->type_name("N")
+      ->expected(0, 1)
+      ->default_str("10000");
+  add_json_flag(command, arguments->json);
+  command.footer("Exit code 0: consistent; 1: biased; 2: too few samples (or a usage or input error).");
+  command.callback([arguments, &context] {
+    arguments->options.verifier = arguments->verifier == "any" ? AssumedVerifier::any : AssumedVerifier::chain;
+    check_options(*arguments);
+    if (arguments->self_test) {
+      answer_self_test(*arguments, context);
+    } else {
+      answer(*arguments, context);
+    }
+  });
+}
+
+}  // namespace draftproof

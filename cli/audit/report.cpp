@@ -1,0 +1,190 @@
+#include "cli/audit/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "cli/shared/figure.hpp"
+#include "cli/shared/test_report.hpp"
+#include "reference/statistics/battery.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string name_of(AuditVerdict verdict) {
+  switch (verdict) {
+    case AuditVerdict::biased:
+      return "biased";
+    case AuditVerdict::too_few_samples:
+      return "too_few_samples";
+    case AuditVerdict::consistent:
+      break;
+  }
+  return "consistent";
+}
+
+Json position_json(const PositionAudit& position) {
+  return {{"reached", position.reached},
+          {"accepted", position.accepted},
+          {"rate", static_cast<double>(position.accepted) / static_cast<double>(position.reached)},
+          {"interval", {position.interval.low, position.interval.high}},
+          {"expected_rate", position.expected_rate},
+          {"expected_by_rows", position.expected_by_rows}};
+}
+
+std::string cut(double value, int decimals) {
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(decimals) << value;
+  return text.str();
+}
+
+const TestResult* worst_test(const Audit& audit) {
+  const TestResult* worst = nullptr;
+  for (const TestResult& test : audit.tests) {
+    if (test.worst_cells.empty()) continue;
+    if (worst == nullptr || test.p_value < worst->p_value) worst = &test;
+  }
+  return worst;
+}
+
+void print_positions(std::ostream& out, const Audit& audit) {
+  if (audit.positions.empty()) return;
+  out << "\nposition   reached  accepted    rate   99 % interval      expected  by the rows alone\n";
+  for (std::size_t i = 0; i < audit.positions.size(); ++i) {
+    const PositionAudit& position = audit.positions[i];
+    out << std::right << std::setw(8) << i << std::setw(10) << position.reached << std::setw(10) << position.accepted
+        << std::setw(8) << cut(static_cast<double>(position.accepted) / static_cast<double>(position.reached), 4)
+        << "   [" << cut(position.interval.low, 4) << ", " << cut(position.interval.high, 4) << "]" << std::setw(10)
+        << cut(position.expected_rate, 4) << std::setw(19) << cut(position.expected_by_rows, 4) << '\n';
+  }
+}
+
+}  // namespace
+
+Json audit_json(const AuditRun& run, const std::vector<std::string>& command_line) {
+  const Audit& audit = run.audit;
+  Json document = json_document(command_line);
+  document["input"] = {{"path", run.path}, {"kind", run.is_steps ? "steps" : "draws"}};
+  document["assumed_verifier"] = run.is_steps ? Json(run.verifier) : Json();
+  document["verdict"] = name_of(audit.verdict);
+  document["sentence"] = audit.sentence;
+  document["alpha"] = audit.alpha;
+  document["tv_wanted"] = audit.tv_wanted;
+  document["detectable_tv"] = audit.detectable_tv;
+  document["observations"] = audit.observations;
+  document["groups"] = audit.groups;
+  document["vocab_size"] = audit.vocab_size;
+  document["tests"] = Json::array();
+  for (const TestResult& test : audit.tests) document["tests"].push_back(test_json(test));
+  document["positions"] = Json::array();
+  for (const PositionAudit& position : audit.positions) document["positions"].push_back(position_json(position));
+  document["anytime_log10_wealth"] = audit.anytime_log10_wealth ? Json(*audit.anytime_log10_wealth) : Json();
+  document["figure"] = run.figure.empty() ? Json() : Json(run.figure);
+  document["read_ms"] = run.read_ms;
+  document["audit_ms"] = run.audit_ms;
+  return document;
+}
+
+void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette) {
+  const Audit& audit = run.audit;
+  out << run.path << ": " << audit.observations << (run.is_steps ? " verification steps" : " draws") << ", "
+      << audit.groups << (run.is_steps ? " different first rows" : " distributions") << ", vocabulary "
+      << audit.vocab_size << "\n\n";
+  print_tests(out, audit.tests, palette);
+  print_positions(out, audit);
+  out << '\n';
+  for (const TestResult& test : audit.tests) {
+    if (test.rejects) out << palette.paint(Colour::red, test.sentence) << '\n';
+  }
+  if (const TestResult* const worst = worst_test(audit); worst != nullptr && worst->rejects) {
+    out << "worst cells of " << worst->name << ":\n";
+    for (const CountedCell& cell : worst->worst_cells)
+      out << "    " << cell.label() << ": " << short_number(cell.observed) << " observed, "
+          << short_number(cell.expected) << " expected\n";
+  }
+  if (audit.anytime_log10_wealth)
+    out << "wealth of a bettor against the distribution: 10^" << cut(*audit.anytime_log10_wealth, 1)
+        << " (a level alpha may be rejected at 1 / alpha, however often one looks)\n";
+  const Colour colour = audit.verdict == AuditVerdict::consistent ? Colour::green
+                        : audit.verdict == AuditVerdict::biased   ? Colour::red
+                                                                  : Colour::yellow;
+  out << "verdict: " << palette.paint(colour, audit.sentence) << '\n';
+}
+
+std::string audit_figure(const AuditRun& run) {
+  const TestResult* const test = worst_test(run.audit);
+  std::ostringstream script;
+  if (test == nullptr) {
+    script << "set title " << gnuplot_quoted(run.path + ": no cells to show")
+           << "\nset xrange [0:1]\nset yrange [0:1]\nplot -1 notitle\n";
+    return script.str();
+  }
+  // Cells differ in size by orders of magnitude, so what is drawn is observed over expected, the same for all; where
+  // nothing is expected, the counts.
+  const std::size_t count = test->worst_cells.size();
+  const bool as_ratio = std::all_of(test->worst_cells.begin(), test->worst_cells.end(),
+                                    [](const CountedCell& cell) { return cell.expected > 0.0; });
+  script << "set title "
+         << gnuplot_quoted("Worst cells of " + test->name + ", p = " + short_number(test->p_value) + ", " +
+                           std::to_string(test->n) + " " + test->unit)
+         << "\nset xlabel " << (as_ratio ? "'observed / expected (bars: one standard deviation)'" : "'count'")
+         << "\nset yrange [" << static_cast<double>(count) - 0.4 << ":-0.6]\nset grid xtics\nset lmargin 44\n"
+         << "set bmargin 4\nset key off\nset style fill solid 0.8 noborder\n$cells << END\n";
+  script.precision(17);
+  for (std::size_t i = 0; i < count; ++i) {
+    const CountedCell& cell = test->worst_cells[i];
+    script << i << ' ' << (as_ratio ? cell.observed / cell.expected : cell.observed) << ' '
+           << (as_ratio ? 1.0 / std::sqrt(cell.expected) : 0.0) << " \"" << cell.label() << ": "
+           << short_number(cell.observed) << " of " << short_number(cell.expected) << "\"\n";
+  }
+  script << "END\n";
+  if (as_ratio) {
+    script << "set arrow from 1, graph 0 to 1, graph 1 nohead lw 2 lc rgb '#2c3e50'\n"
+           << "plot $cells using 2:1:($2<1?$2:1):($2<1?1:$2):($1-0.3):($1+0.3):ytic(4) with boxxyerror lc rgb '#c0392b'"
+           << ", \\\n  $cells using (1):1:3 with xerrorbars pt 0 lw 3 lc rgb '#7f8c8d'\n";
+  } else {
+    script << "set xrange [0:*]\n"
+           << "plot $cells using 2:1:(0):2:($1-0.3):($1+0.3):ytic(4) with boxxyerror lc rgb '#c0392b'\n";
+  }
+  return script.str();
+}
+
+Json self_test_json(const SelfTest& result, const std::vector<std::string>& command_line) {
+  Json document = json_document(command_line);
+  Json tests = Json::array();
+  for (const PooledTest& test : result.tests) {
+    tests.push_back({{"name", test.name},
+                     {"count", test.count},
+                     {"ks_distance", test.ks_distance},
+                     {"ks_p_value", test.ks_p_value},
+                     {"below_alpha", test.below_alpha}});
+  }
+  document["batteries"] = result.batteries;
+  document["alpha"] = result.alpha;
+  document["accused"] = result.accused;
+  document["accused_share"] = static_cast<double>(result.accused) / static_cast<double>(result.batteries);
+  document["accused_interval"] = {result.accused_interval.low, result.accused_interval.high};
+  document["impossible"] = result.impossible;
+  document["least_ks_p_value_holm"] = result.least_ks_p_value_holm;
+  document["tests"] = std::move(tests);
+  return document;
+}
+
+void print_self_test(std::ostream& out, const SelfTest& result) {
+  out << std::left << std::setw(32) << "test" << std::right << std::setw(10) << "p values" << std::setw(10) << "KS D"
+      << std::setw(10) << "KS p" << std::setw(16) << "below " + short_number(result.alpha) << '\n';
+  for (const PooledTest& test : result.tests) {
+    out << std::left << std::setw(32) << test.name << std::right << std::setw(10) << test.count << std::setw(10)
+        << cut(test.ks_distance, 4) << std::setw(10) << short_number(test.ks_p_value) << std::setw(16)
+        << cut(static_cast<double>(test.below_alpha) / static_cast<double>(test.count), 4) << '\n';
+  }
+  out << "\nnull batteries accused at level " << short_number(result.alpha) << ": " << result.accused << " of "
+      << result.batteries << " = "
+      << cut(static_cast<double>(result.accused) / static_cast<double>(result.batteries), 4) << ", 99 % interval ["
+      << cut(result.accused_interval.low, 4) << ", " << cut(result.accused_interval.high, 4)
+      << "]\nimpossible events: " << result.impossible
+      << "; least KS p value after Holm: " << short_number(result.least_ks_p_value_holm) << '\n';
+}
+
+}  // namespace draftproof

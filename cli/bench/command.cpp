@@ -1,0 +1,221 @@
+// draftproof bench: how fast this machine runs the reference, in ratios to what it could do at best.
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "cli/bench/bandwidth.hpp"
+#include "cli/bench/cases.hpp"
+#include "cli/bench/device.hpp"
+#include "cli/bench/pytorch.hpp"
+#include "cli/bench/result.hpp"
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+struct BenchOptions {
+  std::vector<int> threads;
+  int repeat = 15;
+  std::string filter;
+  bool quick = false;
+  std::string pytorch = "auto";
+  std::string out;
+  bool json = false;
+  std::string device = "cpu";
+  std::string write_inputs;
+};
+
+constexpr int kPytorchRepeat = 3;  // its runs are long, and their fastest settles at once
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_of(const std::function<void()>& body) {
+  const auto begin = Clock::now();
+  body();
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options)
+      : options_(options), sizes_(options.quick ? kQuickSizes : BenchSizes{}), probe_(sizes_.probe_bytes) {}
+
+  void run() {
+    std::vector<BenchCase> cases = bandwidth_cases();
+    const auto add = [&](std::vector<BenchCase> more) {
+      std::erase_if(more, [&](const BenchCase& c) { return c.name.find(options_.filter) == std::string::npos; });
+      std::move(more.begin(), more.end(), std::back_inserter(cases));
+    };
+    const std::size_t bandwidth_count = cases.size();
+    add(row_cases(sizes_));
+    add(verify_cases(options_.threads, [this]() -> const VerifyInputs& { return inputs(); }));
+    add(soak_cases(options_.threads, sizes_));
+    if (cases.size() == bandwidth_count)
+      throw usage_error("--filter", "no measurement has '" + options_.filter + "' in its name");
+    const std::optional<std::string> python = choose_python();
+    Progress progress("bench", cases.size() + (python ? 1 : 0), "measurements");
+    for (const BenchCase& one : cases) {
+      measure(one);
+      progress.advance();
+    }
+    if (python) compare_with_pytorch(*python);
+  }
+
+  const std::vector<BenchResult>& results() const { return results_; }
+  const std::string& pytorch_version() const { return pytorch_version_; }
+
+ private:
+  const VerifyInputs& inputs() {
+    if (!inputs_)
+      inputs_ = make_verify_inputs(sizes_.batch, sizes_.draft_len, sizes_.verify_vocab_size,
+                                   *std::max_element(options_.threads.begin(), options_.threads.end()));
+    return *inputs_;
+  }
+
+  std::vector<BenchCase> bandwidth_cases() {
+    std::vector<int> counts = options_.threads;
+    if (std::find(counts.begin(), counts.end(), 1) == counts.end()) counts.insert(counts.begin(), 1);
+    std::vector<BenchCase> cases;
+    for (const int threads : counts) {
+      BenchCase out;
+      out.name = "read_bandwidth";
+      out.threads = threads;
+      out.prepare = [this, threads] {
+        BenchWork work;
+        work.bytes = probe_.bytes();
+        work.body = [this, threads] { probe_.read(threads); };
+        return work;
+      };
+      cases.push_back(out);
+    }
+    return cases;
+  }
+
+  void measure(const BenchCase& one) {
+    const BenchWork work = one.prepare();
+    std::vector<double> body_ms;
+    std::vector<double> mass_ms;
+    work.body();  // pages are touched and buffers allocated before the clock runs
+    // Short bodies are repeated more often: their fastest run then falls between two interruptions.
+    constexpr double kEnoughMs = 100.0;
+    constexpr std::size_t kManyRepeats = 1000;
+    double spent_ms = 0.0;
+    const auto wanted = static_cast<std::size_t>(options_.repeat);
+    while (body_ms.size() < wanted || (!one.cold && spent_ms < kEnoughMs && body_ms.size() < kManyRepeats)) {
+      if (one.cold) probe_.read(1);
+      body_ms.push_back(milliseconds_of(work.body));
+      spent_ms += body_ms.back();
+      if (!work.mass_pass) continue;
+      if (one.cold) probe_.read(1);
+      mass_ms.push_back(milliseconds_of(work.mass_pass));
+    }
+    std::sort(body_ms.begin(), body_ms.end());
+    BenchResult result;
+    result.name = one.name;
+    result.threads = one.threads;
+    result.ms = body_ms.front();
+    result.ms_median = body_ms[body_ms.size() / 2];
+    result.elements = work.elements;
+    result.bytes = work.bytes;
+    result.acceptance_length = work.acceptance_length;
+    result.goal = one.goal;
+    if (!mass_ms.empty()) result.mass_pass_ms = *std::min_element(mass_ms.begin(), mass_ms.end());
+    if (one.name == "read_bandwidth") bytes_per_s_[one.threads] = static_cast<double>(*work.bytes) / (result.ms * 1e-3);
+    result.bandwidth_bytes_per_s = bytes_per_s_.at(one.threads);
+    results_.push_back(std::move(result));
+  }
+
+  std::optional<std::string> choose_python() const {
+    if (options_.pytorch == "off" || (options_.pytorch == "auto" && options_.quick)) return std::nullopt;
+    const std::optional<std::string> python = find_python_with_torch();
+    if (!python && options_.pytorch == "on")
+      throw usage_error("--pytorch", "neither $DRAFTPROOF_PYTHON nor python3 imports torch; install python3-torch");
+    return python;
+  }
+
+  void compare_with_pytorch(const std::string& python) {
+    const PytorchTimings timings =
+        time_pytorch(python, inputs(), bench_row(sizes_.row_vocab_size), options_.threads, kPytorchRepeat);
+    pytorch_version_ = timings.version;
+    for (BenchResult& result : results_) {
+      // Softmax is one thing to PyTorch, whichever kernel set it is compared with.
+      const bool is_mass = result.name.rfind("row_mass_", 0) == 0;
+      const auto found = timings.ms.find({is_mass ? "row_mass" : result.name, result.threads});
+      if (found != timings.ms.end()) result.pytorch_ms = found->second;
+    }
+  }
+
+  BenchOptions options_;
+  BenchSizes sizes_;
+  BandwidthProbe probe_;
+  std::optional<VerifyInputs> inputs_;
+  std::map<int, double> bytes_per_s_;
+  std::vector<BenchResult> results_;
+  std::string pytorch_version_;
+};
+
+Json document_of(const Bench& bench, const ProgramContext& context) {
+  Json document = json_document(context.arguments);
+  document["pytorch"] = bench.pytorch_version().empty() ? Json(nullptr) : Json(bench.pytorch_version());
+  document["results"] = Json::array();
+  for (const BenchResult& result : bench.results()) document["results"].push_back(to_json(result));
+  return document;
+}
+
+void run_bench(BenchOptions options, const ProgramContext& context) {
+  if (options.device == "cuda") {
+    return run_device_bench(
+        {options.filter, options.repeat, options.quick, options.write_inputs, options.out, options.json},
+        context.arguments);
+  }
+  if (options.threads.empty()) {
+    const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.threads = all == 1 ? std::vector<int>{1} : std::vector<int>{1, all};
+  }
+  std::sort(options.threads.begin(), options.threads.end());
+  options.threads.erase(std::unique(options.threads.begin(), options.threads.end()), options.threads.end());
+  Bench bench(options);
+  bench.run();
+  const Json document = document_of(bench, context);
+  if (!options.out.empty()) write_json_file(options.out, document);
+  if (options.json) return print_json(document);
+  print_bench_table(std::cout, bench.results());
+  std::cout << "\nms: the fastest repeat; ratios are of fastest to fastest. x PyTorch: its time over ours"
+            << (bench.pytorch_version().empty() ? "; not measured here.\n"
+                                                : ", PyTorch " + bench.pytorch_version() + ".\n");
+}
+
+}  // namespace
+
+void add_command(CLI::App& command, ProgramContext& context) {
+  const auto options = std::make_shared<BenchOptions>();
+  add_json_flag(command, options->json);
+  command.add_option("--threads", options->threads, "Numbers of threads, as 1,2 (default: 1 and all)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--repeat", options->repeat, "Repeats of every measurement, at least")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command.add_option("--filter", options->filter, "Only the measurements that have this in their name");
+  command.add_option("--device", options->device, "What is measured: the reference on the cpu, or the kernels on cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  command.add_option("--write-inputs", options->write_inputs,
+                     "With --device cuda: also write the tensors of the peer's case here");
+  command.add_flag("--quick", options->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
+  command.add_option("--pytorch", options->pytorch, "Time PyTorch too: auto (when installed), off, on")
+      ->check(CLI::IsMember({"auto", "off", "on"}))
+      ->capture_default_str();
+  command.add_option("--out", options->out, "Also write the JSON document to this file");
+  command.callback([options, &context] { run_bench(*options, context); });
+}
+
+}  // namespace draftproof

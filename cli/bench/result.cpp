@@ -1,0 +1,112 @@
+#include "cli/bench/result.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iomanip>
+#include <sstream>
+#include <vector>
+
+namespace draftproof {
+namespace {
+
+Json number_or_null(const std::string& name, std::optional<double> value) {
+  return value ? Json(finite(name, *value)) : Json(nullptr);
+}
+
+template <class Number>
+std::optional<double> ratio(std::optional<Number> numerator, double denominator) {
+  if (!numerator || denominator == 0.0) return std::nullopt;
+  return static_cast<double>(*numerator) / denominator;
+}
+
+std::string in_words(const BenchGoal& goal) {
+  std::ostringstream out;
+  out << goal.metric << (goal.at_most ? " <= " : " >= ") << goal.bound;
+  return out.str();
+}
+
+std::string with_decimals(const Json& number, int decimals) {
+  if (number.is_null()) return "-";
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(decimals) << number.get<double>();
+  return out.str();
+}
+
+using Row = std::array<std::string, 10>;
+
+Row row_of(const BenchResult& result) {
+  const Json json = to_json(result);
+  const Json& met = json["met"];
+  const Json& goal = json["goal"];
+  return {result.name,
+          std::to_string(result.threads),
+          with_decimals(json["ms"], 3),
+          with_decimals(json["ms_median"], 3),
+          with_decimals(json["ns_per_element"], 3),
+          with_decimals(json["gb_per_s"], 1),
+          with_decimals(json["ratio_to_bandwidth"], 2),
+          with_decimals(json["ratio_to_mass_pass"], 2),
+          with_decimals(json["ratio_to_pytorch"], 1),
+          goal.is_null() ? ""
+                         : goal.get<std::string>() + (met.is_null()     ? ""
+                                                      : met.get<bool>() ? "  met"
+                                                                        : "  MISSED")};
+}
+
+}  // namespace
+
+Json to_json(const BenchResult& result) {
+  const std::string& name = result.name;
+  const double seconds = result.ms * 1e-3;
+  Json json;
+  json["name"] = name;
+  json["threads"] = result.threads;
+  json["ms"] = finite(name, result.ms);
+  json["ms_median"] = finite(name, result.ms_median);
+  json["elements"] = result.elements ? Json(*result.elements) : Json(nullptr);
+  json["ns_per_element"] =
+      result.elements ? number_or_null(name, result.ms * 1e6 / static_cast<double>(*result.elements)) : Json(nullptr);
+  json["bytes"] = result.bytes ? Json(*result.bytes) : Json(nullptr);
+  const std::optional<double> bytes_per_s = ratio(result.bytes, seconds);
+  json["gb_per_s"] = bytes_per_s ? number_or_null(name, *bytes_per_s * 1e-9) : Json(nullptr);
+  json["ratio_to_bandwidth"] = number_or_null(name, ratio(bytes_per_s, result.bandwidth_bytes_per_s.value_or(0.0)));
+  json["ratio_to_mass_pass"] =
+      result.mass_pass_ms ? number_or_null(name, result.ms / *result.mass_pass_ms) : Json(nullptr);
+  json["mass_pass_ms"] = number_or_null(name, result.mass_pass_ms);
+  json["ratio_to_pytorch"] = number_or_null(name, ratio(result.pytorch_ms, result.ms));
+  json["pytorch_ms"] = number_or_null(name, result.pytorch_ms);
+  json["acceptance_length"] = number_or_null(name, result.acceptance_length);
+  json["goal"] = nullptr;
+  json["met"] = nullptr;
+  if (result.goal) {
+    json["goal"] = in_words(*result.goal);
+    if (const Json& value = json[result.goal->metric]; !value.is_null()) {
+      const double measured = value.get<double>();
+      json["met"] = result.goal->at_most ? measured <= result.goal->bound : measured >= result.goal->bound;
+    }
+  }
+  return json;
+}
+
+void print_bench_table(std::ostream& out, std::span<const BenchResult> results) {
+  std::vector<Row> rows{
+      {"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass", "x PyTorch", "goal"}};
+  for (const BenchResult& result : results) rows.push_back(row_of(result));
+  Row padding;
+  for (std::size_t column = 0; column < padding.size(); ++column) {
+    std::size_t width = 0;
+    for (const Row& row : rows) width = std::max(width, row[column].size());
+    padding[column].assign(width, ' ');
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      const std::string fill = padding[column].substr(row[column].size());
+      const bool left = column == 0 || column + 1 == row.size();
+      line += (column == 0 ? "" : "  ") + (left ? row[column] + fill : fill + row[column]);
+    }
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << '\n';
+  }
+}
+
+}  // namespace draftproof

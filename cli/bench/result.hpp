@@ -1,0 +1,41 @@
+// What `draftproof bench` reports of one measurement, and how it is printed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+
+#include "cli/shared/json_document.hpp"
+
+namespace draftproof {
+
+// A bound on one of the keys of the result's JSON.
+struct BenchGoal {
+  std::string metric;
+  bool at_most = true;  // else at least
+  double bound = 0.0;
+};
+
+struct BenchResult {
+  std::string name;
+  int threads = 1;
+  double ms = 0.0;         // the fastest repeat: the machine may be shared, and noise only ever adds
+  double ms_median = 0.0;  // of all repeats
+  std::optional<std::uint64_t> elements;
+  std::optional<std::uint64_t> bytes;           // that must be read, at least
+  std::optional<double> bandwidth_bytes_per_s;  // measured with as many threads
+  std::optional<double> mass_pass_ms;           // the mass kernel alone over the same rows
+  std::optional<double> pytorch_ms;             // PyTorch's fastest repeat of the same work
+  std::optional<double> acceptance_length;      // of the verified batch: emitted tokens a request
+  std::optional<BenchGoal> goal;
+};
+
+// One entry of `results`; the schema is in docs/json.md.
+Json to_json(const BenchResult& result);
+
+// A table for people.
+void print_bench_table(std::ostream& out, std::span<const BenchResult> results);
+
+}  // namespace draftproof

@@ -1,0 +1,207 @@
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <sstream>
+
+#include "cli/bench/cases.hpp"
+#include "reference/logits/pipeline.hpp"
+#include "reference/verify/chance.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  return text;
+}
+
+BenchCase mass_case(const RowKernels& kernels, std::int64_t vocab_size) {
+  BenchCase out;
+  out.name = "row_mass_" + lower(kernels.target);
+  // The goal is that of the specification, set for one thread with AVX2.
+  if (std::string(kernels.target) != "scalar") out.goal = BenchGoal{"ns_per_element", true, 1.0};
+  out.prepare = [kernels, vocab_size] {
+    const auto row = std::make_shared<std::vector<float>>(bench_row(vocab_size));
+    BenchWork work;
+    work.elements = row->size();
+    work.bytes = row->size() * sizeof(float);
+    work.body = [kernels, row] {
+      TileMass mass;
+      for (std::size_t begin = 0; begin < row->size(); begin += kTileTokens)
+        kernels.tile_mass(row->data() + begin, std::min<std::size_t>(kTileTokens, row->size() - begin), nullptr, &mass);
+    };
+    return work;
+  };
+  return out;
+}
+
+// How a row's logits lie: as standard normal numbers, or as the logarithms of a Zipf distribution (rank^-1.5) over
+// shuffled tokens, which is closer to what a model says: a few tokens have most of the mass.
+enum class RowShape { normal, zipf };
+
+struct RowSetting {
+  std::string name;
+  RowParameters parameters;
+  Sampler sampler = Sampler::inverse;
+  DType dtype = DType::f32;
+  RowShape shape = RowShape::normal;
+  std::optional<BenchGoal> goal = std::nullopt;
+};
+
+std::string in_name(float temperature) {
+  std::ostringstream out;
+  out << temperature;
+  return out.str();
+}
+
+// What one row is asked for; the goals are bounds on the ratio to the mass pass.
+std::vector<RowSetting> row_kinds() {
+  std::vector<RowSetting> kinds(8);
+  kinds[0].name = "row_greedy";
+  kinds[0].parameters.temperature = 0.0f;
+  kinds[1].name = "row_sample_inverse";
+  kinds[2].name = "row_sample_race";
+  kinds[2].sampler = Sampler::race;
+  kinds[2].goal = BenchGoal{"ratio_to_mass_pass", true, 5.0};
+  kinds[3].name = "row_top_k";
+  kinds[3].parameters.filters.top_k = 50;
+  kinds[4].name = "row_top_p";
+  kinds[4].parameters.filters.top_p = 0.9f;
+  kinds[4].goal = BenchGoal{"ratio_to_mass_pass", true, 2.0};
+  kinds[5].name = "row_min_p";
+  kinds[5].parameters.filters.min_p = 0.05f;
+  kinds[6].name = "row_top_k_top_p";
+  kinds[6].parameters.filters.top_k = 50;
+  kinds[6].parameters.filters.top_p = 0.9f;
+  kinds[6].goal = BenchGoal{"ratio_to_mass_pass", true, 3.0};
+  kinds[7] = kinds[6];
+  kinds[7].name = "row_top_k_first_top_p";
+  kinds[7].parameters.filters.order = FilterOrder::top_k_first;
+  return kinds;
+}
+
+// Every kind at every temperature, from every element type and on both shapes of row. A plain name is temperature 1,
+// f32 and normal logits.
+std::vector<RowSetting> row_settings() {
+  std::vector<RowSetting> settings;
+  for (const RowSetting& kind : row_kinds()) {
+    for (const RowShape shape : {RowShape::normal, RowShape::zipf}) {
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        for (const float temperature : {1.0f, 0.1f, 0.7f, 2.0f}) {
+          const bool is_greedy = kind.parameters.temperature == 0.0f;
+          if (is_greedy && temperature != 1.0f) continue;
+          RowSetting setting = kind;
+          setting.dtype = dtype;
+          setting.shape = shape;
+          if (!is_greedy) setting.parameters.temperature = temperature;
+          if (shape == RowShape::zipf) setting.name += "_zipf";
+          if (dtype == DType::bf16) setting.name += "_bf16";
+          if (temperature != 1.0f) setting.name += "_t" + in_name(temperature);
+          settings.push_back(setting);
+        }
+      }
+    }
+  }
+  return settings;
+}
+
+std::vector<float> zipf_row(std::int64_t vocab_size) {
+  const std::vector<float> order = bench_row(vocab_size);
+  std::vector<std::size_t> tokens(order.size());
+  std::iota(tokens.begin(), tokens.end(), std::size_t{0});
+  std::sort(tokens.begin(), tokens.end(), [&](std::size_t a, std::size_t b) { return order[a] < order[b]; });
+  std::vector<float> row(order.size());
+  for (std::size_t rank = 0; rank < tokens.size(); ++rank)
+    row[tokens[rank]] = static_cast<float>(-1.5 * natural_log(static_cast<double>(rank + 1)));
+  return row;
+}
+
+// The rows by shape and element type, each made when it is first asked for.
+class BenchRows {
+ public:
+  explicit BenchRows(std::int64_t vocab_size) : vocab_size_(vocab_size) {}
+
+  RowView view(RowShape shape, DType dtype) {
+    Row& row = rows_[shape];
+    if (row.f32.empty()) {
+      row.f32 = shape == RowShape::zipf ? zipf_row(vocab_size_) : bench_row(vocab_size_);
+      row.bf16.resize(row.f32.size());
+      std::transform(row.f32.begin(), row.f32.end(), row.bf16.begin(), f32_to_bf16);
+    }
+    const void* data = row.f32.data();
+    if (dtype == DType::bf16) data = row.bf16.data();
+    return {dtype, data, vocab_size_};
+  }
+
+ private:
+  struct Row {
+    std::vector<float> f32;
+    std::vector<std::uint16_t> bf16;
+  };
+  std::int64_t vocab_size_;
+  std::map<RowShape, Row> rows_;
+};
+
+// Everything that one sampling step keeps between rows.
+struct RowSampler {
+  Pipeline pipeline;
+  Distribution distribution;
+  PhiloxSource source;
+  std::uint32_t step = 0;
+  Token token = 0;  // a member, so that the draw is not optimised away
+};
+
+BenchCase sampling_case(const RowSetting& setting, const std::shared_ptr<BenchRows>& rows) {
+  BenchCase out;
+  out.name = setting.name;
+  out.goal = setting.goal;
+  out.prepare = [setting, rows] {
+    const auto state = std::make_shared<RowSampler>();
+    const RowView view = rows->view(setting.shape, setting.dtype);
+    BenchWork work;
+    work.elements = static_cast<std::uint64_t>(view.vocab_size);
+    work.bytes = *work.elements * dtype_size_bytes(setting.dtype);
+    work.body = [setting, state, rows, view] {
+      RowInput input;
+      input.logits = view;
+      input.parameters = setting.parameters;
+      state->pipeline.run(input, state->distribution);
+      AddressedChance<> chance(state->source, 0, state->step++, setting.sampler);
+      state->token = chance.draw(DistributionMasses(state->distribution), 0, Purpose::target_sample);
+    };
+    work.mass_pass = [rows, view] { mass_pass(view); };
+    return work;
+  };
+  return out;
+}
+
+}  // namespace
+
+std::vector<float> bench_row(std::int64_t vocab_size) {
+  constexpr std::uint64_t kSeed = 7;
+  std::vector<float> row(static_cast<std::size_t>(vocab_size));
+  NormalPool(kSeed).fill(0, row.size(), row.data());
+  return row;
+}
+
+void mass_pass(const RowView& row) {
+  float scratch[kTileTokens];
+  TileMass mass;
+  for (std::int64_t begin = 0; begin < row.vocab_size; begin += kTileTokens) {
+    const auto count = static_cast<std::size_t>(std::min<std::int64_t>(kTileTokens, row.vocab_size - begin));
+    row_kernels().tile_mass(elements_of(row, begin, count, scratch), count, nullptr, &mass);
+  }
+}
+
+std::vector<BenchCase> row_cases(const BenchSizes& sizes) {
+  std::vector<BenchCase> cases;
+  for (const RowKernels& kernels : available_row_kernels()) cases.push_back(mass_case(kernels, sizes.row_vocab_size));
+  const auto rows = std::make_shared<BenchRows>(sizes.row_vocab_size);
+  for (const RowSetting& setting : row_settings()) cases.push_back(sampling_case(setting, rows));
+  return cases;
+}
+
+}  // namespace draftproof

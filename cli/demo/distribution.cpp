@@ -1,0 +1,136 @@
+#include "cli/demo/distribution.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace draftproof {
+namespace {
+
+// Plain draws from the target until the string is full.
+void complete(LanguageModel& target, const DecodingOptions& options, Sequence& sequence, std::size_t emitted,
+              DecodingWorkspace& workspace, DistributionString& string) {
+  PhiloxSource source;
+  for (std::size_t i = emitted; i < string.size(); ++i) {
+    // Step = tokens emitted so far, which is not 0, the number of the speculative step: no address is shared.
+    string[i] = sample_token(target, options, sequence, nullptr, source, workspace);
+    sequence.append(string[i]);
+  }
+}
+
+// The processed probabilities of the token after a sequence.
+std::vector<double> next_token_distribution(LanguageModel& target, const DecodingOptions& options, Sequence& sequence,
+                                            DecodingWorkspace& workspace) {
+  workspace.step.draft.tokens.clear();
+  compute_target_rows(target, sequence, workspace.step);
+  RowInput input;
+  input.logits = {DType::f32, workspace.step.target_logits.data(), target.vocab_size()};
+  input.parameters = options.parameters;
+  input.constraints = options.constraints;
+  if (sequence.guided())
+    input.unconditional = RowView{DType::f32, workspace.step.unconditional_logits.data(), target.vocab_size()};
+  Distribution& distribution = workspace.verify.target_distribution;
+  workspace.verify.target_pipeline.run(input, distribution);
+  std::vector<double> probabilities(static_cast<std::size_t>(target.vocab_size()));
+  for (std::size_t i = 0; i < probabilities.size(); ++i)
+    probabilities[i] = static_cast<double>(distribution.probability(static_cast<Token>(i)));
+  return probabilities;
+}
+
+std::vector<std::int64_t> count(std::span<const DistributionString> strings, std::size_t vocab_size) {
+  std::vector<std::int64_t> counts(vocab_size * vocab_size);
+  for (const DistributionString& s : strings)
+    ++counts[static_cast<std::size_t>(s[0]) * vocab_size + static_cast<std::size_t>(s[1])];
+  return counts;
+}
+
+}  // namespace
+
+DistributionString draw_speculatively(LanguageModel& target, Drafter& drafter, const DecodingOptions& options,
+                                      std::span<const Token> prompt, DecodingWorkspace& workspace) {
+  PhiloxSource source;
+  Sequence sequence = start_sequence(options, prompt);
+  speculate(target, drafter, options, sequence, 0, source, workspace);
+  const std::vector<Token>& tokens = workspace.step.emission.tokens;
+  DistributionString string{};
+  std::size_t emitted = 0;
+  for (; emitted < std::min(tokens.size(), string.size()); ++emitted) {
+    string[emitted] = tokens[emitted];
+    sequence.append(tokens[emitted]);
+  }
+  complete(target, options, sequence, emitted, workspace, string);
+  return string;
+}
+
+DistributionString draw_directly(LanguageModel& target, const DecodingOptions& options, std::span<const Token> prompt,
+                                 DecodingWorkspace& workspace) {
+  Sequence sequence = start_sequence(options, prompt);
+  DistributionString string{};
+  complete(target, options, sequence, 0, workspace, string);
+  return string;
+}
+
+std::vector<double> exact_distribution(LanguageModel& target, const DecodingOptions& options,
+                                       std::span<const Token> prompt, DecodingWorkspace& workspace) {
+  const auto vocab_size = static_cast<std::size_t>(target.vocab_size());
+  Sequence sequence = start_sequence(options, prompt);
+  const std::vector<double> first = next_token_distribution(target, options, sequence, workspace);
+  std::vector<double> distribution(vocab_size * vocab_size);
+  for (std::size_t a = 0; a < vocab_size; ++a) {
+    if (first[a] == 0.0) continue;
+    sequence.append(static_cast<Token>(a));
+    const std::vector<double> second = next_token_distribution(target, options, sequence, workspace);
+    for (std::size_t b = 0; b < vocab_size; ++b) distribution[a * vocab_size + b] = first[a] * second[b];
+    sequence.roll_back(0);
+  }
+  return distribution;
+}
+
+DistributionCheck compare_distributions(std::span<const DistributionString> speculative,
+                                        std::span<const DistributionString> direct,
+                                        std::span<const double> distribution) {
+  auto vocab_size = static_cast<std::size_t>(std::sqrt(static_cast<double>(distribution.size())));
+  const std::vector<std::int64_t> speculative_counts = count(speculative, vocab_size);
+  const std::vector<std::int64_t> direct_counts = count(direct, vocab_size);
+  DistributionCheck check;
+  check.samples = static_cast<std::int64_t>(speculative.size());
+  check.two_sample = two_sample_test(speculative_counts, direct_counts);
+  check.exact = goodness_of_fit(speculative_counts, distribution);
+  const auto n = static_cast<double>(check.samples);
+  check.detectable_tv =
+      detectable_total_variation(n / 2.0, check.two_sample.df, kDistributionAlpha, kDistributionPower);
+  check.detectable_tv_exact = detectable_total_variation(n, check.exact.df, kDistributionAlpha, kDistributionPower);
+  for (std::size_t cell = 0; cell < distribution.size(); ++cell) {
+    const std::int64_t seen = speculative_counts[cell] + direct_counts[cell];
+    if (distribution[cell] > 0.0 || seen == 0) continue;
+    check.impossible_count += seen;
+    if (!check.impossible)
+      check.impossible =
+          DistributionString{static_cast<Token>(cell / vocab_size), static_cast<Token>(cell % vocab_size)};
+  }
+  return check;
+}
+
+std::string describe(const ChiSquaredTest& test, double detectable_tv) {
+  if (test.df == 0) return "a single cell, nothing to tell apart";
+  std::ostringstream out;
+  out.precision(3);
+  out << "chi-squared " << test.statistic << " on " << test.df << " degrees of freedom, p = " << test.p_value
+      << "; a total variation of " << detectable_tv << " would be found";
+  return out.str();
+}
+
+std::string DistributionCheck::sentence() const {
+  std::ostringstream out;
+  out << (is_finding() ? "speculation does not emit the target's distribution"
+                       : "speculation emits the target's distribution")
+      << ": " << samples << " strings of two tokens, level " << kDistributionAlpha
+      << " each; against as many by direct sampling " << describe(two_sample, detectable_tv)
+      << "; against the exact distribution " << describe(exact, detectable_tv_exact);
+  if (impossible)
+    out << "; " << impossible_count << " strings have probability zero, the first of them tokens " << (*impossible)[0]
+        << ", " << (*impossible)[1];
+  return out.str();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,248 @@
+#include "cli/demo/files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include "cli/demo/text.hpp"
+#include "cli/shared/consistency_json.hpp"
+#include "cli/shared/figure.hpp"
+#include "reference/error.hpp"
+#include "reference/files/atomic_file.hpp"
+#include "reference/io/trace_writer.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string csv_cell(const std::optional<double>& value) {
+  return value ? Json(*value).dump() : "";
+}
+
+std::optional<double> rate_of(const std::optional<RateEstimate>& estimate) {
+  if (!estimate) return std::nullopt;
+  return estimate->rate;
+}
+std::optional<double> error_of(const std::optional<RateEstimate>& estimate) {
+  return estimate ? estimate->standard_error : std::nullopt;
+}
+
+void write_acceptance_csv(const std::string& path, const AcceptanceMetrics& metrics) {
+  AtomicFile file(path);
+  file.stream() << "position,reached,accepted,conditional,conditional_standard_error,steps,accepted_all_steps,"
+                   "unconditional,unconditional_standard_error\n";
+  for (std::size_t j = 0; j < metrics.conditional.size(); ++j) {
+    file.stream() << j + 1 << ',' << metrics.counts.reached[j] << ',' << metrics.counts.accepted[j] << ','
+                  << csv_cell(rate_of(metrics.conditional[j])) << ',' << csv_cell(error_of(metrics.conditional[j]))
+                  << ',' << metrics.counts.steps << ',' << metrics.counts.accepted_all_steps[j] << ','
+                  << csv_cell(rate_of(metrics.unconditional[j])) << ',' << csv_cell(error_of(metrics.unconditional[j]))
+                  << '\n';
+  }
+  file.commit();
+}
+
+// Columns: position, conditional rate, its error, unconditional rate, its error, product of the conditional rates.
+std::string figure_script(const DemoOptions& options, const AcceptanceMetrics& metrics) {
+  std::ostringstream script;
+  script << "$rates << EOD\n";
+  double product = 1.0;
+  for (std::size_t j = 0; j < metrics.conditional.size(); ++j) {
+    const auto& conditional = metrics.conditional[j];
+    const auto& unconditional = metrics.unconditional[j];
+    product *= rate_of(conditional).value_or(0.0);
+    script << j + 1 << ' ';
+    if (conditional) {
+      script << conditional->rate << ' ' << conditional->standard_error.value_or(0.0);
+    } else {
+      script << "NaN NaN";
+    }
+    script << ' ' << rate_of(unconditional).value_or(0.0) << ' ' << error_of(unconditional).value_or(0.0) << ' '
+           << product << '\n';
+  }
+  script << "EOD\n";
+  std::ostringstream title;
+  title.precision(3);
+  title << "Acceptance by draft position, K = " << options.num_speculative_tokens << ": " << metrics.tokens_per_step
+        << " tokens per target step";
+  script
+      << "set title " << gnuplot_quoted(title.str()) << "\n"
+      << "set xlabel 'draft position'\nset ylabel 'acceptance rate'\n"
+      << "set xrange [0.4:" << options.num_speculative_tokens << " + 0.6]\nset yrange [0:1.05]\nset xtics 1\n"
+      << "set grid ytics lc rgb '#dddddd'\nset key top right\nset style fill solid 0.8\nset boxwidth 0.34\n"
+      << "plot $rates using ($1-0.18):2 with boxes lc rgb '#2a9d5c' title 'given those before it',"
+         " '' using ($1+0.18):4 with boxes lc rgb '#3b6fb6' title 'of all steps',"
+         " '' using ($1-0.18):2:3 with yerrorbars lc rgb '#222222' pt 0 title 'standard error',"
+         " '' using ($1+0.18):4:5 with yerrorbars lc rgb '#222222' pt 0 notitle,"
+         " '' using 1:6 with linespoints lc rgb '#c8553d' lw 2 pt 7 ps 0.6 title 'product of the conditional rates'\n";
+  return script.str();
+}
+
+Json or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// Six digits: the last ones of a p value depend on the machine's mathematics library, and mean nothing.
+double six_digits(double value) {
+  std::ostringstream text;
+  text.precision(6);
+  text << value;
+  return std::stod(text.str());
+}
+
+Json rates_json(const std::vector<std::optional<RateEstimate>>& estimates, bool errors) {
+  Json list = Json::array();
+  for (const auto& estimate : estimates) list.push_back(or_null(errors ? error_of(estimate) : rate_of(estimate)));
+  return list;
+}
+
+Json test_json(std::int64_t n, const ChiSquaredTest& test, double detectable_tv) {
+  Json json;
+  json["n"] = n;
+  json["df"] = test.df;
+  json["statistic"] = test.statistic;
+  json["p_value"] = six_digits(test.p_value);
+  json["cells"] = test.cells;
+  json["detectable_tv"] = six_digits(detectable_tv);
+  return json;
+}
+
+Json distribution_json(const DistributionCheck& distribution) {
+  Json json = test_json(distribution.samples, distribution.two_sample, distribution.detectable_tv);
+  json["exact_distribution"] = test_json(distribution.samples, distribution.exact, distribution.detectable_tv_exact);
+  json["impossible_strings"] = distribution.impossible_count;
+  json["tokens"] = DistributionString{}.size();
+  json["alpha"] = kDistributionAlpha;
+  json["power"] = kDistributionPower;
+  json["verdict"] = distribution.is_finding() ? "finding" : "consistent";
+  json["sentence"] = distribution.sentence();
+  return json;
+}
+
+Json counts_json(const AcceptanceCounts& counts) {
+  Json json;
+  json["steps"] = counts.steps;
+  json["drafts"] = counts.drafts;
+  json["draft_tokens"] = counts.draft_tokens;
+  json["accepted"] = counts.accepted_tokens;
+  json["tokens"] = counts.received_tokens;
+  return json;
+}
+
+Json shown_json(const Generation& generation) {
+  Json json = counts_json(generation.acceptance);
+  json["discarded"] = generation.acceptance.discarded_tokens;
+  for (const auto& [name, origin] : {std::pair("accepted_shown", TokenOrigin::accepted),
+                                     {"recovered_shown", TokenOrigin::recovered},
+                                     {"bonus_shown", TokenOrigin::bonus}})
+    json[name] = std::count(generation.origins.begin(), generation.origins.end(), origin);
+  return json;
+}
+
+Json options_json(const DemoOptions& options) {
+  const RowParameters drafter = draft_parameters(options);
+  const bool has_model = options.draft_kind() == DemoDraft::ngram;
+  Json json;
+  json["corpus"] = options.corpus.empty() ? Json(kDefaultCorpusFolder) : Json(options.corpus);
+  json["order"] = options.order;
+  json["draft"] = options.draft;
+  json["draft_order"] = has_model ? Json(options.draft_order_or_default()) : Json(nullptr);
+  json["num_speculative_tokens"] = options.num_speculative_tokens;
+  json["tokens"] = options.tokens;
+  json["temperature"] = options.temperature;
+  json["top_p"] = options.top_p;
+  json["top_k"] = options.top_k;
+  json["min_p"] = options.min_p;
+  json["draft_temperature"] = has_model ? Json(options.draft_temperature.value_or(options.temperature)) : Json(nullptr);
+  json["draft_top_p"] = has_model ? Json(options.draft_top_p.value_or(options.top_p)) : Json(nullptr);
+  json["draft_top_k"] = has_model ? Json(drafter.filters.top_k) : Json(nullptr);
+  json["guidance_scale"] = options.guidance_scale;
+  json["negative_prompt"] = options.negative_prompt ? Json(*options.negative_prompt) : Json(nullptr);
+  json["prompt"] = options.prompt;
+  json["sampler"] = options.sampler;
+  json["samples"] = options.samples;
+  json["continuations"] = options.continuations;
+  json["threads"] = options.threads;
+  return json;
+}
+
+Json timing_json(const DemoRun& run) {
+  const auto per_second = [](std::size_t tokens, double ms) {
+    return ms > 0.0 ? Json(1e3 * static_cast<double>(tokens) / ms) : Json(nullptr);
+  };
+  Json json;
+  json["training_ms"] = run.training_ms;
+  json["speculative_ms"] = run.speculative_ms;
+  json["speculative_tokens_per_second"] = per_second(run.speculative.tokens.size(), run.speculative_ms);
+  json["plain_ms"] = run.plain_ms;
+  json["plain_tokens_per_second"] = per_second(run.plain.tokens.size(), run.plain_ms);
+  json["acceptance_ms"] = run.acceptance_ms;
+  json["chi_squared_ms"] = run.distribution_ms;
+  return json;
+}
+
+}  // namespace
+
+void create_output_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  // A folder that is there already is no error; a file of that name is.
+  if (error || !std::filesystem::is_directory(folder))
+    throw input_error(folder, "the output folder cannot be created" + (error ? ": " + error.message() : "") +
+                                  "; name another with --out");
+}
+
+DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run) {
+  const std::filesystem::path folder(options.out);
+  DemoFiles files;
+  files.result = (folder / "result.json").string();
+  files.acceptance_csv = (folder / "acceptance.csv").string();
+  files.trace = (folder / "trace.safetensors").string();
+  files.figure = (folder / "acceptance.svg").string();
+  write_acceptance_csv(files.acceptance_csv, run.acceptance);
+  write_trace(files.trace, run.requests, run.decoding.verify);
+  if (options.num_speculative_tokens == 0) {
+    files.figure.clear();
+    files.figure_error = "there is no draft position to draw";
+    return files;
+  }
+  try {
+    write_figure(files.figure, figure_script(options, run.acceptance), {900, 520});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::input) throw;
+    files.figure.clear();
+    files.figure_error = error.what();
+  }
+  return files;
+}
+
+Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& files,
+               const std::vector<std::string>& arguments) {
+  const AcceptanceMetrics& metrics = run.acceptance;
+  Json document = json_document(arguments);
+  document["seed"] = options.seed;
+  document["text"] = bytes_of(run.speculative.tokens);
+  document["plain_text"] = bytes_of(run.plain.tokens);
+  document["acceptance_length"] = metrics.acceptance_length;
+  document["acceptance_by_position"] = {
+      {"conditional", rates_json(metrics.conditional, false)},
+      {"unconditional", rates_json(metrics.unconditional, false)},
+      {"conditional_standard_error", rates_json(metrics.conditional, true)},
+      {"unconditional_standard_error", rates_json(metrics.unconditional, true)},
+  };
+  document["tokens_per_step"] = metrics.tokens_per_step;
+  document["tokens_per_step_standard_error"] = or_null(metrics.tokens_per_step_standard_error);
+  document["tokens_per_step_formula"] = or_null(metrics.tokens_per_step_formula);
+  document.update(counts_json(metrics.counts));
+  document["shown"] = shown_json(run.speculative);
+  document["chi_squared"] = distribution_json(run.distribution);
+  document["consistency"] = consistency_json(run.consistency);
+  document["options"] = options_json(options);
+  document["timing"] = timing_json(run);
+  document["files"] = {{"result", files.result},
+                       {"acceptance_csv", files.acceptance_csv},
+                       {"figure", files.figure.empty() ? Json(nullptr) : Json(files.figure)},
+                       {"trace", files.trace}};
+  return document;
+}
+
+}  // namespace draftproof

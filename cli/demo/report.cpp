@@ -1,0 +1,115 @@
+#include "cli/demo/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "cli/demo/text.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr int kBarColumns = 24;
+
+std::string number(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string plus_minus(const std::optional<double>& standard_error, const char* format = " +-%.3f") {
+  return standard_error ? number(format, *standard_error) : "";
+}
+
+std::string bar(double rate, Colour colour, const Palette& palette) {
+  const int filled = static_cast<int>(std::lround(rate * kBarColumns));
+  std::string block;
+  for (int i = 0; i < filled; ++i) block += palette.enabled() ? "\u2588" : "#";
+  return palette.paint(colour, block) + std::string(static_cast<std::size_t>(kBarColumns - filled), ' ');
+}
+
+std::string rate_cell(const std::optional<RateEstimate>& estimate, Colour colour, const Palette& palette) {
+  if (!estimate) return "never reached" + std::string(kBarColumns + 2, ' ');
+  return number("%.3f", estimate->rate) +
+         (estimate->standard_error ? plus_minus(estimate->standard_error) : "       ") + " " +
+         bar(estimate->rate, colour, palette);
+}
+
+std::int64_t count_of(const Generation& generation, TokenOrigin origin) {
+  return std::count(generation.origins.begin(), generation.origins.end(), origin);
+}
+
+std::string drafter_name(const DemoOptions& options) {
+  if (options.draft_kind() == DemoDraft::ngram_lookup) return "prompt lookup";
+  return "n-gram of order " + std::to_string(options.draft_order_or_default());
+}
+
+void print_texts(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
+  const std::string prompt = printable(options.prompt);
+  out << palette.paint(Colour::bold, "With speculation") << "  (target: n-gram of order " << options.order
+      << "; drafter: " << drafter_name(options) << ", K = " << options.num_speculative_tokens << ")\n";
+  const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
+    out << separator << palette.paint(colour_of(origin), name) << ' ' << count_of(run.speculative, origin);
+  };
+  out << prompt << painted_text(run.speculative, palette) << "\n\n";
+  legend(TokenOrigin::accepted, "accepted", "");
+  legend(TokenOrigin::recovered, "recovered", ", ");
+  legend(TokenOrigin::bonus, "bonus", ", ");
+  out << ": " << run.speculative.tokens.size() << " tokens in " << run.speculative.target_steps << " target steps, "
+      << number("%.1f ms", run.speculative_ms) << "\n\n";
+  out << palette.paint(Colour::bold, "Without speculation") << "\n"
+      << prompt << printable(bytes_of(run.plain.tokens)) << "\n\n"
+      << run.plain.tokens.size() << " tokens in " << run.plain.target_steps << " target steps, "
+      << number("%.1f ms", run.plain_ms) << " (a small target is as cheap as its drafter: steps are saved, not time)\n";
+  if (options.temperature == 0.0)
+    out << "greedy: the two texts are " << (run.plain.tokens == run.speculative.tokens ? "the same" : "DIFFERENT")
+        << '\n';
+  if (run.decoding.parameters.guidance_scale != 1.0f)
+    out << "guidance acts while the prompts are in sight of the model: on the first " << options.order - 1
+        << " tokens\n";
+  out << '\n';
+}
+
+void print_acceptance(std::ostream& out, const DemoOptions& options, const AcceptanceMetrics& metrics,
+                      const Palette& palette) {
+  out << palette.paint(Colour::bold, "Acceptance") << "  over " << metrics.counts.steps << " steps of "
+      << options.continuations << " continuations of the corpus\n";
+  if (!metrics.conditional.empty()) {
+    const auto gap = static_cast<std::size_t>(kBarColumns);
+    out << "draft  given those before it" << std::string(gap - 6, ' ') << "of all steps\n";
+  }
+  for (std::size_t j = 0; j < metrics.conditional.size(); ++j)
+    out << number("%5.0f  ", static_cast<double>(j + 1)) << rate_cell(metrics.conditional[j], Colour::green, palette)
+        << "  " << rate_cell(metrics.unconditional[j], Colour::blue, palette) << '\n';
+  out << "acceptance length " << number("%.3f", metrics.acceptance_length) << "; tokens per step "
+      << number("%.3f", metrics.tokens_per_step) << plus_minus(metrics.tokens_per_step_standard_error)
+      << "; 1 + sum prod a_j = "
+      << (metrics.tokens_per_step_formula ? number("%.3f", *metrics.tokens_per_step_formula)
+                                          : "unknown, no step had K drafts")
+      << "\n\n";
+}
+
+void print_verdict(std::ostream& out, const DistributionCheck& distribution, const Palette& palette) {
+  out << palette.paint(Colour::bold, "Verdict") << "  speculation "
+      << (distribution.is_finding() ? palette.paint(Colour::red, "does NOT emit the target's distribution")
+                                    : palette.paint(Colour::green, "emits the target's distribution"))
+      << " (" << distribution.samples << " strings of two tokens, level " << kDistributionAlpha << " each)\n"
+      << "  against direct sampling: " << describe(distribution.two_sample, distribution.detectable_tv) << "\n"
+      << "  against the exact distribution:   " << describe(distribution.exact, distribution.detectable_tv_exact)
+      << "\n";
+  if (distribution.impossible)
+    out << "  " << distribution.impossible_count << " strings have probability zero, the first of them tokens "
+        << (*distribution.impossible)[0] << ", " << (*distribution.impossible)[1] << "\n";
+}
+
+}  // namespace
+
+void print_demo(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
+  print_texts(out, options, run, palette);
+  print_acceptance(out, options, run.acceptance, palette);
+  print_verdict(out, run.distribution, palette);
+}
+
+}  // namespace draftproof

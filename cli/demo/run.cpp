@@ -1,0 +1,150 @@
+#include "cli/demo/run.hpp"
+
+#include <algorithm>
+
+#include "cli/shared/progress.hpp"
+#include "cli/shared/stopwatch.hpp"
+#include "reference/draft/lookup_drafter.hpp"
+#include "reference/draft/model_drafter.hpp"
+#include "reference/parallel.hpp"
+#include "reference/random/uniform.hpp"
+
+namespace draftproof {
+namespace {
+
+// Suffixes that prompt lookup looks for, in bytes: below three they match anywhere, above sixteen nothing is gained.
+constexpr int kLookupMin = 3;
+constexpr int kLookupMax = 16;
+// How much of the corpus stands before a measured continuation; prompt lookup finds its drafts there.
+constexpr std::size_t kContinuationPromptBytes = 256;
+
+// Families of seeds derived from the run's seed; the shown text uses that seed itself.
+enum SeedFamily : std::uint64_t { kPositionSeed = 0, kContinuationSeeds = 1, kSpeculativeSeeds = 2, kDirectSeeds = 3 };
+
+std::vector<std::unique_ptr<DemoWorker>> make_workers(const DemoModels& models, const DemoOptions& options) {
+  std::vector<std::unique_ptr<DemoWorker>> workers;
+  for (int thread = 0; thread < options.threads; ++thread)
+    workers.push_back(std::make_unique<DemoWorker>(models, options));
+  return workers;
+}
+
+// The bytes before a position that is uniform over the corpus.
+std::vector<Token> continuation_prompt(const Corpus& corpus, std::uint64_t seed, std::uint32_t continuation) {
+  std::uint64_t bytes = 0;
+  for (const auto& text : corpus.texts) bytes += text.size();
+  const RandomBlock block = PhiloxSource().block(seed, {continuation, 0, 0, Purpose::choice});
+  std::uint64_t position = multiply_high(high_half(block), bytes);
+  std::size_t document = 0;
+  while (position >= corpus.texts[document].size()) position -= corpus.texts[document++].size();
+  const auto end = corpus.texts[document].begin() + static_cast<std::ptrdiff_t>(position);
+  return {end - static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(position, kContinuationPromptBytes)), end};
+}
+
+AcceptanceMetrics measure_acceptance(const DemoModels& models, const DemoOptions& options,
+                                     const DecodingOptions& decoding) {
+  const auto workers = make_workers(models, options);
+  std::vector<AcceptanceCounts> counts(static_cast<std::size_t>(options.continuations));
+  Progress progress("measuring acceptance", counts.size(), "continuations");
+  parallel_for(options.continuations, options.threads, [&](std::int64_t i, int thread) {
+    DemoWorker& worker = *workers[static_cast<std::size_t>(thread)];
+    // A fixed number of steps rather than of tokens: no step is clipped, and lucky steps are not counted more seldom.
+    DecodingOptions continuation = decoding;
+    continuation.stop.max_tokens.reset();
+    continuation.max_steps = options.continuation_steps;
+    continuation.seed = derive_seed(derive_seed(options.seed, kContinuationSeeds), static_cast<std::uint64_t>(i));
+    const std::vector<Token> prompt =
+        continuation_prompt(models.corpus, derive_seed(options.seed, kPositionSeed), static_cast<std::uint32_t>(i));
+    PhiloxSource source;
+    counts[static_cast<std::size_t>(i)] =
+        generate_speculative(worker.target(), worker.drafter(), continuation, prompt, source, worker.workspace())
+            .acceptance;
+    progress.advance();
+  });
+  return acceptance_metrics(counts);
+}
+
+DistributionCheck check_distribution(const DemoModels& models, const DemoOptions& options,
+                                     const DecodingOptions& decoding, std::span<const Token> prompt) {
+  const auto workers = make_workers(models, options);
+  Progress progress("drawing samples", 2 * static_cast<std::uint64_t>(options.samples), "strings");
+  const auto draw_all = [&](SeedFamily family, auto draw) {
+    std::vector<DistributionString> strings(static_cast<std::size_t>(options.samples));
+    parallel_for(options.samples, options.threads, [&](std::int64_t i, int thread) {
+      DemoWorker& worker = *workers[static_cast<std::size_t>(thread)];
+      DecodingOptions sample = decoding;
+      sample.seed = derive_seed(derive_seed(options.seed, family), static_cast<std::uint64_t>(i));
+      strings[static_cast<std::size_t>(i)] = draw(worker, sample);
+      progress.advance();
+    });
+    return strings;
+  };
+  const std::vector<DistributionString> speculative =
+      draw_all(kSpeculativeSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
+        return draw_speculatively(worker.target(), worker.drafter(), sample, prompt, worker.workspace());
+      });
+  const std::vector<DistributionString> direct =
+      draw_all(kDirectSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
+        return draw_directly(worker.target(), sample, prompt, worker.workspace());
+      });
+  return compare_distributions(speculative, direct,
+                               exact_distribution(workers[0]->target(), decoding, prompt, workers[0]->workspace()));
+}
+
+}  // namespace
+
+DemoModels::DemoModels(const DemoOptions& options, Corpus corpus_read)
+    : corpus(std::move(corpus_read)), target(NgramModel::train(corpus.texts, options.order)) {
+  if (options.draft_kind() == DemoDraft::ngram)
+    draft = NgramModel::train(corpus.texts, options.draft_order_or_default());
+}
+
+DemoWorker::DemoWorker(const DemoModels& models, const DemoOptions& options) : target_(models.target) {
+  if (models.draft) {
+    draft_model_.emplace(*models.draft);
+    drafter_ = std::make_unique<ModelDrafter>(*draft_model_, draft_parameters(options));
+  } else {
+    drafter_ = std::make_unique<LookupDrafter>(PromptLookup(kLookupMin, kLookupMax));
+  }
+}
+
+std::unique_ptr<DemoRun> run_demo(const DemoOptions& options) {
+  auto run = std::make_unique<DemoRun>();
+  run->prompt = tokens_of(options.prompt);
+  run->decoding = decoding_options(options);
+  Corpus corpus = load_corpus(options.corpus);
+  const Stopwatch training;
+  const DemoModels models(options, std::move(corpus));
+  run->training_ms = training.elapsed_ms();
+
+  PhiloxSource source;
+  {
+    // Each loop is timed with models that have not seen a context yet.
+    DemoWorker worker(models, options);
+    DecodingOptions kept = run->decoding;
+    kept.keep_steps = true;
+    const Stopwatch watch;
+    run->speculative =
+        generate_speculative(worker.target(), worker.drafter(), kept, run->prompt, source, worker.workspace());
+    run->speculative_ms = watch.elapsed_ms();
+  }
+  {
+    DemoWorker worker(models, options);
+    const Stopwatch watch;
+    run->plain = generate_plain(worker.target(), run->decoding, run->prompt, source, worker.workspace());
+    run->plain_ms = watch.elapsed_ms();
+  }
+  for (const SpeculativeStep& step : run->speculative.steps)
+    run->requests.push_back(
+        request_of(step, run->decoding, models.target.kVocabularySize, run->prompt, run->speculative.tokens));
+  run->consistency = check_consistency(run->requests);
+
+  const Stopwatch measuring;
+  run->acceptance = measure_acceptance(models, options, run->decoding);
+  run->acceptance_ms = measuring.elapsed_ms();
+  const Stopwatch testing;
+  run->distribution = check_distribution(models, options, run->decoding, run->prompt);
+  run->distribution_ms = testing.elapsed_ms();
+  return run;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,64 @@
+// What `draftproof demo` computes, before any of it is shown: generation with and without speculation, and acceptance
+// measured over many continuations of the corpus. Results depend on the options and the corpus alone, not on threads or
+// kernels.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "cli/demo/distribution.hpp"
+#include "cli/demo/options.hpp"
+#include "reference/engine/generate.hpp"
+#include "reference/model/corpus.hpp"
+#include "reference/model/ngram_language_model.hpp"
+#include "reference/verify/consistency.hpp"
+
+namespace draftproof {
+
+// The trained models, shared by all threads.
+struct DemoModels {
+  DemoModels(const DemoOptions& options, Corpus corpus_read);
+
+  Corpus corpus;
+  NgramModel target;
+  std::optional<NgramModel> draft;  // nothing where drafts are looked up
+};
+
+// One thread's view of the models, with its buffers.
+class DemoWorker {
+ public:
+  DemoWorker(const DemoModels& models, const DemoOptions& options);
+
+  LanguageModel& target() { return target_; }
+  Drafter& drafter() { return *drafter_; }
+  DecodingWorkspace& workspace() { return workspace_; }
+
+ private:
+  NgramLanguageModel target_;
+  std::optional<NgramLanguageModel> draft_model_;
+  std::unique_ptr<Drafter> drafter_;
+  DecodingWorkspace workspace_;
+};
+
+struct DemoRun {
+  std::vector<Token> prompt;
+  DecodingOptions decoding;
+  Generation speculative;  // the text that is shown, with its steps
+  Generation plain;
+  std::vector<VerifyRequest> requests;  // of the shown steps, views of `speculative`
+  AcceptanceMetrics acceptance;         // of the measured continuations
+  DistributionCheck distribution;
+  ConsistencyReport consistency;
+  double training_ms = 0.0;
+  double speculative_ms = 0.0;
+  double plain_ms = 0.0;
+  double acceptance_ms = 0.0;
+  double distribution_ms = 0.0;
+};
+
+// The options must be valid. Errors (input): the corpus; a row that the options leave nothing of. Progress goes to
+// standard error.
+std::unique_ptr<DemoRun> run_demo(const DemoOptions& options);
+
+}  // namespace draftproof

@@ -1,0 +1,175 @@
+// draftproof mutants: are the bugs that shipped caught?
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
+#include "reference/exactness/mutants/run_mutants.hpp"
+
+namespace draftproof {
+namespace {
+
+struct MutantsArguments {
+  std::vector<std::string> only;
+  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  bool markdown = false;
+  bool json = false;
+};
+
+std::string letter_of(Detector detector) {
+  return {static_cast<char>(detector)};
+}
+
+Json json_of(const Finding& finding) {
+  return {{"caught", finding.caught},
+          {"cases", finding.cases},
+          {"unit", finding.unit},
+          {"evidence", finding.caught ? Json(finding.evidence) : Json(nullptr)}};
+}
+
+Json json_of(const std::optional<UsualTests>& usual) {
+  if (!usual) return nullptr;
+  return {{"cosine", finite("cosine", usual->cosine)},
+          {"cosine_passes", usual->cosine_passes()},
+          {"chi_squared", finite("chi_squared", usual->chi_squared)},
+          {"chi_squared_limit", finite("chi_squared_limit", usual->chi_squared_limit)},
+          {"chi_squared_passes", usual->chi_squared_passes()}};
+}
+
+Json head_of(const Mutant& mutant) {
+  return {{"id", mutant.id}, {"source", mutant.source}, {"fault", mutant.fault}};
+}
+
+Json json_of(const MutantResult& result) {
+  Json row = head_of(result.mutant);
+  const HuntResult* killer = result.killer();
+  row["killed"] = killer != nullptr;
+  row["detector"] = killer ? Json(letter_of(killer->detector)) : Json(nullptr);
+  row["cases"] = killer ? Json(killer->faulty.cases) : Json(nullptr);
+  row["unit"] = killer ? Json(killer->faulty.unit) : Json(nullptr);
+  row["ms"] = killer ? Json(finite("ms", killer->milliseconds)) : Json(nullptr);
+  row["twin_passes"] = result.twin_passes();
+  Json hunts = Json::array();
+  for (const HuntResult& hunt : result.hunts)
+    hunts.push_back({{"detector", letter_of(hunt.detector)},
+                     {"faulty", json_of(hunt.faulty)},
+                     {"sound", json_of(hunt.sound)},
+                     {"ms", finite("ms", hunt.milliseconds)}});
+  row["hunts"] = hunts;
+  row["usual_tests"] = json_of(result.usual);
+  row["why_no_usual_tests"] = result.usual ? Json(nullptr) : Json(result.mutant.why_not);
+  return row;
+}
+
+Json json_of(const ControlResult& result) {
+  Json row = head_of(result.control);
+  row["passes"] = result.passes();
+  Json hunts = Json::array();
+  for (const HuntResult& hunt : result.hunts)
+    hunts.push_back({{"detector", letter_of(hunt.detector)},
+                     {"finding", json_of(hunt.faulty)},
+                     {"ms", finite("ms", hunt.milliseconds)}});
+  row["hunts"] = hunts;
+  row["usual_tests"] = json_of(result.usual);
+  return row;
+}
+
+Json json_of(const MutantReport& report) {
+  Json rows = Json::array();
+  for (const MutantResult& result : report.mutants) rows.push_back(json_of(result));
+  Json controls = Json::array();
+  for (const ControlResult& result : report.controls) controls.push_back(json_of(result));
+  Json waiting = Json::array();
+  for (const WaitingMutant& mutant : report.waiting)
+    waiting.push_back({{"id", mutant.id}, {"source", mutant.source}, {"waits_for", mutant.waits_for}});
+  return {{"killed", report.killed()},
+          {"total", report.mutants.size()},
+          {"waiting", report.waiting.size()},
+          {"controls_passed", report.controls_passed()},
+          {"controls_total", report.controls.size()},
+          {"twins_passed", report.twins_passed()},
+          {"rows", rows},
+          {"controls", controls},
+          {"waiting_rows", waiting}};
+}
+
+std::string passes_text(const std::optional<UsualTests>& usual, bool (UsualTests::*passes)() const) {
+  return !usual ? "-" : ((*usual).*passes)() ? "passes" : "caught";
+}
+
+void print_row(const MutantResult& result) {
+  const HuntResult* killer = result.killer();
+  std::cout << std::left << std::setw(8) << result.mutant.id << std::setw(5)
+            << (killer ? letter_of(killer->detector) : "none") << std::right << std::setw(9)
+            << (killer ? killer->faulty.cases : 0) << " " << std::left << std::setw(9)
+            << (killer ? killer->faulty.unit : "") << std::right << std::setw(7) << std::fixed << std::setprecision(1)
+            << (killer ? killer->milliseconds : 0.0) << "  " << std::left << std::setw(8)
+            << passes_text(result.usual, &UsualTests::cosine_passes) << std::setw(8)
+            << passes_text(result.usual, &UsualTests::chi_squared_passes) << result.mutant.fault << "\n";
+  if (killer == nullptr) std::cout << "    SURVIVED\n";
+  for (const HuntResult& hunt : result.hunts)
+    if (hunt.sound.caught)
+      std::cout << "    " << letter_of(hunt.detector) << " ACCUSES THE SOUND TWIN: " << hunt.sound.evidence << "\n";
+}
+
+void print_evidence(const MutantResult& result) {
+  for (const HuntResult& hunt : result.hunts)
+    std::cout << "    " << letter_of(hunt.detector) << ": "
+              << (hunt.faulty.caught ? hunt.faulty.evidence : "saw nothing") << "\n";
+}
+
+void print_report(const MutantReport& report, bool with_evidence) {
+  std::cout << "id      by       cases               ms  cosine  chi^2   fault\n";
+  for (const MutantResult& result : report.mutants) {
+    print_row(result);
+    if (with_evidence) print_evidence(result);
+  }
+  for (const ControlResult& result : report.controls) {
+    std::cout << std::left << std::setw(8) << result.control.id << (result.passes() ? "passes   " : "ACCUSED  ")
+              << result.control.fault << "\n";
+    for (const HuntResult& hunt : result.hunts)
+      if (hunt.faulty.caught) std::cout << "    " << letter_of(hunt.detector) << ": " << hunt.faulty.evidence << "\n";
+  }
+  for (const WaitingMutant& mutant : report.waiting)
+    std::cout << std::left << std::setw(8) << mutant.id << "waits for " << mutant.waits_for << " (" << mutant.source
+              << ")\n";
+  std::cout << "killed " << report.killed() << " of " << report.mutants.size() << "; " << report.twins_passed()
+            << " of their sound twins pass; controls " << report.controls_passed() << " of " << report.controls.size()
+            << " pass; " << report.waiting.size() << " waiting\n";
+}
+
+void run(const MutantsArguments& arguments, ProgramContext& context) {
+  const std::size_t total = arguments.only.empty() ? count_of_mutants() : arguments.only.size();
+  MutantReport report;
+  {
+    Progress progress("hunting", total, "mutants");
+    report = run_mutants(arguments.only, arguments.threads, [&] { progress.advance(); });
+  }
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document.update(json_of(report));
+    print_json(document);
+  } else if (arguments.markdown) {
+    std::cout << markdown_table(report);
+  } else {
+    print_report(report, !arguments.only.empty());
+  }
+  if (!report.as_claimed()) context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_command(CLI::App& command, ProgramContext& context) {
+  const auto arguments = std::make_shared<MutantsArguments>();
+  command.add_option("--only", arguments->only, "Ids of mutants or controls, with their evidence")->delimiter(',');
+  command.add_option("--threads", arguments->threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  command.add_flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
+  add_json_flag(command, arguments->json);
+  command.callback([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

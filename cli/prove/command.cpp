@@ -1,0 +1,239 @@
+// draftproof prove: the distribution of every verifier, by enumeration over exact fractions.
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
+#include "reference/error.hpp"
+#include "reference/exactness/proof/claims.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
+#include "reference/exactness/proof/prove.hpp"
+#include "reference/parallel.hpp"
+#include "reference/statistics/battery.hpp"
+#include "reference/verify/lossy/top_k_resample.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int32_t kInstancesOfClaimMax = 5;  // of every kind of models
+
+struct ProveArguments {
+  std::string verifier = "all";
+  ProofOptions options;
+  bool long_run = false;
+  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  bool json = false;
+};
+
+// A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
+// refuted; and the float code has the distribution of the fractions.
+bool as_claimed(const ProofResult& result) {
+  if (!result.floats_hold()) return false;
+  return result.lossless ? result.exact && result.acceptance_holds : !result.exact;
+}
+
+Json json_of(const Counterexample& found) {
+  Json masses_p = Json::array();
+  Json masses_q = Json::array();
+  for (const Rational& x : found.p) masses_p.push_back(text_of(x));
+  for (const Rational& x : found.q) masses_q.push_back(text_of(x));
+  return {{"models", std::string(name_of(found.kind))},
+          {"models_seed", found.seed},
+          {"prefix", found.difference.prefix},
+          {"p", masses_p},
+          {"q", masses_q},
+          {"token", found.difference.token},
+          {"probability_emitted", text_of(found.difference.emitted)},
+          {"probability_expected", text_of(found.difference.expected)}};
+}
+
+Json json_of(const ProofCase& proof_case, const ProofResult& result) {
+  return {
+      {"verifier", result.name},
+      {"lossless", result.lossless},
+      {"exact", result.exact},
+      {"as_claimed", as_claimed(result)},
+      {"instances", result.instances},
+      {"draft", result.draft_len},
+      {"outcomes_enumerated", result.paths},
+      {"acceptance_oracles", result.oracles},
+      {"acceptance_equal", result.acceptance_holds},
+      {"mean_accepted", finite("mean_accepted", result.mean_accepted.convert_to<double>())},
+      {"total_variation_max", finite("total_variation_max", result.total_variation_max.convert_to<double>())},
+      {"float_distance_max", result.float_distance_max
+                                 ? Json(finite("float_distance_max", result.float_distance_max->convert_to<double>()))
+                                 : Json(nullptr)},
+      {"counterexample", result.counterexample ? json_of(*result.counterexample) : Json(nullptr)},
+      {"source", proof_case.source},
+      {"ms", finite("ms", result.milliseconds)}};
+}
+
+std::string float_text(const ProofResult& result) {
+  return result.float_distance_max ? short_number(result.float_distance_max->convert_to<double>()) : "-";
+}
+
+void print_row(const ProofResult& result) {
+  std::cout << std::left << std::setw(24) << result.name << std::setw(10) << (result.lossless ? "lossless" : "lossy")
+            << std::setw(9) << (result.exact ? "exact" : "refuted") << std::right << std::setw(3) << result.draft_len
+            << std::setw(12) << result.paths << std::setw(10) << std::fixed << std::setprecision(4)
+            << result.mean_accepted.convert_to<double>() << std::setw(9)
+            << (result.oracles == 0       ? "-"
+                : result.acceptance_holds ? std::to_string(result.oracles) + " equal"
+                                          : "DIFFER")
+            << std::setw(11) << float_text(result) << std::setw(10) << std::setprecision(0) << result.milliseconds
+            << " ms\n";
+  if (!result.counterexample) return;
+  const Counterexample& found = *result.counterexample;
+  TokenString string = found.difference.prefix;
+  string.push_back(found.difference.token);
+  std::cout << "    after " << text_of(found.difference.prefix) << " p = " << text_of(found.p)
+            << ", q = " << text_of(found.q) << " (" << name_of(found.kind) << "): string " << text_of(string)
+            << " comes out with probability " << text_of(found.difference.emitted) << ", the target has "
+            << text_of(found.difference.expected) << "\n";
+}
+
+Json json_of(const ClaimResult& result) {
+  return {{"kind", name_of(result.kind)},
+          {"claim", result.text},
+          {"holds", !result.refutation},
+          {"instances", result.instances},
+          {"refutation", result.refutation ? Json(*result.refutation) : Json(nullptr)}};
+}
+
+std::vector<ClaimResult> check_claims(const ProveArguments& arguments, const ProofOptions& options) {
+  std::vector<ClaimResult> results(claims().size());
+  Progress progress("checking", results.size(), "claims");
+  const std::int32_t instances = std::min(options.instances, kInstancesOfClaimMax);
+  parallel_for(std::ssize(results), arguments.threads, [&](std::int64_t i, int) {
+    const auto index = static_cast<std::size_t>(i);
+    results[index] = check(claims()[index], options.vocab_size, instances, options.seed);
+    progress.advance();
+  });
+  return results;
+}
+
+void print_claims(const std::vector<ClaimResult>& results) {
+  for (const ClaimKind kind : {ClaimKind::equivalence, ClaimKind::ordering, ClaimKind::golden_number}) {
+    std::int64_t total = 0;
+    std::int64_t hold = 0;
+    for (const ClaimResult& result : results) {
+      if (result.kind != kind) continue;
+      ++total;
+      hold += result.refutation ? 0 : 1;
+    }
+    std::cout << name_of(kind) << "s: " << hold << " of " << total << " hold\n";
+  }
+  for (const ClaimResult& result : results)
+    if (result.refutation) std::cout << "    REFUTED: " << result.text << ": " << *result.refutation << "\n";
+}
+
+// What the top-k resample costs on rows of a real size.
+const std::string kTopKResample = "top_k_resample";
+
+Json top_k_resample_json() {
+  Json rows = Json::array();
+  for (const TopKResampleRow& row : top_k_resample_table())
+    rows.push_back({{"row", row.row},
+                    {"k", row.k},
+                    {"tv_argmax_drafts", finite("tv_argmax_drafts", row.one_hot_draft)},
+                    {"tv_warm_drafts", finite("tv_warm_drafts", row.warm_draft)}});
+  return rows;
+}
+
+void print_top_k_resample() {
+  std::cout << "\nTotal-variation distance at one position, V = 1024\nrow        k  argmax drafts  drafts at T = 2\n";
+  for (const TopKResampleRow& row : top_k_resample_table())
+    std::cout << std::left << std::setw(6) << row.row << std::right << std::setw(6) << row.k << std::setw(15)
+              << short_number(row.one_hot_draft) << std::setw(17) << short_number(row.warm_draft) << "\n";
+}
+
+std::vector<const ProofCase*> wanted_cases(const std::string& name) {
+  std::vector<const ProofCase*> cases;
+  std::string names = "all";
+  for (const ProofCase& proof_case : proof_cases()) {
+    if (name == "all" || name == proof_case.name) cases.push_back(&proof_case);
+    names += ", " + proof_case.name;
+  }
+  if (cases.empty()) throw usage_error("--verifier", "'" + name + "' is not a verifier; there are: " + names);
+  return cases;
+}
+
+void run_prove(const ProveArguments& arguments, ProgramContext& context) {
+  ProofOptions options = arguments.options;
+  if (arguments.long_run) {
+    options.vocab_size = std::max(options.vocab_size, 4);
+    options.draft_len = std::max(options.draft_len, 4);
+    options.long_run = true;
+  }
+  const std::vector<const ProofCase*> cases = wanted_cases(arguments.verifier);
+  Json document = json_document(context.arguments);
+  document["vocab"] = options.vocab_size;
+  document["draft"] = options.draft_len;
+  document["steps"] = options.steps;
+  document["seed"] = options.seed;
+  Json proofs = Json::array();
+  if (!arguments.json) {
+    std::cout
+        << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
+        << options.instances << " pairs of models; distributions are compared as fractions\n"
+        << "verifier                claim     distribution     K    outcomes  accepted  oracles     floats      time\n";
+  }
+  Progress progress("proving", cases.size(), "verifiers");
+  bool all_as_claimed = true;
+  for (const ProofCase* proof_case : cases) {
+    const ProofResult result = prove(*proof_case, options, arguments.threads);
+    all_as_claimed = all_as_claimed && as_claimed(result);
+    progress.advance();
+    if (!arguments.json) print_row(result);
+    proofs.push_back(json_of(*proof_case, result));
+  }
+  document["proofs"] = proofs;
+  document["claims"] = Json::array();
+  if (arguments.verifier == "all") {
+    const std::vector<ClaimResult> results = check_claims(arguments, options);
+    for (const ClaimResult& result : results) {
+      all_as_claimed = all_as_claimed && !result.refutation;
+      document["claims"].push_back(json_of(result));
+    }
+    if (!arguments.json) print_claims(results);
+  }
+  const bool has_top_k = std::any_of(cases.begin(), cases.end(),
+                                     [](const ProofCase* proof_case) { return proof_case->name == kTopKResample; });
+  document["top_k_resample"] = has_top_k ? top_k_resample_json() : Json::array();
+  if (arguments.verifier == kTopKResample && !arguments.json) print_top_k_resample();
+  document["as_claimed"] = all_as_claimed;
+  if (arguments.json) print_json(document);
+  if (!all_as_claimed) context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_command(CLI::App& command, ProgramContext& context) {
+  const auto arguments = std::make_shared<ProveArguments>();
+  command.add_option("--verifier", arguments->verifier, "Name of a verifier, or all")->capture_default_str();
+  command.add_option("--vocab", arguments->options.vocab_size, "Vocabulary size V")
+      ->check(CLI::Range(1, 6))
+      ->capture_default_str();
+  command
+      .add_option("--draft", arguments->options.draft_len,
+                  "Draft tokens K (of trees: depth, at most 2, or 3 with --long)")
+      ->check(CLI::Range(0, 6))
+      ->capture_default_str();
+  command.add_option("--steps", arguments->options.steps, "Consecutive steps S")
+      ->check(CLI::Range(1, 4))
+      ->capture_default_str();
+  command.add_option("--instances", arguments->options.instances, "Pairs of random models")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command.add_option("--seed", arguments->options.seed, "Seed of the models")->capture_default_str();
+  command.add_option("--threads", arguments->threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  command.add_flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
+  add_json_flag(command, arguments->json);
+  command.callback([arguments, &context] { run_prove(*arguments, context); });
+}
+
+}  // namespace draftproof

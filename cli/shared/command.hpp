@@ -1,0 +1,33 @@
+// What a verb is made of. To add one: a line in cli/verbs.hpp, and cli/<name>/command.cpp, which defines add_command().
+// CMake makes a program of each such folder.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace draftproof {
+
+enum class ExitCode {
+  success = 0,
+  finding = 1,   // the answer is "no": a distribution that is not exact, files that differ
+  misuse = 2,    // a wrong option or input; one line on standard error
+  internal = 3,  // a bug of ours
+};
+
+// What main() and the verb share. It outlives the parse.
+struct ProgramContext {
+  std::vector<std::string> arguments;      // those of main(), the first one replaced by "draftproof"
+  ExitCode exit_code = ExitCode::success;  // a callback that has a finding says so here
+};
+
+// The flag that every verb has: one JSON document on standard output instead of text (docs/json.md).
+inline void add_json_flag(CLI::App& command, bool& wanted) {
+  command.add_flag("--json", wanted, "One JSON document on standard output (schema: docs/json.md)");
+}
+
+// Each verb's program defines it: declares the options. The callback does the work, writes to standard output, and
+// throws Error.
+void add_command(CLI::App& command, ProgramContext& context);
+
+}  // namespace draftproof

@@ -1,0 +1,70 @@
+#include "cli/shared/json_document.hpp"
+
+#include <cmath>
+#include <iostream>
+
+#include "cli/shared/machine_description.hpp"
+#include "reference/error.hpp"
+#include "reference/files/atomic_file.hpp"
+#include "reference/numerics/row_kernels.hpp"
+
+namespace draftproof {
+namespace {
+
+void check_finite(const std::string& path, const Json& value) {
+  if (value.is_number_float()) {
+    finite(path, value.get<double>());
+  } else if (value.is_structured()) {
+    for (const auto& [key, element] : value.items()) check_finite(path + "/" + key, element);
+  }
+}
+
+std::string quoted_for_shell(const std::string& argument) {
+  static const std::string kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace
+
+Json json_document(const std::vector<std::string>& arguments) {
+  Json document;
+  document["version"] = DRAFTPROOF_VERSION;
+  document["command"] = shell_command(arguments);
+  document["machine"] = describe_machine(row_kernels().target);
+  return document;
+}
+
+double finite(const std::string& name, double value) {
+  if (std::isfinite(value)) return value;
+  throw Error(ErrorKind::internal, name, "the number is " + std::to_string(value) + " where a finite one was expected");
+}
+
+void write_json(std::ostream& out, const std::string& where, const Json& document) {
+  check_finite("", document);
+  out << document.dump(2, ' ', false, Json::error_handler_t::replace) << '\n' << std::flush;
+  if (!out) throw input_error(where, "the JSON document could not be written; is the disk full?");
+}
+
+void print_json(const Json& document) {
+  write_json(std::cout, "standard output", document);
+}
+
+void write_json_file(const std::string& path, const Json& document) {
+  AtomicFile file(path);
+  write_json(file.stream(), path, document);
+  file.commit();
+}
+
+std::string shell_command(const std::vector<std::string>& arguments) {
+  std::string command;
+  for (const std::string& argument : arguments) {
+    if (!command.empty()) command += ' ';
+    command += quoted_for_shell(argument);
+  }
+  return command;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,18 @@
+// Statistical tests as JSON and as a table, for every subcommand that judges some.
+#pragma once
+
+#include <ostream>
+#include <span>
+
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/terminal.hpp"
+#include "reference/statistics/test_result.hpp"
+
+namespace draftproof {
+
+// One entry of `tests`; the schema is in docs/json.md.
+Json test_json(const TestResult& test);
+
+void print_tests(std::ostream& out, std::span<const TestResult> tests, const Palette& palette);
+
+}  // namespace draftproof

@@ -1,0 +1,133 @@
+// draftproof soak: a billion chain verifications against the distribution of what they should emit.
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <thread>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
+#include "cli/shared/terminal.hpp"
+#include "cli/shared/test_report.hpp"
+#include "reference/error.hpp"
+#include "reference/exactness/soak/chain_model.hpp"
+#include "reference/exactness/soak/soak.hpp"
+#include "reference/statistics/battery.hpp"
+
+namespace draftproof {
+namespace {
+
+struct SoakArguments {
+  SoakOptions options;
+  std::string models = "zeros";
+  bool json = false;
+};
+
+std::string names_of_kinds() {
+  std::string names;
+  for (const ModelKind kind : kModelKinds) names += (names.empty() ? "" : ", ") + std::string(name_of(kind));
+  return names;
+}
+
+ModelKind kind_named(const std::string& name) {
+  for (const ModelKind kind : kModelKinds)
+    if (name == name_of(kind)) return kind;
+  throw usage_error("--models", "'" + name + "' is not one of " + names_of_kinds());
+}
+
+double trials_per_s(const SoakResult& result) {
+  return static_cast<double>(result.trials) / (result.milliseconds * 1e-3);
+}
+
+Json json_of(const SoakOptions& options, const SoakResult& result) {
+  Json looks = Json::array();
+  for (const SoakLook& look : result.looks)
+    looks.push_back({{"trials", look.trials}, {"log10_wealth", finite("log10_wealth", look.log10_wealth)}});
+  Json tests = Json::array();
+  for (const TestResult& test : result.tests) tests.push_back(test_json(test));
+  return {{"vocab", options.vocab_size},
+          {"draft", options.draft_len},
+          {"models", std::string(name_of(options.kind))},
+          {"seed", options.seed},
+          {"threads", options.threads},
+          {"alpha", options.alpha},
+          {"verdict", result.consistent() ? "consistent" : "biased"},
+          {"trials", result.trials},
+          {"cells", result.cells},
+          {"acceptance_length", finite("acceptance_length", result.acceptance_length)},
+          {"acceptance_length_expected", finite("acceptance_length_expected", result.acceptance_length_expected)},
+          {"tests", tests},
+          {"looks", looks},
+          {"ms", finite("ms", result.milliseconds)},
+          {"trials_per_s", finite("trials_per_s", trials_per_s(result))}};
+}
+
+void print_report(const SoakOptions& options, const SoakResult& result) {
+  const Palette palette(wants_colour(1));
+  std::cout << result.trials << " chain verifications, V = " << options.vocab_size << ", K = " << options.draft_len
+            << ", " << result.cells << " strings, " << std::fixed << std::setprecision(1) << trials_per_s(result) / 1e6
+            << " million a second\n"
+            << "acceptance length " << std::setprecision(6) << result.acceptance_length << ", expected "
+            << result.acceptance_length_expected << "\n\n"
+            << std::defaultfloat;
+  print_tests(std::cout, result.tests, palette);
+  for (const TestResult& test : result.tests)
+    if (test.rejects) std::cout << palette.paint(Colour::red, test.sentence) << '\n';
+  if (!result.looks.empty())
+    std::cout << "wealth of a bettor against the distribution after " << result.looks.size() << " looks: 10^"
+              << std::fixed << std::setprecision(1) << result.looks.back().log10_wealth << std::defaultfloat << '\n';
+  std::cout << "verdict: "
+            << (result.consistent() ? palette.paint(Colour::green, "consistent: a total variation distance of " +
+                                                                       short_number(detectable_distance(result.tests)) +
+                                                                       " would have been found with 99 % probability")
+                                    : palette.paint(Colour::red, "biased"))
+            << '\n';
+}
+
+void run(SoakArguments arguments, ProgramContext& context) {
+  arguments.options.kind = kind_named(arguments.models);
+  SoakResult result;
+  {
+    Progress progress("soak", static_cast<std::uint64_t>(std::max<std::int64_t>(0, arguments.options.trials)),
+                      "verifications");
+    result =
+        soak(arguments.options, [&](std::int64_t trials) { progress.advance(static_cast<std::uint64_t>(trials)); });
+  }
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document.update(json_of(arguments.options, result));
+    print_json(document);
+  } else {
+    print_report(arguments.options, result);
+  }
+  if (!result.consistent()) context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_command(CLI::App& command, ProgramContext& context) {
+  const auto arguments = std::make_shared<SoakArguments>();
+  SoakOptions& options = arguments->options;
+  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  command.add_option("--trials", options.trials, "Verifications")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
+      ->capture_default_str();
+  command.add_option("--vocab", options.vocab_size, "Vocabulary size V")
+      ->check(CLI::Range(1, kSoakVocabMax))
+      ->capture_default_str();
+  command.add_option("--draft", options.draft_len, "Draft tokens K")
+      ->check(CLI::Range(0, kSoakDraftMax))
+      ->capture_default_str();
+  command.add_option("--models", arguments->models, "Kind of the random models: " + names_of_kinds())
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "Seed of the models and of the trials")->capture_default_str();
+  command.add_option("--alpha", options.alpha, "Level of the verdict: false alarms of a right verifier")
+      ->check(CLI::Range(1e-300, 0.5))
+      ->capture_default_str();
+  command.add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
+  add_json_flag(command, arguments->json);
+  command.callback([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

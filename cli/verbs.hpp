@@ -1,0 +1,25 @@
+// The verbs of the program. Verb `name` is built from cli/<name>/, where command.cpp defines add_command()
+// (cli/shared/command.hpp), as a program of its own, verbs/<name> beside draftproof, which starts it.
+#pragma once
+
+namespace draftproof {
+
+struct Verb {
+  const char* name;
+  const char* purpose;  // one line of the program's help
+};
+
+// In the order of the program's help.
+inline constexpr Verb kVerbs[] = {
+    {"audit", "Test what another sampler drew against the distribution it should have drawn from"},
+    {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
+    {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
+    {"machine", "Describe this machine: processor, memory, vector instructions"},
+    {"mutants", "Catch the bugs that shipped, and accuse nothing that is right"},
+    {"prove", "Prove the distribution of every verifier by enumeration over exact fractions"},
+    {"regress", "Compare every kernel with the reference, bit for bit"},
+    {"soak", "Verify a billion chains and test what comes out against its exact distribution"},
+    {"verify", "Replay a trace file: what an engine's verification step emits"},
+};
+
+}  // namespace draftproof

@@ -1,0 +1,240 @@
+#include "cli/verify/report.hpp"
+
+#include <iomanip>
+#include <ostream>
+#include <sstream>
+
+#include "cli/shared/consistency_json.hpp"
+#include "reference/numerics/row_kernels.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int64_t kTokensInJsonMax = 10000;
+
+std::int64_t request_count(const VerifyRun& run) {
+  return static_cast<std::int64_t>(run.trace.requests().size());
+}
+std::optional<double> acceptance_rate(const AcceptanceCounts& counts) {
+  if (counts.draft_tokens == 0) return std::nullopt;
+  return static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.draft_tokens);
+}
+std::optional<double> acceptance_length(const AcceptanceMetrics& metrics) {
+  return metrics.counts.drafts == 0 ? std::nullopt : std::optional(metrics.acceptance_length);
+}
+std::optional<double> tokens_per_step(const AcceptanceMetrics& metrics) {
+  return metrics.counts.steps == 0 ? std::nullopt : std::optional(metrics.tokens_per_step);
+}
+std::optional<double> rate_of(const std::optional<RateEstimate>& estimate) {
+  return estimate ? std::optional(estimate->rate) : std::nullopt;
+}
+
+Json or_null(const std::optional<double>& number) {
+  return number ? Json(*number) : Json();
+}
+
+std::string fixed(const std::optional<double>& number, int decimals = 4) {
+  if (!number) return "-";
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(decimals) << *number;
+  return text.str();
+}
+
+std::string proposal_name(const Trace& trace) {
+  if (trace.requests().empty()) return "none";
+  switch (trace.requests().front().proposal_kind) {
+    case ProposalKind::probabilities:
+      return "draft_probs";
+    case ProposalKind::logits:
+      return "draft_logits";
+    case ProposalKind::one_hot:
+      break;
+  }
+  return "one-hot";
+}
+
+// The settings in force; without the run's seed where the trace has request seeds.
+std::map<std::string, std::string> settings_of(const Trace& trace) {
+  std::map<std::string, std::string> settings = texts_of(trace.settings());
+  if (trace.has_seeds()) settings.erase("seed");
+  return settings;
+}
+
+std::string sentence_of(const ImpossibleDrafts& impossible) {
+  const ImpossibleDraft& first = *impossible.first;
+  std::ostringstream text;
+  text << impossible.count << " draft token(s) have probability 0 under the proposal distribution given, first request "
+       << first.request << " at position " << first.position << " (token " << first.token
+       << "): they were drawn from another distribution, so the output does not follow the target";
+  return text.str();
+}
+
+std::string sentence_of(const ResultComparison& comparison, const std::string& path) {
+  const ResultDifference& first = *comparison.first;
+  std::ostringstream text;
+  text << comparison.differing_requests << " request(s) differ from " << path << ", first request " << first.request
+       << ": " << first.tensor << "[" << first.request;
+  if (first.index) text << ", " << *first.index;
+  text << "] is " << first.ours << " here and " << first.theirs << " there";
+  return text.str();
+}
+
+Json json_of(const ImpossibleDrafts& impossible) {
+  Json json{{"count", impossible.count}, {"first", nullptr}};
+  if (const auto& first = impossible.first)
+    json["first"] = {{"request", first->request}, {"position", first->position}, {"token", first->token}};
+  return json;
+}
+
+// Whether the other result names the same input; nothing when it names none.
+std::optional<bool> has_same_input(const VerifyRun& run) {
+  if (!run.comparison->input_sha256) return std::nullopt;
+  return *run.comparison->input_sha256 == run.input_sha256;
+}
+
+Json comparison_json(const VerifyRun& run) {
+  if (!run.comparison) return {};
+  const ResultComparison& comparison = *run.comparison;
+  Json json{{"path", run.compared_path},
+            {"same_input", nullptr},
+            {"has_num_accepted", comparison.has_num_accepted},
+            {"differing_requests", comparison.differing_requests},
+            {"first", nullptr}};
+  if (const auto same = has_same_input(run)) json["same_input"] = *same;
+  if (const auto& first = comparison.first) {
+    json["first"] = {{"tensor", first->tensor},
+                     {"request", first->request},
+                     {"index", nullptr},
+                     {"ours", first->ours},
+                     {"theirs", first->theirs}};
+    if (first->index) json["first"]["index"] = *first->index;
+  }
+  return json;
+}
+
+Json output_tokens_json(const VerifyRun& run) {
+  if (run.acceptance.counts.received_tokens > kTokensInJsonMax) return {};
+  Json rows = Json::array();
+  for (std::int64_t b = 0; b < request_count(run); ++b) {
+    const std::span<const Token> tokens = run.result.tokens_of(b);
+    rows.push_back(std::vector<Token>(tokens.begin(), tokens.end()));
+  }
+  return rows;
+}
+
+void add_acceptance(const AcceptanceMetrics& metrics, Json& document) {
+  const AcceptanceCounts& counts = metrics.counts;
+  document["drafts"] = counts.drafts;
+  document["draft_tokens"] = counts.draft_tokens;
+  document["accepted"] = counts.accepted_tokens;
+  document["tokens"] = counts.received_tokens;
+  document["acceptance_rate"] = or_null(acceptance_rate(counts));
+  document["acceptance_length"] = or_null(acceptance_length(metrics));
+  document["tokens_per_step"] = or_null(tokens_per_step(metrics));
+  document["tokens_per_step_formula"] = or_null(metrics.tokens_per_step_formula);
+  Json conditional = Json::array();
+  Json unconditional = Json::array();
+  for (const auto& estimate : metrics.conditional) conditional.push_back(or_null(rate_of(estimate)));
+  for (const auto& estimate : metrics.unconditional) unconditional.push_back(or_null(rate_of(estimate)));
+  document["acceptance_by_position"] = {{"conditional", conditional}, {"unconditional", unconditional}};
+}
+
+void print_line(std::ostream& out, const std::string& label, const std::string& text) {
+  out << std::left << std::setw(20) << label << text << '\n';
+}
+
+void print_acceptance(std::ostream& out, const AcceptanceMetrics& metrics) {
+  const AcceptanceCounts& counts = metrics.counts;
+  print_line(out, "drafts accepted",
+             std::to_string(counts.accepted_tokens) + " of " + std::to_string(counts.draft_tokens) + " (rate " +
+                 fixed(acceptance_rate(counts)) + ")");
+  print_line(out, "acceptance length", fixed(acceptance_length(metrics)));
+  print_line(out, "tokens per step",
+             fixed(tokens_per_step(metrics)) + " (" + std::to_string(counts.received_tokens) + " tokens)");
+  if (!metrics.conditional.empty()) print_line(out, "position", "conditional  unconditional");
+  for (std::size_t j = 0; j < metrics.conditional.size(); ++j) {
+    out << std::left << std::setw(20) << "  " + std::to_string(j + 1) << std::right << std::setw(11)
+        << fixed(rate_of(metrics.conditional[j])) << std::setw(15) << fixed(rate_of(metrics.unconditional[j])) << '\n';
+  }
+}
+
+}  // namespace
+
+AcceptanceMetrics measure_acceptance(std::span<const VerifyRequest> requests, const VerifyResult& result) {
+  AcceptanceCounts counts(static_cast<std::size_t>(result.width - 1));
+  for (std::size_t b = 0; b < requests.size(); ++b) {
+    const auto num_accepted = static_cast<std::size_t>(result.num_accepted[b]);
+    counts.add_step(requests[b].draft.size(), num_accepted, num_accepted + 1);
+  }
+  return acceptance_metrics(std::span(&counts, 1));
+}
+
+std::map<std::string, std::string> result_metadata(const VerifyRun& run) {
+  std::map<std::string, std::string> metadata = settings_of(run.trace);
+  metadata["version"] = DRAFTPROOF_VERSION;
+  metadata["input_sha256"] = run.input_sha256;
+  metadata["digest"] = digest_of(run.result);
+  return metadata;
+}
+
+std::vector<std::string> findings_of(const VerifyRun& run) {
+  std::vector<std::string> findings;
+  if (run.impossible.count > 0) findings.push_back(sentence_of(run.impossible));
+  if (run.consistency.distribution_changes) findings.push_back(run.consistency.sentence);
+  if (run.comparison && run.comparison->first) {
+    findings.push_back(sentence_of(*run.comparison, run.compared_path));
+    if (has_same_input(run) == false) findings.back() += "; it was made from another input";
+  }
+  return findings;
+}
+
+Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_line) {
+  Json document = json_document(command_line);
+  document["input"] = {{"path", run.trace.path()},
+                       {"sha256", run.input_sha256},
+                       {"layout", run.trace.is_dense() ? "dense" : "ragged"},
+                       {"proposal", proposal_name(run.trace)},
+                       {"unused_metadata", run.trace.unused_metadata()}};
+  document["options"] = Json::object();
+  for (const auto& [name, value] : settings_of(run.trace))
+    if (name != "seed") document["options"][name] = value;
+  document["seed"] = run.trace.has_seeds() ? Json() : Json(run.trace.settings().seed);
+  document["vocab_size"] = run.trace.vocab_size();
+  document["requests"] = request_count(run);
+  add_acceptance(run.acceptance, document);
+  document["impossible_drafts"] = json_of(run.impossible);
+  document["consistency"] = consistency_json(run.consistency);
+  document["comparison"] = comparison_json(run);
+  document["findings"] = findings_of(run);
+  document["digest"] = digest_of(run.result);
+  document["threads"] = run.threads;
+  document["open_ms"] = run.open_ms;
+  document["verify_ms"] = run.verify_ms;
+  document["output_tokens"] = output_tokens_json(run);
+  return document;
+}
+
+void print_verify_summary(std::ostream& out, const VerifyRun& run) {
+  const auto line = [&](const char* label, const std::string& text) { print_line(out, label, text); };
+  line("trace", run.trace.path() + (run.trace.is_dense() ? ", dense" : ", ragged"));
+  line("requests", std::to_string(request_count(run)) + ", vocabulary " + std::to_string(run.trace.vocab_size()) +
+                       ", proposals " + proposal_name(run.trace));
+  print_acceptance(out, run.acceptance);
+  std::string options;
+  for (const auto& [name, value] : settings_of(run.trace))
+    options.append(options.empty() ? "" : ", ").append(name).append(" ").append(value);
+  if (run.trace.has_seeds()) options += ", seeds from the trace";
+  line("options", options);
+  std::string unused;
+  for (const std::string& key : run.trace.unused_metadata()) unused.append(unused.empty() ? "" : ", ").append(key);
+  if (!unused.empty()) line("metadata not used", unused);
+  if (run.consistency.rows > 0) line("drafter", run.consistency.sentence);
+  line("digest", digest_of(run.result));
+  if (run.comparison && !run.comparison->first)
+    line("compared with",
+         run.compared_path + ": same output_tokens" + (run.comparison->has_num_accepted ? " and num_accepted" : ""));
+  line("time", fixed(run.open_ms, 1) + " ms to open and check, " + fixed(run.verify_ms, 1) + " ms to verify, on " +
+                   std::to_string(run.threads) + " thread(s), " + row_kernels().target);
+}
+
+}  // namespace draftproof

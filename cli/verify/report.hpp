@@ -1,0 +1,51 @@
+// What `draftproof verify` found out, as text, as JSON (docs/json.md) and as the metadata of its result file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/shared/json_document.hpp"
+#include "reference/engine/acceptance.hpp"
+#include "reference/io/trace.hpp"
+#include "reference/io/verify_result.hpp"
+#include "reference/verify/consistency.hpp"
+#include "reference/verify/impossible_drafts.hpp"
+
+namespace draftproof {
+
+struct VerifyRun {
+  explicit VerifyRun(Trace opened) : trace(std::move(opened)) {}
+
+  Trace trace;
+  std::string input_sha256;
+  VerifyResult result;
+  AcceptanceMetrics acceptance;
+  ImpossibleDrafts impossible;
+  ConsistencyReport consistency;  // no rows where the drafts' own parameters are not known
+  std::string compared_path;
+  std::optional<ResultComparison> comparison;
+  int threads = 1;
+  double open_ms = 0.0;
+  double verify_ms = 0.0;
+};
+
+// K is the largest number of drafts of a request; each request is a step.
+AcceptanceMetrics measure_acceptance(std::span<const VerifyRequest> requests, const VerifyResult& result);
+
+// Metadata of the result file: version, settings, SHA-256 of the input.
+std::map<std::string, std::string> result_metadata(const VerifyRun& run);
+
+// Each finding as a sentence; none means exit code 0. Whatever else is found out about a trace belongs here.
+std::vector<std::string> findings_of(const VerifyRun& run);
+
+Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_line);
+
+void print_verify_summary(std::ostream& out, const VerifyRun& run);
+
+}  // namespace draftproof

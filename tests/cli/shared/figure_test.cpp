@@ -1,0 +1,147 @@
+#include "cli/shared/figure.hpp"
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "reference/error.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+namespace {
+
+using testing::read_whole_file;
+using testing::TemporaryFolder;
+
+bool gnuplot_is_here() {
+  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code == 0) return true;
+  WARN("SKIPPED: gnuplot is not installed");
+  return false;
+}
+
+TEST_CASE("a figure is an SVG file with the script's text in it") {
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
+  const std::string path = folder.file("it's a $(figure).svg");
+  write_figure(path, "set title " + gnuplot_quoted("it's 5 \"`id`\" \\n a_b\nc") + "\nplot x notitle\n", {321, 123});
+  const std::string picture = read_whole_file(path);
+  CHECK(picture.find("<svg") != std::string::npos);
+  CHECK(picture.find("width=\"321\" height=\"123\"") != std::string::npos);
+  // Nothing is expanded: no command ran, no escape was read, and a_b has no subscript.
+  CHECK(picture.find("it's 5 \"`id`\" \\n a_b c") != std::string::npos);
+  CHECK(folder.file_names().size() == 1);
+}
+
+TEST_CASE("a figure is the same bytes each time") {
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
+  for (const char* name : {"a.svg", "b.svg"}) write_figure(folder.file(name), "plot sin(x) title 'sin'");
+  CHECK(read_whole_file(folder.file("a.svg")) == read_whole_file(folder.file("b.svg")));
+}
+
+// A program named gnuplot that runs these shell commands, and is the one that is found while it lives.
+class FakeGnuplot {
+ public:
+  explicit FakeGnuplot(const std::string& commands) {
+    const std::string path = folder_.file("gnuplot");
+    testing::write_whole_file(path, "#!/bin/sh\n" + commands + "\n");
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    setenv("PATH", (folder_.path() + ":" + path_before_).c_str(), 1);
+  }
+  ~FakeGnuplot() { setenv("PATH", path_before_.c_str(), 1); }
+  FakeGnuplot(const FakeGnuplot&) = delete;
+  FakeGnuplot& operator=(const FakeGnuplot&) = delete;
+
+  std::string file(const std::string& name) const { return folder_.file(name); }
+
+ private:
+  TemporaryFolder folder_;
+  std::string path_before_ = std::getenv("PATH");
+};
+
+std::string error_of_figure(const std::string& path, std::chrono::milliseconds time_limit = std::chrono::seconds(10)) {
+  try {
+    write_figure(path, "plot no_such_function(x)", {100, 100, time_limit});
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::input);
+    return error.what();
+  }
+  FAIL("gnuplot accepted it");
+  return {};
+}
+
+TEST_CASE("a script that gnuplot rejects is an error with its words and leaves the old figure") {
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
+  testing::write_whole_file(folder.file("f.svg"), "old");
+  CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains("no_such_function"));
+  CHECK(read_whole_file(folder.file("f.svg")) == "old");
+  CHECK(folder.file_names().size() == 1);
+}
+
+TEST_CASE("the user's environment does not change a figure or make gnuplot wait for a display") {
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
+  write_figure(folder.file("plain.svg"), "plot x");
+  for (const char* const setting : {"GNUTERM", "DISPLAY", "GNUPLOT_DRIVER_DIR"}) setenv(setting, "x11", 1);
+  write_figure(folder.file("set.svg"), "plot x");
+  for (const char* const setting : {"GNUTERM", "DISPLAY", "GNUPLOT_DRIVER_DIR"}) unsetenv(setting);
+  CHECK(read_whole_file(folder.file("set.svg")) == read_whole_file(folder.file("plain.svg")));
+  setenv("SECRET", "1", 1);
+  const FakeGnuplot fake("env | grep -v PATH >&2; exit 1");
+  const std::string environment = error_of_figure(folder.file("f.svg"));
+  unsetenv("SECRET");
+  CHECK_THAT(environment, Catch::Contains("failed with exit code 1") && Catch::Contains("LC_ALL=C"));
+  CHECK_THAT(environment, !Catch::Contains("SECRET"));
+}
+
+TEST_CASE("a gnuplot that lacks a library, dies or draws nothing is an error that says which") {
+  const TemporaryFolder folder;
+  {
+    const FakeGnuplot fake("echo 'gnuplot: error while loading shared libraries: libgd.so.3' >&2; exit 127");
+    CHECK_THAT(error_of_figure(folder.file("f.svg")),
+               Catch::Contains("failed with exit code 127: gnuplot: error while"));
+  }
+  {
+    const FakeGnuplot fake("kill -9 $$");
+    CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains("was ended by signal 9"));
+  }
+  {
+    const FakeGnuplot fake("true");
+    CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains("drew nothing: it said nothing"));
+  }
+  CHECK(folder.file_names().empty());
+}
+
+TEST_CASE("a gnuplot that does not end is ended, with what it started, when its time is up") {
+  const TemporaryFolder folder;
+  const FakeGnuplot fake("sleep 1000 &\necho $! > \"$(dirname \"$0\")/child\"\nwait");
+  CHECK_THAT(error_of_figure(folder.file("f.svg"), std::chrono::seconds(1)),
+             Catch::Contains("still running after 1000 ms and was ended"));
+  const int child = std::stoi(read_whole_file(fake.file("child")));
+  // A killed process may stay as a zombie where nobody waits for it; then it has no memory any more.
+  const auto is_alive = [&] {
+    std::error_code ignored;
+    return std::filesystem::exists("/proc/" + std::to_string(child) + "/exe", ignored);
+  };
+  for (int i = 0; i < 500 && is_alive(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  CHECK_FALSE(is_alive());
+  CHECK(folder.file_names().empty());
+}
+
+TEST_CASE("without gnuplot the error names the package") {
+  const TemporaryFolder folder;
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", folder.path().c_str(), 1);
+  CHECK_THROWS_WITH(write_figure(folder.file("f.svg"), "plot x"), Catch::Contains("gnuplot-nox"));
+  setenv("PATH", path.c_str(), 1);
+  CHECK(folder.file_names().empty());
+}
+
+}  // namespace
+}  // namespace draftproof

@@ -1,0 +1,77 @@
+#include "cli/shared/json_document.hpp"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "reference/error.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
+
+std::string message_of_writing(const Json& document) {
+  std::ostringstream out;
+  try {
+    write_json(out, "out", document);
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::internal);
+    CHECK(out.str().empty());
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST_CASE("a document with a number that is not finite is refused by the key's name") {
+  Json document;
+  document["list"] = {1.0, 2.0};
+  CHECK(message_of_writing(document) == "no error");
+  document["list"][1] = kNotANumber;
+  CHECK(message_of_writing(document).rfind("/list/1: ", 0) == 0);
+  document["list"][1] = nullptr;
+  CHECK(message_of_writing(document) == "no error");
+  document["deep"]["rate"] = -kInfinity;
+  CHECK(message_of_writing(document).rfind("/deep/rate: ", 0) == 0);
+}
+
+TEST_CASE("finite gives the value back or names it") {
+  CHECK(finite("ms", 1.5) == 1.5);
+  CHECK_THROWS_AS(finite("ms", kInfinity), Error);
+  CHECK_THROWS_WITH(finite("ms", kNotANumber), Catch::StartsWith("ms: "));
+}
+
+TEST_CASE("numbers survive being written and read") {
+  const Json document = {{"third", 1.0 / 3.0}, {"big", 18446744073709551615ULL}, {"least", 5e-324}};
+  std::ostringstream out;
+  write_json(out, "out", document);
+  const Json read = Json::parse(out.str());
+  CHECK(read.at("third").get<double>() == 1.0 / 3.0);
+  CHECK(read.at("big").get<std::uint64_t>() == 18446744073709551615ULL);
+  CHECK(read.at("least").get<double>() == 5e-324);
+}
+
+TEST_CASE("bytes that are not UTF-8 become the replacement character") {
+  std::ostringstream out;
+  write_json(out, "out", Json{{"text", "a\xff\x1b"}});
+  CHECK(Json::parse(out.str()).at("text") == "a\xEF\xBF\xBD\x1b");
+  CHECK(out.str().find('\x1b') == std::string::npos);  // the escape byte itself would act on a terminal
+}
+
+TEST_CASE("the command is what a shell would split into the arguments again") {
+  const std::vector<std::string> arguments = {"plain", "two words", "", "it's", "$HOME `id` \\ \"", "--k=5", "*"};
+  const auto result = testing::run_command({"sh", "-c", "printf '<%s>' " + shell_command(arguments)});
+  CHECK(result.out == "<plain><two words><><it's><$HOME `id` \\ \"><--k=5><*>");
+  CHECK(shell_command({"draftproof", "demo", "--seed", "7"}) == "draftproof demo --seed 7");
+}
+
+TEST_CASE("a stream that fails is an input error that names it") {
+  std::ofstream full("/dev/full");
+  CHECK_THROWS_WITH(write_json(full, "result.json", Json{{"a", 1}}), Catch::StartsWith("result.json: "));
+}
+
+}  // namespace
+}  // namespace draftproof
