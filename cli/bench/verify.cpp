@@ -3,7 +3,7 @@
 
 #include "cli/bench/cases.hpp"
 #include "reference/parallel.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 
 namespace draftproof {
 namespace {

@@ -12,7 +12,7 @@
 #include "reference/engine/generate.hpp"
 #include "reference/model/corpus.hpp"
 #include "reference/model/ngram_language_model.hpp"
-#include "reference/verify/consistency.hpp"
+#include "reference/step/consistency.hpp"
 
 namespace draftproof {
 

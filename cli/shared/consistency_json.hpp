@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/shared/json_document.hpp"
-#include "reference/verify/consistency.hpp"
+#include "reference/step/consistency.hpp"
 
 namespace draftproof {
 

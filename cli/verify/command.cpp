@@ -14,7 +14,7 @@
 #include "reference/error.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/numerics/row_kernels.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 
 namespace draftproof {
 namespace {

@@ -14,8 +14,8 @@
 #include "reference/engine/acceptance.hpp"
 #include "reference/io/trace.hpp"
 #include "reference/io/verify_result.hpp"
-#include "reference/verify/consistency.hpp"
-#include "reference/verify/impossible_drafts.hpp"
+#include "reference/step/consistency.hpp"
+#include "reference/step/impossible_drafts.hpp"
 
 namespace draftproof {
 

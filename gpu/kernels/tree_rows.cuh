@@ -1,4 +1,4 @@
-// The draft trees of a call, their rows, and the children of a node (twin: reference/draft/draft_tree.hpp).
+// The draft trees of a call, their rows, and the children of a node (twin: reference/verify/draft_tree.hpp).
 #pragma once
 
 #include "gpu/kernels/draft_trees.cuh"

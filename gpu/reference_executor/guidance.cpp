@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/row_distributions.hpp"
+#include "gpu/reference_executor/rows.hpp"
 #include "reference/error.hpp"
 
 namespace draftproof::reference_executor {

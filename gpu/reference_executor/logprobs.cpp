@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/row_distributions.hpp"
+#include "gpu/reference_executor/rows.hpp"
 
 namespace draftproof::reference_executor {
 namespace {
@@ -32,12 +32,13 @@ std::vector<TokenLogprob> places_of(const Distribution& distribution, std::int32
 }  // namespace
 
 void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings&) {
-  RowDistributions distributions({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
+  Rows rows({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
   Distribution distribution;
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const std::int64_t request = request_of_row(a.row_request, row, a.requests);
     const Token sampled = a.sampled[row];
-    a.status[row] = distributions.process(row, request, drafted_before(a.constraints, row), distribution);
+    a.status[row] = static_cast<std::int32_t>(
+        rows.process(row, request, drafted_before(a.constraints, row), distribution));
     if (sampled < 0 || sampled >= a.vocab_size)
       a.status[row] = std::max<std::int32_t>(a.status[row], DRAFTPROOF_ROW_BAD_ID);
     std::vector<TokenLogprob> places(static_cast<std::size_t>(a.n) + 1, kPadding);

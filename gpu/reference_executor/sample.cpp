@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "gpu/executors.hpp"
-#include "gpu/reference_executor/row_distributions.hpp"
+#include "gpu/reference_executor/rows.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof::reference_executor {
@@ -42,11 +42,12 @@ void write_row(const draftproof_sample_arguments& a, std::int64_t row, std::int6
 }  // namespace
 
 void sample(const draftproof_sample_arguments& a, const draftproof_settings&) {
-  RowDistributions distributions({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
+  Rows rows({a.vocab_size, a.logits, a.unconditional, a.parameters, a.constraints});
   Distribution distribution;
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const std::int64_t request = request_of_row(a.row_request, row, a.requests);
-    a.status[row] = distributions.process(row, request, drafted_before(a.constraints, row), distribution);
+    a.status[row] = static_cast<std::int32_t>(
+        rows.process(row, request, drafted_before(a.constraints, row), distribution));
     if (a.status[row] == DRAFTPROOF_ROW_OK) {
       write_row(a, row, request, distribution);
     } else {

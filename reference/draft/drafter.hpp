@@ -12,8 +12,9 @@
 
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/distribution.hpp"
+#include "reference/step/request.hpp"
 #include "reference/token.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {
 
@@ -21,7 +22,7 @@ namespace draftproof {
 using DraftDraw = std::function<Token(const Distribution& distribution, std::uint32_t row)>;
 
 struct Draft {
-  std::vector<Token> tokens;  // [K'], K' <= the budget; empty: no proposal
+  DraftTree tree;  // K' nodes, K' <= the budget; empty: no proposal
   ProposalKind proposal_kind = ProposalKind::one_hot;
   std::vector<float> logits;       // [K', V] for ProposalKind::logits
   RowParameters draft_parameters;  // what the logits go through

@@ -15,7 +15,7 @@ class LookupDrafter final : public Drafter {
     out.proposal_kind = ProposalKind::one_hot;
     out.draft_parameters = {};
     out.logits.clear();
-    out.tokens = lookup_.propose(context, draft_len_max);
+    out.tree = DraftTree::chain(lookup_.propose(context, draft_len_max));
   }
 
  private:

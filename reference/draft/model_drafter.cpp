@@ -10,14 +10,14 @@ ModelDrafter::ModelDrafter(LanguageModel& model, const RowParameters& draft_para
   validate(draft_parameters, "draft parameters");
   if (needs_history(draft_parameters, {}) || draft_parameters.guidance_scale != 1.0f)
     throw usage_error("draft parameters",
-                      "penalties and guidance are the target's alone; only temperature and filters are right");
+                      "has penalties or guidance, which are the target's alone; expected temperature and filters only");
 }
 
 void ModelDrafter::propose(std::span<const Token> context, int draft_len_max, const DraftDraw& draw, Draft& out) {
   const auto vocab_size = static_cast<std::size_t>(model_.vocab_size());
   out.proposal_kind = ProposalKind::logits;
   out.draft_parameters = draft_parameters_;
-  out.tokens.clear();
+  out.tree = {};
   out.logits.resize(static_cast<std::size_t>(draft_len_max) * vocab_size);
   context_.assign(context.begin(), context.end());
   for (std::uint32_t row = 0; row < static_cast<std::uint32_t>(draft_len_max); ++row) {
@@ -28,8 +28,8 @@ void ModelDrafter::propose(std::span<const Token> context, int draft_len_max, co
     input.parameters = draft_parameters_;
     input.row = row;
     pipeline_.run(input, distribution_);
-    out.tokens.push_back(draw(distribution_, row));
-    context_.push_back(out.tokens.back());
+    context_.push_back(draw(distribution_, row));
+    out.tree.add(context_.back(), static_cast<std::int32_t>(row) - 1);
   }
 }
 

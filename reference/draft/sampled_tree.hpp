@@ -27,25 +27,12 @@
 #include <utility>
 #include <vector>
 
-#include "reference/draft/draft_tree.hpp"
+#include "reference/verify/draft_tree.hpp"
 #include "reference/draft/tree_shape.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/dense_rows.hpp"
 
 namespace draftproof {
-
-// The tokens of positive mass by (mass descending, id ascending), at most `count`.
-template <class Number>
-std::vector<Token> most_probable_tokens(const DenseMasses<Number>& masses, std::size_t count) {
-  std::vector<Token> tokens;
-  for (std::size_t i = 0; i < masses.size(); ++i)
-    if (masses[i] > 0) tokens.push_back(static_cast<Token>(i));
-  std::stable_sort(tokens.begin(), tokens.end(), [&](Token a, Token b) {
-    return masses[static_cast<std::size_t>(a)] > masses[static_cast<std::size_t>(b)];
-  });
-  tokens.resize(std::min(tokens.size(), count));
-  return tokens;
-}
 
 // Fills a shape with tokens: `add_children(tree, parent, count)` adds at most `count` children to a node of the tree.
 // Nodes of the shape that get no token are left out with all that hangs from them.

@@ -9,7 +9,7 @@
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/stop.hpp"
 #include "reference/token.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

@@ -17,7 +17,7 @@ Sequence start_sequence(const DecodingOptions& options, std::span<const Token> p
 VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& options, std::int64_t vocab_size,
                          std::span<const Token> prompt, std::span<const Token> output) {
   VerifyRequest request;
-  request.draft = step.draft.tokens;
+  request.draft = step.draft.tree;
   request.target = matrix_of(step.target_logits, vocab_size);
   if (!step.unconditional_logits.empty()) request.unconditional = matrix_of(step.unconditional_logits, vocab_size);
   request.parameters = options.parameters;
@@ -34,16 +34,17 @@ VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& opt
 
 void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeStep& step) {
   const auto vocab_size = static_cast<std::size_t>(target.vocab_size());
-  const std::size_t rows = step.draft.tokens.size() + 1;
+  const std::size_t rows = step.draft.tree.tokens.size() + 1;
   const std::size_t output_len = sequence.output().size();
   step.target_logits.resize(rows * vocab_size);
   step.unconditional_logits.resize(sequence.guided() ? rows * vocab_size : 0);
   for (std::size_t row = 0; row < rows; ++row) {
+    sequence.roll_back(output_len);
+    for (const Token token : step.draft.tree.path(static_cast<std::int32_t>(row) - 1)) sequence.append(token);
     target.logits(sequence.tokens(), std::span(step.target_logits).subspan(row * vocab_size, vocab_size));
     if (sequence.guided())
       target.logits(sequence.unconditional_tokens(),
                     std::span(step.unconditional_logits).subspan(row * vocab_size, vocab_size));
-    if (row + 1 < rows) sequence.append(step.draft.tokens[row]);
   }
   sequence.roll_back(output_len);
 }

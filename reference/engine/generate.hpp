@@ -16,7 +16,7 @@
 #include "reference/engine/sequence.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/model/language_model.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 
@@ -44,7 +44,7 @@ struct Generation {
 
 // The buffers of one thread.
 struct DecodingWorkspace {
-  VerifyWorkspace verify;
+  StepWorkspace verify;
   SpeculativeStep step;
   std::vector<float> logits;
   std::vector<float> unconditional_logits;
@@ -65,7 +65,7 @@ void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeS
 // Accepted drafts, then a recovered token where a draft was rejected, or the bonus token.
 inline TokenOrigin origin_of(const SpeculativeStep& step, std::size_t index) {
   if (index < step.emission.num_accepted) return TokenOrigin::accepted;
-  return step.emission.num_accepted < step.draft.tokens.size() ? TokenOrigin::recovered : TokenOrigin::bonus;
+  return step.emission.num_accepted < static_cast<std::uint32_t>(step.draft.tree.depth_max()) ? TokenOrigin::recovered : TokenOrigin::bonus;
 }
 
 // The next token after `sequence` by plain decoding, step = tokens emitted so far. `history` is that of the sequence,
@@ -87,7 +87,7 @@ Token sample_token(LanguageModel& target, const DecodingOptions& options, const 
     target.logits(sequence.unconditional_tokens(), workspace.unconditional_logits);
     input.unconditional = RowView{DType::f32, workspace.unconditional_logits.data(), vocab_size};
   }
-  Distribution& distribution = workspace.verify.target_distribution;
+  Distribution& distribution = workspace.verify.target;
   workspace.verify.target_pipeline.run(input, distribution);
   AddressedChance<Source> chance(source, options.seed, static_cast<std::uint32_t>(sequence.output().size()),
                                  options.verify.sampler, options.verify.convention);
@@ -108,8 +108,12 @@ void speculate(LanguageModel& target, Drafter& drafter, const DecodingOptions& o
   drafter.propose(sequence.tokens(), options.num_speculative_tokens, draw, step.draft);
   compute_target_rows(target, sequence, step);
   const VerifyRequest request = request_of(step, options, target.vocab_size(), sequence.prompt(), sequence.output());
-  validate(request, step_number);
-  step.emission = verify_request(request, options.verify, source, workspace.verify);
+  validate(request, options.verify.verifier, step_number);
+  try {
+    step.emission = verify_step(request, options.verify, source, workspace.verify);
+  } catch (const RowError& error) {
+    throw error_in_request(request, step_number, error);
+  }
 }
 
 // Errors: those of validate(DecodingOptions) and of the rows, which are numbered by the tokens before them.
@@ -159,7 +163,7 @@ Generation generate_speculative(LanguageModel& target, Drafter& drafter, const D
       generation.tokens.push_back(step.emission.tokens[i]);
       generation.origins.push_back(origin_of(step, i));
     }
-    generation.acceptance.add_step(step.draft.tokens.size(), step.emission.num_accepted, result.tokens_kept);
+    generation.acceptance.add_step(static_cast<std::size_t>(step.draft.tree.depth_max()), step.emission.num_accepted, result.tokens_kept);
     ++generation.target_steps;
     if (options.keep_steps) generation.steps.push_back(step);
   }

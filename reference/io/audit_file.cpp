@@ -135,7 +135,7 @@ class EmissionReader {
     if (std::any_of(end, row.end(), [](Token t) { return t != kPaddingToken; }))
       throw input_error(tokens.tensor.where, request + " has -1 (padding) at " + std::to_string(count) +
                                                  " and tokens after it; expected padding only at the end");
-    const std::span<const Token> draft = sample_.requests[b].draft;
+    const std::span<const Token> draft(sample_.requests[b].draft.tokens);
     if (count < 1 || count > draft.size() + 1)
       throw input_error(tokens.tensor.where, request + " has " + std::to_string(count) + " tokens and " +
                                                  std::to_string(draft.size()) +

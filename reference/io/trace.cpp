@@ -46,7 +46,8 @@ const TraceSettings& Trace::settings() const {
 }
 
 VerifyOptions Trace::verify_options() const {
-  return {.sampler = contents_->settings.sampler, .convention = contents_->settings.convention, .all_rows = true};
+  return {.verifier = contents_->settings.verifier,
+          .sampler = contents_->settings.sampler, .convention = contents_->settings.convention, .all_rows = true};
 }
 
 const std::string& Trace::path() const {

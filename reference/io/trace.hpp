@@ -16,7 +16,7 @@
 
 #include "reference/io/trace_kind.hpp"
 #include "reference/io/trace_settings.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

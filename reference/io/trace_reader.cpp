@@ -124,8 +124,8 @@ void TraceReader::place_requests(std::vector<Place> places, const TokenTensor& d
   for (std::size_t b = 0; b < places_.size(); ++b) {
     const Place& place = places_[b];
     VerifyRequest& request = trace_.requests[b];
-    request.draft =
-        drafts.tokens.subspan(static_cast<std::size_t>(place.first_draft), static_cast<std::size_t>(place.draft_len));
+    request.draft = DraftTree::chain(
+        drafts.tokens.subspan(static_cast<std::size_t>(place.first_draft), static_cast<std::size_t>(place.draft_len)));
     request.target_is_probabilities = target_.name == "target_probs";
     request.target = rows_of(target_, place.first_row, place.draft_len + 1);
     request.first_row = place.first_row;
@@ -358,7 +358,7 @@ void TraceReader::validate_requests() const {
     try {
       // Parameters beside target_probs only record how those were made, but nonsense is worth an error there too.
       validate(trace_.requests[b].parameters, "request " + std::to_string(b));
-      validate(trace_.requests[b], static_cast<std::int64_t>(b));
+      validate(trace_.requests[b], trace_.settings.verifier, static_cast<std::int64_t>(b));
     } catch (const Error& error) {
       throw Error(error.kind(), file_.path(), error.what());
     }

@@ -12,7 +12,7 @@
 #include "reference/io/trace_kind.hpp"
 #include "reference/io/trace_settings.hpp"
 #include "reference/io/trace_tensors.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

@@ -18,8 +18,6 @@ const Names<FilterOrder> kFilterOrders = {{"joint", FilterOrder::joint}, {"top_k
 const Names<Ties> kTies = {{"exact_k", Ties::exact_k}, {"keep_all", Ties::keep_all}};
 const Names<NanPolicy> kNanPolicies = {{"error", NanPolicy::error}, {"as_minus_inf", NanPolicy::as_minus_inf}};
 const Names<bool> kFlags = {{"0", false}, {"1", true}};
-// The one verifier so far; the setting exists so that a file made for another one is refused, not misread.
-const Names<int> kVerifiers = {{"chain", 0}};
 
 Names<Convention> convention_names() {
   Names<Convention> names;
@@ -60,7 +58,7 @@ std::uint64_t parse_seed(std::string_view text, const std::string& where) {
 
 const std::vector<TraceSettingInfo>& trace_settings() {
   static const std::vector<TraceSettingInfo> kSettings = {
-      {"verifier", first_of(kVerifiers), "Verification algorithm"},
+      {"verifier", {}, "Verification algorithm, NAME or NAME:PARAMETER=VALUE,...; see `draftproof verifiers`"},
       {"sampler", first_of(kSamplers), "Draw by inverse mass, or by exponential race"},
       {"filter_order", first_of(kFilterOrders), "top-p sees the whole row, or what top-k left of it"},
       {"ties", first_of(kTies), "Drop or keep tokens as good as the last one kept"},
@@ -74,7 +72,7 @@ const std::vector<TraceSettingInfo>& trace_settings() {
 
 void TraceSettings::set(std::string_view name, std::string_view value, const std::string& where) {
   if (name == "verifier") {
-    parse(kVerifiers, value, where);
+    verifier = parse_verifier(value, where);
   } else if (name == "sampler") {
     sampler = parse(kSamplers, value, where);
   } else if (name == "filter_order") {
@@ -95,7 +93,7 @@ void TraceSettings::set(std::string_view name, std::string_view value, const std
 }
 
 std::map<std::string, std::string> texts_of(const TraceSettings& settings) {
-  return {{"verifier", "chain"},
+  return {{"verifier", text_of(settings.verifier)},
           {"sampler", text_of(kSamplers, settings.sampler)},
           {"filter_order", text_of(kFilterOrders, settings.filter_order)},
           {"ties", text_of(kTies, settings.ties)},

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "reference/logits/parameters.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 
 struct TraceSettings {
+  VerifierChoice verifier = Verifier::chain;
   Sampler sampler = Sampler::inverse;
   FilterOrder filter_order = FilterOrder::joint;
   Ties ties = Ties::exact_k;

@@ -10,7 +10,7 @@
 #include "reference/io/safetensors.hpp"
 #include "reference/io/trace_settings.hpp"
 #include "reference/logits/edits.hpp"
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 namespace draftproof {
 namespace {
@@ -129,8 +129,8 @@ std::vector<float> processed_draft_logits(Requests requests) {
     if (is_argmax(requests[i]) && !requests[i].draft.empty())
       throw input_error("request " + std::to_string(i),
                         "argmax drafts cannot be mixed with sampled ones in a trace; pass them as one-hot proposals");
-    for (std::uint32_t row = 0; row < requests[i].draft.size(); ++row) {
-      process_draft_row(requests[i], row, requests[i].draft_parameters, pipeline, distribution);
+    for (std::uint32_t row = 0; row + 1 < requests[i].rows(); ++row) {
+      process_proposal_row(requests[i], row, requests[i].draft_parameters, pipeline, distribution);
       for (std::size_t token = 0; token < pipeline.processed_logits().size(); ++token) {
         const bool kept = distribution.logits_distribution()->is_kept(static_cast<Token>(token));
         rows.push_back(kept ? pipeline.processed_logits()[token] : -std::numeric_limits<float>::infinity());
@@ -222,7 +222,7 @@ void add_constraints(TraceBuilder& trace, Requests requests) {
   std::vector<std::uint32_t> mask;
   for (const VerifyRequest& r : requests) {
     mask.insert(mask.end(), r.allowed_masks.begin(), r.allowed_masks.end());
-    if (r.allowed_masks.empty()) mask.insert(mask.end(), (r.draft.size() + 1) * words, ~std::uint32_t{0});
+    if (r.allowed_masks.empty()) mask.insert(mask.end(), r.rows() * words, ~std::uint32_t{0});
   }
   trace.add("bitmask", {mask.size() / words, words}, mask);
 }
@@ -233,7 +233,7 @@ void write_trace(const std::string& path, std::span<const VerifyRequest> request
   if (requests.empty()) throw input_error(path, "there is no verification step to write; a trace has at least one");
   require_alike(requests);
   TraceBuilder trace(requests);
-  const auto draft_of = [](const VerifyRequest& r) { return r.draft; };
+  const auto draft_of = [](const VerifyRequest& r) { return std::span<const Token>(r.draft.tokens); };
   trace.add_ragged<std::int32_t>("draft_tokens", draft_of);
   trace.add_cumulative("cu_num_draft_tokens", draft_of);
   trace.add_per_request<std::uint64_t>("seed", [](const VerifyRequest& r) { return r.seed; });

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

@@ -85,7 +85,7 @@ VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<c
     std::copy(emission.logprobs.begin(), emission.logprobs.end(), result.logprob.begin() + offset);
     std::copy(emission.raw_logprobs.begin(), emission.raw_logprobs.end(), result.raw_logprob.begin() + offset);
     result.num_accepted.push_back(static_cast<std::int32_t>(emission.num_accepted));
-    for (std::size_t i = 0; i < requests[b].draft.size(); ++i)
+    for (std::size_t i = 0; i < requests[b].draft.tokens.size(); ++i)
       result.accepted.push_back(i < emission.num_accepted ? 1 : 0);
     result.kept_mass.insert(result.kept_mass.end(), emission.kept_mass.begin(), emission.kept_mass.end());
     for (const std::int64_t count : emission.kept_count) result.kept_count.push_back(static_cast<std::int32_t>(count));

@@ -14,7 +14,7 @@
 
 #include "reference/numerics/dtype.hpp"
 #include "reference/token.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

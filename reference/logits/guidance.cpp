@@ -12,18 +12,18 @@ namespace {
 
 constexpr float kMasked = -std::numeric_limits<float>::infinity();
 
-Error bad_pair(std::int64_t row, std::size_t column, float l_c, float l_u, const std::string& what) {
-  return input_error("row " + std::to_string(row) + ", column " + std::to_string(column),
-                     "the conditional logit is " + std::to_string(l_c) + " and the unconditional " +
-                         std::to_string(l_u) + "; " + what);
+RowError bad_pair(const RowName& row, std::size_t column, float l_c, float l_u, const std::string& what) {
+  return {RowStatus::bad_guidance, row, static_cast<std::int64_t>(column),
+          "the conditional logit is " + std::to_string(l_c) + " and the unconditional " + std::to_string(l_u) + "; " +
+              what};
 }
 
 }  // namespace
 
 void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,
-                      std::int64_t row, std::span<float> out) {
+                      const RowName& row, std::span<float> out) {
   if (unconditional.size() != conditional.size())
-    throw input_error("row " + std::to_string(row), "the unconditional row has " +
+    throw input_error("row " + std::to_string(row.number), "the unconditional row has " +
                                                         std::to_string(unconditional.size()) +
                                                         " logits and the conditional row " +
                                                         std::to_string(conditional.size()) + "; they must agree");
@@ -38,7 +38,7 @@ void combine_guidance(std::span<const float> conditional, std::span<const float>
       out[i] = std::numeric_limits<float>::quiet_NaN();
       continue;
     }
-    if (l_c == -kMasked || l_u == -kMasked) throw bad_pair(row, i, l_c, l_u, "+inf is no logit");
+    if (l_c == -kMasked || l_u == -kMasked) throw bad_pair(row, i, l_c, l_u, "expected no +inf");
     if (l_u == kMasked && l_c != kMasked)
       throw bad_pair(row, i, l_c, l_u, "mask tokens after the combination, or in both rows");
     out[i] = l_c == kMasked ? kMasked : l_u + scale * (l_c - l_u);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "reference/sampling/row_status.hpp"
+
 namespace draftproof {
 
 // out [V] from conditional [V] and unconditional [V] logits; out may be either of them. s = 1 gives the conditional row
@@ -11,6 +13,6 @@ namespace draftproof {
 // NaN policy of the row meets next. Errors (input, naming the row and the column): a +infinity in either row, a result
 // beyond f32, and a token that only the unconditional row masks, since masks belong after the combination.
 void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,
-                      std::int64_t row, std::span<float> out);
+                      const RowName& row, std::span<float> out);
 
 }  // namespace draftproof

@@ -38,21 +38,28 @@ std::span<const float> Pipeline::load(const RowView& view, std::vector<float>& b
   return {elements_of(view, 0, count, buffer.data()), count};
 }
 
-void Pipeline::check_raw(std::int64_t row, NanPolicy policy) {
+// NaN counts for more than +infinity, wherever they stand.
+void Pipeline::check_raw(NanPolicy policy) {
   if (!has_bad_logit(raw_)) return;
+  std::int64_t infinite = -1;
   for (std::size_t i = 0; i < raw_.size(); ++i) {
     if (!is_bad(raw_[i])) continue;
-    const bool is_nan = std::isnan(raw_[i]);
-    if (!is_nan || policy == NanPolicy::error)
-      throw input_error(
-          "row " + std::to_string(row) + ", column " + std::to_string(i),
-          std::string("the logit is ") + (is_nan ? "NaN" : "+inf") + "; finite values and -inf (masked) are right");
+    if (!std::isnan(raw_[i])) {
+      if (infinite < 0) infinite = static_cast<std::int64_t>(i);
+      continue;
+    }
+    if (policy == NanPolicy::error)
+      throw RowError(RowStatus::nan_logit, row_, static_cast<std::int64_t>(i),
+                     "the logit is NaN; expected a finite value, or -inf (masked)");
     if (raw_.data() != conditional_buffer_.data()) {
       conditional_buffer_.assign(raw_.begin(), raw_.end());
       raw_ = conditional_buffer_;
     }
     conditional_buffer_[i] = -std::numeric_limits<float>::infinity();
   }
+  if (infinite >= 0)
+    throw RowError(RowStatus::infinite_logit, row_, infinite,
+                   "the logit is +inf; expected a finite value, or -inf (masked)");
 }
 
 void Pipeline::run(const RowInput& input, Distribution& distribution) {
@@ -62,7 +69,7 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
   raw_ = load(input.logits, conditional_buffer_);
   if (parameters.guidance_scale != 1.0f) {
     if (!input.unconditional)
-      throw input_error("row " + std::to_string(row_), "guidance_scale is not 1 and there is no unconditional row");
+      throw RowError(RowStatus::bad_guidance, row_, -1, "guidance_scale is not 1 and there is no unconditional row");
     const std::span<const float> unconditional = load(*input.unconditional, unconditional_buffer_);
     conditional_buffer_.resize(raw_.size());
     combine_guidance(raw_, unconditional, parameters.guidance_scale, row_, conditional_buffer_);
@@ -72,7 +79,7 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
   const bool edits = edits_anything(input);
   const bool divides = parameters.temperature != 0.0f && parameters.temperature != 1.0f;
   // Where the row goes to the kernels as it is, they find the bad logits themselves.
-  if (edits || divides || parameters.nan_policy != NanPolicy::error) check_raw(row_, parameters.nan_policy);
+  if (edits || divides || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
   processed_ = raw_;
   if (edits || divides) {
     edited_buffer_.assign(raw_.begin(), raw_.end());

@@ -20,14 +20,14 @@ struct RowInput {
   RowParameters parameters;              // validated
   RowConstraints constraints;            // validated
   const History* history = nullptr;      // may be null when needs_history() is false
-  std::int64_t row = 0;                  // the number that errors print
+  RowName row;                           // as errors name it
 };
 
 // Holds the buffers of one row at a time; a thread reuses one Pipeline over all its rows. The distribution that run()
 // fills refers to these buffers (or to the caller's row, where nothing had to be changed) until the next run().
 class Pipeline {
  public:
-  // Errors (input) naming the row: see LogitsDistribution and guidance.hpp.
+  // RowError: see LogitsDistribution and guidance.hpp.
   void run(const RowInput& input, Distribution& distribution);
 
   // Log-softmax of the row as it came in (after guidance, before any edit): what engines report as raw logprobs.
@@ -39,14 +39,14 @@ class Pipeline {
 
  private:
   std::span<const float> load(const RowView& view, std::vector<float>& buffer);
-  void check_raw(std::int64_t row, NanPolicy policy);
+  void check_raw(NanPolicy policy);
 
   std::vector<float> conditional_buffer_;
   std::vector<float> unconditional_buffer_;
   std::vector<float> edited_buffer_;
   std::span<const float> raw_;
   std::span<const float> processed_;
-  std::int64_t row_ = 0;
+  RowName row_;
   std::optional<LogNormaliser> raw_normaliser_;  // of the last row, once it is known
   LogitsDistribution raw_logits_distribution_;
 };

@@ -40,7 +40,10 @@ class DifferenceMasses {
         const std::size_t count = std::min(kPartTokens, tile_size(p_, t) - i);
         load(t, i, count);
         const TileResidual sum = row_kernels().residual(p_part_, q_part_, count);
-        if (!sum.valid) throw_bad_probability(t);
+        if (!sum.valid) {
+          throw_bad_probability(t);
+          throw Error(ErrorKind::internal, "residual", "a kernel refused a tile without a bad probability");
+        }
         high_total += sum.high;
         if (high_total > (std::uint64_t{3} << 30)) throw_bad_sum();
         sums_[t] += (sum.high << 32) + sum.low;
@@ -104,17 +107,18 @@ class DifferenceMasses {
     return (sum.high << 32) + sum.low;
   }
 
-  [[noreturn]] void throw_bad_probability(std::size_t tile) const {
+  // A bad probability anywhere counts for more than a bad sum.
+  void throw_bad_probability(std::size_t tile) const {
     for (const Distribution* distribution : {&p_, q_}) {
       if (distribution == nullptr || distribution->probabilities() == nullptr) continue;
       for (std::size_t i = 0; i < tile_size(*distribution, tile); ++i)
         distribution->probability(static_cast<Token>(tile * kTileTokens + i));  // names the column
     }
-    throw Error(ErrorKind::internal, "residual", "a kernel refused a tile without a bad probability");
   }
   [[noreturn]] void throw_bad_sum() const {
-    const std::int64_t row = p_.probabilities() != nullptr ? p_.probabilities()->row() : -1;
-    throw input_error("row " + std::to_string(row), "the probabilities sum to more than 3; they must sum to 1");
+    for (std::size_t tile = 0; tile < p_.tile_count(); ++tile) throw_bad_probability(tile);
+    throw RowError(RowStatus::bad_sum, p_.probabilities() != nullptr ? p_.probabilities()->row() : RowName(-1), -1,
+                   "the probabilities sum to more than 3; expected 1");
   }
 
   const Distribution& p_;
@@ -127,8 +131,8 @@ class DifferenceMasses {
   TileScratch q_scratch_;
 };
 
-Error all_zero(const ProbabilityRow& distribution) {
-  return input_error("row " + std::to_string(distribution.row()), "every probability is 0; they must sum to 1");
+RowError all_zero(const ProbabilityRow& distribution) {
+  return {RowStatus::all_zero, distribution.row(), -1, "every probability is 0; expected a sum of 1"};
 }
 
 void send_logits(const Distribution& distribution, Token excluded, const LogWeightSink& sink) {

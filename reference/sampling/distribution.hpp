@@ -29,7 +29,7 @@ class Distribution {
 
   // The distribution object inside is kept between rows so that its buffers are reused; fill it with assign().
   LogitsDistribution& make_logits_distribution();
-  void make_probabilities(const RowView& view, std::int64_t row) { distribution_ = ProbabilityRow(view, row); }
+  void make_probabilities(const RowView& view, const RowName& row) { distribution_ = ProbabilityRow(view, row); }
   void make_one_hot(Token token, std::int64_t vocab_size) { distribution_ = OneHot{token, vocab_size}; }
 
   const LogitsDistribution* logits_distribution() const { return std::get_if<LogitsDistribution>(&distribution_); }

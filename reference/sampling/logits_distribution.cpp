@@ -13,38 +13,41 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::string row_name(std::int64_t row) {
-  return "row " + std::to_string(row);
-}
-
-void check_vocab(std::size_t vocab_size, std::int64_t row) {
-  if (vocab_size == 0) throw input_error(row_name(row), "the vocabulary is empty; at least 1 logit is needed");
+void check_vocab(std::size_t vocab_size, const RowName& row) {
+  const std::string where = "row " + std::to_string(row.number);
+  if (vocab_size == 0) throw input_error(where, "the vocabulary is empty; expected at least 1 logit");
   if (vocab_size > static_cast<std::size_t>(kVocabularyLimit))
-    throw input_error(row_name(row), "vocabulary of " + std::to_string(vocab_size) +
-                                         " tokens; the fixed-point sums hold " + std::to_string(kVocabularyLimit));
+    throw input_error(where, "the vocabulary has " + std::to_string(vocab_size) + " tokens; expected at most " +
+                                 std::to_string(kVocabularyLimit) + ", which the fixed-point sums hold");
 }
 
-Error nothing_left(std::int64_t row) {
-  return input_error(
-      row_name(row),
-      "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; one must stand");
+RowError nothing_left(const RowName& row) {
+  return {RowStatus::nothing_left, row, -1,
+          "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; expected one that "
+          "stands"};
 }
 
-// `limit`: what a kernel refuses besides NaN and +infinity; a greedy choice refuses nothing more.
-[[noreturn]] void throw_bad_logit(std::span<const float> logits, std::int64_t row, float limit) {
-  for (std::size_t column = 0; column < logits.size(); ++column) {
-    const float x = logits[column];
-    const std::string where = row_name(row) + ", column " + std::to_string(column);
-    if (std::isnan(x)) throw input_error(where, "the logit is NaN; finite values and -inf (masked) are right");
-    if (x == kInfinity)
-      throw input_error(where,
-                        "the logit is +inf, as given or after bias, penalties and temperature; finite values and -inf "
-                        "(masked) are right");
-    if (x > limit)
-      throw input_error(where, "the logit divided by the temperature is " + std::to_string(x) +
-                                   ", above 2^29; use temperature 0 for the greedy choice");
-  }
-  throw Error(ErrorKind::internal, row_name(row), "a kernel refused a row without a bad logit");
+// The logit with the highest status, the first of several. `limit`: what a kernel refuses besides NaN and +infinity; a
+// greedy choice refuses nothing more.
+[[noreturn]] void throw_bad_logit(std::span<const float> logits, const RowName& row, float limit) {
+  const auto first = [&](auto is_bad) {
+    const auto found = std::find_if(logits.begin(), logits.end(), is_bad);
+    return found == logits.end() ? std::int64_t{-1} : static_cast<std::int64_t>(found - logits.begin());
+  };
+  if (const std::int64_t column = first([](float x) { return std::isnan(x); }); column >= 0)
+    throw RowError(RowStatus::nan_logit, row, column,
+                   "the logit is NaN; expected a finite value, or -inf (masked)");
+  if (const std::int64_t column = first([](float x) { return x == kInfinity; }); column >= 0)
+    throw RowError(RowStatus::infinite_logit, row, column,
+                   "the logit is +inf, as given or after bias, penalties and temperature; expected a finite value, or "
+                   "-inf (masked)");
+  if (const std::int64_t column = first([&](float x) { return x > limit; }); column >= 0)
+    throw RowError(RowStatus::logit_too_large, row, column,
+                   "the logit divided by the temperature is " +
+                       std::to_string(logits[static_cast<std::size_t>(column)]) +
+                       ", above 2^29; use temperature 0 for the greedy choice");
+  throw Error(ErrorKind::internal, "row " + std::to_string(row.number),
+              "a kernel refused a row without a bad logit");
 }
 
 }  // namespace
@@ -53,7 +56,7 @@ float LogNormaliser::log_probability(float logit) const {
   return logit >= -kLogitLimit ? log_probability_of(logit, exponent, log_total) : -kInfinity;
 }
 
-void LogitsDistribution::assign(std::span<const float> logits, std::int64_t row) {
+void LogitsDistribution::assign(std::span<const float> logits, const RowName& row) {
   check_vocab(logits.size(), row);
   logits_ = logits;
   weights_.resize(logits.size());
@@ -164,7 +167,7 @@ Token LogitsDistribution::draw(const RandomBlock& block, Token excluded) const {
   }
 }
 
-Token greedy_token(std::span<const float> logits, std::int64_t row) {
+Token greedy_token(std::span<const float> logits, const RowName& row) {
   check_vocab(logits.size(), row);
   float best = -kInfinity;
   Token token = kPaddingToken;

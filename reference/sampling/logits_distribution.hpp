@@ -9,6 +9,7 @@
 
 #include "reference/numerics/row_kernels.hpp"
 #include "reference/random/philox.hpp"
+#include "reference/sampling/row_status.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof {
@@ -35,9 +36,9 @@ struct LogNormaliser {
 class LogitsDistribution {
  public:
   // The distribution of processed logits [V]: softmax, in fixed point. `logits` is not copied and must outlive the
-  // object. Errors (input, naming `row`, the number to be printed, and the column): NaN, a logit above 2^29 (of which
-  // +infinity), no token left, V = 0 or V > 2^19.
-  void assign(std::span<const float> logits, std::int64_t row);
+  // object. RowError: nan_logit, infinite_logit, logit_too_large (above 2^29), nothing_left. Error (input): V = 0 or V >
+  // 2^19.
+  void assign(std::span<const float> logits, const RowName& row);
 
   // Drops every token outside the set. At least one token must remain; the sets made by logits/filters.hpp see to that.
   void keep(const KeptSet& kept);
@@ -106,6 +107,6 @@ class LogitsDistribution {
 
 // The greedy choice of processed logits [V]: the largest value, lowest id first among equals. Errors as
 // LogitsDistribution's.
-Token greedy_token(std::span<const float> logits, std::int64_t row);
+Token greedy_token(std::span<const float> logits, const RowName& row);
 
 }  // namespace draftproof

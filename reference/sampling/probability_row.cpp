@@ -31,8 +31,8 @@ const float* elements_of(const RowView& row, std::int64_t begin, std::size_t cou
 float ProbabilityRow::probability(Token token) const {
   const float p = element_of(view_, token);
   if (!(p >= 0.0f && p <= 1.0f))
-    throw input_error("row " + std::to_string(row_) + ", column " + std::to_string(token),
-                      "the probability is " + std::to_string(p) + "; numbers in [0, 1] are right");
+    throw RowError(RowStatus::bad_probability, row_, token,
+                   "the probability is " + std::to_string(p) + "; expected a number in [0, 1]");
   return p;
 }
 

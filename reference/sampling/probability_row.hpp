@@ -6,6 +6,7 @@
 
 #include "reference/numerics/dtype.hpp"
 #include "reference/numerics/fixed_point.hpp"
+#include "reference/sampling/row_status.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof {
@@ -28,16 +29,16 @@ class ProbabilityRow {
  public:
   ProbabilityRow() = default;
   // `row` is the number that errors print. Elements are checked when they are read: each must be a number in [0, 1].
-  ProbabilityRow(const RowView& view, std::int64_t row) : view_(view), row_(row) {}
+  ProbabilityRow(const RowView& view, const RowName& row) : view_(view), row_(row) {}
 
   std::int64_t vocab_size() const { return view_.vocab_size; }
   float probability(Token token) const;
   const float* probabilities_in(std::size_t begin, std::size_t count, float* scratch) const;
-  std::int64_t row() const { return row_; }
+  const RowName& row() const { return row_; }
 
  private:
   RowView view_;
-  std::int64_t row_ = 0;
+  RowName row_;
 };
 
 }  // namespace draftproof

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/draft/draft_tree.hpp"
+#include "reference/verify/draft_tree.hpp"
 #include "reference/verify/tree.hpp"
 
 namespace draftproof {

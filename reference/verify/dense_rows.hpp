@@ -3,6 +3,7 @@
 // template.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -45,6 +46,19 @@ Number total_of(std::span<const Number> masses) {
 template <class Number>
 Number total_of(const DenseMasses<Number>& masses) {
   return total_of(std::span<const Number>(masses));
+}
+
+// The tokens of positive mass by (mass descending, id ascending), at most `count`.
+template <class Number>
+std::vector<Token> most_probable_tokens(const DenseMasses<Number>& masses, std::size_t count) {
+  std::vector<Token> tokens;
+  for (std::size_t i = 0; i < masses.size(); ++i)
+    if (masses[i] > 0) tokens.push_back(static_cast<Token>(i));
+  std::stable_sort(tokens.begin(), tokens.end(), [&](Token a, Token b) {
+    return masses[static_cast<std::size_t>(a)] > masses[static_cast<std::size_t>(b)];
+  });
+  tokens.resize(std::min(tokens.size(), count));
+  return tokens;
 }
 
 // max(p - q, 0) for every token.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "reference/verify/block.hpp"
@@ -58,18 +59,18 @@ struct SelectedPath {
   DenseRows<Number> skewed;  // L rows, q~
 };
 
-template <class Number>
-SelectedPath<Number> select_greedy_path(const DraftTree& tree, std::int32_t num_paths, const DenseRows<Number>& target,
-                                        const DenseRows<Number>& proposal) {
+template <class Target, class Proposal>
+auto select_greedy_path(const DraftTree& tree, std::int32_t num_paths, const Target& target, const Proposal& proposal) {
+  using Number = typename std::remove_cvref_t<decltype(target.row(0))>::value_type;
   SelectedPath<Number> path;
   Number below(0);  // A
   Number reach(1);  // J
   for (std::int32_t node = kRootNode;;) {
     const std::uint32_t row = DraftTree::row_after(node);
-    const DenseMasses<Number>& q = proposal.row(row);
     path.target.rows.push_back(target.row(row));
     const std::vector<std::int32_t> children = tree.children(node);
     if (children.empty()) return path;
+    const DenseMasses<Number>& q = proposal.row(row);
 
     const std::vector<Token> order = by_ratio(target.row(row), q);
     const Number scale = power_difference_quotient(Number(below + reach), below, num_paths);
@@ -97,10 +98,10 @@ SelectedPath<Number> select_greedy_path(const DraftTree& tree, std::int32_t num_
 
 // tree: num_paths independent paths of one length, merged (draft/sampled_tree.hpp). Coins and draws have the rows of a
 // chain.
-template <class Number, class Chance>
-TreeOutcome verify_greedy_multipath(const DraftTree& tree, std::int32_t num_paths, const DenseRows<Number>& target,
-                                    const DenseRows<Number>& proposal, Chance& chance) {
-  SelectedPath<Number> path = select_greedy_path(tree, num_paths, target, proposal);
+template <class Target, class Proposal, class Chance>
+TreeOutcome verify_greedy_multipath(const DraftTree& tree, std::int32_t num_paths, const Target& target,
+                                    const Proposal& proposal, Chance& chance) {
+  auto path = select_greedy_path(tree, num_paths, target, proposal);
   const ChainOutcome outcome = verify_block(std::span<const Token>(path.tokens), path.target, path.skewed, chance);
   path.nodes.resize(outcome.num_accepted);
   return {path.nodes, outcome.last_token};

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,12 +54,13 @@ void delete_first_child(TraversalNode<Number>& v, Token token) {
 
 // target, proposal: row(r) -> DenseMasses<Number>, rows as in draft_tree.hpp. The coin of a node has the row of the
 // node.
-template <class Number, class Chance>
-TreeOutcome verify_traversal(const DraftTree& tree, const DenseRows<Number>& target, const DenseRows<Number>& proposal,
-                             Chance& chance) {
+template <class Target, class Proposal, class Chance>
+TreeOutcome verify_traversal(const DraftTree& tree, const Target& target, const Proposal& proposal, Chance& chance) {
+  using Number = typename std::remove_cvref_t<decltype(target.row(0))>::value_type;
   const auto visit = [&](std::int32_t node, const Number& weight) {
     const std::uint32_t row = DraftTree::row_after(node);
-    return TraversalNode<Number>{node, weight, target.row(row), proposal.row(row), tree.children(node), false};
+    const auto& p = target.row(row);  // first the target, as in verify_tree
+    return TraversalNode<Number>{node, weight, p, proposal.row(row), tree.children(node), false};
   };
   std::vector<TraversalNode<Number>> stack{visit(kRootNode, Number(1))};
   for (;;) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/draft/draft_tree.hpp"
+#include "reference/verify/draft_tree.hpp"
 #include "reference/verify/sibling_outcome.hpp"
 
 namespace draftproof {
@@ -34,7 +34,9 @@ TreeOutcome verify_tree(Tree& tree, const Target& target, const Proposal& propos
     std::vector<Token> siblings;
     for (const std::int32_t child : nodes) siblings.push_back(tree.tokens[static_cast<std::size_t>(child)]);
     const std::uint32_t row = DraftTree::row_after(node);
-    const SiblingOutcome sibling = rule(target.row(row), proposal.row(row), siblings, nodes, row, chance);
+    const auto& p = target.row(row);  // first the target: the order of arguments would be the compiler's
+    const auto& q = proposal.row(row);
+    const SiblingOutcome sibling = rule(p, q, siblings, nodes, row, chance);
     if (sibling.accepted == kNoSibling) {
       outcome.last_token = sibling.token;
       return outcome;

@@ -6,7 +6,7 @@
 
 #include "reference/error.hpp"
 #include "reference/io/trace.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 

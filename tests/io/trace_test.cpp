@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "reference/random/philox.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 #include "tests/support/random_request.hpp"

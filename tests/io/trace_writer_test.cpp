@@ -9,7 +9,7 @@
 #include "reference/engine/generate.hpp"
 #include "reference/error.hpp"
 #include "reference/io/trace.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 #include "tests/engine/toy_model.hpp"
 #include "tests/io/temporary_folder.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof {

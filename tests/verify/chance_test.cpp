@@ -6,7 +6,7 @@
 
 #include "reference/random/audit.hpp"
 #include "reference/sampling/distribution.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step_of.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -32,7 +32,7 @@ struct Recorder {
 
 TEST_CASE("the race through the kernels is the race through single words") {
   TestRandom random(401);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   VerifyOptions options;
   options.sampler = Sampler::race;
   for (int i = 0; i < 300; ++i) {
@@ -41,8 +41,8 @@ TEST_CASE("the race through the kernels is the race through single words") {
     PhiloxSource kernel_source;
     PlainPhilox plain_source;
     CAPTURE(i, vocab_size);
-    REQUIRE(same_emission(verify_request(o.request, options, kernel_source, workspace),
-                          verify_request(o.request, options, plain_source, workspace)));
+    REQUIRE(same_emission(verify_step(o.request, options, kernel_source, workspace),
+                          verify_step(o.request, options, plain_source, workspace)));
   }
 }
 

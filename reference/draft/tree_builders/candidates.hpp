@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/draft_tree.hpp"
+#include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/draft/draft_tree.hpp"
+#include "reference/verify/draft_tree.hpp"
 #include "reference/draft/tree_shape.hpp"
 
 namespace draftproof {

@@ -9,7 +9,7 @@
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/statistics/e_process.hpp"
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 namespace draftproof {
 namespace {
@@ -28,16 +28,13 @@ struct GroupAudit {
 };
 
 struct ThreadState {
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   std::vector<std::int64_t> counts;
   UniformTally transformed;
 };
 
-std::vector<double> distribution_of_group(const VerifyRequest& request, VerifyWorkspace& workspace) {
-  Emission unused;
-  const VerifyOptions options{.raw_logprobs = false};
-  RequestRows rows(request, options, workspace, unused);
-  return normalised_distribution(rows.target_distribution(0));
+std::vector<double> distribution_of_group(const VerifyRequest& request, StepWorkspace& workspace) {
+  return normalised_distribution(StepRows(request, {.logprobs = false}, workspace).target(0));
 }
 
 class DrawAuditor {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reference/token.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

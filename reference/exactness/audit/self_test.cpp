@@ -15,7 +15,7 @@
 #include "reference/statistics/battery.hpp"
 #include "reference/statistics/holm.hpp"
 #include "reference/statistics/kolmogorov_smirnov.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 namespace {
@@ -103,7 +103,7 @@ StepSample null_steps(std::uint64_t key) {
   rows->draft.reserve(kSteps * kDraftLen * kStepVocab);
   StepSample sample;
   sample.begins = {0};
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   PhiloxSource source;
   for (std::int64_t b = 0; b < kSteps; ++b) {
     const std::uint64_t seed = derive_seed(key, static_cast<std::uint64_t>(3 + b));
@@ -123,8 +123,9 @@ StepSample null_steps(std::uint64_t key) {
       last = draw(q, seed, {0, static_cast<std::uint32_t>(i), 0, Purpose::draft_sample});
       rows->drafts[static_cast<std::size_t>(b * kDraftLen + i)] = last;
     }
-    request.draft = std::span<const Token>(rows->drafts).subspan(static_cast<std::size_t>(b * kDraftLen), kDraftLen);
-    const Emission emission = verify_request(request, {.raw_logprobs = false}, source, workspace);
+    request.draft = DraftTree::chain(
+        std::span<const Token>(rows->drafts).subspan(static_cast<std::size_t>(b * kDraftLen), kDraftLen));
+    const Emission emission = verify_step(request, {.raw_logprobs = false}, source, workspace);
     sample.tokens.insert(sample.tokens.end(), emission.tokens.begin(), emission.tokens.end());
     sample.begins.push_back(sample.tokens.size());
     sample.requests.push_back(request);

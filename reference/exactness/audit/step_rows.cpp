@@ -11,7 +11,7 @@
 namespace draftproof {
 namespace {
 
-constexpr VerifyOptions kRowsOnly{.raw_logprobs = false};
+const VerifyOptions kRowsOnly{.logprobs = false};
 
 DistributionDigest digest_of(std::span<const double> distribution) {
   const std::string hex = sha256_hex(std::as_bytes(distribution));
@@ -56,8 +56,8 @@ DraftRecord draft_record(const std::vector<double>& p, const std::vector<double>
 class StepRecorder {
  public:
   StepRecorder(const VerifyRequest& request, std::span<const Token> emitted, std::uint64_t key, std::int64_t index,
-               VerifyWorkspace& workspace)
-      : request_(request), emitted_(emitted), key_(key), index_(index), rows_(request, kRowsOnly, workspace, unused_) {}
+               StepWorkspace& workspace)
+      : request_(request), emitted_(emitted), key_(key), index_(index), rows_(request, kRowsOnly, workspace) {}
 
   StepRecord run() {
     const auto draft_len = static_cast<std::uint32_t>(request_.draft.size());
@@ -69,7 +69,7 @@ class StepRecorder {
 
  private:
   void look_at_row(std::uint32_t row, std::uint32_t draft_len) {
-    const std::vector<double> p = normalised_distribution(rows_.target_distribution(row));
+    const std::vector<double> p = normalised_distribution(rows_.target(row));
     if (row == 0) {
       record_.first_distribution = digest_of(p);
       record_.first_row_has_choice = !is_one_hot(p);
@@ -80,8 +80,8 @@ class StepRecorder {
       if (record_.accepted == draft_len) record_last(row, p);
       return;
     }
-    const std::vector<double> q = normalised_distribution(rows_.proposal_distribution(row));
-    const Token draft = request_.draft[row];
+    const std::vector<double> q = normalised_distribution(rows_.proposal(row));
+    const Token draft = request_.draft.tokens[row];
     DraftRecord drafted = draft_record(p, q, draft);
     if (!(probability(q, draft) > 0.0)) {
       record_.impossible_draft = drafted.impossible = true;
@@ -120,8 +120,7 @@ class StepRecorder {
   std::span<const Token> emitted_;
   std::uint64_t key_;
   std::int64_t index_;
-  Emission unused_;
-  RequestRows rows_;
+  StepRows rows_;
   StepRecord record_;
 };
 
@@ -133,23 +132,17 @@ double audit_uniform(std::uint64_t key, std::int64_t request, std::uint32_t row,
 }
 
 StepRecord record_step(const VerifyRequest& request, std::span<const Token> emitted, std::uint64_t key,
-                       std::int64_t index, VerifyWorkspace& workspace) {
+                       std::int64_t index, StepWorkspace& workspace) {
   return StepRecorder(request, emitted, key, index, workspace).run();
 }
 
 std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row,
-                                           VerifyWorkspace& workspace) {
-  Emission unused;
-  RequestRows rows(request, kRowsOnly, workspace, unused);
-  for (std::uint32_t before = 0; before < row; ++before) rows.target_distribution(before);
-  return normalised_distribution(rows.target_distribution(row));
+                                           StepWorkspace& workspace) {
+  return normalised_distribution(StepRows(request, kRowsOnly, workspace).target(row));
 }
 
-std::vector<double> first_draft_distribution_of(const VerifyRequest& request, VerifyWorkspace& workspace) {
-  Emission unused;
-  RequestRows rows(request, kRowsOnly, workspace, unused);
-  rows.target_distribution(0);
-  return normalised_distribution(rows.proposal_distribution(0));
+std::vector<double> first_draft_distribution_of(const VerifyRequest& request, StepWorkspace& workspace) {
+  return normalised_distribution(StepRows(request, kRowsOnly, workspace).proposal(0));
 }
 
 }  // namespace draftproof

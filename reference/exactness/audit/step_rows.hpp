@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/exactness/audit/sample.hpp"
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 namespace draftproof {
 
@@ -48,15 +48,15 @@ struct StepRecord {
 
 // `key` is that of the auditor's own random numbers, `index` the request's number in the file.
 StepRecord record_step(const VerifyRequest& request, std::span<const Token> emitted, std::uint64_t key,
-                       std::int64_t index, VerifyWorkspace& workspace);
+                       std::int64_t index, StepWorkspace& workspace);
 
 // The uniform numbers of the auditor, one for each use.
 enum class AuditUse : std::uint32_t { token, draft, last_token, absent_token, completion };
 double audit_uniform(std::uint64_t key, std::int64_t request, std::uint32_t row, AuditUse use);
 
 // Distribution [V] of the target row `row` of a request, for a row < 2.
-std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, VerifyWorkspace& workspace);
+std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, StepWorkspace& workspace);
 // Distribution [V] that the first draft was drawn from.
-std::vector<double> first_draft_distribution_of(const VerifyRequest& request, VerifyWorkspace& workspace);
+std::vector<double> first_draft_distribution_of(const VerifyRequest& request, StepWorkspace& workspace);
 
 }  // namespace draftproof

@@ -96,7 +96,7 @@ std::vector<TestResult> draft_tests(const StepSample& sample, std::span<const St
     const auto position = bad - drafts.begin();
     return CountedCell{{{"request", static_cast<std::int64_t>(b)},
                         {"position", position},
-                        {"token", sample.requests[b].draft[static_cast<std::size_t>(position)]}}};
+                        {"token", sample.requests[b].draft.tokens[static_cast<std::size_t>(position)]}}};
   };
   tests.push_back(certainty_of("draft_support", "steps with drafts", records, &StepRecord::impossible_draft, cell_of,
                                [](const StepRecord& record) { return !record.drafts.empty(); }));
@@ -137,7 +137,7 @@ std::vector<TestResult> chain_tests(const StepSample& sample, std::span<const St
 
 std::vector<StepRecord> record_steps(const StepSample& sample, std::uint64_t key, int threads) {
   std::vector<StepRecord> records(sample.requests.size());
-  std::vector<VerifyWorkspace> workspaces(static_cast<std::size_t>(threads));
+  std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(threads));
   parallel_for(static_cast<std::int64_t>(records.size()), threads, [&](std::int64_t i, int thread) {
     const auto b = static_cast<std::size_t>(i);
     records[b] =

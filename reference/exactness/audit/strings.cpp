@@ -115,7 +115,7 @@ class ContextFitter {
     next_row_.clear();
     std::map<Token, bool> agrees;
     for (const std::size_t b : members) {
-      const Token draft = sample_.requests[b].draft.front();
+      const Token draft = sample_.requests[b].draft.tokens.front();
       const std::size_t row = next_row_.try_emplace(draft, b).first->second;
       const bool same = records_[row].second_distribution == records_[b].second_distribution;
       const auto found = agrees.try_emplace(draft, true).first;
@@ -151,7 +151,7 @@ class ContextFitter {
   const StepSample& sample_;
   std::span<const StepRecord> records_;
   std::uint64_t key_;
-  VerifyWorkspace workspace_;
+  StepWorkspace workspace_;
   std::map<Token, std::size_t> next_row_;
 };
 

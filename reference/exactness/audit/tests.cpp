@@ -9,7 +9,7 @@
 #include "reference/statistics/battery.hpp"
 #include "reference/statistics/chi_squared.hpp"
 #include "reference/statistics/kolmogorov_smirnov.hpp"
-#include "reference/verify/dense_distribution.hpp"
+#include "reference/step/dense_step_rows.hpp"
 
 namespace draftproof {
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-#include "reference/draft/sampled_tree.hpp"
 #include "reference/error.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/chain.hpp"
@@ -31,10 +31,11 @@ DenseMasses<Number> within_top_k(const DenseMasses<Number>& masses, const DenseM
 }
 
 // draft [K]; target rows 0..K, proposal rows 0..K-1. Addresses as in verify_chain. Error (usage): k < 1.
-template <class Number, class Chance>
-ChainOutcome verify_top_k_resample(std::span<const Token> draft, const DenseRows<Number>& target,
-                                   const DenseRows<Number>& proposal, std::size_t k, Chance& chance) {
-  if (k < 1) throw usage_error("top-k resample", "k is 0; at least one token must be kept");
+template <class Target, class Proposal, class Chance>
+ChainOutcome verify_top_k_resample(std::span<const Token> draft, const Target& target, const Proposal& proposal,
+                                   std::size_t k, Chance& chance) {
+  using Number = typename std::remove_cvref_t<decltype(target.row(0))>::value_type;
+  if (k < 1) throw usage_error("top-k resample", "k is 0; expected 1 or more");
   const auto draft_len = static_cast<std::uint32_t>(draft.size());
   for (std::uint32_t row = 0; row < draft_len; ++row) {
     const DenseMasses<Number>& p = target.row(row);

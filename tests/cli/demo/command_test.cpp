@@ -171,7 +171,7 @@ DistributionString draw_with(Fault fault, DemoWorker& worker, const DecodingOpti
   speculate(worker.target(), worker.drafter(), options, sequence, 0, source, workspace);
   const VerifyRequest request = request_of(workspace.step, options, 256, prompt, sequence.output());
   Emission emission;
-  RequestRows target(request, options.verify, workspace.verify, emission);
+  StepRows target(request, options.verify, workspace.verify, emission);
   RequestProposal proposal{target};
   AddressedChance<> chance(source, options.seed, 0, options.verify.sampler);
   std::vector<Token> tokens;

@@ -10,7 +10,7 @@
 #include "reference/io/safetensors.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/io/trace.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 #include "tests/support/run_program.hpp"

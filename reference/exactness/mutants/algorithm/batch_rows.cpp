@@ -10,7 +10,7 @@
 #include "reference/exactness/mutants/algorithm/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
 #include "reference/exactness/mutants/large_chain.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 
 namespace draftproof {
 namespace {
@@ -74,7 +74,7 @@ std::vector<Verdict> verify_longest_first(const std::vector<DraftedRequest>& ite
   for (const std::size_t i : order) {
     const auto draft_len = static_cast<std::int64_t>(items[i].draft.size());
     VerifyRequest request;
-    request.draft = items[i].draft;
+    request.draft = DraftTree::chain(items[i].draft);
     request.target_is_probabilities = true;
     request.target = {DType::f32, items[i].target.data(), draft_len + 1, kVocabSize, kVocabSize};
     request.proposal_kind = ProposalKind::probabilities;

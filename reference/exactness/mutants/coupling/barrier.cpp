@@ -10,7 +10,7 @@
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
 #include "reference/exactness/mutants/coupling/warp_schedules.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 namespace {
@@ -23,12 +23,12 @@ Finding find_different_tokens(bool faulty) {
   const VerifyOptions options{.convention = Convention::flashinfer};
   PhiloxSource philox;
   MappedSource<PhiloxSource> mapped(philox, keys_of(faulty, residual_at_the_coin));
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   std::vector<TokenString> reference;
   std::vector<TokenString> seen;
   for (const VerifyRequest& request : batch.requests()) {
-    reference.push_back(verify_request(request, options, philox, workspace).tokens);
-    seen.push_back(verify_request(request, options, mapped, workspace).tokens);
+    reference.push_back(verify_step(request, options, philox, workspace).tokens);
+    seen.push_back(verify_step(request, options, mapped, workspace).tokens);
   }
   return first_difference_of_requests(reference, seen, "with the shared uniform");
 }

@@ -8,7 +8,7 @@
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
 #include "reference/exactness/mutants/usual_tests.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 
 namespace draftproof {
 namespace {

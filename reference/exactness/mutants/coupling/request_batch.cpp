@@ -41,7 +41,7 @@ RequestBatch::RequestBatch(std::span<const std::uint64_t> seeds) {
                                   Purpose::draft_sample));
     }
     VerifyRequest request;
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     request.target_is_probabilities = true;
     request.target = {DType::f32, target.data(), draft_len + 1, kVocabSize, kVocabSize};
     request.proposal_kind = ProposalKind::probabilities;

@@ -10,7 +10,7 @@
 
 #include "reference/exactness/mutants/mutant.hpp"
 #include "reference/exactness/proof/output_distribution.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

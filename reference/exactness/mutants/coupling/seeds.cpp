@@ -9,7 +9,7 @@
 #include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 namespace {
@@ -54,11 +54,11 @@ std::vector<std::uint64_t> consecutive_seeds() {
 // Runs a batch, row by row. `keep(row, tokens)` receives what is emitted.
 template <class Source, class Keep>
 void run_batch(const RunningBatch& batch, SeedOf seed_of, Source& source, Keep keep) {
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   for (std::size_t row = 0; row < batch.requests.size(); ++row) {
     VerifyRequest request = batch.requests[row];
     request.seed = seed_of(batch, row);
-    keep(row, verify_request(request, VerifyOptions{}, source, workspace).tokens);
+    keep(row, verify_step(request, VerifyOptions{}, source, workspace).tokens);
   }
 }
 
@@ -108,9 +108,9 @@ Finding find_ragged_difference(SeedOf seed_of) {
   const RequestBatch batch(consecutive_seeds());
   std::vector<TokenString> reference;
   PhiloxSource source;
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   for (const VerifyRequest& request : batch.requests())
-    reference.push_back(verify_request(request, VerifyOptions{}, source, workspace).tokens);
+    reference.push_back(verify_step(request, VerifyOptions{}, source, workspace).tokens);
   std::vector<std::size_t> order(reference.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::rotate(order.begin(), order.begin() + 1, order.end());

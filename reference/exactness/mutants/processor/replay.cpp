@@ -107,18 +107,18 @@ void replay(const ReplayRequest& request, std::span<const Token> prompt, std::ui
   SpeculativeStep step;
   while (sequence.output().size() < kOutputLen) {
     step.output_len = sequence.output().size();
-    step.draft.tokens = draft_after(plain, step.output_len, seed);
+    step.draft.tree = DraftTree::chain(draft_after(plain, step.output_len, seed));
     compute_target_rows(model, sequence, step);
     VerifyRequest verify_request = request_of(step, options, kReplayVocabSize, sequence.prompt(), sequence.output());
     std::vector<std::uint32_t> masks;
     if (request.grammar)
-      verify_request.allowed_masks = masks = masks_of(request.grammar, sequence.tokens(), step.draft.tokens);
+      verify_request.allowed_masks = masks = masks_of(request.grammar, sequence.tokens(), step.draft.tree.tokens);
     const Emission emission = verify(verify_request);
     for (std::size_t i = 0; i < emission.tokens.size(); ++i) {
       const std::size_t position = sequence.output().size();
       ++finding.cases;
       const std::string where = "token " + std::to_string(position) + " of the output, place " + std::to_string(i) +
-                                " of a step with " + std::to_string(step.draft.tokens.size()) + " drafts, ";
+                                " of a step with " + std::to_string(step.draft.tree.tokens.size()) + " drafts, ";
       if (emission.tokens[i] != plain.tokens[position]) {
         finding.caught = true;
         finding.evidence = where + "is " + std::to_string(emission.tokens[i]) + " under speculation and " +
@@ -139,17 +139,11 @@ void replay(const ReplayRequest& request, std::span<const Token> prompt, std::ui
 }  // namespace
 
 Emission verify_by_coupling(const VerifyRequest& request, std::size_t position) {
-  VerifyWorkspace workspace;
-  Emission emission;
-  VerifyOptions options;
-  options.raw_logprobs = false;
-  RequestRows rows(request, options, workspace, emission);
+  StepWorkspace workspace;
   PhiloxSource source;
-  AddressedChance chance(source, request.seed, request.step);
-  const ChainOutcome outcome = verify_coupled(request.draft, rows, static_cast<std::uint32_t>(position), chance);
-  rows.emit(outcome.num_accepted, outcome.last_token);
-  emission.num_accepted = outcome.num_accepted;
-  return emission;
+  VerifyRequest placed = request;
+  placed.position = static_cast<std::uint32_t>(position);
+  return verify_step(placed, {.verifier = Verifier::coupled, .raw_logprobs = false}, source, workspace);
 }
 
 Finding find_replay_difference(const ReplayRequest& request, const StartVerifier& start) {

@@ -1,7 +1,7 @@
 // S: speculative against plain decoding, token for token and logprob for logprob, with the same state.
 //
 // Both race over the noise of absolute positions (verify/coupled.hpp), so that the emitted tokens do not depend on what
-// was drafted: whatever differs comes from the rows. Rows are those of production (RequestRows over a VerifyRequest);
+// was drafted: whatever differs comes from the rows. Rows are those of production (StepRows over a VerifyRequest);
 // an engine is faulty by the request that it makes of its state, or by what it does with the rows.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 #include "reference/exactness/mutants/mutant.hpp"
 #include "reference/model/language_model.hpp"
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 namespace draftproof {
 

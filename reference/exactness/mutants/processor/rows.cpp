@@ -6,7 +6,7 @@
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/processor/replay.hpp"
 #include "reference/statistics/battery.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 namespace {
@@ -40,9 +40,9 @@ Emission verify_with_bare_draft_rows(const VerifyRequest& request) {
   bare.parameters.filters.min_p = 0.0f;
   bare.constraints.logit_bias = {};
   Emission emission = verify_soundly(bare);
-  if (emission.num_accepted < request.draft.size()) return emission;
+  if (emission.num_accepted + 1 < request.rows()) return emission;
   std::vector<Token> output(request.output_tokens.begin(), request.output_tokens.end());
-  output.insert(output.end(), request.draft.begin(), request.draft.end());
+  output.insert(output.end(), request.draft.tokens.begin(), request.draft.tokens.end());
   VerifyRequest bonus = request;
   bonus.draft = {};
   bonus.target = request.target.slice(static_cast<std::int64_t>(request.draft.size()), 1);
@@ -79,8 +79,9 @@ Emission verify_without_masks_from_placeholder(const VerifyRequest& request) {
   static_assert(kReplayVocabSize <= 32, "a mask is one word");
   std::vector<std::uint32_t> masks(request.allowed_masks.begin(), request.allowed_masks.end());
   std::size_t row = 0;
-  while (row < request.draft.size() && (masks[row] >> request.draft[row] & 1u) != 0) ++row;
-  if (row < request.draft.size()) std::fill(masks.begin() + static_cast<std::ptrdiff_t>(row), masks.end(), ~0u);
+  const std::vector<Token>& draft = request.draft.tokens;
+  while (row < draft.size() && (masks[row] >> draft[row] & 1u) != 0) ++row;
+  if (row < draft.size()) std::fill(masks.begin() + static_cast<std::ptrdiff_t>(row), masks.end(), ~0u);
   VerifyRequest unmasked = request;
   unmasked.allowed_masks = masks;
   return verify_soundly(unmasked);
@@ -124,7 +125,7 @@ Finding find_wrong_logprob(bool faulty) {
   constexpr std::int64_t kVocabSize = 8;
   const std::vector<Token> draft{0, 0, 0};
   Finding finding{false, 0, "rows", {}};
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   PhiloxSource source;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Logits logits;
@@ -133,10 +134,10 @@ Finding find_wrong_logprob(bool faulty) {
       logits.push_back(static_cast<float>(uniform_53(high_half(block))) + (i % kVocabSize == 0 ? 3.0f : 0.0f));
     }
     VerifyRequest request;
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     request.target = {DType::f32, logits.data(), static_cast<std::int64_t>(draft.size()) + 1, kVocabSize, kVocabSize};
     request.seed = seed;
-    Emission emission = verify_request(request, {}, source, workspace);
+    Emission emission = verify_step(request, {}, source, workspace);
     if (faulty) emission = with_logprobs_of_last_row(request, emission);
     for (std::size_t i = 0; i < emission.tokens.size(); ++i) {
       ++finding.cases;

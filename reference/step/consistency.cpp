@@ -1,11 +1,11 @@
-#include "reference/verify/consistency.hpp"
+#include "reference/step/consistency.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 namespace draftproof {
 namespace {
@@ -104,24 +104,23 @@ ConsistencyReport check_consistency(std::span<const VerifyRequest> requests, con
   ConsistencyReport report;
   std::int64_t rows = 0;
   for (const VerifyRequest& request : requests)
-    if (request.proposal_kind == ProposalKind::logits) rows += static_cast<std::int64_t>(request.draft.size());
+    if (request.proposal_kind == ProposalKind::logits) rows += request.draft.size();
   const std::int64_t stride = std::max<std::int64_t>(1, (rows + rows_max - 1) / std::max<std::int64_t>(1, rows_max));
 
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   Distribution distribution;
   std::int64_t index = 0;
   for (const VerifyRequest& request : requests) {
     if (request.proposal_kind != ProposalKind::logits) continue;
     const RowParameters drafted = overridden(request.draft_parameters, drafted_with);
     if (report.differences.empty()) report.differences = differences_of(drafted, request.parameters);
-    Emission unused;
-    const VerifyOptions options;
-    RequestRows target(request, options, workspace, unused);
-    for (std::uint32_t row = 0; row < request.draft.size(); ++row, ++index) {
-      if (index % stride != 0) continue;
-      const std::vector<double> p = as_vector(target.target_distribution(row));
+    StepRows rows_of_step(request, {.logprobs = false}, workspace);
+    for (std::uint32_t row = 0; row + 1 < request.rows(); ++row, ++index) {
+      const bool proposes = !request.draft.children(static_cast<std::int32_t>(row) - 1).empty();
+      if (index % stride != 0 || !proposes) continue;
+      const std::vector<double> p = as_vector(rows_of_step.target(row));
       const auto draft_distribution = [&](const RowParameters& parameters) {
-        process_draft_row(request, row, parameters, workspace.draft_pipeline, distribution);
+        process_proposal_row(request, row, parameters, workspace.draft_pipeline, distribution);
         return as_vector(distribution);
       };
       const std::vector<double> assumed = draft_distribution(request.draft_parameters);

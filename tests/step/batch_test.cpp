@@ -1,6 +1,6 @@
 // A request's result is a function of the request: no batch, no place in it, no thread and no instruction set may
 // change a bit.
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 
 #include <algorithm>
 #include <atomic>

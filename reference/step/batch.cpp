@@ -1,16 +1,16 @@
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 
 #include <atomic>
 #include <string>
 
 #include "reference/error.hpp"
 #include "reference/parallel.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 
 BatchVerifier::BatchVerifier(int threads) {
-  if (threads < 1) throw usage_error("threads", "it is " + std::to_string(threads) + "; 1 or more is right");
+  if (threads < 1) throw usage_error("threads", "it is " + std::to_string(threads) + "; expected 1 or more");
   workspaces_.resize(static_cast<std::size_t>(threads));
 }
 
@@ -21,9 +21,13 @@ std::vector<Emission> BatchVerifier::verify(std::span<const VerifyRequest> reque
   std::atomic<std::int64_t> finished{0};
   parallel_for(static_cast<std::int64_t>(requests.size()), threads, [&](std::int64_t i, int thread) {
     const auto index = static_cast<std::size_t>(i);
-    validate(requests[index], i);
+    validate(requests[index], options.verifier, i);
     PhiloxSource source;
-    emissions[index] = verify_request(requests[index], options, source, workspaces_[static_cast<std::size_t>(thread)]);
+    try {
+      emissions[index] = verify_step(requests[index], options, source, workspaces_[static_cast<std::size_t>(thread)]);
+    } catch (const RowError& error) {
+      throw error_in_request(requests[index], i, error);
+    }
     if (done) done(++finished);
   });
   return emissions;

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "reference/token.hpp"
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

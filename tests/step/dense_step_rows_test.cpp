@@ -1,4 +1,4 @@
-#include "reference/verify/dense_distribution.hpp"
+#include "reference/step/dense_step_rows.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

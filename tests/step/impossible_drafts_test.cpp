@@ -1,5 +1,5 @@
 // Drafts that their proposal distribution cannot have produced.
-#include "reference/verify/impossible_drafts.hpp"
+#include "reference/step/impossible_drafts.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -1,11 +1,11 @@
 // Every draft row is processed with the history that plain decoding would have had there, bit for bit.
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
 #include "reference/logits/pipeline.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 #include "tests/support/random_request.hpp"
 
 using namespace draftproof;
@@ -57,14 +57,14 @@ PlainRow plain_row(const VerifyRequest& request, std::uint32_t row, std::uint32_
 
 TEST_CASE("every draft row has the distribution of plain decoding with the history it would have had") {
   TestRandom random(201);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   int rows = 0;
   int rows_that_a_frozen_history_gets_wrong = 0;
   for (int i = 0; i < 1500; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(40), 5);
     validate(o.request, i);
     Emission emission;
-    RequestRows target(o.request, {}, workspace, emission);
+    StepRows target(o.request, {}, workspace, emission);
     CAPTURE(i);
     for (std::uint32_t row = 0; row <= o.request.draft.size(); ++row) {
       const std::vector<float> found = probabilities(target.target_distribution(row));
@@ -81,11 +81,11 @@ TEST_CASE("every draft row has the distribution of plain decoding with the histo
 
 TEST_CASE("rows that are skipped leave no gap in the history") {
   TestRandom random(202);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   for (int i = 0; i < 300; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(20), 5);
     Emission emission;
-    RequestRows target(o.request, {}, workspace, emission);
+    StepRows target(o.request, {}, workspace, emission);
     for (std::uint32_t row = static_cast<std::uint32_t>(random.below(3)); row <= o.request.draft.size(); row += 2)
       REQUIRE(probabilities(target.target_distribution(row)) == plain_row(o.request, row, row).probabilities);
   }
@@ -94,7 +94,7 @@ TEST_CASE("rows that are skipped leave no gap in the history") {
 TEST_CASE("what a step reports of its rows is what plain decoding reports") {
   // llama.cpp #27972, vllm #17876: log-probabilities of speculative tokens came from another row.
   TestRandom random(203);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   int accepted = 0;
   for (int i = 0; i < 1000; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(20), 4);
@@ -102,7 +102,7 @@ TEST_CASE("what a step reports of its rows is what plain decoding reports") {
     options.all_rows = i % 2 == 0;
     options.sampler = i % 3 == 0 ? Sampler::race : Sampler::inverse;
     PhiloxSource source;
-    const Emission emission = verify_request(o.request, options, source, workspace);
+    const Emission emission = verify_step(o.request, options, source, workspace);
     CAPTURE(i);
     REQUIRE(emission.tokens.size() == emission.num_accepted + 1);
     REQUIRE(emission.logprobs.size() == emission.tokens.size());
@@ -127,7 +127,7 @@ TEST_CASE("what a step reports of its rows is what plain decoding reports") {
 
 TEST_CASE("rejected drafts leave no trace in the next step") {
   TestRandom random(204);
-  VerifyWorkspace used;
+  StepWorkspace used;
   int rejected = 0;
   for (int i = 0; i < 500; ++i) {
     const std::int64_t vocab_size = 2 + random.below(20);
@@ -135,7 +135,7 @@ TEST_CASE("rejected drafts leave no trace in the next step") {
     PhiloxSource source;
     VerifyOptions options;
     options.all_rows = true;  // the copy advances along every draft, rejected ones included
-    const Emission emission = verify_request(first.request, options, source, used);
+    const Emission emission = verify_step(first.request, options, source, used);
     rejected += emission.num_accepted < first.draft.size() ? 1 : 0;
 
     OwnedRequest second = random_request(random, vocab_size, 4);
@@ -145,7 +145,7 @@ TEST_CASE("rejected drafts leave no trace in the next step") {
     second.request.prompt_tokens = second.prompt;
     second.request.output_tokens = second.output;
     Emission unused;
-    RequestRows target(second.request, {}, used, unused);
+    StepRows target(second.request, {}, used, unused);
     CAPTURE(i);
     for (std::uint32_t row = 0; row <= second.draft.size(); ++row)
       REQUIRE(probabilities(target.target_distribution(row)) == plain_row(second.request, row, row).probabilities);
@@ -178,7 +178,7 @@ TEST_CASE("greedy decoding with speculation writes the text of greedy decoding w
   constraints.stop_ids = stop;
 
   PhiloxSource source;
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   const auto decode = [&](std::int64_t draft_len, TestRandom& drafter) {
     std::vector<Token> output;
     std::uint32_t accepted = 0;
@@ -201,7 +201,7 @@ TEST_CASE("greedy decoding with speculation writes the text of greedy decoding w
       request.output_tokens = output;
       request.step = step;
       validate(request, 0);
-      const Emission emission = verify_request(request, {}, source, workspace);
+      const Emission emission = verify_step(request, {}, source, workspace);
       accepted += emission.num_accepted;
       output.insert(output.end(), emission.tokens.begin(), emission.tokens.end());
     }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 namespace draftproof {
 

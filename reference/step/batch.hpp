@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/verify/request_rows.hpp"
+#include "reference/step/step_rows.hpp"
 
 namespace draftproof {
 
@@ -22,7 +22,7 @@ class BatchVerifier {
                                const std::function<void(std::int64_t)>& done = {});
 
  private:
-  std::vector<VerifyWorkspace> workspaces_;  // one a thread
+  std::vector<StepWorkspace> workspaces_;  // one a thread
 };
 
 // One batch alone: BatchVerifier(threads).verify(requests, options, done).

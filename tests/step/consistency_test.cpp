@@ -1,4 +1,4 @@
-#include "reference/verify/consistency.hpp"
+#include "reference/step/consistency.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 #include "tests/support/statistical.hpp"
 
 using namespace draftproof;
@@ -63,7 +63,7 @@ struct Simulation {
 
 // Draws drafts with `drafted_with` and verifies with the request's own assumption.
 Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   Pipeline pipeline;
   Distribution drafted;
   PhiloxSource source;
@@ -74,7 +74,7 @@ Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
     AddressedChance<PhiloxSource> chance(source, request.seed, 0);
     const std::array<Token, 1> draft{chance.draw(DistributionMasses(drafted), 0, Purpose::draft_sample)};
     request.draft = draft;
-    const Emission emission = verify_request(request, {}, source, workspace);
+    const Emission emission = verify_step(request, {}, source, workspace);
     ++simulation.counts[static_cast<std::size_t>(emission.tokens[0])];
     simulation.accepted += emission.num_accepted;
   }

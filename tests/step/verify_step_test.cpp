@@ -1,6 +1,6 @@
 // The code that production runs, on floats and Philox: its output distribution by chi-squared on tiny vocabularies, the
 // support of its output under injected endpoints, and the independence of its keys.
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
-#include "reference/verify/batch.hpp"
+#include "reference/step/batch.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -100,7 +100,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
   const ToyModel target(seed, s.vocab_size, 0.8f);
   const ToyModel drafter(seed + 1, s.vocab_size, 1.3f);
   TestRandom random(seed + 2);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   PhiloxSource source;
   VerifyOptions options;
   options.sampler = s.sampler;
@@ -133,7 +133,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
     request.draft_parameters.temperature = drafter.temperature();
     request.seed = derive_seed(seed, static_cast<std::uint64_t>(i));
     if (i == 0) validate(request, 0);
-    std::vector<Token> text = verify_request(request, options, source, workspace).tokens;
+    std::vector<Token> text = verify_step(request, options, source, workspace).tokens;
     while (text.size() < 2) text.push_back(target.draw(text, random));
     ++counts[static_cast<std::size_t>(text[0] * s.vocab_size + text[1])];
   }
@@ -142,9 +142,9 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
 
 // The same step emits only tokens of positive probability; `may_accept_zero`: but for accepted drafts of probability 0.
 bool support_is_kept(const VerifyRequest& request, const Emission& emission, bool may_accept_zero) {
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   Emission unused;
-  RequestRows rows(request, {}, workspace, unused);
+  StepRows rows(request, {}, workspace, unused);
   for (std::uint32_t row = 0; row < emission.tokens.size(); ++row) {
     const Token token = emission.tokens[row];
     if (token < 0 || token >= request.target.vocab_size) return false;
@@ -243,7 +243,7 @@ TEST_CASE("ragged batches that mix greedy and random requests keep every distrib
 TEST_CASE("no endpoint of a uniform makes a token of probability zero appear") {
   TestRandom random(1100);
   const std::array<RandomBlock, 3> blocks{InjectedSource::kZeros, InjectedSource::kOnes, InjectedSource::kSmallest};
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   int accepted_zero = 0;
   for (int i = 0; i < 400; ++i) {
     OwnedRequest o = random_request(random, 1 + random.below(9), 3);
@@ -269,7 +269,7 @@ TEST_CASE("no endpoint of a uniform makes a token of probability zero appear") {
             VerifyOptions options;
             options.sampler = sampler;
             options.convention = info.convention;
-            const Emission emission = verify_request(o.request, options, source, workspace);
+            const Emission emission = verify_step(o.request, options, source, workspace);
             CAPTURE(i, std::string(info.name), static_cast<int>(sampler), high_half(coin), high_half(draw));
             REQUIRE(support_is_kept(o.request, emission, closed_at_zero));
             if (closed_at_zero && !support_is_kept(o.request, emission, false)) ++accepted_zero;
@@ -284,7 +284,7 @@ TEST_CASE("no endpoint of a uniform makes a token of probability zero appear") {
 TEST_CASE("where nothing but the rejected draft has mass the draft itself is emitted") {
   // p of the only token that counts is 1 - 2^-24 by rounding, so that the largest u rejects it; the other token, 200
   // nats below, has probability 0.
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   int rejected = 0;
   for (int i = 0; i < 400; ++i) {
     const std::vector<float> rows{static_cast<float>(i) * 0.01f, -200.0f, 0.0f, 0.0f};
@@ -297,7 +297,7 @@ TEST_CASE("where nothing but the rejected draft has mass the draft itself is emi
       source.inject(Purpose::accept, InjectedSource::kOnes);
       VerifyOptions options;
       options.sampler = sampler;
-      const Emission emission = verify_request(request, options, source, workspace);
+      const Emission emission = verify_step(request, options, source, workspace);
       rejected += emission.num_accepted == 0 ? 1 : 0;
       CAPTURE(i);
       REQUIRE(emission.tokens[0] == 0);
@@ -308,7 +308,7 @@ TEST_CASE("where nothing but the rejected draft has mass the draft itself is emi
 
 TEST_CASE("steps of one request never share a random word") {
   TestRandom random(1200);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
     VerifyOptions options;
     options.sampler = sampler;
@@ -319,27 +319,27 @@ TEST_CASE("steps of one request never share a random word") {
         OwnedRequest o = random_request(random, vocab_size, 4);
         o.request.seed = 77;
         o.request.step = step;
-        CHECK_NOTHROW(verify_request(o.request, options, source, workspace));
+        CHECK_NOTHROW(verify_step(o.request, options, source, workspace));
       }
     }
   }
   // The audit can fail: a step that is not advanced.
   AuditedSource<> source;
   OwnedRequest o = random_request(random, 5, 0, {.greedy = false});
-  verify_request(o.request, {}, source, workspace);
+  verify_step(o.request, {}, source, workspace);
   CHECK(source.used() == 1);
-  CHECK_THROWS_AS(verify_request(o.request, {}, source, workspace), Error);
+  CHECK_THROWS_AS(verify_step(o.request, {}, source, workspace), Error);
 }
 
 TEST_CASE("the same drafts stand whether the target comes as logits or as the probabilities of its logits") {
   TestRandom random(1300);
-  VerifyWorkspace workspace;
+  StepWorkspace workspace;
   int accepted = 0;
   for (int i = 0; i < 1500; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(30), 4, {.greedy = false});
     std::vector<float> probabilities;
     Emission unused;
-    RequestRows rows(o.request, {}, workspace, unused);
+    StepRows rows(o.request, {}, workspace, unused);
     for (std::uint32_t row = 0; row <= o.draft.size(); ++row)
       for (Token t = 0; t < o.request.target.vocab_size; ++t)
         probabilities.push_back(rows.target_distribution(row).probability(t));
@@ -353,8 +353,8 @@ TEST_CASE("the same drafts stand whether the target comes as logits or as the pr
       VerifyOptions options;
       options.convention = info.convention;
       PhiloxSource source;
-      const Emission from_logits = verify_request(o.request, options, source, workspace);
-      const Emission from_probabilities = verify_request(given, options, source, workspace);
+      const Emission from_logits = verify_step(o.request, options, source, workspace);
+      const Emission from_probabilities = verify_step(given, options, source, workspace);
       CAPTURE(i, std::string(info.name));
       REQUIRE(from_probabilities.num_accepted == from_logits.num_accepted);
       accepted += static_cast<int>(from_logits.num_accepted);

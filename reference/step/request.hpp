@@ -3,13 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/distribution.hpp"
+#include "reference/step/verifiers.hpp"
 #include "reference/verify/chance.hpp"
+#include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {
 
@@ -40,46 +43,66 @@ enum class ProposalKind : std::uint8_t {
   logits,         // [K, V]; go through the pipeline with draft_parameters
 };
 
+// Rows of a step: row 0 is that of the committed context, row i + 1 that after draft node i (DraftTree::row_after). Of a
+// chain of K drafts, row i judges draft i and row K is the bonus row.
 struct VerifyRequest {
-  std::span<const Token> draft;  // [K], K >= 0
+  DraftTree draft;  // K >= 0 nodes; a chain is a tree
 
   bool target_is_probabilities = false;    // then taken as processed: no pipeline
-  RowMatrix target;                        // [K + 1, V]: the rows of the drafts, then the bonus row
+  RowMatrix target;                        // [K + 1, V]
   std::optional<RowMatrix> unconditional;  // [K + 1, V], for guidance
   RowParameters parameters;
   RowConstraints constraints;                    // of every row, but for the mask
-  std::span<const std::uint32_t> allowed_masks;  // [K + 1, ceil(V/32)] or empty
+  std::span<const std::uint32_t> allowed_masks;  // [K + 1, allowed_mask_stride] or empty
+  std::int64_t allowed_mask_stride = 0;          // words from one row's mask to the next; 0: ceil(V/32)
 
   ProposalKind proposal_kind = ProposalKind::one_hot;
-  RowMatrix proposal;              // [K, V]
+  RowMatrix proposal;              // row r proposes the children of the node of row r: [K, V] of a chain, else [K + 1, V]
   RowParameters draft_parameters;  // for ProposalKind::logits; temperature 0 means argmax drafting: one-hot proposals
 
   std::span<const Token> prompt_tokens;
   std::span<const Token> output_tokens;  // committed before this step
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
-  std::int64_t first_row = 0;  // number of the request's first target row; errors print it
+  std::optional<std::uint32_t> position;  // coupled: tokens emitted before this step; absent: output_tokens.size()
+
+  // For errors: the numbers of the first rows in their tensors.
+  std::int64_t first_row = 0;
+  std::int64_t first_proposal_row = 0;
+  // What a caller that cannot throw found wrong around the rows; reported when a row of logits is asked for.
+  RowStatus target_fault = RowStatus::ok;
+  RowStatus proposal_fault = RowStatus::ok;
+  std::int64_t history_len_max = std::numeric_limits<std::int64_t>::max();  // a longer one is a bad_parameter
+
+  std::uint32_t rows() const { return static_cast<std::uint32_t>(draft.size()) + 1; }
+  std::uint32_t position_or_default() const {
+    return position.value_or(static_cast<std::uint32_t>(output_tokens.size()));
+  }
 };
 
 struct VerifyOptions {
+  VerifierChoice verifier = Verifier::chain;
   Sampler sampler = Sampler::inverse;
   Convention convention = Convention::draftproof;
-  bool raw_logprobs = true;  // costs one more mass pass per emitted token whose row is edited, tempered or filtered
-  bool all_rows = false;     // kept_mass and kept_count of rows after the first rejection too
+  bool logprobs = true;
+  bool raw_logprobs = true;  // needs logprobs; one more mass pass for a row that is edited, tempered or filtered
+  bool all_rows = false;     // kept_mass and kept_count of rows off the accepted path too
 };
 
 // What one step emits.
 struct Emission {
   std::uint32_t num_accepted = 0;   // tau
+  std::vector<std::int32_t> path;   // [tau] accepted nodes, from the context down; of a chain 0, 1, ...
   std::vector<Token> tokens;        // [tau + 1]: accepted drafts, then the recovered or bonus token
-  std::vector<float> logprobs;      // [tau + 1], natural log under the processed distribution
+  std::vector<float> logprobs;      // [tau + 1], natural log under the processed distribution, or empty
   std::vector<float> raw_logprobs;  // [tau + 1], or empty
-  std::vector<float> kept_mass;     // of logits rows that were looked at: [tau + 1], or [K + 1] with all_rows;
-                                    // of probability rows only with all_rows
+  std::vector<float> kept_mass;     // of the rows of the path [tau + 1], or of all rows [K + 1] with all_rows; of
+                                    // probability rows only with all_rows
   std::vector<std::int64_t> kept_count;
 };
 
-// Checks shapes, ids and parameters of a request. Errors name the request and what would be right.
-void validate(const VerifyRequest& request, std::int64_t request_index);
+// Checks shapes, ids and parameters of a request, and that the verifier takes its draft. Errors name the request and
+// what is expected.
+void validate(const VerifyRequest& request, const VerifierChoice& verifier, std::int64_t request_index);
 
 }  // namespace draftproof

@@ -1,4 +1,4 @@
-#include "reference/verify/request.hpp"
+#include "reference/step/request.hpp"
 
 #include <catch2/catch.hpp>
 #include <functional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reference/numerics/dtype.hpp"
-#include "reference/verify/verify_request.hpp"
+#include "reference/step/verify_step.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/random_request.hpp"
 
@@ -131,7 +131,7 @@ TEST_CASE("rows may lie apart in memory and be of any of the three float types")
   TestRandom random(501);
   for (int i = 0; i < 100; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(40), 4);
-    VerifyWorkspace workspace;
+    StepWorkspace workspace;
     PhiloxSource source;
     const std::int64_t vocab_size = o.request.target.vocab_size;
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -161,8 +161,8 @@ TEST_CASE("rows may lie apart in memory and be of any of the three float types")
       strided.target.data = dtype == DType::f32 ? static_cast<const void*>(apart.data()) : apart_half.data();
       validate(strided, 0);
       CAPTURE(i, static_cast<int>(dtype));
-      REQUIRE(same_emission(verify_request(expected, {}, source, workspace),
-                            verify_request(strided, {}, source, workspace)));
+      REQUIRE(same_emission(verify_step(expected, {}, source, workspace),
+                            verify_step(strided, {}, source, workspace)));
     }
   }
 }

@@ -1,0 +1,151 @@
+// Verification by the step layer, request by request: a call's arrays become a VerifyRequest, its Emission the outputs.
+#include <algorithm>
+#include <limits>
+
+#include "gpu/executors.hpp"
+#include "gpu/reference_executor/draft_ranges.hpp"
+#include "gpu/reference_executor/rows.hpp"
+#include "reference/random/philox.hpp"
+#include "reference/step/verify_step.hpp"
+
+namespace draftproof::reference_executor {
+namespace {
+
+RowMatrix matrix_of(const draftproof_rows& rows, std::int64_t first, std::int64_t count, std::int64_t vocab_size) {
+  return {dtype_of(rows), row_view(rows, first, vocab_size).data, count, vocab_size, rows.row_stride};
+}
+
+// Of a drafter's parameters, temperature and filters alone.
+draftproof_parameters proposal_parameters(const draftproof_parameters& given) {
+  draftproof_parameters parameters{};
+  parameters.temperature = given.temperature;
+  parameters.top_k = given.top_k;
+  parameters.top_p = given.top_p;
+  parameters.min_p = given.min_p;
+  parameters.filter_order = given.filter_order;
+  parameters.ties = given.ties;
+  return parameters;
+}
+
+// One request of a call with the storage behind it.
+class CallRequest {
+ public:
+  // The status is ok, or bad_id where the offsets are invalid, an id is outside of the vocabulary or a parent is no
+  // earlier node: then there is no request.
+  CallRequest(const draftproof_verify_arguments& a, std::int64_t b, const DraftRange& range, bool is_tree)
+      : constraints_(a.constraints, a.vocab_size, b), status_(RowStatus::bad_id) {
+    if (!range.valid) return;
+    const std::int64_t begin = range.begin;
+    const std::int64_t end = begin + range.length();
+    for (std::int64_t i = begin; i < end; ++i)
+      request_.draft.add(a.draft_tokens[i], is_tree ? a.parents[i] : static_cast<std::int32_t>(i - begin) - 1);
+    try {
+      validate(request_.draft, a.vocab_size, "request");
+    } catch (const Error&) {
+      return;
+    }
+    status_ = RowStatus::ok;
+    fill_target(a, b, begin + b, end - begin + 1);
+    // Every inner node of a tree proposes, so that its proposal rows are laid out like the target's.
+    fill_proposal(a, b, is_tree ? begin + b : begin, end - begin + (is_tree ? 1 : 0));
+    request_.seed = a.randomness.seed[b];
+    request_.step = a.randomness.step[b];
+  }
+
+  RowStatus status() const { return status_; }
+  const VerifyRequest& request() const { return request_; }
+
+ private:
+  void fill_target(const draftproof_verify_arguments& a, std::int64_t b, std::int64_t first, std::int64_t rows) {
+    request_.target_is_probabilities = a.target_kind == DRAFTPROOF_PROBABILITIES;
+    request_.target = matrix_of(a.target, first, rows, a.vocab_size);
+    request_.first_row = first;
+    if (request_.target_is_probabilities) return;
+    request_.target_fault = status_of(a.parameters, b);
+    if (request_.target_fault != RowStatus::ok) return;
+    request_.parameters = parameters_of(a.parameters, b);
+    request_.target_fault = constraints_.status(request_.parameters, {});
+    if (request_.target_fault != RowStatus::ok) return;
+    request_.constraints = constraints_.constraints();
+    request_.prompt_tokens = constraints_.prompt();
+    request_.output_tokens = constraints_.output();
+    request_.history_len_max = a.constraints.history_len_max;
+    if (a.unconditional.data != nullptr)
+      request_.unconditional = matrix_of(a.unconditional, first, rows, a.vocab_size);
+    const draftproof_constraints& c = a.constraints;
+    if (c.allowed_mask == nullptr) return;
+    request_.allowed_mask_stride = c.allowed_mask_stride;
+    request_.allowed_masks = {c.allowed_mask + first * c.allowed_mask_stride,
+                              static_cast<std::size_t>((rows - 1) * c.allowed_mask_stride + (a.vocab_size + 31) / 32)};
+  }
+
+  void fill_proposal(const draftproof_verify_arguments& a, std::int64_t b, std::int64_t first, std::int64_t rows) {
+    request_.proposal_kind = static_cast<ProposalKind>(a.proposal_kind);
+    if (request_.proposal_kind == ProposalKind::one_hot) return;
+    request_.proposal = matrix_of(a.proposal, first, rows, a.vocab_size);
+    request_.first_proposal_row = first;
+    if (request_.proposal_kind != ProposalKind::logits) return;
+    const draftproof_parameters parameters = proposal_parameters(a.draft_parameters);
+    request_.proposal_fault = status_of(parameters, b);
+    // A temperature that is 0 is looked at before the others are.
+    request_.draft_parameters = parameters_of(parameters, b);
+  }
+
+  RequestConstraints constraints_;
+  VerifyRequest request_;
+  RowStatus status_;
+};
+
+void write_refusal(const draftproof_verify_arguments& a, std::int64_t request, RowStatus status) {
+  const std::int64_t places = a.draft_len_max + 1;
+  a.status[request] = static_cast<std::int32_t>(status);
+  a.num_accepted[request] = 0;
+  std::fill_n(a.tokens + request * places, places, DRAFTPROOF_NO_TOKEN);
+  if (a.logprobs != nullptr)
+    std::fill_n(a.logprobs + request * places, places, -std::numeric_limits<float>::infinity());
+  if (a.path != nullptr) std::fill_n(a.path + request * a.draft_len_max, a.draft_len_max, -1);
+}
+
+void write_emission(const draftproof_verify_arguments& a, std::int64_t request, const Emission& emission) {
+  write_refusal(a, request, RowStatus::ok);  // the padding
+  const std::int64_t begin = request * (a.draft_len_max + 1);
+  a.num_accepted[request] = static_cast<std::int32_t>(emission.num_accepted);
+  std::ranges::copy(emission.tokens, a.tokens + begin);
+  if (a.logprobs != nullptr) std::ranges::copy(emission.logprobs, a.logprobs + begin);
+  if (a.path != nullptr) std::ranges::copy(emission.path, a.path + request * a.draft_len_max);
+}
+
+void verify(const draftproof_verify_arguments& a, Verifier verifier, bool is_tree) {
+  StepWorkspace workspace;
+  PhiloxSource source;
+  const VerifyOptions options{.verifier = verifier, .logprobs = a.logprobs != nullptr, .raw_logprobs = false};
+  const std::vector<DraftRange> ranges = draft_ranges(a);
+  for (std::int64_t b = 0; b < a.requests; ++b) {
+    const CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree);
+    if (call.status() != RowStatus::ok) {
+      write_refusal(a, b, call.status());
+      continue;
+    }
+    try {
+      write_emission(a, b, verify_step(call.request(), options, source, workspace));
+    } catch (const RowError& error) {
+      write_refusal(a, b, error.status());
+    }
+  }
+}
+
+}  // namespace
+
+void verify_chain(const draftproof_verify_arguments& a, const draftproof_settings&) {
+  verify(a, Verifier::chain, false);
+}
+
+void verify_block(const draftproof_verify_arguments& a, const draftproof_settings&) {
+  verify(a, Verifier::block, false);
+}
+
+void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings&) {
+  verify(a, a.tree_rule == DRAFTPROOF_RRSW ? Verifier::rrsw : Verifier::target_only, true);
+}
+
+}  // namespace draftproof::reference_executor

@@ -1,0 +1,20 @@
+// One verification step of one request, from rows to emitted tokens: the logits pipeline of every row that the verifier
+// asks for, with the history that plain decoding would have had there, and the verifier's template over the resulting
+// distributions. It is the same template that is proved.
+#pragma once
+
+#include "reference/step/step_rows.hpp"
+
+namespace draftproof {
+
+// The request must have been validated for options.verifier. RowError of the first row that is asked for and cannot be
+// used (of block verification: the worst). Source: any source of addressed blocks (random/); instantiated in
+// verify_step.cpp for PhiloxSource, AuditedSource and InjectedSource, and by verify_step_of.hpp for others.
+template <class Source>
+Emission verify_step(const VerifyRequest& request, const VerifyOptions& options, Source& source,
+                     StepWorkspace& workspace);
+
+// "request 3, draft position 2, row 17 of target_logits, column 40: the logit is NaN; ...".
+Error error_in_request(const VerifyRequest& request, std::int64_t request_index, const RowError& error);
+
+}  // namespace draftproof

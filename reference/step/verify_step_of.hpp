@@ -1,0 +1,133 @@
+// The body of verify_step, for sources of random blocks that verify_step.cpp does not instantiate.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/step/block_step.hpp"
+#include "reference/step/dense_step_rows.hpp"
+#include "reference/step/verify_step.hpp"
+#include "reference/verify/chain.hpp"
+#include "reference/verify/chance.hpp"
+#include "reference/verify/coupled.hpp"
+#include "reference/verify/coupled_list.hpp"
+#include "reference/verify/greedy_multipath.hpp"
+#include "reference/verify/lossy/synthetic_acceptance.hpp"
+#include "reference/verify/lossy/target_only_thresholds.hpp"
+#include "reference/verify/lossy/top_k_resample.hpp"
+#include "reference/verify/lossy/typical_acceptance.hpp"
+#include "reference/verify/sampler_match.hpp"
+#include "reference/verify/sibling_rules/greedy_draft.hpp"
+#include "reference/verify/sibling_rules/k_seq.hpp"
+#include "reference/verify/sibling_rules/naive_sampling.hpp"
+#include "reference/verify/sibling_rules/rrs.hpp"
+#include "reference/verify/sibling_rules/rrsw.hpp"
+#include "reference/verify/sibling_rules/target_only.hpp"
+#include "reference/verify/traversal.hpp"
+#include "reference/verify/tree.hpp"
+
+namespace draftproof {
+namespace step_detail {
+
+// Rows by their fixed-point masses, for rules that need no dense rows.
+struct MassTarget {
+  StepRows& rows;
+  float probability(std::uint32_t row, Token token) { return rows.target(row).probability(token); }
+  DistributionMasses masses(std::uint32_t row) { return DistributionMasses(rows.target(row)); }
+};
+struct MassProposal {
+  StepRows& rows;
+  float probability(std::uint32_t row, Token token) { return rows.proposal(row).probability(token); }
+};
+inline ResidualMasses residual_masses(MassTarget& target, MassProposal& proposal, std::uint32_t row) {
+  return {target.rows.target(row), proposal.rows.proposal(row)};
+}
+
+inline TreeOutcome as_tree(const ChainOutcome& chain) {
+  TreeOutcome outcome{{}, chain.last_token};
+  for (std::uint32_t i = 0; i < chain.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
+  return outcome;
+}
+
+template <class Rule, class Chance>
+TreeOutcome judge_siblings(StepRows& rows, Rule rule, bool uses_proposal, Chance& chance) {
+  const DenseTarget target(rows);
+  if (uses_proposal) return verify_tree(rows.request().draft, target, DenseProposal(rows), rule, chance);
+  return verify_tree(rows.request().draft, target, NoProposal{}, rule, chance);
+}
+
+template <class Chance>
+TreeOutcome judge(const VerifierChoice& choice, StepRows& rows, Chance& chance) {
+  const VerifyRequest& request = rows.request();
+  const std::span<const Token> draft(request.draft.tokens);
+  MassTarget target{rows};
+  MassProposal proposal{rows};
+  const auto number = [&](std::string_view name) { return choice.parameter(name); };
+  const auto siblings = [&](auto rule, bool uses_proposal = true) {
+    return judge_siblings(rows, rule, uses_proposal, chance);
+  };
+  const auto target_only = [](auto&&... a) { return accept_sibling_target_only(a...); };
+  // A greedy target's rows are one-hot: every exact rule descends to the argmax where it was drafted, and none needs to
+  // know how drafts were drawn.
+  const VerifierInfo& info = choice.info();
+  if (has_greedy_target(request) && info.lossless && info.draft != DraftForm::chain) return siblings(target_only, false);
+  switch (choice.verifier) {
+    case Verifier::chain:
+      return as_tree(verify_chain(draft, target, proposal, chance));
+    case Verifier::block:
+      return as_tree(verify_block_step(rows, chance));
+    case Verifier::sampler_match:
+      return as_tree(verify_sampler_match(draft, target, chance));
+    case Verifier::coupled:
+      return as_tree(verify_coupled(draft, target, request.position_or_default(), chance));
+    case Verifier::naive:
+      return siblings([](auto&&... a) { return accept_sibling_naive_sampling(a...); }, false);
+    case Verifier::target_only:
+      return siblings(target_only, false);
+    case Verifier::rrs:
+      return siblings([](auto&&... a) { return accept_sibling_rrs(a...); });
+    case Verifier::rrsw:
+      return siblings([](auto&&... a) { return accept_sibling_rrsw(a...); });
+    case Verifier::k_seq:
+      return siblings([](auto&&... a) { return accept_sibling_k_seq(a...); });
+    case Verifier::greedy_draft:
+      return siblings([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
+    case Verifier::traversal:
+      return verify_traversal(request.draft, DenseTarget(rows), DenseProposal(rows), chance);
+    case Verifier::greedy_multipath:
+      return verify_greedy_multipath(request.draft, static_cast<std::int32_t>(number("paths")), DenseTarget(rows),
+                                     DenseProposal(rows), chance);
+    case Verifier::coupled_list:
+      return verify_coupled_list(request.draft, static_cast<std::uint32_t>(number("paths")), target,
+                                 request.position_or_default(), chance);
+    case Verifier::typical: {
+      const TypicalOptions options{number("epsilon"), number("delta")};
+      const auto threshold = [&](const DenseMasses<double>& p) { return typical_threshold(p, options); };
+      return verify_typical(request.draft, DenseTarget(rows), threshold, chance);
+    }
+    case Verifier::thresholds:
+      return siblings(ThresholdedTargetOnly<double>{{number("acc"), number("single")}}, false);
+    case Verifier::top_k_resample:
+      return as_tree(verify_top_k_resample(draft, DenseTarget(rows), DenseProposal(rows),
+                                           static_cast<std::size_t>(number("k")), chance));
+    case Verifier::synthetic:
+      return as_tree(verify_synthetic_acceptance(draft, target, number("rate"), chance));
+  }
+  throw Error(ErrorKind::internal, "verify_step", "no such verifier");
+}
+
+// What the outcome looks like from outside.
+Emission emission_of(const TreeOutcome& outcome, const VerifyOptions& options, StepRows& rows);
+
+}  // namespace step_detail
+
+template <class Source>
+Emission verify_step(const VerifyRequest& request, const VerifyOptions& options, Source& source,
+                     StepWorkspace& workspace) {
+  StepRows rows(request, options, workspace);
+  AddressedChance<Source> chance(source, request.seed, request.step, options.sampler, options.convention);
+  return step_detail::emission_of(step_detail::judge(options.verifier, rows, chance), options, rows);
+}
+
+}  // namespace draftproof
