@@ -64,7 +64,7 @@ std::shared_ptr<VerifyBatch> make_batch(const VerifySetting& setting, const Veri
                            inputs.vocab_size};
   for (std::int64_t b = 0; b < inputs.batch; ++b) {
     VerifyRequest request;
-    request.draft = {inputs.drafts.data() + b * inputs.draft_len, static_cast<std::size_t>(inputs.draft_len)};
+    request.draft = DraftTree::chain({inputs.drafts.data() + b * inputs.draft_len, static_cast<std::size_t>(inputs.draft_len)});
     request.target_is_probabilities = setting.target_is_probabilities;
     request.first_row = b * (inputs.draft_len + 1);
     request.target = target.slice(request.first_row, inputs.draft_len + 1);
@@ -85,7 +85,7 @@ struct NeededRows {
 };
 
 NeededRows needed_rows(const VerifyRequest& request, const Emission& emission) {
-  const bool rejected = emission.num_accepted < request.draft.size();
+  const bool rejected = emission.num_accepted + 1 < request.rows();
   const bool reads_proposal = rejected && request.proposal_kind == ProposalKind::probabilities;
   return {request.target_is_probabilities ? 1 : emission.num_accepted + 1, reads_proposal ? 1 : 0};
 }

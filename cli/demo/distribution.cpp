@@ -21,7 +21,7 @@ void complete(LanguageModel& target, const DecodingOptions& options, Sequence& s
 // The processed probabilities of the token after a sequence.
 std::vector<double> next_token_distribution(LanguageModel& target, const DecodingOptions& options, Sequence& sequence,
                                             DecodingWorkspace& workspace) {
-  workspace.step.draft.tokens.clear();
+  workspace.step.draft.tree = {};
   compute_target_rows(target, sequence, workspace.step);
   RowInput input;
   input.logits = {DType::f32, workspace.step.target_logits.data(), target.vocab_size()};
@@ -29,7 +29,7 @@ std::vector<double> next_token_distribution(LanguageModel& target, const Decodin
   input.constraints = options.constraints;
   if (sequence.guided())
     input.unconditional = RowView{DType::f32, workspace.step.unconditional_logits.data(), target.vocab_size()};
-  Distribution& distribution = workspace.verify.target_distribution;
+  Distribution& distribution = workspace.verify.target;
   workspace.verify.target_pipeline.run(input, distribution);
   std::vector<double> probabilities(static_cast<std::size_t>(target.vocab_size()));
   for (std::size_t i = 0; i < probabilities.size(); ++i)

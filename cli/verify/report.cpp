@@ -164,7 +164,7 @@ AcceptanceMetrics measure_acceptance(std::span<const VerifyRequest> requests, co
   AcceptanceCounts counts(static_cast<std::size_t>(result.width - 1));
   for (std::size_t b = 0; b < requests.size(); ++b) {
     const auto num_accepted = static_cast<std::size_t>(result.num_accepted[b]);
-    counts.add_step(requests[b].draft.size(), num_accepted, num_accepted + 1);
+    counts.add_step(static_cast<std::size_t>(requests[b].draft.depth_max()), num_accepted, num_accepted + 1);
   }
   return acceptance_metrics(std::span(&counts, 1));
 }

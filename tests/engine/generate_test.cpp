@@ -204,7 +204,7 @@ TEST_CASE("the rows of a step stand at their own prefixes in both branches") {
       };
       check_row(kPrompt, step.target_logits);
       check_row(options.unconditional_prompt, step.unconditional_logits);
-      if (i < 4) written.push_back(step.draft.tokens[i]);
+      if (i < 4) written.push_back(step.draft.tree.tokens[i]);
     }
     output_len += step.emission.tokens.size();
   }

@@ -39,7 +39,7 @@ struct HandMadeRequests {
         return std::span(all).subspan(begin, static_cast<std::size_t>(sums[b]) - begin);
       };
       VerifyRequest r;
-      r.draft = part(batch.drafts, batch.cu_draft);
+      r.draft = DraftTree::chain(part(batch.drafts, batch.cu_draft));
       r.target = {DType::f32, batch.target.data() + row * batch.vocab_size, batch.draft_len[b] + 1, v, v};
       r.unconditional = {DType::f32, batch.unconditional.data() + row * batch.vocab_size, batch.draft_len[b] + 1, v, v};
       r.proposal_kind = ProposalKind::probabilities;

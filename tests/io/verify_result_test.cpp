@@ -19,8 +19,8 @@ namespace {
 VerifyResult hand_made_result() {
   static const std::vector<Token> kDrafts = {7, 8, 9};
   std::vector<VerifyRequest> requests(3);
-  requests[0].draft = std::span(kDrafts).first(2);
-  requests[2].draft = std::span(kDrafts).last(1);
+  requests[0].draft = DraftTree::chain(std::span(kDrafts).first(2));
+  requests[2].draft = DraftTree::chain(std::span(kDrafts).last(1));
   const std::vector<Emission> emissions = {{1, {7, 5}, {-0.5f, -1.5f}, {-0.25f, -2.0f}, {1.0f, 0.75f, 0.5f}, {4, 3, 2}},
                                            {0, {6}, {-3.0f}, {-4.0f}, {0.125f}, {1}},
                                            {1, {9, 0}, {0.0f, -1.0f}, {-1.0f, -1.25f}, {1.0f, 1.0f}, {9, 10}}};
@@ -44,7 +44,7 @@ TEST_CASE("emissions become padded tensors in the order of the requests") {
 TEST_CASE("a result that would be mostly padding is refused with the request that makes it wide") {
   static const std::vector<Token> drafts(40'000, 0);
   std::vector<VerifyRequest> requests(40'000);
-  requests[7].draft = drafts;
+  requests[7].draft = DraftTree::chain(drafts);
   CHECK_THROWS_WITH(
       require_result_fits(requests),
       "request 7: has 40000 drafts, which makes output_tokens [40000, 40001] for all requests; expected at "

@@ -19,7 +19,7 @@ constexpr std::array<float, 6> kDraftLogits{0.3f, 1.0f, -1.0f, 1.4f, 0.2f, -2.0f
 
 VerifyRequest request_with(std::span<const Token> draft) {
   VerifyRequest request;
-  request.draft = draft;
+  request.draft = DraftTree::chain(draft);
   request.target = {DType::f32, kTargetLogits.data(), 2, kVocab, kVocab};
   request.proposal_kind = ProposalKind::logits;
   request.proposal = {DType::f32, kDraftLogits.data(), 1, kVocab, kVocab};
@@ -67,13 +67,13 @@ Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
   Pipeline pipeline;
   Distribution drafted;
   PhiloxSource source;
-  process_draft_row(request, 0, drafted_with, pipeline, drafted);
+  process_proposal_row(request, 0, drafted_with, pipeline, drafted);
   Simulation simulation;
   for (std::int64_t i = 0; i < kDraws; ++i) {
     request.seed = derive_seed(7, static_cast<std::uint64_t>(i));
     AddressedChance<PhiloxSource> chance(source, request.seed, 0);
     const std::array<Token, 1> draft{chance.draw(DistributionMasses(drafted), 0, Purpose::draft_sample)};
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     const Emission emission = verify_step(request, {}, source, workspace);
     ++simulation.counts[static_cast<std::size_t>(emission.tokens[0])];
     simulation.accepted += emission.num_accepted;

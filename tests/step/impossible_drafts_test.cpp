@@ -21,7 +21,7 @@ TEST_CASE("drafts of probability zero are counted and the first is named whateve
   const std::vector<float> impossible = {0.5f, 0.5f, 0.0f, 0.0f, 0.0f, 1.0f};
   const std::vector<Token> draft = {1, 0};
   VerifyRequest request;
-  request.draft = draft;
+  request.draft = DraftTree::chain(draft);
   request.target = matrix(target, 3).slice(0, 3);
   request.proposal_kind = ProposalKind::probabilities;
   request.proposal = matrix(possible, 3);
@@ -51,7 +51,7 @@ TEST_CASE("a draft outside what temperature and filters leave of its logits is i
   const auto count = [&](Token token, std::int32_t top_k, float temperature) {
     const std::array<Token, 1> draft = {token};
     VerifyRequest request;
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     request.target = matrix(target, 4);
     request.proposal_kind = ProposalKind::logits;
     request.proposal = matrix(logits, 4);

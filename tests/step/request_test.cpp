@@ -27,7 +27,7 @@ struct Fixture {
   VerifyRequest request;
 
   Fixture() {
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     request.target = matrix_of(rows, kDraftLen + 1, kVocabSize);
     request.unconditional = request.target;
     request.proposal_kind = ProposalKind::logits;
@@ -41,20 +41,20 @@ struct Fixture {
 std::string complaint(ErrorKind kind, const std::function<void(VerifyRequest&)>& break_it) {
   Fixture f;
   break_it(f.request);
-  return error_of(kind, [&] { validate(f.request, 31); });
+  return error_of(kind, [&] { validate(f.request, Verifier::chain, 31); });
 }
 
 }  // namespace
 
 TEST_CASE("a request of every part is valid") {
   Fixture f;
-  CHECK_NOTHROW(validate(f.request, 0));
+  CHECK_NOTHROW(validate(f.request, Verifier::chain, 0));
   f.request.draft = {};
   f.request.target = f.request.target.slice(0, 1);
   f.request.unconditional = std::nullopt;
   f.request.proposal = f.request.proposal.slice(0, 0);
   f.request.allowed_masks = {};
-  CHECK_NOTHROW(validate(f.request, 0));
+  CHECK_NOTHROW(validate(f.request, Verifier::chain, 0));
 }
 
 TEST_CASE("shapes that do not fit are refused with the right one") {
@@ -87,7 +87,7 @@ TEST_CASE("element types that are no logits are refused by name") {
 TEST_CASE("token ids outside the vocabulary are refused with their place") {
   for (const Token bad : {kPaddingToken, Token{40}}) {
     const std::vector<Token> ids{5, bad};
-    CHECK_THAT(complaint(ErrorKind::input, [&](VerifyRequest& r) { r.draft = ids; }),
+    CHECK_THAT(complaint(ErrorKind::input, [&](VerifyRequest& r) { r.draft = DraftTree::chain(ids); }),
                Contains("request 31") && Contains("draft_tokens[1]") && Contains("[0, 40)"));
     CHECK_THAT(complaint(ErrorKind::input, [&](VerifyRequest& r) { r.prompt_tokens = ids; }),
                Contains("request 31") && Contains("prompt_tokens[1]"));
@@ -124,7 +124,7 @@ TEST_CASE("parameters of a target that is already probabilities are not looked a
   Fixture f;
   f.request.target_is_probabilities = true;
   f.request.parameters.temperature = -1.0f;
-  CHECK_NOTHROW(validate(f.request, 0));
+  CHECK_NOTHROW(validate(f.request, Verifier::chain, 0));
 }
 
 TEST_CASE("rows may lie apart in memory and be of any of the three float types") {
@@ -159,7 +159,7 @@ TEST_CASE("rows may lie apart in memory and be of any of the three float types")
       strided.target.row_stride = stride;
       strided.target.dtype = dtype;
       strided.target.data = dtype == DType::f32 ? static_cast<const void*>(apart.data()) : apart_half.data();
-      validate(strided, 0);
+      validate(strided, Verifier::chain, 0);
       CAPTURE(i, static_cast<int>(dtype));
       REQUIRE(same_emission(verify_step(expected, {}, source, workspace),
                             verify_step(strided, {}, source, workspace)));

@@ -30,7 +30,7 @@ struct PlainRow {
 // the first `drafts` drafts are the last.
 PlainRow plain_row(const VerifyRequest& request, std::uint32_t row, std::uint32_t drafts) {
   std::vector<Token> output(request.output_tokens.begin(), request.output_tokens.end());
-  output.insert(output.end(), request.draft.begin(), request.draft.begin() + drafts);
+  output.insert(output.end(), request.draft.tokens.begin(), request.draft.tokens.begin() + drafts);
   const History history(request.prompt_tokens, output, request.target.vocab_size);
   RowInput input;
   input.logits = request.target.row(row);
@@ -62,12 +62,11 @@ TEST_CASE("every draft row has the distribution of plain decoding with the histo
   int rows_that_a_frozen_history_gets_wrong = 0;
   for (int i = 0; i < 1500; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(40), 5);
-    validate(o.request, i);
-    Emission emission;
-    StepRows target(o.request, {}, workspace, emission);
+    validate(o.request, Verifier::chain, i);
+    StepRows rows(o.request, {}, workspace);
     CAPTURE(i);
-    for (std::uint32_t row = 0; row <= o.request.draft.size(); ++row) {
-      const std::vector<float> found = probabilities(target.target_distribution(row));
+    for (std::uint32_t row = 0; row < o.request.rows(); ++row) {
+      const std::vector<float> found = probabilities(rows.target(row));
       CAPTURE(row);
       REQUIRE(found == plain_row(o.request, row, row).probabilities);
       // The planted fault: drafts do not enter the history (vllm #18902, sglang #33643).
@@ -84,10 +83,9 @@ TEST_CASE("rows that are skipped leave no gap in the history") {
   StepWorkspace workspace;
   for (int i = 0; i < 300; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(20), 5);
-    Emission emission;
-    StepRows target(o.request, {}, workspace, emission);
-    for (std::uint32_t row = static_cast<std::uint32_t>(random.below(3)); row <= o.request.draft.size(); row += 2)
-      REQUIRE(probabilities(target.target_distribution(row)) == plain_row(o.request, row, row).probabilities);
+    StepRows rows(o.request, {}, workspace);
+    for (std::uint32_t row = static_cast<std::uint32_t>(random.below(3)); row < o.request.rows(); row += 2)
+      REQUIRE(probabilities(rows.target(row)) == plain_row(o.request, row, row).probabilities);
   }
 }
 
@@ -144,11 +142,10 @@ TEST_CASE("rejected drafts leave no trace in the next step") {
     second.output.insert(second.output.end(), emission.tokens.begin(), emission.tokens.end());
     second.request.prompt_tokens = second.prompt;
     second.request.output_tokens = second.output;
-    Emission unused;
-    StepRows target(second.request, {}, used, unused);
+    StepRows rows(second.request, {}, used);
     CAPTURE(i);
     for (std::uint32_t row = 0; row <= second.draft.size(); ++row)
-      REQUIRE(probabilities(target.target_distribution(row)) == plain_row(second.request, row, row).probabilities);
+      REQUIRE(probabilities(rows.target(row)) == plain_row(second.request, row, row).probabilities);
   }
   CHECK(rejected > 100);
 }
@@ -193,14 +190,14 @@ TEST_CASE("greedy decoding with speculation writes the text of greedy decoding w
         if (i < draft_len) text.push_back(draft[static_cast<std::size_t>(i)]);
       }
       VerifyRequest request;
-      request.draft = draft;
+      request.draft = DraftTree::chain(draft);
       request.target = matrix_of(rows, draft_len + 1, kVocabSize);
       request.parameters = parameters;
       request.constraints = constraints;
       request.prompt_tokens = prompt;
       request.output_tokens = output;
       request.step = step;
-      validate(request, 0);
+      validate(request, Verifier::chain, 0);
       const Emission emission = verify_step(request, {}, source, workspace);
       accepted += emission.num_accepted;
       output.insert(output.end(), emission.tokens.begin(), emission.tokens.end());

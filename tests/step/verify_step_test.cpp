@@ -123,7 +123,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
                                        : drafter.draw(draft, random));
     }
     VerifyRequest request;
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     const auto draft_len = static_cast<std::int64_t>(s.draft_len);
     request.target = matrix_of(target_rows, draft_len + 1, s.vocab_size);
     request.target_is_probabilities = s.target_rows == Rows::probabilities;
@@ -132,7 +132,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
     request.proposal = matrix_of(proposal_rows, draft_len, s.vocab_size);
     request.draft_parameters.temperature = drafter.temperature();
     request.seed = derive_seed(seed, static_cast<std::uint64_t>(i));
-    if (i == 0) validate(request, 0);
+    if (i == 0) validate(request, Verifier::chain, 0);
     std::vector<Token> text = verify_step(request, options, source, workspace).tokens;
     while (text.size() < 2) text.push_back(target.draw(text, random));
     ++counts[static_cast<std::size_t>(text[0] * s.vocab_size + text[1])];
@@ -143,12 +143,11 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
 // The same step emits only tokens of positive probability; `may_accept_zero`: but for accepted drafts of probability 0.
 bool support_is_kept(const VerifyRequest& request, const Emission& emission, bool may_accept_zero) {
   StepWorkspace workspace;
-  Emission unused;
-  StepRows rows(request, {}, workspace, unused);
+  StepRows rows(request, {}, workspace);
   for (std::uint32_t row = 0; row < emission.tokens.size(); ++row) {
     const Token token = emission.tokens[row];
     if (token < 0 || token >= request.target.vocab_size) return false;
-    if (rows.target_distribution(row).probability(token) > 0.0f) continue;
+    if (rows.target(row).probability(token) > 0.0f) continue;
     if (!(may_accept_zero && row < emission.num_accepted)) return false;
   }
   return true;
@@ -213,7 +212,7 @@ TEST_CASE("ragged batches that mix greedy and random requests keep every distrib
       const std::vector<float>& row = target.row(context, Rows::logits);
       rows[i].insert(rows[i].end(), row.begin(), row.end());
     }
-    requests[i].draft = drafts[i];
+    requests[i].draft = DraftTree::chain(drafts[i]);
     requests[i].target = matrix_of(rows[i], static_cast<std::int64_t>(draft_len) + 1, 5);
     if (i % 3 == 0) requests[i].parameters.temperature = 0.0f;
     requests[i].seed = derive_seed(1002, i);
@@ -290,7 +289,7 @@ TEST_CASE("where nothing but the rejected draft has mass the draft itself is emi
     const std::vector<float> rows{static_cast<float>(i) * 0.01f, -200.0f, 0.0f, 0.0f};
     const std::vector<Token> draft{0};
     VerifyRequest request;
-    request.draft = draft;
+    request.draft = DraftTree::chain(draft);
     request.target = matrix_of(rows, 2, 2);
     for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
       InjectedSource source;
@@ -338,17 +337,16 @@ TEST_CASE("the same drafts stand whether the target comes as logits or as the pr
   for (int i = 0; i < 1500; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(30), 4, {.greedy = false});
     std::vector<float> probabilities;
-    Emission unused;
-    StepRows rows(o.request, {}, workspace, unused);
+      StepRows rows(o.request, {}, workspace);
     for (std::uint32_t row = 0; row <= o.draft.size(); ++row)
       for (Token t = 0; t < o.request.target.vocab_size; ++t)
-        probabilities.push_back(rows.target_distribution(row).probability(t));
+        probabilities.push_back(rows.target(row).probability(t));
     VerifyRequest given = o.request;
     given.target_is_probabilities = true;
     given.target = matrix_of(probabilities, o.request.target.rows, o.request.target.vocab_size);
     given.unconditional = std::nullopt;
     given.allowed_masks = {};
-    validate(given, i);
+    validate(given, Verifier::chain, i);
     for (const ConventionInfo& info : kConventions) {
       VerifyOptions options;
       options.convention = info.convention;

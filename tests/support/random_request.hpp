@@ -115,7 +115,7 @@ inline OwnedRequest random_request(TestRandom& random, std::int64_t vocab_size, 
         x[i] = static_cast<float>(std::exp(static_cast<double>(x[i])) / total);
     }
   }
-  r.draft = o.draft;
+  r.draft = DraftTree::chain(o.draft);
   r.prompt_tokens = o.prompt;
   r.output_tokens = o.output;
   r.target = matrix_of(o.target, rows, vocab_size);

@@ -170,23 +170,25 @@ DistributionString draw_with(Fault fault, DemoWorker& worker, const DecodingOpti
   Sequence sequence = start_sequence(options, prompt);
   speculate(worker.target(), worker.drafter(), options, sequence, 0, source, workspace);
   const VerifyRequest request = request_of(workspace.step, options, 256, prompt, sequence.output());
-  Emission emission;
-  StepRows target(request, options.verify, workspace.verify, emission);
-  RequestProposal proposal{target};
+  StepRows rows(request, options.verify, workspace.verify);
   AddressedChance<> chance(source, options.seed, 0, options.verify.sampler);
   std::vector<Token> tokens;
   std::uint32_t row = 0;
-  for (; row < request.draft.size(); ++row) {
-    const float p = target.probability(row, request.draft[row]);
-    const float q = proposal.probability(row, request.draft[row]);
+  for (; row + 1 < request.rows(); ++row) {
+    const Token drafted = request.draft.tokens[row];
+    const float p = rows.target(row).probability(drafted);
+    const float q = rows.proposal(row).probability(drafted);
     if (fault != Fault::accept_all && !chance.accept(static_cast<double>(p), static_cast<double>(q), row)) break;
-    tokens.push_back(request.draft[row]);
+    tokens.push_back(drafted);
   }
-  const bool rejected = row < request.draft.size();
-  tokens.push_back(!rejected ? chance.draw(target.masses(row), row, Purpose::target_sample)
-                   : fault == Fault::recovered_from_p
-                       ? chance.draw(target.masses(row), row, Purpose::residual)
-                       : chance.draw(residual_masses(target, proposal, row), row, Purpose::residual));
+  const Distribution& p = rows.target(row);
+  if (row + 1 == request.rows()) {
+    tokens.push_back(chance.draw(DistributionMasses(p), row, Purpose::target_sample));
+  } else if (fault == Fault::recovered_from_p) {
+    tokens.push_back(chance.draw(DistributionMasses(p), row, Purpose::residual));
+  } else {
+    tokens.push_back(chance.draw(ResidualMasses(p, rows.proposal(row)), row, Purpose::residual));
+  }
   if (tokens.size() < 2) {
     sequence.append(tokens[0]);
     tokens.push_back(sample_token(worker.target(), options, sequence, nullptr, source, workspace));

@@ -274,13 +274,13 @@ TEST_CASE("a draft of probability zero is found and judged no further") {
   StepSample sample = stepped(18, {.steps = 300, .draft_len = 1}, chain_engine);
   // Claim that the first request's distribution of the draft forbids what was drafted.
   std::vector<float> distribution(5, 0.0f);
-  distribution[static_cast<std::size_t>(sample.requests[0].draft[0] == 0 ? 1 : 0)] = 1.0f;
+  distribution[static_cast<std::size_t>(sample.requests[0].draft.tokens[0] == 0 ? 1 : 0)] = 1.0f;
   sample.requests[0].proposal.data = distribution.data();
   const Audit audit = audit_steps(sample, {});
   CHECK(rejects(audit, "draft_support"));
   CHECK(find(audit, "draft_support")->statistic == 1.0);
   CHECK(find(audit, "draft_support")->worst_cells[0].label() ==
-        "request 0, position 0, token " + std::to_string(sample.requests[0].draft[0]));
+        "request 0, position 0, token " + std::to_string(sample.requests[0].draft.tokens[0]));
   CHECK(audit.positions[0].reached == 299);
 }
 

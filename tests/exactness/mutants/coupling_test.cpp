@@ -85,9 +85,9 @@ TEST_CASE("Requests of a batch are ragged and keep their seeds") {
   std::vector<std::size_t> draft_lens;
   for (std::size_t i = 0; i < batch.requests().size(); ++i) {
     const VerifyRequest& request = batch.requests()[i];
-    draft_lens.push_back(request.draft.size());
+    draft_lens.push_back(request.draft.tokens.size());
     CHECK(request.seed == 5 + i);
-    CHECK_NOTHROW(validate(request, static_cast<std::int64_t>(i)));
+    CHECK_NOTHROW(validate(request, Verifier::chain, static_cast<std::int64_t>(i)));
   }
   CHECK(draft_lens == std::vector<std::size_t>{0, 1, 2, 3, 0});
 }
