@@ -24,8 +24,12 @@ StepRows::StepRows(const VerifyRequest& request, const VerifyOptions& options, S
       raw_logprobs_(options.logprobs && options.raw_logprobs),
       uses_history_(!request.target_is_probabilities && request.target_fault == RowStatus::ok &&
                     needs_history(request.parameters, request.constraints)),
+      is_chain_(request.draft.is_chain()),
+      first_child_(request.draft.tokens.size() + 1, kRootNode),
       noted_(request.draft.tokens.size()),
       kept_(request.draft.tokens.size() + 1) {
+  for (std::int32_t node = request.draft.size() - 1; node >= 0; --node)
+    first_child_[parent_row(DraftTree::row_after(node))] = node;
   if (!uses_history_) return;
   committed_ = History(request.prompt_tokens, request.output_tokens, request.target.vocab_size);
   history_ = committed_;
@@ -101,10 +105,9 @@ const Distribution& StepRows::proposal(std::uint32_t row) {
   const bool argmax_drafts =
       request_.proposal_kind == ProposalKind::logits && request_.draft_parameters.temperature == 0.0f;
   const bool is_one_hot = request_.proposal_kind == ProposalKind::one_hot || has_greedy_target(request_) ||
-                          (argmax_drafts && request_.draft.is_chain());
+                          (argmax_drafts && is_chain_);
   if (is_one_hot) {
-    const std::vector<std::int32_t> children = request_.draft.children(static_cast<std::int32_t>(row) - 1);
-    distribution.make_one_hot(request_.draft.tokens[static_cast<std::size_t>(children.front())],
+    distribution.make_one_hot(request_.draft.tokens[static_cast<std::size_t>(first_child_[row])],
                               request_.target.vocab_size);
   } else if (request_.proposal_kind == ProposalKind::probabilities) {
     distribution.make_probabilities(request_.proposal.row(row),

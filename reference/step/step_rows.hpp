@@ -72,6 +72,8 @@ class StepRows {
   bool logprobs_;
   bool raw_logprobs_;
   bool uses_history_;
+  bool is_chain_;
+  std::vector<std::int32_t> first_child_;  // [K + 1] of the node of each row; kRootNode: none
   History committed_;
   History history_;  // the copy that advances along a path
   std::uint32_t history_row_ = 0;

@@ -151,7 +151,7 @@ class SharingDrafter final : public Drafter {
     out.logits.resize(static_cast<std::size_t>(model_.vocab_size()));
     model_.logits(context, out.logits);
     source_.block(42, {0, 0, step_++, Purpose::accept});
-    out.tokens = {0};
+    out.tree = DraftTree::chain(std::vector<Token>{0});
   }
 
  private:

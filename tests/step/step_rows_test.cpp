@@ -63,10 +63,10 @@ TEST_CASE("every draft row has the distribution of plain decoding with the histo
   for (int i = 0; i < 1500; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(40), 5);
     validate(o.request, Verifier::chain, i);
-    StepRows rows(o.request, {}, workspace);
+    StepRows step(o.request, {}, workspace);
     CAPTURE(i);
     for (std::uint32_t row = 0; row < o.request.rows(); ++row) {
-      const std::vector<float> found = probabilities(rows.target(row));
+      const std::vector<float> found = probabilities(step.target(row));
       CAPTURE(row);
       REQUIRE(found == plain_row(o.request, row, row).probabilities);
       // The planted fault: drafts do not enter the history (vllm #18902, sglang #33643).

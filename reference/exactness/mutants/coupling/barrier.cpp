@@ -10,7 +10,7 @@
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
 #include "reference/exactness/mutants/coupling/warp_schedules.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/step/verify_step.hpp"
+#include "reference/step/verify_step_of.hpp"
 
 namespace draftproof {
 namespace {
