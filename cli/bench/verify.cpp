@@ -64,7 +64,8 @@ std::shared_ptr<VerifyBatch> make_batch(const VerifySetting& setting, const Veri
                            inputs.vocab_size};
   for (std::int64_t b = 0; b < inputs.batch; ++b) {
     VerifyRequest request;
-    request.draft = DraftTree::chain({inputs.drafts.data() + b * inputs.draft_len, static_cast<std::size_t>(inputs.draft_len)});
+    request.draft =
+        DraftTree::chain({inputs.drafts.data() + b * inputs.draft_len, static_cast<std::size_t>(inputs.draft_len)});
     request.target_is_probabilities = setting.target_is_probabilities;
     request.first_row = b * (inputs.draft_len + 1);
     request.target = target.slice(request.first_row, inputs.draft_len + 1);

@@ -37,8 +37,8 @@ void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings&
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const std::int64_t request = request_of_row(a.row_request, row, a.requests);
     const Token sampled = a.sampled[row];
-    a.status[row] = static_cast<std::int32_t>(
-        rows.process(row, request, drafted_before(a.constraints, row), distribution));
+    a.status[row] =
+        static_cast<std::int32_t>(rows.process(row, request, drafted_before(a.constraints, row), distribution));
     if (sampled < 0 || sampled >= a.vocab_size)
       a.status[row] = std::max<std::int32_t>(a.status[row], DRAFTPROOF_ROW_BAD_ID);
     std::vector<TokenLogprob> places(static_cast<std::size_t>(a.n) + 1, kPadding);

@@ -128,7 +128,8 @@ RowStatus RequestConstraints::status(const RowParameters& parameters, const Guar
       !history_valid || (prompt_len_ >= 0 && prompt_len_ <= committed &&
                          committed + static_cast<std::int64_t>(drafted.elements.size()) <= history_len_max_);
   if (constraints_.min_tokens < 0 || !finite || empty || (looks_at_history_ && !fits)) return RowStatus::bad_parameter;
-  bool valid = lists_valid_ && ids_valid(constraints_.allowed_ids, vocab_size_) && ids_valid(constraints_.stop_ids, vocab_size_);
+  bool valid =
+      lists_valid_ && ids_valid(constraints_.allowed_ids, vocab_size_) && ids_valid(constraints_.stop_ids, vocab_size_);
   for (const LogitBias& bias : bias_) valid = valid && ids_valid({&bias.token, 1}, vocab_size_);
   for (const auto& sequence : sequences_) valid = valid && ids_valid(sequence, vocab_size_);
   if (looks_at_history_)

@@ -1,5 +1,5 @@
-// The rows of a call as the reference sees them: a call's arrays become RowParameters, RowConstraints and History, and a
-// RowError becomes its status.
+// The rows of a call as the reference sees them: a call's arrays become RowParameters, RowConstraints and History, and
+// a RowError becomes its status.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ GuardedList<Token> drafted_before(const draftproof_constraints& constraints, std
 // The request of a row; -1, of which there is none, where the call names one outside of [0, requests).
 inline std::int64_t request_of_row(const std::int32_t* row_request, std::int64_t row, std::int64_t requests) {
   const std::int64_t request = row_request == nullptr ? row : row_request[row];
-  return request >= 0 && request < requests ? request : -1;
+  return is_index(request, requests) ? request : -1;
 }
 
 // ok or bad_parameter.
@@ -96,8 +96,8 @@ class Rows {
  public:
   explicit Rows(const RowsInput& input) : input_(input) {}
 
-  // Fills `distribution` with that of a row of `request` (-1: there is none), whose history goes on with `drafted` after what is committed.
-  // The distribution is meaningless unless ok is returned, and good until the next call.
+  // Fills `distribution` with that of a row of `request` (-1: there is none), whose history goes on with `drafted`
+  // after what is committed. The distribution is meaningless unless ok is returned, and good until the next call.
   RowStatus process(std::int64_t row, std::int64_t request, const GuardedList<Token>& drafted,
                     Distribution& distribution);
 

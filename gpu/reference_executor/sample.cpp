@@ -46,8 +46,8 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings&) {
   Distribution distribution;
   for (std::int64_t row = 0; row < a.rows; ++row) {
     const std::int64_t request = request_of_row(a.row_request, row, a.requests);
-    a.status[row] = static_cast<std::int32_t>(
-        rows.process(row, request, drafted_before(a.constraints, row), distribution));
+    a.status[row] =
+        static_cast<std::int32_t>(rows.process(row, request, drafted_before(a.constraints, row), distribution));
     if (a.status[row] == DRAFTPROOF_ROW_OK) {
       write_row(a, row, request, distribution);
     } else {

@@ -70,8 +70,7 @@ class CallRequest {
     request_.prompt_tokens = constraints_.prompt();
     request_.output_tokens = constraints_.output();
     request_.history_len_max = a.constraints.history_len_max;
-    if (a.unconditional.data != nullptr)
-      request_.unconditional = matrix_of(a.unconditional, first, rows, a.vocab_size);
+    if (a.unconditional.data != nullptr) request_.unconditional = matrix_of(a.unconditional, first, rows, a.vocab_size);
     const draftproof_constraints& c = a.constraints;
     if (c.allowed_mask == nullptr) return;
     request_.allowed_mask_stride = c.allowed_mask_stride;

@@ -8,8 +8,8 @@
 
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/stop.hpp"
-#include "reference/token.hpp"
 #include "reference/step/request.hpp"
+#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -65,7 +65,8 @@ void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeS
 // Accepted drafts, then a recovered token where a draft was rejected, or the bonus token.
 inline TokenOrigin origin_of(const SpeculativeStep& step, std::size_t index) {
   if (index < step.emission.num_accepted) return TokenOrigin::accepted;
-  return step.emission.num_accepted < static_cast<std::uint32_t>(step.draft.tree.depth_max()) ? TokenOrigin::recovered : TokenOrigin::bonus;
+  return step.emission.num_accepted < static_cast<std::uint32_t>(step.draft.tree.depth_max()) ? TokenOrigin::recovered
+                                                                                              : TokenOrigin::bonus;
 }
 
 // The next token after `sequence` by plain decoding, step = tokens emitted so far. `history` is that of the sequence,
@@ -163,7 +164,8 @@ Generation generate_speculative(LanguageModel& target, Drafter& drafter, const D
       generation.tokens.push_back(step.emission.tokens[i]);
       generation.origins.push_back(origin_of(step, i));
     }
-    generation.acceptance.add_step(static_cast<std::size_t>(step.draft.tree.depth_max()), step.emission.num_accepted, result.tokens_kept);
+    generation.acceptance.add_step(static_cast<std::size_t>(step.draft.tree.depth_max()), step.emission.num_accepted,
+                                   result.tokens_kept);
     ++generation.target_steps;
     if (options.keep_steps) generation.steps.push_back(step);
   }

@@ -47,7 +47,9 @@ const TraceSettings& Trace::settings() const {
 
 VerifyOptions Trace::verify_options() const {
   return {.verifier = contents_->settings.verifier,
-          .sampler = contents_->settings.sampler, .convention = contents_->settings.convention, .all_rows = true};
+          .sampler = contents_->settings.sampler,
+          .convention = contents_->settings.convention,
+          .all_rows = true};
 }
 
 const std::string& Trace::path() const {

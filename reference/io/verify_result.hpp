@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "reference/numerics/dtype.hpp"
-#include "reference/token.hpp"
 #include "reference/step/request.hpp"
+#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -23,10 +23,10 @@ RowError bad_pair(const RowName& row, std::size_t column, float l_c, float l_u, 
 void combine_guidance(std::span<const float> conditional, std::span<const float> unconditional, float scale,
                       const RowName& row, std::span<float> out) {
   if (unconditional.size() != conditional.size())
-    throw input_error("row " + std::to_string(row.number), "the unconditional row has " +
-                                                        std::to_string(unconditional.size()) +
-                                                        " logits and the conditional row " +
-                                                        std::to_string(conditional.size()) + "; they must agree");
+    throw input_error("row " + std::to_string(row.number),
+                      "the unconditional row has " + std::to_string(unconditional.size()) +
+                          " logits and the conditional row " + std::to_string(conditional.size()) +
+                          "; they must agree");
   if (scale == 1.0f) {
     std::copy(conditional.begin(), conditional.end(), out.begin());
     return;

@@ -34,6 +34,7 @@ class DifferenceMasses {
     sums_.resize(p_.tile_count());
     total_ = 0;
     std::uint64_t high_total = 0;
+    std::uint64_t low_total = 0;
     for (std::size_t t = 0; t < sums_.size(); ++t) {
       sums_[t] = 0;
       for (std::size_t i = 0; i < tile_size(p_, t); i += kPartTokens) {
@@ -45,7 +46,11 @@ class DifferenceMasses {
           throw Error(ErrorKind::internal, "residual", "a kernel refused a tile without a bad probability");
         }
         high_total += sum.high;
-        if (high_total > (std::uint64_t{3} << 30)) throw_bad_sum();
+        low_total += sum.low;
+        // Above 3, exactly: 64 bits may have wrapped by then.
+        const std::uint64_t carried = high_total + (low_total >> 32);
+        constexpr std::uint64_t kThree = std::uint64_t{3} << 30;
+        if (carried > kThree || (carried == kThree && (low_total & 0xffffffffu) != 0)) throw_bad_sum();
         sums_[t] += (sum.high << 32) + sum.low;
       }
       total_ += sums_[t];

@@ -35,8 +35,7 @@ RowError nothing_left(const RowName& row) {
     return found == logits.end() ? std::int64_t{-1} : static_cast<std::int64_t>(found - logits.begin());
   };
   if (const std::int64_t column = first([](float x) { return std::isnan(x); }); column >= 0)
-    throw RowError(RowStatus::nan_logit, row, column,
-                   "the logit is NaN; expected a finite value, or -inf (masked)");
+    throw RowError(RowStatus::nan_logit, row, column, "the logit is NaN; expected a finite value, or -inf (masked)");
   if (const std::int64_t column = first([](float x) { return x == kInfinity; }); column >= 0)
     throw RowError(RowStatus::infinite_logit, row, column,
                    "the logit is +inf, as given or after bias, penalties and temperature; expected a finite value, or "
@@ -46,8 +45,7 @@ RowError nothing_left(const RowName& row) {
                    "the logit divided by the temperature is " +
                        std::to_string(logits[static_cast<std::size_t>(column)]) +
                        ", above 2^29; use temperature 0 for the greedy choice");
-  throw Error(ErrorKind::internal, "row " + std::to_string(row.number),
-              "a kernel refused a row without a bad logit");
+  throw Error(ErrorKind::internal, "row " + std::to_string(row.number), "a kernel refused a row without a bad logit");
 }
 
 }  // namespace

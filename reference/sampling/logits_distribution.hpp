@@ -36,8 +36,8 @@ struct LogNormaliser {
 class LogitsDistribution {
  public:
   // The distribution of processed logits [V]: softmax, in fixed point. `logits` is not copied and must outlive the
-  // object. RowError: nan_logit, infinite_logit, logit_too_large (above 2^29), nothing_left. Error (input): V = 0 or V >
-  // 2^19.
+  // object. RowError: nan_logit, infinite_logit, logit_too_large (above 2^29), nothing_left. Error (input): V = 0 or V
+  // > 2^19.
   void assign(std::span<const float> logits, const RowName& row);
 
   // Drops every token outside the set. At least one token must remain; the sets made by logits/filters.hpp see to that.

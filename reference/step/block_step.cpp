@@ -44,7 +44,8 @@ class WorstError {
 }  // namespace
 
 void check_masses(const DenseMasses<double>& masses, const RowName& row) {
-  if (exact_total(masses) == 0) throw RowError(RowStatus::all_zero, row, -1, "every probability is 0; expected a sum of 1");
+  if (exact_total(masses) == 0)
+    throw RowError(RowStatus::all_zero, row, -1, "every probability is 0; expected a sum of 1");
   if (sums_to_more_than_3(masses)) throw bad_sum(row);
 }
 

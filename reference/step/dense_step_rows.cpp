@@ -32,8 +32,7 @@ void check_dense_row(const DenseMasses<double>& row, const Distribution& distrib
   if (!check_sum) return;
   if (sum > static_cast<Unsigned128>(3) << kResidualBits)
     throw RowError(RowStatus::bad_sum, given->row(), -1, "the probabilities sum to more than 3; expected 1");
-  if (sum == 0)
-    throw RowError(RowStatus::all_zero, given->row(), -1, "every probability is 0; expected a sum of 1");
+  if (sum == 0) throw RowError(RowStatus::all_zero, given->row(), -1, "every probability is 0; expected a sum of 1");
 }
 
 const DenseMasses<double>& DenseTarget::row(std::uint32_t r) const {

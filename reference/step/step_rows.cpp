@@ -47,12 +47,8 @@ void StepRows::bring_history_to(std::uint32_t row) {
 }
 
 RowInput StepRows::input_of(std::uint32_t row) const {
-  RowInput input{request_.target.row(row),
-                 std::nullopt,
-                 request_.parameters,
-                 request_.constraints,
-                 &history_,
-                 {request_.first_row + row, "target_logits", row}};
+  RowInput input{request_.target.row(row), std::nullopt, request_.parameters,
+                 request_.constraints,     &history_,    {request_.first_row + row, "target_logits", row}};
   if (request_.unconditional) input.unconditional = request_.unconditional->row(row);
   if (!request_.allowed_masks.empty()) {
     const auto words = static_cast<std::size_t>((request_.target.vocab_size + 31) / 32);
@@ -104,8 +100,8 @@ const Distribution& StepRows::proposal(std::uint32_t row) {
   proposal_row_.reset();
   const bool argmax_drafts =
       request_.proposal_kind == ProposalKind::logits && request_.draft_parameters.temperature == 0.0f;
-  const bool is_one_hot = request_.proposal_kind == ProposalKind::one_hot || has_greedy_target(request_) ||
-                          (argmax_drafts && is_chain_);
+  const bool is_one_hot =
+      request_.proposal_kind == ProposalKind::one_hot || has_greedy_target(request_) || (argmax_drafts && is_chain_);
   if (is_one_hot) {
     distribution.make_one_hot(request_.draft.tokens[static_cast<std::size_t>(first_child_[row])],
                               request_.target.vocab_size);
@@ -131,8 +127,7 @@ StepRows::Logprobs StepRows::logprobs_of_held_row(Token token) {
 
 StepRows::Logprobs StepRows::logprobs(std::uint32_t row, Token token) {
   for (std::size_t node = row; node < noted_.size(); ++node)
-    if (noted_[node] && parent_row(static_cast<std::uint32_t>(node) + 1) == row &&
-        request_.draft.tokens[node] == token)
+    if (noted_[node] && parent_row(static_cast<std::uint32_t>(node) + 1) == row && request_.draft.tokens[node] == token)
       return *noted_[node];
   target(row);
   return logprobs_of_held_row(token);

@@ -1,6 +1,6 @@
 // The rows of one verification step, processed when they are asked for, each with the history that plain decoding would
-// have had there: that of its own path through the draft. Asking for a row changes nothing; rows may be asked for in any
-// order and again.
+// have had there: that of its own path through the draft. Asking for a row changes nothing; rows may be asked for in
+// any order and again.
 #pragma once
 
 #include <cstdint>

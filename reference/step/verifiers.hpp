@@ -1,5 +1,5 @@
-// The one list of verifiers: what each takes, what it guarantees and where it comes from. Whatever selects a verifier by
-// name (engine, traces, audit, programs) reads it here.
+// The one list of verifiers: what each takes, what it guarantees and where it comes from. Whatever selects a verifier
+// by name (engine, traces, audit, programs) reads it here.
 //
 // There is no verifier "greedy" and none "one-hot": at temperature 0 the target's rows are one-hot, and a draft without
 // probabilities is a one-hot proposal. Every lossless verifier is then the greedy one, or the one-hot one.
@@ -57,7 +57,7 @@ struct VerifierParameter {
   std::string_view name;
   double standard;  // where it is not given
   double least, most;
-  bool whole;       // a whole number
+  bool whole;        // a whole number
   bool above_least;  // `least` itself is outside the range
   std::string_view meaning;
 };

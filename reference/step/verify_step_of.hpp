@@ -71,7 +71,8 @@ TreeOutcome judge(const VerifierChoice& choice, StepRows& rows, Chance& chance) 
   // A greedy target's rows are one-hot: every exact rule descends to the argmax where it was drafted, and none needs to
   // know how drafts were drawn.
   const VerifierInfo& info = choice.info();
-  if (has_greedy_target(request) && info.lossless && info.draft != DraftForm::chain) return siblings(target_only, false);
+  if (has_greedy_target(request) && info.lossless && info.draft != DraftForm::chain)
+    return siblings(target_only, false);
   switch (choice.verifier) {
     case Verifier::chain:
       return as_tree(verify_chain(draft, target, proposal, chance));

@@ -88,16 +88,17 @@ struct DraftTree {
 inline void validate(const DraftTree& tree, std::int64_t vocab_size, const std::string& where) {
   if (tree.tokens.size() != tree.parents.size())
     throw input_error(where, "the draft tree has " + std::to_string(tree.tokens.size()) + " tokens and " +
-                                 std::to_string(tree.parents.size()) + " parents; expected as many of one as of the other");
+                                 std::to_string(tree.parents.size()) +
+                                 " parents; expected as many of one as of the other");
   for (std::int32_t i = 0; i < tree.size(); ++i) {
     const std::int32_t parent = tree.parents[static_cast<std::size_t>(i)];
     const Token token = tree.tokens[static_cast<std::size_t>(i)];
     if (parent < kRootNode || parent >= i)
-      throw input_error(where, "parent of node " + std::to_string(i) + " is " + std::to_string(parent) +
+      throw input_error(where, "draft_parents[" + std::to_string(i) + "] is " + std::to_string(parent) +
                                    "; expected -1 (the context) or an earlier node");
     if (token < 0 || token >= vocab_size)
-      throw input_error(where, "node " + std::to_string(i) + " holds token " + std::to_string(token) + "; expected an id in [0, " +
-                                   std::to_string(vocab_size) + ")");
+      throw input_error(where, "draft_tokens[" + std::to_string(i) + "] is " + std::to_string(token) +
+                                   "; expected an id in [0, " + std::to_string(vocab_size) + ")");
   }
 }
 

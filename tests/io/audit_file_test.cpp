@@ -91,7 +91,8 @@ TEST_CASE("without groups all draws have the one distribution") {
 }
 
 TEST_CASE("malformed draws name tensor and entry") {
-  contains(error_in(draws_file().drop("group")), "tensor 'group': is missing; with 2 rows of the distribution");
+  contains(error_in(draws_file().drop("group")),
+           "tensor 'group': is missing; expected [n], as there are 2 rows of the distribution");
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0, 0, 2, 0})), "'group': entry 3 is 2");
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0})), "[n] = [5]");
   contains(error_in(draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2})), "'samples': entry 2 is 3");

@@ -298,7 +298,7 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
            {"metadata 'convention'", "'vllm'", "draftproof, vllm_v1, vllm_v2"}},
           {"an unknown verifier",
            [](TraceBuilder& t) { t.metadata("verifier", "tree"); },
-           {"metadata 'verifier'", "known: chain"}},
+           {"metadata 'verifier'", "expected one of chain, block"}},
           {"draft_processed in words",
            [](TraceBuilder& t) { t.metadata("draft_processed", "true"); },
            {"metadata 'draft_processed'", "'true'", "0, 1"}},

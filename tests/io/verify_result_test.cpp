@@ -21,9 +21,10 @@ VerifyResult hand_made_result() {
   std::vector<VerifyRequest> requests(3);
   requests[0].draft = DraftTree::chain(std::span(kDrafts).first(2));
   requests[2].draft = DraftTree::chain(std::span(kDrafts).last(1));
-  const std::vector<Emission> emissions = {{1, {0}, {7, 5}, {-0.5f, -1.5f}, {-0.25f, -2.0f}, {1.0f, 0.75f, 0.5f}, {4, 3, 2}},
-                                           {0, {}, {6}, {-3.0f}, {-4.0f}, {0.125f}, {1}},
-                                           {1, {0}, {9, 0}, {0.0f, -1.0f}, {-1.0f, -1.25f}, {1.0f, 1.0f}, {9, 10}}};
+  const std::vector<Emission> emissions = {
+      {1, {0}, {7, 5}, {-0.5f, -1.5f}, {-0.25f, -2.0f}, {1.0f, 0.75f, 0.5f}, {4, 3, 2}},
+      {0, {}, {6}, {-3.0f}, {-4.0f}, {0.125f}, {1}},
+      {1, {0}, {9, 0}, {0.0f, -1.0f}, {-1.0f, -1.25f}, {1.0f, 1.0f}, {9, 10}}};
   return collect_result(requests, emissions);
 }
 

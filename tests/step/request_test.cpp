@@ -60,7 +60,7 @@ TEST_CASE("a request of every part is valid") {
 TEST_CASE("shapes that do not fit are refused with the right one") {
   CHECK_THAT(complaint(ErrorKind::input, [](VerifyRequest& r) { r.target.rows = 2; }),
              Contains("request 31") && Contains("target") && Contains("[3, 40]"));
-  CHECK_THAT(complaint(ErrorKind::input, [](VerifyRequest& r) { r.proposal.rows = 3; }),
+  CHECK_THAT(complaint(ErrorKind::input, [](VerifyRequest& r) { r.proposal.rows = 4; }),
              Contains("request 31") && Contains("draft") && Contains("[2, 40]"));
   CHECK_THAT(complaint(ErrorKind::input, [](VerifyRequest& r) { r.proposal.vocab_size = 39; }),
              Contains("request 31") && Contains("draft") && Contains("[2, 40]"));
@@ -161,8 +161,7 @@ TEST_CASE("rows may lie apart in memory and be of any of the three float types")
       strided.target.data = dtype == DType::f32 ? static_cast<const void*>(apart.data()) : apart_half.data();
       validate(strided, Verifier::chain, 0);
       CAPTURE(i, static_cast<int>(dtype));
-      REQUIRE(same_emission(verify_step(expected, {}, source, workspace),
-                            verify_step(strided, {}, source, workspace)));
+      REQUIRE(same_emission(verify_step(expected, {}, source, workspace), verify_step(strided, {}, source, workspace)));
     }
   }
 }

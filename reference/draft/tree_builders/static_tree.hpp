@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/verify/draft_tree.hpp"
 #include "reference/draft/tree_shape.hpp"
+#include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {
 

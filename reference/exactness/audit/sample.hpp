@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/token.hpp"
 #include "reference/step/request.hpp"
+#include "reference/token.hpp"
 
 namespace draftproof {
 

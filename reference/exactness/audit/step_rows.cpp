@@ -136,8 +136,7 @@ StepRecord record_step(const VerifyRequest& request, std::span<const Token> emit
   return StepRecorder(request, emitted, key, index, workspace).run();
 }
 
-std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row,
-                                           StepWorkspace& workspace) {
+std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, StepWorkspace& workspace) {
   return normalised_distribution(StepRows(request, kRowsOnly, workspace).target(row));
 }
 

@@ -14,8 +14,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/verify/draft_tree.hpp"
 #include "reference/random/address.hpp"
+#include "reference/verify/draft_tree.hpp"
 #include "reference/verify/lossy/distance.hpp"
 #include "reference/verify/tree.hpp"
 

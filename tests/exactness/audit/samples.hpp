@@ -171,8 +171,8 @@ inline StepSample stepped(std::uint64_t seed, const StepOptions& options, const 
                  : RowMatrix{DType::f32, storage->rows.data() + first + offset, rows, vocab_size, vocab_size};
     };
     VerifyRequest request;
-    request.draft = DraftTree::chain(
-        std::span<const Token>(storage->drafts).subspan(b * options.draft_len, options.draft_len));
+    request.draft =
+        DraftTree::chain(std::span<const Token>(storage->drafts).subspan(b * options.draft_len, options.draft_len));
     request.target_is_probabilities = true;
     request.target = matrix(0, options.draft_len + 1);
     request.proposal_kind = ProposalKind::probabilities;

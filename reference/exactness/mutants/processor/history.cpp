@@ -64,8 +64,7 @@ StepVerifier verify_with_rejected_drafts() {
     VerifyRequest with_rejected = request;
     with_rejected.output_tokens = seen;
     Emission emission = verify_by_coupling(with_rejected, request.output_tokens.size());
-    rejected.insert(rejected.end(), request.draft.tokens.begin() + emission.num_accepted,
-                    request.draft.tokens.end());
+    rejected.insert(rejected.end(), request.draft.tokens.begin() + emission.num_accepted, request.draft.tokens.end());
     return emission;
   };
 }
