@@ -9,17 +9,15 @@
 #include <string>
 
 #include "cli/verbs.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
 
 constexpr int kMisuse = 2;
 
-int fail(std::string message) {
-  for (char& c : message) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  std::fprintf(stderr, "draftproof: error: %s\n", message.c_str());
+int fail(const std::string& message) {
+  std::fprintf(stderr, "draftproof: error: %s\n", printable_line(message).c_str());
   return kMisuse;
 }
 

@@ -12,8 +12,11 @@
 #include "cli/shared/figure.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
+#include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
+#include "reference/files/output_paths.hpp"
 #include "reference/io/audit_file.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -91,18 +94,34 @@ AuditRun run_audit(const AuditArguments& arguments) {
   return run;
 }
 
+// What was wrong, where there is no figure.
+std::optional<std::string> draw_figure(AuditRun& run) {
+  if (run.figure.empty()) return std::nullopt;
+  try {
+    write_figure(run.figure, audit_figure(run), {1000, 560});
+    return std::nullopt;
+  } catch (const Error& error) {
+    run.figure.clear();
+    return error.what();
+  }
+}
+
 void answer(const AuditArguments& arguments, ProgramContext& context) {
-  const AuditRun run = run_audit(arguments);
-  if (!run.figure.empty()) write_figure(run.figure, audit_figure(run), {1000, 560});
+  require_no_overwriting(
+      {{"file", arguments.path}, {"--probs", arguments.probs_path}, {"--outputs", arguments.outputs_path}},
+      {{"--figure", arguments.figure}});
+  AuditRun run = run_audit(arguments);
+  const std::optional<std::string> figure_error = draw_figure(run);
   if (arguments.json) {
     print_json(audit_json(run, context.arguments));
   } else {
     print_audit(std::cout, run, Palette(wants_colour(1)));
-    if (!run.figure.empty()) std::cout << "figure: " << run.figure << '\n';
+    if (!run.figure.empty()) std::cout << "figure: " << printable_line(run.figure) << '\n';
     std::cout << std::flush;
   }
+  if (figure_error) print_message("warning", "no figure: " + *figure_error);
   if (run.audit.verdict == AuditVerdict::consistent) return;
-  if (arguments.json) std::cerr << "draftproof: warning: " << run.audit.sentence << '\n';
+  if (arguments.json) print_message("warning", run.audit.sentence);
   context.exit_code = run.audit.verdict == AuditVerdict::biased ? ExitCode::finding : ExitCode::misuse;
 }
 
@@ -125,8 +144,8 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
   const bool is_finding = result.impossible > 0 || result.accused_interval.low > result.alpha ||
                           result.least_ks_p_value_holm < kSelfTestLevel;
   if (!is_finding) return;
-  std::cerr << "draftproof: warning: the audit accuses correct samplers more often than it says, or its p values are "
-               "not uniform\n";
+  print_message("warning",
+                "the audit accuses correct samplers more often than it says, or its p values are not uniform");
   context.exit_code = ExitCode::finding;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/shared/figure.hpp"
 #include "cli/shared/test_report.hpp"
+#include "reference/printable.hpp"
 #include "reference/statistics/battery.hpp"
 
 namespace draftproof {
@@ -88,8 +89,8 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
 
 void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette) {
   const Audit& audit = run.audit;
-  out << run.path << ": " << audit.observations << (run.is_steps ? " verification steps" : " draws") << ", "
-      << audit.groups << (run.is_steps ? " different first rows" : " distributions") << ", vocabulary "
+  out << printable_line(run.path) << ": " << audit.observations << (run.is_steps ? " verification steps" : " draws")
+      << ", " << audit.groups << (run.is_steps ? " different first rows" : " distributions") << ", vocabulary "
       << audit.vocab_size << "\n\n";
   print_tests(out, audit.tests, palette);
   print_positions(out, audit);

@@ -7,31 +7,34 @@
 #include "cli/demo/report.hpp"
 #include "cli/demo/run.hpp"
 #include "cli/shared/command.hpp"
+#include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
 #include "reference/numerics/row_kernels.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
 
 void warn(const std::string& text) {
-  std::cerr << "draftproof: warning: " << text << '\n';
+  print_message("warning", text);
 }
 
 void run_command(const DemoOptions& options, ProgramContext& context) {
   validate(options);
   if (!options.simd.empty()) select_row_kernels(options.simd);
-  create_output_folder(options.out);
+  RunFolder folder = open_demo_folder(options);
   const std::unique_ptr<DemoRun> run = run_demo(options);
-  const DemoFiles files = write_demo_files(options, *run);
+  const DemoFiles files = write_demo_files(options, *run, folder);
   const Json document = demo_json(options, *run, files, context.arguments);
-  write_json_file(files.result, document);
+  finish_demo_files(document, folder);
   if (options.json) {
     print_json(document);
   } else {
     print_demo(std::cout, options, *run, Palette(wants_colour(1)));
-    std::cout << "\nwritten: " << files.result << ", " << files.acceptance_csv << ", "
-              << (files.figure.empty() ? "no figure" : files.figure) << ", " << files.trace
-              << "\nreplay:  draftproof verify " << shell_command({files.trace}) << '\n'
+    const std::string figure = files.figure.empty() ? "no figure" : files.figure;
+    std::cout << "\nwritten: "
+              << printable_line(files.result + ", " + files.acceptance_csv + ", " + figure + ", " + files.trace)
+              << "\nreplay:  draftproof verify " << printable_line(shell_command({files.trace})) << '\n'
               << std::flush;
   }
   if (files.figure.empty()) warn("no figure: " + files.figure_error);

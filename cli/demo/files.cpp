@@ -1,19 +1,26 @@
 #include "cli/demo/files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <sstream>
-#include <system_error>
 
 #include "cli/demo/text.hpp"
 #include "cli/shared/consistency_json.hpp"
 #include "cli/shared/figure.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
+#include "reference/files/output_paths.hpp"
 #include "reference/io/trace_writer.hpp"
 
 namespace draftproof {
 namespace {
+
+constexpr const char* kResult = "result.json";
+constexpr const char* kAcceptanceCsv = "acceptance.csv";
+constexpr const char* kTrace = "trace.safetensors";
+constexpr const char* kFigure = "acceptance.svg";
+constexpr std::array kNames = {kResult, kAcceptanceCsv, kTrace, kFigure};
 
 std::string csv_cell(const std::optional<double>& value) {
   return value ? Json(*value).dump() : "";
@@ -182,37 +189,49 @@ Json timing_json(const DemoRun& run) {
 
 }  // namespace
 
-void create_output_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  // A folder that is there already is no error; a file of that name is.
-  if (error || !std::filesystem::is_directory(folder))
-    throw input_error(folder, "the output folder cannot be created" + (error ? ": " + error.message() : "") +
-                                  "; name another with --out");
+RunFolder open_demo_folder(const DemoOptions& options) {
+  std::vector<NamedFile> corpus;
+  std::vector<NamedFile> outputs;
+  for (const std::string& path : options.corpus) corpus.push_back({"--corpus", path});
+  for (const char* const name : kNames)
+    outputs.push_back({"--out", (std::filesystem::path(options.out) / name).string()});
+  require_no_overwriting(corpus, outputs);
+  return RunFolder(options.out, {kNames.begin(), kNames.end()});
 }
 
-DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run) {
-  const std::filesystem::path folder(options.out);
+DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run, const RunFolder& folder) {
   DemoFiles files;
-  files.result = (folder / "result.json").string();
-  files.acceptance_csv = (folder / "acceptance.csv").string();
-  files.trace = (folder / "trace.safetensors").string();
-  files.figure = (folder / "acceptance.svg").string();
-  write_acceptance_csv(files.acceptance_csv, run.acceptance);
-  write_trace(files.trace, run.requests, run.decoding.verify);
+  files.result = folder.final_path(kResult);
+  files.acceptance_csv = folder.final_path(kAcceptanceCsv);
+  files.trace = folder.final_path(kTrace);
+  files.figure = folder.final_path(kFigure);
+  try {
+    write_acceptance_csv(folder.staged(kAcceptanceCsv), run.acceptance);
+    write_trace(folder.staged(kTrace), run.requests, run.decoding.verify);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "", folder.with_final_paths(error.what()));
+  }
   if (options.num_speculative_tokens == 0) {
     files.figure.clear();
     files.figure_error = "there is no draft position to draw";
     return files;
   }
   try {
-    write_figure(files.figure, figure_script(options, run.acceptance), {900, 520});
+    write_figure(folder.staged(kFigure), figure_script(options, run.acceptance), {900, 520});
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::input) throw;
     files.figure.clear();
-    files.figure_error = error.what();
+    files.figure_error = folder.with_final_paths(error.what());
   }
   return files;
+}
+
+void finish_demo_files(const Json& document, RunFolder& folder) {
+  try {
+    write_json_file(folder.staged(kResult), document);
+  } catch (const Error& error) {
+    throw Error(error.kind(), "", folder.with_final_paths(error.what()));
+  }
+  folder.commit();
 }
 
 Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& files,

@@ -6,6 +6,7 @@
 
 #include "cli/demo/run.hpp"
 #include "cli/shared/json_document.hpp"
+#include "reference/files/run_folder.hpp"
 
 namespace draftproof {
 
@@ -18,12 +19,16 @@ struct DemoFiles {
   std::string figure_error;  // why
 };
 
-// Creates the folder. Error (input) naming it.
-void create_output_folder(const std::string& folder);
+// The folder in which the files of a demo appear together. Errors naming it (input), or --out (usage) where a file of
+// the demo would replace one of the corpus.
+RunFolder open_demo_folder(const DemoOptions& options);
 
-// Writes everything but result.json into the folder. Errors (input): a file that cannot be written. A figure that
-// gnuplot does not draw is no error; figure_error says what was wrong.
-DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run);
+// Writes everything but result.json. Errors (input): a file that cannot be written. A figure that gnuplot does not draw
+// is no error; figure_error says what was wrong. The paths are those that the files have after the commit.
+DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run, const RunFolder& folder);
+
+// Writes the document as result.json, and puts all files in their place.
+void finish_demo_files(const Json& document, RunFolder& folder);
 
 Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& files,
                const std::vector<std::string>& arguments);

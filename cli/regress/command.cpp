@@ -15,6 +15,7 @@
 #include "gpu/regress/regression.hpp"
 #include "reference/error.hpp"
 #include "reference/parallel.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -154,7 +155,7 @@ void print_text(const Regression& regression, const RegressOptions& options) {
   };
   std::vector<std::pair<std::string, Line>> lines;
   for (const CaseResult& result : regression.results()) {
-    const std::string operation = result.name.substr(0, result.name.find('/'));
+    const std::string operation = printable_line(result.name.substr(0, result.name.find('/')));
     if (lines.empty() || lines.back().first != operation) lines.push_back({operation, {}});
     Line& line = lines.back().second;
     ++(result.verdict == Verdict::equal       ? line.equal
@@ -162,7 +163,7 @@ void print_text(const Regression& regression, const RegressOptions& options) {
                                               : line.skipped);
     line.seconds += result.seconds;
     if (result.verdict == Verdict::different)
-      std::cout << "different: " << result.name << ": " << result.finding << '\n';
+      std::cout << "different: " << printable_line(result.name + ": " + result.finding) << '\n';
   }
   std::cout << "executor " << options.executor << '\n';
   for (const auto& [operation, line] : lines) {

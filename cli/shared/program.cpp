@@ -6,22 +6,16 @@
 #include <string>
 
 #include "cli/shared/command.hpp"
+#include "cli/shared/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "reference/error.hpp"
+#include "reference/files/signal_cleanup.hpp"
 
 namespace draftproof {
 namespace {
 
-std::string one_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& c : text) {
-    if (c == '\n' || c == '\r') c = ' ';
-  }
-  return text;
-}
-
 int fail(ExitCode code, const std::string& kind, const std::string& message) {
-  std::cerr << "draftproof: " << kind << ": " << one_line(message) << '\n';
+  print_message(kind, message);
   return static_cast<int>(code);
 }
 
@@ -70,5 +64,6 @@ int run(int argument_count, char** arguments) {
 }  // namespace draftproof
 
 int main(int argument_count, char** arguments) {
+  draftproof::clean_up_on_signals();
   return draftproof::run(argument_count, arguments);
 }

@@ -5,6 +5,9 @@
 
 #include <array>
 #include <cstdlib>
+#include <iostream>
+
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -27,6 +30,10 @@ bool wants_colour(int file_descriptor) {
   const std::string force = environment("CLICOLOR_FORCE");
   if (!force.empty() && force != "0") return true;
   return is_terminal(file_descriptor);
+}
+
+void print_message(const std::string& kind, const std::string& text) {
+  std::cerr << "draftproof: " + kind + ": " + printable_line(text) + "\n";
 }
 
 int terminal_columns(int file_descriptor) {

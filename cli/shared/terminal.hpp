@@ -1,4 +1,4 @@
-// What may be written to a terminal: colours where they are wanted, and its width.
+// What may be written to a terminal: colours where they are wanted, messages, and its width.
 #pragma once
 
 #include <string>
@@ -12,6 +12,9 @@ bool is_terminal(int file_descriptor);
 
 // True on a terminal, or with CLICOLOR_FORCE=1 also elsewhere; never with NO_COLOR (no-color.org), which wins.
 bool wants_colour(int file_descriptor);
+
+// One line on standard error, "draftproof: warning: ...", with the text made fit for a terminal (printable.hpp).
+void print_message(const std::string& kind, const std::string& text);
 
 // Columns of the terminal; 80 where that is not known.
 int terminal_columns(int file_descriptor);

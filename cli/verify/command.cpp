@@ -1,19 +1,21 @@
 // draftproof verify: replays a trace file (docs/trace.md) through pipeline and verifier.
 #include <algorithm>
-#include <filesystem>
+#include <future>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <system_error>
 #include <thread>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
+#include "cli/shared/terminal.hpp"
 #include "cli/verify/report.hpp"
 #include "reference/error.hpp"
+#include "reference/files/output_paths.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/numerics/row_kernels.hpp"
+#include "reference/printable.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {
@@ -57,6 +59,7 @@ void verify(VerifyRun& run) {
   const std::span<const VerifyRequest> requests = run.trace.requests();
   Progress progress("verifying", requests.size(), "requests");
   try {
+    require_result_fits(requests);
     run.result = collect_result(requests, verify_batch(requests, run.trace.verify_options(), run.threads,
                                                        [&](std::int64_t) { progress.advance(); }));
     run.impossible = find_impossible_drafts(requests, run.threads);
@@ -66,14 +69,16 @@ void verify(VerifyRun& run) {
 }
 
 VerifyRun run_verify(const VerifyArguments& arguments) {
-  std::error_code absent;
-  if (std::filesystem::equivalent(arguments.trace_path, arguments.out_path, absent))
-    throw usage_error("--out", "is the trace itself; another file is right");
+  require_no_overwriting({{"trace", arguments.trace_path}, {"--compare", arguments.compared_path}},
+                         {{"--out", arguments.out_path}});
   if (!arguments.simd.empty()) select_row_kernels(arguments.simd);
   const Stopwatch opening;
   VerifyRun run(open_trace(arguments));
   run.open_ms = opening.elapsed_ms();
   run.threads = arguments.threads;
+  // The bytes are ours and stay, so they are hashed beside the work.
+  std::future<std::string> input_sha256 =
+      std::async(std::launch::async, [&run] { return sha256_hex(run.trace.bytes()); });
   const Stopwatch verifying;
   verify(run);
   run.verify_ms = verifying.elapsed_ms();
@@ -81,7 +86,7 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
   // Logits that come processed do not say with which parameters.
   if (!run.trace.settings().draft_processed || arguments.drafted_with.any())
     run.consistency = check_consistency(run.trace.requests(), arguments.drafted_with);
-  run.input_sha256 = sha256_hex(run.trace.bytes());
+  run.input_sha256 = input_sha256.get();
   if (!arguments.compared_path.empty()) {
     run.compared_path = arguments.compared_path;
     run.comparison = compare_result(run.result, run.compared_path);
@@ -96,11 +101,11 @@ void answer(const VerifyArguments& arguments, ProgramContext& context) {
     print_json(verify_json(run, context.arguments));
   } else {
     print_verify_summary(std::cout, run);
-    if (!arguments.out_path.empty()) std::cout << "written to          " << arguments.out_path << '\n';
+    if (!arguments.out_path.empty()) std::cout << "written to          " << printable_line(arguments.out_path) << '\n';
     std::cout << std::flush;
   }
   for (const std::string& finding : findings_of(run)) {
-    std::cerr << "draftproof: warning: " << finding << '\n';
+    print_message("warning", finding);
     context.exit_code = ExitCode::finding;
   }
 }

@@ -6,6 +6,7 @@
 
 #include "cli/shared/consistency_json.hpp"
 #include "reference/numerics/row_kernels.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -140,7 +141,7 @@ void add_acceptance(const AcceptanceMetrics& metrics, Json& document) {
 }
 
 void print_line(std::ostream& out, const std::string& label, const std::string& text) {
-  out << std::left << std::setw(20) << label << text << '\n';
+  out << std::left << std::setw(20) << label << printable_line(text) << '\n';
 }
 
 void print_acceptance(std::ostream& out, const AcceptanceMetrics& metrics) {

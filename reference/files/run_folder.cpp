@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Error cannot_be_created(const std::string& path, const std::error_code& error) {
-  return input_error(path, "the output folder cannot be created" + (error ? ": " + error.message() : std::string()));
+  return input_error(path, "the output folder cannot be created" + (error ? ": " + error.message() : std::string()) +
+                               "; expected a folder or a name for one");
 }
 
 fs::path resolved_target(const std::string& path) {
@@ -79,6 +80,12 @@ RunFolder::RunFolder(std::string path, std::vector<std::string> names)
       target_(resolved_target(path_)),
       names_(std::move(names)),
       staging_(Temporary::Kind::folder, staging_parent(target_, names_), path_) {}
+
+std::string RunFolder::with_final_paths(std::string text) const {
+  for (std::size_t at = 0; (at = text.find(staging_.path(), at)) != std::string::npos; at += path_.size())
+    text.replace(at, staging_.path().size(), path_);
+  return text;
+}
 
 void RunFolder::commit() {
   const SignalsHeld held;

@@ -21,6 +21,9 @@ class RunFolder {
   std::string staged(const std::string& name) const { return (std::filesystem::path(staging_.path()) / name).string(); }
   std::string final_path(const std::string& name) const { return (std::filesystem::path(path_) / name).string(); }
 
+  // A message about a staged file, as one about the file that it was to become.
+  std::string with_final_paths(std::string text) const;
+
   // Puts the run in its place, and removes of a former run the files that this one did not write. Where nothing or only
   // a former run is in that place, it is one rename (an exchange of two names); in a folder that holds other files too,
   // that is a place of its own (a mount) or the current one, the files are renamed one after the other, under a lock

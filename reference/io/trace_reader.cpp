@@ -42,6 +42,15 @@ std::string missing(const SafetensorsFile& file, std::string_view name) {
   return file.path() + ": " + tensor_label(name);
 }
 
+// A request takes some 500 bytes of memory, and two in a file of one token.
+constexpr std::uint64_t kRequestsMax = std::uint64_t{1} << 22;
+
+void require_request_count(const TensorView& tensor, std::uint64_t count) {
+  if (count > kRequestsMax)
+    throw input_error(tensor.where, "makes " + std::to_string(count) + " requests; expected at most " +
+                                        std::to_string(kRequestsMax) + " in a file");
+}
+
 void require_rank(const TensorView& tensor, std::size_t rank, const std::string& meaning) {
   if (tensor.shape.size() != rank)
     throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; expected " + meaning);
@@ -142,6 +151,7 @@ void TraceReader::read_ragged_drafts() {
   if (!ids) throw input_error(missing(file_, "draft_tokens"), "is missing; expected [M]");
   require_rank(*ids, 1, "[M], as there is cu_num_draft_tokens");
   request_count_ = sums->shape[0];
+  require_request_count(*sums, request_count_);
   draft_count_ = ids->shape[0];
   draft_shape_ = {draft_count_, target_.shape[1]};
   if (request_count_ > 0 && target_.shape[0] + 1 == draft_count_ + request_count_ && integer_at(*sums, 0) == 0)
@@ -163,6 +173,7 @@ void TraceReader::read_ragged_drafts() {
 void TraceReader::read_draws() {
   require_rank(target_, 2, "[G, V]");
   request_count_ = target_.shape[0];
+  require_request_count(target_, request_count_);
   std::vector<Place> places;
   for (std::uint64_t g = 0; g < request_count_; ++g) places.push_back({static_cast<std::int64_t>(g), 0, 0});
   place_requests(std::move(places), trace_.tokens.emplace_back());
@@ -177,6 +188,7 @@ void TraceReader::read_dense_drafts() {
   const std::uint64_t rows = target_.shape[1];
   if (rows == 0) throw input_error(target_.where, "has shape " + shape_text(target_.shape) + "; K + 1 is at least 1");
   request_count_ = target_.shape[0];
+  require_request_count(target_, request_count_);
   draft_shape_ = {request_count_, rows - 1, target_.shape[2]};
   require_shape(*ids, {request_count_, rows - 1}, "[B, K]");
   const auto width = static_cast<std::int64_t>(rows - 1);

@@ -14,8 +14,8 @@ namespace draftproof {
 // installs them.
 inline constexpr const char* kDefaultCorpusFolder = "/usr/share/common-licenses";
 
-// All texts together. Training takes up to 110 times as much memory.
-inline constexpr std::uint64_t kCorpusBytesMax = std::uint64_t{1} << 27;
+// All texts together. Training target and drafter takes up to 290 times as much memory (random bytes, order 12).
+inline constexpr std::uint64_t kCorpusBytesMax = std::uint64_t{1} << 26;
 
 struct Corpus {
   std::vector<std::string> paths;

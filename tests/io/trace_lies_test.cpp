@@ -54,6 +54,17 @@ using I32 = std::vector<std::int32_t>;
 using I64 = std::vector<std::int64_t>;
 using F32 = std::vector<float>;
 
+TEST_CASE("a trace of more requests than memory could describe is refused by their number") {
+  const TemporaryFolder folder;
+  TraceBuilder trace;
+  const std::size_t count = (std::size_t{1} << 22) + 1;
+  trace.set("target_logits", {count, 1}, std::vector<float>(count, 0.0f));
+  trace.set("draft_tokens", std::vector<std::int32_t>{});
+  trace.set("cu_num_draft_tokens", std::vector<std::int32_t>(count, 0));
+  CHECK_THROWS_WITH(Trace::open(trace.write(folder.file("t"))),
+                    Contains("'cu_num_draft_tokens': makes 4194305 requests; expected at most 4194304 in a file"));
+}
+
 TEST_CASE("a ragged trace that lies gets an error naming the tensor and what would be right") {
   check_lies(
       tiny_trace(),

@@ -79,9 +79,9 @@ TEST_CASE("A corpus above the limit is refused by its size before any of it is r
   const std::string huge = folder.write("huge", "");
   fs::resize_file(huge, std::uintmax_t{1} << 40);  // a hole: it takes no place on the disk
   CHECK_THROWS_WITH(draftproof::read_corpus(Files{text, huge}),
-                    Contains(huge) && Contains("(1 TiB); expected at most 134217728 bytes (128 MiB)"));
+                    Contains(huge) && Contains("(1 TiB); expected at most 67108864 bytes (64 MiB)"));
   fs::resize_file(huge, draftproof::kCorpusBytesMax - 8);
-  CHECK_THROWS_WITH(draftproof::read_corpus(Files{text, huge}), Contains(huge) && Contains("larger than 134217728"));
+  CHECK_THROWS_WITH(draftproof::read_corpus(Files{text, huge}), Contains(huge) && Contains("larger than 67108864"));
 }
 
 TEST_CASE("A corpus file without read permission is named in the error") {

@@ -169,7 +169,7 @@ TEST_CASE("settings that are not known and files that lie are one line and exit 
   check_error({path, "--simd", "MMX"}, {"MMX", "scalar"});
   check_error({path, "--threads", "0"}, {"--threads"});
   check_error({folder.file("absent")}, {"absent"});
-  check_error({path, "--out", path}, {"--out", "the trace itself"});
+  check_error({path, "--out", path}, {"--out", "is the same file as the input trace"});
   check_error({path, "--compare", path}, {"'output_tokens'"});
   check_error({path, "--out", folder.file("no/such/folder")}, {"no/such/folder"});
 }
