@@ -41,7 +41,7 @@ void write_acceptance_csv(const std::string& path, const AcceptanceMetrics& metr
   for (std::size_t j = 0; j < metrics.conditional.size(); ++j) {
     file.stream() << j + 1 << ',' << metrics.counts.reached[j] << ',' << metrics.counts.accepted[j] << ','
                   << csv_cell(rate_of(metrics.conditional[j])) << ',' << csv_cell(error_of(metrics.conditional[j]))
-                  << ',' << metrics.counts.steps << ',' << metrics.counts.accepted_all_steps[j] << ','
+                  << ',' << metrics.counts.steps << ',' << metrics.counts.accepted[j] << ','
                   << csv_cell(rate_of(metrics.unconditional[j])) << ',' << csv_cell(error_of(metrics.unconditional[j]))
                   << '\n';
   }
@@ -74,7 +74,7 @@ std::string figure_script(const DemoOptions& options, const AcceptanceMetrics& m
   script
       << "set title " << gnuplot_quoted(title.str()) << "\n"
       << "set xlabel 'draft position'\nset ylabel 'acceptance rate'\n"
-      << "set xrange [0.4:" << options.num_speculative_tokens << " + 0.6]\nset yrange [0:1.05]\nset xtics 1\n"
+      << "set xrange [0.4:" << metrics.conditional.size() << " + 0.6]\nset yrange [0:1.05]\nset xtics 1\n"
       << "set grid ytics lc rgb '#dddddd'\nset key top right\nset style fill solid 0.8\nset boxwidth 0.34\n"
       << "plot $rates using ($1-0.18):2 with boxes lc rgb '#2a9d5c' title 'given those before it',"
          " '' using ($1+0.18):4 with boxes lc rgb '#3b6fb6' title 'of all steps',"
@@ -152,6 +152,8 @@ Json options_json(const DemoOptions& options) {
   json["corpus"] = options.corpus.empty() ? Json(kDefaultCorpusFolder) : Json(options.corpus);
   json["order"] = options.order;
   json["draft"] = options.draft;
+  json["verifier"] = options.verifier;
+  json["tree"] = options.tree ? Json(*options.tree) : Json(nullptr);
   json["draft_order"] = has_model ? Json(options.draft_order_or_default()) : Json(nullptr);
   json["num_speculative_tokens"] = options.num_speculative_tokens;
   json["tokens"] = options.tokens;
@@ -211,7 +213,7 @@ DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run, const
   } catch (const Error& error) {
     throw Error(error.kind(), "", folder.with_final_paths(error.what()));
   }
-  if (options.num_speculative_tokens == 0) {
+  if (run.acceptance.conditional.empty()) {
     files.figure.clear();
     files.figure_error = "there is no draft position to draw";
     return files;
@@ -239,6 +241,11 @@ Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& 
   const AcceptanceMetrics& metrics = run.acceptance;
   Json document = json_document(arguments);
   document["seed"] = options.seed;
+  const VerifierChoice& verifier = run.decoding.verify.verifier;
+  document["verifier"] = text_of(verifier);
+  document["lossless"] = verifier.info().lossless;
+  const auto tree = tree_of(options);
+  document["tree"] = tree ? Json(*tree) : Json(nullptr);
   document["text"] = bytes_of(run.speculative.tokens);
   document["plain_text"] = bytes_of(run.plain.tokens);
   document["acceptance_length"] = metrics.acceptance_length;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/shared/command.hpp"
+#include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 #include "reference/model/ngram_model.hpp"
 
@@ -89,6 +90,10 @@ void add_demo_options(CLI::App& command, DemoOptions& options) {
   command.add_option("--draft-order", options.draft_order, "Order of the drafter's n-gram model (default 3)");
   command.add_option("--draft", options.draft, "Drafter: ngram (default), or ngram-lookup (prompt lookup)");
   command.add_option("-k,--num-speculative-tokens", options.num_speculative_tokens, "K, drafts per step (default 5)");
+  command.add_option("--verifier", options.verifier,
+                     "NAME or NAME:PARAMETER=VALUE,... (default chain); `draftproof verifiers` lists them");
+  command.add_option("--tree", options.tree,
+                     "Children of a node at each depth, as 3x2x1 (default for verifiers of trees: 2x2x1..., K deep)");
   command.add_option("--tokens", options.tokens, "Tokens (bytes) of the text that is shown (default 400)");
   command.add_option("--temperature", options.temperature, "0 is greedy (default 1)");
   command.add_option("--top-p", options.top_p, "Nucleus (default 1: off)");
@@ -122,6 +127,12 @@ void validate(const DemoOptions& options) {
   check_one_of("--draft", options.draft, {"ngram", "ngram-lookup"});
   check_one_of("--sampler", options.sampler, {"inverse", "race"});
   check_count("--num-speculative-tokens", options.num_speculative_tokens, 0, kSpeculativeTokensMax);
+  parse_verifier(options.verifier, "--verifier");
+  if (options.tree) parse_tree(*options.tree, "--tree");
+  plan_for(parse_verifier(options.verifier, "--verifier"), decoding_options(options).tree,
+           options.num_speculative_tokens, "--tree");
+  check_has_effect(options.tree.has_value(), options.draft_kind() == DemoDraft::ngram, "--tree",
+                   "prompt lookup drafts chains; leave it out, or use --draft ngram");
   check_count("--tokens", options.tokens, 1, kTokensMax);
   check_temperature("--temperature", options.temperature);
   check_top_p("--top-p", options.top_p);
@@ -159,8 +170,22 @@ DecodingOptions decoding_options(const DemoOptions& options) {
   decoding.seed = options.seed;
   decoding.verify.sampler = options.sampler == "race" ? Sampler::race : Sampler::inverse;
   decoding.verify.raw_logprobs = false;
+  decoding.verify.verifier = parse_verifier(options.verifier, "--verifier");
+  if (const auto tree = tree_of(options)) decoding.tree = parse_tree(*tree, "--tree");
   decoding.num_speculative_tokens = options.num_speculative_tokens;
   return decoding;
+}
+
+std::optional<std::string> tree_of(const DemoOptions& options) {
+  if (options.tree) return options.tree;
+  const VerifierInfo& info = parse_verifier(options.verifier, "--verifier").info();
+  const bool draws_paths = info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
+  if (info.draft == DraftForm::chain || draws_paths || options.num_speculative_tokens == 0 ||
+      options.draft_kind() != DemoDraft::ngram)
+    return std::nullopt;
+  std::string tree = "2";
+  for (int depth = 1; depth < options.num_speculative_tokens; ++depth) tree += depth == 1 ? "x2" : "x1";
+  return tree;
 }
 
 std::vector<Token> tokens_of(const std::string& text) {

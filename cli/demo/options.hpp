@@ -19,6 +19,8 @@ struct DemoOptions {
   std::optional<int> draft_order;  // 3
   std::string draft = "ngram";
   int num_speculative_tokens = 5;
+  std::string verifier = "chain";
+  std::optional<std::string> tree;  // "2x2x1"; absent: two levels of two children, or a chain where trees do not fit
   std::int64_t tokens = 400;
   double temperature = 1.0;
   double top_p = 1.0;
@@ -52,6 +54,8 @@ void validate(const DemoOptions& options);
 // What the valid options mean for target and drafter.
 DecodingOptions decoding_options(const DemoOptions& options);
 RowParameters draft_parameters(const DemoOptions& options);
+// The tree of the drafts as --tree would give it; nothing for chains and paths.
+std::optional<std::string> tree_of(const DemoOptions& options);
 
 // A text as tokens: its bytes.
 std::vector<Token> tokens_of(const std::string& text);

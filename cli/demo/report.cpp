@@ -49,7 +49,9 @@ std::string drafter_name(const DemoOptions& options) {
 void print_texts(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
   const std::string prompt = printable(options.prompt);
   out << palette.paint(Colour::bold, "With speculation") << "  (target: n-gram of order " << options.order
-      << "; drafter: " << drafter_name(options) << ", K = " << options.num_speculative_tokens << ")\n";
+      << "; drafter: " << drafter_name(options) << ", K = " << options.num_speculative_tokens
+      << "; verifier: " << text_of(run.decoding.verify.verifier)
+      << (tree_of(options) ? ", tree " + *tree_of(options) : "") << ")\n";
   const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
     out << separator << palette.paint(colour_of(origin), name) << ' ' << count_of(run.speculative, origin);
   };
@@ -87,15 +89,17 @@ void print_acceptance(std::ostream& out, const DemoOptions& options, const Accep
       << number("%.3f", metrics.tokens_per_step) << plus_minus(metrics.tokens_per_step_standard_error)
       << "; 1 + sum prod a_j = "
       << (metrics.tokens_per_step_formula ? number("%.3f", *metrics.tokens_per_step_formula)
-                                          : "unknown, no step had K drafts")
+                                          : "unknown, no step had a draft")
       << "\n\n";
 }
 
-void print_verdict(std::ostream& out, const DistributionCheck& distribution, const Palette& palette) {
+void print_verdict(std::ostream& out, const DistributionCheck& distribution, const VerifierInfo& verifier,
+                   const Palette& palette) {
   out << palette.paint(Colour::bold, "Verdict") << "  speculation "
       << (distribution.is_finding() ? palette.paint(Colour::red, "does NOT emit the target's distribution")
                                     : palette.paint(Colour::green, "emits the target's distribution"))
-      << " (" << distribution.samples << " strings of two tokens, level " << kDistributionAlpha << " each)\n"
+      << (verifier.lossless ? "" : ", as is to be expected of a lossy verifier") << " (" << distribution.samples
+      << " strings of two tokens, level " << kDistributionAlpha << " each)\n"
       << "  against direct sampling: " << describe(distribution.two_sample, distribution.detectable_tv) << "\n"
       << "  against the exact distribution:   " << describe(distribution.exact, distribution.detectable_tv_exact)
       << "\n";
@@ -109,7 +113,7 @@ void print_verdict(std::ostream& out, const DistributionCheck& distribution, con
 void print_demo(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
   print_texts(out, options, run, palette);
   print_acceptance(out, options, run.acceptance, palette);
-  print_verdict(out, run.distribution, palette);
+  print_verdict(out, run.distribution, run.decoding.verify.verifier.info(), palette);
 }
 
 }  // namespace draftproof

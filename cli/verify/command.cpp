@@ -62,7 +62,8 @@ void verify(VerifyRun& run) {
     require_result_fits(requests);
     run.result = collect_result(requests, verify_batch(requests, run.trace.verify_options(), run.threads,
                                                        [&](std::int64_t) { progress.advance(); }));
-    run.impossible = find_impossible_drafts(requests, run.threads);
+    if (run.trace.settings().verifier.info().proposal != DraftSampling::any)
+      run.impossible = find_impossible_drafts(requests, run.threads);
   } catch (const Error& error) {
     throw Error(error.kind(), run.trace.path(), error.what());  // such errors name a row, but not its file
   }
@@ -124,7 +125,7 @@ void add_command(CLI::App& command, ProgramContext& context) {
       arguments->settings[name] = value;
     };
     command.add_option_function<std::string>(flag_of(setting.name), store, help_of(setting))
-        ->type_name(setting.values.empty() ? "NUMBER" : "NAME");
+        ->type_name(setting.name == "seed" ? "NUMBER" : "NAME");
   }
   command.add_option(
       "--drafted-temperature", arguments->drafted_with.temperature,

@@ -162,10 +162,19 @@ void print_acceptance(std::ostream& out, const AcceptanceMetrics& metrics) {
 }  // namespace
 
 AcceptanceMetrics measure_acceptance(std::span<const VerifyRequest> requests, const VerifyResult& result) {
-  AcceptanceCounts counts(static_cast<std::size_t>(result.width - 1));
+  std::int32_t deepest = 0;
+  for (const VerifyRequest& request : requests) deepest = std::max(deepest, request.draft.depth_max());
+  AcceptanceCounts counts(static_cast<std::size_t>(deepest));
+  std::size_t first_draft = 0;
   for (std::size_t b = 0; b < requests.size(); ++b) {
     const auto num_accepted = static_cast<std::size_t>(result.num_accepted[b]);
-    counts.add_step(static_cast<std::size_t>(requests[b].draft.depth_max()), num_accepted, num_accepted + 1);
+    const DraftTree& draft = requests[b].draft;
+    // The deepest accepted node is the last one: parents come before their children.
+    std::int32_t end = kRootNode;
+    for (std::int32_t node = 0; node < draft.size(); ++node)
+      if (result.accepted[first_draft + static_cast<std::size_t>(node)] != 0) end = node;
+    first_draft += draft.tokens.size();
+    counts.add_step({draft.tokens.size(), num_accepted, !draft.children(end).empty(), num_accepted + 1});
   }
   return acceptance_metrics(std::span(&counts, 1));
 }

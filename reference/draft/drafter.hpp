@@ -1,30 +1,38 @@
-// A drafter: context and budget -> draft tokens with their proposal distribution.
+// A drafter: context and plan -> a draft tree with its proposal.
 //
 // It sees no source of randomness. Where it samples, it asks the engine to draw from a row's distribution, and the
-// engine addresses the draw (Purpose::draft_sample, row = draft position, step = verification step), so that no drafter
-// can share a random word with the verifier.
+// engine addresses the draw (Purpose::draft_sample, step = verification step), so that no drafter can share a random
+// word with the verifier, except in the races that coupled verification is made of.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "reference/draft/draft_plan.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "reference/step/request.hpp"
 #include "reference/token.hpp"
+#include "reference/verify/dense_rows.hpp"
 #include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {
 
-// Draws the token of draft position `row` from its distribution.
-using DraftDraw = std::function<Token(const Distribution& distribution, std::uint32_t row)>;
+// Draws for a drafter. Every `row` is used once in a step.
+class DraftChance {
+ public:
+  virtual ~DraftChance() = default;
+  virtual Token draw(const Distribution& distribution, std::uint32_t row) = 0;
+  virtual Token draw(const DenseMasses<double>& masses, std::uint32_t row) = 0;
+  // The race over the noise of the position `level` after the context's next token.
+  virtual Token coupled_race(const Distribution& distribution, std::uint32_t level, std::uint32_t list) = 0;
+};
 
 struct Draft {
-  DraftTree tree;  // K' nodes, K' <= the budget; empty: no proposal
+  DraftTree tree;  // n nodes of the plan's shape or fewer; empty: no proposal
   ProposalKind proposal_kind = ProposalKind::one_hot;
-  std::vector<float> logits;       // [K', V] for ProposalKind::logits
+  std::vector<float> logits;  // for ProposalKind::logits: [n, V] of a chain, else [n + 1, V] (VerifyRequest::proposal)
   RowParameters draft_parameters;  // what the logits go through
 };
 
@@ -32,8 +40,8 @@ struct Draft {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  // Fills `out` with at most draft_len_max tokens that may follow `context`.
-  virtual void propose(std::span<const Token> context, int draft_len_max, const DraftDraw& draw, Draft& out) = 0;
+  // Fills `out` with tokens that may follow `context`.
+  virtual void propose(std::span<const Token> context, const DraftPlan& plan, DraftChance& chance, Draft& out) = 0;
 };
 
 }  // namespace draftproof

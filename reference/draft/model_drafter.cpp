@@ -1,9 +1,53 @@
 #include "reference/draft/model_drafter.hpp"
 
+#include <algorithm>
+#include <map>
+
+#include "reference/draft/sampled_tree.hpp"
 #include "reference/error.hpp"
 #include "reference/logits/edits.hpp"
+#include "reference/step/dense_step_rows.hpp"
 
 namespace draftproof {
+namespace {
+
+using Path = std::vector<Token>;
+
+// The draws of sampled_tree.hpp.
+struct DenseChance {
+  DraftChance& chance;
+  Token draw(const DenseMasses<double>& masses, std::uint32_t row, Purpose) { return chance.draw(masses, row); }
+};
+
+std::vector<Path> race_paths(const DraftPlan& plan, auto row_after, DraftChance& chance) {
+  std::vector<Path> paths(static_cast<std::size_t>(plan.num_paths));
+  for (std::uint32_t list = 0; list < paths.size(); ++list)
+    for (std::uint32_t level = 0; level < static_cast<std::uint32_t>(plan.shape.size()); ++level) {
+      const Token token = chance.coupled_race(row_after(paths[list]), level, list);
+      paths[list].push_back(token);
+    }
+  return paths;
+}
+
+DraftTree draw_tree(const DraftPlan& plan, auto dense_row_after, DraftChance& chance) {
+  DenseChance dense{chance};
+  switch (plan.sampling) {
+    case DraftSampling::any:
+      return top_k_children(dense_row_after, plan.shape);
+    case DraftSampling::without_replacement:
+      return draw_children_without_replacement(dense_row_after, plan.shape, dense);
+    case DraftSampling::greedy:
+      return draw_greedy_children(dense_row_after, plan.shape, dense);
+    case DraftSampling::independent_paths:
+      return draw_merged_paths(dense_row_after, plan.num_paths, plan.shape.size(), dense);
+    case DraftSampling::drawn:
+    case DraftSampling::independent:
+      break;
+  }
+  return draw_iid_children(dense_row_after, plan.shape, dense);
+}
+
+}  // namespace
 
 ModelDrafter::ModelDrafter(LanguageModel& model, const RowParameters& draft_parameters)
     : model_(model), draft_parameters_(draft_parameters) {
@@ -13,23 +57,67 @@ ModelDrafter::ModelDrafter(LanguageModel& model, const RowParameters& draft_para
                       "has penalties or guidance, which are the target's alone; expected temperature and filters only");
 }
 
-void ModelDrafter::propose(std::span<const Token> context, int draft_len_max, const DraftDraw& draw, Draft& out) {
+const Distribution& ModelDrafter::process(std::span<const float> logits, std::uint32_t row) {
+  RowInput input;
+  input.logits = {DType::f32, logits.data(), model_.vocab_size()};
+  input.parameters = draft_parameters_;
+  input.row = row;
+  pipeline_.run(input, distribution_);
+  return distribution_;
+}
+
+void ModelDrafter::propose_chain(const DraftPlan& plan, DraftChance& chance, Draft& out) {
   const auto vocab_size = static_cast<std::size_t>(model_.vocab_size());
+  out.logits.resize(plan.shape.parents.size() * vocab_size);
+  for (std::uint32_t row = 0; row < plan.shape.parents.size(); ++row) {
+    const std::span<float> logits = std::span(out.logits).subspan(row * vocab_size, vocab_size);
+    model_.logits(context_, logits);
+    const Distribution& q = process(logits, row);
+    context_.push_back(plan.coupled ? chance.coupled_race(q, row, 0) : chance.draw(q, row));
+    out.tree.add(context_.back(), static_cast<std::int32_t>(row) - 1);
+  }
+}
+
+void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draft& out) {
+  const auto vocab_size = static_cast<std::size_t>(model_.vocab_size());
+  const std::size_t context_len = context_.size();
+  std::map<Path, std::vector<float>> rows;  // the model's logits after the paths that were asked for
+  const auto logits_after = [&](std::span<const Token> path) -> const std::vector<float>& {
+    const auto [found, is_new] = rows.try_emplace(Path(path.begin(), path.end()));
+    if (is_new) {
+      context_.resize(context_len);
+      context_.insert(context_.end(), path.begin(), path.end());
+      found->second.resize(vocab_size);
+      model_.logits(context_, found->second);
+    }
+    return found->second;
+  };
+  const auto row_after = [&](std::span<const Token> path) -> const Distribution& {
+    return process(logits_after(path), static_cast<std::uint32_t>(path.size()));
+  };
+  const auto dense_row_after = [&](std::span<const Token> path) { return dense_row(row_after(path)); };
+  out.tree = plan.coupled ? merge_paths(race_paths(plan, row_after, chance), Duplicates::merged)
+                          : draw_tree(plan, dense_row_after, chance);
+  // Rows of leaves propose nothing and stay 0; a tree that came out as a chain has one row less.
+  const bool is_chain = out.tree.is_chain();
+  out.logits.assign((out.tree.tokens.size() + (is_chain ? 0 : 1)) * vocab_size, 0.0f);
+  for (std::size_t row = 0; row < out.logits.size() / vocab_size; ++row) {
+    const std::int32_t node = static_cast<std::int32_t>(row) - 1;
+    if (out.tree.children(node).empty()) continue;
+    std::ranges::copy(logits_after(out.tree.path(node)),
+                      out.logits.begin() + static_cast<std::ptrdiff_t>(row * vocab_size));
+  }
+}
+
+void ModelDrafter::propose(std::span<const Token> context, const DraftPlan& plan, DraftChance& chance, Draft& out) {
   out.proposal_kind = ProposalKind::logits;
   out.draft_parameters = draft_parameters_;
   out.tree = {};
-  out.logits.resize(static_cast<std::size_t>(draft_len_max) * vocab_size);
   context_.assign(context.begin(), context.end());
-  for (std::uint32_t row = 0; row < static_cast<std::uint32_t>(draft_len_max); ++row) {
-    const std::span<float> logits = std::span(out.logits).subspan(row * vocab_size, vocab_size);
-    model_.logits(context_, logits);
-    RowInput input;
-    input.logits = {DType::f32, logits.data(), model_.vocab_size()};
-    input.parameters = draft_parameters_;
-    input.row = row;
-    pipeline_.run(input, distribution_);
-    context_.push_back(draw(distribution_, row));
-    out.tree.add(context_.back(), static_cast<std::int32_t>(row) - 1);
+  if (plan.is_chain()) {
+    propose_chain(plan, chance, out);
+  } else {
+    propose_tree(plan, chance, out);
   }
 }
 

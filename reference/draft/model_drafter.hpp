@@ -1,5 +1,6 @@
-// A smaller language model as the drafter: each draft is drawn from the model's processed row, after the drafts before
-// it. The proposal distribution is that row, handed on as logits with the parameters they were drawn with.
+// A smaller language model as the drafter: each draft is drawn from the model's processed row, after the drafts on its
+// path, in the way that the plan asks for. The proposal distribution is that row, handed on as logits with the
+// parameters they were drawn with.
 #pragma once
 
 #include "reference/draft/drafter.hpp"
@@ -14,9 +15,13 @@ class ModelDrafter final : public Drafter {
   // target's alone. Errors: usage, for a parameter out of range, a penalty or guidance.
   ModelDrafter(LanguageModel& model, const RowParameters& draft_parameters);
 
-  void propose(std::span<const Token> context, int draft_len_max, const DraftDraw& draw, Draft& out) override;
+  void propose(std::span<const Token> context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
 
  private:
+  const Distribution& process(std::span<const float> logits, std::uint32_t row);
+  void propose_chain(const DraftPlan& plan, DraftChance& chance, Draft& out);
+  void propose_tree(const DraftPlan& plan, DraftChance& chance, Draft& out);
+
   LanguageModel& model_;
   RowParameters draft_parameters_;
   std::vector<Token> context_;

@@ -14,6 +14,11 @@ struct TreeShape {
   std::vector<std::int32_t> parents;  // [n], breadth first, parents[i] < i; kRootNode: child of the context
 
   std::int32_t size() const { return static_cast<std::int32_t>(parents.size()); }
+  bool is_chain() const {
+    for (std::int32_t i = 0; i < size(); ++i)
+      if (parents[static_cast<std::size_t>(i)] != i - 1) return false;
+    return true;
+  }
 };
 
 inline TreeShape chain_shape(std::int32_t length) {

@@ -5,20 +5,34 @@
 
 namespace draftproof {
 
-void AcceptanceCounts::add_step(std::size_t draft_len, std::size_t num_accepted, std::size_t tokens_received) {
+namespace {
+
+// Clusters may have met drafts of other lengths.
+std::int64_t at(const std::vector<std::int64_t>& counts, std::size_t j) {
+  return j < counts.size() ? counts[j] : 0;
+}
+
+}  // namespace
+
+void AcceptanceCounts::grow_to(std::size_t positions) {
+  if (positions <= accepted.size()) return;
+  reached.resize(positions);
+  accepted.resize(positions);
+}
+
+void AcceptanceCounts::add_step(const Step& step) {
   ++steps;
-  if (draft_len > 0) ++drafts;
-  draft_tokens += static_cast<std::int64_t>(draft_len);
-  accepted_tokens += static_cast<std::int64_t>(num_accepted);
-  received_tokens += static_cast<std::int64_t>(tokens_received);
-  discarded_tokens += static_cast<std::int64_t>(num_accepted + 1 - tokens_received);
-  const bool full_length = draft_len == accepted.size();
-  for (std::size_t j = 0; j < accepted.size(); ++j) {
-    if (j < num_accepted) ++accepted_all_steps[j];
-    if (!full_length) continue;
-    if (j <= num_accepted) ++reached[j];
-    if (j < num_accepted) ++accepted[j];
+  if (step.draft_tokens > 0) ++drafts;
+  draft_tokens += static_cast<std::int64_t>(step.draft_tokens);
+  accepted_tokens += static_cast<std::int64_t>(step.num_accepted);
+  received_tokens += static_cast<std::int64_t>(step.tokens_received);
+  discarded_tokens += static_cast<std::int64_t>(step.num_accepted + 1 - step.tokens_received);
+  grow_to(step.num_accepted + (step.rejected ? 1 : 0));
+  for (std::size_t j = 0; j < step.num_accepted; ++j) {
+    ++reached[j];
+    ++accepted[j];
   }
+  if (step.rejected) ++reached[step.num_accepted];
 }
 
 AcceptanceCounts& AcceptanceCounts::operator+=(const AcceptanceCounts& other) {
@@ -28,10 +42,10 @@ AcceptanceCounts& AcceptanceCounts::operator+=(const AcceptanceCounts& other) {
   accepted_tokens += other.accepted_tokens;
   received_tokens += other.received_tokens;
   discarded_tokens += other.discarded_tokens;
-  for (std::size_t j = 0; j < accepted.size(); ++j) {
+  grow_to(other.accepted.size());
+  for (std::size_t j = 0; j < other.accepted.size(); ++j) {
     reached[j] += other.reached[j];
     accepted[j] += other.accepted[j];
-    accepted_all_steps[j] += other.accepted_all_steps[j];
   }
   return *this;
 }
@@ -82,16 +96,14 @@ AcceptanceMetrics acceptance_metrics(std::span<const AcceptanceCounts> clusters)
   double formula = 1.0;
   double product = 1.0;
   for (std::size_t j = 0; j < counts.accepted.size(); ++j) {
-    metrics.conditional.push_back(estimate([j](const AcceptanceCounts& c) { return c.accepted[j]; },
-                                           [j](const AcceptanceCounts& c) { return c.reached[j]; }));
-    metrics.unconditional.push_back(
-        estimate([j](const AcceptanceCounts& c) { return c.accepted_all_steps[j]; }, steps));
-    // A position that was never reached has no rate, and its product is zero already.
-    if (metrics.conditional[j]) product *= metrics.conditional[j]->rate;
+    metrics.conditional.push_back(estimate([j](const AcceptanceCounts& c) { return at(c.accepted, j); },
+                                           [j](const AcceptanceCounts& c) { return at(c.reached, j); }));
+    metrics.unconditional.push_back(estimate([j](const AcceptanceCounts& c) { return at(c.accepted, j); }, steps));
+    product *= metrics.conditional[j] ? metrics.conditional[j]->rate : 0.0;  // nothing is known of what no step reached
     formula += product;
   }
-  const bool had_full_length_step = counts.accepted.empty() ? counts.steps > 0 : counts.reached[0] > 0;
-  if (had_full_length_step) metrics.tokens_per_step_formula = formula;
+  const bool had_draft = counts.accepted.empty() ? counts.steps > 0 : counts.reached[0] > 0;
+  if (had_draft) metrics.tokens_per_step_formula = formula;
   return metrics;
 }
 

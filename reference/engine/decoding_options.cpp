@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 
 namespace draftproof {
@@ -25,10 +26,11 @@ void validate(const DecodingOptions& options, std::span<const Token> prompt, std
   check_ids(options.unconditional_prompt, vocab_size, "unconditional prompt");
   if (options.num_speculative_tokens < 0 || options.num_speculative_tokens > kSpeculativeTokensMax)
     throw usage_error("num_speculative_tokens", "it is " + std::to_string(options.num_speculative_tokens) +
-                                                    "; a count from 0 to " + std::to_string(kSpeculativeTokensMax) +
-                                                    " is right");
+                                                    "; expected a count from 0 to " +
+                                                    std::to_string(kSpeculativeTokensMax));
+  plan_for(options.verify.verifier, options.tree, options.num_speculative_tokens, "tree");
   if (options.max_steps && *options.max_steps < 0)
-    throw usage_error("max_steps", "it is " + std::to_string(*options.max_steps) + "; it counts steps, from 0");
+    throw usage_error("max_steps", "it is " + std::to_string(*options.max_steps) + "; expected 0 or more steps");
   if (!options.stop.max_tokens && !options.stop.max_model_len && !options.max_steps)
     throw usage_error("decoding options", "nothing limits the output; give max_tokens, max_model_len or max_steps");
 }

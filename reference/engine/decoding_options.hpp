@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "reference/draft/tree_shape.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/stop.hpp"
 #include "reference/step/request.hpp"
@@ -22,11 +23,12 @@ struct DecodingOptions {
   StopParameters stop;                      // max_tokens, max_model_len or max_steps must be given
   const Detokeniser* detokeniser = nullptr;
   std::uint64_t seed = 0;
-  VerifyOptions verify;                   // sampler and acceptance convention
+  VerifyOptions verify;                   // verifier, sampler and acceptance convention
   std::optional<std::int64_t> max_steps;  // forward steps of the target model
 
   // Speculative decoding only.
-  int num_speculative_tokens = 5;  // K, the budget of a draft
+  int num_speculative_tokens = 5;  // K, the length of a chain or of the paths of a draft
+  std::optional<TreeShape> tree;   // the shape of drafts that are trees
   bool keep_steps = false;         // Generation::steps holds every step with its rows
 };
 

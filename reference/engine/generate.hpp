@@ -1,8 +1,8 @@
 // The decoding loops: plain, one token per step, and speculative, one verification step at a time.
 //
-// Guarantee: the output of both follows the same distribution (the chain verifier is exact); at temperature 0 it is the
-// same tokens. They are templates over the source of random blocks, so that the loops that run are the ones that are
-// audited.
+// Guarantee: with a lossless verifier the output of both follows the same distribution; at temperature 0, and with
+// coupled verification at any, it is the same tokens. They are templates over the source of random blocks, so that the
+// loops that run are the ones that are audited.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,39 @@ struct DecodingWorkspace {
   std::vector<float> unconditional_logits;
 };
 
+// How plain decoding draws: by race where the verifier is coupled, so that the two agree token for token.
+template <class Chance>
+Token draw_target(const Distribution& distribution, const VerifierChoice& verifier, std::uint32_t position,
+                  Chance& chance) {
+  const DistributionMasses masses(distribution);
+  if (verifier.verifier == Verifier::coupled) return chance.coupled_race(masses, position);
+  if (verifier.verifier == Verifier::coupled_list)
+    return chance.coupled_list_race(masses, position, static_cast<std::uint32_t>(verifier.parameter("paths")));
+  return chance.draw(masses, 0, Purpose::target_sample);
+}
+
+// A drafter's draws in one verification step, at `position` (tokens emitted so far).
+template <class Source>
+class AddressedDraftChance final : public DraftChance {
+ public:
+  AddressedDraftChance(Source& source, const DecodingOptions& options, std::uint32_t step, std::uint32_t position)
+      : chance_(source, options.seed, step, options.verify.sampler), position_(position) {}
+
+  Token draw(const Distribution& distribution, std::uint32_t row) override {
+    return chance_.draw(DistributionMasses(distribution), row, Purpose::draft_sample);
+  }
+  Token draw(const DenseMasses<double>& masses, std::uint32_t row) override {
+    return chance_.draw(masses, row, Purpose::draft_sample);
+  }
+  Token coupled_race(const Distribution& distribution, std::uint32_t level, std::uint32_t list) override {
+    return chance_.coupled_race(DistributionMasses(distribution), position_ + level, list);
+  }
+
+ private:
+  AddressedChance<Source> chance_;
+  std::uint32_t position_;
+};
+
 // The sequence that a request starts with: it has a companion when guidance_scale is not 1.
 Sequence start_sequence(const DecodingOptions& options, std::span<const Token> prompt);
 
@@ -62,11 +95,15 @@ VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& opt
 // companion too. The sequence is as before afterwards.
 void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeStep& step);
 
+// Does the walk end at a node that has drafts below it?
+inline bool rejected_a_draft(const DraftTree& tree, const Emission& emission) {
+  return !tree.children(emission.path.empty() ? kRootNode : emission.path.back()).empty();
+}
+
 // Accepted drafts, then a recovered token where a draft was rejected, or the bonus token.
 inline TokenOrigin origin_of(const SpeculativeStep& step, std::size_t index) {
   if (index < step.emission.num_accepted) return TokenOrigin::accepted;
-  return step.emission.num_accepted < static_cast<std::uint32_t>(step.draft.tree.depth_max()) ? TokenOrigin::recovered
-                                                                                              : TokenOrigin::bonus;
+  return rejected_a_draft(step.draft.tree, step.emission) ? TokenOrigin::recovered : TokenOrigin::bonus;
 }
 
 // The next token after `sequence` by plain decoding, step = tokens emitted so far. `history` is that of the sequence,
@@ -92,7 +129,8 @@ Token sample_token(LanguageModel& target, const DecodingOptions& options, const 
   workspace.verify.target_pipeline.run(input, distribution);
   AddressedChance<Source> chance(source, options.seed, static_cast<std::uint32_t>(sequence.output().size()),
                                  options.verify.sampler, options.verify.convention);
-  return chance.draw(DistributionMasses(distribution), 0, Purpose::target_sample);
+  return draw_target(distribution, options.verify.verifier, static_cast<std::uint32_t>(sequence.output().size()),
+                     chance);
 }
 
 // One verification step after `sequence`, left in workspace.step; nothing is committed.
@@ -102,11 +140,9 @@ void speculate(LanguageModel& target, Drafter& drafter, const DecodingOptions& o
   SpeculativeStep& step = workspace.step;
   step.step = step_number;
   step.output_len = sequence.output().size();
-  AddressedChance<Source> draft_chance(source, options.seed, step_number, options.verify.sampler);
-  const DraftDraw draw = [&](const Distribution& distribution, std::uint32_t row) {
-    return draft_chance.draw(DistributionMasses(distribution), row, Purpose::draft_sample);
-  };
-  drafter.propose(sequence.tokens(), options.num_speculative_tokens, draw, step.draft);
+  const DraftPlan plan = plan_for(options.verify.verifier, options.tree, options.num_speculative_tokens, "tree");
+  AddressedDraftChance<Source> draft_chance(source, options, step_number, static_cast<std::uint32_t>(step.output_len));
+  drafter.propose(sequence.tokens(), plan, draft_chance, step.draft);
   compute_target_rows(target, sequence, step);
   const VerifyRequest request = request_of(step, options, target.vocab_size(), sequence.prompt(), sequence.output());
   validate(request, options.verify.verifier, step_number);
@@ -164,8 +200,8 @@ Generation generate_speculative(LanguageModel& target, Drafter& drafter, const D
       generation.tokens.push_back(step.emission.tokens[i]);
       generation.origins.push_back(origin_of(step, i));
     }
-    generation.acceptance.add_step(static_cast<std::size_t>(step.draft.tree.depth_max()), step.emission.num_accepted,
-                                   result.tokens_kept);
+    generation.acceptance.add_step({step.draft.tree.tokens.size(), step.emission.num_accepted,
+                                    rejected_a_draft(step.draft.tree, step.emission), result.tokens_kept});
     ++generation.target_steps;
     if (options.keep_steps) generation.steps.push_back(step);
   }

@@ -16,6 +16,7 @@ constexpr std::array kTensorNames = {"target_logits",
                                      "target_probs",
                                      "cu_num_draft_tokens",
                                      "draft_tokens",
+                                     "draft_parents",
                                      "draft_probs",
                                      "draft_logits",
                                      "uncond_logits",
@@ -29,6 +30,7 @@ constexpr std::array kTensorNames = {"target_logits",
                                      "guidance_scale",
                                      "seed",
                                      "step",
+                                     "position",
                                      "prompt_tokens",
                                      "cu_prompt_tokens",
                                      "output_tokens",
@@ -60,7 +62,7 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
-  if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "group"});
+  if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "path", "group"});
   if (kind == TraceKind::draws) {
     // A misplaced draft tensor would be ignored silently.
     std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });
@@ -83,6 +85,7 @@ void TraceReader::read() {
   } else {
     read_ragged_drafts();
   }
+  read_parents();
   read_proposals();
   read_unconditional();
   read_parameters();
@@ -218,11 +221,38 @@ void TraceReader::read_proposals() {
     throw input_error(file_.path(), "has both draft_probs and draft_logits; expected one of them, or neither");
   if (!probabilities && !logits) return;
   const TensorView& proposal = keep(probabilities ? std::move(*probabilities) : std::move(*logits));
-  require_shape(proposal, draft_shape_, trace_.is_dense ? "[B, K, V]" : "[M, V]");
+  // Every inner node of a tree proposes, so that its rows are laid out like the target's.
+  if (trace_.has_parents) {
+    require_shape(proposal, target_.shape, "the shape of the target rows, as there is draft_parents");
+  } else {
+    require_shape(proposal, draft_shape_, trace_.is_dense ? "[B, K, V]" : "[M, V]");
+  }
   for (std::size_t b = 0; b < places_.size(); ++b) {
+    const Place& place = places_[b];
     VerifyRequest& request = trace_.requests[b];
     request.proposal_kind = probabilities ? ProposalKind::probabilities : ProposalKind::logits;
-    request.proposal = rows_of(proposal, places_[b].first_draft, places_[b].draft_len);
+    request.first_proposal_row = trace_.has_parents ? place.first_row : place.first_draft;
+    request.proposal = rows_of(proposal, request.first_proposal_row, place.draft_len + (trace_.has_parents ? 1 : 0));
+  }
+}
+
+void TraceReader::read_parents() {
+  const std::optional<TensorView> parents = find_tensor(file_, "draft_parents", kIndexDTypes);
+  trace_.has_parents = parents.has_value();
+  if (!parents) return;
+  std::vector<std::uint64_t> shape = draft_shape_;
+  shape.pop_back();
+  require_shape(*parents, shape, trace_.is_dense ? "[B, K]" : "[M]");
+  for (std::size_t b = 0; b < places_.size(); ++b) {
+    DraftTree& draft = trace_.requests[b].draft;
+    for (std::int32_t node = 0; node < draft.size(); ++node) {
+      const std::int64_t parent = integer_at(*parents, static_cast<std::uint64_t>(places_[b].first_draft + node));
+      if (parent < kRootNode || parent >= node)
+        throw input_error(parents->where, "request " + std::to_string(b) + ", node " + std::to_string(node) + " is " +
+                                              std::to_string(parent) +
+                                              "; expected -1 (the context) or an earlier node of the request");
+      draft.parents[static_cast<std::size_t>(node)] = static_cast<std::int32_t>(parent);
+    }
   }
 }
 
@@ -282,14 +312,19 @@ void TraceReader::read_seeds_and_steps() {
       seed = static_cast<std::uint64_t>(seeds->as<std::int64_t>()[b]);
     }
   }
-  const std::optional<TensorView> steps = per_request("step", kIndexDTypes);
-  if (!steps) return;
-  for (std::size_t b = 0; b < request_count_; ++b) {
-    const std::int64_t step = integer_at(*steps, b);
-    if (step < 0 || step > std::numeric_limits<std::uint32_t>::max())
-      throw input_error(steps->where, entry_is(b, std::to_string(step)) + "; expected step numbers in [0, 2^32)");
-    trace_.requests[b].step = static_cast<std::uint32_t>(step);
-  }
+  const auto read_counts = [&](const char* name, const char* what, const auto& set) {
+    const std::optional<TensorView> counts = per_request(name, kIndexDTypes);
+    if (!counts) return;
+    for (std::size_t b = 0; b < request_count_; ++b) {
+      const std::int64_t count = integer_at(*counts, b);
+      if (count < 0 || count > std::numeric_limits<std::uint32_t>::max())
+        throw input_error(counts->where, entry_is(b, std::to_string(count)) + "; expected " + what + " in [0, 2^32)");
+      set(trace_.requests[b], static_cast<std::uint32_t>(count));
+    }
+  };
+  read_counts("step", "a step number", [](VerifyRequest& request, std::uint32_t step) { request.step = step; });
+  read_counts("position", "a number of tokens",
+              [](VerifyRequest& request, std::uint32_t position) { request.position = position; });
 }
 
 void TraceReader::read_history(std::string_view name, std::string_view sums_name,

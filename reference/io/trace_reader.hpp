@@ -26,6 +26,7 @@ struct TraceContents {
   std::int64_t vocab_size = 0;
   bool is_dense = false;
   bool has_seeds = false;
+  bool has_parents = false;  // drafts are trees
   std::vector<VerifyRequest> requests;
 
   // What the requests refer to.
@@ -56,6 +57,7 @@ class TraceReader {
   void read_ragged_drafts();
   void read_draws();
   void read_dense_drafts();
+  void read_parents();
   void read_proposals();
   void read_unconditional();
   void read_parameters();

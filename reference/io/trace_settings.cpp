@@ -65,7 +65,7 @@ const std::vector<TraceSettingInfo>& trace_settings() {
       {"convention", first_of(convention_names()), "Acceptance rule, ours or another engine's"},
       {"draft_processed", first_of(kFlags), "draft_logits are final (1), or go through temperature and filters (0)"},
       {"nan_policy", first_of(kNanPolicies), "A NaN logit is an error, or a masked token"},
-      {"seed", {}, "Seed of the run, for traces without request seeds"},
+      {"seed", {}, "Seed of the run, for traces without request seeds: a whole number in [0, 2^64)"},
   };
   return kSettings;
 }

@@ -36,7 +36,7 @@ struct TraceSetting {
 
 struct TraceSettingInfo {
   std::string name;
-  std::vector<std::string> values;  // empty: a whole number in [0, 2^64)
+  std::vector<std::string> values;  // empty: as `meaning` says
   std::string meaning;              // for help texts
 };
 

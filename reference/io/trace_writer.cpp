@@ -50,21 +50,26 @@ class TraceBuilder {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
     add_bytes(name, DTypeOf<T>::value, shape, {bytes.begin(), bytes.end()});
   }
-  // The rows of one matrix per request, one after another.
-  template <class MatrixOf>
-  void add_rows(const std::string& name, MatrixOf matrix_of) {
+  // The rows of one matrix per request, then those of another, one request after another.
+  template <class MatrixOf, class RestOf>
+  void add_rows(const std::string& name, MatrixOf matrix_of, RestOf rest_of) {
     const RowMatrix& first = matrix_of(requests_.front());
     const std::size_t row_bytes = static_cast<std::size_t>(first.vocab_size) * dtype_size_bytes(first.dtype);
     std::vector<std::byte> bytes;
     std::uint64_t rows = 0;
     for (const VerifyRequest& request : requests_) {
-      const RowMatrix& matrix = matrix_of(request);
-      for (std::int64_t i = 0; i < matrix.rows; ++i, ++rows) {
-        const auto* data = static_cast<const std::byte*>(matrix.row(i).data);
-        bytes.insert(bytes.end(), data, data + row_bytes);
+      for (const RowMatrix& matrix : {RowMatrix(matrix_of(request)), RowMatrix(rest_of(request))}) {
+        for (std::int64_t i = 0; i < matrix.rows; ++i, ++rows) {
+          const auto* data = static_cast<const std::byte*>(matrix.row(i).data);
+          bytes.insert(bytes.end(), data, data + row_bytes);
+        }
       }
     }
     add_bytes(name, first.dtype, {rows, static_cast<std::uint64_t>(first.vocab_size)}, std::move(bytes));
+  }
+  template <class MatrixOf>
+  void add_rows(const std::string& name, MatrixOf matrix_of) {
+    add_rows(name, matrix_of, [](const VerifyRequest&) { return RowMatrix{}; });
   }
 
   void write(const std::string& path, const TraceSettings& settings) {
@@ -121,7 +126,7 @@ void require_alike(Requests requests) {
 }
 
 // The draft logits of every request as the pipeline left them.
-std::vector<float> processed_draft_logits(Requests requests) {
+std::vector<float> processed_draft_logits(Requests requests, bool trees) {
   std::vector<float> rows;
   Pipeline pipeline;
   Distribution distribution;
@@ -129,7 +134,11 @@ std::vector<float> processed_draft_logits(Requests requests) {
     if (is_argmax(requests[i]) && !requests[i].draft.empty())
       throw input_error("request " + std::to_string(i),
                         "argmax drafts cannot be mixed with sampled ones in a trace; pass them as one-hot proposals");
-    for (std::uint32_t row = 0; row + 1 < requests[i].rows(); ++row) {
+    for (std::uint32_t row = 0; row + (trees ? 0 : 1) < requests[i].rows(); ++row) {
+      if (requests[i].draft.children(static_cast<std::int32_t>(row) - 1).empty()) {
+        rows.insert(rows.end(), static_cast<std::size_t>(requests[i].target.vocab_size), 0.0f);
+        continue;
+      }
       process_proposal_row(requests[i], row, requests[i].draft_parameters, pipeline, distribution);
       for (std::size_t token = 0; token < pipeline.processed_logits().size(); ++token) {
         const bool kept = distribution.logits_distribution()->is_kept(static_cast<Token>(token));
@@ -141,7 +150,7 @@ std::vector<float> processed_draft_logits(Requests requests) {
 }
 
 // The proposal tensor, and what draft_processed says about it.
-bool add_proposals(TraceBuilder& trace, Requests requests) {
+bool add_proposals(TraceBuilder& trace, Requests requests, bool trees) {
   const VerifyRequest* drafted = nullptr;
   bool one_hot = true;
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -156,16 +165,25 @@ bool add_proposals(TraceBuilder& trace, Requests requests) {
   if (one_hot) return true;
   // A request without drafts may have an empty matrix of any dtype, so the first that has drafts speaks for all.
   const RowMatrix none{drafted->proposal.dtype, nullptr, 0, drafted->proposal.vocab_size, 0};
-  const auto proposal_of = [&](const VerifyRequest& r) { return r.draft.empty() ? none : r.proposal; };
+  // Beside parents the rows are laid out like the target's: a chain's last row, which proposes nothing, is zeros.
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(none.vocab_size) * dtype_size_bytes(none.dtype));
+  const RowMatrix zero_row{none.dtype, zeros.data(), 1, none.vocab_size, none.vocab_size};
+  const auto proposal_of = [&](const VerifyRequest& r) {
+    if (r.draft.empty()) return none;
+    return r.proposal.slice(0, std::min(r.proposal.rows, r.draft.size() + std::int64_t{trees}));
+  };
+  const auto rest_of = [&](const VerifyRequest& r) {
+    return trees && proposal_of(r).rows <= r.draft.size() ? zero_row : none;
+  };
   if (drafted->proposal_kind == ProposalKind::probabilities) {
-    trace.add_rows("draft_probs", proposal_of);
+    trace.add_rows("draft_probs", proposal_of, rest_of);
     return true;
   }
   if (std::all_of(requests.begin(), requests.end(), drafted_like_target)) {
-    trace.add_rows("draft_logits", proposal_of);
+    trace.add_rows("draft_logits", proposal_of, rest_of);
     return false;
   }
-  const std::vector<float> rows = processed_draft_logits(requests);
+  const std::vector<float> rows = processed_draft_logits(requests, trees);
   const auto vocab_size = static_cast<std::uint64_t>(drafted->proposal.vocab_size);
   trace.add("draft_logits", {rows.size() / vocab_size, vocab_size}, rows);
   return true;
@@ -221,7 +239,11 @@ void add_constraints(TraceBuilder& trace, Requests requests) {
   const auto words = static_cast<std::size_t>((requests.front().target.vocab_size + 31) / 32);
   std::vector<std::uint32_t> mask;
   for (const VerifyRequest& r : requests) {
-    mask.insert(mask.end(), r.allowed_masks.begin(), r.allowed_masks.end());
+    const std::size_t stride = r.allowed_mask_stride == 0 ? words : static_cast<std::size_t>(r.allowed_mask_stride);
+    for (std::uint32_t row = 0; row < r.rows() && !r.allowed_masks.empty(); ++row) {
+      const auto of_row = r.allowed_masks.subspan(row * stride, words);
+      mask.insert(mask.end(), of_row.begin(), of_row.end());
+    }
     if (r.allowed_masks.empty()) mask.insert(mask.end(), r.rows() * words, ~std::uint32_t{0});
   }
   trace.add("bitmask", {mask.size() / words, words}, mask);
@@ -236,15 +258,23 @@ void write_trace(const std::string& path, std::span<const VerifyRequest> request
   const auto draft_of = [](const VerifyRequest& r) { return std::span<const Token>(r.draft.tokens); };
   trace.add_ragged<std::int32_t>("draft_tokens", draft_of);
   trace.add_cumulative("cu_num_draft_tokens", draft_of);
+  const bool trees =
+      std::any_of(requests.begin(), requests.end(), [](const VerifyRequest& r) { return !r.draft.is_chain(); });
+  if (trees)
+    trace.add_ragged<std::int32_t>("draft_parents", [](const VerifyRequest& r) { return std::span(r.draft.parents); });
   trace.add_per_request<std::uint64_t>("seed", [](const VerifyRequest& r) { return r.seed; });
   trace.add_per_request<std::int64_t>("step", [](const VerifyRequest& r) { return r.step; });
+  const Verifier verifier = options.verifier.verifier;
+  if (verifier == Verifier::coupled || verifier == Verifier::coupled_list)
+    trace.add_per_request<std::int64_t>("position", [](const VerifyRequest& r) { return r.position_or_default(); });
   add_target(trace, requests);
   if (!requests.front().target_is_probabilities) {
     add_parameters(trace, requests);
     add_constraints(trace, requests);
   }
   TraceSettings settings;
-  settings.draft_processed = add_proposals(trace, requests);
+  settings.draft_processed = add_proposals(trace, requests, trees);
+  settings.verifier = options.verifier;
   settings.sampler = options.sampler;
   settings.convention = options.convention;
   settings.filter_order = requests.front().parameters.filters.order;

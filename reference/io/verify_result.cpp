@@ -27,15 +27,17 @@ ResultTensor matrix_tensor(const char* name, const std::vector<T>& values, std::
   return {name, DTypeOf<T>::value, {rows, static_cast<std::uint64_t>(width)}, std::as_bytes(std::span(values))};
 }
 
-std::array<ResultTensor, 7> tensors_of(const VerifyResult& result) {
+std::vector<ResultTensor> tensors_of(const VerifyResult& result) {
   const std::size_t requests = result.num_accepted.size();
-  return {matrix_tensor("output_tokens", result.output_tokens, requests, result.width),
-          vector_tensor("num_accepted", result.num_accepted),
-          vector_tensor("accepted", result.accepted),
-          matrix_tensor("logprob", result.logprob, requests, result.width),
-          matrix_tensor("raw_logprob", result.raw_logprob, requests, result.width),
-          vector_tensor("kept_mass", result.kept_mass),
-          vector_tensor("kept_count", result.kept_count)};
+  std::vector<ResultTensor> tensors{matrix_tensor("output_tokens", result.output_tokens, requests, result.width),
+                                    vector_tensor("num_accepted", result.num_accepted),
+                                    vector_tensor("accepted", result.accepted),
+                                    matrix_tensor("logprob", result.logprob, requests, result.width),
+                                    matrix_tensor("raw_logprob", result.raw_logprob, requests, result.width),
+                                    vector_tensor("kept_mass", result.kept_mass),
+                                    vector_tensor("kept_count", result.kept_count)};
+  if (!result.path.empty()) tensors.push_back(matrix_tensor("path", result.path, requests, result.width - 1));
+  return tensors;
 }
 
 auto longest_request(std::span<const VerifyRequest> requests) {
@@ -78,15 +80,22 @@ VerifyResult collect_result(std::span<const VerifyRequest> requests, std::span<c
   result.output_tokens.assign(requests.size() * width, kPaddingToken);
   result.logprob.assign(requests.size() * width, 0.0f);
   result.raw_logprob.assign(requests.size() * width, 0.0f);
+  const bool trees =
+      std::any_of(requests.begin(), requests.end(), [](const VerifyRequest& r) { return !r.draft.is_chain(); });
+  if (trees) result.path.assign(requests.size() * (width - 1), kPaddingToken);
   for (std::size_t b = 0; b < requests.size(); ++b) {
     const Emission& emission = emissions[b];
+    if (trees)
+      std::copy(emission.path.begin(), emission.path.end(),
+                result.path.begin() + static_cast<std::ptrdiff_t>(b * (width - 1)));
     const auto offset = static_cast<std::ptrdiff_t>(b * width);
     std::copy(emission.tokens.begin(), emission.tokens.end(), result.output_tokens.begin() + offset);
     std::copy(emission.logprobs.begin(), emission.logprobs.end(), result.logprob.begin() + offset);
     std::copy(emission.raw_logprobs.begin(), emission.raw_logprobs.end(), result.raw_logprob.begin() + offset);
     result.num_accepted.push_back(static_cast<std::int32_t>(emission.num_accepted));
-    for (std::size_t i = 0; i < requests[b].draft.tokens.size(); ++i)
-      result.accepted.push_back(i < emission.num_accepted ? 1 : 0);
+    const std::size_t first_draft = result.accepted.size();
+    result.accepted.resize(first_draft + requests[b].draft.tokens.size());
+    for (const std::int32_t node : emission.path) result.accepted[first_draft + static_cast<std::size_t>(node)] = 1;
     result.kept_mass.insert(result.kept_mass.end(), emission.kept_mass.begin(), emission.kept_mass.end());
     for (const std::int64_t count : emission.kept_count) result.kept_count.push_back(static_cast<std::int32_t>(count));
   }

@@ -25,10 +25,11 @@ struct VerifyResult {
   std::vector<Token> output_tokens;        // [B, W] accepted drafts, then the recovered or bonus token
   std::vector<std::int32_t> num_accepted;  // [B]
   std::vector<std::uint8_t> accepted;      // [M] 1 for drafts that stood
-  std::vector<float> logprob;              // [B, W] of the emitted tokens, processed distribution
-  std::vector<float> raw_logprob;          // [B, W] before any edit, temperature or filter
-  std::vector<float> kept_mass;            // [N]
-  std::vector<std::int32_t> kept_count;    // [N]
+  std::vector<std::int32_t> path;        // [B, W - 1] accepted draft nodes, padded with -1; empty where all are chains
+  std::vector<float> logprob;            // [B, W] of the emitted tokens, processed distribution
+  std::vector<float> raw_logprob;        // [B, W] before any edit, temperature or filter
+  std::vector<float> kept_mass;          // [N]
+  std::vector<std::int32_t> kept_count;  // [N]
 
   std::span<const Token> tokens_of(std::int64_t request) const;  // [num_accepted + 1]
 };

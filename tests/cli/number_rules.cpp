@@ -117,7 +117,7 @@ ordered_json tokens_per_step_formula(const Place& at) {
   double sum = 1.0;
   double product = 1.0;
   for (const ordered_json& rate : at.document().at("acceptance_by_position").at("conditional")) {
-    if (!rate.is_null()) product *= rate.get<double>();
+    product *= rate.is_null() ? 0.0 : rate.get<double>();
     sum += product;
   }
   return sum;

@@ -10,11 +10,11 @@ namespace {
 
 TEST_CASE("the metrics of four steps are those counted by hand") {
   AcceptanceCounts counts(3);
-  counts.add_step(3, 3, 4);  // all accepted and a bonus token
-  counts.add_step(3, 1, 2);
-  counts.add_step(3, 0, 1);
-  counts.add_step(1, 1, 1);  // a short draft, clipped after one of two tokens
-  counts.add_step(0, 0, 1);  // no draft
+  counts.add_step({3, 3, false, 4});  // all accepted and a bonus token
+  counts.add_step({3, 1, true, 2});
+  counts.add_step({3, 0, true, 1});
+  counts.add_step({1, 1, false, 1});  // a short draft, clipped after one of two tokens
+  counts.add_step({0, 0, false, 1});  // no draft
   const AcceptanceMetrics metrics = acceptance_metrics(std::vector{counts});
   CHECK(metrics.counts.steps == 5);
   CHECK(metrics.counts.drafts == 4);
@@ -25,36 +25,36 @@ TEST_CASE("the metrics of four steps are those counted by hand") {
   CHECK(metrics.acceptance_length == 1.0 + 5.0 / 4.0);
   CHECK(metrics.tokens_per_step == 9.0 / 5.0);
   REQUIRE(metrics.conditional.size() == 3);
-  CHECK(metrics.conditional[0]->rate == 2.0 / 3.0);
+  CHECK(metrics.conditional[0]->rate == 3.0 / 4.0);
   CHECK(metrics.conditional[1]->rate == 1.0 / 2.0);
   CHECK(metrics.conditional[2]->rate == 1.0);
   CHECK(metrics.unconditional[0]->rate == 3.0 / 5.0);
   CHECK(metrics.unconditional[1]->rate == 1.0 / 5.0);
   CHECK(metrics.unconditional[2]->rate == 1.0 / 5.0);
-  CHECK(*metrics.tokens_per_step_formula == Approx(1.0 + 2.0 / 3.0 + 1.0 / 3.0 + 1.0 / 3.0));
+  CHECK(*metrics.tokens_per_step_formula == Approx(1.0 + 3.0 / 4.0 + 3.0 / 8.0 + 3.0 / 8.0));
   CHECK_FALSE(metrics.conditional[0]->standard_error);
 }
 
-TEST_CASE("on full length steps the formula is the mean of accepted plus one") {
+TEST_CASE("on steps of one length the formula is the mean of accepted plus one") {
   AcceptanceCounts counts(4);
   const std::vector<std::size_t> accepted{0, 4, 2, 2, 1, 3, 0, 0, 4};
-  for (const std::size_t a : accepted) counts.add_step(4, a, a + 1);
+  for (const std::size_t a : accepted) counts.add_step({4, a, a < 4, a + 1});
   const AcceptanceMetrics metrics = acceptance_metrics(std::vector{counts});
   CHECK(*metrics.tokens_per_step_formula == Approx(metrics.tokens_per_step).epsilon(1e-14));
 }
 
 TEST_CASE("what never happened has no rate") {
   AcceptanceCounts never(2);
-  never.add_step(2, 0, 1);
+  never.add_step({2, 0, true, 1});
   AcceptanceMetrics metrics = acceptance_metrics(std::vector{never});
   CHECK(metrics.conditional[0]->rate == 0.0);
   CHECK_FALSE(metrics.conditional[1]);
   CHECK(*metrics.tokens_per_step_formula == 1.0);
 
   AcceptanceCounts short_drafts(2);
-  short_drafts.add_step(1, 1, 2);
+  short_drafts.add_step({1, 1, false, 2});
   metrics = acceptance_metrics(std::vector{short_drafts});
-  CHECK_FALSE(metrics.tokens_per_step_formula);
+  CHECK(*metrics.tokens_per_step_formula == 2.0);
   CHECK(metrics.acceptance_length == 2.0);
 
   metrics = acceptance_metrics(std::vector{AcceptanceCounts(0)});
@@ -63,8 +63,24 @@ TEST_CASE("what never happened has no rate") {
   CHECK_FALSE(metrics.tokens_per_step_formula);
 
   AcceptanceCounts no_speculation(0);
-  no_speculation.add_step(0, 0, 1);
+  no_speculation.add_step({0, 0, false, 1});
   CHECK(*acceptance_metrics(std::vector{no_speculation}).tokens_per_step_formula == 1.0);
+}
+
+TEST_CASE("drafts of any length are counted by position, and clusters of different lengths add up") {
+  AcceptanceCounts adaptive(0);
+  adaptive.add_step({2, 2, false, 3});
+  adaptive.add_step({5, 3, true, 4});
+  adaptive.add_step({7, 1, true, 2});  // a tree of seven nodes whose walk ended one deep, above more drafts
+  CHECK(adaptive.reached == std::vector<std::int64_t>{3, 3, 1, 1});
+  CHECK(adaptive.accepted == std::vector<std::int64_t>{3, 2, 1, 0});
+  AcceptanceCounts short_one(1);
+  short_one.add_step({1, 0, true, 1});
+  AcceptanceCounts sum = short_one;
+  sum += adaptive;
+  CHECK(sum.reached == std::vector<std::int64_t>{4, 3, 1, 1});
+  CHECK(acceptance_metrics(std::vector{short_one, adaptive}).counts == sum);
+  CHECK(acceptance_metrics(std::vector{adaptive, short_one}).conditional[1]->rate == 2.0 / 3.0);
 }
 
 TEST_CASE("clusters add up and their standard error is the one worked out by hand") {
@@ -80,12 +96,12 @@ TEST_CASE("clusters add up and their standard error is the one worked out by han
   CHECK_FALSE(estimate_rate(std::vector<std::int64_t>{0, 0}, std::vector<std::int64_t>{0, 0}));
 
   AcceptanceCounts a(2);
-  a.add_step(2, 2, 3);
+  a.add_step({2, 2, false, 3});
   AcceptanceCounts b(2);
-  b.add_step(2, 0, 1);
+  b.add_step({2, 0, true, 1});
   AcceptanceCounts both(2);
-  both.add_step(2, 0, 1);
-  both.add_step(2, 2, 3);
+  both.add_step({2, 0, true, 1});
+  both.add_step({2, 2, false, 3});
   const AcceptanceMetrics metrics = acceptance_metrics(std::vector{a, b});
   CHECK(metrics.counts == both);
   CHECK(*metrics.tokens_per_step_standard_error == Approx(std::sqrt(2.0 * 2.0 / 4.0)));

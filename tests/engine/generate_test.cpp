@@ -146,7 +146,7 @@ TEST_CASE("no address is drawn twice over a whole generation and the audit chang
 class SharingDrafter final : public Drafter {
  public:
   SharingDrafter(LanguageModel& model, AuditedSource<>& source) : model_(model), source_(source) {}
-  void propose(std::span<const Token> context, int, const DraftDraw&, Draft& out) override {
+  void propose(std::span<const Token> context, const DraftPlan&, DraftChance&, Draft& out) override {
     out.proposal_kind = ProposalKind::logits;
     out.logits.resize(static_cast<std::size_t>(model_.vocab_size()));
     model_.logits(context, out.logits);

@@ -1,0 +1,60 @@
+// draftproof verifiers: the registry of reference/step/verifiers.hpp.
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "reference/step/verifiers.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string text_of_name(std::string_view text) {
+  return std::string(text);
+}
+
+Json json_of(const VerifierInfo& info) {
+  Json json;
+  json["name"] = text_of_name(info.name);
+  json["draft"] = text_of_name(name_of(info.draft));
+  json["proposal"] = text_of_name(name_of(info.proposal));
+  json["lossless"] = info.lossless;
+  json["guarantee"] = text_of_name(info.guarantee);
+  json["source"] = text_of_name(info.source);
+  json["parameters"] = Json::array();
+  for (const VerifierParameter& parameter : info.parameters)
+    json["parameters"].push_back({{"name", text_of_name(parameter.name)},
+                                  {"default", parameter.standard},
+                                  {"meaning", text_of_name(parameter.meaning)}});
+  return json;
+}
+
+void print_table(std::ostream& out) {
+  out << std::left << std::setw(18) << "name" << std::setw(10) << "draft" << std::setw(21) << "proposal"
+      << std::setw(10) << "lossless"
+      << "source\n";
+  for (const VerifierInfo& info : verifiers()) {
+    out << std::setw(18) << info.name << std::setw(10) << name_of(info.draft) << std::setw(21) << name_of(info.proposal)
+        << std::setw(10) << (info.lossless ? "yes" : "no") << info.source << '\n';
+    for (const VerifierParameter& parameter : info.parameters)
+      out << "  " << text_of_name(info.name) + ":" + text_of_name(parameter.name) + "=" << parameter.standard << "  "
+          << parameter.meaning << '\n';
+  }
+}
+
+}  // namespace
+
+void add_command(CLI::App& command, ProgramContext& context) {
+  const auto json = std::make_shared<bool>(false);
+  add_json_flag(command, *json);
+  command.callback([json, &context] {
+    if (!*json) return print_table(std::cout);
+    Json document = json_document(context.arguments);
+    document["verifiers"] = Json::array();
+    for (const VerifierInfo& info : verifiers()) document["verifiers"].push_back(json_of(info));
+    print_json(document);
+  });
+}
+
+}  // namespace draftproof
