@@ -1,7 +1,15 @@
 # The kernels. An operation is one text, gpu/operations/<name>.hpp, which is compiled by the C++ compiler for the CPU
 # executor and by nvcc for GPUs; the whole build and gpu/standalone share this.
-set(draftproof_operations distribution pipeline mass_pass guidance sample logprobs verify_chain verify_block verify_tree tree_mask
-  kv_commit)
+# Which there are: gpu/operation_table.hpp, and what several of them launch.
+get_filename_component(draftproof_operation_table ${CMAKE_CURRENT_LIST_DIR}/../gpu/operation_table.hpp ABSOLUTE)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${draftproof_operation_table})
+file(READ ${draftproof_operation_table} table)
+string(REGEX MATCHALL "(PLAIN|WITH_WORKSPACE)[(][a-z_]+, draftproof_" entries "${table}")
+set(draftproof_operations distribution pipeline)
+foreach(entry IN LISTS entries)
+  string(REGEX REPLACE "^.*[(]([a-z_]+),.*$" "\\1" operation "${entry}")
+  list(APPEND draftproof_operations ${operation})
+endforeach()
 
 # With 100, machine code and PTX for what comes after.
 set(DRAFTPROOF_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING "GPUs that the kernels are compiled for")

@@ -8,11 +8,22 @@
 namespace draftproof::device {
 namespace {
 
-// Which executor measures workspaces: all kernels lay them out by the same text.
+// The one place where an executor with kernels is chosen: one that can run here.
+const KernelCalls& kernel_calls(std::int32_t executor) {
+#if defined(DRAFTPROOF_HAS_CUDA)
+  if (executor == DRAFTPROOF_CUDA) return kCudaCalls;
+#endif
 #if defined(DRAFTPROOF_HAS_SIMT)
-namespace layout = simt_executor;
+  if (executor == DRAFTPROOF_SIMT) return simt_calls();
+#endif
+  throw Error(ErrorKind::internal, "executor " + std::to_string(executor), "it has no kernels");
+}
+
+// Which executor measures workspaces for all: their kernels lay them out by the same text.
+#if defined(DRAFTPROOF_HAS_SIMT)
+constexpr std::int32_t kMeasures = DRAFTPROOF_SIMT;
 #else
-namespace layout = cuda_executor;
+constexpr std::int32_t kMeasures = DRAFTPROOF_CUDA;
 #endif
 
 void require_available(std::int32_t executor) {
@@ -56,73 +67,30 @@ std::string why_unavailable(draftproof_executor executor) {
   return "there is no such executor";
 }
 
-std::int64_t mass_pass_workspace_bytes(const draftproof_mass_pass_arguments& arguments) {
-  check_mass_pass(arguments);
-  return check_workspace_size("mass_pass", layout::mass_pass_workspace_bytes(arguments));
-}
-std::int64_t sample_workspace_bytes(const draftproof_sample_arguments& arguments) {
-  check_sample(arguments);
-  return check_workspace_size("sample", layout::sample_workspace_bytes(arguments));
-}
-std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& arguments) {
-  check_logprobs(arguments);
-  return check_workspace_size("logprobs", layout::logprobs_workspace_bytes(arguments));
-}
-std::int64_t verify_chain_workspace_bytes(const draftproof_verify_arguments& arguments) {
-  check_verify_chain(arguments);
-  return check_workspace_size("verify_chain", layout::verify_chain_workspace_bytes(arguments));
-}
-std::int64_t verify_block_workspace_bytes(const draftproof_verify_arguments& arguments) {
-  check_verify_block(arguments);
-  return check_workspace_size("verify_block", layout::verify_block_workspace_bytes(arguments));
-}
-std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& arguments) {
-  check_verify_tree(arguments);
-  return check_workspace_size("verify_tree", layout::verify_tree_workspace_bytes(arguments));
-}
-
-#if defined(DRAFTPROOF_HAS_SIMT)
-#define DRAFTPROOF_ON_SIMT(call) \
-  case DRAFTPROOF_SIMT:          \
-    return simt_executor::call(arguments, settings);
-#else
-#define DRAFTPROOF_ON_SIMT(call)
-#endif
-#if defined(DRAFTPROOF_HAS_CUDA)
-#define DRAFTPROOF_ON_CUDA(call) \
-  case DRAFTPROOF_CUDA:          \
-    return cuda_executor::call(arguments, settings);
-#else
-#define DRAFTPROOF_ON_CUDA(call)
-#endif
-
-// The one place where an executor is chosen. The reference allocates for itself, and refuses the same sizes.
-#define DRAFTPROOF_DISPATCH(call, Arguments, check_scratch)                    \
-  void call(const Arguments& arguments, const draftproof_settings& settings) { \
+// The reference allocates for itself, and refuses the same sizes.
+#define DRAFTPROOF_RUN(name)                                                                           \
+  if (settings.executor == DRAFTPROOF_REFERENCE) return reference_executor::name(arguments, settings); \
+  kernel_calls(settings.executor).name(arguments, settings);
+#define DRAFTPROOF_DEFINE(name, Arguments)                                     \
+  void name(const Arguments& arguments, const draftproof_settings& settings) { \
     check_settings(settings);                                                  \
     require_available(settings.executor);                                      \
-    check_##call(arguments);                                                   \
-    check_scratch(call) switch (settings.executor) {                           \
-      case DRAFTPROOF_REFERENCE:                                               \
-        return reference_executor::call(arguments, settings);                  \
-        DRAFTPROOF_ON_SIMT(call)                                               \
-        DRAFTPROOF_ON_CUDA(call)                                               \
-    }                                                                          \
+    check_##name(arguments);                                                   \
+    DRAFTPROOF_RUN(name)                                                       \
   }
-#define DRAFTPROOF_SCRATCH(call)                                                                      \
-  const std::int64_t needed = check_workspace_size(#call, layout::call##_workspace_bytes(arguments)); \
-  if (settings.executor != DRAFTPROOF_REFERENCE)                                                      \
-    check_workspace(#call, arguments.workspace, arguments.workspace_bytes, needed);
-#define DRAFTPROOF_NO_SCRATCH(call)
-
-DRAFTPROOF_DISPATCH(mass_pass, draftproof_mass_pass_arguments, DRAFTPROOF_SCRATCH)
-DRAFTPROOF_DISPATCH(guidance, draftproof_guidance_arguments, DRAFTPROOF_NO_SCRATCH)
-DRAFTPROOF_DISPATCH(sample, draftproof_sample_arguments, DRAFTPROOF_SCRATCH)
-DRAFTPROOF_DISPATCH(logprobs, draftproof_logprobs_arguments, DRAFTPROOF_SCRATCH)
-DRAFTPROOF_DISPATCH(verify_chain, draftproof_verify_arguments, DRAFTPROOF_SCRATCH)
-DRAFTPROOF_DISPATCH(verify_block, draftproof_verify_arguments, DRAFTPROOF_SCRATCH)
-DRAFTPROOF_DISPATCH(verify_tree, draftproof_verify_arguments, DRAFTPROOF_SCRATCH)
-DRAFTPROOF_DISPATCH(tree_mask, draftproof_tree_mask_arguments, DRAFTPROOF_NO_SCRATCH)
-DRAFTPROOF_DISPATCH(kv_commit, draftproof_kv_commit_arguments, DRAFTPROOF_NO_SCRATCH)
+#define DRAFTPROOF_DEFINE_WITH_WORKSPACE(name, Arguments)                                          \
+  std::int64_t name##_workspace_bytes(const Arguments& arguments) {                                \
+    check_##name(arguments);                                                                       \
+    return check_workspace_size(#name, kernel_calls(kMeasures).name##_workspace_bytes(arguments)); \
+  }                                                                                                \
+  void name(const Arguments& arguments, const draftproof_settings& settings) {                     \
+    check_settings(settings);                                                                      \
+    require_available(settings.executor);                                                          \
+    const std::int64_t needed = name##_workspace_bytes(arguments);                                 \
+    if (settings.executor != DRAFTPROOF_REFERENCE)                                                 \
+      check_workspace(#name, arguments.workspace, arguments.workspace_bytes, needed);              \
+    DRAFTPROOF_RUN(name)                                                                           \
+  }
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DEFINE, DRAFTPROOF_DEFINE_WITH_WORKSPACE)
 
 }  // namespace draftproof::device

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gpu/draftproof.h"
+#include "gpu/operation_table.hpp"
 
 namespace draftproof::device {
 
@@ -17,15 +18,9 @@ std::int64_t check_workspace_size(const char* call, std::int64_t needed);
 // `workspace` of a call with kernels: at least `needed` bytes, 256-byte aligned.
 void check_workspace(const char* call, const void* workspace, std::int64_t workspace_bytes, std::int64_t needed);
 
-// All other arguments.
-void check_mass_pass(const draftproof_mass_pass_arguments& arguments);
-void check_guidance(const draftproof_guidance_arguments& arguments);
-void check_sample(const draftproof_sample_arguments& arguments);
-void check_logprobs(const draftproof_logprobs_arguments& arguments);
-void check_verify_chain(const draftproof_verify_arguments& arguments);
-void check_verify_block(const draftproof_verify_arguments& arguments);
-void check_verify_tree(const draftproof_verify_arguments& arguments);
-void check_tree_mask(const draftproof_tree_mask_arguments& arguments);
-void check_kv_commit(const draftproof_kv_commit_arguments& arguments);
+// All other arguments: check_<name>(const Arguments&) of each operation.
+#define DRAFTPROOF_DECLARE_CHECK(name, Arguments) void check_##name(const Arguments& arguments);
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CHECK, DRAFTPROOF_DECLARE_CHECK)
+#undef DRAFTPROOF_DECLARE_CHECK
 
 }  // namespace draftproof::device

@@ -85,19 +85,13 @@ std::int64_t draftproof_struct_bytes(const char* name) {
   const std::string_view wanted = name;
 #define DRAFTPROOF_STRUCT(type) \
   if (wanted == #type) return sizeof(type);
+#define DRAFTPROOF_ARGUMENTS(name, Arguments) DRAFTPROOF_STRUCT(Arguments)
   DRAFTPROOF_STRUCT(draftproof_settings)
   DRAFTPROOF_STRUCT(draftproof_rows)
   DRAFTPROOF_STRUCT(draftproof_parameters)
   DRAFTPROOF_STRUCT(draftproof_constraints)
   DRAFTPROOF_STRUCT(draftproof_randomness)
-  DRAFTPROOF_STRUCT(draftproof_mass_pass_arguments)
-  DRAFTPROOF_STRUCT(draftproof_guidance_arguments)
-  DRAFTPROOF_STRUCT(draftproof_sample_arguments)
-  DRAFTPROOF_STRUCT(draftproof_logprobs_arguments)
-  DRAFTPROOF_STRUCT(draftproof_verify_arguments)
-  DRAFTPROOF_STRUCT(draftproof_tree_mask_arguments)
-  DRAFTPROOF_STRUCT(draftproof_kv_commit_arguments)
-#undef DRAFTPROOF_STRUCT
+  DRAFTPROOF_OPERATIONS(DRAFTPROOF_ARGUMENTS, DRAFTPROOF_ARGUMENTS)
   return -1;
 }
 
@@ -126,7 +120,7 @@ const char* draftproof_row_status_text(std::int32_t status) {
     case DRAFTPROOF_ROW_BAD_GUIDANCE:
       return "the two rows of guidance do not go together";
     case DRAFTPROOF_ROW_BAD_ID:
-      return "an id is outside of its range";
+      return "an id, an offset or an index is outside of its range";
     case DRAFTPROOF_ROW_BAD_PARAMETER:
       return "a sampling parameter is outside of its range";
     default:
@@ -147,33 +141,15 @@ int draftproof_executor_available(std::int32_t executor) {
   });
 }
 
-#define DRAFTPROOF_MEASURED(call)                                                                    \
-  std::int64_t draftproof_##call##_workspace_bytes(const draftproof_##call##_arguments* arguments) { \
-    return measure(arguments, draftproof::device::call##_workspace_bytes);                           \
+#define DRAFTPROOF_DEFINE(name, Arguments)                                                 \
+  int draftproof_##name(const Arguments* arguments, const draftproof_settings* settings) { \
+    return run(arguments, settings, draftproof::device::name);                             \
   }
-#define DRAFTPROOF_CALL(call)                                                                                  \
-  int draftproof_##call(const draftproof_##call##_arguments* arguments, const draftproof_settings* settings) { \
-    return run(arguments, settings, draftproof::device::call);                                                 \
-  }
-#define DRAFTPROOF_VERIFIER(call)                                                                            \
-  std::int64_t draftproof_##call##_workspace_bytes(const draftproof_verify_arguments* arguments) {           \
-    return measure(arguments, draftproof::device::call##_workspace_bytes);                                   \
-  }                                                                                                          \
-  int draftproof_##call(const draftproof_verify_arguments* arguments, const draftproof_settings* settings) { \
-    return run(arguments, settings, draftproof::device::call);                                               \
-  }
-
-DRAFTPROOF_MEASURED(mass_pass)
-DRAFTPROOF_MEASURED(sample)
-DRAFTPROOF_MEASURED(logprobs)
-DRAFTPROOF_CALL(mass_pass)
-DRAFTPROOF_CALL(guidance)
-DRAFTPROOF_CALL(sample)
-DRAFTPROOF_CALL(logprobs)
-DRAFTPROOF_CALL(tree_mask)
-DRAFTPROOF_CALL(kv_commit)
-DRAFTPROOF_VERIFIER(verify_chain)
-DRAFTPROOF_VERIFIER(verify_block)
-DRAFTPROOF_VERIFIER(verify_tree)
+#define DRAFTPROOF_DEFINE_WITH_WORKSPACE(name, Arguments)                        \
+  std::int64_t draftproof_##name##_workspace_bytes(const Arguments* arguments) { \
+    return measure(arguments, draftproof::device::name##_workspace_bytes);       \
+  }                                                                              \
+  DRAFTPROOF_DEFINE(name, Arguments)
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DEFINE, DRAFTPROOF_DEFINE_WITH_WORKSPACE)
 
 }  // extern "C"

@@ -6,38 +6,46 @@
 #include <cstdint>
 
 #include "gpu/draftproof.h"
-
-#define DRAFTPROOF_DECLARE_OPERATIONS                                                      \
-  std::int64_t mass_pass_workspace_bytes(const draftproof_mass_pass_arguments& arguments); \
-  std::int64_t sample_workspace_bytes(const draftproof_sample_arguments& arguments);       \
-  std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& arguments);   \
-  std::int64_t verify_chain_workspace_bytes(const draftproof_verify_arguments& arguments); \
-  std::int64_t verify_block_workspace_bytes(const draftproof_verify_arguments& arguments); \
-  std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& arguments);  \
-  DRAFTPROOF_DECLARE_CALLS
-
-#define DRAFTPROOF_DECLARE_CALLS                                                                        \
-  void mass_pass(const draftproof_mass_pass_arguments& arguments, const draftproof_settings& settings); \
-  void guidance(const draftproof_guidance_arguments& arguments, const draftproof_settings& settings);   \
-  void sample(const draftproof_sample_arguments& arguments, const draftproof_settings& settings);       \
-  void logprobs(const draftproof_logprobs_arguments& arguments, const draftproof_settings& settings);   \
-  void verify_chain(const draftproof_verify_arguments& arguments, const draftproof_settings& settings); \
-  void verify_block(const draftproof_verify_arguments& arguments, const draftproof_settings& settings); \
-  void verify_tree(const draftproof_verify_arguments& arguments, const draftproof_settings& settings);  \
-  void tree_mask(const draftproof_tree_mask_arguments& arguments, const draftproof_settings& settings); \
-  void kv_commit(const draftproof_kv_commit_arguments& arguments, const draftproof_settings& settings);
+#include "gpu/operation_table.hpp"
 
 namespace draftproof {
+
 namespace cuda_executor {
-DRAFTPROOF_DECLARE_OPERATIONS
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
 }
 namespace simt_executor {
-DRAFTPROOF_DECLARE_OPERATIONS
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
 }
 namespace reference_executor {
-DRAFTPROOF_DECLARE_CALLS
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL)
 }
-}  // namespace draftproof
 
-#undef DRAFTPROOF_DECLARE_OPERATIONS
-#undef DRAFTPROOF_DECLARE_CALLS
+// The kernels' side of all operations on one executor.
+struct KernelCalls {
+#define DRAFTPROOF_CALL_POINTER(name, Arguments) void (*name)(const Arguments&, const draftproof_settings&);
+#define DRAFTPROOF_CALL_AND_WORKSPACE_POINTERS(name, Arguments) \
+  DRAFTPROOF_CALL_POINTER(name, Arguments)                      \
+  std::int64_t (*name##_workspace_bytes)(const Arguments&);
+  DRAFTPROOF_OPERATIONS(DRAFTPROOF_CALL_POINTER, DRAFTPROOF_CALL_AND_WORKSPACE_POINTERS)
+#undef DRAFTPROOF_CALL_POINTER
+#undef DRAFTPROOF_CALL_AND_WORKSPACE_POINTERS
+};
+
+#define DRAFTPROOF_SIMT_CALL(name, Arguments) simt_executor::name,
+#define DRAFTPROOF_SIMT_CALL_AND_WORKSPACE(name, Arguments) simt_executor::name, simt_executor::name##_workspace_bytes,
+inline constexpr KernelCalls kSimtCalls = {
+    DRAFTPROOF_OPERATIONS(DRAFTPROOF_SIMT_CALL, DRAFTPROOF_SIMT_CALL_AND_WORKSPACE)};
+#undef DRAFTPROOF_SIMT_CALL
+#undef DRAFTPROOF_SIMT_CALL_AND_WORKSPACE
+
+#define DRAFTPROOF_CUDA_CALL(name, Arguments) cuda_executor::name,
+#define DRAFTPROOF_CUDA_CALL_AND_WORKSPACE(name, Arguments) cuda_executor::name, cuda_executor::name##_workspace_bytes,
+inline constexpr KernelCalls kCudaCalls = {
+    DRAFTPROOF_OPERATIONS(DRAFTPROOF_CUDA_CALL, DRAFTPROOF_CUDA_CALL_AND_WORKSPACE)};
+#undef DRAFTPROOF_CUDA_CALL
+#undef DRAFTPROOF_CUDA_CALL_AND_WORKSPACE
+
+// What the CPU executor runs: kSimtCalls. A program with a mutant's kernels defines it itself (gpu/mutants).
+const KernelCalls& simt_calls();
+
+}  // namespace draftproof

@@ -1,7 +1,6 @@
 #include "gpu/regress/cases.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -13,23 +12,16 @@ struct Operation {
   std::vector<RegressCase> (*cases)();
 };
 
-constexpr std::array<Operation, 9> kOperations = {{{"mass_pass", mass_pass_cases},
-                                                   {"guidance", guidance_cases},
-                                                   {"sample", sample_cases},
-                                                   {"logprobs", logprobs_cases},
-                                                   {"verify_chain", verify_chain_cases},
-                                                   {"verify_block", verify_block_cases},
-                                                   {"verify_tree", verify_tree_cases},
-                                                   {"tree_mask", tree_mask_cases},
-                                                   {"kv_commit", kv_commit_cases}}};
+#define DRAFTPROOF_CASES(name, Arguments) Operation{#name, name##_cases},
+constexpr Operation kOperations[] = {DRAFTPROOF_OPERATIONS(DRAFTPROOF_CASES, DRAFTPROOF_CASES)};
 
 }  // namespace
 
 std::vector<RegressCase> cases_named(const std::string& part) {
   const std::string operation = part.substr(0, part.find('/'));
   const bool names_one =
-      operation.size() < part.size() &&
-      std::any_of(kOperations.begin(), kOperations.end(), [&](const Operation& one) { return operation == one.name; });
+      operation.size() < part.size() && std::any_of(std::begin(kOperations), std::end(kOperations),
+                                                    [&](const Operation& one) { return operation == one.name; });
   std::vector<RegressCase> cases;
   for (const Operation& one : kOperations) {
     if (names_one && operation != one.name) continue;

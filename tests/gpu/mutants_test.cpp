@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -41,6 +42,51 @@ TEST_CASE("the regression kills every device mutant") {
     INFO(id << ": " << run.out << run.err);
     CHECK(run.exit_code == 0);
     CHECK_FALSE(run.out.empty());
+  }
+}
+
+namespace {
+
+// The source and all that it includes from gpu/, by their paths in the repository.
+void add_includes(const std::string& source, std::set<std::string>& found) {
+  if (!found.insert(source).second) return;
+  std::istringstream lines(text_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + source));
+  const std::string begin = "#include \"gpu/";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(begin)) add_includes(line.substr(10, line.size() - 11), found);
+}
+// The value of a line `key: value` of a mutant.
+std::string value_of(const std::string& mutant, const std::string& key) {
+  const std::size_t begin = mutant.find("\n" + key + ": ");
+  REQUIRE(begin != std::string::npos);
+  const std::size_t value = begin + key.size() + 3;
+  return mutant.substr(value, mutant.find('\n', value) - value);
+}
+
+}  // namespace
+
+TEST_CASE("a mutant compiles every operation that includes its faulty source, so that no function has two bodies") {
+  for (const std::string& id : mutant_ids()) {
+    const std::string mutant = text_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/" + id + ".mutant");
+    const std::string operations = " " + value_of(mutant, "operations") + " ";
+    const std::string cases = value_of(mutant, "cases");
+    // What its program runs in the namespace of mutants: the call of its cases, and what that launches.
+    std::set<std::string> runs = {cases.substr(0, cases.find('/'))};
+    std::set<std::string> of_call;
+    add_includes("gpu/operations/" + *runs.begin() + ".hpp", of_call);
+    of_call.erase("gpu/operations/launch_distribution.hpp");  // declares both
+    for (const std::string& file : of_call) {
+      const std::string text = text_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
+      if (text.find("launch_pipeline(") != std::string::npos) runs.insert({"pipeline", "distribution"});
+      if (text.find("launch_unfiltered_distribution(") != std::string::npos) runs.insert("distribution");
+    }
+    for (const std::string& operation : runs) {
+      std::set<std::string> includes;
+      add_includes("gpu/operations/" + operation + ".hpp", includes);
+      INFO(id << " and operation " << operation);
+      if (includes.count(value_of(mutant, "file")) == 1)
+        CHECK(operations.find(" " + operation + " ") != std::string::npos);
+    }
   }
 }
 

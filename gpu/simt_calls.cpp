@@ -1,0 +1,12 @@
+// Alone in its object file, so that the programs of mutants can define another.
+#if defined(DRAFTPROOF_HAS_SIMT)
+#include "gpu/executors.hpp"
+
+namespace draftproof {
+
+const KernelCalls& simt_calls() {
+  return kSimtCalls;
+}
+
+}  // namespace draftproof
+#endif

@@ -1,0 +1,143 @@
+// The table of operations against what it stands for: draftproof.h, which is plain C, and the nine files of a kernel
+// that gpu/README.md lists, no more and no fewer.
+#include "gpu/operation_table.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kRoot = DRAFTPROOF_SOURCE_DIR;
+
+struct Operation {
+  std::string name;
+  std::string arguments;
+  bool has_workspace;
+};
+#define PLAIN(name, Arguments) Operation{#name, #Arguments, false},
+#define WITH_WORKSPACE(name, Arguments) Operation{#name, #Arguments, true},
+const std::vector<Operation> kOperations = {DRAFTPROOF_OPERATIONS(PLAIN, WITH_WORKSPACE)};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(kRoot / file);
+  INFO(file);
+  REQUIRE(in);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+// Line breaks and runs of blanks are one blank.
+std::string in_one_line(const std::string& text) {
+  return std::regex_replace(text, std::regex("\\s+"), " ");
+}
+
+// The lines of a Markdown table that begin with `| ` and a name in backticks.
+std::vector<std::string> rows_of(const std::string& readme, const std::string& name) {
+  std::vector<std::string> rows;
+  std::istringstream lines(readme);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("| `" + name + "`")) rows.push_back(line);
+  return rows;
+}
+
+// The files that gpu/README.md names under "A new kernel", NAME standing for the operation.
+std::vector<std::string> listed_files(const std::string& readme) {
+  const std::size_t begin = readme.find("\n## A new kernel\n");
+  REQUIRE(begin != std::string::npos);
+  std::vector<std::string> files;
+  std::istringstream lines(readme.substr(begin + 1, readme.find("\n## ", begin + 1) - begin));
+  const std::regex file("^\\| `([^`]+)` \\|");
+  std::smatch found;
+  for (std::string line; std::getline(lines, line);)
+    if (std::regex_search(line, found, file)) files.push_back(found[1]);
+  return files;
+}
+
+// The files of gpu/ and the build that name the operation as a call.
+std::set<std::string> naming_files(const std::string& name) {
+  const std::regex call("draftproof_" + name + "\\(|draftproof_" + name + "_workspace_bytes|\\bcheck_" + name +
+                        "\\b|\\b" + name + "_cases\\b|operations/" + name + "\\.hpp|\\b" + name +
+                        "_workspace_bytes|(device|executor)::" + name + "\\b|\\bvoid " + name + "\\(");
+  std::set<std::string> found;
+  std::vector<fs::path> files = {kRoot / "CMakeLists.txt"};
+  for (const char* folder : {"gpu", "cmake"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder))
+      if (entry.is_regular_file()) files.push_back(entry.path());
+  for (const fs::path& file : files) {
+    const std::string relative = fs::relative(file, kRoot).generic_string();
+    if (relative.starts_with("gpu/bench/")) continue;  // times some of them
+    if (std::regex_search(text_of(relative), call)) found.insert(relative);
+  }
+  return found;
+}
+
+TEST_CASE("draftproof.h declares the calls of the table and no others", "[operation_table]") {
+  const std::string header = in_one_line(text_of("gpu/draftproof.h"));
+  std::size_t declared = 0;
+  for (const Operation& one : kOperations) {
+    INFO(one.name);
+    const std::string call = "draftproof_" + one.name;
+    CHECK(holds(header, "DRAFTPROOF_API int " + call + "(const " + one.arguments +
+                            "* arguments, const draftproof_settings* settings);"));
+    const std::string measure =
+        "DRAFTPROOF_API int64_t " + call + "_workspace_bytes(const " + one.arguments + "* arguments);";
+    CHECK(holds(header, measure) == one.has_workspace);
+    CHECK(holds(header, "} " + one.arguments + ";"));
+    declared += one.has_workspace ? 2 : 1;
+  }
+  const std::regex any_call("DRAFTPROOF_API (int|int64_t) draftproof_\\w+\\(const draftproof_\\w+_arguments\\*");
+  const auto all = std::sregex_iterator(header.begin(), header.end(), any_call);
+  CHECK(static_cast<std::size_t>(std::distance(all, std::sregex_iterator())) == declared);
+}
+
+TEST_CASE("gpu/README.md lists exactly the nine files that a kernel needs", "[operation_table]") {
+  const std::string readme = text_of("gpu/README.md");
+  const std::vector<std::string> listed = listed_files(readme);
+  CHECK(listed == std::vector<std::string>{"operation_table.hpp", "draftproof.h", "argument_checks.cpp",
+                                           "kernels/NAME.cuh", "operations/NAME.hpp", "reference_executor/NAME.cpp",
+                                           "regress/NAME_cases.cpp", "golden/digests.txt", "README.md"});
+  const std::string checks = text_of("gpu/argument_checks.cpp");
+  const std::string digests = text_of("gpu/golden/digests.txt");
+  const std::regex kernel("`([a-z_]+\\.cuh)`");
+  for (const Operation& one : kOperations) {
+    INFO(one.name);
+    // What stands in files of all kernels: table and header are compared above.
+    CHECK(holds(checks, "void check_" + one.name + "("));
+    CHECK(holds(digests, " " + one.name + "/"));
+    const std::vector<std::string> rows = rows_of(readme, one.name);
+    REQUIRE_FALSE(rows.empty());
+    // Kernels have the names of what they do, which may serve several operations; the row tells them.
+    for (auto at = std::sregex_iterator(rows[0].begin(), rows[0].end(), kernel); at != std::sregex_iterator(); ++at)
+      CHECK(fs::exists(kRoot / "gpu/kernels" / (*at)[1].str()));
+    CHECK(std::regex_search(rows[0], kernel));
+    // Its own files, and nobody else who would have to know it.
+    CHECK(naming_files(one.name) == std::set<std::string>{"gpu/draftproof.h", "gpu/argument_checks.cpp",
+                                                          "gpu/operations/" + one.name + ".hpp",
+                                                          "gpu/reference_executor/" + one.name + ".cpp",
+                                                          "gpu/regress/" + one.name + "_cases.cpp"});
+  }
+}
+
+TEST_CASE("operations and twins that no line of the table names do not exist", "[operation_table]") {
+  std::set<std::string> names;
+  for (const Operation& one : kOperations) names.insert(one.name);
+  for (const auto& entry : fs::directory_iterator(kRoot / "gpu/regress")) {
+    const std::string file = entry.path().filename().string();
+    if (!file.ends_with("_cases.cpp") || file == "verify_shared_cases.cpp") continue;
+    INFO(file);
+    CHECK(names.count(file.substr(0, file.size() - std::string("_cases.cpp").size())) == 1);
+  }
+}
+
+}  // namespace
