@@ -24,7 +24,7 @@ done
 headers=$(cd -- "$headers" && pwd)
 
 build=$root/build/gpu
-architectures=${DRAFTPROOF_GPU_ARCHITECTURES:-}  # all that are shipped, unless told
+architectures=${DRAFTPROOF_GPU_ARCHITECTURES:-}  # all that are shipped, unless named
 configure=(cmake -S "$root/gpu/standalone" -B "$build" -DCMAKE_BUILD_TYPE=Release "-DDRAFTPROOF_HEADERS=$headers")
 if [[ -n $architectures ]]; then configure+=("-DDRAFTPROOF_CUDA_ARCHITECTURES=$architectures"); fi
 mkdir -p "$build"
@@ -44,7 +44,7 @@ regression=0
 ((regression < 2)) || exit "$regression"  # it said why
 
 # --- compute-sanitizer over the cases that are small enough for it. --------------------------------------------------------
-# Each tool gets a share of the time that is left; one that does not end is told as such.
+# Each tool gets a share of the time that is left; one that does not end is reported as such.
 : >"$work/sanitizer.txt"
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck initcheck synccheck; do

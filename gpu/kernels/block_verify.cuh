@@ -10,7 +10,7 @@
 //
 // Ladder (bytes that must move: all target and proposal rows of drafts, and the bonus rows, read once; from logits once
 // more by the mass pass):
-//   v1  (this) weigh_drafts: a warp a request makes the weights p_i. sum_residuals: a block a tile of each target row;
+//   v1 (this)  weigh_drafts: a warp a request makes the weights p_i. sum_residuals: a block a tile of each target row;
 //       the last block of a request to finish throws the coins, draws and writes the outputs. The definition is in
 //       double precision; an element costs one multiplication and five additions of doubles and two conversions.
 //   next: the mass pass of logits could leave its exponentials where the residuals are summed, which saves one of the
@@ -96,27 +96,27 @@ struct WeightedPair {
     float p[kChunk];
     float q[kChunk];
     rows.load(column, p, q);
-    bool right = true;
+    bool valid = true;
     DRAFTPROOF_UNROLL
     for (int e = 0; e < kChunk; ++e) {
-      right = right && is_probability(p[e]) && is_probability(q[e]);
+      valid = valid && is_probability(p[e]) && is_probability(q[e]);
       x[e] = positive_part_of_difference(static_cast<double>(p[e]) * weight, static_cast<double>(q[e]));
     }
-    return right;
+    return valid;
   }
 
   // The sum of RNE(x 2^62) over a tile, by all threads of the block.
   __device__ std::uint64_t sum_of_tile(std::int64_t tile) const {
     WideResidualSum residual;
-    bool right = true;
+    bool valid = true;
     for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x) * kChunk; i < kTileTokens;
          i += static_cast<std::int32_t>(blockDim.x) * kChunk) {
       double x[kChunk];
-      right = load(tile * kTileTokens + i, x) && right;
+      valid = load(tile * kTileTokens + i, x) && valid;
       DRAFTPROOF_UNROLL
       for (int e = 0; e < kChunk; ++e) residual.add(x[e]);
     }
-    return block_reduce(right ? residual.sum() : kNoProbability, CappedSum{});
+    return block_reduce(valid ? residual.sum() : kNoProbability, CappedSum{});
   }
 };
 

@@ -3,13 +3,13 @@
 //   draft_tokens [draft_tokens_total], target rows [draft_tokens_total + requests, V], proposal rows
 //   [draft_tokens_total, V] -> num_accepted, tokens, logprobs, status per request
 //
-// A request is refused by the first thing that is wrong in the order in which the rule looks: an id of its drafts, then
+// A request is refused by the first fault in the order in which the rule looks: an id of its drafts, then
 // the target and the proposal row of each draft up to the first rejection, then the whole rows that the last token is
 // drawn from. Rows after the first rejection and proposals of greedy requests refuse nothing.
 //
 // Ladder (bytes that must move: of each request one target row, and where it rejects one proposal row, read once; from
 // logits, all rows read once more by the mass pass):
-//   v1  (this) judge_drafts: a warp a request, a lane a draft. recover_tokens: a block a tile of the row where the
+//   v1 (this)  judge_drafts: a warp a request, a lane a draft. recover_tokens: a block a tile of the row where the
 //       request stopped; the last block of a request to finish draws and writes the outputs, so nothing returns to the
 //       host and no row is written. Where only a row's own masses are needed (logits: the bonus row, a one-hot
 //       proposal) the mass pass has them, and one tile is read.
@@ -66,7 +66,7 @@ __global__ void judge_drafts(const __grid_constant__ VerifyRows<kTarget, kPropos
 template <int kTarget, int kProposal>
 __device__ inline std::uint64_t residual_of_tile(const RowPair<kTarget, kProposal>& pair, std::int64_t tile) {
   ResidualSum residual;
-  bool right = true;
+  bool valid = true;
   for (std::int32_t i = static_cast<std::int32_t>(threadIdx.x) * kChunk; i < kTileTokens;
        i += static_cast<std::int32_t>(blockDim.x) * kChunk) {
     float p[kChunk];
@@ -74,11 +74,11 @@ __device__ inline std::uint64_t residual_of_tile(const RowPair<kTarget, kProposa
     pair.load(tile * kTileTokens + i, p, q);
     DRAFTPROOF_UNROLL
     for (int e = 0; e < kChunk; ++e) {
-      right = right && is_probability(p[e]) && is_probability(q[e]);
+      valid = valid && is_probability(p[e]) && is_probability(q[e]);
       residual.add(positive_part_of_difference(p[e], q[e]));
     }
   }
-  return block_reduce(right ? residual.sum() : kNoProbability, CappedSum{});
+  return block_reduce(valid ? residual.sum() : kNoProbability, CappedSum{});
 }
 
 // A token by the sums of the tiles (each thread has that of its own, the total is not 0), by all threads of the block.

@@ -85,7 +85,7 @@ __global__ void edit_rows(DenseEdits e) {
       for (int i = 0; i < kCount; ++i) {
         const GuidedLogit guided = guided_logit(x[i], u[i], scale);
         x[i] = guided.value;
-        bad_guidance = bad_guidance || !guided.right;
+        bad_guidance = bad_guidance || !guided.valid;
       }
     }
     const std::uint32_t allowed = allowed_byte(e, row, request, column);

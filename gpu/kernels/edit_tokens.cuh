@@ -1,5 +1,5 @@
 // Sparse edits of rows of logits: bad words, min_tokens, bias, repetition, frequency and presence penalty, one block a
-// row (twin: reference/logits/edits.cpp). Also what can be wrong with a row before its temperature.
+// row (twin: reference/logits/edits.cpp). Also the status of a row before its temperature.
 //
 //   edited [rows, edited_stride] f32, tile_status [rows, tiles] -> edited, row_status [rows]
 //

@@ -4,11 +4,10 @@
 //     -> tile_sum over the kept tokens, DistributionRow [rows]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row and pass, from L2 after the first):
-//   v1  radix select over the 32-bit keys of all tokens: three passes, most tokens in a few buckets.
-//   v2 (this)  one pass into linear buckets (prefix_search.cuh), one to list the tokens of the bucket in which the
-//   filters
-//       end, one to add up what is kept; a filter of kept tokens costs no exponential of the others. min-p alone needs
-//       the last pass only.
+//   v1 (this)  one pass into linear buckets (prefix_search.cuh), one to list the tokens of the bucket in which the
+//       filters end, one to add up what is kept; a filter of kept tokens costs no exponential of the others. min-p
+//       alone needs the last pass only. Buckets of a radix select would take three passes: most tokens share a few of
+//       them.
 //   next: a cluster of blocks a row, its logits kept in shared memory between the passes.
 #pragma once
 

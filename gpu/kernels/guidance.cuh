@@ -8,7 +8,7 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 
 struct GuidedLogit {
   float value;
-  bool right;
+  bool valid;
 };
 
 // l_u + s (l_c - l_u), s not 1. Wrong: +infinity, a token that only the unconditional row masks, a result beyond f32.

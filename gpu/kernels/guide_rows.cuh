@@ -6,6 +6,7 @@
 // Ladder (bytes that must move: two elements read, 4 bytes written a token):
 //   v1 (this)  16-byte loads and stores; a row that is refused is overwritten by a second kernel, which of other rows
 //       reads the status alone.
+//   next: in one pass with what follows, as edit_rows.cuh does inside the pipeline.
 #pragma once
 
 #include "gpu/kernels/guidance.cuh"
@@ -38,7 +39,7 @@ __global__ void guide_rows(GuidedRows g) {
   const float scale = g.scale[row];
   const std::int64_t tile_end = (tile + 1) * kTileTokens;
   const std::int64_t end = tile_end < g.vocab_size ? tile_end : g.vocab_size;
-  bool right = true;
+  bool valid = true;
   for (std::int64_t column = tile * kTileTokens + threadIdx.x * 8; column < end; column += blockDim.x * 8) {
     float x[8];
     load_row(g.conditional, row, column, g.vocab_size, negative_infinity(), x);
@@ -49,12 +50,12 @@ __global__ void guide_rows(GuidedRows g) {
       for (int i = 0; i < 8; ++i) {
         const GuidedLogit guided = guided_logit(x[i], u[i], scale);
         x[i] = guided.value;
-        right = right && guided.right;
+        valid = valid && guided.valid;
       }
     }
     store_eight(g.out, row * g.out_stride + column, end - column, g.aligned, x);
   }
-  if (!right) atomicMax(&g.status[row], static_cast<std::int32_t>(DRAFTPROOF_ROW_BAD_GUIDANCE));
+  if (!valid) atomicMax(&g.status[row], static_cast<std::int32_t>(DRAFTPROOF_ROW_BAD_GUIDANCE));
 }
 
 // Grid: rows * tiles blocks.

@@ -6,9 +6,10 @@
 //
 // Ladder (bytes that must move: twice slot_bytes a layer for every accepted node that is not its own place; of a chain
 // nothing but the bookkeeping):
-//   v1  a block an entry, with a copy of the path's entries in scratch, since targets and sources overlap.
-//   v2  (this) a thread owns a column of 16 bytes of one layer and moves it along the path in order, which is safe
-//       without scratch: a target lies before every source that is still to be read. So four loads may be in flight.
+//   v1 (this)  a thread owns a column of 16 bytes of one layer and moves it along the path in order. Targets and
+//       sources overlap, but a target lies before every source that is still to be read: no scratch, and four loads in
+//       flight.
+//   next: layers in one launch with what else the engine moves after a step.
 #pragma once
 
 #include "gpu/kernels/draft_ranges.cuh"

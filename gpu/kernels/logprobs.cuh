@@ -7,6 +7,7 @@
 // token):
 //   v1 (this)  a search for the n-th token (prefix_search.cuh), one pass that lists the n and counts what stands before
 //       the sampled token, a sort of the n in shared memory.
+//   next: the search and the list in one pass where the n tokens fit into the list of one tile.
 #pragma once
 
 #include "gpu/kernels/prefix_search.cuh"

@@ -4,9 +4,7 @@
 //   logits [rows, vocab_size] -> tile_sum [rows, tiles] u64, tile_exponent [rows, tiles] i32, status [rows]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
-//   v1  exp_parts of every element once to find the tile's exponent, kept in registers, then tile_weight and
-//       mass_of_weight: double precision, 64-bit adds.
-//   v2  (this) the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows:
+//   v1 (this)  the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows:
 //       two operations an element find it, and one pass of exp_parts follows. A weight is scaled by adding to its
 //       exponent bits, and its 45-bit mass is added up in two 32-bit halves that two float additions cut off: no
 //       double, no 64-bit operation, the same integers. About 20 instructions an element.

@@ -2,12 +2,11 @@
 // reference/sampling/distribution.cpp).
 //
 // Ladder:
-//   v1  residual_mass of every element: double precision, conversions between 32 and 64 bits, which a GPU does at a
-//       sixteenth of its rate.
-//   v2  (this) three float additions cut x into integers of units 2^-21, 2^-44 and 2^-62 that are added up on their
-//   own:
-//       10 float and integer instructions an element, the same sum. What is weighted in double precision (block
-//       verification) is cut in two by double additions, without conversions to integers.
+//   v1 (this)  three float additions cut x into integers of units 2^-21, 2^-44 and 2^-62 that are added up on their
+//       own: 10 float and integer instructions an element, the sum of residual_mass without its double precision and
+//       its conversions between 32 and 64 bits, which a GPU does at a sixteenth of its rate. What is weighted in double
+//       precision (block verification) is cut in two by double additions, without conversions to integers.
+//   next: packed additions of two floats (sm_100).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// Sums of masses that are right up to 3 * 2^62 and stay at this number beyond: rows sum to 1, and a row whose sum is
+// Sums of masses that are exact up to 3 * 2^62 and stay at this number beyond: rows sum to 1, and a row whose sum is
 // above 3 is refused. So no sum overflows, whatever is in a row.
 inline constexpr std::uint64_t kSumTooLarge = (std::uint64_t{3} << 62) + 1;
 // In place of a sum: the row holds something that is no probability.

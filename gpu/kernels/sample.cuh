@@ -5,6 +5,7 @@
 //
 // Ladder (bytes that must move: one tile of the row; 4 vocab_size written where probabilities are wanted):
 //   v1 (this)  a scan over the tiles, one over a tile.
+//   next: the draw in the last block of the row's mass pass, which saves a launch.
 #pragma once
 
 #include "gpu/kernels/race.cuh"
@@ -28,14 +29,14 @@ __global__ void sample_rows(SampledRows s) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t request = s.distribution.request_of(row);
   const DistributionRow record = s.distribution.rows[row];
-  const bool right = record.status == DRAFTPROOF_ROW_OK;
+  const bool draws = record.status == DRAFTPROOF_ROW_OK;
   const bool greedy = record.greedy_token != DRAFTPROOF_NO_TOKEN;
   Token token = DRAFTPROOF_NO_TOKEN;
-  if (right && greedy) {
+  if (draws && greedy) {
     token = record.greedy_token;
-  } else if (right && s.winner_score != nullptr) {
+  } else if (draws && s.winner_score != nullptr) {
     token = race_winner(s.distribution, row, s.winner_score, s.winner_token);
-  } else if (right) {
+  } else if (draws) {
     const Address address{0, value_of<std::uint32_t>(s.random.row_in_step, row, 0),
                           value_of<std::uint32_t>(s.random.step, request, 0), static_cast<Purpose>(s.random.purpose)};
     token = draw_by_inverse_mass(s.distribution, row,
@@ -45,11 +46,11 @@ __global__ void sample_rows(SampledRows s) {
   s.tokens[row] = token;
   s.status[row] = record.status;
   if (s.logprobs != nullptr)
-    s.logprobs[row] = right ? log_probability(s.distribution, row, token) : negative_infinity();
-  if (s.kept_count != nullptr) s.kept_count[row] = right ? record.kept_count : 0;
+    s.logprobs[row] = draws ? log_probability(s.distribution, row, token) : negative_infinity();
+  if (s.kept_count != nullptr) s.kept_count[row] = draws ? record.kept_count : 0;
   if (s.kept_mass == nullptr) return;
   const double share = greedy ? 1.0 : static_cast<double>(record.total) / static_cast<double>(record.unfiltered_total);
-  s.kept_mass[row] = right ? static_cast<float>(share) : 0.0f;
+  s.kept_mass[row] = draws ? static_cast<float>(share) : 0.0f;
 }
 
 // Grid: rows * tiles blocks.

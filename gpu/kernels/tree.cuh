@@ -7,11 +7,10 @@
 // A greedy request is judged by target_only, whose outcome no proposal can change.
 //
 // Ladder (bytes that must move: V elements of p for each node walked through, and V of q where RRSw judges children):
-//   v1  the masses that remain and those undrafted as rows in scratch: 16 bytes a token, written and read for every
-//       rejected sibling.
-//   v2  (this) they are functions of p_i, q_i, the rejected siblings and one factor for each, so an element is computed
-//       anew where it is needed; a row is read again from the L2. The undrafted total is an integer sum less the masses
-//       of the tokens taken out: no pass. One pass a node, one more for each sibling that RRSw rejects.
+//   v1 (this)  the masses that remain and those undrafted are functions of p_i, q_i, the rejected siblings and one
+//       factor for each, so an element is computed anew where it is needed instead of kept in scratch; a row is read
+//       again from the L2. The undrafted total is an integer sum less the masses of the tokens taken out: no pass. One
+//       pass a node, one more for each sibling that RRSw rejects.
 //   next: a cluster of blocks a request; the first trial, whose factor is 1, inside the first pass.
 #pragma once
 

@@ -6,10 +6,10 @@
 //   rows = draft_tokens_total + requests; row r of request b is cu[b] + b + r
 //
 // Ladder (bytes that must move: 4 a node read; 4 + 4 words_per_row a row written):
-//   v1  a row is its parent's row and itself, level by level: a barrier a level.
-//   v2  (this) a warp a row walks up to the root, each lane keeping the bits of its own word: no barrier, no order
-//   among
-//       rows, whole words written side by side. Parents of a request are a few cache lines that all its warps share.
+//   v1 (this)  a warp a row walks up to the root, each lane keeping the bits of its own word: no barrier, no order
+//       among rows, whole words written side by side. Parents of a request are a few cache lines that all its warps
+//       share.
+//   next: in one launch with the verification that the tree is drafted for.
 #pragma once
 
 #include "gpu/kernels/draft_trees.cuh"

@@ -116,13 +116,13 @@ class TreeNode {
   // The sum of a chunk of probabilities as CappedSum takes it.
   __device__ static std::uint64_t checked_sum(const float (&x)[kChunk]) {
     ResidualSum sum;
-    bool right = true;
+    bool valid = true;
     DRAFTPROOF_UNROLL
     for (int e = 0; e < kChunk; ++e) {
-      right = right && is_probability(x[e]);
+      valid = valid && is_probability(x[e]);
       sum.add(is_probability(x[e]) ? x[e] : 0.0f);
     }
-    return right ? sum.sum() : kNoProbability;
+    return valid ? sum.sum() : kNoProbability;
   }
   __device__ static std::int32_t status_of_whole(std::uint64_t sum) {
     return sum == 0 ? DRAFTPROOF_ROW_ALL_ZERO : status_of_sum(sum);

@@ -74,7 +74,7 @@ struct VerifyRows {
   }
 };
 
-// p and q of one draft, and what is wrong with the two rows as far as these show it.
+// p and q of one draft, and the status of the two rows as far as these show it.
 struct DraftChances {
   float p;
   float q;

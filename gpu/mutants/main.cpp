@@ -13,7 +13,7 @@ int main() {
   using namespace draftproof::regress;
   const std::string filter = draftproof::mutant_cases();
   int ran = 0;
-  // The order of blocks and threads may hide a race or a wrong block's value once; three orders are tried.
+  // The order of blocks and threads may hide a race or another block's value once; three orders are tried.
   for (const std::uint64_t seed : {1, 2, 3}) {
     RegressionOptions options;
     options.seed = seed;

@@ -75,7 +75,7 @@ std::vector<RegressCase> guidance_cases() {
   const auto at = [](std::size_t row, std::size_t token) { return row * 9000 + token; };
   bad.conditional[at(0, 8999)] = kInfinity;
   bad.unconditional[at(1, 4096)] = -kInfinity;  // masked by the unconditional row alone
-  bad.conditional[at(2, 5)] = -kInfinity;       // masked: right, whether the other masks it too or not
+  bad.conditional[at(2, 5)] = -kInfinity;       // masked: valid, whether the other masks it too or not
   bad.conditional[at(2, 6)] = -kInfinity;
   bad.unconditional[at(2, 6)] = -kInfinity;
   bad.conditional[at(3, 5)] = kInfinity;  // scale 1 looks at nothing

@@ -137,7 +137,7 @@ std::vector<RegressCase> kv_commit_cases() {
   bad.slots[6 * 9] = bad.num_slots;
   accept(7, {3});
   bad.slots[7 * 9 + 7] = -1;
-  accept(8, {1, 3, 5, 7});  // right: it must not suffer from its neighbours
+  accept(8, {1, 3, 5, 7});  // valid: it must not suffer from its neighbours
   cases.push_back(make("bad_requests", bad));
 
   // Indices that lead as far as their types reach.

@@ -74,7 +74,7 @@ std::vector<RegressCase> mass_pass_cases() {
   std::fill_n(bad.logits.begin() + 3 * 9000, 9000, -kInfinity);        // nothing left
   std::fill_n(bad.logits.begin() + 4 * 9000, 4096, -kInfinity);        // one tile without mass
   std::fill_n(bad.logits.begin() + 5 * 9000, 9000, -0x1.8p29f);        // finite, and masked all the same
-  bad.logits[5 * 9000 + 5] = std::numeric_limits<float>::quiet_NaN();  // the larger status is told
+  bad.logits[5 * 9000 + 5] = std::numeric_limits<float>::quiet_NaN();  // the higher status is reported
   bad.logits[5 * 9000 + 8000] = kInfinity;
   cases.push_back(make("bad_rows", bad, {128, 256, 512}));
   return cases;

@@ -70,17 +70,17 @@ std::string digest_of(const std::vector<Output>& outputs) {
 std::string first_difference(const std::vector<Output>& expected, const std::vector<Output>& found) {
   if (expected.size() != found.size()) return "the number of outputs differs";
   for (std::size_t o = 0; o < expected.size(); ++o) {
-    const Output& right = expected[o];
+    const Output& wanted = expected[o];
     const Output& other = found[o];
-    if (right.name != other.name || right.bytes.size() != other.bytes.size())
-      return "output " + right.name + " has another name or size: " + other.name;
-    const auto at = std::mismatch(right.bytes.begin(), right.bytes.end(), other.bytes.begin());
-    if (at.first == right.bytes.end()) continue;
-    const std::size_t index = static_cast<std::size_t>(at.first - right.bytes.begin()) / right.element_bytes;
-    const std::size_t byte = index * right.element_bytes;
-    return right.name + "[" + std::to_string(index) + "] is " +
+    if (wanted.name != other.name || wanted.bytes.size() != other.bytes.size())
+      return "output " + wanted.name + " has another name or size: " + other.name;
+    const auto at = std::mismatch(wanted.bytes.begin(), wanted.bytes.end(), other.bytes.begin());
+    if (at.first == wanted.bytes.end()) continue;
+    const std::size_t index = static_cast<std::size_t>(at.first - wanted.bytes.begin()) / wanted.element_bytes;
+    const std::size_t byte = index * wanted.element_bytes;
+    return wanted.name + "[" + std::to_string(index) + "] is " +
            hexadecimal(other.bytes.data() + byte, other.element_bytes) + ", the reference has " +
-           hexadecimal(right.bytes.data() + byte, right.element_bytes);
+           hexadecimal(wanted.bytes.data() + byte, wanted.element_bytes);
   }
   return {};
 }

@@ -215,7 +215,7 @@ void add_edits(std::vector<RegressCase>& cases) {
   });
 }
 
-// Everything that a row can be refused for, a row each, between rows that are right.
+// Everything that a row can be refused for, a row each, between rows that are valid.
 void add_refusals(std::vector<RegressCase>& cases) {
   DistributionInputs bad = normal_rows(11, 4200, DRAFTPROOF_F32, 4.0f, 4200);
   bad.logit(0, 4199) = kNan;
@@ -243,14 +243,15 @@ void add_refusals(std::vector<RegressCase>& cases) {
   for (int word = 0; word < 16; ++word) hidden.allowed_mask.push_back(word % 4 == 1 ? 0xfffffffdu : 0xffffffffu);
   cases.push_back(make("bad_and_masked", hidden));
 
-  DistributionInputs wrong = normal_rows(15, 100, DRAFTPROOF_BF16, 4.0f, 100);
-  wrong.temperature = {1.0f, -1.0f, kNan, kInfinity, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
-  wrong.top_k = {0, 0, 0, 0, -1, 0, 0, 0, -5, 0, 0, 0, 0, 5, 0};
-  wrong.top_p = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f, 1.5f, kNan, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.5f, 1.0f};
-  wrong.min_p = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, -0.1f, 1.1f, kNan, 0.0f, 0.1f, 0.0f};
-  wrong.filter_order = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0};
-  wrong.ties = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2};
-  cases.push_back(make("bad_parameters", wrong));
+  DistributionInputs bad_parameters = normal_rows(15, 100, DRAFTPROOF_BF16, 4.0f, 100);
+  bad_parameters.temperature = {1.0f, -1.0f, kNan, kInfinity, 1.0f, 1.0f, 1.0f, 1.0f,
+                                0.0f, 1.0f,  1.0f, 1.0f,      1.0f, 1.0f, 1.0f};
+  bad_parameters.top_k = {0, 0, 0, 0, -1, 0, 0, 0, -5, 0, 0, 0, 0, 5, 0};
+  bad_parameters.top_p = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.0f, 1.5f, kNan, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.5f, 1.0f};
+  bad_parameters.min_p = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, -0.1f, 1.1f, kNan, 0.0f, 0.1f, 0.0f};
+  bad_parameters.filter_order = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0};
+  bad_parameters.ties = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2};
+  cases.push_back(make("bad_parameters", bad_parameters));
   DistributionInputs penalties = normal_rows(8, 100, DRAFTPROOF_F32, 4.0f, 100);
   penalties.repetition_penalty = {0.0f, -1.0f, kInfinity, 1.2f, 1.2f, 1.2f, 1e-38f, 1.0f};
   penalties.frequency_penalty = {0.0f, 0.0f, 0.0f, kNan, 0.0f, 3e38f, 0.0f, -3e38f};
@@ -268,7 +269,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   ids.stop_ids[static_cast<std::size_t>(ids.stop_offsets[2])] = 1 << 30;
   ids.allowed_ids[0] = -7;
   ids.bad_word_tokens.back() = 301;
-  ids.row_draft_tokens[static_cast<std::size_t>(ids.row_draft_begin[5])] = 300;  // of a request that is right
+  ids.row_draft_tokens[static_cast<std::size_t>(ids.row_draft_begin[5])] = 300;  // of a request that is valid
   cases.push_back(make("bad_ids", ids, {128, 512}));
   DistributionInputs shapes = everything(51, 8, 8, 300, DRAFTPROOF_F32);
   shapes.prompt_len[0] = -1;
@@ -291,11 +292,11 @@ void add_refusals(std::vector<RegressCase>& cases) {
   guided.guidance_scale = {2.0f, 2.0f, 2.0f, 2.0f, 3e38f, 1.0f, kNan, 2.0f, 1.0f};
   guided.unconditional[7] = -kInfinity;       // masked by the unconditional row alone
   guided.unconditional[300 + 7] = kInfinity;  // no logit
-  guided.logit(2, 7) = -kInfinity;            // masked: right
+  guided.logit(2, 7) = -kInfinity;            // masked: valid
   guided.logit(3, 7) = kNan;
   guided.unconditional[5 * 300 + 7] = kNan;  // not looked at
   guided.logit(7, 9) = kNan;
-  guided.unconditional[7 * 300 + 10] = kInfinity;  // the larger status is told
+  guided.unconditional[7 * 300 + 10] = kInfinity;  // the higher status is reported
   cases.push_back(make("bad_guidance", guided));
   guided.unconditional.clear();
   cases.push_back(make("no_unconditional", guided));

@@ -269,7 +269,7 @@ void add_special_rows(std::vector<RegressCase>& cases) {
   }
 }
 
-// Rows, ids and parents that are wrong, in places that are looked at and in places that are not.
+// Rows, ids and parents that are invalid, in places that are looked at and in places that are not.
 void add_bad(std::vector<RegressCase>& cases) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const Shape& shape : combinations(70, 72, DRAFTPROOF_F32)) {
@@ -285,7 +285,7 @@ void add_bad(std::vector<RegressCase>& cases) {
     set(in.target, 1, 0, is_logits ? kInfinity : 1.5f);
     fill(in.target, 2, 0, is_logits ? -kInfinity : 0.0f);
     fill(in.target, 3, 0, is_logits ? 0x1.8p29f : 0.5f);
-    for (std::int64_t r = 1; r <= 5; ++r) set(in.target, 4, r, kNan);  // told if the walk goes there
+    for (std::int64_t r = 1; r <= 5; ++r) set(in.target, 4, r, kNan);  // reported if the walk goes there
     set(in.proposal, 5, 0, kNan);
     fill(in.proposal, 6, 0, shape.proposal_kind == DRAFTPROOF_LOGITS ? -kInfinity : 0.0f);
     for (std::int64_t r = 1; r <= 5; ++r) set(in.proposal, 7, r, kNan);

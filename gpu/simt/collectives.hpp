@@ -1,5 +1,5 @@
 // CUDA's warp-collective operations on the host. Each takes the place of its call as a hidden last argument, so that a
-// warp whose lanes part is told where they stand.
+// warp whose lanes part is reported with where they stand.
 #pragma once
 
 #include <cstdint>

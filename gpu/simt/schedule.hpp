@@ -13,7 +13,7 @@ class Schedule {
  public:
   Schedule(std::uint64_t seed, std::uint32_t block) : seed_(seed), block_(block) {}
 
-  // In [0, count). The bias of 32 bits is of no consequence here: any order is a right one.
+  // In [0, count). The bias of 32 bits is of no consequence here: any order is valid.
   std::uint32_t below(std::uint32_t count) {
     if (next_ == 4) {
       words_ = philox_block(seed_, drawn_++, block_, 0, 0x51a7);

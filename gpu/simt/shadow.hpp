@@ -1,5 +1,5 @@
 // What is remembered of each cell of memory, and the rules that say when two accesses conflict. Pure bookkeeping: who
-// the threads are and where the bytes lie is told by the caller.
+// the threads are and where the bytes lie is passed by the caller.
 #pragma once
 
 #include <cstdint>
