@@ -121,11 +121,13 @@ TEST_CASE("gpu/README.md lists exactly the nine files that a kernel needs", "[op
     for (auto at = std::sregex_iterator(rows[0].begin(), rows[0].end(), kernel); at != std::sregex_iterator(); ++at)
       CHECK(fs::exists(kRoot / "gpu/kernels" / (*at)[1].str()));
     CHECK(std::regex_search(rows[0], kernel));
-    // Its own files, and nobody else who would have to know it.
-    CHECK(naming_files(one.name) == std::set<std::string>{"gpu/draftproof.h", "gpu/argument_checks.cpp",
-                                                          "gpu/operations/" + one.name + ".hpp",
-                                                          "gpu/reference_executor/" + one.name + ".cpp",
-                                                          "gpu/regress/" + one.name + "_cases.cpp"});
+    // Its own files, and nobody else who would have to know it. Twins that are one piece of code share a file.
+    std::set<std::string> files = naming_files(one.name);
+    CHECK(std::erase_if(files, [](const std::string& file) { return file.starts_with("gpu/reference_executor/"); }) ==
+          1);
+    CHECK(files == std::set<std::string>{"gpu/draftproof.h", "gpu/argument_checks.cpp",
+                                         "gpu/operations/" + one.name + ".hpp",
+                                         "gpu/regress/" + one.name + "_cases.cpp"});
   }
 }
 
