@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""Plants faults that a careful developer could make, one at a time, and says which of them the tests miss. README.md."""
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import sys
+import time
+
+import faults
+from scratch import CompileError, Scratch, run_limited
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
+LEFT_OUT = ("gpu/mutants/", "reference/exactness/mutants/", "gpu/regress/", "gpu/bench/", "gpu/cuda/", "gpu/standalone/")
+TARGETS = ("draftproof_tests", "draftproof", "libdraftproof.so")  # files of the build
+
+# Folder of the fault -> folders of tests that are tried after those of the same name. The whole suite comes last, always.
+CONCERNED = {
+    "reference/numerics": ["tests/sampling", "tests/logits"],
+    "reference/random": ["tests/sampling", "tests/verify"],
+    "reference/sampling": ["tests/logits"],
+    "reference/logits": ["tests/sampling"],
+    "reference/verify": ["tests/exactness/proof"],
+    "reference/step": ["tests/verify"],
+    "reference/draft": ["tests/verify"],
+    "reference/statistics": ["tests/exactness/audit"],
+    "gpu": ["tests/gpu"],
+}
+SECONDS_MIN = 60.0  # that a run may take at least; else five times what it takes without a fault
+
+
+@dataclasses.dataclass
+class Verdict:
+    kind: str  # killed, survived, same code, does not compile
+    by: str = ""
+    seconds: float = 0.0
+
+
+def source_files(tree, only):
+    files = [str(path.relative_to(tree)) for part in ("gpu", "reference") for path in sorted((tree / part).rglob("*"))
+             if path.suffix in (".cpp", ".hpp", ".cuh", ".h")]
+    return [file for file in files if not file.startswith(LEFT_OUT) and file.startswith(only)]
+
+
+def sequence_of_faults(tree, files, seed):
+    """All faults of the files, in the order of the seed: the kind is drawn first, so that rare ones come up too."""
+    by_kind = {}
+    for file in files:
+        for fault in faults.faults_of(file, (tree / file).read_text(encoding="utf-8")):
+            by_kind.setdefault(fault.kind, []).append(fault)
+    chance = random.Random(seed)
+    for kind in faults.KINDS:
+        chance.shuffle(by_kind.get(kind, []))
+    while any(by_kind.values()):
+        kind = chance.choice([kind for kind in faults.KINDS if by_kind.get(kind)])
+        yield by_kind[kind].pop()
+
+
+class Trial:
+    """One fault: compiled stage by stage, and run until a test fails."""
+
+    def __init__(self, scratch, fault, number):
+        self.scratch = scratch
+        self.fault = fault
+        self.overlay = scratch.folder / "faults" / str(number)
+        self.compiled = {}  # object -> file
+
+    def verdict(self):
+        begin = time.monotonic()
+        shutil.rmtree(self.overlay, ignore_errors=True)
+        faulty = self.overlay / self.fault.file
+        faulty.parent.mkdir(parents=True)
+        text = (self.scratch.tree / self.fault.file).read_text(encoding="utf-8")
+        faulty.write_text(self.fault.planted(text), encoding="utf-8")
+        verdict = self._verdict()
+        verdict.seconds = round(time.monotonic() - begin, 1)
+        shutil.rmtree(self.overlay, ignore_errors=True)
+        return verdict
+
+    def _verdict(self):
+        try:
+            for run in self._stages():
+                by = run()
+                if by:
+                    return Verdict("killed", by)
+        except CompileError as error:
+            return Verdict("does not compile", str(error).strip().split("\n")[0][:200])
+        is_same = all(self.scratch.is_same_code(made, file, self.overlay) for made, file in self.compiled.items())
+        return Verdict("same code" if is_same else "survived")
+
+    def _stages(self):
+        file = self.fault.file
+        stem = pathlib.PurePath(file).stem
+        folder = str(pathlib.PurePath(file).parent)
+        tests = self.scratch.tests()
+        cases = {made: source for made, source in tests.items() if source.endswith("_test.cpp")}
+        tried = set()
+
+        def of(name, sources):
+            chosen = {made for made, source in cases.items() if sources(source)} - tried
+            tried.update(chosen)
+            if chosen:
+                yield lambda: self._run_tests(name, chosen)
+
+        yield from of(f"tests of {stem}", lambda source: pathlib.PurePath(source).name == f"{stem}_test.cpp")
+        if file.startswith("gpu/"):
+            yield from self._regressions()
+        mirrored = folder.replace("reference/", "tests/", 1) if file.startswith("reference/") else "tests/" + folder
+        folders = [mirrored, "/".join(mirrored.split("/")[:2])]
+        for concerned, more in CONCERNED.items():
+            if folder == concerned or folder.startswith(concerned + "/"):
+                folders += more
+        for one in folders:
+            yield from of(one, lambda source, one=one: source.startswith(one + "/"))
+        yield self._run_everything
+
+    def _compile(self, objects):
+        """Compiles those of the objects that the file is a part of; whether there are any."""
+        concerned = sorted(objects & self.scratch.dependents[self.fault.file])
+        for made in concerned:
+            if made not in self.compiled:
+                self.compiled[made] = self.scratch.compile_faulty(made, self.fault.file, self.overlay)
+        return bool(concerned)
+
+    def _rebuilt(self, objects):
+        return {made: file for made, file in self.compiled.items() if made in objects}
+
+    def _run_tests(self, name, chosen):
+        helpers = {made for made, source in self.scratch.tests().items() if not source.endswith("_test.cpp")}
+        objects = chosen | helpers
+        members, baseline = self.scratch.pulled(name, "draftproof_tests", objects)
+        if not self._compile(members):
+            return None
+        binary = self.overlay / "tests"
+        self.scratch._link("draftproof_tests", objects, self._rebuilt(members), binary)
+        return self._failure([binary, "--abort"], self._limit(baseline, ["--abort"]), name)
+
+    def _regressions(self):
+        """The regression of the operations that the file is a part of: first of one of them, then of all."""
+        names = {pathlib.PurePath(made).name.split(".")[0] for made in self.scratch.dependents[self.fault.file]
+                 if "operations/" in made or "reference_executor/" in made}
+        operations = sorted(name for name in names if self._has_cases(name))
+        shared = {made for made in self.scratch.compile_of if re.search(r"operations/(distribution|pipeline)\.", made)}
+        if operations:
+            first = random.Random(str(self.fault)).choice(operations)
+            yield lambda: self._run_regression(first, shared)
+        if len(operations) > 1:
+            for operation in operations:
+                yield lambda operation=operation: self._run_regression(operation, shared)
+
+    def _has_cases(self, operation):
+        digests = (self.scratch.tree / "gpu/golden/digests.txt").read_text()
+        return f" {operation}/" in digests
+
+    def _run_regression(self, operation, shared):
+        members, baseline = self.scratch.pulled("program", "draftproof", self._own("draftproof"))
+        # Of kernels, those of this operation alone: no other runs.
+        kernels = {made for made in members if "operations/" in made}
+        wanted = members - kernels | shared & kernels | {made for made in kernels if f"operations/{operation}." in made}
+        if not self._compile(wanted):
+            return None
+        binary = self.overlay / "program"
+        self.scratch._link("draftproof", self._own("draftproof"), self._rebuilt(wanted), binary)
+        arguments = ["regress", "--threads", "1", "--filter", operation + "/"]
+        return self._failure([binary, *arguments], self._limit(baseline, arguments), f"regress --filter {operation}/")
+
+    def _own(self, target):
+        return {word for word in self.scratch.link_of[target] if word in self.scratch.compile_of}
+
+    def _run_everything(self):
+        tests = set(self.scratch.tests())
+        everything = set().union(tests, *(self.scratch.pulled(target, target, self._own(target))[0] for target in TARGETS))
+        if not self._compile(everything):
+            return None
+        made_of = {}
+        for target, name in (("draftproof", "program"), ("libdraftproof.so", "libdraftproof.so")):
+            made_of[target] = self.overlay / name
+            members, _ = self.scratch.pulled(target, target, self._own(target))
+            self.scratch._link(target, self._own(target), self._rebuilt(members), made_of[target])
+        # Tests that run the program or load the library find their paths in macros.
+        defines = {"DRAFTPROOF_PROGRAM": made_of["draftproof"], "DRAFTPROOF_LIBRARY": made_of["libdraftproof.so"]}
+        rebuilt = self._rebuilt(everything)
+        for made, source in self.scratch.tests().items():
+            if any(name in (self.scratch.tree / source).read_text(encoding="utf-8") for name in defines):
+                rebuilt[made] = self.scratch.compile_faulty(made, None, self.overlay, defines)
+        binary = self.overlay / "all_tests"
+        members, baseline = self.scratch.pulled("draftproof_tests", "draftproof_tests", tests)
+        kept = {made: file for made, file in rebuilt.items() if made in members}
+        self.scratch._link("draftproof_tests", tests, kept, binary)
+        return self._failure([binary, "--abort"], self._limit(baseline, ["--abort"]), "the whole suite")
+
+    def _limit(self, baseline, arguments):
+        """Seconds that a run may take, from what the same run takes without a fault; that it passes is made sure of."""
+        mark = baseline.with_name(baseline.name + "-" + re.sub(r"\W+", "-", " ".join(arguments)) + ".seconds")
+        with self.scratch._lock:
+            if not mark.is_file():
+                begin = time.monotonic()
+                log = mark.with_suffix(".log")
+                code = run_limited([baseline, *arguments], self.scratch.build, 3600, log)
+                if code != 0:
+                    raise SystemExit(f"without a fault {baseline.name} {' '.join(arguments)} ends with {code}; see {log}")
+                mark.write_text(str(time.monotonic() - begin))
+        return max(SECONDS_MIN, 5.0 * float(mark.read_text()))
+
+    def _failure(self, command, seconds, name):
+        log = self.overlay / "log"
+        code = run_limited(command, self.scratch.build, seconds, log)
+        if code == 0:
+            return None
+        text = log.read_text(errors="replace")
+        if code is None:
+            return f"{name}: does not end"
+        case = re.search(r"^different: (\S+)", text, re.MULTILINE) or re.search(r"^-{70,}\n(.+)\n", text, re.MULTILINE)
+        return f"{name}: {case.group(1) if case else 'exit code ' + str(code)}"
+
+
+def report(results, count):
+    tried = sorted(results.values(), key=lambda result: result["number"])
+    valid = [result for result in tried if result["verdict"] in ("killed", "survived")][:count]
+    redrawn = {kind: sum(result["verdict"] == kind for result in tried) for kind in ("does not compile", "same code")}
+    killed = sum(result["verdict"] == "killed" for result in valid)
+    print(f"{killed} of {len(valid)} killed ({killed / max(1, len(valid)):.1%}); redrawn: {redrawn['does not compile']} that "
+          f"do not compile, {redrawn['same code']} that compile to the same code")
+    for result in valid:
+        if result["verdict"] == "survived":
+            print("survived:", result["fault"])
+    return killed < len(valid)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, required=True, help="of the choice of faults")
+    parser.add_argument("--count", type=int, default=60, help="faults that compile (default 60)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="faults at a time (default: all cores)")
+    parser.add_argument("--only", default="", metavar="PATH", help="only files whose path begins so")
+    parser.add_argument("--scratch", default=ROOT / "build" / "mutation", help="folder of the copy and its build")
+    parser.add_argument("--build", help="a release build of this tree to start from (default: one of a copy, in the scratch "
+                        "folder); nothing may be edited before the end")
+    parser.add_argument("--results", help="file that results are added to, and a run that was ended goes on from "
+                        "(default: results-SEED.jsonl in the scratch folder)")
+    parser.add_argument("--list", action="store_true", help="print the first faults of the seed, and try none")
+    options = parser.parse_args()
+    if options.count < 1 or options.jobs < 1:
+        parser.error("--count and --jobs are 1 or more")
+
+    if options.list:
+        chosen = sequence_of_faults(ROOT, source_files(ROOT, options.only), options.seed)
+        for fault, _ in zip(chosen, range(options.count)):
+            print(fault)
+        return 0
+
+    scratch = Scratch(ROOT, options.scratch, options.jobs, options.build)
+    scratch.folder.mkdir(parents=True, exist_ok=True)
+    path = pathlib.Path(options.results or scratch.folder / f"results-{options.seed}.jsonl")
+    results = {}
+    if path.is_file():  # of the copy as it was then
+        for line in path.read_text().splitlines():
+            result = json.loads(line)
+            results[result["number"]] = result
+    else:
+        scratch.copy_tree()
+    scratch.make_build(TARGETS)
+    files = source_files(scratch.tree, options.only)
+    compiled = [file for file in files if scratch.dependents[file]]
+    sequence = enumerate(sequence_of_faults(scratch.tree, compiled, options.seed))
+
+    def valid():
+        return sum(result["verdict"] in ("killed", "survived") for result in results.values())
+
+    with open(path, "a", encoding="utf-8") as out, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {}
+        while valid() < options.count:
+            while len(running) < options.jobs:
+                number, fault = next(sequence, (None, None))
+                if fault is None:
+                    break
+                if number in results:
+                    if results[number]["fault"] != str(fault):
+                        raise SystemExit(f"{path} is of another tree or seed; take it away to begin again")
+                    continue
+                running[pool.submit(Trial(scratch, fault, number).verdict)] = (number, fault)
+            if not running:
+                break
+            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in done:
+                number, fault = running.pop(future)
+                verdict = future.result()
+                results[number] = {"number": number, "fault": str(fault), "verdict": verdict.kind, "by": verdict.by,
+                                   "seconds": verdict.seconds}
+                out.write(json.dumps(results[number]) + "\n")
+                out.flush()
+                print(f"{valid():3} {verdict.kind:16} {fault}  {verdict.by} ({verdict.seconds} s)", flush=True)
+        for future in concurrent.futures.as_completed(running):  # begun, though not needed any more: they are noted too
+            number, fault = running[future]
+            verdict = future.result()
+            results[number] = {"number": number, "fault": str(fault), "verdict": verdict.kind, "by": verdict.by,
+                               "seconds": verdict.seconds}
+            out.write(json.dumps(results[number]) + "\n")
+    return int(report(results, options.count))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
