@@ -12,6 +12,7 @@
 #include "cli/shared/stopwatch.hpp"
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/coverage.hpp"
 #include "gpu/regress/regression.hpp"
 #include "reference/error.hpp"
 #include "reference/parallel.hpp"
@@ -31,6 +32,7 @@ struct RegressOptions {
   std::uint64_t seed = 1;
   int threads = 0;
   bool update = false;
+  bool coverage = false;
   bool json = false;
 };
 
@@ -178,7 +180,37 @@ void print_text(const Regression& regression, const RegressOptions& options) {
   if (skipped != regression.results().end()) std::cout << "skipped: " << skipped->finding << '\n';
 }
 
+// What the cases are, not how they end.
+void run_coverage(const RegressOptions& options, ProgramContext& context) {
+  const std::vector<RegressCase> cases = regress::cases_named(options.filter);
+  if (cases.empty()) throw usage_error("--filter", "no case has '" + options.filter + "' in its name");
+  const std::vector<regress::CallCoverage> coverage = regress::coverage_of(cases);
+  Json document = json_document(context.arguments);
+  document["coverage"] = Json::array();
+  if (!options.json) std::cout << "call              runs   arguments beyond their default   pairs of values met\n";
+  for (const regress::CallCoverage& call : coverage) {
+    if (!call.missing.empty()) context.exit_code = ExitCode::finding;
+    document["coverage"].push_back({{"call", call.call},
+                                    {"runs", call.cases},
+                                    {"arguments", call.arguments},
+                                    {"beyond_default", call.beyond_default},
+                                    {"pairs", call.pairs},
+                                    {"pairs_met", call.pairs_met},
+                                    {"missing", call.missing}});
+    if (options.json) continue;
+    char text[160];
+    std::snprintf(text, sizeof(text), "  %-14s %5lld   %12lld of %-15lld %8lld of %lld\n", call.call.c_str(),
+                  static_cast<long long>(call.cases), static_cast<long long>(call.beyond_default),
+                  static_cast<long long>(call.arguments), static_cast<long long>(call.pairs_met),
+                  static_cast<long long>(call.pairs));
+    std::cout << text;
+    for (const std::string& missing : call.missing) std::cout << "    missing: " << missing << '\n';
+  }
+  if (options.json) print_json(document);
+}
+
 void run_regress(RegressOptions options, ProgramContext& context) {
+  if (options.coverage) return run_coverage(options, context);
   if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Regression regression(options);
   regression.run();
@@ -202,6 +234,9 @@ void add_command(CLI::App& command, ProgramContext& context) {
       ->check(CLI::Range(1, 1024));
   command.add_option("--golden", options->golden, "The file of digests")->capture_default_str();
   command.add_flag("--update", options->update, "Write the digests of this run, if every case is equal");
+  command.add_flag(
+      "--coverage", options->coverage,
+      "Run nothing: which arguments, and which pairs of them, do the cases give other values than their defaults?");
   command.callback([options, &context] { run_regress(*options, context); });
 }
 

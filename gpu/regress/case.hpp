@@ -11,6 +11,7 @@
 
 #include "gpu/device_memory.hpp"
 #include "gpu/draftproof.h"
+#include "gpu/regress/arguments.hpp"
 #include "reference/numerics/dtype.hpp"
 
 namespace draftproof::regress {
@@ -52,6 +53,14 @@ class CaseRun {
   }
   void* workspace(std::int64_t bytes);
 
+  // Where somebody only wants to know the arguments of the case, they are told, and the call is not made.
+  void describe_into(std::vector<CallArguments>* described) { described_ = described; }
+  template <class Arguments, class... Call>
+  bool describes(const Arguments& a, const Call&... call) {
+    if (described_ != nullptr) described_->push_back(described(a, settings_, call...));
+    return described_ != nullptr;
+  }
+
   // Copies of all outputs in the order in which they were declared. Error (internal) naming an array whose guard words
   // are damaged.
   std::vector<Output> outputs();
@@ -70,6 +79,7 @@ class CaseRun {
   device::DeviceMemory& memory_;
   draftproof_settings settings_;
   std::vector<Array> arrays_;
+  std::vector<CallArguments>* described_ = nullptr;
 };
 
 struct RegressCase {

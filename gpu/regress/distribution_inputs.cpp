@@ -138,7 +138,9 @@ draftproof_rows DistributionInputs::logits_in(CaseRun& run) const {
 }
 
 draftproof_rows DistributionInputs::unconditional_in(CaseRun& run) const {
-  return unconditional.empty() ? draftproof_rows{} : run.rows(unconditional, row_stride, dtype);
+  if (unconditional.empty()) return {};
+  return unconditional_stride == 0 ? run.rows(unconditional, row_stride, dtype)
+                                   : run.rows(unconditional, unconditional_stride, unconditional_dtype);
 }
 
 const std::int32_t* DistributionInputs::row_request_in(CaseRun& run) const {

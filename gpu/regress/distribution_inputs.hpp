@@ -19,6 +19,8 @@ struct DistributionInputs {
   std::vector<std::int32_t> row_request;
   std::vector<float> logits;
   std::vector<float> unconditional;
+  std::int64_t unconditional_stride = 0;              // 0: as the logits
+  std::int32_t unconditional_dtype = DRAFTPROOF_F32;  // where the stride is not 0
 
   std::vector<float> temperature;
   std::vector<std::int32_t> top_k;

@@ -3,6 +3,8 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/covering_cases.hpp"
+#include "gpu/regress/far_cases.hpp"
 #include "gpu/regress/inputs.hpp"
 
 namespace draftproof::regress {
@@ -29,6 +31,7 @@ void run(CaseRun& run, const Inputs& in) {
   a.row_exponent = run.output<std::int32_t>("row_exponent", in.rows);
   a.row_total = run.output<std::uint64_t>("row_total", in.rows);
   a.status = run.output<std::int32_t>("status", in.rows);
+  if (run.describes(a)) return;
   a.workspace_bytes = device::mass_pass_workspace_bytes(a);
   a.workspace = run.workspace(a.workspace_bytes);
   device::mass_pass(a, run.settings());
@@ -77,6 +80,8 @@ std::vector<RegressCase> mass_pass_cases() {
   bad.logits[5 * 9000 + 5] = std::numeric_limits<float>::quiet_NaN();  // the higher status is reported
   bad.logits[5 * 9000 + 8000] = kInfinity;
   cases.push_back(make("bad_rows", bad, {128, 256, 512}));
+  for (RegressCase& one : covering_row_cases("mass_pass")) cases.push_back(std::move(one));
+  cases.push_back(far_mass_pass_case());
   return cases;
 }
 

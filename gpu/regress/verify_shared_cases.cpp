@@ -1,15 +1,13 @@
 // Cases that chain and block verification share: every vocabulary, kind and element type; ragged and empty batches;
 // parameters, constraints and seeds of many requests; rows at the borders of the fixed point; rows that refuse.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/invalid_offsets.hpp"
+#include "gpu/regress/sparse_rows.hpp"
 #include "gpu/regress/verify_inputs.hpp"
-#include "reference/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 
@@ -310,40 +308,13 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   }
 }
 
-// Rows 2^31 elements apart, five of them: 32-bit offsets of elements wrap. Only the pages that are written exist.
-class SparseRows {
- public:
-  SparseRows(std::int64_t rows, std::int64_t row_stride)
-      : row_stride_(row_stride), bytes_(static_cast<std::size_t>(rows * row_stride) * sizeof(float)) {
-    void* const mapped =
-        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapped == MAP_FAILED)
-      throw input_error("sparse rows", "the system maps no " + std::to_string(bytes_) + " bytes");
-    begin_ = static_cast<float*>(mapped);
-  }
-  ~SparseRows() { munmap(begin_, bytes_); }
-  SparseRows(const SparseRows&) = delete;
-  SparseRows& operator=(const SparseRows&) = delete;
-
-  draftproof_rows filled(const float* from, std::int64_t rows, std::int64_t from_stride, std::int64_t vocab_size) {
-    for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_stride, vocab_size, begin_ + r * row_stride_);
-    return {begin_, row_stride_, DRAFTPROOF_F32};
-  }
-
- private:
-  std::int64_t row_stride_;
-  std::size_t bytes_;
-  float* begin_ = nullptr;
-};
-
 void far_rows(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   for (const Kinds kinds : {kKinds[1], kKinds[5]}) {
     VerifyInputs in = verify_inputs(16, shape_of({2, 1}, 5000, kinds));
     RegressCase one = verify_case(verifier, "beyond_2_32_elements", in);
     one.run = [verifier, in](CaseRun& run) {
-      constexpr std::int64_t kStride = std::int64_t{1} << 31;
-      SparseRows target(5, kStride);
-      SparseRows proposal(3, kStride);
+      SparseRows target(5);
+      SparseRows proposal(3);
       draftproof_verify_arguments a = arguments_of(run, in);
       a.target = target.filled(in.target.data(), 5, in.target_stride, 5000);
       a.proposal = proposal.filled(in.proposal.data(), 3, in.proposal_stride, 5000);

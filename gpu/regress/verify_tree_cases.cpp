@@ -6,6 +6,8 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/covering_cases.hpp"
+#include "gpu/regress/far_cases.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/random_trees.hpp"
@@ -85,6 +87,7 @@ void run(CaseRun& run, const Inputs& in) {
   if (in.has_logprobs) a.logprobs = run.output<float>("logprobs", a.requests * (a.draft_len_max + 1));
   if (in.has_path) a.path = run.output<std::int32_t>("path", a.requests * a.draft_len_max);
   a.status = run.output<std::int32_t>("status", a.requests);
+  if (run.describes(a, "verify_tree")) return;
   a.workspace_bytes = device::verify_tree_workspace_bytes(a);
   a.workspace = run.workspace(a.workspace_bytes);
   device::verify_tree(a, run.settings());
@@ -384,6 +387,8 @@ std::vector<RegressCase> verify_tree_cases() {
     cases.push_back(
         make("wide", make_inputs(55, wide, random_trees(55, std::vector<std::int64_t>{300, 40}, 200)), {128}));
   }
+  for (RegressCase& one : covering_verify_cases("verify_tree")) cases.push_back(std::move(one));
+  for (RegressCase& one : far_verify_tree_cases()) cases.push_back(std::move(one));
   return cases;
 }
 

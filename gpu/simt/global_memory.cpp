@@ -42,18 +42,19 @@ GlobalMemory::GlobalMemory(const std::string& name, std::uint64_t bytes, std::ui
   region_->bytes = bytes;
   region_->element_bytes = element_bytes;
   region_->granule = granule;
-  if (has_cells) region_->cells = std::vector<Cell>(bytes / granule);
+  if (has_cells) region_->cells = Cells(bytes / granule);
   write_guard(bytes_.get());
   write_guard(region_->data + bytes);  // right behind the last element, whatever the padding
   poison(region_->data, bytes);
 }
 
 void GlobalMemory::mark_written() const {
-  for (Cell& cell : region_->cells) cell.flags |= Cell::written;
+  region_->begins_written = true;
 }
 
 std::int64_t GlobalMemory::first_unwritten() const {
-  const auto& cells = region_->cells;
+  if (region_->begins_written) return -1;
+  const Cells& cells = region_->cells;
   const auto found =
       std::find_if(cells.begin(), cells.end(), [](const Cell& cell) { return (cell.flags & Cell::written) == 0; });
   return found == cells.end() ? -1 : (found - cells.begin()) * region_->granule / region_->element_bytes;

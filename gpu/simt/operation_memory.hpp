@@ -36,7 +36,7 @@ class OperationMemory {
     if (data == nullptr) return nullptr;
     Region& made = region<T>(name, reinterpret_cast<std::byte*>(data), count, true);
     poison(made.data, made.bytes);
-    outputs_.push_back(&made);
+    outputs_.push_back({&made, 1, 0, made.cells.size()});
     return {&made, 0, count};
   }
   // Rows [rows, row_stride], of which the first `columns` elements are written; the others are the caller's.
@@ -47,20 +47,18 @@ class OperationMemory {
     if (data == nullptr) return nullptr;
     const std::int64_t count = (rows - 1) * row_stride + columns;
     Region& made = region<T>(name, reinterpret_cast<std::byte*>(data), count, true);
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (i % row_stride >= columns) made.cells[static_cast<std::size_t>(i)].flags |= Cell::written;
-    }
     for (std::int64_t row = 0; row < rows; ++row)
       poison(made.data + row * row_stride * static_cast<std::int64_t>(sizeof(T)),
              static_cast<std::uint64_t>(columns) * sizeof(T));
-    outputs_.push_back(&made);
+    outputs_.push_back({&made, static_cast<std::size_t>(rows), static_cast<std::size_t>(row_stride),
+                        static_cast<std::size_t>(columns)});
     return {&made, 0, count};
   }
   template <class T>
   CheckedPointer<T> in_out(const char* name, T* data, std::int64_t count) {
     if (data == nullptr) return nullptr;
     Region& made = region<T>(name, reinterpret_cast<std::byte*>(data), count, true);
-    for (Cell& cell : made.cells) cell.flags |= Cell::written;
+    made.begins_written = true;
     return {&made, 0, count};
   }
   template <class T>
@@ -86,7 +84,7 @@ class OperationMemory {
     made.bytes = static_cast<std::uint64_t>(count) * sizeof(T);
     made.element_bytes = sizeof(T);
     made.granule = alignof(T) > 8 ? 8 : alignof(T);
-    if (has_cells) made.cells = std::vector<Cell>(made.bytes / made.granule);
+    if (has_cells) made.cells = Cells(made.bytes / made.granule);
     return made;
   }
 
@@ -94,7 +92,12 @@ class OperationMemory {
   bool measures_ = true;
   WorkspaceLayout layout_;
   std::deque<Region> regions_;
-  std::vector<const Region*> outputs_;
+  // Cells that must have been written: the first of each row.
+  struct Output {
+    const Region* region;
+    std::size_t rows, row_stride, columns;
+  };
+  std::vector<Output> outputs_;
 };
 
 }  // namespace draftproof::simt

@@ -63,7 +63,8 @@ void CheckedAccess::check(std::uint64_t cell_index, Access access, const std::by
   const std::uint64_t offset = cell_index * region_.granule;
   const bool foreign = ticket_of(cell.epoch) != ticket_of(by.epoch);
   if (access != Access::write) {
-    const bool written = (cell.flags & Cell::written) != 0 && !(foreign && region_.space == Space::shared);
+    const bool written =
+        region_.begins_written || ((cell.flags & Cell::written) != 0 && !(foreign && region_.space == Space::shared));
     if (!written) {
       block.fault(element(region_, offset) + " is read, but nobody has written it" +
                   (region_.space == Space::shared ? " since the block began" : ""));

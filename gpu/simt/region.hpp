@@ -4,9 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
-#include "gpu/simt/shadow.hpp"
+#include "gpu/simt/cells.hpp"
 
 namespace draftproof::simt {
 
@@ -20,7 +19,8 @@ struct Region {
   std::uint64_t bytes = 0;
   std::uint32_t element_bytes = 1;  // how error messages count: by element, or by byte in dynamic shared memory
   std::uint32_t granule = 1;        // bytes of a cell; divides the size and the alignment of every element
-  std::vector<Cell> cells;          // empty for inputs: nobody writes them, so there is nothing to find but bounds
+  Cells cells;                      // empty for inputs: nobody writes them, so there is nothing to find but bounds
+  bool begins_written = false;      // no cell of it is unwritten, whatever its flag says
 };
 
 // Checks an access by the running thread to the bytes [offset, offset + bytes) of a region that has cells, and holds

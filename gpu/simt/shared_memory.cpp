@@ -20,8 +20,8 @@ Region& SharedMemory::dynamic(std::uint32_t alignment) {
   Region& region = dynamic_.region;
   if (alignment < region.granule) {
     const std::uint32_t parts = region.granule / alignment;
-    std::vector<Cell> finer;
-    for (const Cell& cell : region.cells) finer.insert(finer.end(), parts, cell);
+    Cells finer(region.cells.size() * parts);
+    for (std::size_t i = 0; i < finer.size(); ++i) finer[i] = region.cells[i / parts];
     region.cells = std::move(finer);
     region.granule = alignment;
   }
@@ -50,7 +50,7 @@ void SharedMemory::allocate(Array& array, std::uint64_t bytes) {
   array.bytes = std::make_unique<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 1);
   array.region.data = reinterpret_cast<std::byte*>(array.bytes.get());
   array.region.bytes = bytes;
-  array.region.cells = std::vector<Cell>((bytes + array.region.granule - 1) / array.region.granule);
+  array.region.cells = Cells((bytes + array.region.granule - 1) / array.region.granule);
 }
 
 }  // namespace draftproof::simt

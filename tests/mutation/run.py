@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import time
+import zlib
 
 import faults
 from scratch import CompileError, Scratch, run_limited
@@ -71,6 +72,8 @@ class Trial:
         self.fault = fault
         self.overlay = scratch.folder / "faults" / str(number)
         self.compiled = {}  # object -> file
+        self.regressed = False
+        self.tried = set()  # objects of tests that have passed
 
     def verdict(self):
         begin = time.monotonic()
@@ -101,11 +104,10 @@ class Trial:
         folder = str(pathlib.PurePath(file).parent)
         tests = self.scratch.tests()
         cases = {made: source for made, source in tests.items() if source.endswith("_test.cpp")}
-        tried = set()
 
         def of(name, sources):
-            chosen = {made for made, source in cases.items() if sources(source)} - tried
-            tried.update(chosen)
+            chosen = {made for made, source in cases.items() if sources(source)} - self.tried
+            self.tried.update(chosen)
             if chosen:
                 yield lambda: self._run_tests(name, chosen)
 
@@ -151,9 +153,9 @@ class Trial:
         if operations:
             first = random.Random(str(self.fault)).choice(operations)
             yield lambda: self._run_regression(first, shared)
-        if len(operations) > 1:
-            for operation in operations:
-                yield lambda operation=operation: self._run_regression(operation, shared)
+        for operation in operations if len(operations) > 1 else []:
+            yield lambda operation=operation: self._run_regression(operation, shared)
+        self.regressed = bool(operations)
 
     def _has_cases(self, operation):
         digests = (self.scratch.tree / "gpu/golden/digests.txt").read_text()
@@ -174,27 +176,50 @@ class Trial:
     def _own(self, target):
         return {word for word in self.scratch.link_of[target] if word in self.scratch.compile_of}
 
+    def _concerned(self):
+        """Of the tests that have not run, those whose code, or the program that they run, the file is a part of."""
+        dependents = self.scratch.dependents[self.fault.file]
+        program = self.scratch.pulled("program", "draftproof", self._own("draftproof"))[0]
+        library = self.scratch.pulled("library", "libdraftproof.so", self._own("libdraftproof.so"))[0]
+        tests = self.scratch.tests()
+        helpers = {made for made, source in tests.items() if not source.endswith("_test.cpp")}
+        chosen = set()
+        for made in set(tests) - helpers - self.tried:
+            text = (self.scratch.tree / tests[made]).read_text(encoding="utf-8")
+            runs = set()
+            if re.search(r"run_draftproof|DRAFTPROOF_PROGRAM|DRAFTPROOF_C_EXAMPLE", text):
+                runs |= program
+            if "DRAFTPROOF_LIBRARY" in text:
+                runs |= library
+            own = self.scratch.pulled(tests[made], "draftproof_tests", helpers | {made})[0]
+            if (runs | own) & dependents:
+                chosen.add(made)
+        # The regression of these kernels has run already.
+        if self.regressed:
+            chosen -= {made for made in chosen if tests[made].endswith("/regress_test.cpp")}
+        return helpers, chosen
+
     def _run_everything(self):
-        tests = set(self.scratch.tests())
-        everything = set().union(tests, *(self.scratch.pulled(target, target, self._own(target))[0] for target in TARGETS))
-        if not self._compile(everything):
+        helpers, chosen = self._concerned()
+        objects = helpers | chosen
+        name = "whole-" + str(len(chosen)) + "-" + format(zlib.crc32(" ".join(sorted(chosen)).encode()), "x")
+        members, baseline = self.scratch.pulled(name, "draftproof_tests", objects)
+        made_of = {"draftproof": self.overlay / "program", "libdraftproof.so": self.overlay / "libdraftproof.so"}
+        parts = {target: self.scratch.pulled(target, target, self._own(target))[0] for target in made_of}
+        if not chosen or not self._compile(set().union(members, *parts.values())):
             return None
-        made_of = {}
-        for target, name in (("draftproof", "program"), ("libdraftproof.so", "libdraftproof.so")):
-            made_of[target] = self.overlay / name
-            members, _ = self.scratch.pulled(target, target, self._own(target))
-            self.scratch._link(target, self._own(target), self._rebuilt(members), made_of[target])
+        for target, path in made_of.items():
+            self.scratch._link(target, self._own(target), self._rebuilt(parts[target]), path)
         # Tests that run the program or load the library find their paths in macros.
         defines = {"DRAFTPROOF_PROGRAM": made_of["draftproof"], "DRAFTPROOF_LIBRARY": made_of["libdraftproof.so"]}
-        rebuilt = self._rebuilt(everything)
-        for made, source in self.scratch.tests().items():
-            if any(name in (self.scratch.tree / source).read_text(encoding="utf-8") for name in defines):
+        rebuilt = self._rebuilt(members)
+        for made in objects:
+            text = (self.scratch.tree / self.scratch.source_of[made]).read_text(encoding="utf-8")
+            if any(macro in text for macro in defines):
                 rebuilt[made] = self.scratch.compile_faulty(made, None, self.overlay, defines)
         binary = self.overlay / "all_tests"
-        members, baseline = self.scratch.pulled("draftproof_tests", "draftproof_tests", tests)
-        kept = {made: file for made, file in rebuilt.items() if made in members}
-        self.scratch._link("draftproof_tests", tests, kept, binary)
-        return self._failure([binary, "--abort"], self._limit(baseline, ["--abort"]), "the whole suite")
+        self.scratch._link("draftproof_tests", objects, rebuilt, binary)
+        return self._failure([binary, "--abort"], self._limit(baseline, ["--abort"]), "all other tests that it is a part of")
 
     def _limit(self, baseline, arguments):
         """Seconds that a run may take, from what the same run takes without a fault; that it passes is made sure of."""

@@ -1,0 +1,237 @@
+#include "gpu/regress/far_cases.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "gpu/api.hpp"
+#include "gpu/regress/distribution_inputs.hpp"
+#include "gpu/regress/inputs.hpp"
+#include "gpu/regress/random_trees.hpp"
+#include "gpu/regress/sparse_rows.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+constexpr std::int64_t kRows = 4;
+constexpr std::int64_t kVocab = 5000;
+
+RegressCase far_case(const std::string& call, std::function<void(CaseRun&)> run) {
+  return {call + "/beyond_2_32_elements", std::move(run), {0}, true};
+}
+
+// As the logits of these cases, so that no two matrices hold the same.
+draftproof_rows normal(SparseRows& rows, std::uint64_t seed) {
+  return rows.filled(normal_logits(seed, kRows, kVocab, kVocab, 3.0f).data(), kRows, kVocab, kVocab);
+}
+
+// What a call wrote into rows that lie far apart, and what lies behind each of them, as an output of the case.
+void compare(CaseRun& run, const char* name, SparseRows& rows) {
+  constexpr std::int64_t kShown = kVocab + 8;
+  float* const out = run.output<float>(name, kRows * kShown);
+  for (std::int64_t r = 0; r < kRows; ++r) std::copy_n(rows.row(r), kShown, out + r * kShown);
+}
+
+void mass_pass(CaseRun& run) {
+  SparseRows logits(kRows);
+  constexpr std::int64_t kTiles = (kVocab + 4095) / 4096;
+  draftproof_mass_pass_arguments a{};
+  a.rows = kRows;
+  a.vocab_size = kVocab;
+  a.logits = normal(logits, 1);
+  a.tile_sum = run.output<std::uint64_t>("tile_sum", kRows * kTiles);
+  a.tile_exponent = run.output<std::int32_t>("tile_exponent", kRows * kTiles);
+  a.row_exponent = run.output<std::int32_t>("row_exponent", kRows);
+  a.row_total = run.output<std::uint64_t>("row_total", kRows);
+  a.status = run.output<std::int32_t>("status", kRows);
+  if (run.describes(a)) return;
+  a.workspace_bytes = device::mass_pass_workspace_bytes(a);
+  a.workspace = run.workspace(a.workspace_bytes);
+  device::mass_pass(a, run.settings());
+}
+
+void guidance(CaseRun& run) {
+  SparseRows conditional(kRows);
+  SparseRows unconditional(kRows);
+  SparseRows out(kRows);
+  draftproof_guidance_arguments a{};
+  a.rows = kRows;
+  a.vocab_size = kVocab;
+  a.conditional = normal(conditional, 2);
+  a.unconditional = normal(unconditional, 3);
+  a.scale = run.input(std::vector<float>{1.5f, 0.0f, -2.0f, 3.0f});
+  a.out = out.row(0);
+  a.out_stride = kFarStride;
+  a.status = run.output<std::int32_t>("status", kRows);
+  if (run.describes(a)) return;
+  device::guidance(a, run.settings());
+  compare(run, "out", out);
+}
+
+// Rows of logits of both kinds and masks that lie far apart; filters, so that rows are read again and again.
+struct FarPipeline {
+  SparseRows logits{kRows};
+  SparseRows unconditional{kRows};
+  SparseRows masks{kRows};
+  DistributionInputs in;
+
+  FarPipeline() {
+    in.rows = in.requests = kRows;
+    in.vocab_size = kVocab;
+    in.temperature = {0.7f, 1.0f, 1.3f, 0.9f};
+    in.top_k = {50, 0, 900, 20};
+    in.top_p = {0.9f, 0.8f, 1.0f, 0.95f};
+    in.guidance_scale = {1.5f, 1.0f, 0.5f, -0.5f};
+    const Noise noise(4);
+    for (std::int64_t r = 0; r < kRows; ++r) {
+      auto* const words = reinterpret_cast<std::uint32_t*>(masks.row(r));
+      for (std::int64_t w = 0; w < (kVocab + 31) / 32; ++w) {
+        const auto at = static_cast<std::uint64_t>(r * 1000 + w);
+        words[w] = noise.word(at) | noise.word(at + 10000);
+      }
+    }
+  }
+
+  template <class Arguments>
+  void put_into(CaseRun& run, Arguments& a) {
+    in.put_into(run, a);
+    a.logits = normal(logits, 5);
+    a.unconditional = normal(unconditional, 6);
+    a.constraints.allowed_mask = reinterpret_cast<const std::uint32_t*>(masks.row(0));
+    a.constraints.allowed_mask_stride = kFarStride;
+  }
+};
+
+void sample(CaseRun& run) {
+  FarPipeline far;
+  SparseRows probabilities(kRows);
+  draftproof_sample_arguments a{};
+  far.put_into(run, a);
+  a.randomness = {run.input(std::vector<std::uint64_t>{11, 12, 13, 14}), run.input(std::vector<std::uint32_t>(4, 7))};
+  a.purpose = DRAFTPROOF_TARGET_SAMPLE;
+  a.tokens = run.output<std::int32_t>("tokens", kRows);
+  a.logprobs = run.output<float>("logprobs", kRows);
+  a.probabilities = probabilities.row(0);
+  a.probabilities_stride = kFarStride;
+  a.status = run.output<std::int32_t>("status", kRows);
+  if (run.describes(a)) return;
+  a.workspace_bytes = device::sample_workspace_bytes(a);
+  a.workspace = run.workspace(a.workspace_bytes);
+  device::sample(a, run.settings());
+  compare(run, "probabilities", probabilities);
+}
+
+void logprobs(CaseRun& run) {
+  FarPipeline far;
+  draftproof_logprobs_arguments a{};
+  far.put_into(run, a);
+  a.n = 5;
+  a.sampled = run.input(std::vector<std::int32_t>{4999, 0, 17, 4096});
+  a.tokens = run.output<std::int32_t>("tokens", kRows * (a.n + 1));
+  a.logprobs = run.output<float>("logprobs", kRows * (a.n + 1));
+  a.ranks = run.output<std::int64_t>("ranks", kRows * (a.n + 1));
+  a.status = run.output<std::int32_t>("status", kRows);
+  if (run.describes(a)) return;
+  a.workspace_bytes = device::logprobs_workspace_bytes(a);
+  a.workspace = run.workspace(a.workspace_bytes);
+  device::logprobs(a, run.settings());
+}
+
+// One tree whose deepest node has the last row.
+void verify_tree(CaseRun& run, std::int32_t kind) {
+  SparseRows target(kRows);
+  SparseRows proposal(kRows);
+  draftproof_verify_arguments a{};
+  a.requests = 1;
+  a.draft_tokens_total = a.draft_len_max = kRows - 1;
+  a.vocab_size = kVocab;
+  a.tree_rule = DRAFTPROOF_RRSW;
+  a.target_kind = a.proposal_kind = kind;
+  const auto fill = [&](SparseRows& rows, float spread) {
+    if (kind == DRAFTPROOF_LOGITS)
+      return rows.filled(normal_logits(8, kRows, kVocab, kVocab, spread).data(), kRows, kVocab, kVocab);
+    return rows.filled(probability_rows(8, kRows, kVocab, kVocab, spread).data(), kRows, kVocab, kVocab);
+  };
+  a.target = fill(target, 3.0f);
+  a.proposal = fill(proposal, 2.0f);
+  // Each draft is what its target likes best, so that the walk goes down to the last row.
+  std::vector<std::int32_t> tokens;
+  for (std::int64_t r = 0; r + 1 < kRows; ++r)
+    tokens.push_back(
+        static_cast<std::int32_t>(std::max_element(target.row(r), target.row(r) + kVocab) - target.row(r)));
+  a.draft_tokens = run.input(tokens);
+  a.cu_num_draft_tokens = run.input(std::vector<std::int64_t>{0, kRows - 1});
+  a.parents = run.input(std::vector<std::int32_t>{-1, 0, 1});
+  a.constraints.history_len_max = a.draft_len_max;
+  a.randomness = {run.input(std::vector<std::uint64_t>{21}), run.input(std::vector<std::uint32_t>{2})};
+  a.num_accepted = run.output<std::int32_t>("num_accepted", 1);
+  a.tokens = run.output<std::int32_t>("tokens", kRows);
+  a.logprobs = run.output<float>("logprobs", kRows);
+  a.path = run.output<std::int32_t>("path", kRows - 1);
+  a.status = run.output<std::int32_t>("status", 1);
+  if (run.describes(a, "verify_tree")) return;
+  a.workspace_bytes = device::verify_tree_workspace_bytes(a);
+  a.workspace = run.workspace(a.workspace_bytes);
+  device::verify_tree(a, run.settings());
+}
+
+// Slots 2^31 units of 16 bytes apart in each of two layers.
+void kv_commit(CaseRun& run) {
+  constexpr std::int64_t kSlots = 4;
+  constexpr std::int64_t kSlotBytes = 48;
+  constexpr std::int64_t kSlotStride = kFarStride * 16;
+  constexpr std::int64_t kLayers = 2;
+  SparseMemory cache(kLayers * kSlots * kSlotStride);
+  const auto entry = [&](std::int64_t layer, std::int64_t slot) {
+    return static_cast<std::uint8_t*>(cache.begin()) + (layer * kSlots + slot) * kSlotStride;
+  };
+  for (std::int64_t i = 0; i < kLayers * kSlots * kSlotBytes; ++i)
+    entry(0, i / kSlotBytes)[i % kSlotBytes] = static_cast<std::uint8_t>(Noise(9).word(static_cast<std::uint64_t>(i)));
+  draftproof_kv_commit_arguments a{};
+  a.requests = 1;
+  a.draft_tokens_total = a.draft_len_max = kSlots - 1;
+  a.cu_num_draft_tokens = run.input(std::vector<std::int64_t>{0, kSlots - 1});
+  a.num_accepted = run.input(std::vector<std::int32_t>{2});
+  a.path = run.input(std::vector<std::int32_t>{1, 2, -1});
+  a.slots = run.input(std::vector<std::int64_t>{1, 3, 0, 2});
+  a.num_slots = kSlots;
+  a.cache = cache.begin();
+  a.layers = kLayers;
+  a.layer_stride_bytes = kSlots * kSlotStride;
+  a.slot_stride_bytes = kSlotStride;
+  a.slot_bytes = kSlotBytes;
+  a.kv_len = run.in_out("kv_len", std::vector<std::int64_t>{100});
+  a.freed_slots = run.output<std::int64_t>("freed_slots", kSlots);
+  a.status = run.output<std::int32_t>("status", 1);
+  if (run.describes(a)) return;
+  device::kv_commit(a, run.settings());
+  auto* const out = run.output<std::uint8_t>("cache", kLayers * kSlots * kSlotBytes);
+  for (std::int64_t i = 0; i < kLayers * kSlots; ++i) std::copy_n(entry(0, i), kSlotBytes, out + i * kSlotBytes);
+}
+
+}  // namespace
+
+RegressCase far_mass_pass_case() {
+  return far_case("mass_pass", mass_pass);
+}
+RegressCase far_guidance_case() {
+  return far_case("guidance", guidance);
+}
+RegressCase far_sample_case() {
+  return far_case("sample", sample);
+}
+RegressCase far_logprobs_case() {
+  return far_case("logprobs", logprobs);
+}
+std::vector<RegressCase> far_verify_tree_cases() {
+  std::vector<RegressCase> cases;
+  for (const std::int32_t kind : {DRAFTPROOF_PROBABILITIES, DRAFTPROOF_LOGITS}) {
+    cases.push_back(far_case("verify_tree", [kind](CaseRun& run) { verify_tree(run, kind); }));
+    cases.back().name += kind == DRAFTPROOF_LOGITS ? "/logits" : "/probabilities";
+  }
+  return cases;
+}
+RegressCase far_kv_commit_case() {
+  return far_case("kv_commit", kv_commit);
+}
+
+}  // namespace draftproof::regress
