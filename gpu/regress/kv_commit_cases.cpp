@@ -143,6 +143,19 @@ std::vector<RegressCase> kv_commit_cases() {
   accept(8, {1, 3, 5, 7});  // valid: it must not suffer from its neighbours
   cases.push_back(make("bad_requests", bad));
 
+  // Five nodes and more one behind the other: every source but the last is the next one's target.
+  for (const std::int64_t bytes : {16, 20, 13}) {
+    Inputs dense = make_inputs(14, random_trees(14, std::vector<std::int64_t>(4, 9), 2), {2, 64 * 32, 32, bytes});
+    const std::vector<std::vector<std::int32_t>> paths = {
+        {1, 2, 3, 4, 5, 6, 7, 8}, {0, 2, 3, 4, 5, 6}, {4, 5, 6, 7, 8}, {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+    for (std::size_t b = 0; b < paths.size(); ++b) {
+      std::fill_n(dense.path.begin() + static_cast<std::ptrdiff_t>(b) * 9, 9, -1);
+      std::copy(paths[b].begin(), paths[b].end(), dense.path.begin() + static_cast<std::ptrdiff_t>(b) * 9);
+      dense.num_accepted[b] = static_cast<std::int32_t>(paths[b].size());
+    }
+    cases.push_back(make("dense_paths", dense));
+  }
+
   // Indices that lead as far as their types reach.
   Inputs far = make_inputs(12, random_trees(12, std::vector<std::int64_t>(8, 6), 2), {2, 96 * 16, 16, 16});
   far.slots[1] = std::int64_t{1} << 40;

@@ -10,6 +10,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import sys
 import time
 import zlib
@@ -34,12 +35,13 @@ CONCERNED = {
     "reference/statistics": ["tests/exactness/audit"],
     "gpu": ["tests/gpu"],
 }
-SECONDS_MIN = 60.0  # that a run may take at least; else five times what it takes without a fault
+CPU_SECONDS = 300  # that the tests of one stage may take, as long as without a fault the slowest takes a fraction of it
+WALL_SECONDS = 1800  # of what waits for ever
 
 
 @dataclasses.dataclass
 class Verdict:
-    kind: str  # killed, survived, same code, does not compile
+    kind: str  # killed, survived, same code, does not compile; near tests pass: the others have not run yet
     by: str = ""
     seconds: float = 0.0
 
@@ -75,28 +77,31 @@ class Trial:
         self.regressed = False
         self.tried = set()  # objects of tests that have passed
 
-    def verdict(self):
+    def verdict(self, with_far_tests):
         begin = time.monotonic()
         shutil.rmtree(self.overlay, ignore_errors=True)
         faulty = self.overlay / self.fault.file
         faulty.parent.mkdir(parents=True)
         text = (self.scratch.tree / self.fault.file).read_text(encoding="utf-8")
         faulty.write_text(self.fault.planted(text), encoding="utf-8")
-        verdict = self._verdict()
+        verdict = self._verdict(with_far_tests)
         verdict.seconds = round(time.monotonic() - begin, 1)
         shutil.rmtree(self.overlay, ignore_errors=True)
         return verdict
 
-    def _verdict(self):
+    def _verdict(self, with_far_tests):
         try:
             for run in self._stages():
-                by = run()
+                by = None if with_far_tests else run()  # the near ones have passed then
                 if by:
                     return Verdict("killed", by)
+            if with_far_tests:
+                by = self._run_everything()
+                return Verdict("killed", by) if by else Verdict("survived")
         except CompileError as error:
             return Verdict("does not compile", str(error).strip().split("\n")[0][:200])
         is_same = all(self.scratch.is_same_code(made, file, self.overlay) for made, file in self.compiled.items())
-        return Verdict("same code" if is_same else "survived")
+        return Verdict("same code" if is_same and self.compiled else "near tests pass")
 
     def _stages(self):
         file = self.fault.file
@@ -121,7 +126,6 @@ class Trial:
                 folders += more
         for one in folders:
             yield from of(one, lambda source, one=one: source.startswith(one + "/"))
-        yield self._run_everything
 
     def _compile(self, objects):
         """Compiles those of the objects that the file is a part of; whether there are any."""
@@ -142,7 +146,7 @@ class Trial:
             return None
         binary = self.overlay / "tests"
         self.scratch._link("draftproof_tests", objects, self._rebuilt(members), binary)
-        return self._failure([binary, "--abort"], self._limit(baseline, ["--abort"]), name)
+        return self._failure([binary, "--abort"], baseline, name)
 
     def _regressions(self):
         """The regression of the operations that the file is a part of: first of one of them, then of all."""
@@ -171,7 +175,7 @@ class Trial:
         binary = self.overlay / "program"
         self.scratch._link("draftproof", self._own("draftproof"), self._rebuilt(wanted), binary)
         arguments = ["regress", "--threads", "1", "--filter", operation + "/"]
-        return self._failure([binary, *arguments], self._limit(baseline, arguments), f"regress --filter {operation}/")
+        return self._failure([binary, *arguments], baseline, f"regress --filter {operation}/")
 
     def _own(self, target):
         return {word for word in self.scratch.link_of[target] if word in self.scratch.compile_of}
@@ -219,44 +223,79 @@ class Trial:
                 rebuilt[made] = self.scratch.compile_faulty(made, None, self.overlay, defines)
         binary = self.overlay / "all_tests"
         self.scratch._link("draftproof_tests", objects, rebuilt, binary)
-        return self._failure([binary, "--abort"], self._limit(baseline, ["--abort"]), "all other tests that it is a part of")
+        return self._failure([binary, "--abort"], baseline, "all other tests that it is a part of")
 
-    def _limit(self, baseline, arguments):
-        """Seconds that a run may take, from what the same run takes without a fault; that it passes is made sure of."""
-        mark = baseline.with_name(baseline.name + "-" + re.sub(r"\W+", "-", " ".join(arguments)) + ".seconds")
-        with self.scratch._lock:
-            if not mark.is_file():
-                begin = time.monotonic()
-                log = mark.with_suffix(".log")
-                code = run_limited([baseline, *arguments], self.scratch.build, 3600, log)
-                if code != 0:
-                    raise SystemExit(f"without a fault {baseline.name} {' '.join(arguments)} ends with {code}; see {log}")
-                mark.write_text(str(time.monotonic() - begin))
-        return max(SECONDS_MIN, 5.0 * float(mark.read_text()))
-
-    def _failure(self, command, seconds, name):
+    def _failure(self, command, baseline, name):
+        """Which test fails with the fault, and passes without it; None where all pass."""
         log = self.overlay / "log"
-        code = run_limited(command, self.scratch.build, seconds, log)
+        code = run_limited(command, self.scratch.build, WALL_SECONDS, CPU_SECONDS, log)
         if code == 0:
             return None
-        text = log.read_text(errors="replace")
-        if code is None:
+        if code is None or code == -signal.SIGXCPU:
             return f"{name}: does not end"
-        case = re.search(r"^different: (\S+)", text, re.MULTILINE) or re.search(r"^-{70,}\n(.+)\n", text, re.MULTILINE)
+        text = log.read_text(errors="replace")
+        case = re.search(r"^different: ([^:\s]+)", text, re.MULTILINE) or re.search(r"^-{70,}\n(.+)\n", text, re.MULTILINE)
+        if case and "regress" in command:
+            again = [baseline, *command[1:-1], case.group(1)]
+        else:
+            again = [baseline, case.group(1).replace(",", "\\,") if case else "--abort"]
+        if run_limited(again, self.scratch.build, WALL_SECONDS, WALL_SECONDS, self.overlay / "again") != 0:
+            raise SystemExit(f"{name} fails without a fault: {' '.join(map(str, again))}")
         return f"{name}: {case.group(1) if case else 'exit code ' + str(code)}"
+
+
+VALID = ("killed", "survived", "near tests pass")
 
 
 def report(results, count):
     tried = sorted(results.values(), key=lambda result: result["number"])
-    valid = [result for result in tried if result["verdict"] in ("killed", "survived")][:count]
+    valid = [result for result in tried if result["verdict"] in VALID][:count]
     redrawn = {kind: sum(result["verdict"] == kind for result in tried) for kind in ("does not compile", "same code")}
     killed = sum(result["verdict"] == "killed" for result in valid)
     print(f"{killed} of {len(valid)} killed ({killed / max(1, len(valid)):.1%}); redrawn: {redrawn['does not compile']} that "
           f"do not compile, {redrawn['same code']} that compile to the same code")
     for result in valid:
-        if result["verdict"] == "survived":
-            print("survived:", result["fault"])
+        if result["verdict"] != "killed":
+            print(result["verdict"] + ":", result["fault"])
     return killed < len(valid)
+
+
+class Run:
+    """Tries faults at the same time, and keeps what came of them."""
+
+    def __init__(self, scratch, path, jobs):
+        self.scratch = scratch
+        self.path = path
+        self.jobs = jobs
+        self.results = {}  # number -> the latest result
+        if path.is_file():
+            for line in path.read_text().splitlines():
+                result = json.loads(line)
+                self.results[result["number"]] = result
+
+    def valid(self):
+        return sum(result["verdict"] in VALID for result in self.results.values())
+
+    def try_all(self, faults_in_order, with_far_tests, is_enough):
+        with open(self.path, "a", encoding="utf-8") as out, concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            running = {}
+            while True:
+                while len(running) < self.jobs and not is_enough():
+                    number, fault = next(faults_in_order, (None, None))
+                    if fault is None:
+                        break
+                    running[pool.submit(Trial(self.scratch, fault, number).verdict, with_far_tests)] = (number, fault)
+                if not running:
+                    return
+                done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    number, fault = running.pop(future)
+                    verdict = future.result()
+                    self.results[number] = {"number": number, "fault": str(fault), "verdict": verdict.kind,
+                                            "by": verdict.by, "seconds": verdict.seconds}
+                    out.write(json.dumps(self.results[number]) + "\n")
+                    out.flush()
+                    print(f"{self.valid():3} {verdict.kind:16} {fault}  {verdict.by} ({verdict.seconds} s)", flush=True)
 
 
 def main():
@@ -284,51 +323,24 @@ def main():
     scratch = Scratch(ROOT, options.scratch, options.jobs, options.build)
     scratch.folder.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(options.results or scratch.folder / f"results-{options.seed}.jsonl")
-    results = {}
-    if path.is_file():  # of the copy as it was then
-        for line in path.read_text().splitlines():
-            result = json.loads(line)
-            results[result["number"]] = result
-    else:
+    if not path.is_file():  # results are of the copy as it was when they began
         scratch.copy_tree()
     scratch.make_build(TARGETS)
-    files = source_files(scratch.tree, options.only)
-    compiled = [file for file in files if scratch.dependents[file]]
-    sequence = enumerate(sequence_of_faults(scratch.tree, compiled, options.seed))
+    run = Run(scratch, path, options.jobs)
+    compiled = [file for file in source_files(scratch.tree, options.only) if scratch.dependents[file]]
 
-    def valid():
-        return sum(result["verdict"] in ("killed", "survived") for result in results.values())
+    def untried():
+        for number, fault in enumerate(sequence_of_faults(scratch.tree, compiled, options.seed)):
+            if number not in run.results:
+                yield number, fault
+            elif run.results[number]["fault"] != str(fault):
+                raise SystemExit(f"{path} is of another tree or seed; take it away to begin again")
 
-    with open(path, "a", encoding="utf-8") as out, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = {}
-        while valid() < options.count:
-            while len(running) < options.jobs:
-                number, fault = next(sequence, (None, None))
-                if fault is None:
-                    break
-                if number in results:
-                    if results[number]["fault"] != str(fault):
-                        raise SystemExit(f"{path} is of another tree or seed; take it away to begin again")
-                    continue
-                running[pool.submit(Trial(scratch, fault, number).verdict)] = (number, fault)
-            if not running:
-                break
-            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-            for future in done:
-                number, fault = running.pop(future)
-                verdict = future.result()
-                results[number] = {"number": number, "fault": str(fault), "verdict": verdict.kind, "by": verdict.by,
-                                   "seconds": verdict.seconds}
-                out.write(json.dumps(results[number]) + "\n")
-                out.flush()
-                print(f"{valid():3} {verdict.kind:16} {fault}  {verdict.by} ({verdict.seconds} s)", flush=True)
-        for future in concurrent.futures.as_completed(running):  # begun, though not needed any more: they are noted too
-            number, fault = running[future]
-            verdict = future.result()
-            results[number] = {"number": number, "fault": str(fault), "verdict": verdict.kind, "by": verdict.by,
-                               "seconds": verdict.seconds}
-            out.write(json.dumps(results[number]) + "\n")
-    return int(report(results, options.count))
+    run.try_all(untried(), False, lambda: run.valid() >= options.count)
+    # What no near test has caught meets all others.
+    run.try_all(((number, fault) for number, fault in enumerate(sequence_of_faults(scratch.tree, compiled, options.seed))
+                 if run.results.get(number, {}).get("verdict") == "near tests pass"), True, lambda: False)
+    return int(report(run.results, options.count))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import re
 import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import threading
 
@@ -20,21 +21,20 @@ class CompileError(Exception):
     pass
 
 
-def run_limited(command, cwd, seconds, log, gigabytes=0):
-    """The exit code, or None past the time limit, which ends all that the command has started."""
+def run_limited(command, cwd, wall_seconds, cpu_seconds, log):
+    """The exit code, or None past the limit on wall time, which ends all that the command has started."""
 
     def limit():
         os.setsid()
-        if gigabytes:
-            resource.setrlimit(resource.RLIMIT_AS, (gigabytes << 30, gigabytes << 30))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds))
 
     with open(log, "wb") as out:
         process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                                    preexec_fn=limit)
         try:
-            return process.wait(timeout=seconds)
+            return process.wait(timeout=wall_seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return None
 
