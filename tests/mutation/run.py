@@ -21,7 +21,6 @@ from scratch import CompileError, Scratch, run_limited
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
 LEFT_OUT = ("gpu/mutants/", "reference/exactness/mutants/", "gpu/regress/", "gpu/bench/", "gpu/cuda/", "gpu/standalone/")
-TARGETS = ("draftproof_tests", "draftproof", "libdraftproof.so")  # files of the build
 
 # Folder of the fault -> folders of tests that are tried after those of the same name. The whole suite comes last, always.
 CONCERNED = {
@@ -145,14 +144,15 @@ class Trial:
         if not self._compile(members):
             return None
         binary = self.overlay / "tests"
-        self.scratch._link("draftproof_tests", objects, self._rebuilt(members), binary)
+        self.scratch.link("draftproof_tests", objects, self._rebuilt(members), binary)
         return self._failure([binary, "--abort"], baseline, name)
 
     def _regressions(self):
         """The regression of the operations that the file is a part of: first of one of them, then of all."""
         names = {pathlib.PurePath(made).name.split(".")[0] for made in self.scratch.dependents[self.fault.file]
                  if "operations/" in made or "reference_executor/" in made}
-        operations = sorted(name for name in names if self._has_cases(name))
+        cases = set(re.findall(r"^\w+ (\w+)/", (self.scratch.tree / "gpu/golden/digests.txt").read_text(), re.MULTILINE))
+        operations = sorted(names & cases or cases)  # what belongs to no operation belongs to all
         shared = {made for made in self.scratch.compile_of if re.search(r"operations/(distribution|pipeline)\.", made)}
         if operations:
             first = random.Random(str(self.fault)).choice(operations)
@@ -161,30 +161,29 @@ class Trial:
             yield lambda operation=operation: self._run_regression(operation, shared)
         self.regressed = bool(operations)
 
-    def _has_cases(self, operation):
-        digests = (self.scratch.tree / "gpu/golden/digests.txt").read_text()
-        return f" {operation}/" in digests
-
     def _run_regression(self, operation, shared):
-        members, baseline = self.scratch.pulled("program", "draftproof", self._own("draftproof"))
+        members, baseline = self.scratch.pulled("verbs/regress", "verbs/regress", self._own("verbs/regress"))
         # Of kernels, those of this operation alone: no other runs.
         kernels = {made for made in members if "operations/" in made}
         wanted = members - kernels | shared & kernels | {made for made in kernels if f"operations/{operation}." in made}
         if not self._compile(wanted):
             return None
         binary = self.overlay / "program"
-        self.scratch._link("draftproof", self._own("draftproof"), self._rebuilt(wanted), binary)
+        self.scratch.link("verbs/regress", self._own("verbs/regress"), self._rebuilt(wanted), binary)
         arguments = ["regress", "--threads", "1", "--filter", operation + "/"]
         return self._failure([binary, *arguments], baseline, f"regress --filter {operation}/")
 
     def _own(self, target):
         return {word for word in self.scratch.link_of[target] if word in self.scratch.compile_of}
 
+    def _parts(self, target):
+        return self.scratch.pulled(target, target, self._own(target))[0]
+
     def _concerned(self):
         """Of the tests that have not run, those whose code, or the program that they run, the file is a part of."""
         dependents = self.scratch.dependents[self.fault.file]
-        program = self.scratch.pulled("program", "draftproof", self._own("draftproof"))[0]
-        library = self.scratch.pulled("library", "libdraftproof.so", self._own("libdraftproof.so"))[0]
+        verbs = set().union(*(self._parts(verb) for verb in self.scratch.verbs))
+        library = self._parts("libdraftproof.so")
         tests = self.scratch.tests()
         helpers = {made for made, source in tests.items() if not source.endswith("_test.cpp")}
         chosen = set()
@@ -192,7 +191,7 @@ class Trial:
             text = (self.scratch.tree / tests[made]).read_text(encoding="utf-8")
             runs = set()
             if re.search(r"run_draftproof|DRAFTPROOF_PROGRAM|DRAFTPROOF_C_EXAMPLE", text):
-                runs |= program
+                runs |= verbs
             if "DRAFTPROOF_LIBRARY" in text:
                 runs |= library
             own = self.scratch.pulled(tests[made], "draftproof_tests", helpers | {made})[0]
@@ -208,21 +207,23 @@ class Trial:
         objects = helpers | chosen
         name = "whole-" + str(len(chosen)) + "-" + format(zlib.crc32(" ".join(sorted(chosen)).encode()), "x")
         members, baseline = self.scratch.pulled(name, "draftproof_tests", objects)
-        made_of = {"draftproof": self.overlay / "program", "libdraftproof.so": self.overlay / "libdraftproof.so"}
-        parts = {target: self.scratch.pulled(target, target, self._own(target))[0] for target in made_of}
-        if not chosen or not self._compile(set().union(members, *parts.values())):
+        made = [*self.scratch.verbs, "libdraftproof.so"]
+        if not chosen or not self._compile(set().union(members, *(self._parts(target) for target in made))):
             return None
-        for target, path in made_of.items():
-            self.scratch._link(target, self._own(target), self._rebuilt(parts[target]), path)
+        # The program starts those of its verbs beside it.
+        (self.overlay / "verbs").mkdir()
+        shutil.copy(self.scratch.build / "draftproof", self.overlay / "draftproof")
+        for target in made:
+            self.scratch.link(target, self._own(target), self._rebuilt(self._parts(target)), self.overlay / target)
         # Tests that run the program or load the library find their paths in macros.
-        defines = {"DRAFTPROOF_PROGRAM": made_of["draftproof"], "DRAFTPROOF_LIBRARY": made_of["libdraftproof.so"]}
+        defines = {"DRAFTPROOF_PROGRAM": self.overlay / "draftproof", "DRAFTPROOF_LIBRARY": self.overlay / "libdraftproof.so"}
         rebuilt = self._rebuilt(members)
         for made in objects:
             text = (self.scratch.tree / self.scratch.source_of[made]).read_text(encoding="utf-8")
             if any(macro in text for macro in defines):
                 rebuilt[made] = self.scratch.compile_faulty(made, None, self.overlay, defines)
         binary = self.overlay / "all_tests"
-        self.scratch._link("draftproof_tests", objects, rebuilt, binary)
+        self.scratch.link("draftproof_tests", objects, rebuilt, binary)
         return self._failure([binary, "--abort"], baseline, "all other tests that it is a part of")
 
     def _failure(self, command, baseline, name):
@@ -325,7 +326,7 @@ def main():
     path = pathlib.Path(options.results or scratch.folder / f"results-{options.seed}.jsonl")
     if not path.is_file():  # results are of the copy as it was when they began
         scratch.copy_tree()
-    scratch.make_build(TARGETS)
+    scratch.make_build()
     run = Run(scratch, path, options.jobs)
     compiled = [file for file in source_files(scratch.tree, options.only) if scratch.dependents[file]]
 

@@ -70,14 +70,17 @@ class Scratch:
             if str(copy.relative_to(self.tree)) not in wanted:
                 copy.unlink()
 
-    def make_build(self, targets):
+    def make_build(self):
         if self.is_copy:
             subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                             "-DDRAFTPROOF_CUDA=OFF"], check=True, stdout=subprocess.DEVNULL)
-        self.link_of = {target: self._link_command(target) for target in targets}
+        listed = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"], check=True, capture_output=True,
+                                text=True).stdout
+        self.verbs = sorted(set(re.findall(r"^(verbs/\w+):", listed, re.MULTILINE)))
+        self.link_of = {target: self._link_command(target) for target in ["draftproof_tests", "libdraftproof.so", *self.verbs]}
         # What they are linked from, and no more: the tests wait for programs that no fault concerns.
         parts = {word for words in self.link_of.values() for word in words if re.fullmatch(r"[^-/].*\.(o|a|so)", word)}
-        subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), *sorted(parts)], check=True,
+        subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), "draftproof", *sorted(parts)], check=True,
                        stdout=subprocess.DEVNULL)
         self._read_build()
 
@@ -126,7 +129,7 @@ class Scratch:
         # The programs with faulty kernels are not built here.
         return {made: self.source_of[made] for made in objects if self.source_of[made] != "tests/gpu/mutants_test.cpp"}
 
-    def _link(self, target, objects, rebuilt, out, more=()):
+    def link(self, target, objects, rebuilt, out, more=()):
         """Links the target from some of its objects, with those in `rebuilt` (object -> file) in place of their twins."""
         words, own = [], []
         for word in self.link_of[target]:
@@ -152,7 +155,7 @@ class Scratch:
             if name not in self._pulled:
                 out = self.folder / "baseline" / name.replace("/", "-")
                 out.parent.mkdir(parents=True, exist_ok=True)
-                trace = self._link(target, objects, {}, out, ["-fuse-ld=bfd", "-Wl,--trace,--trace"])
+                trace = self.link(target, objects, {}, out, ["-fuse-ld=bfd", "-Wl,--trace,--trace"])
                 members = {member for line in trace.splitlines() if ".a" in line
                            for member in re.findall(r"[\w.+-]+\.o\b", line)}
                 libraries = [re.fullmatch(r"(?:.*/)?lib(\w+)\.(?:a|so)", word) for word in self.link_of[target]]
