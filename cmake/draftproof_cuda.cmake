@@ -25,15 +25,14 @@ function(draftproof_generate_operations ending out)
   set(${out} ${sources} PARENT_SCOPE)
 endfunction()
 
-# The library draftproof_cuda. A macro, since the dialect is known to the folder that calls it. headers: the folder that has Random123/.
-macro(draftproof_add_cuda_library root headers)
+# The library draftproof_cuda. A macro, since the dialect is known to the folder that calls it.
+macro(draftproof_add_cuda_library root)
   # CMake 3.25 does not know nvcc's flag for C++20 yet.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA_STANDARD 20)
   draftproof_generate_operations(cu draftproof_cuda_sources)
   add_library(draftproof_cuda STATIC ${draftproof_cuda_sources} ${root}/gpu/cuda/device_memory.cu ${root}/gpu/cuda/gpu_clock.cu)
   set_target_properties(draftproof_cuda PROPERTIES CUDA_ARCHITECTURES "${DRAFTPROOF_CUDA_ARCHITECTURES}")
-  target_include_directories(draftproof_cuda SYSTEM PRIVATE ${headers})
   target_link_libraries(draftproof_cuda PRIVATE draftproof_ours)
   # Blocks have up to 512 threads, and a multiprocessor 65,536 registers. A register spill is an error, and so is any other
   # warning of ptxas.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows on any machine with nvcc that gpu/run_on_gpu.sh would find all it needs on a bare one: builds gpu/standalone with a
-# folder that holds the three header-only libraries alone, and looks in the dependency files for any other library.
+# folder that holds the two header-only libraries alone, and looks in the dependency files for any other library.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -11,7 +11,7 @@ fi
 folder=$PWD/build/gpu-headers
 rm -rf "$folder"
 mkdir -p "$folder"
-for header in Random123/philox.h CLI/CLI.hpp nlohmann/json.hpp; do
+for header in CLI/CLI.hpp nlohmann/json.hpp; do
   found=$(echo "#include <$header>" | g++ -std=c++20 -x c++ -M - | tr ' \\' '\n\n' | sed -n "\\#/$header\$#p" | sort -u)
   if [[ ! -f $found ]]; then
     echo "check_standalone: error: the compiler does not find <$header>" >&2
@@ -32,4 +32,4 @@ if [[ -n $foreign ]]; then
   exit 1
 fi
 build/gpu/draftproof regress --executor cuda
-echo "check_standalone: built with the compiler, nvcc, CMake and three header-only libraries"
+echo "check_standalone: built with the compiler, nvcc, CMake and two header-only libraries"

@@ -3,7 +3,7 @@
 #
 #   gpu/run_on_gpu.sh --headers FOLDER [--out FOLDER] [--build-only] [--minutes N]
 #
-# Needs nvcc 13, CMake, make or ninja, a C++ compiler, and FOLDER with the header-only libraries Random123/, CLI/ and
+# Needs nvcc 13, CMake, make or ninja, a C++ compiler, and FOLDER with the header-only libraries CLI/ and
 # nlohmann/. Nothing else is installed or downloaded; PyTorch is timed where python3 happens to have it. Writes
 # OUT/<gpu>-<date>.json (default: gpu/results) and prints a short table last.
 set -euo pipefail
@@ -20,7 +20,7 @@ while (($#)); do
     *) fail "'$1' is not an option; --headers FOLDER, --out FOLDER, --minutes N and --build-only are" ;;
   esac
 done
-[[ -n $headers ]] || fail "--headers FOLDER is needed: a folder with Random123/, CLI/ and nlohmann/"
+[[ -n $headers ]] || fail "--headers FOLDER is needed: a folder with CLI/ and nlohmann/"
 headers=$(cd -- "$headers" && pwd)
 
 build=$root/build/gpu

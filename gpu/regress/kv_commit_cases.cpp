@@ -1,4 +1,5 @@
 // Cases of KV slot commits.
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <string>

@@ -1,7 +1,9 @@
-// Philox4x32-10 (Salmon et al., SC'11) by Random123, the production source of random bits.
+// Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11), the production
+// source of random bits.
+//
+// Written out here because Random123's header takes most of a second to read and every decision includes this one;
+// tests/random holds it to that library and to the published answers, bit for bit.
 #pragma once
-
-#include <Random123/philox.h>
 
 #include <cstdint>
 
@@ -22,12 +24,33 @@ DRAFTPROOF_HD inline std::uint64_t low_half(const RandomBlock& b) {
   return (static_cast<std::uint64_t>(b.word[2]) << 32) | b.word[3];
 }
 
+// One of the ten rounds: two 32 x 32 -> 64 bit products, whose halves change places and meet the key.
+DRAFTPROOF_HD inline RandomBlock philox_round(const RandomBlock& b, std::uint32_t key0, std::uint32_t key1) {
+  const std::uint64_t product0 = std::uint64_t{0xD2511F53u} * b.word[0];
+  const std::uint64_t product1 = std::uint64_t{0xCD9E8D57u} * b.word[2];
+  return {{static_cast<std::uint32_t>(product1 >> 32) ^ b.word[1] ^ key0, static_cast<std::uint32_t>(product1),
+           static_cast<std::uint32_t>(product0 >> 32) ^ b.word[3] ^ key1, static_cast<std::uint32_t>(product0)}};
+}
+
 DRAFTPROOF_HD inline RandomBlock philox_block(std::uint64_t key, std::uint32_t c0, std::uint32_t c1, std::uint32_t c2,
                                               std::uint32_t c3) {
-  const r123::Philox4x32::ctr_type counter = {{c0, c1, c2, c3}};
-  const r123::Philox4x32::key_type words = {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}};
-  const r123::Philox4x32::ctr_type out = r123::Philox4x32()(counter, words);
-  return {{out[0], out[1], out[2], out[3]}};
+  // Weyl sequences: the golden ratio and sqrt(3) - 1, in 32 bits.
+  constexpr std::uint32_t kStep0 = 0x9E3779B9u;
+  constexpr std::uint32_t kStep1 = 0xBB67AE85u;
+  const auto key0 = static_cast<std::uint32_t>(key);
+  const auto key1 = static_cast<std::uint32_t>(key >> 32);
+  RandomBlock b = {{c0, c1, c2, c3}};
+  // Written out: at -O2 g++ 12 keeps a loop of ten rounds.
+  b = philox_round(b, key0, key1);
+  b = philox_round(b, key0 + kStep0, key1 + kStep1);
+  b = philox_round(b, key0 + 2u * kStep0, key1 + 2u * kStep1);
+  b = philox_round(b, key0 + 3u * kStep0, key1 + 3u * kStep1);
+  b = philox_round(b, key0 + 4u * kStep0, key1 + 4u * kStep1);
+  b = philox_round(b, key0 + 5u * kStep0, key1 + 5u * kStep1);
+  b = philox_round(b, key0 + 6u * kStep0, key1 + 6u * kStep1);
+  b = philox_round(b, key0 + 7u * kStep0, key1 + 7u * kStep1);
+  b = philox_round(b, key0 + 8u * kStep0, key1 + 8u * kStep1);
+  return philox_round(b, key0 + 9u * kStep0, key1 + 9u * kStep1);
 }
 
 // A source of addressed blocks: anything with `RandomBlock block(std::uint64_t seed, const Address&)`. This is the one
