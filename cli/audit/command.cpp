@@ -2,10 +2,10 @@
 // (docs/audit.md)
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "cli/audit/report.hpp"
 #include "cli/shared/command.hpp"
@@ -23,6 +23,11 @@ namespace {
 
 // Where the least KS p value, after Holm, is below this, the self-test says that they are not uniform.
 constexpr double kSelfTestLevel = 1e-3;
+
+constexpr NumberRange kLevelRange{std::numeric_limits<double>::min(), 1.0 - std::numeric_limits<double>::epsilon(),
+                                  false, "a number in (0, 1)"};
+constexpr NumberRange kDistanceRange{std::numeric_limits<double>::min(), 1.0, false, "a number in (0, 1]"};
+constexpr std::int64_t kBatteriesMax = 100'000'000;
 
 struct AuditArguments {
   std::string path;
@@ -48,16 +53,10 @@ std::string flag_of(std::string setting) {
 }
 
 void check_options(const AuditArguments& arguments) {
-  const AuditOptions& options = arguments.options;
-  if (!(options.alpha > 0.0 && options.alpha < 1.0))
-    throw usage_error("--alpha", "it is " + std::to_string(options.alpha) + "; a number in (0, 1) is right");
-  if (!(options.tv_wanted > 0.0 && options.tv_wanted <= 1.0))
-    throw usage_error("--tv-wanted", "it is " + std::to_string(options.tv_wanted) + "; a number in (0, 1] is right");
   if (arguments.self_test) {
     if (!arguments.path.empty() || !arguments.figure.empty() || !arguments.probs_path.empty() ||
         !arguments.outputs_path.empty())
       throw usage_error("--self-test", "audits samples of its own; leave out the files");
-    if (*arguments.self_test < 1) throw usage_error("--self-test", "1 battery or more is right");
   } else if (arguments.path.empty()) {
     throw usage_error("file", "is missing; a safetensors file, or COUNTS.csv with --probs, is right");
   }
@@ -151,51 +150,33 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AuditArguments>();
-  AuditOptions& options = arguments->options;
-  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  command.add_option("file", arguments->path, "Samples: safetensors, or counts as CSV (docs/audit.md)");
-  command.add_option("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
-  command.add_option("--outputs", arguments->outputs_path,
-                     "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
-  command
-      .add_option("--verifier", arguments->verifier,
-                  "What emitted the steps: the token chain, or any lossless verifier (fewer tests hold)")
-      ->check(CLI::IsMember({"chain", "any"}))
-      ->capture_default_str();
-  command.add_option("--alpha", options.alpha, "Probability of accusing a correct sampler, over all tests")
-      ->capture_default_str();
-  command
-      .add_option("--tv-wanted", options.tv_wanted,
-                  "Total variation distance that should be detectable; else the verdict is too_few_samples")
-      ->capture_default_str();
-  command.add_option("--figure", arguments->figure, "SVG file to write: the worst cells, observed and expected");
+  AuditOptions& audit = arguments->options;
+  options.text("file", arguments->path, "Samples: safetensors, or counts as CSV (docs/audit.md)", "FILE");
+  options.file("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
+  options.file("--outputs", arguments->outputs_path,
+               "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
+  options.choice("--verifier", arguments->verifier, {"chain", "any"},
+                 "What emitted the steps: the token chain, or any lossless verifier (fewer tests hold)");
+  options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
+  options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
+                 "Total variation distance that should be detectable; else the verdict is too_few_samples");
+  options.file("--figure", arguments->figure, "SVG file to write: the worst cells, observed and expected");
   for (const TraceSettingInfo& setting : trace_settings()) {
     if (!is_about_distributions(setting.name)) continue;
-    const auto store = [arguments, name = setting.name](const std::string& value) {
-      arguments->settings[name] = value;
-    };
-    command.add_option_function<std::string>(flag_of(setting.name), store, setting.meaning)->type_name("NAME");
+    options.option(flag_of(setting.name), "NAME", "", setting.meaning,
+                   [arguments, name = setting.name](const std::string& value) { arguments->settings[name] = value; });
   }
-  command.add_flag("--no-row-check", arguments->no_row_check,
-                   "Do not read every row of probabilities to see whether it sums to 1");
-  command
-      .add_option("--seed", options.seed,
-                  "Of the numbers that spread discrete draws over an interval, and of the self-test")
-      ->capture_default_str();
-  command.add_option("--threads", options.threads, "Threads; the result does not depend on them")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command
-      .add_option("--self-test", arguments->self_test,
-                  "Audit N batteries of correct samplers instead of a file, and report how many are accused")
-      ->type_name("N")
-      ->expected(0, 1)
-      ->default_str("10000");
-  add_json_flag(command, arguments->json);
-  command.footer("Exit code 0: consistent; 1: biased; 2: too few samples (or a usage or input error).");
-  command.callback([arguments, &context] {
+  options.flag("--no-row-check", arguments->no_row_check,
+               "Do not read every row of probabilities to see whether it sums to 1");
+  options.seed(audit.seed, "Of the numbers that spread discrete draws over an interval, and of the self-test");
+  options.threads(audit.threads);
+  options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
+                          "Audit N batteries of correct samplers instead of a file, and report how many are accused");
+  options.json(arguments->json);
+  options.footer("Exit code 0: consistent; 1: biased; 2: too few samples (or a usage or input error).");
+  options.on_run([arguments, &context] {
     arguments->options.verifier = arguments->verifier == "any" ? AssumedVerifier::any : AssumedVerifier::chain;
     check_options(*arguments);
     if (arguments->self_test) {

@@ -195,27 +195,21 @@ void run_bench(BenchOptions options, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
-  const auto options = std::make_shared<BenchOptions>();
-  add_json_flag(command, options->json);
-  command.add_option("--threads", options->threads, "Numbers of threads, as 1,2 (default: 1 and all)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
-  command.add_option("--repeat", options->repeat, "Repeats of every measurement, at least")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command.add_option("--filter", options->filter, "Only the measurements that have this in their name");
-  command.add_option("--device", options->device, "What is measured: the reference on the cpu, or the kernels on cuda")
-      ->check(CLI::IsMember({"cpu", "cuda"}))
-      ->capture_default_str();
-  command.add_option("--write-inputs", options->write_inputs,
-                     "With --device cuda: also write the tensors of the peer's case here");
-  command.add_flag("--quick", options->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
-  command.add_option("--pytorch", options->pytorch, "Time PyTorch too: auto (when installed), off, on")
-      ->check(CLI::IsMember({"auto", "off", "on"}))
-      ->capture_default_str();
-  command.add_option("--out", options->out, "Also write the JSON document to this file");
-  command.callback([options, &context] { run_bench(*options, context); });
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<BenchOptions>();
+  options.json(arguments->json);
+  options.integers("--threads", arguments->threads, kThreadRange, "Numbers of threads, as 1,2 (default: 1 and all)");
+  options.integer("--repeat", arguments->repeat, {1, 100'000}, "Repeats of every measurement, at least");
+  options.text("--filter", arguments->filter, "Only the measurements that have this in their name");
+  options.choice("--device", arguments->device, {"cpu", "cuda"},
+                 "What is measured: the reference on the cpu, or the kernels on cuda");
+  options.text("--write-inputs", arguments->write_inputs,
+               "With --device cuda: also write the tensors of the peer's case here", "FOLDER");
+  options.flag("--quick", arguments->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
+  options.choice("--pytorch", arguments->pytorch, {"auto", "off", "on"},
+                 "Time PyTorch too: auto (when installed), off, on");
+  options.file("--out", arguments->out, "Also write the JSON document to this file");
+  options.on_run([arguments, &context] { run_bench(*arguments, context); });
 }
 
 }  // namespace draftproof

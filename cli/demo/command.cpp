@@ -48,10 +48,10 @@ void run_command(const DemoOptions& options, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
-  const auto options = std::make_shared<DemoOptions>();
-  add_demo_options(command, *options);
-  command.callback([options, &context] { run_command(*options, context); });
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<DemoOptions>();
+  add_demo_options(options, *arguments);
+  options.on_run([arguments, &context] { run_command(*arguments, context); });
 }
 
 }  // namespace draftproof

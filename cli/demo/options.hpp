@@ -1,12 +1,12 @@
 // The options of `draftproof demo`.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/shared/options.hpp"
 #include "reference/engine/decoding_options.hpp"
 
 namespace draftproof {
@@ -46,9 +46,9 @@ struct DemoOptions {
   int draft_order_or_default() const { return draft_order.value_or(3); }
 };
 
-void add_demo_options(CLI::App& command, DemoOptions& options);
+void add_demo_options(Options& command, DemoOptions& options);
 
-// Errors (usage) naming the option and saying what is right, also for an option that would have no effect.
+// Error (usage) naming an option that would have no effect, and what would give it one.
 void validate(const DemoOptions& options);
 
 // What the valid options mean for target and drafter.

@@ -27,10 +27,10 @@ void print_machine(const Json& machine) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto json = std::make_shared<bool>(false);
-  add_json_flag(command, *json);
-  command.callback([json, &context] {
+  options.json(*json);
+  options.on_run([json, &context] {
     Json document = json_document(context.arguments);
     Json targets = Json::array();
     for (const RowKernels& kernels : available_row_kernels()) targets.push_back(kernels.target);

@@ -3,7 +3,6 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -15,7 +14,7 @@ namespace {
 
 struct MutantsArguments {
   std::vector<std::string> only;
-  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int threads = 1;
   bool markdown = false;
   bool json = false;
 };
@@ -163,13 +162,13 @@ void run(const MutantsArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<MutantsArguments>();
-  command.add_option("--only", arguments->only, "Ids of mutants or controls, with their evidence")->delimiter(',');
-  command.add_option("--threads", arguments->threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
-  command.add_flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
-  add_json_flag(command, arguments->json);
-  command.callback([arguments, &context] { run(*arguments, context); });
+  options.names("--only", arguments->only, "Ids of mutants or controls, with their evidence");
+  options.threads(arguments->threads);
+  options.flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
 }
 
 }  // namespace draftproof

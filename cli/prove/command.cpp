@@ -3,7 +3,6 @@
 #include <iomanip>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -25,7 +24,7 @@ struct ProveArguments {
   std::string verifier = "all";
   ProofOptions options;
   bool long_run = false;
-  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int threads = 1;
   bool json = false;
 };
 
@@ -212,28 +211,20 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<ProveArguments>();
-  command.add_option("--verifier", arguments->verifier, "Name of a verifier, or all")->capture_default_str();
-  command.add_option("--vocab", arguments->options.vocab_size, "Vocabulary size V")
-      ->check(CLI::Range(1, 6))
-      ->capture_default_str();
-  command
-      .add_option("--draft", arguments->options.draft_len,
-                  "Draft tokens K (of trees: depth, at most 2, or 3 with --long)")
-      ->check(CLI::Range(0, 6))
-      ->capture_default_str();
-  command.add_option("--steps", arguments->options.steps, "Consecutive steps S")
-      ->check(CLI::Range(1, 4))
-      ->capture_default_str();
-  command.add_option("--instances", arguments->options.instances, "Pairs of random models")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command.add_option("--seed", arguments->options.seed, "Seed of the models")->capture_default_str();
-  command.add_option("--threads", arguments->threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
-  command.add_flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
-  add_json_flag(command, arguments->json);
-  command.callback([arguments, &context] { run_prove(*arguments, context); });
+  ProofOptions& proof = arguments->options;
+  options.text("--verifier", arguments->verifier, "Name of a verifier, or all", "NAME");
+  // With one token, or without a draft, a lossy rule is exact too, and nothing could be refuted.
+  options.integer("--vocab", proof.vocab_size, {2, 6}, "Vocabulary size V");
+  options.integer("--draft", proof.draft_len, {1, 6}, "Draft tokens K (of trees: depth, at most 2, or 3 with --long)");
+  options.integer("--steps", proof.steps, {1, 4}, "Consecutive steps S");
+  options.integer("--instances", proof.instances, {1, 100'000}, "Pairs of random models");
+  options.seed(proof.seed, "Of the models");
+  options.threads(arguments->threads);
+  options.flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run_prove(*arguments, context); });
 }
 
 }  // namespace draftproof

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -30,7 +29,7 @@ struct RegressOptions {
   std::string filter;
   std::string golden;
   std::uint64_t seed = 1;
-  int threads = 0;
+  int threads = 1;
   bool update = false;
   bool coverage = false;
   bool json = false;
@@ -209,9 +208,8 @@ void run_coverage(const RegressOptions& options, ProgramContext& context) {
   if (options.json) print_json(document);
 }
 
-void run_regress(RegressOptions options, ProgramContext& context) {
+void run_regress(const RegressOptions& options, ProgramContext& context) {
   if (options.coverage) return run_coverage(options, context);
-  if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Regression regression(options);
   regression.run();
   if (regression.count(Verdict::different) > 0) context.exit_code = ExitCode::finding;
@@ -221,23 +219,21 @@ void run_regress(RegressOptions options, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
-  const auto options = std::make_shared<RegressOptions>();
-  options->golden = DRAFTPROOF_GOLDEN_DIGESTS;
-  add_json_flag(command, options->json);
-  command.add_option("--executor", options->executor, "Who runs the kernels: simt (the CPU executor) or cuda")
-      ->check(CLI::IsMember({"simt", "cuda"}))
-      ->capture_default_str();
-  command.add_option("--filter", options->filter, "Only the cases that have this in their name");
-  command.add_option("--seed", options->seed, "Order of threads and blocks on the CPU executor")->capture_default_str();
-  command.add_option("--threads", options->threads, "Cases at once on the CPU executor (default: all cores)")
-      ->check(CLI::Range(1, 1024));
-  command.add_option("--golden", options->golden, "The file of digests")->capture_default_str();
-  command.add_flag("--update", options->update, "Write the digests of this run, if every case is equal");
-  command.add_flag(
-      "--coverage", options->coverage,
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<RegressOptions>();
+  arguments->golden = DRAFTPROOF_GOLDEN_DIGESTS;
+  options.json(arguments->json);
+  options.choice("--executor", arguments->executor, {"simt", "cuda"},
+                 "Who runs the kernels: simt (the CPU executor) or cuda");
+  options.text("--filter", arguments->filter, "Only the cases that have this in their name");
+  options.seed(arguments->seed, "Order of threads and blocks on the CPU executor");
+  options.threads(arguments->threads, "Cases at once on the CPU executor");
+  options.file("--golden", arguments->golden, "The file of digests");
+  options.flag("--update", arguments->update, "Write the digests of this run, if every case is equal");
+  options.flag(
+      "--coverage", arguments->coverage,
       "Run nothing: which arguments, and which pairs of them, do the cases give other values than their defaults?");
-  command.callback([options, &context] { run_regress(*options, context); });
+  options.on_run([arguments, &context] { run_regress(*arguments, context); });
 }
 
 }  // namespace draftproof

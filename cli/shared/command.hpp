@@ -2,9 +2,10 @@
 // CMake makes a program of each such folder.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "cli/shared/options.hpp"
 
 namespace draftproof {
 
@@ -18,16 +19,11 @@ enum class ExitCode {
 // What main() and the verb share. It outlives the parse.
 struct ProgramContext {
   std::vector<std::string> arguments;      // those of main(), the first one replaced by "draftproof"
-  ExitCode exit_code = ExitCode::success;  // a callback that has a finding says so here
+  ExitCode exit_code = ExitCode::success;  // a verb that has a finding says so here
 };
 
-// The flag that every verb has: one JSON document on standard output instead of text (docs/json.md).
-inline void add_json_flag(CLI::App& command, bool& wanted) {
-  command.add_flag("--json", wanted, "One JSON document on standard output (schema: docs/json.md)");
-}
-
-// Each verb's program defines it: declares the options. The callback does the work, writes to standard output, and
-// throws Error.
-void add_command(CLI::App& command, ProgramContext& context);
+// Each verb's program defines it: declares the options, --json among them, and what is done with them. That writes to
+// standard output, and throws Error.
+void add_command(Options& options, ProgramContext& context);
 
 }  // namespace draftproof

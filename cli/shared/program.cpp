@@ -1,7 +1,9 @@
 // The main program of a verb: parses the command line and turns what the verb throws into exit codes. It is started by
 // draftproof (cli/main.cpp) with the arguments that draftproof got.
+#include <algorithm>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <new>
 #include <string>
 
@@ -23,15 +25,15 @@ void flush_standard_output() {
   if (!std::cout.flush()) throw input_error("standard output", "could not be written; is the disk full?");
 }
 
-// Throws CLI::ParseError or Error.
-ExitCode parse_and_run(CLI::App& app, const ProgramContext& context, int argument_count, char** arguments) {
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::Success& help_or_version) {
-    app.exit(help_or_version);
-  }
+// Throws Error.
+void parse_and_run(ProgramContext& context) {
+  const std::string name = context.arguments.size() > 1 ? context.arguments[1] : "";
+  const auto verb = std::find_if(std::begin(kVerbs), std::end(kVerbs), [&](const Verb& v) { return v.name == name; });
+  if (verb == std::end(kVerbs)) throw usage_error("", "'" + name + "' is not a subcommand (see draftproof --help)");
+  Options options(verb->name, verb->purpose);
+  add_command(options, context);
+  options.parse_and_run({context.arguments.begin() + 1, context.arguments.end()});
   flush_standard_output();
-  return context.exit_code;
 }
 
 int run(int argument_count, char** arguments) {
@@ -40,16 +42,9 @@ int run(int argument_count, char** arguments) {
   if (context.arguments.empty()) context.arguments.emplace_back();
   context.arguments.front() = "draftproof";
 
-  CLI::App app{"", "draftproof"};
-  app.require_subcommand(1);
-  const std::string name = argument_count > 1 ? arguments[1] : "";
-  for (const Verb& verb : kVerbs) {
-    if (name == verb.name) add_command(*app.add_subcommand(verb.name, verb.purpose), context);
-  }
   try {
-    return static_cast<int>(parse_and_run(app, context, argument_count, arguments));
-  } catch (const CLI::ParseError& error) {
-    return fail(ExitCode::misuse, "error", error.what() + (" (see draftproof " + name + " --help)"));
+    parse_and_run(context);
+    return static_cast<int>(context.exit_code);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) return fail(ExitCode::internal, "internal error", error.what());
     return fail(ExitCode::misuse, "error", error.what());

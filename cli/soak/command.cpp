@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
+#include <iterator>
 #include <memory>
-#include <thread>
+#include <string>
+#include <vector>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/terminal.hpp"
 #include "cli/shared/test_report.hpp"
-#include "reference/error.hpp"
 #include "reference/exactness/soak/chain_model.hpp"
 #include "reference/exactness/soak/soak.hpp"
 #include "reference/statistics/battery.hpp"
@@ -18,22 +19,24 @@
 namespace draftproof {
 namespace {
 
+// Half a year at the ten million a second of two cores.
+constexpr std::int64_t kTrialsMax = std::int64_t{1} << 47;
+
 struct SoakArguments {
   SoakOptions options;
   std::string models = "zeros";
   bool json = false;
 };
 
-std::string names_of_kinds() {
-  std::string names;
-  for (const ModelKind kind : kModelKinds) names += (names.empty() ? "" : ", ") + std::string(name_of(kind));
+std::vector<std::string> names_of_kinds() {
+  std::vector<std::string> names;
+  for (const ModelKind kind : kModelKinds) names.emplace_back(name_of(kind));
   return names;
 }
 
 ModelKind kind_named(const std::string& name) {
-  for (const ModelKind kind : kModelKinds)
-    if (name == name_of(kind)) return kind;
-  throw usage_error("--models", "'" + name + "' is not one of " + names_of_kinds());
+  return *std::find_if(std::begin(kModelKinds), std::end(kModelKinds),
+                       [&](ModelKind kind) { return name == name_of(kind); });
 }
 
 double trials_per_s(const SoakResult& result) {
@@ -106,28 +109,18 @@ void run(SoakArguments arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SoakArguments>();
-  SoakOptions& options = arguments->options;
-  options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  command.add_option("--trials", options.trials, "Verifications")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 50))
-      ->capture_default_str();
-  command.add_option("--vocab", options.vocab_size, "Vocabulary size V")
-      ->check(CLI::Range(1, kSoakVocabMax))
-      ->capture_default_str();
-  command.add_option("--draft", options.draft_len, "Draft tokens K")
-      ->check(CLI::Range(0, kSoakDraftMax))
-      ->capture_default_str();
-  command.add_option("--models", arguments->models, "Kind of the random models: " + names_of_kinds())
-      ->capture_default_str();
-  command.add_option("--seed", options.seed, "Seed of the models and of the trials")->capture_default_str();
-  command.add_option("--alpha", options.alpha, "Level of the verdict: false alarms of a right verifier")
-      ->check(CLI::Range(1e-300, 0.5))
-      ->capture_default_str();
-  command.add_option("--threads", options.threads, "Threads")->check(CLI::Range(1, 1024))->capture_default_str();
-  add_json_flag(command, arguments->json);
-  command.callback([arguments, &context] { run(*arguments, context); });
+  SoakOptions& soak = arguments->options;
+  options.integer("--trials", soak.trials, {1, kTrialsMax}, "Verifications");
+  options.integer("--vocab", soak.vocab_size, {1, kSoakVocabMax}, "Vocabulary size V");
+  options.integer("--draft", soak.draft_len, {0, kSoakDraftMax}, "Draft tokens K");
+  options.choice("--models", arguments->models, names_of_kinds(), "Kind of the random models");
+  options.seed(soak.seed, "Of the models and of the trials");
+  options.number("--alpha", soak.alpha, {1e-300, 0.5}, "Level of the verdict: false alarms of a correct verifier");
+  options.threads(soak.threads);
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
 }
 
 }  // namespace draftproof

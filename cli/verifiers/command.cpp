@@ -45,10 +45,10 @@ void print_table(std::ostream& out) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto json = std::make_shared<bool>(false);
-  add_json_flag(command, *json);
-  command.callback([json, &context] {
+  options.json(*json);
+  options.on_run([json, &context] {
     if (!*json) return print_table(std::cout);
     Json document = json_document(context.arguments);
     document["verifiers"] = Json::array();

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <thread>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
@@ -28,7 +27,7 @@ struct VerifyArguments {
   std::map<std::string, std::string> settings;  // by name, without those that were not given
   DraftedWith drafted_with;
   bool no_row_check = false;
-  int threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  int threads = 1;
   std::string simd;
   bool json = false;
 };
@@ -113,36 +112,30 @@ void answer(const VerifyArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(CLI::App& command, ProgramContext& context) {
+void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
-  command.add_option("trace", arguments->trace_path, "Trace file, safetensors (docs/trace.md)")->required();
-  command.add_option("--out", arguments->out_path, "Result file to write, safetensors");
-  command.add_option(
-      "--compare", arguments->compared_path,
-      "Result file of another run or engine: exit code 1 where its output_tokens or num_accepted differ");
+  options.required_text("trace", arguments->trace_path, "Trace file, safetensors (docs/trace.md)", "FILE");
+  options.file("--out", arguments->out_path, "Result file to write, safetensors");
+  options.file("--compare", arguments->compared_path,
+               "Result file of another run or engine: exit code 1 where its output_tokens or num_accepted differ");
   for (const TraceSettingInfo& setting : trace_settings()) {
-    const auto store = [arguments, name = setting.name](const std::string& value) {
-      arguments->settings[name] = value;
-    };
-    command.add_option_function<std::string>(flag_of(setting.name), store, help_of(setting))
-        ->type_name(setting.name == "seed" ? "NUMBER" : "NAME");
+    options.option(flag_of(setting.name), setting.name == "seed" ? "UINT" : "NAME", "", help_of(setting),
+                   [arguments, name = setting.name](const std::string& value) { arguments->settings[name] = value; });
   }
-  command.add_option(
-      "--drafted-temperature", arguments->drafted_with.temperature,
-      "What the drafter really used, where the trace's draft logits do not say; 0: argmax drafts. Reports "
-      "the cost in acceptance, and whether the output distribution changes");
-  command.add_option("--drafted-top-k", arguments->drafted_with.top_k, "The same for top-k");
-  command.add_option("--drafted-top-p", arguments->drafted_with.top_p, "The same for top-p");
-  command.add_option("--drafted-min-p", arguments->drafted_with.min_p, "The same for min-p");
-  command.add_flag("--no-row-check", arguments->no_row_check,
-                   "Do not read every row of probabilities to see whether it sums to 1");
-  command.add_option("--threads", arguments->threads, "Threads; the result does not depend on them")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command.add_option("--simd", arguments->simd, "Row kernels to use (draftproof machine lists them); same result");
-  add_json_flag(command, arguments->json);
-  command.footer("Settings given here win over those in the trace's metadata.");
-  command.callback([arguments, &context] { answer(*arguments, context); });
+  DraftedWith& drafted = arguments->drafted_with;
+  options.number("--drafted-temperature", drafted.temperature, kTemperatureRange,
+                 "What the drafter really used, where the trace's draft logits do not say; 0: argmax drafts. Reports "
+                 "the cost in acceptance, and whether the output distribution changes");
+  options.integer("--drafted-top-k", drafted.top_k, kTopKRange, "The same for top-k");
+  options.number("--drafted-top-p", drafted.top_p, kNucleusRange, "The same for top-p");
+  options.number("--drafted-min-p", drafted.min_p, kShareRange, "The same for min-p");
+  options.flag("--no-row-check", arguments->no_row_check,
+               "Do not read every row of probabilities to see whether it sums to 1");
+  options.threads(arguments->threads);
+  options.text("--simd", arguments->simd, "Row kernels to use (draftproof machine lists them); same result", "NAME");
+  options.json(arguments->json);
+  options.footer("Settings given here win over those in the trace's metadata.");
+  options.on_run([arguments, &context] { answer(*arguments, context); });
 }
 
 }  // namespace draftproof

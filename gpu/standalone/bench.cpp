@@ -6,19 +6,18 @@
 
 namespace draftproof {
 
-void add_command(CLI::App& command, ProgramContext& context) {
-  const auto options = std::make_shared<DeviceBenchOptions>();
-  add_json_flag(command, options->json);
-  command.add_option("--device", "cuda, which is all that there is here")->check(CLI::IsMember({"cuda"}));
-  command.add_option("--repeat", options->repeat, "Repeats of every measurement")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command.add_option("--filter", options->filter, "Only the measurements that have this in their name");
-  command.add_option("--write-inputs", options->write_inputs,
-                     "Also write the tensors of the peer's case to this folder");
-  command.add_flag("--quick", options->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
-  command.add_option("--out", options->out, "Also write the JSON document to this file");
-  command.callback([options, &context] { run_device_bench(*options, context.arguments); });
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<DeviceBenchOptions>();
+  const auto device = std::make_shared<std::string>("cuda");
+  options.json(arguments->json);
+  options.choice("--device", *device, {"cuda"}, "cuda, which is all that there is here");
+  options.integer("--repeat", arguments->repeat, {1, 100'000}, "Repeats of every measurement");
+  options.text("--filter", arguments->filter, "Only the measurements that have this in their name");
+  options.text("--write-inputs", arguments->write_inputs, "Also write the tensors of the peer's case to this folder",
+               "FOLDER");
+  options.flag("--quick", arguments->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
+  options.file("--out", arguments->out, "Also write the JSON document to this file");
+  options.on_run([arguments, device, &context] { run_device_bench(*arguments, context.arguments); });
 }
 
 }  // namespace draftproof

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "reference/files/input_file.hpp"
 #include "reference/io/safetensors_header.hpp"
 #include "reference/numerics/fixed_point.hpp"
+#include "reference/strict_number.hpp"
 
 namespace draftproof {
 namespace {
@@ -59,20 +59,12 @@ std::string_view next_part(std::string_view& text, char separator) {
   return part;
 }
 
-std::optional<std::int64_t> whole_number(std::string_view text, std::int64_t max) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc{} || end != text.data() + text.size() || number < 0 || number > max)
-    return std::nullopt;
-  return number;
-}
-
 class CsvReader {
  public:
   CsvReader(const std::string& path, std::string_view value_column) : path_(path), value_column_(value_column) {}
 
   std::int64_t whole(std::string_view text, std::int64_t max, std::int64_t line, std::string_view column) const {
-    if (const std::optional<std::int64_t> number = whole_number(text, max)) return *number;
+    if (const std::optional<std::int64_t> number = read_integer(text, 0, max)) return *number;
     throw input_error(at(path_, line), std::string(column) + " is " + in_quotes(text) +
                                            "; expected a whole number in [0, " + std::to_string(max) + "]");
   }
@@ -142,12 +134,10 @@ struct Probability {
 std::vector<Probability> read_probabilities(const std::string& path) {
   std::vector<Probability> all;
   CsvReader(path, "prob").read([&](const Line& line) {
-    double p = 0.0;
-    const char* const last = line.value.data() + line.value.size();
-    const auto [end, error] = std::from_chars(line.value.data(), last, p);
-    if (line.value.empty() || error != std::errc{} || end != last || !(p >= 0.0 && p <= 1.0))
+    const std::optional<double> p = read_number(line.value);
+    if (!p || *p < 0.0 || *p > 1.0)
       throw input_error(at(path, line.number), "prob is " + in_quotes(line.value) + "; expected a number in [0, 1]");
-    all.push_back({line.group, line.token, p, line.number});
+    all.push_back({line.group, line.token, *p, line.number});
   });
   std::stable_sort(all.begin(), all.end(), [](const Probability& a, const Probability& b) {
     return std::pair(a.group, a.token) < std::pair(b.group, b.token);

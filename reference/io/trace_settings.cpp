@@ -1,11 +1,12 @@
 #include "reference/io/trace_settings.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <utility>
 
 #include "reference/error.hpp"
 #include "reference/io/safetensors_header.hpp"
+#include "reference/strict_number.hpp"
 
 namespace draftproof {
 namespace {
@@ -47,11 +48,8 @@ std::string text_of(const Names<Value>& names, Value value) {
 }
 
 std::uint64_t parse_seed(std::string_view text, const std::string& where) {
-  std::uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-  if (error != std::errc{} || end != text.data() + text.size() || text.empty())
-    throw usage_error(where, "is " + in_quotes(text) + "; expected a whole number in [0, 2^64)");
-  return seed;
+  if (const std::optional<std::uint64_t> seed = read_unsigned(text)) return *seed;
+  throw usage_error(where, "is " + in_quotes(text) + "; expected a whole number in [0, 2^64)");
 }
 
 }  // namespace

@@ -109,6 +109,37 @@ TEST_CASE("machine as text says what its JSON says") {
   CHECK(text.out.find(machine.at("os").get<std::string>()) != std::string::npos);
 }
 
+TEST_CASE("odd values are refused by every command in one line that names the option and what was expected") {
+  const std::vector<std::vector<std::string>> odd{{"prove", "--vocab", "1"},
+                                                  {"prove", "--draft", "0"},
+                                                  {"prove", "--seed", "-1"},
+                                                  {"prove", "--instances", "010"},
+                                                  {"soak", "--seed", "18446744073709551616"},
+                                                  {"soak", "--alpha", "nan"},
+                                                  {"soak", "--trials", "010"},
+                                                  {"soak", "--trials", "99999999999999999999"},
+                                                  {"soak", "--models", ""},
+                                                  {"mutants", "--only", ""},
+                                                  {"demo", "--temperature", ""},
+                                                  {"demo", "--seed", ""},
+                                                  {"demo", "--out", ""},
+                                                  {"demo", "--top-p", "1e-50"},
+                                                  {"verify", "trace", "--compare", ""},
+                                                  {"verify", "trace", "--drafted-top-k", "-1"},
+                                                  {"verify", ""},
+                                                  {"audit", "file", "--alpha", "1"},
+                                                  {"audit", "--self-test", "99999999999999999999"},
+                                                  {"bench", "--threads", "1,"},
+                                                  {"regress", "--seed", "0x1"},
+                                                  {"regress", "--golden", ""}};
+  for (const std::vector<std::string>& arguments : odd) {
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(arguments[0] << ": " << result.err);
+    check_one_clear_line(result, "; expected ");
+    if (arguments.size() > 2) CHECK(result.err.find(arguments[arguments.size() - 2] + " is '") != std::string::npos);
+  }
+}
+
 TEST_CASE("a full disk behind standard output is an error and not a silent success") {
   for (const std::string arguments : {"machine --json", "machine", "--help"}) {
     INFO("draftproof " << arguments << " > /dev/full");

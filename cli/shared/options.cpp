@@ -1,0 +1,219 @@
+#include "cli/shared/options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <limits>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/strict_number.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr IntegerRange kAnyInteger{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+
+// "--num-speculative-tokens" of "-k,--num-speculative-tokens".
+std::string long_name(const std::string& name) {
+  return name.substr(name.rfind(',') + 1);
+}
+
+[[noreturn]] void refuse(const std::string& name, const std::string& text, const std::string& expected) {
+  throw Error(ErrorKind::usage, "", long_name(name) + " is '" + text + "'; expected " + expected);
+}
+
+std::string text_in_brackets(IntegerRange range) {
+  return "[" + std::to_string(range.least) + ", " + std::to_string(range.most) + "]";
+}
+
+std::string type_of(IntegerRange range) {
+  return range.most == kAnyInteger.most ? "INT" : "INT in " + text_in_brackets(range);
+}
+
+std::string joined(const std::vector<std::string>& words, const std::string& separator) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+void require_text(const std::string& name, const std::string& text, const std::string& type) {
+  if (text.empty())
+    refuse(name, text, type == "FILE" ? "the name of a file" : type == "FOLDER" ? "the name of a folder" : "a text");
+}
+
+}  // namespace
+
+struct Options::Implementation {
+  CLI::App program{"", "draftproof"};
+  CLI::App* verb = nullptr;
+  std::function<void()> run;
+
+  // `read` gets all that was given at once.
+  CLI::Option* add(const std::string& name, const std::string& type, const std::string& default_text,
+                   const std::string& help, std::function<void(const std::vector<std::string>&)> read) {
+    const CLI::callback_t callback = [read = std::move(read)](const std::vector<std::string>& texts) {
+      read(texts);
+      return true;
+    };
+    CLI::Option* const added = verb->add_option(name, callback, help)->type_name(type);
+    if (!default_text.empty()) added->default_str(default_text);
+    return added;
+  }
+};
+
+Options::Options(const std::string& verb, const std::string& purpose)
+    : implementation_(std::make_unique<Implementation>()) {
+  implementation_->verb = implementation_->program.add_subcommand(verb, purpose);
+  implementation_->program.require_subcommand(1);
+}
+
+Options::~Options() = default;
+
+std::int64_t Options::read_integer_option(const std::string& name, const std::string& text, IntegerRange range) {
+  if (const auto number = read_integer(text, range.least, range.most)) return *number;
+  refuse(name, text, "a whole number in " + text_in_brackets(range));
+}
+
+double Options::read_number_option(const std::string& name, const std::string& text, NumberRange range) {
+  const std::optional<double> number = read_number(text);
+  if (number && ((*number >= range.least && *number <= range.most) || (range.or_zero && *number == 0.0)))
+    return *number;
+  refuse(name, text,
+         range.expected != nullptr ? range.expected
+                                   : "a number in [" + text_of(range.least) + ", " + text_of(range.most) + "]");
+}
+
+std::string Options::text_of(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+void Options::integers(const std::string& name, std::vector<int>& values, IntegerRange range, const std::string& help) {
+  const auto read = [=, &values](const std::string& text) {
+    values.clear();
+    for (const std::string& part : split(text))
+      values.push_back(static_cast<int>(read_integer_option(name, part, range)));
+  };
+  option(name, type_of(range) + ",...", "", help, read);
+}
+
+void Options::integer_or_flag(const std::string& name, std::optional<std::int64_t>& value, IntegerRange range,
+                              std::int64_t implied, const std::string& help) {
+  const auto read = [=, &value](const std::vector<std::string>& texts) {
+    value = texts.empty() ? implied : read_integer_option(name, texts.front(), range);
+  };
+  implementation_->add(name, type_of(range), std::to_string(implied), help, read)->expected(0, 1);
+}
+
+void Options::seed(std::uint64_t& value, const std::string& help) {
+  option("--seed", "UINT", std::to_string(value), help, [&value](const std::string& text) {
+    const auto number = read_unsigned(text);
+    if (!number) refuse("--seed", text, "a whole number in [0, 2^64)");
+    value = *number;
+  });
+}
+
+void Options::threads(int& value, const std::string& help) {
+  value = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  integer("--threads", value, kThreadRange, help);
+}
+
+void Options::text(const std::string& name, std::string& value, const std::string& help, const std::string& type) {
+  option(name, type, value, help, [=, &value](const std::string& text) {
+    require_text(name, text, type);
+    value = text;
+  });
+}
+
+void Options::required_text(const std::string& name, std::string& value, const std::string& help,
+                            const std::string& type) {
+  text(name, value, help, type);
+  implementation_->verb->get_option(name)->required();
+}
+
+void Options::files(const std::string& name, std::vector<std::string>& paths, const std::string& help) {
+  const auto read = [name, &paths](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) require_text(name, text, "FILE");
+    paths = texts;
+  };
+  implementation_->add(name, "FILE", "", help, read)->expected(1, CLI::detail::expected_max_vector_size);
+}
+
+void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  option(name, "NAME,...", "", help, [=, &values](const std::string& text) {
+    values = split(text);
+    for (const std::string& value : values)
+      if (value.empty()) refuse(name, text, "names with a comma between two");
+  });
+}
+
+void Options::free_text(const std::string& name, std::string& value, const std::string& help) {
+  option(name, "TEXT", value, help, [&value](const std::string& text) { value = text; });
+}
+
+void Options::free_text(const std::string& name, std::optional<std::string>& value, const std::string& help) {
+  option(name, "TEXT", "", help, [&value](const std::string& text) { value = text; });
+}
+
+void Options::choice(const std::string& name, std::string& value, const std::vector<std::string>& words,
+                     const std::string& help) {
+  option(name, "{" + joined(words, ",") + "}", value, help, [=, &value](const std::string& text) {
+    if (std::find(words.begin(), words.end(), text) == words.end()) refuse(name, text, joined(words, " or "));
+    value = text;
+  });
+}
+
+void Options::flag(const std::string& name, bool& value, const std::string& help) {
+  implementation_->verb->add_flag(name, value, help)->disable_flag_override();
+}
+
+void Options::json(bool& wanted) {
+  flag("--json", wanted, "One JSON document on standard output (schema: docs/json.md)");
+}
+
+void Options::option(const std::string& name, const std::string& type, const std::string& default_text,
+                     const std::string& help, Reader read) {
+  implementation_->add(name, type, default_text, help, [read = std::move(read)](const std::vector<std::string>& texts) {
+    read(texts.empty() ? "" : texts.front());
+  });
+}
+
+void Options::footer(const std::string& text) {
+  implementation_->verb->footer(text);
+}
+
+void Options::on_run(std::function<void()> run) {
+  implementation_->run = std::move(run);
+}
+
+void Options::parse_and_run(const std::vector<std::string>& arguments) {
+  CLI::App& program = implementation_->program;
+  std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // which CLI11 wants
+  try {
+    program.parse(backwards);
+  } catch (const CLI::Success& help) {
+    program.exit(help);
+    return;
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorKind::usage, "",
+                std::string(error.what()) + " (see draftproof " + implementation_->verb->get_name() + " --help)");
+  }
+  implementation_->run();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,163 @@
+// Options of every kind with values that fit and values that do not.
+#include "cli/shared/options.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+struct Values {
+  std::int32_t count = 3;
+  std::optional<std::int64_t> maybe;
+  double share = 0.5;
+  std::optional<float> temperature;
+  std::uint64_t seed = 0;
+  std::string name = "anna";
+  std::string prompt = "text";
+  std::string kind = "inverse";
+  std::vector<int> list;
+  std::vector<std::string> names;
+  std::vector<std::string> files;
+  std::optional<std::int64_t> batteries;
+  bool flag = false;
+  bool json = false;
+  int threads = 0;
+  bool ran = false;
+};
+
+// The values after parsing.
+Values parse(std::vector<std::string> arguments) {
+  Values v;
+  Options options("verb", "A verb for tests");
+  options.integer("-c,--count", v.count, {1, 10}, "A count");
+  options.integer("--maybe", v.maybe, {-5, 5}, "A count or none");
+  options.number("--share", v.share, kShareRange, "A share");
+  options.number("--temperature", v.temperature, kTemperatureRange, "A temperature");
+  options.seed(v.seed, "A seed");
+  options.text("--name", v.name, "A text");
+  options.free_text("--prompt", v.prompt, "A text or none");
+  options.choice("--kind", v.kind, {"inverse", "race"}, "A kind");
+  options.integers("--list", v.list, {1, 10}, "Counts");
+  options.names("--names", v.names, "Names");
+  options.files("--files", v.files, "Files");
+  options.integer_or_flag("--batteries", v.batteries, {1, 100}, 10, "Batteries");
+  options.flag("--flag", v.flag, "A flag");
+  options.json(v.json);
+  options.threads(v.threads);
+  options.on_run([&] { v.ran = true; });
+  arguments.insert(arguments.begin(), "verb");
+  options.parse_and_run(arguments);
+  return v;
+}
+
+// The error's text; empty where there is none.
+std::string refusal(const std::vector<std::string>& arguments) {
+  try {
+    parse(arguments);
+    return "";
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::usage);
+    return error.what();
+  }
+}
+
+TEST_CASE("options keep their defaults and take what is given") {
+  const Values none = parse({});
+  CHECK(none.ran);
+  CHECK(none.count == 3);
+  CHECK_FALSE(none.maybe);
+  CHECK_FALSE(none.temperature);
+  CHECK(none.name == "anna");
+  CHECK(none.threads >= 1);
+  const Values all = parse({"-c",
+                            "10",
+                            "--maybe",
+                            "-5",
+                            "--share",
+                            "0.25",
+                            "--temperature",
+                            "0",
+                            "--seed",
+                            "18446744073709551615",
+                            "--name",
+                            "bob",
+                            "--prompt",
+                            "",
+                            "--kind",
+                            "race",
+                            "--list",
+                            "1,10",
+                            "--names",
+                            "a,b",
+                            "--files",
+                            "x",
+                            "y",
+                            "--batteries",
+                            "--flag",
+                            "--json",
+                            "--threads",
+                            "1024"});
+  CHECK(all.count == 10);
+  CHECK(all.maybe == -5);
+  CHECK(all.share == 0.25);
+  CHECK(all.temperature == 0.0f);
+  CHECK(all.seed == ~std::uint64_t{0});
+  CHECK(all.name == "bob");
+  CHECK(all.prompt.empty());
+  CHECK(all.kind == "race");
+  CHECK(all.list == std::vector{1, 10});
+  CHECK(all.names == std::vector<std::string>{"a", "b"});
+  CHECK(all.files == std::vector<std::string>{"x", "y"});
+  CHECK(all.batteries == 10);
+  CHECK(all.flag);
+  CHECK(all.json);
+  CHECK(all.threads == 1024);
+  CHECK(parse({"--batteries", "7"}).batteries == 7);
+}
+
+TEST_CASE("a value that does not fit is refused in a sentence that names the option, the value and what was expected") {
+  CHECK(refusal({"--count", "11"}) == "--count is '11'; expected a whole number in [1, 10]");
+  CHECK(refusal({"-c", "010"}) == "--count is '010'; expected a whole number in [1, 10]");
+  CHECK(refusal({"--share", "nan"}) == "--share is 'nan'; expected a number in [0, 1]");
+  CHECK(refusal({"--temperature", "1e-7"}) ==
+        "--temperature is '1e-7'; expected 0 (greedy) or a finite number from 1e-6");
+  CHECK(refusal({"--seed", "-1"}) == "--seed is '-1'; expected a whole number in [0, 2^64)");
+  CHECK(refusal({"--seed", "18446744073709551616"}) ==
+        "--seed is '18446744073709551616'; expected a whole number in [0, 2^64)");
+  CHECK(refusal({"--kind", "gumbel"}) == "--kind is 'gumbel'; expected inverse or race");
+  CHECK(refusal({"--list", "1,11"}) == "--list is '11'; expected a whole number in [1, 10]");
+  CHECK(refusal({"--name", ""}) == "--name is ''; expected a text");
+  CHECK(refusal({"--names", "a,,b"}) == "--names is 'a,,b'; expected names with a comma between two");
+  CHECK(refusal({"--files", "x", ""}) == "--files is ''; expected the name of a file");
+}
+
+TEST_CASE("no option takes an empty value, a sign it has no use for, another base, infinity or trailing characters") {
+  for (const char* option :
+       {"--count", "--maybe", "--share", "--temperature", "--seed", "--list", "--batteries", "--threads"}) {
+    for (const char* value :
+         {"", " ", "nan", "inf", "-inf", "010", "0x1", "1x", "+1", "1 ", "99999999999999999999", "1e999"}) {
+      INFO(option << " '" << value << "'");
+      const std::string message = refusal({option, value});
+      CHECK(message.find(option) == 0);
+      CHECK(message.find("; expected ") != std::string::npos);
+    }
+  }
+  for (const char* option : {"--name", "--kind", "--names", "--files"}) CHECK(refusal({option, ""}).find(option) == 0);
+}
+
+TEST_CASE("what was not declared, is missing or is given twice is refused") {
+  CHECK(refusal({"--no-such-option"}).find("(see draftproof verb --help)") != std::string::npos);
+  CHECK_FALSE(refusal({"word"}).empty());
+  CHECK_FALSE(refusal({"--count"}).empty());
+  CHECK_FALSE(refusal({"--count", "1", "--count", "2"}).empty());
+  CHECK_FALSE(refusal({"--flag=maybe"}).empty());
+}
+
+}  // namespace
+}  // namespace draftproof
