@@ -19,7 +19,9 @@ TEST_CASE("An input file has the bytes of the file, also of an empty one and of 
   const TemporaryFolder folder;
   std::string large(20'000'001, '\0');
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 7 >> 5);
-  for (const std::string& content : {std::string(), std::string("a\0b\n", 4), large}) {
+  // One byte, and one byte in the last piece: what a read that finds the end must not be taken for.
+  for (const std::string& content :
+       {std::string(), std::string("x"), std::string("a\0b\n", 4), large, large.substr(0, (1 << 23) + 1)}) {
     write_whole_file(folder.file("f"), content);
     const InputFile file(folder.file("f"));
     CHECK(file.text() == content);
