@@ -73,7 +73,7 @@ AuditRun run_audit(const AuditArguments& arguments) {
 
   AuditRun run;
   run.path = arguments.path;
-  run.verifier = arguments.verifier;
+  run.verifier = text_of(arguments.options.verifier);
   run.figure = arguments.figure;
   const Stopwatch reading;
   const AuditInput input = read_audit_file(arguments.path, file_options);
@@ -157,8 +157,9 @@ void add_command(Options& options, ProgramContext& context) {
   options.file("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
   options.file("--outputs", arguments->outputs_path,
                "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
-  options.choice("--verifier", arguments->verifier, {"chain", "any"},
-                 "What emitted the steps: the token chain, or any lossless verifier (fewer tests hold)");
+  options.text("--verifier", arguments->verifier,
+               "What emitted the steps: one of " + verifier_names() + "; or any, a lossless one (fewer tests hold)",
+               "NAME");
   options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
   options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
                  "Total variation distance that should be detectable; else the verdict is too_few_samples");
@@ -177,7 +178,7 @@ void add_command(Options& options, ProgramContext& context) {
   options.json(arguments->json);
   options.footer("Exit code 0: consistent; 1: biased; 2: too few samples (or a usage or input error).");
   options.on_run([arguments, &context] {
-    arguments->options.verifier = arguments->verifier == "any" ? AssumedVerifier::any : AssumedVerifier::chain;
+    arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
     check_options(*arguments);
     if (arguments->self_test) {
       answer_self_test(*arguments, context);
