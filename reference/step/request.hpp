@@ -43,8 +43,8 @@ enum class ProposalKind : std::uint8_t {
   logits,         // [K, V]; go through the pipeline with draft_parameters
 };
 
-// Rows of a step: row 0 is that of the committed context, row i + 1 that after draft node i (DraftTree::row_after). Of a
-// chain of K drafts, row i judges draft i and row K is the bonus row.
+// Rows of a step: row 0 is that of the committed context, row i + 1 that after draft node i (DraftTree::row_after). Of
+// a chain of K drafts, row i judges draft i and row K is the bonus row.
 struct VerifyRequest {
   DraftTree draft;  // K >= 0 nodes; a chain is a tree
 
