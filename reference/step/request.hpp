@@ -57,7 +57,7 @@ struct VerifyRequest {
   std::int64_t allowed_mask_stride = 0;          // words from one row's mask to the next; 0: ceil(V/32)
 
   ProposalKind proposal_kind = ProposalKind::one_hot;
-  RowMatrix proposal;              // row r proposes the children of the node of row r: [K, V] of a chain, else [K + 1, V]
+  RowMatrix proposal;              // row r proposes the children of its node: [K, V] of a chain, else [K + 1, V]
   RowParameters draft_parameters;  // for ProposalKind::logits; temperature 0 means argmax drafting: one-hot proposals
 
   std::span<const Token> prompt_tokens;
