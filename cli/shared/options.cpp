@@ -151,7 +151,9 @@ void Options::files(const std::string& name, std::vector<std::string>& paths, co
     for (const std::string& text : texts) require_text(name, text, "FILE");
     paths = texts;
   };
-  implementation_->add(name, "FILE", "", help, read)->expected(1, CLI::detail::expected_max_vector_size);
+  implementation_->add(name, "FILE", "", help, read)
+      ->expected(1, CLI::detail::expected_max_vector_size)
+      ->allow_extra_args();
 }
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {

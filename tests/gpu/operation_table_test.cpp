@@ -77,6 +77,8 @@ std::set<std::string> naming_files(const std::string& name) {
   for (const fs::path& file : files) {
     const std::string relative = fs::relative(file, kRoot).generic_string();
     if (relative.starts_with("gpu/bench/")) continue;  // times some of them
+    // The covering array and the cases beyond 2^32 elements take calls by the kinds of their arguments.
+    if (relative.starts_with("gpu/regress/covering_") || relative.starts_with("gpu/regress/far_")) continue;
     if (std::regex_search(text_of(relative), call)) found.insert(relative);
   }
   return found;
@@ -136,7 +138,9 @@ TEST_CASE("operations and twins that no line of the table names do not exist", "
   for (const Operation& one : kOperations) names.insert(one.name);
   for (const auto& entry : fs::directory_iterator(kRoot / "gpu/regress")) {
     const std::string file = entry.path().filename().string();
-    if (!file.ends_with("_cases.cpp") || file == "verify_shared_cases.cpp") continue;
+    if (!file.ends_with("_cases.cpp") || file == "verify_shared_cases.cpp" || file.starts_with("covering_") ||
+        file.starts_with("far_"))
+      continue;
     INFO(file);
     CHECK(names.count(file.substr(0, file.size() - std::string("_cases.cpp").size())) == 1);
   }

@@ -111,7 +111,7 @@ TEST_CASE("drafts that were drawn otherwise than the trace says are a finding wi
   CHECK(argmax.at("distribution_changes") == true);
   CHECK(argmax.at("acceptance").get<double>() == Approx(2.0 / 3).epsilon(1e-5));
   CHECK(argmax.at("total_variation").get<double>() == Approx(1.0 / 6).epsilon(1e-5));
-  check_error({path, "--drafted-top-p", "1.5"}, {"top_p", "(0, 1]"});
+  check_error({path, "--drafted-top-p", "1.5"}, {"--drafted-top-p", "(0, 1]"});
 }
 
 TEST_CASE("the result does not depend on threads or vector instructions and is compared with itself") {
