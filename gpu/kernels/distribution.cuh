@@ -49,10 +49,6 @@ struct LogitsDistribution {
   }
 };
 
-__device__ inline float over_temperature(float logit, float temperature) {
-  return temperature == 1.0f || temperature == 0.0f ? logit : logit / temperature;
-}
-
 // The weight f 2^(n - N_t) of a token with processed logit x; 0 if it is masked or was dropped.
 __device__ inline float kept_weight(const DistributionRow& row, float x, std::int64_t token,
                                     std::int32_t tile_exponent) {

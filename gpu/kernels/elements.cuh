@@ -9,6 +9,10 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
+__device__ inline float negative_infinity() {
+  return bit_cast<float>(0xff800000u);
+}
+
 __device__ inline float to_float(float x) {
   return x;
 }

@@ -6,10 +6,16 @@
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
 //   v1  exp_parts of every element once to find the tile's exponent, kept in registers, then tile_weight and
 //       mass_of_weight: double precision, 64-bit adds.
-//   v2  (this) the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows:
-//       two operations an element find it, and one pass of exp_parts follows. A weight is scaled by adding to its
-//       exponent bits, and its 45-bit mass is added up in two 32-bit halves that two float additions cut off: no
-//       double, no 64-bit operation, the same integers. About 20 instructions an element.
+//   v2  the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows.
+//       A weight is scaled by adding to its exponent bits, its 45-bit mass added up in two 32-bit halves that two float
+//       additions cut off. 36 instructions an element with all that a thread of 16 elements does besides.
+//   v3  (this) of 16-bit logits a warp has a tile to itself, 128 elements a thread, kept as they are stored: two are
+//       compared at once, no barrier, no shared memory. A conversion to a 64-bit integer takes the place of the float
+//       additions, and the tile's exponent rides in the constant that rounds. 15.7 instructions an element on sm_90,
+//       all included; from sm_100 on, where two elements share an instruction, 10.7 (gpu/golden/budget.txt). Of those
+//       on sm_90, 9 are the reduction and the polynomial of exp_parts, which the contract fixes. Tiles that are cut
+//       off, unaligned or divided by a temperature are read twice, in a loop; the division goes through the reciprocal
+//       of the temperature.
 //   next: clusters that keep a row in shared memory for the filters that follow.
 #pragma once
 
@@ -22,14 +28,12 @@ template <class Element, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     mass_tiles(RowsView logits, Global<const float> temperature, RowRequests row_requests, std::int64_t vocab_size,
                std::int64_t tiles, Global<std::uint64_t> tile_sum, Global<std::int32_t> tile_exponent) {
-  constexpr int kCount = kTileTokens / kThreads;
-  const std::int64_t row = blockIdx.x / tiles;
-  const std::int64_t tile = blockIdx.x % tiles;
+  const std::int64_t row = blockIdx.x / static_cast<std::uint32_t>(tiles);
+  const std::int64_t tile = blockIdx.x % static_cast<std::uint32_t>(tiles);
   const float t = temperature == nullptr ? 1.0f : static_cast<float>(temperature[row_requests.of(row)]);
-  float x[kCount];
-  load_tile<Element>(logits, row, tile, vocab_size, t, x);
-  const TileResult result =
-      mass_of_tile<Vector<Element>::kCount>(x, tile * kTileTokens + threadIdx.x * Vector<Element>::kCount, t == 0.0f);
+  const std::int64_t first = tile * kTileTokens;
+  const TileResult result = mass_of_tile<kThreads>(TileOfRow<Element>{
+      logits.elements<Element>(), row * logits.row_stride + first, first, vocab_size - first, logits.aligned != 0, t});
   if (threadIdx.x != 0) return;
   tile_sum[row * tiles + tile] = result.status == DRAFTPROOF_ROW_OK ? result.sum : 0;
   tile_exponent[row * tiles + tile] =

@@ -1,23 +1,27 @@
-// One tile of 4,096 logits by one block: the fixed-point masses that the mass pass (mass.cuh) and the pipeline
-// (process.cuh) are made of. Twin: the row kernel tile_mass (reference/numerics/row_kernels.hpp).
+// One tile of 4,096 logits by one block: the fixed-point masses that the mass pass (mass.cuh) is made of. Twin: the row
+// kernel tile_mass (reference/numerics/row_kernels.hpp).
 #pragma once
 
 #include <cstdint>
 
 #include "gpu/kernels/block.cuh"
-#include "gpu/kernels/elements.cuh"
+#include "gpu/kernels/pairs.cuh"
+#include "gpu/kernels/words.cuh"
 #include "reference/numerics/fixed_point.hpp"
 #include "reference/numerics/order_key.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-__device__ inline float negative_infinity() {
-  return bit_cast<float>(0xff800000u);
-}
-
 // (key, token) as one integer that grows along the total order: value descending, id ascending.
 __device__ inline std::uint64_t packed_first(float x, std::int64_t token) {
   return static_cast<std::uint64_t>(order_key(x)) << 32 | (0xffffffffu - static_cast<std::uint32_t>(token));
+}
+// What order_key was made of; of -0 it is +0.
+__device__ inline float value_of_key(std::uint32_t key) {
+  return bit_cast<float>((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
+}
+__device__ inline float over_temperature(float logit, float temperature) {
+  return temperature == 1.0f || temperature == 0.0f ? logit : logit / temperature;
 }
 __device__ inline Token token_of_packed(std::uint64_t packed) {
   return static_cast<Token>(0xffffffffu - static_cast<std::uint32_t>(packed));
@@ -26,45 +30,48 @@ __device__ inline Token token_of_packed(std::uint64_t packed) {
 // The sum of the masses W_i of a thread's elements, all of one tile with exponent N_t.
 class MassSum {
  public:
-  __device__ explicit MassSum(std::int32_t tile_exponent) : exponent_(tile_exponent) {}
+  // |N_t| up to 2^20.
+  __device__ explicit MassSum(std::int32_t tile_exponent)
+      : exponent_(tile_exponent), magic_(exp_constants::kRoundMagic - static_cast<float>(tile_exponent - kMassBits)) {}
 
-  // x in [lowest(), 65000]: the bits of tile_weight(exp_parts(x), N_t) without branches.
-  __device__ void add(float x) {
-    using namespace exp_constants;
-    const float t = std::fma(x, kLog2E, kRoundMagic);
-    const float n = t - kRoundMagic;
-    float r = std::fma(-n, kLn2High, x);
-    r = std::fma(-n, kLn2Low, r);
-    const std::uint32_t f = bit_cast<std::uint32_t>(exp_polynomial(r));
-    // n is in the low bits of t; f is normal and stays so, since the exponent of x lies less than 64 below N_t.
-    const std::uint32_t k =
-        bit_cast<std::uint32_t>(t) - bit_cast<std::uint32_t>(kRoundMagic) - static_cast<std::uint32_t>(exponent_);
-    add_weight(bit_cast<float>(f + (k << 23)));
+  // x from lowest() to 65000: the masses of tile_weight(exp_parts(x), N_t) without branches.
+  __device__ void add(const Pair& x) {
+    const Scaled scaled = scaled_weights(x);
+    sum_ += __float2ull_rn(scaled.first) + __float2ull_rn(scaled.second);
   }
-  // weight in [0, 1.5): RNE(weight 2^44), its upper part in units of 2^23 and the rest, each by an addition that leaves
-  // the integer in the low bits of the sum.
-  __device__ void add_weight(float weight) {
-    const float upper = weight + kUpperMagic;
-    const float rest = weight - (upper - kUpperMagic);  // exact, within 2^-22
-    upper_ += bit_cast<std::uint32_t>(upper) - bit_cast<std::uint32_t>(kUpperMagic);
-    rest_ +=
-        static_cast<std::int32_t>(bit_cast<std::uint32_t>(rest + kRestMagic) - bit_cast<std::uint32_t>(kRestMagic));
-  }
-  // Of at most 128 elements.
-  __device__ std::uint64_t sum() const {
-    return (static_cast<std::uint64_t>(upper_) << 23) + static_cast<std::uint64_t>(static_cast<std::int64_t>(rest_));
-  }
+  __device__ void add(float x) { sum_ += __float2ull_rn(scaled_weights({x, x}).first); }
+  __device__ std::uint64_t sum() const { return sum_; }
 
   // A logit at or below this has no mass in the tile; it may stand for all of them.
   __device__ float lowest() const { return (static_cast<float>(exponent_) - 60.0f) * exp_constants::kLn2High; }
 
  private:
-  static constexpr float kUpperMagic = 6.0f;       // ulp 2^-21
-  static constexpr float kRestMagic = 0x1.8p-21f;  // ulp 2^-44
+  using Scaled = Pair;  // f 2^(n - N_t + 44)
+
+  __device__ Scaled scaled_weights(const Pair& x) const {
+    using namespace exp_constants;
+    // Rounding to an integer meets no ties here (x log2 e would have to be 2^22), so that the constant may carry N_t:
+    // the low bits of t are n - N_t + 44.
+    const Pair t = fma_pairs(x, twice(kLog2E), twice(magic_));
+    const Pair n = add_pairs(t, twice(-magic_));
+    Pair r = fma_pairs(n, twice(-kLn2High), x);
+    r = fma_pairs(n, twice(-kLn2Low), r);
+    Pair f = fma_pairs(twice(kC6), r, twice(kC5));
+    f = fma_pairs(f, r, twice(kC4));
+    f = fma_pairs(f, r, twice(kC3));
+    f = fma_pairs(f, r, twice(kC2));
+    f = fma_pairs(f, r, twice(1.0f));
+    f = fma_pairs(f, r, twice(1.0f));
+    return {scaled(f.first, t.first), scaled(f.second, t.second)};
+  }
+  // The bits of the rounding constant leave t in the shift.
+  __device__ static float scaled(float f, float t) {
+    return bit_cast<float>(bit_cast<std::uint32_t>(f) + (bit_cast<std::uint32_t>(t) << 23));
+  }
 
   std::int32_t exponent_;
-  std::uint32_t upper_ = 0;
-  std::int32_t rest_ = 0;
+  float magic_;
+  std::uint64_t sum_ = 0;
 };
 
 // Every |x| up to here takes the float reduction of exp_parts, with room for lowest().
@@ -76,83 +83,156 @@ struct TileResult {
   std::int32_t status;    // draftproof_row_status, before the row as a whole is judged
 };
 
-// One tile, by all threads of the block. x: this thread's logits over the temperature, -infinity where there is none;
-// its element i is token first_token + i / kWidth * blockDim.x * kWidth + i % kWidth.
-template <int kWidth, int kCount>
-__device__ inline TileResult mass_of_tile(const float (&x)[kCount], std::int64_t first_token, bool greedy) {
-  float largest = negative_infinity();
-  bool right = true;
+// Where the logits of a tile are.
+template <class Element>
+struct TileOfRow {
+  Global<const Element> data;
+  std::int64_t at;           // of its first element in data
+  std::int64_t first_token;  // of the row
+  std::int64_t available;    // up to the end of the row
+  bool vectors;              // `at` lies at a multiple of 16 bytes
+  float temperature;
+};
+
+template <int kThreads, class T, class Combine>
+__device__ inline T reduce_of_block(T value, Combine combine) {
+  if constexpr (kThreads == 32) return warp_reduce(value, combine);
+  return block_reduce(value, combine);
+}
+
+// x / temperature as division rounds it, from the reciprocal as division rounds that (Markstein's sequence; Muller et
+// al., Handbook of Floating-Point Arithmetic, 4.7): the second correction rounds a quotient that the first made right
+// up to its last place. For numbers far from the ends of the range; a quotient below 2^-100 may be another one.
+__device__ inline Pair quotients(const Pair& x, float temperature, float reciprocal) {
+  Pair q = fma_pairs(x, twice(reciprocal), twice(0.0f));
   DRAFTPROOF_UNROLL
-  for (int i = 0; i < kCount; ++i) {
-    right = right && x[i] <= kLogitLimit;
-    largest = x[i] > largest ? x[i] : largest;
+  for (int i = 0; i < 2; ++i) {
+    const Pair rest = fma_pairs(q, twice(-temperature), x);
+    q = fma_pairs(rest, twice(reciprocal), q);
   }
-  TileResult out{0, kMaskedExponent, DRAFTPROOF_ROW_OK};
-  if (block_any(!right)) {
-    std::uint32_t worst = 0;
-    DRAFTPROOF_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      std::uint32_t status = 0;
-      if (x[i] != x[i]) {
-        status = DRAFTPROOF_ROW_NAN_LOGIT;
-      } else if (x[i] == -negative_infinity()) {
-        status = DRAFTPROOF_ROW_INFINITE_LOGIT;
-      } else if (x[i] > kLogitLimit && !greedy) {
-        status = DRAFTPROOF_ROW_LOGIT_TOO_LARGE;
-      }
-      worst = status > worst ? status : worst;
+  return q;
+}
+
+// Any tile, its logits read from memory again for each thing that is asked of them. By all threads of the block.
+template <int kThreads, class Element>
+__device__ inline TileResult mass_of_any_tile(const TileOfRow<Element>& tile) {
+  constexpr int kCount = 8;
+  const float temperature = tile.temperature;
+  const bool greedy = temperature == 0.0f;
+  const std::int64_t count = tile.available < kTileTokens ? tile.available : kTileTokens;
+  const auto for_each_eight = [&](auto visit) {
+    for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kCount; i < count; i += kThreads * kCount) {
+      float x[kCount];
+      load_elements(tile.data, tile.at + i, tile.available - i, tile.vectors, negative_infinity(), x);
+      visit(x, tile.first_token + i);
     }
-    out.status = static_cast<std::int32_t>(block_reduce(worst, Max{}));
-    if (out.status != DRAFTPROOF_ROW_OK) return out;
+  };
+  // What is wrong and what is largest can be seen before the division: it keeps the order.
+  std::uint32_t status = DRAFTPROOF_ROW_OK;
+  float largest = negative_infinity();
+  for_each_eight([&](const float(&x)[kCount], std::int64_t) {
+    DRAFTPROOF_UNROLL
+    for (int e = 0; e < kCount; ++e) {
+      if (x[e] != x[e]) status = DRAFTPROOF_ROW_NAN_LOGIT;
+      largest = x[e] > largest ? x[e] : largest;
+    }
+  });
+  largest = over_temperature(reduce_of_block<kThreads>(largest, Max{}), temperature);
+  std::uint32_t of_largest = DRAFTPROOF_ROW_OK;
+  if (largest == -negative_infinity()) {
+    of_largest = DRAFTPROOF_ROW_INFINITE_LOGIT;
+  } else if (largest > kLogitLimit && !greedy) {
+    of_largest = DRAFTPROOF_ROW_LOGIT_TOO_LARGE;
   }
-  largest = block_reduce(largest, Max{});
+  status = reduce_of_block<kThreads>(status > of_largest ? status : of_largest, Max{});
+  TileResult out{0, kMaskedExponent, static_cast<std::int32_t>(status)};
+  if (status != DRAFTPROOF_ROW_OK) return out;
   if (greedy) {
     std::uint64_t first = 0;
-    DRAFTPROOF_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      const std::int64_t token = first_token + i / kWidth * static_cast<std::int64_t>(blockDim.x) * kWidth + i % kWidth;
-      const std::uint64_t packed = x[i] == largest ? packed_first(x[i], token) : 0;
-      first = packed > first ? packed : first;
-    }
-    if (largest > negative_infinity()) out.sum = block_reduce(first, Max{});
+    for_each_eight([&](const float(&x)[kCount], std::int64_t token) {
+      DRAFTPROOF_UNROLL
+      for (int e = 0; e < kCount; ++e) {
+        const std::uint64_t packed = x[e] == largest ? packed_first(x[e], token + e) : 0;
+        first = packed > first ? packed : first;
+      }
+    });
+    first = reduce_of_block<kThreads>(first, Max{});
+    if (largest > negative_infinity()) out.sum = first;
     return out;
   }
   const ExpParts parts = exp_parts(largest);
   if (parts.f == 0.0f) return out;
   out.exponent = parts.n;
   std::uint64_t sum = 0;
-  if (largest <= kFastTileLimit && largest >= -kFastTileLimit) {
+  if (largest <= kFastTileLimit && largest >= -kFastTileLimit && temperature >= 0x1p-20f && temperature <= 0x1p20f) {
     MassSum masses(out.exponent);
     const float lowest = masses.lowest();
-    DRAFTPROOF_UNROLL
-    for (int i = 0; i < kCount; ++i) masses.add(x[i] > lowest ? x[i] : lowest);
+    const float floor = (lowest - 1.0f) * temperature;
+    const float reciprocal = 1.0f / temperature;
+    const bool divides = temperature != 1.0f;
+    for_each_eight([&](const float(&x)[kCount], std::int64_t) {
+      DRAFTPROOF_UNROLL
+      for (int e = 0; e < kCount; e += 2) {
+        Pair raised{x[e] > floor ? x[e] : floor, x[e + 1] > floor ? x[e + 1] : floor};
+        masses.add(divides ? quotients(raised, temperature, reciprocal) : raised);
+      }
+    });
     sum = masses.sum();
   } else {
-    DRAFTPROOF_UNROLL
-    for (int i = 0; i < kCount; ++i) sum += mass_of_weight(tile_weight(exp_parts(x[i]), out.exponent));
+    for_each_eight([&](const float(&x)[kCount], std::int64_t) {
+      for (int e = 0; e < kCount; ++e)
+        sum += mass_of_weight(tile_weight(exp_parts(over_temperature(x[e], temperature)), out.exponent));
+    });
   }
-  out.sum = block_reduce(sum, Sum{});
+  out.sum = reduce_of_block<kThreads>(sum, Sum{});
   return out;
 }
 
-// A thread's elements of a tile, as mass_of_tile wants them.
-template <class Element, int kCount>
-__device__ inline void load_tile(const RowsView& rows, std::int64_t row, std::int64_t tile, std::int64_t vocab_size,
-                                 float temperature, float (&x)[kCount]) {
-  constexpr int kWidth = Vector<Element>::kCount;
-  const Global<const Element> data = rows.elements<Element>();
+// By all threads of the block.
+template <int kThreads, class Element>
+__device__ inline TileResult mass_of_tile(const TileOfRow<Element>& tile) {
+  constexpr int kPer = kPerWord<Element>;
+  constexpr int kWords = kTileTokens / kThreads / kPer;
+  if (!tile.vectors || tile.available < kTileTokens || tile.temperature != 1.0f)
+    return mass_of_any_tile<kThreads>(tile);
+  std::uint32_t words[kWords];
+  load_words<Element, kThreads>(tile.data, tile.at, words);
+  std::uint32_t largest_word = words[0];
+  std::uint32_t smallest_word = words[0];
   DRAFTPROOF_UNROLL
-  for (int v = 0; v < kCount / kWidth; ++v) {
-    const std::int64_t column = tile * kTileTokens + (v * static_cast<std::int64_t>(blockDim.x) + threadIdx.x) * kWidth;
-    float part[kWidth];
-    load_elements(data, row * rows.row_stride + column, vocab_size - column, rows.aligned != 0, negative_infinity(),
-                  part);
-    DRAFTPROOF_UNROLL
-    for (int e = 0; e < kWidth; ++e) x[v * kWidth + e] = part[e];
+  for (int w = 1; w < kWords; ++w) {
+    largest_word = max_of_words<Element>(largest_word, words[w]);
+    smallest_word = min_of_words<Element>(smallest_word, words[w]);
   }
-  if (temperature == 1.0f || temperature == 0.0f) return;
+  float largest = element_of_word<Element>(largest_word, 0);
+  float smallest = element_of_word<Element>(smallest_word, 0);
+  if constexpr (kPer == 2) {
+    const float other = element_of_word<Element>(largest_word, 1);
+    largest = other <= largest ? largest : other;  // NaN where either is
+    smallest =
+        element_of_word<Element>(smallest_word, 1) < smallest ? element_of_word<Element>(smallest_word, 1) : smallest;
+  }
+  constexpr std::uint32_t kNoNumber = 0xffffffff;
+  const std::uint32_t own_key = largest == largest ? order_key(largest) : kNoNumber;
+  const std::uint32_t largest_key = reduce_of_block<kThreads>(own_key, Max{});
+  if (largest_key == kNoNumber) return mass_of_any_tile<kThreads>(tile);
+  largest = value_of_key(largest_key);
+  constexpr float kLimit = kPer == 1 ? kFastTileLimit : 8000.0f;  // below it 16 bits hold a floor finely enough
+  if (!(largest >= -kLimit && largest <= kLimit)) return mass_of_any_tile<kThreads>(tile);
+
+  TileResult out{0, exp_parts(largest).n, DRAFTPROOF_ROW_OK};
+  MassSum masses(out.exponent);
+  // Logits so low that their weight would not be a normal float are raised to where there is no mass either.
+  if (smallest < masses.lowest()) {
+    const std::uint32_t floor = word_of<Element>((static_cast<float>(out.exponent) - 100.0f) * exp_constants::kLn2High);
+    DRAFTPROOF_UNROLL
+    for (int w = 0; w < kWords; ++w) words[w] = max_of_words<Element>(words[w], floor);
+  }
   DRAFTPROOF_UNROLL
-  for (int i = 0; i < kCount; ++i) x[i] = x[i] / temperature;
+  for (int i = 0; i < kWords * kPer; i += 2)
+    masses.add({element_of_word<Element>(words[i / kPer], 0), element_of_word<Element>(words[(i + 1) / kPer], 1)});
+  out.sum = reduce_of_block<kThreads>(masses.sum(), Sum{});
+  return out;
 }
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

@@ -37,8 +37,7 @@ __device__ inline SearchMemory search_memory() {
 
 // The value that packed_first was made of; of -0 it is +0.
 __device__ inline float value_of_packed(std::uint64_t packed) {
-  const auto key = static_cast<std::uint32_t>(packed >> 32);
-  return bit_cast<float>((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
+  return value_of_key(static_cast<std::uint32_t>(packed >> 32));
 }
 
 // A prefix ends with the first token at which either limit is reached. Each is at least 1; the largest number is none.

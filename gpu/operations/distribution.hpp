@@ -4,13 +4,30 @@
 #include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
+namespace {
+
+// run(std::integral_constant<int, threads>): how many threads share a tile, where the caller does not say. Many tiles
+// want little work besides their elements: a warp each where 16 bits an element fit its registers. Few want to be done
+// soon.
+template <class Element, class Run>
+void with_tile_threads(const draftproof_settings& settings, std::int64_t tiles, Run run) {
+  constexpr std::int64_t kManyTiles = 2048;  // several for each multiprocessor
+  if constexpr (sizeof(Element) == 2) {
+    if (settings.block_threads == 0 && tiles >= kManyTiles) return run(std::integral_constant<int, 32>{});
+  } else if (settings.block_threads == 0 && tiles >= kManyTiles) {
+    return run(std::integral_constant<int, 128>{});
+  }
+  with_block_threads(settings, run);
+}
+
+}  // namespace
 
 void launch_tile_masses(const draftproof_settings& settings, const RowsView& logits, std::int64_t rows,
                         std::int64_t vocab_size, Global<const float> temperature, RowRequests row_requests,
                         const DistributionScratch& distribution) {
   const std::int64_t tiles = tiles_of(vocab_size);
   with_element(logits.dtype, [&](auto element) {
-    with_block_threads(settings, [&](auto threads) {
+    with_tile_threads<decltype(element)>(settings, rows * tiles, [&](auto threads) {
       launch(describe(settings, "mass_tiles", rows * tiles, threads), mass_tiles<decltype(element), threads.value>,
              logits, temperature, row_requests, vocab_size, tiles, distribution.tile_sum, distribution.tile_exponent);
     });

@@ -86,6 +86,10 @@ inline int __clz(int x) {
 inline int __clzll(long long x) {
   return std::countl_zero(static_cast<unsigned long long>(x));
 }
+// To the nearest even integer; x from 0 to 2^52 here.
+inline unsigned long long __float2ull_rn(float x) {
+  return std::bit_cast<std::uint64_t>(static_cast<double>(x) + 0x1p52) - std::bit_cast<std::uint64_t>(0x1p52);
+}
 inline int __ffs(int x) {
   return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
 }
