@@ -31,7 +31,7 @@ BenchCase mass_case(const RowKernels& kernels, std::int64_t vocab_size) {
     work.body = [kernels, row] {
       TileMass mass;
       for (std::size_t begin = 0; begin < row->size(); begin += kTileTokens)
-        kernels.tile_mass(row->data() + begin, std::min<std::size_t>(kTileTokens, row->size() - begin), nullptr, &mass);
+        kernels.tile_mass(row->data() + begin, std::min<std::size_t>(kTileTokens, row->size() - begin), &mass);
     };
     return work;
   };
@@ -192,7 +192,7 @@ void mass_pass(const RowView& row) {
   TileMass mass;
   for (std::int64_t begin = 0; begin < row.vocab_size; begin += kTileTokens) {
     const auto count = static_cast<std::size_t>(std::min<std::int64_t>(kTileTokens, row.vocab_size - begin));
-    row_kernels().tile_mass(elements_of(row, begin, count, scratch), count, nullptr, &mass);
+    row_kernels().tile_mass(elements_of(row, begin, count, scratch), count, &mass);
   }
 }
 

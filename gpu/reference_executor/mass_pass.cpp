@@ -36,7 +36,7 @@ void mass_pass(const draftproof_mass_pass_arguments& a, const draftproof_setting
     std::int32_t exponent = kMaskedExponent;
     for (std::size_t t = 0; t < tiles && a.status[r] == DRAFTPROOF_ROW_OK; ++t) {
       const std::size_t begin = t * kTileTokens;
-      row_kernels().tile_mass(logits.data() + begin, std::min<std::size_t>(kTileTokens, logits.size() - begin), nullptr,
+      row_kernels().tile_mass(logits.data() + begin, std::min<std::size_t>(kTileTokens, logits.size() - begin),
                               &masses[t]);
       exponent = std::max(exponent, masses[t].n_max);
     }

@@ -1,128 +1,98 @@
 #include "reference/logits/filters.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <numeric>
-#include <optional>
-#include <span>
-#include <vector>
 
-#include "reference/numerics/order_key.hpp"
+#include "reference/logits/prefix.hpp"
 
 namespace draftproof {
 namespace {
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr Token kLastToken = std::numeric_limits<Token>::max();
-constexpr KeptSet kKeepAll{kLowest, kLastToken, 0};
+constexpr KeptSet kKeepAll{-kInfinity, kLastToken, 0};
 
-// The radix passes over the key of a logit.
-struct Digit {
-  int shift;
-  int bits;
-
-  std::size_t buckets() const { return std::size_t{1} << bits; }
-  std::size_t operator()(float logit) const { return (order_key(logit) >> shift) & (buckets() - 1); }
-};
-constexpr std::array<Digit, 3> kDigits{{{21, 11}, {10, 11}, {0, 10}}};
-
-// Calls visit(token, logit, weight, tile) for every token of the row in ascending order of id.
-template <class Visit>
-void for_each_token(const LogitsDistribution& row, Visit visit) {
-  for (std::size_t tile = 0; tile < row.tile_count(); ++tile) {
-    const std::span<const float> weights = row.tile_weights(tile);
-    const std::size_t first = tile * kTileTokens;
-    const float* logits = row.logits().data() + first;
-    for (std::size_t i = 0; i < weights.size(); ++i) visit(static_cast<Token>(first + i), logits[i], weights[i], tile);
-  }
+bool keeps_all(const KeptSet& set) {
+  return set.last_value == -kInfinity && set.least_mass == 0;
 }
 
-// The longest prefix of the total order in which every token has less than a limit of `measure` strictly before it.
-// measure(weight, tile) is 0 for a dropped token; limit_of(total measure of the row) is at least 1. Three radix passes
-// over the key: each finds the bucket where the limit falls and hands only its tokens to the next; what remains has one
-// value, and ids decide.
-template <class Measure, class Limit>
-KeptSet longest_prefix(const LogitsDistribution& row, Ties ties, Measure measure, Limit limit_of) {
-  std::vector<std::uint64_t> histogram(kDigits[0].buckets(), 0);
-  for_each_token(row, [&](Token, float logit, float weight, std::size_t tile) {
-    histogram[kDigits[0](logit)] += measure(weight, tile);
-  });
-  const std::uint64_t limit = limit_of(std::accumulate(histogram.begin(), histogram.end(), std::uint64_t{0}));
-
-  std::uint64_t before = 0;
-  const auto bucket_of_limit = [&]() -> std::optional<std::size_t> {
-    for (std::size_t bucket = histogram.size(); bucket-- > 0; before += histogram[bucket])
-      if (before + histogram[bucket] >= limit) return bucket;
-    return std::nullopt;
-  };
-  const std::optional<std::size_t> first = bucket_of_limit();
-  if (!first) return kKeepAll;  // the whole row stays below the limit
-  std::vector<Token> candidates;
-  for_each_token(row, [&](Token token, float logit, float weight, std::size_t) {
-    if (kDigits[0](logit) == *first && weight > 0.0f) candidates.push_back(token);
-  });
-
-  const auto logit_of = [&](Token i) { return row.logits()[static_cast<std::size_t>(i)]; };
-  const auto measure_of = [&](Token i) {
-    const auto tile = static_cast<std::size_t>(i / kTileTokens);
-    return measure(row.tile_weights(tile)[static_cast<std::size_t>(i % kTileTokens)], tile);
-  };
-  for (const Digit digit : {kDigits[1], kDigits[2]}) {
-    histogram.assign(digit.buckets(), 0);
-    for (const Token i : candidates) histogram[digit(logit_of(i))] += measure_of(i);
-    const std::size_t bucket = bucket_of_limit().value();
-    std::erase_if(candidates, [&](Token i) { return digit(logit_of(i)) != bucket; });
-  }
-  const float value = logit_of(candidates.front());
-  if (ties == Ties::keep_all) return {value, kLastToken, 0};
-  // Candidates are in ascending order of id, since every pass kept their order.
-  std::size_t last = 0;
-  for (before += measure_of(candidates[0]); before < limit; before += measure_of(candidates[last])) ++last;
-  return {value, candidates[last], 0};
-}
-
-KeptSet intersection(const KeptSet& a, const KeptSet& b) {
-  const bool a_is_shorter =
-      a.last_value > b.last_value || (a.last_value == b.last_value && a.last_token < b.last_token);
-  const KeptSet& shorter = a_is_shorter ? a : b;
-  return {shorter.last_value, shorter.last_token, std::max(a.least_mass, b.least_mass)};
-}
-
-KeptSet top_k_set(const LogitsDistribution& row, const FilterParameters& parameters) {
-  if (parameters.top_k == 0 || parameters.top_k >= row.kept_count()) return kKeepAll;
-  const auto one = [](float weight, std::size_t) -> std::uint64_t { return weight > 0.0f ? 1 : 0; };
-  return longest_prefix(row, parameters.ties, one,
-                        [&](std::uint64_t) { return static_cast<std::uint64_t>(parameters.top_k); });
-}
-
-KeptSet top_p_set(const LogitsDistribution& row, const FilterParameters& parameters) {
-  if (parameters.top_p == 1.0f) return kKeepAll;
-  const auto mass = [&](float weight, std::size_t tile) { return row.row_mass(weight, tile); };
-  return longest_prefix(row, parameters.ties, mass, [&](std::uint64_t total) {
-    return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, total));
-  });
-}
-
-KeptSet min_p_set(const LogitsDistribution& row, const FilterParameters& parameters) {
+KeptSet min_p_set(LogitsDistribution& row, const FilterParameters& parameters) {
   if (parameters.min_p == 0.0f) return kKeepAll;
   // The first token and not the largest mass: exp is not monotone to its last bit, and the set of one filter must hold
   // the token that every other filter keeps.
-  const std::uint64_t first = row.mass(greedy_token(row.logits(), 0));
-  return {kLowest, kLastToken, ceil_of_fraction(parameters.min_p, first)};
+  return {-kInfinity, kLastToken, ceil_of_fraction(parameters.min_p, row.mass(row.first_token()))};
+}
+
+std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass) {
+  return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, mass));
+}
+
+// Where the row is to be looked at closely, before anything is summed.
+ValueBand band_to_scan(LogitsDistribution& row, const FilterParameters& parameters, bool has_top_k) {
+  if (has_top_k) return guess_by_count(row, parameters.top_k);
+  if (parameters.top_p != 1.0f) return guess_by_mass(row, parameters.top_p);
+  return {kInfinity, kInfinity};
+}
+
+// The tokens of a band that a prefix which ends in it keeps.
+void restrict_to(const LogitsDistribution& row, const KeptSet& prefix, const RowBand& band, RowBand& out) {
+  row.narrow(band, prefix.last_value, kInfinity, out);
+  if (prefix.last_token == kLastToken) return;
+  // Tokens of the last value that stand behind the last token go.
+  std::size_t kept = 0;
+  std::size_t begin = 0;
+  for (std::size_t t = 0; t < out.tile_end.size(); ++t) {
+    auto left = row.count_up_to(prefix.last_value, prefix.last_token, t);
+    for (std::size_t i = begin; i < out.tile_end[t]; ++i) {
+      const bool is_last = out.values[i] == prefix.last_value;
+      if (is_last && left == 0) continue;
+      left -= is_last ? 1 : 0;
+      out.values[kept++] = out.values[i];
+    }
+    begin = out.tile_end[t];
+    out.tile_end[t] = kept;
+  }
+  out.count = kept;
 }
 
 }  // namespace
 
-void apply_filters(const FilterParameters& parameters, LogitsDistribution& distribution) {
+void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) {
   if (!parameters.any()) return;
-  const KeptSet first = intersection(min_p_set(distribution, parameters), top_k_set(distribution, parameters));
-  if (parameters.order == FilterOrder::joint) {
-    distribution.keep(intersection(first, top_p_set(distribution, parameters)));
-    return;
+  static thread_local RowBand band;
+  static thread_local RowBand kept;
+  row.group_largest();
+  const bool has_top_k = parameters.top_k != 0 && parameters.top_k < row.kept_count();
+  const bool has_top_p = parameters.top_p != 1.0f;
+  const ValueBand guess = band_to_scan(row, parameters, has_top_k);
+  row.scan(guess.low, guess.high, band);
+  row.take_sums(band);
+
+  KeptSet set = kKeepAll;
+  if (has_top_k)
+    set = prefix_of_row(row, parameters.ties, Measure::count, static_cast<std::uint64_t>(parameters.top_k), band);
+  const KeptSet first = intersection(set, min_p_set(row, parameters));
+  if (has_top_p && (parameters.order == FilterOrder::joint || keeps_all(first))) {
+    const std::uint64_t limit = top_p_limit(parameters, band.mass);
+    // Where top-k ends in the band and top-p below it, top-k is the shorter.
+    const bool is_longer = has_top_k && band.above_mass + measure_within(row, band, Measure::mass) < limit;
+    if (!is_longer) set = intersection(set, prefix_of_row(row, parameters.ties, Measure::mass, limit, band));
+  } else if (has_top_p) {
+    if (parameters.min_p == 0.0f && band.above_count == 0) {
+      restrict_to(row, first, band, kept);
+    } else {
+      row.keep(first);
+      row.kept_band(kept);
+    }
+    const std::uint64_t limit = top_p_limit(parameters, measure_within(row, kept, Measure::mass));
+    set = intersection(set, prefix_of_band(row, parameters.ties, Measure::mass, limit, kept));
   }
-  distribution.keep(first);
-  if (parameters.top_p != 1.0f) distribution.keep(top_p_set(distribution, parameters));
+  const KeptSet all = intersection(set, first);
+  if (keeps_all(all)) return;
+  if (all.least_mass == 0 && band.low <= all.last_value && all.last_value <= band.high)
+    row.keep(all, band);
+  else
+    row.keep(all);
 }
 
 }  // namespace draftproof

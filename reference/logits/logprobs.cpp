@@ -12,7 +12,7 @@ std::vector<TokenLogprob> top_logprobs(const LogitsDistribution& row, std::int64
   if (sampled < 0 || sampled >= row.vocab_size())
     throw usage_error("logprobs", "the sampled token is " + std::to_string(sampled) + "; an id in [0, " +
                                       std::to_string(row.vocab_size()) + ") is right");
-  const auto value_of = [&](Token i) { return row.logits()[static_cast<std::size_t>(i)]; };
+  const auto value_of = [&](Token i) { return row.logit(i); };
   const auto before = [&](Token a, Token b) {
     return value_of(a) > value_of(b) || (value_of(a) == value_of(b) && a < b);
   };

@@ -30,6 +30,10 @@ bool has_bad_logit(std::span<const float> logits) {
   return false;
 }
 
+RowView view_of(std::span<const float> logits) {
+  return {DType::f32, logits.data(), static_cast<std::int64_t>(logits.size())};
+}
+
 }  // namespace
 
 std::span<const float> Pipeline::load(const RowView& view, std::vector<float>& buffer) {
@@ -38,22 +42,42 @@ std::span<const float> Pipeline::load(const RowView& view, std::vector<float>& b
   return {elements_of(view, 0, count, buffer.data()), count};
 }
 
+std::span<const float> Pipeline::raw_logits() {
+  const std::span<const float> loaded = load(raw_, conditional_buffer_);
+  raw_ = view_of(loaded);
+  return loaded;
+}
+
+std::span<const float> Pipeline::processed_logits() {
+  const bool is_edited = edited_.data == edited_buffer_.data();
+  const std::span<const float> edited = is_edited ? std::span<const float>(edited_buffer_) : raw_logits();
+  if (temperature_ == 0.0f || temperature_ == 1.0f) return edited;
+  if (!is_divided_) {
+    divided_buffer_.resize(edited.size());
+    row_kernels().divide(edited.data(), edited.size(), temperature_, divided_buffer_.data());
+    is_divided_ = true;
+  }
+  return divided_buffer_;
+}
+
 // NaN counts for more than +infinity, wherever they stand.
 void Pipeline::check_raw(NanPolicy policy) {
-  if (!has_bad_logit(raw_)) return;
+  std::span<const float> raw = raw_logits();
+  if (!has_bad_logit(raw)) return;
   std::int64_t infinite = -1;
-  for (std::size_t i = 0; i < raw_.size(); ++i) {
-    if (!is_bad(raw_[i])) continue;
-    if (!std::isnan(raw_[i])) {
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    if (!is_bad(raw[i])) continue;
+    if (!std::isnan(raw[i])) {
       if (infinite < 0) infinite = static_cast<std::int64_t>(i);
       continue;
     }
     if (policy == NanPolicy::error)
       throw RowError(RowStatus::nan_logit, row_, static_cast<std::int64_t>(i),
                      "the logit is NaN; expected a finite value, or -inf (masked)");
-    if (raw_.data() != conditional_buffer_.data()) {
-      conditional_buffer_.assign(raw_.begin(), raw_.end());
-      raw_ = conditional_buffer_;
+    if (raw.data() != conditional_buffer_.data()) {
+      conditional_buffer_.assign(raw.begin(), raw.end());
+      raw = conditional_buffer_;
+      raw_ = view_of(raw);
     }
     conditional_buffer_[i] = -std::numeric_limits<float>::infinity();
   }
@@ -66,50 +90,55 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
   const RowParameters& parameters = input.parameters;
   row_ = input.row;
   raw_normaliser_.reset();
-  raw_ = load(input.logits, conditional_buffer_);
+  raw_ = input.logits;
+  temperature_ = parameters.temperature;
+  is_divided_ = false;
   if (parameters.guidance_scale != 1.0f) {
     if (!input.unconditional)
       throw RowError(RowStatus::bad_guidance, row_, -1, "guidance_scale is not 1 and there is no unconditional row");
+    const std::span<const float> conditional = raw_logits();
     const std::span<const float> unconditional = load(*input.unconditional, unconditional_buffer_);
-    conditional_buffer_.resize(raw_.size());
-    combine_guidance(raw_, unconditional, parameters.guidance_scale, row_, conditional_buffer_);
-    raw_ = conditional_buffer_;
+    conditional_buffer_.resize(conditional.size());
+    combine_guidance(conditional, unconditional, parameters.guidance_scale, row_, conditional_buffer_);
+    raw_ = view_of(conditional_buffer_);
   }
 
   const bool edits = edits_anything(input);
-  const bool divides = parameters.temperature != 0.0f && parameters.temperature != 1.0f;
   // Where the row goes to the kernels as it is, they find the bad logits themselves.
-  if (edits || divides || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
-  processed_ = raw_;
-  if (edits || divides) {
-    edited_buffer_.assign(raw_.begin(), raw_.end());
-    processed_ = edited_buffer_;
-  }
+  if (edits || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
+  edited_ = raw_;
   if (edits) {
+    const std::span<const float> raw = raw_logits();
+    edited_buffer_.assign(raw.begin(), raw.end());
+    edited_ = view_of(edited_buffer_);
     static const History kEmpty;
     const History& history = input.history != nullptr ? *input.history : kEmpty;
     mask_tokens(input.constraints, history, edited_buffer_);
     add_bias(input.constraints, edited_buffer_);
     penalise(parameters, history, edited_buffer_);
   }
-  if (parameters.temperature == 0.0f) {
-    distribution.make_one_hot(greedy_token(processed_, row_), static_cast<std::int64_t>(processed_.size()));
+  if (temperature_ == 0.0f) {
+    distribution.make_one_hot(greedy_token(processed_logits(), row_), edited_.vocab_size);
     return;
   }
-  if (divides)
-    for (float& l : edited_buffer_) l /= parameters.temperature;
   LogitsDistribution& row = distribution.make_logits_distribution();
-  row.assign(processed_, row_);
-  if (!edits && !divides) raw_normaliser_ = row.log_normaliser();
+  const bool filters = parameters.filters.any();
+  // The filters sum the masses themselves, when they know where to look.
+  if (!(filters ? row.try_range(edited_, temperature_, row_) : row.try_assign(edited_, temperature_, row_))) {
+    // A bad logit is named as it came in, before the first that is too large over the temperature.
+    if (temperature_ != 1.0f) check_raw(NanPolicy::error);
+    row.assign(edited_, temperature_, row_);
+  }
   apply_filters(parameters.filters, row);
+  if (!edits && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();
 }
 
 float Pipeline::raw_log_probability(Token token) {
   if (!raw_normaliser_) {
-    raw_logits_distribution_.assign(raw_, row_);
+    raw_logits_distribution_.assign(raw_, 1.0f, row_);
     raw_normaliser_ = raw_logits_distribution_.log_normaliser();
   }
-  return raw_normaliser_->log_probability(raw_[static_cast<std::size_t>(token)]);
+  return raw_normaliser_->log_probability(element_of(raw_, token));
 }
 
 }  // namespace draftproof

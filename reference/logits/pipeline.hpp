@@ -33,19 +33,23 @@ class Pipeline {
   // Log-softmax of the row as it came in (after guidance, before any edit): what engines report as raw logprobs.
   float raw_log_probability(Token token);
 
-  // The logits of the last row: as they came in, and as the temperature left them (before it, for a greedy row).
-  std::span<const float> raw_logits() const { return raw_; }
-  std::span<const float> processed_logits() const { return processed_; }
+  // The logits of the last row: as they came in, and as the temperature left them (before it, for a greedy row). Made
+  // when they are asked for: the distribution converts and divides tile by tile.
+  std::span<const float> raw_logits();
+  std::span<const float> processed_logits();
 
  private:
-  std::span<const float> load(const RowView& view, std::vector<float>& buffer);
+  static std::span<const float> load(const RowView& view, std::vector<float>& buffer);
   void check_raw(NanPolicy policy);
 
   std::vector<float> conditional_buffer_;
   std::vector<float> unconditional_buffer_;
   std::vector<float> edited_buffer_;
-  std::span<const float> raw_;
-  std::span<const float> processed_;
+  std::vector<float> divided_buffer_;
+  RowView raw_;     // f32 in conditional_buffer_, or the caller's row
+  RowView edited_;  // f32 in edited_buffer_, or raw_
+  float temperature_ = 1.0f;
+  bool is_divided_ = false;  // divided_buffer_ is of the last row
   RowName row_;
   std::optional<LogNormaliser> raw_normaliser_;  // of the last row, once it is known
   LogitsDistribution raw_logits_distribution_;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,35 @@ struct TileMass {
   std::int32_t n_min = kMaskedExponent;  // least exponent of the tile's tokens that are not masked
   std::int32_t kept = 0;                 // how many those are
 };
+
+// What a filter leaves of a tile: a prefix of the total order, cut further by a least mass.
+struct TileCut {
+  float last_value;      // tokens of a larger logit are in the prefix
+  std::size_t position;  // and those of this logit that stand before this position in the tile (or part of it)
+  double least_mass;     // least W_i, an integer
+};
+
+struct TileKept {
+  std::uint64_t sum = 0;  // of the masses W_i that are left
+  std::int32_t kept = 0;  // how many tokens those are
+};
+
+inline constexpr std::size_t kGroupTokens = 256;  // whose largest logit a pass over a tile notes
+inline constexpr std::size_t kTileGroups = kTileTokens / kGroupTokens;
+
+// Sums over tokens of a tile (or a part of it) that is cut in three by two values. "In the row" is Sigma (W_i >>
+// shift), the sum of masses m_i in the scale of the row.
+struct TileBand {
+  std::uint64_t sum = 0;           // Sigma W_i over all tokens
+  std::uint64_t sum_in_row = 0;    // Sigma m_i over all tokens
+  std::uint64_t above = 0;         // Sigma W_i over those above the band
+  std::uint64_t above_in_row = 0;  // Sigma m_i over those
+  std::int32_t above_count = 0;
+  std::int32_t band_count = 0;
+};
+
+// Values written to a band may be followed by this many meaningless ones.
+inline constexpr std::size_t kBandSlack = 64;
 
 struct TileResidual {
   std::uint64_t high = 0;  // sum of RNE(max(p - q, 0) 2^62) in units of 2^32, rounded down
@@ -48,14 +78,32 @@ struct NoiseAddress {
 struct RaceWinner {
   double score;        // log weight + Gumbel noise; -infinity where all are masked
   std::int64_t token;  // lowest token id of that score, -1 where all are masked
+
+  static constexpr RaceWinner none() { return {-std::numeric_limits<double>::infinity(), -1}; }
 };
 
 struct RowKernels {
   const char* target;  // "scalar", "AVX2", "AVX3", ...
 
-  // Masses of logits x[0..count). Writes tile weights f 2^(n - N_t) where `weights` is not null. Returns false if there
-  // is a NaN, a +infinity or a value above kLogitLimit; nothing written is meaningful then.
-  bool (*tile_mass)(const float* x, std::size_t count, float* weights, TileMass* out);
+  // Masses of logits x[0..count). Returns false if there is a NaN, a +infinity or a value above kLogitLimit; nothing
+  // written is meaningful then.
+  bool (*tile_mass)(const float* x, std::size_t count, TileMass* out);
+
+  // Weights f 2^(n - N_t) of logits of a tile whose mass was taken, or of a part of it; N_t is n_max.
+  void (*tile_weights)(const float* x, std::size_t count, std::int32_t n_max, float* weights);
+
+  // The exponents and the count that tile_mass finds, its sum left at 0, and the largest logit of every kGroupTokens
+  // tokens (-infinity: all masked). False as tile_mass.
+  bool (*tile_range)(const float* x, std::size_t count, TileMass* out, float* group_largest);
+
+  // Sums by a band low <= x <= high, -kLogitLimit <= low, of a tile (or of a part, or of some of its tokens) with the
+  // exponents of `range`; shift is how far N_t lies below the row's exponent. Writes the values of the band in order to
+  // `band`, which has room for count + kBandSlack.
+  TileBand (*tile_band)(const float* x, std::size_t count, const TileMass& range, std::int64_t shift, float low,
+                        float high, float* band);
+
+  // Zeroes the weights of the tokens outside the cut.
+  TileKept (*keep_in_tile)(const float* x, std::size_t count, const TileCut& cut, float* weights);
 
   // Sum of the masses of tile weights (after a filter has zeroed some).
   std::uint64_t (*weight_sum)(const float* weights, std::size_t count);
@@ -69,9 +117,17 @@ struct RowKernels {
   // Greedy choice in a tile.
   TileExtremum (*maximum)(const float* x, std::size_t count);
 
-  // Largest log_weight[i] + gumbel(noise word of token first_token + i). first_token is a multiple of kTileTokens.
-  RaceWinner (*race)(const double* log_weights, std::size_t count, std::uint32_t first_token,
-                     const NoiseAddress& noise);
+  // x[i] as log weight of the tokens whose weight is above 0, -infinity for the others. `weights` null: those that are
+  // not masked.
+  void (*log_weights_of)(const float* x, const float* weights, std::size_t count, double* out);
+
+  // Largest log_weight[i] + gumbel(noise word of token first_token + i), or `best`, the winner of the tiles before,
+  // where none is larger. first_token is a multiple of kTileTokens.
+  RaceWinner (*race)(const double* log_weights, std::size_t count, std::uint32_t first_token, const NoiseAddress& noise,
+                     RaceWinner best);
+
+  // out[i] = x[i] / divisor, rounded once.
+  void (*divide)(const float* x, std::size_t count, float divisor, float* out);
 
   // Half-precision rows to float, exact. A NaN keeps its bits, a signalling one too.
   void (*convert_f16)(const std::uint16_t* in, std::size_t count, float* out);

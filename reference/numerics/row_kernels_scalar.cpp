@@ -9,7 +9,7 @@
 namespace draftproof {
 namespace {
 
-bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out) {
+bool tile_mass(const float* x, std::size_t count, TileMass* out) {
   *out = TileMass{};
   bool any = false;
   for (std::size_t i = 0; i < count; ++i) {
@@ -21,12 +21,54 @@ bool tile_mass(const float* x, std::size_t count, float* weights, TileMass* out)
     any = true;
     ++out->kept;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    const float weight = tile_weight(exp_parts(x[i]), out->n_max);
-    out->sum += mass_of_weight(weight);
-    if (weights != nullptr) weights[i] = weight;
+  for (std::size_t i = 0; i < count; ++i) out->sum += mass_of_weight(tile_weight(exp_parts(x[i]), out->n_max));
+  return true;
+}
+
+bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_largest) {
+  if (!tile_mass(x, count, out)) return false;
+  out->sum = 0;
+  for (std::size_t begin = 0; begin < count; begin += kGroupTokens) {
+    float largest = -std::numeric_limits<float>::infinity();
+    for (std::size_t i = begin; i < count && i < begin + kGroupTokens; ++i)
+      if (x[i] >= -kLogitLimit && x[i] > largest) largest = x[i];
+    *group_largest++ = largest;
   }
   return true;
+}
+
+TileBand tile_band(const float* x, std::size_t count, const TileMass& range, std::int64_t shift, float low, float high,
+                   float* band) {
+  TileBand out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t mass = mass_of_weight(tile_weight(exp_parts(x[i]), range.n_max));
+    const std::uint64_t in_row = shift > 63 ? 0 : mass >> shift;
+    out.sum += mass;
+    out.sum_in_row += in_row;
+    if (x[i] > high) {
+      out.above += mass;
+      out.above_in_row += in_row;
+      ++out.above_count;
+    } else if (x[i] >= low) {
+      band[out.band_count++] = x[i];
+    }
+  }
+  return out;
+}
+
+void tile_weights(const float* x, std::size_t count, std::int32_t n_max, float* weights) {
+  for (std::size_t i = 0; i < count; ++i) weights[i] = tile_weight(exp_parts(x[i]), n_max);
+}
+
+TileKept keep_in_tile(const float* x, std::size_t count, const TileCut& cut, float* weights) {
+  TileKept out;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool in_prefix = x[i] > cut.last_value || (x[i] == cut.last_value && i < cut.position);
+    if (!in_prefix || static_cast<double>(mass_of_weight(weights[i])) < cut.least_mass) weights[i] = 0.0f;
+    out.sum += mass_of_weight(weights[i]);
+    out.kept += weights[i] > 0.0f ? 1 : 0;
+  }
+  return out;
 }
 
 std::uint64_t weight_sum(const float* weights, std::size_t count) {
@@ -60,8 +102,15 @@ TileExtremum maximum(const float* x, std::size_t count) {
   return out;
 }
 
-RaceWinner race(const double* log_weights, std::size_t count, std::uint32_t first_token, const NoiseAddress& noise) {
-  RaceWinner best{-std::numeric_limits<double>::infinity(), -1};
+void log_weights_of(const float* x, const float* weights, std::size_t count, double* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool counts = weights == nullptr ? x[i] >= -kLogitLimit : weights[i] > 0.0f;
+    out[i] = counts ? static_cast<double>(x[i]) : -std::numeric_limits<double>::infinity();
+  }
+}
+
+RaceWinner race(const double* log_weights, std::size_t count, std::uint32_t first_token, const NoiseAddress& noise,
+                RaceWinner best) {
   const std::uint64_t key = (static_cast<std::uint64_t>(noise.key[1]) << 32) | noise.key[0];
   for (std::size_t i = 0; i < count; ++i) {
     if (log_weights[i] == -std::numeric_limits<double>::infinity()) continue;
@@ -71,6 +120,10 @@ RaceWinner race(const double* log_weights, std::size_t count, std::uint32_t firs
     if (score > best.score) best = {score, token};
   }
   return best;
+}
+
+void divide(const float* x, std::size_t count, float divisor, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = x[i] / divisor;
 }
 
 void convert_f16(const std::uint16_t* in, std::size_t count, float* out) {
@@ -84,8 +137,9 @@ void convert_bf16(const std::uint16_t* in, std::size_t count, float* out) {
 }  // namespace
 
 const RowKernels& scalar_row_kernels() {
-  static constexpr RowKernels kernels{"scalar", tile_mass, weight_sum,  scale_weights, residual,
-                                      maximum,  race,      convert_f16, convert_bf16};
+  static constexpr RowKernels kernels{"scalar",       tile_mass, tile_weights, tile_range, tile_band,
+                                      keep_in_tile,   weight_sum, scale_weights, residual,    maximum,
+                                      log_weights_of, race,       divide,        convert_f16, convert_bf16};
   return kernels;
 }
 

@@ -144,14 +144,11 @@ void send_logits(const Distribution& distribution, Token excluded, const LogWeig
   const LogitsDistribution& row = *distribution.logits_distribution();
   std::array<double, kTileTokens> log_weights;
   for (std::size_t t = 0; t < row.tile_count(); ++t) {
+    row.log_weights_of_tile(t, log_weights.data());
     const Token first = static_cast<Token>(t * kTileTokens);
-    const std::size_t count = tile_size(distribution, t);
-    for (std::size_t i = 0; i < count; ++i) {
-      const Token token = first + static_cast<Token>(i);
-      const bool counts = row.is_kept(token) && token != excluded;
-      log_weights[i] = counts ? static_cast<double>(row.logits()[static_cast<std::size_t>(token)]) : kNoWeight;
-    }
-    sink(first, {log_weights.data(), count});
+    if (excluded >= first && excluded < first + kTileTokens)
+      log_weights[static_cast<std::size_t>(excluded - first)] = kNoWeight;
+    sink(first, {log_weights.data(), tile_size(distribution, t)});
   }
 }
 

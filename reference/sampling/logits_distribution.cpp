@@ -1,6 +1,7 @@
 #include "reference/sampling/logits_distribution.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -12,6 +13,10 @@ namespace draftproof {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr std::size_t kRunTokens = 128;
+
+// Not initialised: a tile is written before it is read.
+using Tile = std::array<float, kTileTokens>;
 
 void check_vocab(std::size_t vocab_size, const RowName& row) {
   const std::string where = "row " + std::to_string(row.number);
@@ -50,26 +55,169 @@ RowError nothing_left(const RowName& row) {
 
 }  // namespace
 
+KeptSet intersection(const KeptSet& a, const KeptSet& b) {
+  const bool a_is_shorter =
+      a.last_value > b.last_value || (a.last_value == b.last_value && a.last_token < b.last_token);
+  const KeptSet& shorter = a_is_shorter ? a : b;
+  return {shorter.last_value, shorter.last_token, std::max(a.least_mass, b.least_mass)};
+}
+
 float LogNormaliser::log_probability(float logit) const {
   return logit >= -kLogitLimit ? log_probability_of(logit, exponent, log_total) : -kInfinity;
 }
 
-void LogitsDistribution::assign(std::span<const float> logits, const RowName& row) {
-  check_vocab(logits.size(), row);
-  logits_ = logits;
-  weights_.resize(logits.size());
-  tiles_.resize((logits.size() + kTileTokens - 1) / kTileTokens);
-  const RowKernels& kernels = row_kernels();
+float LogitsDistribution::logit(Token token) const {
+  if (is_processed_) return processed_[static_cast<std::size_t>(token)];
+  const float x = element_of(view_, token);
+  return temperature_ == 1.0f ? x : x / temperature_;
+}
+
+const float* LogitsDistribution::logits_in(std::size_t begin, std::size_t count, float* scratch) const {
+  if (is_processed_) return processed_.data() + begin;
+  const float* x = elements_of(view_, static_cast<std::int64_t>(begin), count, scratch);
+  if (temperature_ == 1.0f) return x;
+  row_kernels().divide(x, count, temperature_, scratch);
+  return scratch;
+}
+
+void LogitsDistribution::begin(const RowView& logits, float temperature, const RowName& row) {
+  check_vocab(static_cast<std::size_t>(logits.vocab_size), row);
+  view_ = logits;
+  temperature_ = temperature;
+  kept_.reset();
+  is_processed_ = false;
+  group_largest_.clear();
+  tiles_.resize((static_cast<std::size_t>(logits.vocab_size) + kTileTokens - 1) / kTileTokens);
   exponent_ = kMaskedExponent;
+}
+
+bool LogitsDistribution::try_assign(const RowView& logits, float temperature, const RowName& row) {
+  begin(logits, temperature, row);
+  const RowKernels& kernels = row_kernels();
+  Tile scratch;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    const std::size_t begin = tile_begin(t);
-    if (!kernels.tile_mass(logits.data() + begin, tile_size(t), weights_.data() + begin, &tiles_[t]))
-      throw_bad_logit(logits, row, kLogitLimit);
+    const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
+    if (!kernels.tile_mass(x, tile_size(t), &tiles_[t])) return false;
     exponent_ = std::max(exponent_, tiles_[t].n_max);
   }
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
   add_up();
   unfiltered_total_ = total_;
+  return true;
+}
+
+bool LogitsDistribution::try_range(const RowView& logits, float temperature, const RowName& row) {
+  begin(logits, temperature, row);
+  if (!range_of_tiles()) return false;
+  if (exponent_ == kMaskedExponent) throw nothing_left(row);
+  return true;
+}
+
+bool LogitsDistribution::range_of_tiles() {
+  const bool is_changed = view_.dtype != DType::f32 || temperature_ != 1.0f;
+  if (is_changed) processed_.resize(static_cast<std::size_t>(view_.vocab_size));
+  group_largest_.resize((static_cast<std::size_t>(view_.vocab_size) + kGroupTokens - 1) / kGroupTokens);
+  kept_count_ = 0;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    const float* x = logits_in(tile_begin(t), tile_size(t), is_changed ? processed_.data() + tile_begin(t) : nullptr);
+    TileMass range;
+    if (!row_kernels().tile_range(x, tile_size(t), &range, group_largest_.data() + t * kTileGroups)) return false;
+    range.sum = tiles_[t].sum;
+    tiles_[t] = range;
+    exponent_ = std::max(exponent_, range.n_max);
+    kept_count_ += range.kept;
+  }
+  is_processed_ = is_changed;
+  return true;
+}
+
+std::span<const float> LogitsDistribution::group_largest() {
+  if (group_largest_.empty()) range_of_tiles();
+  return group_largest_;
+}
+
+void LogitsDistribution::take_sums(const RowBand& band) {
+  for (std::size_t t = 0; t < tiles_.size(); ++t) tiles_[t].sum = band.tiles[t].sum;
+  add_up();
+  unfiltered_total_ = total_;
+}
+
+template <class TokensOfTile>
+void LogitsDistribution::scan_tiles(TokensOfTile tokens_of_tile, float low, float high, RowBand& out) const {
+  out.low = low;
+  out.high = high;
+  out.count = 0;
+  out.tile_end.resize(tiles_.size());
+  out.tiles.assign(tiles_.size(), TileBand{});
+  out.mass = out.above_mass = 0;
+  out.above_count = 0;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    const std::span<const float> x = tokens_of_tile(t);
+    if (!x.empty()) {
+      TileBand& sums = out.tiles[t];
+      sums =
+          row_kernels().tile_band(x.data(), x.size(), tiles_[t], shift_of(t), low, high, out.values.data() + out.count);
+      out.count += static_cast<std::size_t>(sums.band_count);
+      out.mass += sums.sum_in_row;
+      out.above_mass += sums.above_in_row;
+      out.above_count += sums.above_count;
+    }
+    out.tile_end[t] = out.count;
+  }
+}
+
+void LogitsDistribution::scan(float low, float high, RowBand& out) const {
+  out.values.resize(static_cast<std::size_t>(view_.vocab_size) + kBandSlack);
+  Tile scratch;
+  const auto tokens_of_tile = [&](std::size_t t) -> std::span<const float> {
+    return {logits_in(tile_begin(t), tile_size(t), scratch.data()), tile_size(t)};
+  };
+  scan_tiles(tokens_of_tile, low, high, out);
+}
+
+void LogitsDistribution::narrow(const RowBand& from, float low, float high, RowBand& out) const {
+  if (out.values.size() < from.count + kBandSlack) out.values.resize(from.count + kBandSlack);
+  const auto tokens_of_tile = [&](std::size_t t) -> std::span<const float> {
+    return {from.values.data() + from.tile_begin(t), from.tile_end[t] - from.tile_begin(t)};
+  };
+  scan_tiles(tokens_of_tile, low, high, out);
+}
+
+double LogitsDistribution::smallest_logit() const {
+  std::int32_t least = exponent_;
+  for (const TileMass& tile : tiles_)
+    if (tile.n_min != kMaskedExponent) least = std::min(least, tile.n_min);
+  return (least - 0.51) * kLn2;
+}
+
+std::int64_t LogitsDistribution::count_up_to(float value, Token last_token, std::size_t tile) const {
+  const auto end = std::min(tile_begin(tile) + tile_size(tile), static_cast<std::size_t>(last_token) + 1);
+  if (end <= tile_begin(tile)) return 0;
+  Tile scratch;
+  const float* x = logits_in(tile_begin(tile), tile_size(tile), scratch.data());
+  return std::count(x, x + (end - tile_begin(tile)), value);
+}
+
+void LogitsDistribution::kept_band(RowBand& out) const {
+  RowBand kept;
+  kept.tile_end.resize(tiles_.size());
+  Tile scratch;
+  Tile weights;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
+    weights_in(tile_begin(t), tile_size(t), weights.data());
+    for (std::size_t i = 0; i < tile_size(t); ++i)
+      if (weights[i] > 0.0f) kept.values.push_back(x[i]);
+    kept.count = kept.tile_end[t] = kept.values.size();
+  }
+  narrow(kept, -kLogitLimit, kInfinity, out);
+}
+
+void LogitsDistribution::assign(const RowView& logits, float temperature, const RowName& row) {
+  if (try_assign(logits, temperature, row)) return;
+  std::vector<float> processed(static_cast<std::size_t>(logits.vocab_size));
+  const float* x = logits_in(0, processed.size(), processed.data());
+  throw_bad_logit({x, processed.size()}, row, kLogitLimit);
 }
 
 void LogitsDistribution::add_up() {
@@ -84,42 +232,102 @@ void LogitsDistribution::add_up() {
 }
 
 void LogitsDistribution::keep(const KeptSet& kept) {
-  const RowKernels& kernels = row_kernels();
+  kept_ = kept_ ? intersection(*kept_, kept) : kept;
+  Tile scratch;
+  Tile weights;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    const std::size_t begin = tile_begin(t);
-    const std::size_t end = begin + tile_size(t);
-    // Of the tokens of the last value, those up to the last token stay.
-    const std::size_t cut = std::clamp(static_cast<std::size_t>(kept.last_token) + 1, begin, end);
-    for (std::size_t i = begin; i < cut; ++i) weights_[i] = logits_[i] >= kept.last_value ? weights_[i] : 0.0f;
-    for (std::size_t i = cut; i < end; ++i) weights_[i] = logits_[i] > kept.last_value ? weights_[i] : 0.0f;
-    if (kept.least_mass > 0) {
-      // m_i >= least iff W_i >= least 2^shift. Doubles hold both sides exactly, and the loop needs no integers.
-      const std::int64_t shift = std::min<std::int64_t>(64, std::int64_t{exponent_} - tiles_[t].n_max);
-      const double least = static_cast<double>(kept.least_mass) * exact_power_of_two(static_cast<std::int32_t>(shift));
-      for (std::size_t i = begin; i < end; ++i) {
-        const double mass = (static_cast<double>(weights_[i]) * 0x1p44 + 0x1p52) - 0x1p52;  // mass_of_weight
-        weights_[i] = mass >= least ? weights_[i] : 0.0f;
-      }
-    }
-    std::int32_t kept_here = 0;
-    for (std::size_t i = begin; i < end; ++i) kept_here += weights_[i] > 0.0f ? 1 : 0;
-    tiles_[t].kept = kept_here;
-    tiles_[t].sum = kernels.weight_sum(weights_.data() + begin, end - begin);
+    const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
+    row_kernels().tile_weights(x, tile_size(t), tiles_[t].n_max, weights.data());
+    const TileKept left = row_kernels().keep_in_tile(x, tile_size(t), cut_of(tile_begin(t)), weights.data());
+    tiles_[t].sum = left.sum;
+    tiles_[t].kept = left.kept;
   }
   add_up();
+}
+
+void LogitsDistribution::keep(const KeptSet& kept, const RowBand& band) {
+  kept_ = kept;
+  const std::size_t last_tile =
+      std::min(tiles_.size(), static_cast<std::size_t>(kept.last_token) / static_cast<std::size_t>(kTileTokens));
+  Tile scratch;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    const float* values = band.values.data() + band.tile_begin(t);
+    const std::size_t count = band.tile_end[t] - band.tile_begin(t);
+    TileCut cut{kept.last_value, t < last_tile ? count : 0, 0.0};
+    // As many tokens of the last value stay as stand up to the last token.
+    if (t == last_tile)
+      for (auto left = count_up_to(kept.last_value, kept.last_token, t); left > 0; ++cut.position)
+        left -= values[cut.position] == kept.last_value ? 1 : 0;
+    row_kernels().tile_weights(values, count, tiles_[t].n_max, scratch.data());
+    const TileKept left = row_kernels().keep_in_tile(values, count, cut, scratch.data());
+    tiles_[t].sum = band.tiles[t].above + left.sum;
+    tiles_[t].kept = band.tiles[t].above_count + left.kept;
+  }
+  add_up();
+}
+
+TileCut LogitsDistribution::cut_of(std::size_t begin) const {
+  // m_i >= least iff W_i >= least 2^shift. Doubles hold both sides exactly.
+  const std::int64_t shift = std::min<std::int64_t>(64, std::int64_t{exponent_} - tiles_[begin / kTileTokens].n_max);
+  const double least = static_cast<double>(kept_->least_mass) * exact_power_of_two(static_cast<std::int32_t>(shift));
+  const std::size_t end = static_cast<std::size_t>(kept_->last_token) + 1;
+  return {kept_->last_value, end > begin ? end - begin : 0, least};
 }
 
 double LogitsDistribution::kept_mass() const {
   return static_cast<double>(total_) / static_cast<double>(unfiltered_total_);
 }
 
+Token LogitsDistribution::first_token() {
+  const std::span<const float> groups = group_largest();
+  const auto group = static_cast<std::size_t>(std::max_element(groups.begin(), groups.end()) - groups.begin());
+  auto token = static_cast<Token>(group * kGroupTokens);
+  while (logit(token) != groups[group]) ++token;
+  return token;
+}
+
+bool LogitsDistribution::is_kept(Token token) const {
+  const float x = logit(token);
+  if (!(x >= -kLogitLimit)) return false;
+  if (!kept_) return true;
+  if (!(x > kept_->last_value || (x == kept_->last_value && token <= kept_->last_token))) return false;
+  const auto tile = static_cast<std::size_t>(token / kTileTokens);
+  return row_mass(tile_weight(exp_parts(x), tiles_[tile].n_max), tile) >= kept_->least_mass;
+}
+
+float LogitsDistribution::weight(Token token) const {
+  if (!is_kept(token)) return 0.0f;
+  return tile_weight(exp_parts(logit(token)), tiles_[static_cast<std::size_t>(token / kTileTokens)].n_max);
+}
+
+const float* LogitsDistribution::weights_in(std::size_t begin, std::size_t count, float* scratch) const {
+  Tile logits;
+  const float* x = logits_in(begin, count, logits.data());
+  row_kernels().tile_weights(x, count, tiles_[begin / kTileTokens].n_max, scratch);
+  if (kept_) {
+    TileCut cut = cut_of(begin - begin % kTileTokens);
+    const std::size_t offset = begin % kTileTokens;
+    cut.position = cut.position > offset ? cut.position - offset : 0;
+    row_kernels().keep_in_tile(x, count, cut, scratch);
+  }
+  return scratch;
+}
+
+void LogitsDistribution::log_weights_of_tile(std::size_t tile, double* out) const {
+  Tile logits;
+  Tile weights;
+  const float* x = logits_in(tile_begin(tile), tile_size(tile), logits.data());
+  const float* kept = kept_ ? weights_in(tile_begin(tile), tile_size(tile), weights.data()) : nullptr;
+  row_kernels().log_weights_of(x, kept, tile_size(tile), out);
+}
+
 float LogitsDistribution::probability(Token token) const {
   if (!is_kept(token)) return 0.0f;
-  return probability_of(exp_parts(logits_[static_cast<std::size_t>(token)]), exponent_, reciprocal_);
+  return probability_of(exp_parts(logit(token)), exponent_, reciprocal_);
 }
 
 float LogitsDistribution::log_probability(Token token) const {
-  return is_kept(token) ? log_normaliser().log_probability(logits_[static_cast<std::size_t>(token)]) : -kInfinity;
+  return is_kept(token) ? log_normaliser().log_probability(logit(token)) : -kInfinity;
 }
 
 const float* LogitsDistribution::probabilities_in(std::size_t begin, std::size_t count, float* scratch) const {
@@ -128,7 +336,7 @@ const float* LogitsDistribution::probabilities_in(std::size_t begin, std::size_t
     std::fill_n(scratch, count, 0.0f);
   } else if (static_cast<std::int64_t>(mass.n_min) - exponent_ >= kDeepestWeight) {
     const float power = static_cast<float>(exact_power_of_two(mass.n_max - exponent_));
-    row_kernels().scale_weights(weights_.data() + begin, count, power, reciprocal_, scratch);
+    row_kernels().scale_weights(weights_in(begin, count, scratch), count, power, reciprocal_, scratch);
   } else {
     // Somewhere in the tile the weight was held at the deepest exponent; go back to the logits.
     for (std::size_t i = 0; i < count; ++i) scratch[i] = probability(static_cast<Token>(begin + i));
@@ -157,12 +365,18 @@ Token LogitsDistribution::draw(const RandomBlock& block, Token excluded) const {
   while (left >= row_mass_of_tile(tile)) left -= row_mass_of_tile(tile++);
 
   left = multiply_high(low_half(block), sum_of_tile(tile));
-  Token token = static_cast<Token>(tile_begin(tile));
-  for (;; ++token) {
-    const std::uint64_t mass = token == excluded ? 0 : mass_in_tile(token);
-    if (left < mass) return token;
-    left -= mass;
+  Tile weights;
+  weights_in(tile_begin(tile), tile_size(tile), weights.data());
+  if (tile == excluded_tile) weights[static_cast<std::size_t>(excluded) % kTileTokens] = 0.0f;
+  std::size_t i = 0;
+  // Runs of tokens are passed over by their sums, which a kernel finds sooner than the loop below could.
+  for (; i + kRunTokens < tile_size(tile); i += kRunTokens) {
+    const std::uint64_t sum = row_kernels().weight_sum(weights.data() + i, kRunTokens);
+    if (left < sum) break;
+    left -= sum;
   }
+  for (std::uint64_t mass = mass_of_weight(weights[i]); left >= mass; mass = mass_of_weight(weights[++i])) left -= mass;
+  return static_cast<Token>(tile_begin(tile) + i);
 }
 
 Token greedy_token(std::span<const float> logits, const RowName& row) {

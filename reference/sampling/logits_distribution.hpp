@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "reference/numerics/row_kernels.hpp"
 #include "reference/random/philox.hpp"
+#include "reference/sampling/probability_row.hpp"
 #include "reference/sampling/row_status.hpp"
 #include "reference/token.hpp"
 
@@ -24,6 +26,8 @@ struct KeptSet {
   std::uint64_t least_mass;  // in the scale of the row
 };
 
+KeptSet intersection(const KeptSet& a, const KeptSet& b);
+
 // log p_i = x_i - N ln 2 - log(S 2^-44) for every token of a row that has any mass.
 struct LogNormaliser {
   std::int32_t exponent;  // N
@@ -33,21 +37,83 @@ struct LogNormaliser {
   float log_probability(float logit) const;
 };
 
+// The tokens of a row whose values lie in a band, and the sums of those above it. Search by value narrows bands
+// (logits/prefix.hpp).
+struct RowBand {
+  float low = 0.0f;  // low <= x <= high
+  float high = 0.0f;
+  std::vector<float> values;          // of the band's tokens in ascending order of id; more room than `count`
+  std::size_t count = 0;              // of them
+  std::vector<std::size_t> tile_end;  // where the part of each tile ends
+  std::vector<TileBand> tiles;        // the sums of each tile
+  std::uint64_t mass = 0;             // Sigma m_i over all tokens that were looked at
+  std::uint64_t above_mass = 0;       // Sigma m_i over those above the band
+  std::int64_t above_count = 0;
+
+  std::size_t tile_begin(std::size_t tile) const { return tile == 0 ? 0 : tile_end[tile - 1]; }
+};
+
+// Nothing as large as the row is written: weights, and logits that have to be converted or divided, are made again tile
+// by tile where a draw or a residual asks for them.
 class LogitsDistribution {
  public:
-  // The distribution of processed logits [V]: softmax, in fixed point. `logits` is not copied and must outlive the
-  // object. RowError: nan_logit, infinite_logit, logit_too_large (above 2^29), nothing_left. Error (input): V = 0 or V
-  // > 2^19.
-  void assign(std::span<const float> logits, const RowName& row);
+  // The distribution of logits [V] over a temperature: softmax, in fixed point. The logits are not copied and must
+  // outlive the object. Errors (input, naming `row`, the number to be printed, and the column): NaN, a logit (over the
+  // temperature) above 2^29 (of which +infinity), no token left, V = 0 or V > 2^19.
+  void assign(const RowView& logits, float temperature, const RowName& row);
+  void assign(std::span<const float> logits, const RowName& row) {
+    assign({DType::f32, logits.data(), static_cast<std::int64_t>(logits.size())}, 1.0f, row);
+  }
+  // The same, but false where a logit is NaN or too large; the distribution is empty then.
+  bool try_assign(const RowView& logits, float temperature, const RowName& row);
+
+  // The first half of try_assign: exponents, counts and group_largest, but no masses. scan() and take_sums() are to
+  // follow. For rows that are going to be filtered, whose masses are summed when the filters know where to look.
+  bool try_range(const RowView& logits, float temperature, const RowName& row);
+  void take_sums(const RowBand& band);
+
+  // Largest logit of every kGroupTokens tokens of a tile, tile by tile; -infinity where all are masked. Made when first
+  // asked for.
+  std::span<const float> group_largest();
+
+  // Bounds of the logits that are not masked.
+  double largest_logit() const { return (exponent_ + 0.51) * kLn2; }
+  double smallest_logit() const;
+
+  // How many of a tile's tokens up to `last_token` have this logit.
+  std::int64_t count_up_to(float value, Token last_token, std::size_t tile) const;
+
+  // f 2^(n - N_t) of any logits of a tile's tokens, kept or not.
+  void weights_of(std::size_t tile, const float* logits, std::size_t count, float* weights) const {
+    row_kernels().tile_weights(logits, count, tiles_[tile].n_max, weights);
+  }
+
+  // Sums and values of the unfiltered row by a band of values.
+  void scan(float low, float high, RowBand& out) const;
+  // The same among the tokens of another band.
+  void narrow(const RowBand& from, float low, float high, RowBand& out) const;
+  // All tokens that are kept, as a band.
+  void kept_band(RowBand& out) const;
+
+  // Drops every token outside the set. At least one token must remain. With a band of the unfiltered row in which the
+  // prefix ends: least_mass must be 0, and only the band is looked at.
+  void keep(const KeptSet& kept, const RowBand& band);
 
   // Drops every token outside the set. At least one token must remain; the sets made by logits/filters.hpp see to that.
   void keep(const KeptSet& kept);
 
-  std::int64_t vocab_size() const { return static_cast<std::int64_t>(logits_.size()); }
+  std::int64_t vocab_size() const { return view_.vocab_size; }
   std::size_t tile_count() const { return tiles_.size(); }
-  std::span<const float> logits() const { return logits_; }
 
-  bool is_kept(Token token) const { return weights_[static_cast<std::size_t>(token)] > 0.0f; }
+  // The logit of a token over the temperature.
+  float logit(Token token) const;
+  // The same of the tokens [begin, begin + count), in place or written to `scratch` [count].
+  const float* logits_in(std::size_t begin, std::size_t count, float* scratch) const;
+
+  // The first of the total order, kept or not.
+  Token first_token();
+
+  bool is_kept(Token token) const;
   std::int64_t kept_count() const { return kept_count_; }
   // Share of the unfiltered row's mass that the kept tokens have, in (0, 1].
   double kept_mass() const;
@@ -56,21 +122,21 @@ class LogitsDistribution {
   std::uint64_t total() const { return total_; }       // S, over the kept tokens
   std::uint64_t tile_mass(std::size_t tile) const { return row_scale(tiles_[tile].sum, exponent_, tiles_[tile].n_max); }
 
-  std::uint64_t mass_in_tile(Token token) const {
-    return mass_of_weight(weights_[static_cast<std::size_t>(token)]);
-  }                                        // W_i
-  std::uint64_t mass(Token token) const {  // m_i
-    return row_mass(weights_[static_cast<std::size_t>(token)], static_cast<std::size_t>(token / kTileTokens));
+  std::uint64_t mass_in_tile(Token token) const { return mass_of_weight(weight(token)); }  // W_i
+  std::uint64_t mass(Token token) const {                                                  // m_i
+    return row_mass(weight(token), static_cast<std::size_t>(token / kTileTokens));
   }
   std::uint64_t total_without(Token token) const;  // S with the mass of one token taken out of its tile
   float probability(Token token) const;            // p_i; 0 for a dropped token
   float log_probability(Token token) const;        // natural log; -infinity for a dropped token
   LogNormaliser log_normaliser() const { return {exponent_, log_total_}; }
+  LogNormaliser unfiltered_log_normaliser() const { return {exponent_, log_total(unfiltered_total_)}; }
 
-  // f 2^(n - N_t) of one tile's tokens; 0 for a dropped token. row_mass() makes m_i of it.
-  std::span<const float> tile_weights(std::size_t tile) const {
-    return {weights_.data() + tile_begin(tile), tile_size(tile)};
-  }
+  // f 2^(n - N_t) of the tokens [begin, begin + count), all of one tile, written to `scratch` [count]; 0 for a dropped
+  // token. row_mass() makes m_i of it. Returns `scratch`.
+  const float* weights_in(std::size_t begin, std::size_t count, float* scratch) const;
+  // x_i of a tile's tokens as log weights, -infinity for dropped ones; written to `out` [count of the tile].
+  void log_weights_of_tile(std::size_t tile, double* out) const;
   std::uint64_t row_mass(float weight, std::size_t tile) const {
     return row_scale(mass_of_weight(weight), exponent_, tiles_[tile].n_max);
   }
@@ -89,14 +155,26 @@ class LogitsDistribution {
  private:
   std::size_t tile_begin(std::size_t tile) const { return tile * kTileTokens; }
   std::size_t tile_size(std::size_t tile) const {
-    const std::size_t left = logits_.size() - tile_begin(tile);
+    const std::size_t left = static_cast<std::size_t>(view_.vocab_size) - tile_begin(tile);
     return left < kTileTokens ? left : kTileTokens;
   }
+  void begin(const RowView& logits, float temperature, const RowName& row);
+  bool range_of_tiles();
+  static constexpr double kLn2 = 0.6931471805599453;
+  std::int64_t shift_of(std::size_t tile) const { return std::int64_t{exponent_} - tiles_[tile].n_max; }
+  template <class TokensOfTile>
+  void scan_tiles(TokensOfTile tokens_of_tile, float low, float high, RowBand& out) const;
+  float weight(Token token) const;
+  TileCut cut_of(std::size_t begin) const;
   void add_up();
 
-  std::span<const float> logits_;
-  std::vector<float> weights_;  // f 2^(n - N_t); 0 for masked and dropped tokens
-  std::vector<TileMass> tiles_;
+  RowView view_;
+  float temperature_ = 1.0f;
+  std::vector<TileMass> tiles_;   // of the kept tokens; exponents are those of the unfiltered row
+  std::optional<KeptSet> kept_;   // once there is a filter
+  std::vector<float> processed_;  // logits over the temperature, where a range was taken of them
+  bool is_processed_ = false;
+  std::vector<float> group_largest_;  // empty: not known
   std::int32_t exponent_ = kMaskedExponent;
   std::uint64_t total_ = 0;
   std::uint64_t unfiltered_total_ = 0;

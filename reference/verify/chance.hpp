@@ -66,7 +66,7 @@ class AddressedChance {
   // whoever wins it wins the race of one list with the best score of all.
   template <class Masses>
   Token coupled_list_race(const Masses& masses, std::uint32_t position, std::uint32_t num_lists) {
-    RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
+    RaceWinner best = RaceWinner::none();
     for (std::uint32_t list = 0; list < num_lists; ++list) {
       const RaceWinner winner = race_winner(masses, {0, position, list, Purpose::gumbel_noise});
       if (winner.score > best.score || (winner.score == best.score && winner.token < best.token)) best = winner;
@@ -87,23 +87,23 @@ class AddressedChance {
   }
   template <class Masses>
   RaceWinner race_winner(const Masses& masses, const Address& address) {
-    RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
+    RaceWinner best = RaceWinner::none();
     masses.for_each_log_weight([&](Token first, std::span<const double> log_weights) {
-      const RaceWinner winner = race_tile(log_weights, static_cast<std::uint32_t>(first), address);
-      if (winner.score > best.score) best = winner;  // tiles come in order of id, so ties keep the lowest
+      best = race_tile(log_weights, static_cast<std::uint32_t>(first), address, best);
     });
     return best;
   }
 
-  RaceWinner race_tile(std::span<const double> log_weights, std::uint32_t first, Address address) {
+  // The winner of this tile and of `best`, the winner of those before it: tiles come in order of id, so ties keep the
+  // lowest.
+  RaceWinner race_tile(std::span<const double> log_weights, std::uint32_t first, Address address, RaceWinner best) {
     if constexpr (std::same_as<Source, PhiloxSource>) {
       const NoiseAddress noise{{static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)},
                                address.row,
                                address.step,
                                static_cast<std::uint32_t>(address.purpose)};
-      return row_kernels().race(log_weights.data(), log_weights.size(), first, noise);
+      return row_kernels().race(log_weights.data(), log_weights.size(), first, noise, best);
     } else {
-      RaceWinner best{-std::numeric_limits<double>::infinity(), kPaddingToken};
       RandomBlock words{};
       for (std::size_t i = 0; i < log_weights.size(); ++i) {
         const std::uint32_t token = first + static_cast<std::uint32_t>(i);

@@ -132,7 +132,8 @@ TEST_CASE("Tile masses and weights have the same bits in every set of row kernel
       const std::vector<float> row = row_of(kind, count, random);
       Guarded expected(count, 0);
       TileMass mass;
-      REQUIRE(scalar.tile_mass(row.data(), count, expected.data(), &mass));
+      REQUIRE(scalar.tile_mass(row.data(), count, &mass));
+      scalar.tile_weights(row.data(), count, mass.n_max, expected.data());
       const std::uint64_t expected_sum = scalar.weight_sum(expected.data(), count);
       wrong += expected_sum != mass.sum;
       const auto kept = std::count_if(row.begin(), row.end(), [](float x) { return x >= -kLogitLimit; });
@@ -141,14 +142,18 @@ TEST_CASE("Tile masses and weights have the same bits in every set of row kernel
         INFO(kind.name << ", " << count << " tokens");
         const Unaligned<float> input(row, offset);
         Guarded weights(count, offset);
-        TileMass with_weights{1, 2, 3, 4};
-        TileMass without_weights{5, 6, 7, 8};
-        bool right = kernels.tile_mass(input.data(), count, weights.data(), &with_weights);
-        right = right && kernels.tile_mass(input.data(), count, nullptr, &without_weights);
+        TileMass got{1, 2, 3, 4};
+        bool right = kernels.tile_mass(input.data(), count, &got);
+        kernels.tile_weights(input.data(), count, mass.n_max, weights.data());
         right = right && weights.same_bits(expected) && weights.guards_hold();
-        for (const TileMass& got : {with_weights, without_weights})
-          right = right && got.sum == mass.sum && got.n_max == mass.n_max && got.n_min == mass.n_min &&
-                  got.kept == mass.kept;
+        right =
+            right && got.sum == mass.sum && got.n_max == mass.n_max && got.n_min == mass.n_min && got.kept == mass.kept;
+        // A part of the tile has the weights that it has in the whole.
+        const std::size_t first = count / 3;
+        Guarded part(count - first, offset);
+        kernels.tile_weights(input.data() + first, count - first, mass.n_max, part.data());
+        right = right && part.guards_hold() &&
+                std::memcmp(part.data(), expected.data() + first, (count - first) * sizeof(float)) == 0;
         right = right && kernels.weight_sum(weights.data(), count) == expected_sum;
         if (!right) {
           CHECK(right);
@@ -166,7 +171,8 @@ TEST_CASE("Tile masses are the exponentials of the logits relative to the larges
     const std::vector<float> row = row_of(kind, 300, random);
     std::vector<float> weights(row.size());
     TileMass mass;
-    REQUIRE(scalar_row_kernels().tile_mass(row.data(), row.size(), weights.data(), &mass));
+    REQUIRE(scalar_row_kernels().tile_mass(row.data(), row.size(), &mass));
+    scalar_row_kernels().tile_weights(row.data(), row.size(), mass.n_max, weights.data());
     INFO(kind.name);
     const float top = *std::max_element(row.begin(), row.end());
     if (top == -kInfinity) {
@@ -202,11 +208,8 @@ TEST_CASE("A bad logit at any place of a tile is refused by every set of row ker
         row[at] = bad;
         for_each_set([&](const RowKernels& kernels, std::size_t offset) {
           const Unaligned<float> input(row, offset);
-          Guarded weights(count, offset);
           TileMass mass;
-          wrong += kernels.tile_mass(input.data(), count, weights.data(), &mass);
-          wrong += kernels.tile_mass(input.data(), count, nullptr, &mass);
-          wrong += !weights.guards_hold();
+          wrong += kernels.tile_mass(input.data(), count, &mass);
           // The greedy choice has no limit but infinity.
           wrong += kernels.maximum(input.data(), count).valid != (bad > 0.0f && bad < kInfinity);
         });
@@ -361,8 +364,9 @@ TEST_CASE("Race winners and scores have the same bits in every set of row kernel
       }
       for_each_set([&](const RowKernels& kernels, std::size_t offset) {
         const Unaligned<double> input(log_weights, offset);
-        const RaceWinner got = kernels.race(input.data(), count, first_token, noise);
-        const RaceWinner reference = scalar_row_kernels().race(log_weights.data(), count, first_token, noise);
+        const RaceWinner got = kernels.race(input.data(), count, first_token, noise, RaceWinner::none());
+        const RaceWinner reference =
+            scalar_row_kernels().race(log_weights.data(), count, first_token, noise, RaceWinner::none());
         wrong += bit_cast<std::uint64_t>(got.score) != bit_cast<std::uint64_t>(reference.score);
         wrong += got.token != reference.token || got.token != best_token;
         wrong += best_token >= 0 && !(std::fabs(static_cast<long double>(got.score) - best_score) < 1e-14L);
@@ -371,7 +375,7 @@ TEST_CASE("Race winners and scores have the same bits in every set of row kernel
       const std::vector<double> none(count, kNoWeight);
       for_each_set([&](const RowKernels& kernels, std::size_t offset) {
         const Unaligned<double> input(none, offset);
-        const RaceWinner got = kernels.race(input.data(), count, first_token, noise);
+        const RaceWinner got = kernels.race(input.data(), count, first_token, noise, RaceWinner::none());
         wrong += got.token != -1 || got.score != kNoWeight;
       });
     }
@@ -387,10 +391,11 @@ TEST_CASE("Noise has the same bits in every set of row kernels") {
   for (std::size_t token = 0; token < 4096; token += 3) {
     std::vector<double> log_weights(4096, kNoWeight);
     log_weights[token] = 0.0;
-    const RaceWinner reference = scalar_row_kernels().race(log_weights.data(), log_weights.size(), 8192, noise);
+    const RaceWinner reference =
+        scalar_row_kernels().race(log_weights.data(), log_weights.size(), 8192, noise, RaceWinner::none());
     for (const std::size_t count : {token + 1, std::size_t{4096}}) {
       for (const RowKernels& kernels : sets) {
-        const RaceWinner got = kernels.race(log_weights.data(), count, 8192, noise);
+        const RaceWinner got = kernels.race(log_weights.data(), count, 8192, noise, RaceWinner::none());
         wrong += got.token != static_cast<std::int64_t>(8192 + token) || got.score != reference.score;
       }
     }
@@ -407,7 +412,7 @@ TEST_CASE("A tie in a race goes to the lowest id in every set of row kernels") {
     // Weights that bring every token to the same score, where the subtraction is exact.
     std::vector<double> alone(kCount, kNoWeight);
     alone[i] = 0.0;
-    const double gumbel = scalar_row_kernels().race(alone.data(), kCount, 0, noise).score;
+    const double gumbel = scalar_row_kernels().race(alone.data(), kCount, 0, noise, RaceWinner::none()).score;
     log_weights[i] = 5.0 - gumbel;
     if (log_weights[i] + gumbel == 5.0) {
       tied.push_back(static_cast<std::int64_t>(i));
@@ -421,7 +426,7 @@ TEST_CASE("A tie in a race goes to the lowest id in every set of row kernels") {
       std::vector<double> rest = log_weights;
       for (std::size_t i = 0; i < first; ++i) rest[static_cast<std::size_t>(tied[i])] = kNoWeight;
       const Unaligned<double> input(rest, offset);
-      const RaceWinner got = kernels.race(input.data(), kCount, 0, noise);
+      const RaceWinner got = kernels.race(input.data(), kCount, 0, noise, RaceWinner::none());
       if (got.token != tied[first] || got.score != 5.0) CHECK(got.token == tied[first]);
     }
   });

@@ -78,8 +78,8 @@ Token slow_draw(const LogitsDistribution& distribution, const RandomBlock& block
   for (std::size_t t = 0; t < distribution.tile_count(); ++t) {
     const std::size_t begin = t * kTileTokens;
     const std::size_t end = std::min(in_tile.size(), begin + kTileTokens);
-    const float top = *std::max_element(distribution.logits().begin() + static_cast<std::ptrdiff_t>(begin),
-                                        distribution.logits().begin() + static_cast<std::ptrdiff_t>(end));
+    float top = -kInfinity;
+    for (std::size_t i = begin; i < end; ++i) top = std::max(top, distribution.logit(static_cast<Token>(i)));
     const cpp_int sum = std::accumulate(in_tile.begin() + static_cast<std::ptrdiff_t>(begin),
                                         in_tile.begin() + static_cast<std::ptrdiff_t>(end), cpp_int(0));
     const int shift = top == -kInfinity ? 0 : distribution.exponent() - exp_parts(top).n;

@@ -44,7 +44,7 @@ std::vector<Token> ids_in_order(const LogitsDistribution& row) {
   std::vector<Token> ids;
   for (Token token = 0; token < row.vocab_size(); ++token)
     if (row.is_kept(token)) ids.push_back(token);
-  const auto value = [&](Token token) { return row.logits()[static_cast<std::size_t>(token)]; };
+  const auto value = [&](Token token) { return row.logit(token); };
   std::stable_sort(ids.begin(), ids.end(), [&](Token a, Token b) { return value(a) > value(b); });
   return ids;
 }

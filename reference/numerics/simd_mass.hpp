@@ -1,0 +1,247 @@
+// Masses and weights of a tile in vectors.
+// Read once per instruction set by row_kernels_simd.cpp: the guard turns with every pass of hwy/foreach_target.
+#if defined(DRAFTPROOF_NUMERICS_SIMD_MASS_TOGGLE) == defined(HWY_TARGET_TOGGLE)
+#ifdef DRAFTPROOF_NUMERICS_SIMD_MASS_TOGGLE
+#undef DRAFTPROOF_NUMERICS_SIMD_MASS_TOGGLE
+#else
+#define DRAFTPROOF_NUMERICS_SIMD_MASS_TOGGLE
+#endif
+
+#include <algorithm>
+#include <limits>
+
+#include "reference/numerics/simd_vectors.hpp"
+
+#if DRAFTPROOF_TARGET_FUSES
+HWY_BEFORE_NAMESPACE();
+namespace draftproof {
+namespace HWY_NAMESPACE {
+
+HWY_INLINE FloatVector polynomial(FloatVector r) {
+  using namespace exp_constants;
+  const FloatTag d;
+  FloatVector p = hn::Set(d, kC6);
+  p = hn::MulAdd(p, r, hn::Set(d, kC5));
+  p = hn::MulAdd(p, r, hn::Set(d, kC4));
+  p = hn::MulAdd(p, r, hn::Set(d, kC3));
+  p = hn::MulAdd(p, r, hn::Set(d, kC2));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
+  return hn::MulAdd(p, r, hn::Set(d, 1.0f));
+}
+
+// tile_weight(exp_parts(x), N_t) for |x| <= kFastLimit; `bias` is N_t plus the bits of the rounding constant.
+HWY_INLINE FloatVector fast_weight(FloatVector x, hn::Vec<IntTag> bias) {
+  using namespace exp_constants;
+  const FloatTag d;
+  const IntTag di;
+  const FloatVector t = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundMagic));
+  const FloatVector n = hn::Sub(t, hn::Set(d, kRoundMagic));
+  FloatVector r = hn::NegMulAdd(n, hn::Set(d, kLn2High), x);
+  r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), r);
+  const FloatVector f = polynomial(r);
+  const auto k = hn::Max(hn::Sub(hn::BitCast(di, t), bias), hn::Set(di, kDeepestWeight));
+  return hn::BitCast(d, hn::Add(hn::BitCast(di, f), hn::ShiftLeft<23>(k)));
+}
+
+// Adds to the accumulators the bits of 2^52 + mass_of_weight(w): the bias is taken off once at the end.
+HWY_INLINE void accumulate_mass(FloatVector w, hn::Vec<WideTag>& low, hn::Vec<WideTag>& high) {
+  const DoubleTag dd;
+  const WideTag du;
+  const HalfFloatTag half;
+  const auto scale = hn::Set(dd, 0x1p44);
+  const auto magic = hn::Set(dd, 0x1p52);
+  const auto a = hn::MulAdd(hn::PromoteTo(dd, hn::LowerHalf(half, w)), scale, magic);
+  const auto b = hn::MulAdd(hn::PromoteTo(dd, hn::UpperHalf(half, w)), scale, magic);
+  low = hn::Add(low, hn::BitCast(du, a));
+  high = hn::Add(high, hn::BitCast(du, b));
+}
+
+bool tile_mass(const float* x, std::size_t count, TileMass* out) {
+  const FloatTag d;
+  const IntTag di;
+  const WideTag du;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Padded tail(x + whole, count - whole, -infinity);
+  const auto limit = hn::Set(d, exp_constants::kFastLimit);
+  const auto masked = hn::Set(d, -infinity);
+  const auto lowest = hn::Set(d, -kLogitLimit);  // what lies below is masked, whatever number engines mask with
+
+  // First the extremes: N_t is the exponent of the largest logit, since n is monotone in x.
+  FloatVector largest = masked;
+  FloatVector smallest = hn::Set(d, infinity);
+  auto all_plain = hn::Eq(masked, masked);
+  auto all_plain_or_masked = all_plain;
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const FloatVector v = i < whole ? hn::LoadU(d, x + i) : hn::Load(d, tail.values);
+    const auto plain = hn::Le(hn::Abs(v), limit);
+    const auto is_masked = hn::Lt(v, lowest);
+    all_plain = hn::And(all_plain, plain);
+    all_plain_or_masked = hn::And(all_plain_or_masked, hn::Or(plain, is_masked));
+    largest = hn::Max(largest, v);
+    smallest = hn::Min(smallest, hn::IfThenElse(is_masked, hn::Set(d, infinity), v));
+  }
+  if (!hn::AllTrue(d, all_plain_or_masked)) return scalar_row_kernels().tile_mass(x, count, out);
+  const float top = hn::GetLane(hn::MaxOfLanes(d, largest));
+  *out = TileMass{};
+  if (top < -kLogitLimit) return true;
+  out->n_max = exp_parts(top).n;
+  out->n_min = exp_parts(hn::GetLane(hn::MinOfLanes(d, smallest))).n;
+
+  const auto bias = hn::Set(di, out->n_max + bit_cast<std::int32_t>(exp_constants::kRoundMagic));
+  auto low = hn::Zero(du);
+  auto high = hn::Zero(du);
+  const auto weight_at = [&](FloatVector v) HWY_ATTR {
+    const auto w = fast_weight(v, bias);
+    return hn::IfThenElseZero(hn::Ge(v, lowest), w);
+  };
+  // No weight of a token that is not masked is zero, however deep (see tile_weight).
+  const auto kept_lanes = [&](FloatVector w)
+                              HWY_ATTR { return static_cast<std::int32_t>(hn::CountTrue(d, hn::Gt(w, hn::Zero(d)))); };
+  // While this tile computes, memory fetches the next one of the row: hardware looks ahead only as far as the page
+  // ends.
+  const auto prefetch_next_tile = [&](std::size_t i) HWY_ATTR { __builtin_prefetch(x + i + kTileTokens); };
+  if (hn::AllTrue(d, all_plain)) {
+    out->kept = static_cast<std::int32_t>(whole);
+    for (std::size_t i = 0; i < whole; i += lanes) {
+      const auto w = fast_weight(hn::LoadU(d, x + i), bias);
+      prefetch_next_tile(i);
+      accumulate_mass(w, low, high);
+    }
+  } else {
+    for (std::size_t i = 0; i < whole; i += lanes) {
+      const auto w = weight_at(hn::LoadU(d, x + i));
+      prefetch_next_tile(i);
+      out->kept += kept_lanes(w);
+      accumulate_mass(w, low, high);
+    }
+  }
+  std::size_t vectors = whole / lanes;
+  if (whole < count) {
+    const auto w = weight_at(hn::Load(d, tail.values));
+    out->kept += kept_lanes(w);
+    accumulate_mass(w, low, high);
+    ++vectors;
+  }
+  out->sum = sum_lanes(hn::Add(low, high), 2 * vectors);
+  return true;
+}
+
+void tile_weights(const float* x, std::size_t count, std::int32_t n_max, float* weights) {
+  const FloatTag d;
+  const IntTag di;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const Padded tail(x + whole, count - whole, -std::numeric_limits<float>::infinity());
+  const auto limit = hn::Set(d, exp_constants::kFastLimit);
+  const auto lowest = hn::Set(d, -kLogitLimit);
+  const auto bias = hn::Set(di, n_max + bit_cast<std::int32_t>(exp_constants::kRoundMagic));
+  auto all_plain_or_masked = hn::Eq(limit, limit);
+  const auto weight_at = [&](FloatVector v) HWY_ATTR {
+    all_plain_or_masked = hn::And(all_plain_or_masked, hn::Or(hn::Le(hn::Abs(v), limit), hn::Lt(v, lowest)));
+    return hn::IfThenElseZero(hn::Ge(v, lowest), fast_weight(v, bias));
+  };
+  for (std::size_t i = 0; i < whole; i += lanes) hn::StoreU(weight_at(hn::LoadU(d, x + i)), d, weights + i);
+  if (whole < count) {
+    alignas(64) float last[64];
+    hn::Store(weight_at(hn::Load(d, tail.values)), d, last);
+    std::copy_n(last, count - whole, weights + whole);
+  }
+  if (!hn::AllTrue(d, all_plain_or_masked)) scalar_row_kernels().tile_weights(x, count, n_max, weights);
+}
+
+TileKept keep_in_tile(const float* x, std::size_t count, const TileCut& cut, float* weights) {
+  const FloatTag d;
+  const DoubleTag dd;
+  const HalfFloatTag half;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto scale = hn::Set(dd, 0x1p44);
+  const auto magic = hn::Set(dd, 0x1p52);
+  const auto least = hn::Set(dd, cut.least_mass);
+  const auto last_value = hn::Set(d, cut.last_value);
+  auto low = hn::Zero(WideTag());
+  auto high = hn::Zero(WideTag());
+  TileKept out;
+  std::size_t vectors = 0;
+  const auto keep = [&](FloatVector v, FloatVector w, std::size_t begin) HWY_ATTR {
+    // Of the tokens of the last value, those before the cut stay.
+    const std::size_t before = cut.position > begin ? std::min(cut.position - begin, lanes) : 0;
+    const auto ties = hn::And(hn::FirstN(d, before), hn::Eq(v, last_value));
+    auto kept = hn::IfThenElseZero(hn::Or(hn::Gt(v, last_value), ties), w);
+    if (cut.least_mass > 0.0) {
+      // mass_of_weight, as doubles.
+      const auto enough = [&](auto part) HWY_ATTR {
+        return hn::Ge(hn::Sub(hn::MulAdd(hn::PromoteTo(dd, part), scale, magic), magic), least);
+      };
+      const auto ones = hn::Set(dd, 1.0);
+      const auto lower = hn::DemoteTo(half, hn::IfThenElseZero(enough(hn::LowerHalf(half, kept)), ones));
+      const auto upper = hn::DemoteTo(half, hn::IfThenElseZero(enough(hn::UpperHalf(half, kept)), ones));
+      const auto both = hn::Combine(d, upper, lower);
+      kept = hn::IfThenElseZero(hn::Gt(both, hn::Zero(d)), kept);
+    }
+    accumulate_mass(kept, low, high);
+    out.kept += static_cast<std::int32_t>(hn::CountTrue(d, hn::Gt(kept, hn::Zero(d))));
+    ++vectors;
+    return kept;
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(keep(hn::LoadU(d, x + i), hn::LoadU(d, weights + i), i), d, weights + i);
+  if (i < count) {
+    const Padded tail(x + i, count - i, -std::numeric_limits<float>::infinity());
+    const Padded tail_weights(weights + i, count - i, 0.0f);
+    alignas(64) float last[64];
+    hn::Store(keep(hn::Load(d, tail.values), hn::Load(d, tail_weights.values), i), d, last);
+    std::copy_n(last, count - i, weights + i);
+  }
+  out.sum = sum_lanes(hn::Add(low, high), 2 * vectors);
+  return out;
+}
+
+std::uint64_t weight_sum(const float* weights, std::size_t count) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t whole = count - count % lanes;
+  const Padded tail(weights + whole, count - whole, 0.0f);
+  auto low = hn::Zero(WideTag());
+  auto high = hn::Zero(WideTag());
+  std::size_t vectors = 0;
+  for (std::size_t i = 0; i < count; i += lanes, ++vectors)
+    accumulate_mass(i < whole ? hn::LoadU(d, weights + i) : hn::Load(d, tail.values), low, high);
+  return sum_lanes(hn::Add(low, high), 2 * vectors);
+}
+
+void log_weights_of(const float* x, const float* weights, std::size_t count, double* out) {
+  const FloatTag d;
+  const DoubleTag dd;
+  const HalfFloatTag half;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto none = hn::Set(d, -std::numeric_limits<float>::infinity());
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    const auto counts =
+        weights == nullptr ? hn::Ge(v, hn::Set(d, -kLogitLimit)) : hn::Gt(hn::LoadU(d, weights + i), hn::Zero(d));
+    const auto kept = hn::IfThenElse(counts, v, none);
+    hn::StoreU(hn::PromoteTo(dd, hn::LowerHalf(half, kept)), dd, out + i);
+    hn::StoreU(hn::PromoteTo(dd, hn::UpperHalf(half, kept)), dd, out + i + lanes / 2);
+  }
+  scalar_row_kernels().log_weights_of(x + i, weights == nullptr ? nullptr : weights + i, count - i, out + i);
+}
+
+void scale_weights(const float* weights, std::size_t count, float power, float reciprocal, float* out) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(d, weights + i), hn::Set(d, power)), hn::Set(d, reciprocal)), d, out + i);
+  for (; i < count; ++i) out[i] = (weights[i] * power) * reciprocal;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace draftproof
+HWY_AFTER_NAMESPACE();
+#endif
+
+#endif
