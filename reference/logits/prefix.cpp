@@ -44,7 +44,7 @@ ValueBand clamped(float low, float high) {
 // The bins of a histogram of masses by value, from the largest logit down; what lies below all of them has next to
 // none.
 struct Bins {
-  static constexpr std::size_t kCount = 768;
+  static constexpr std::size_t kCount = 512;
   static constexpr float kRange = 24.0f;
   static constexpr float kPerUnit = static_cast<float>(kCount) / kRange;
   float top;
@@ -89,6 +89,16 @@ Token token_of(const LogitsDistribution& row, float value, std::size_t tile, std
   std::size_t i = 0;
   for (;; ++i)
     if (x[i] == value && rank-- == 0) return static_cast<Token>(begin + i);
+}
+
+// The least and the largest value of a band's tokens: closer than its bounds, which lie between values.
+ValueBand values_of(const RowBand& band) {
+  ValueBand out{band.values[0], band.values[0]};
+  for (std::size_t i = 1; i < band.count; ++i) {
+    out.low = std::min(out.low, band.values[i]);
+    out.high = std::max(out.high, band.values[i]);
+  }
+  return out;
 }
 
 // The end among the tokens of a band of one value: those of a tile have one mass.
@@ -202,9 +212,10 @@ ValueBand guess_by_mass(LogitsDistribution& row, float fraction) {
   // The variance of (mass above - fraction of the total), were the sample drawn at random.
   double variance = 0.0;
   double before = heavy_mass;
-  for (std::size_t b = 0; b < Bins::kCount; ++b) {
+  double each = 1.0;  // about the mass of a token of the bin
+  const double step = std::exp(-1.0 / static_cast<double>(Bins::kPerUnit));
+  for (std::size_t b = 0; b < Bins::kCount; ++b, each *= step) {
     const double here = static_cast<double>(bins.mass[b]);
-    const double each = std::exp(-static_cast<double>(b) / Bins::kPerUnit);
     const double share = before < target ? 1.0 - static_cast<double>(fraction) : static_cast<double>(fraction);
     variance += share * share * here * each * ratio;
     before += here;
@@ -239,38 +250,34 @@ KeptSet prefix_of_band(const LogitsDistribution& row, Ties ties, Measure measure
                        const RowBand& band) {
   const RowBand* tokens = &band;
   std::uint64_t before = measure_above(band, measure);
+  if (band.count <= kFew) return end_in_order(row, ties, measure, limit, before, band);
   std::uint64_t within = measure_within(row, band, measure);
-  float least = band.low;
-  float most = band.high;
-  for (std::size_t turn = 0; tokens->count > kFew && least < most; ++turn) {
+  ValueBand bounds = values_of(band);
+  for (std::size_t turn = 0; tokens->count > kFew && bounds.low < bounds.high; ++turn) {
     // Where the end would lie if the measure were spread evenly over the values.
-    const double from = std::min<double>(most, row.largest_logit());
-    const double to = std::max<double>(least, row.smallest_logit());
-    const double end = from - (from - to) * static_cast<double>(limit - before) / static_cast<double>(within);
-    const double width = 0.08 * (from - to);
-    float low = std::clamp(static_cast<float>(end - width), least, most);
-    float high = std::clamp(static_cast<float>(end + width), low, most);
+    const double length = static_cast<double>(bounds.high) - static_cast<double>(bounds.low);
+    const double end =
+        static_cast<double>(bounds.high) - length * static_cast<double>(limit - before) / static_cast<double>(within);
+    float low = std::max(bounds.low, static_cast<float>(end - 0.08 * length));
+    float high = std::min(bounds.high, std::max(low, static_cast<float>(end + 0.08 * length)));
     RowBand& next = buffers().bands[turn % 2];
     row.narrow(*tokens, low, high, next);
-    std::uint64_t next_before = before + measure_above(next, measure);
-    if (next_before >= limit) {
-      low = std::nextafter(high, kInfinity);
-      high = most;
-      row.narrow(*tokens, low, high, next);
-    } else if (next_before + measure_within(row, next, measure) < limit) {
-      high = std::nextafter(low, -kInfinity);
-      low = least;
-      row.narrow(*tokens, low, high, next);
+    const std::uint64_t above = measure_above(next, measure);
+    std::uint64_t next_within = above + before >= limit ? 0 : measure_within(row, next, measure);
+    if (before + above >= limit) {
+      row.narrow(*tokens, std::nextafter(high, kInfinity), bounds.high, next);
+    } else if (before + above + next_within < limit) {
+      row.narrow(*tokens, bounds.low, std::nextafter(low, -kInfinity), next);
+      next_within = 0;
     }
-    if (low == least && high == most) break;  // no value between: sorting ends it
+    if (next.count == tokens->count) break;  // no value lies between: sorting ends it
     before += measure_above(next, measure);
-    within = measure_within(row, next, measure);
-    least = low;
-    most = high;
+    within = next_within != 0 ? next_within : measure_within(row, next, measure);
+    bounds = values_of(next);
     tokens = &next;
   }
-  return least < most ? end_in_order(row, ties, measure, limit, before, *tokens)
-                      : end_among_equals(row, ties, measure, limit, before, *tokens);
+  return bounds.low < bounds.high ? end_in_order(row, ties, measure, limit, before, *tokens)
+                                  : end_among_equals(row, ties, measure, limit, before, *tokens);
 }
 
 }  // namespace draftproof

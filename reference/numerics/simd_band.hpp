@@ -69,6 +69,23 @@ bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_l
   return true;
 }
 
+// The lanes of `bits`, those of the lower or upper half of a vector of floats, for which the mask of floats holds; else
+// 0.
+template <bool kUpper>
+HWY_INLINE hn::Vec<WideTag> half_where(hn::Mask<FloatTag> mask, hn::Vec<WideTag> bits) {
+  const WideTag du;
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  const auto half = static_cast<__mmask8>(kUpper ? mask.raw >> 8 : mask.raw);
+  return hn::IfThenElseZero(hn::Mask<WideTag>{half}, bits);
+#else
+  const hn::RebindToSigned<WideTag> di;
+  const hn::Half<IntTag> half_int;
+  const auto lanes = hn::BitCast(IntTag(), hn::VecFromMask(FloatTag(), mask));
+  const auto part = kUpper ? hn::UpperHalf(half_int, lanes) : hn::LowerHalf(half_int, lanes);
+  return hn::And(hn::BitCast(du, hn::PromoteTo(di, part)), bits);
+#endif
+}
+
 // kInRow: masses lose bits on the way to the row's scale, so that those sums are kept apart.
 template <bool kInRow>
 HWY_INLINE TileBand band_sums(const float* x, std::size_t count, std::int32_t n_max, std::int64_t shift, float low,
@@ -102,9 +119,8 @@ HWY_INLINE TileBand band_sums(const float* x, std::size_t count, std::int32_t n_
     const auto high_bits = bits_of(hn::UpperHalf(half, w));
     sum = hn::Add(sum, hn::Add(low_bits, high_bits));
     const auto is_above = hn::Gt(v, most);
-    const auto w_above = hn::IfThenElseZero(is_above, w);
-    const auto low_above = bits_of(hn::LowerHalf(half, w_above));
-    const auto high_above = bits_of(hn::UpperHalf(half, w_above));
+    const auto low_above = half_where<false>(is_above, low_bits);
+    const auto high_above = half_where<true>(is_above, high_bits);
     above = hn::Add(above, hn::Add(low_above, high_above));
     if (kInRow) {
       sum_in_row = hn::Add(sum_in_row, hn::Add(hn::And(low_bits, whole), hn::And(high_bits, whole)));
@@ -122,10 +138,12 @@ HWY_INLINE TileBand band_sums(const float* x, std::size_t count, std::int32_t n_
   for (std::size_t i = 0; i < count; i += lanes)
     take(i + lanes <= count ? hn::LoadU(d, x + i) : hn::Load(d, tail.values));
   const std::size_t additions = 2 * vectors;
+  const std::uint64_t above_bias = bit_cast<std::uint64_t>(0x1p52) * static_cast<std::uint64_t>(out.above_count);
   out.sum = sum_lanes(sum, additions);
-  out.above = sum_lanes(above, additions);
+  // Lanes that are not above were not counted with the exponent's bits: each that was adds it once.
+  out.above = sum_lanes(above, 0) - above_bias;
   out.sum_in_row = kInRow ? sum_lanes(sum_in_row, additions) >> shift : out.sum;
-  out.above_in_row = kInRow ? sum_lanes(above_in_row, additions) >> shift : out.above;
+  out.above_in_row = kInRow ? (sum_lanes(above_in_row, 0) - above_bias) >> shift : out.above;
   out.band_count = static_cast<std::int32_t>(filled);
   return out;
 }

@@ -142,7 +142,10 @@ void tile_weights(const float* x, std::size_t count, std::int32_t n_max, float* 
     all_plain_or_masked = hn::And(all_plain_or_masked, hn::Or(hn::Le(hn::Abs(v), limit), hn::Lt(v, lowest)));
     return hn::IfThenElseZero(hn::Ge(v, lowest), fast_weight(v, bias));
   };
-  for (std::size_t i = 0; i < whole; i += lanes) hn::StoreU(weight_at(hn::LoadU(d, x + i)), d, weights + i);
+  for (std::size_t i = 0; i < whole; i += lanes) {
+    __builtin_prefetch(x + i + kPrefetchTokens);
+    hn::StoreU(weight_at(hn::LoadU(d, x + i)), d, weights + i);
+  }
   if (whole < count) {
     alignas(64) float last[64];
     hn::Store(weight_at(hn::Load(d, tail.values)), d, last);

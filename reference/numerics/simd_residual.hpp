@@ -65,6 +65,8 @@ HWY_INLINE std::uint32_t add_residuals(const float* p, const float* q, std::size
   std::size_t additions = 0;
   for (std::size_t i = 0; i < count; i += lanes, additions += 2) {
     const bool last = i >= whole;
+    __builtin_prefetch(p + i + kPrefetchTokens);
+    if (q != nullptr) __builtin_prefetch(q + i + kPrefetchTokens);
     const auto target = last ? hn::Load(d, tail_p.values) : hn::LoadU(d, p + i);
     auto difference = target;
     largest_bits = hn::Max(largest_bits, hn::BitCast(du, target));

@@ -37,6 +37,9 @@ using HalfFloatTag = hn::Half<FloatTag>;
 using FloatVector = hn::Vec<FloatTag>;
 using DoubleVector = hn::Vec<DoubleTag>;
 
+// How far ahead of a row that is read in parts memory is asked: hardware looks ahead only as far as the page ends.
+constexpr std::size_t kPrefetchTokens = 2048;
+
 // The last vector of a tile is read from a padded copy, so that every element takes the one vector path.
 struct Padded {
   alignas(64) float values[64];

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/numerics/row_kernels.hpp"
@@ -37,7 +37,6 @@ std::vector<std::vector<float>> rows_of(std::size_t count, std::mt19937& random)
   }
   return rows;
 }
-
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -85,6 +84,85 @@ TEST_CASE("What a cut leaves of a tile is the same in every set of row kernels a
   }
   CHECK(wrong == 0);
   CHECK(dropped > 1000);
+}
+
+TEST_CASE(
+    "The range of a tile is that of its masses in every set of row kernels, with the largest logit of each group") {
+  std::mt19937 random(229);
+  int wrong = 0;
+  for (const std::size_t count : kSizes) {
+    for (const std::vector<float>& row : rows_of(count, random)) {
+      TileMass mass;
+      REQUIRE(scalar_row_kernels().tile_mass(row.data(), count, &mass));
+      for (const RowKernels& kernels : available_row_kernels()) {
+        TileMass range{1, 2, 3, 4};
+        const std::size_t groups = (count + kGroupTokens - 1) / kGroupTokens;
+        std::vector<float> largest(groups, 7.0f);
+        wrong += !kernels.tile_range(row.data(), count, &range, largest.data());
+        wrong += range.sum != 0 || range.n_max != mass.n_max || range.n_min != mass.n_min || range.kept != mass.kept;
+        for (std::size_t g = 0; g < groups; ++g) {
+          float expected = -kInfinity;
+          for (std::size_t i = g * kGroupTokens; i < std::min(count, (g + 1) * kGroupTokens); ++i)
+            if (row[i] >= -kLogitLimit) expected = std::max(expected, row[i]);
+          wrong += !(largest[g] == expected);
+        }
+        for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, 1e30f}) {
+          std::vector<float> broken = row;
+          broken[random() % count] = bad;
+          wrong += kernels.tile_range(broken.data(), count, &range, largest.data());
+        }
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("Sums by a band of values are the same in every set of row kernels and are the sums of single masses") {
+  std::mt19937 random(233);
+  int wrong = 0;
+  int lossy = 0;
+  for (const std::size_t count : kSizes) {
+    for (const std::vector<float>& row : rows_of(count, random)) {
+      TileMass range;
+      REQUIRE(scalar_row_kernels().tile_mass(row.data(), count, &range));
+      std::vector<float> weights(count);
+      scalar_row_kernels().tile_weights(row.data(), count, range.n_max, weights.data());
+      for (const std::int64_t shift : {0, 1, 7, 40, 44, 45, 46, 51, 63, 64, 100000}) {
+        const float one = std::max(-kLogitLimit, row[random() % count]);
+        const float other = std::max(-kLogitLimit, row[random() % count]);
+        for (const auto& [low, high] : {std::pair{std::min(one, other), std::max(one, other)}, std::pair{one, one},
+                                        std::pair{-kLogitLimit, kInfinity}, std::pair{kInfinity, kInfinity},
+                                        std::pair{-kLogitLimit, one}, std::pair{0.0f, 0.5f}}) {
+          TileBand expected;
+          std::vector<float> values;
+          for (std::size_t i = 0; i < count; ++i) {
+            const std::uint64_t mass = mass_of_weight(weights[i]);
+            const std::uint64_t in_row = shift > 63 ? 0 : mass >> shift;
+            expected.sum += mass;
+            expected.sum_in_row += in_row;
+            if (row[i] > high) {
+              expected.above += mass;
+              expected.above_in_row += in_row;
+              ++expected.above_count;
+            } else if (row[i] >= low) {
+              values.push_back(row[i]);
+            }
+          }
+          lossy += expected.sum_in_row != (shift > 63 ? 0 : expected.sum >> shift);
+          for (const RowKernels& kernels : available_row_kernels()) {
+            std::vector<float> band(count + kBandSlack);
+            const TileBand got = kernels.tile_band(row.data(), count, range, shift, low, high, band.data());
+            wrong += got.sum != expected.sum || got.sum_in_row != expected.sum_in_row || got.above != expected.above ||
+                     got.above_in_row != expected.above_in_row || got.above_count != expected.above_count;
+            band.resize(static_cast<std::size_t>(got.band_count));
+            wrong += !same_bits(band, values);
+          }
+        }
+      }
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(lossy > 100);
 }
 
 TEST_CASE("Log weights and divided logits have the same bits in every set of row kernels") {
