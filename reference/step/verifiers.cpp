@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "reference/error.hpp"
 
@@ -222,6 +221,7 @@ VerifierChoice parse_verifier(std::string_view text, const std::string& where) {
     throw usage_error(where, "the verifier is \"" + std::string(name) + "\"; expected one of " + verifier_names());
   VerifierChoice choice(found->verifier);
   if (name.size() == text.size()) return choice;
+  std::vector<bool> given(choice.parameters.size());
   for (std::string_view rest = text.substr(name.size() + 1);;) {
     const std::string_view part = rest.substr(0, rest.find(','));
     const std::string_view key = part.substr(0, part.find('='));
@@ -233,9 +233,11 @@ VerifierChoice parse_verifier(std::string_view text, const std::string& where) {
       throw usage_error(where, "verifier " + std::string(name) + " has no parameter \"" + std::string(key) +
                                    "\"; expected " + (names.empty() ? "none" : "one of " + names));
     }
+    const auto index = static_cast<std::size_t>(known - found->parameters.begin());
+    if (given[index]) throw usage_error(where, std::string(key) + " is given twice; expected once");
+    given[index] = true;
     const std::string_view value = part.size() > key.size() ? part.substr(key.size() + 1) : std::string_view();
-    choice.parameters[static_cast<std::size_t>(known - found->parameters.begin())] =
-        parse_parameter(*known, value, where);
+    choice.parameters[index] = parse_parameter(*known, value, where);
     if (part.size() == rest.size()) return choice;
     rest.remove_prefix(part.size() + 1);
   }

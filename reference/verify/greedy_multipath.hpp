@@ -86,6 +86,7 @@ auto select_greedy_path(const DraftTree& tree, std::int32_t num_paths, const Tar
       for (const std::int32_t child : children)
         if (tree.tokens[static_cast<std::size_t>(child)] == token) chosen = child;  // the last one found ranks highest
     }
+    if (chosen == kRootNode) return path;  // no child that q can produce: as at a leaf
     const Token token = tree.tokens[static_cast<std::size_t>(chosen)];
     below = ranked_below[static_cast<std::size_t>(token)];
     reach = reach * q[static_cast<std::size_t>(token)];

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "reference/step/request.hpp"
@@ -14,6 +15,16 @@ namespace draftproof {
 
 inline RowMatrix matrix_of(const std::vector<float>& values, std::int64_t rows, std::int64_t vocab_size) {
   return {DType::f32, values.data(), rows, vocab_size, vocab_size};
+}
+
+// In place: what the logits [rows, vocab_size] become by softmax, in double and rounded.
+inline void to_probabilities(std::vector<float>& rows, std::int64_t vocab_size) {
+  for (std::size_t first = 0; first < rows.size(); first += static_cast<std::size_t>(vocab_size)) {
+    const std::span<float> row(rows.data() + first, static_cast<std::size_t>(vocab_size));
+    double total = 0.0;
+    for (const float l : row) total += std::exp(static_cast<double>(l));
+    for (float& l : row) l = static_cast<float>(std::exp(static_cast<double>(l)) / total);
+  }
 }
 
 struct OwnedRequest {
@@ -107,13 +118,7 @@ inline OwnedRequest random_request(TestRandom& random, std::int64_t vocab_size, 
     r.proposal = matrix_of(o.proposal, draft_len, vocab_size);
     if (random.chance(0.5)) r.draft_parameters.temperature = 0.7f;
     if (random.chance(0.3)) r.draft_parameters.filters.top_k = 3;
-    for (std::int64_t row = 0; row < draft_len && r.proposal_kind == ProposalKind::probabilities; ++row) {
-      float* const x = o.proposal.data() + row * vocab_size;
-      double total = 0.0;
-      for (std::int64_t i = 0; i < vocab_size; ++i) total += std::exp(static_cast<double>(x[i]));
-      for (std::int64_t i = 0; i < vocab_size; ++i)
-        x[i] = static_cast<float>(std::exp(static_cast<double>(x[i])) / total);
-    }
+    if (r.proposal_kind == ProposalKind::probabilities) to_probabilities(o.proposal, vocab_size);
   }
   r.draft = DraftTree::chain(o.draft);
   r.prompt_tokens = o.prompt;
@@ -124,9 +129,27 @@ inline OwnedRequest random_request(TestRandom& random, std::int64_t vocab_size, 
   return o;
 }
 
+// A random request whose draft is a tree of at most `nodes_max` nodes, or a chain by chance: any earlier node may be a
+// parent, and siblings may repeat one another. A proposal has a row for every node.
+inline OwnedRequest random_tree_request(TestRandom& random, std::int64_t vocab_size, std::int64_t nodes_max,
+                                        const RequestFeatures& features = {}) {
+  OwnedRequest o = random_request(random, vocab_size, nodes_max, features);
+  VerifyRequest& r = o.request;
+  const std::int64_t reach = 1 + random.below(4);  // how far back a parent may be; 1: a chain
+  for (std::int32_t node = 0; node < r.draft.size(); ++node)
+    r.draft.parents[static_cast<std::size_t>(node)] =
+        std::max(kRootNode, node - 1 - static_cast<std::int32_t>(random.below(reach)));
+  if (r.proposal_kind == ProposalKind::one_hot) return o;
+  std::vector<float> last = normal_row(random, vocab_size);
+  if (r.proposal_kind == ProposalKind::probabilities) to_probabilities(last, vocab_size);
+  o.proposal.insert(o.proposal.end(), last.begin(), last.end());
+  r.proposal = matrix_of(o.proposal, r.rows(), vocab_size);
+  return o;
+}
+
 // Bit for bit, but for NaN, which may not occur.
 inline bool same_emission(const Emission& a, const Emission& b) {
-  return a.num_accepted == b.num_accepted && a.tokens == b.tokens && a.logprobs == b.logprobs &&
+  return a.num_accepted == b.num_accepted && a.path == b.path && a.tokens == b.tokens && a.logprobs == b.logprobs &&
          a.raw_logprobs == b.raw_logprobs && a.kept_mass == b.kept_mass && a.kept_count == b.kept_count;
 }
 inline bool same_emission(const std::vector<Emission>& a, const std::vector<Emission>& b) {

@@ -68,6 +68,8 @@ struct ThresholdedTargetOnly {
     // What is left of theta_acc, as undrafted mass: for doubles it is then zero exactly where there is nothing to draw.
     if (!taken_surely)
       shares.back() = positive_part_of_difference(total_of(undrafted), Number(Number(1) - thresholds.acc));
+    // Nothing to share out: no sibling is possible, and p sums to less than 1 - theta_acc.
+    if (!(total_of(shares) > 0)) return {kNoSibling, chance.draw(undrafted, row, Purpose::residual)};
     const auto chosen = static_cast<std::size_t>(chance.draw(shares, row, Purpose::sibling_coin));
     if (chosen < siblings.size()) return {static_cast<std::int32_t>(chosen), siblings[chosen]};
     return {kNoSibling, chance.draw(undrafted, row, Purpose::residual)};

@@ -31,14 +31,14 @@ DenseMasses<Number> k_seq_accepted(const DenseMasses<Number>& p, const DenseMass
   return accepted;
 }
 
-// p_acc / beta: the expected number of trials.
+// p_acc / beta: the expected number of trials. Rounding, or rows that are no distributions, may make beta more than 1.
 template <class Number>
 Number k_seq_trials(const Number& beta, std::size_t k) {
   Number trials(0);
   Number reached(1);
   for (std::size_t j = 0; j < k; ++j) {
     trials += reached;
-    reached = reached * (Number(1) - beta);
+    reached = reached * positive_part_of_difference(Number(1), beta);
   }
   return trials;
 }

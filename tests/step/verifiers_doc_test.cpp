@@ -1,0 +1,50 @@
+// The table of docs/verifiers.md is the registry.
+#include <catch2/catch.hpp>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "reference/step/verifiers.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+std::string shortest(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+std::string parameters_of(const VerifierInfo& info) {
+  std::string text;
+  for (const VerifierParameter& p : info.parameters)
+    text += (text.empty() ? "`" : "; `") + std::string(p.name) + "` = " + shortest(p.standard) + " in " +
+            (p.above_least ? "(" : "[") + shortest(p.least) + ", " + shortest(p.most) + "]: " + std::string(p.meaning);
+  return text;
+}
+
+std::string table_of_registry() {
+  std::string table;
+  for (const VerifierInfo& info : verifiers()) {
+    table += "| `" + std::string(info.name) + "`";
+    for (const std::string& cell : {std::string(name_of(info.draft)), std::string(name_of(info.proposal)),
+                                    std::string(info.lossless ? "yes" : "no"), std::string(info.guarantee),
+                                    parameters_of(info), std::string(info.source)})
+      table += " | " + cell;
+    table += " |\n";
+  }
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
+  std::ifstream file(DRAFTPROOF_SOURCE_DIR "/docs/verifiers.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t rule = page.find("\n|---");
+  REQUIRE(rule != std::string::npos);
+  const std::size_t begin = page.find('\n', rule + 1) + 1;
+  const std::string found = page.substr(begin, page.find("\n\n", begin) + 1 - begin);
+  CHECK(found == table_of_registry());
+}
