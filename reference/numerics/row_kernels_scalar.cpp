@@ -137,7 +137,7 @@ void convert_bf16(const std::uint16_t* in, std::size_t count, float* out) {
 }  // namespace
 
 const RowKernels& scalar_row_kernels() {
-  static constexpr RowKernels kernels{"scalar",       tile_mass, tile_weights, tile_range, tile_band,
+  static constexpr RowKernels kernels{"scalar",       tile_mass,  tile_weights,  tile_range,  tile_band,
                                       keep_in_tile,   weight_sum, scale_weights, residual,    maximum,
                                       log_weights_of, race,       divide,        convert_f16, convert_bf16};
   return kernels;

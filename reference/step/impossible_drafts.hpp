@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "reference/token.hpp"
 #include "reference/step/request.hpp"
+#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -227,7 +227,8 @@ NumberRules rules_of_demo() {
       {"/timing/speculative_tokens_per_second", tokens_per_second("speculative_ms")},
       {"/timing/plain_tokens_per_second", tokens_per_second("plain_ms")},
   };
-  for (const char* given : {"/seed", "/lossless",
+  for (const char* given : {"/seed",
+                            "/lossless",
                             "/tokens_per_step_standard_error",
                             "/acceptance_by_position/conditional_standard_error/*",
                             "/acceptance_by_position/unconditional_standard_error/*",

@@ -337,10 +337,9 @@ TEST_CASE("the same drafts stand whether the target comes as logits or as the pr
   for (int i = 0; i < 1500; ++i) {
     const OwnedRequest o = random_request(random, 1 + random.below(30), 4, {.greedy = false});
     std::vector<float> probabilities;
-      StepRows rows(o.request, {}, workspace);
+    StepRows rows(o.request, {}, workspace);
     for (std::uint32_t row = 0; row <= o.draft.size(); ++row)
-      for (Token t = 0; t < o.request.target.vocab_size; ++t)
-        probabilities.push_back(rows.target(row).probability(t));
+      for (Token t = 0; t < o.request.target.vocab_size; ++t) probabilities.push_back(rows.target(row).probability(t));
     VerifyRequest given = o.request;
     given.target_is_probabilities = true;
     given.target = matrix_of(probabilities, o.request.target.rows, o.request.target.vocab_size);
