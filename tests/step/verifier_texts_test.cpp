@@ -20,7 +20,7 @@ namespace {
 
 // Gumbel-max over the tokens of positive probability, in long double: of token i the largest noise of `num_lists`
 // vectors, from word i % 4 of the Philox block (i / 4, position, list, purpose 6).
-Token race(const Row& row, std::uint64_t seed, std::uint32_t position, std::uint32_t num_lists) {
+Token race(Row& row, std::uint64_t seed, std::uint32_t position, std::uint32_t num_lists) {
   Token winner = kPaddingToken;
   long double best = 0.0L;
   for (Token token = 0; token < row.distribution.vocab_size(); ++token) {
