@@ -74,7 +74,7 @@ AuditRun run_audit(const AuditArguments& arguments) {
 
   AuditRun run;
   run.path = arguments.path;
-  run.verifier = arguments.verifier;
+  run.verifier = text_of(arguments.options.verifier);
   run.figure = arguments.figure;
   const Stopwatch reading;
   const AuditInput input = read_audit_file(arguments.path, file_options);
@@ -161,8 +161,8 @@ void add_command(CLI::App& command, ProgramContext& context) {
                      "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
   command
       .add_option("--verifier", arguments->verifier,
-                  "What emitted the steps: the token chain, or any lossless verifier (fewer tests hold)")
-      ->check(CLI::IsMember({"chain", "any"}))
+                  "What emitted the steps: one of " + verifier_names() + "; or any, a lossless one (fewer tests hold)")
+      ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--alpha", options.alpha, "Probability of accusing a correct sampler, over all tests")
       ->capture_default_str();
@@ -196,7 +196,7 @@ void add_command(CLI::App& command, ProgramContext& context) {
   add_json_flag(command, arguments->json);
   command.footer("Exit code 0: consistent; 1: biased; 2: too few samples (or a usage or input error).");
   command.callback([arguments, &context] {
-    arguments->options.verifier = arguments->verifier == "any" ? AssumedVerifier::any : AssumedVerifier::chain;
+    arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
     check_options(*arguments);
     if (arguments->self_test) {
       answer_self_test(*arguments, context);

@@ -67,7 +67,7 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
   const Audit& audit = run.audit;
   Json document = json_document(command_line);
   document["input"] = {{"path", run.path}, {"kind", run.is_steps ? "steps" : "draws"}};
-  document["assumed_verifier"] = run.is_steps ? Json(run.verifier) : Json();
+  document["verifier"] = run.is_steps ? Json(run.verifier) : Json();
   document["verdict"] = name_of(audit.verdict);
   document["sentence"] = audit.sentence;
   document["alpha"] = audit.alpha;

@@ -15,7 +15,7 @@ namespace draftproof {
 struct AuditRun {
   std::string path;
   bool is_steps = false;  // else single draws
-  std::string verifier;   // what was assumed: "chain", "any"
+  std::string verifier;   // what was assumed: a verifier of the registry, or "any"
   Audit audit;
   std::string figure;  // path, or empty
   double read_ms = 0.0;

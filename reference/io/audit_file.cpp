@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "reference/error.hpp"
+#include "reference/exactness/audit/emitted_path.hpp"
 #include "reference/io/audit_csv.hpp"
 #include "reference/io/trace_tensors.hpp"
 
@@ -103,7 +104,7 @@ class EmissionReader {
   EmissionReader(const SafetensorsFile& file, StepSample& sample) : file_(file), sample_(sample) {}
 
   void read(std::int64_t vocab_size) {
-    TensorView ids = required(file_, "output_tokens", "[B, K + 1], what each step emitted, padded with -1");
+    TensorView ids = required(file_, "output_tokens", "[B, K + 1] or [B, depth + 1], what each step emitted, padded with -1");
     const std::uint64_t requests = sample_.requests.size();
     if (ids.shape.size() != 2 || ids.shape[0] != requests)
       throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; expected [" + std::to_string(requests) +
@@ -124,9 +125,42 @@ class EmissionReader {
       sample_.tokens.insert(sample_.tokens.end(), row.begin(), row.end());
       sample_.begins.push_back(sample_.tokens.size());
     }
+    if (const std::optional<TensorView> path = find_tensor(file_, "path", kIndexDTypes)) read_paths(*path);
   }
 
  private:
+  // [B, D]: the accepted nodes of each request, padded with -1.
+  void read_paths(const TensorView& tensor) {
+    const std::uint64_t requests = sample_.requests.size();
+    if (tensor.shape.size() != 2 || tensor.shape[0] != requests)
+      throw input_error(tensor.where, "has shape " + shape_text(tensor.shape) + "; expected [" +
+                                          std::to_string(requests) + ", D], the accepted nodes padded with -1");
+    const std::size_t width = tensor.shape[1];
+    sample_.path_nodes.emplace();
+    for (std::size_t b = 0; b < requests; ++b) {
+      const DraftTree& draft = sample_.requests[b].draft;
+      const std::size_t accepted = sample_.emitted(b).size() - 1;
+      std::int64_t above = kRootNode;
+      for (std::size_t i = 0; i < std::max(width, accepted); ++i) {
+        const std::int64_t node = i < width ? integer_at(tensor, b * width + i) : -1;
+        const std::string entry =
+            "request " + std::to_string(b) + ", entry " + std::to_string(i) + " is " + std::to_string(node);
+        if (i >= accepted) {
+          if (node != -1)
+            throw input_error(tensor.where, entry + ", and the request has " + std::to_string(accepted) +
+                                                " accepted tokens; expected -1 after them");
+          continue;
+        }
+        if (node < 0 || node >= draft.size() || draft.parents[static_cast<std::size_t>(node)] != above)
+          throw input_error(tensor.where, entry + "; expected a child of " +
+                                              (above == kRootNode ? "the root" : "node " + std::to_string(above)) +
+                                              ", as the request has " + std::to_string(accepted) + " accepted tokens");
+        sample_.path_nodes->push_back(static_cast<std::int32_t>(node));
+        above = node;
+      }
+    }
+  }
+
   // How many tokens the row holds before its padding.
   std::size_t check_row(const TokenTensor& tokens, std::size_t b, std::span<const Token> row) const {
     const std::string request = "request " + std::to_string(b);
@@ -135,18 +169,23 @@ class EmissionReader {
     if (std::any_of(end, row.end(), [](Token t) { return t != kPaddingToken; }))
       throw input_error(tokens.tensor.where, request + " has -1 (padding) at " + std::to_string(count) +
                                                  " and tokens after it; expected padding only at the end");
-    const std::span<const Token> draft(sample_.requests[b].draft.tokens);
-    if (count < 1 || count > draft.size() + 1)
-      throw input_error(tokens.tensor.where, request + " has " + std::to_string(count) + " tokens and " +
-                                                 std::to_string(draft.size()) +
-                                                 " drafts; expected 1 to K + 1 tokens, not cut at a stop token");
-    for (std::size_t i = 0; i + 1 < count; ++i) {
-      if (row[i] != draft[i])
-        throw input_error(tokens.tensor.where, request + ", entry " + std::to_string(i) + " is " +
-                                                   std::to_string(row[i]) + " and the draft there " +
-                                                   std::to_string(draft[i]) +
-                                                   "; all tokens but the last are accepted drafts");
-    }
+    const DraftTree& draft = sample_.requests[b].draft;
+    const auto depth = static_cast<std::size_t>(draft.depth_max());
+    if (count < 1 || count > depth + 1)
+      throw input_error(
+          tokens.tensor.where,
+          request + " has " + std::to_string(count) + " tokens and " +
+              (draft.is_chain() ? std::to_string(depth) + " drafts; expected 1 to K + 1 tokens"
+                                : "a tree of depth " + std::to_string(depth) + "; expected 1 to depth + 1 tokens") +
+              ", not cut at a stop token");
+    const std::size_t matched = find_emitted_path(draft, row.first(count - 1)).nodes.size();
+    if (matched + 1 < count)
+      throw input_error(
+          tokens.tensor.where,
+          request + ", entry " + std::to_string(matched) + " is " + std::to_string(row[matched]) +
+              (draft.is_chain() ? " and the draft there " + std::to_string(draft.tokens[matched])
+                                : ", and no draft node after the tokens before it holds that token") +
+              "; all tokens but the last are accepted drafts");
     return count;
   }
 

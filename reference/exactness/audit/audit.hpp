@@ -9,22 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "reference/exactness/audit/assumptions.hpp"
 #include "reference/exactness/audit/sample.hpp"
 #include "reference/statistics/binomial_interval.hpp"
 #include "reference/statistics/test_result.hpp"
 
 namespace draftproof {
 
-// What may be assumed of the verifier that emitted the steps.
-enum class AssumedVerifier : std::uint8_t {
-  chain,  // token by token: accept with min(1, p/q), recover from norm(max(p - q, 0)), bonus from p
-  any,    // lossless, nothing more: only tests of the emitted distribution
-};
-
 struct AuditOptions {
   double alpha = 1e-6;      // false alarms of the whole audit
   double tv_wanted = 0.05;  // a total variation distance that the audit should have been able to find
-  AssumedVerifier verifier = AssumedVerifier::chain;
+  AssumedVerifier verifier = VerifierChoice(Verifier::chain);  // that emitted the steps
   std::uint64_t seed = 0;  // of the numbers that spread discrete draws over an interval (probability_transform.hpp)
   int threads = 1;         // no result depends on it
 };
@@ -46,18 +41,19 @@ struct Audit {
   double alpha = 0.0;
   double tv_wanted = 0.0;
   double detectable_tv = 1.0;  // smallest of the tests that cover the whole distribution
+  bool lossless = true;        // the verifier is said to be; of a lossy one nothing is known of the distribution
   std::int64_t observations = 0;
   std::int64_t groups = 0;
   std::int64_t vocab_size = 0;
   std::vector<TestResult> tests;
-  std::vector<PositionAudit> positions;  // of steps under AssumedVerifier::chain
+  std::vector<PositionAudit> positions;  // of steps of the token chain
   // Of single draws: log10 of the wealth of a bettor against the distribution (e_process.hpp). It may be looked at as
   // often as one likes while a sample grows, which p values may not. Absent where a token of probability 0 made it
   // infinite.
   std::optional<double> anytime_log10_wealth;
 };
 
-// Errors are those of processing the rows (input). A sample without observations is too_few_samples.
+// Errors are those of processing the rows (input), and of a verifier that does not take the drafts (usage). A sample without observations is too_few_samples.
 Audit audit_draws(const DrawSample& sample, const AuditOptions& options);
 Audit audit_steps(const StepSample& sample, const AuditOptions& options);
 

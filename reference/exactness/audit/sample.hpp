@@ -38,7 +38,10 @@ struct DrawSample {
 struct StepSample {
   std::vector<VerifyRequest> requests;  // [B] validated
   std::vector<std::size_t> begins;      // [B + 1] into tokens
-  std::vector<Token> tokens;            // accepted drafts (equal to the request's), then one more token
+  std::vector<Token> tokens;            // accepted drafts (a path of the request's tree), then one more token
+  // The accepted nodes as the engine reports them, one less than tokens, from the context down. Absent: the path is found
+  // by its tokens.
+  std::optional<std::vector<std::int32_t>> path_nodes;  // of request b from begins[b] - b on
   // Requests of one group come from one context: the same distribution of the first token, and after the same draft the
   // same distribution of the second. Absent: found by content.
   std::optional<std::vector<std::int64_t>> groups;  // [B]
@@ -46,6 +49,11 @@ struct StepSample {
 
   std::span<const Token> emitted(std::size_t request) const {
     return std::span(tokens).subspan(begins[request], begins[request + 1] - begins[request]);
+  }
+  // Empty where no path is reported.
+  std::span<const std::int32_t> reported_path(std::size_t request) const {
+    if (!path_nodes) return {};
+    return std::span(*path_nodes).subspan(begins[request] - request, emitted(request).size() - 1);
   }
 };
 

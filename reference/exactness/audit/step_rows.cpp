@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "reference/exactness/audit/emitted_path.hpp"
 #include "reference/exactness/audit/tests.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/random/philox.hpp"
@@ -55,57 +56,136 @@ DraftRecord draft_record(const std::vector<double>& p, const std::vector<double>
 
 class StepRecorder {
  public:
-  StepRecorder(const VerifyRequest& request, std::span<const Token> emitted, std::uint64_t key, std::int64_t index,
+  StepRecorder(const StepSample& sample, std::size_t index, const Assumptions& assumed, std::uint64_t key,
                StepWorkspace& workspace)
-      : request_(request), emitted_(emitted), key_(key), index_(index), rows_(request, kRowsOnly, workspace) {}
+      : request_(sample.requests[index]),
+        tree_(request_.draft),
+        emitted_(sample.emitted(index)),
+        assumed_(assumed),
+        key_(key),
+        index_(static_cast<std::int64_t>(index)),
+        rows_(request_, kRowsOnly, workspace),
+        children_(request_.rows()) {
+    for (std::int32_t node = 0; node < tree_.size(); ++node)
+      children_[DraftTree::row_after(tree_.parents[static_cast<std::size_t>(node)])].push_back(node);
+    EmittedPath found = find_emitted_path(tree_, emitted_.first(emitted_.size() - 1));
+    if (sample.path_nodes) {
+      const std::span<const std::int32_t> reported = sample.reported_path(index);
+      record_.wrong_path = tokens_of(tree_, reported) != tokens_of(tree_, found.nodes);
+      if (!record_.wrong_path) found = {{reported.begin(), reported.end()}, false};
+    }
+    record_.end_is_known = !found.ambiguous;
+    path_rows_.push_back(0);
+    for (const std::int32_t node : found.nodes) path_rows_.push_back(DraftTree::row_after(node));
+  }
 
   StepRecord run() {
-    const auto draft_len = static_cast<std::uint32_t>(request_.draft.size());
     record_.ratio_tolerance = ratio_tolerance(request_);
     record_.accepted = static_cast<std::uint32_t>(emitted_.size()) - 1;
-    for (std::uint32_t row = 0; row <= draft_len; ++row) look_at_row(row, draft_len);
+    record_.depth_max = static_cast<std::uint32_t>(tree_.depth_max());
+    record_.emitted.assign(emitted_.size(), kNoTransform);
+    for (std::uint32_t row = 0; row < request_.rows(); ++row) look_at_row(row);
+    look_at_end();
     return std::move(record_);
   }
 
  private:
-  void look_at_row(std::uint32_t row, std::uint32_t draft_len) {
-    const std::vector<double> p = normalised_distribution(rows_.target(row));
+  void look_at_row(std::uint32_t row) {
+    const auto on_path = std::find(path_rows_.begin(), path_rows_.end(), row);
+    const bool is_next = note_next(row);
+    std::vector<double> p;
+    if (on_path != path_rows_.end() || is_next || assumed_.chain_decisions)
+      p = normalised_distribution(rows_.target(row));
     if (row == 0) {
       record_.first_distribution = digest_of(p);
       record_.first_row_has_choice = !is_one_hot(p);
     }
-    if (row == 1) record_.second_distribution = digest_of(p);
-    if (row < emitted_.size()) look_at_token(row, p);
-    if (row == draft_len) {
-      if (record_.accepted == draft_len) record_last(row, p);
-      return;
-    }
-    const std::vector<double> q = normalised_distribution(rows_.proposal(row));
-    const Token draft = request_.draft.tokens[row];
-    DraftRecord drafted = draft_record(p, q, draft);
-    if (!(probability(q, draft) > 0.0)) {
-      record_.impossible_draft = drafted.impossible = true;
-    } else if (!is_one_hot(q)) {
-      drafted.drafted = transform(q, draft, uniform(row, AuditUse::draft));
-    }
-    record_.drafts.push_back(drafted);
-    if (row == 0) record_.draft_distribution = digest_of(q);
-    if (row != record_.accepted) return;
-    const std::vector<double> residual = residual_of(p, q);
-    const Token last = emitted_.back();
-    record_last(row, residual);
-    record_.impossible_recovery =
-        probability(p, last) > 0.0 && probability(p, last) < probability(q, last) * (1.0 - record_.ratio_tolerance);
+    if (is_next) record_.next.back().distribution = digest_of(p);
+    if (on_path != path_rows_.end()) look_at_token(static_cast<std::uint32_t>(on_path - path_rows_.begin()), p);
+    const bool is_known = assumed_.drafts != DraftSampling::any;
+    const bool names_context = row == 0 && !assumed_.drafts_share_noise && has_proposal();
+    std::vector<double> q;
+    if (!children_[row].empty() && (is_known || names_context))
+      q = normalised_distribution(rows_.proposal(row));
+    if (row == 0 && !q.empty()) record_.draft_distribution = digest_of(q);
+    if (is_known && !q.empty()) look_at_drafts(row, q);
+    if (assumed_.chain_decisions) look_at_decision(row, p, q);
   }
 
-  void look_at_token(std::uint32_t row, const std::vector<double>& p) {
-    const Token token = emitted_[row];
+  // Without probabilities a chain's proposal is one-hot; siblings have none that is known.
+  bool has_proposal() const { return request_.proposal_kind != ProposalKind::one_hot || tree_.is_chain(); }
+
+  // Is this the row after a first token that no row before it shows?
+  bool note_next(std::uint32_t row) {
+    if (row == 0 || tree_.parents[row - 1] != kRootNode) return false;
+    const Token token = tree_.tokens[row - 1];
+    if (std::any_of(record_.next.begin(), record_.next.end(), [&](const NextRow& n) { return n.token == token; }))
+      return false;
+    record_.next.push_back({token, row, {}});
+    return true;
+  }
+
+  void look_at_token(std::uint32_t position, const std::vector<double>& p) {
+    const Token token = emitted_[position];
     if (!(probability(p, token) > 0.0)) {
-      if (!record_.impossible_token) record_.impossible_row = row;
+      if (!record_.impossible_token) record_.impossible_row = position;
       record_.impossible_token = true;
-    } else if (row < record_.emitted.size() && !is_one_hot(p)) {
-      record_.emitted[row] = transform(p, token, uniform(row, AuditUse::token));
+    } else if (!is_one_hot(p)) {
+      record_.emitted[position] = transform(p, token, uniform(position, AuditUse::token));
     }
+  }
+
+  void look_at_drafts(std::uint32_t row, const std::vector<double>& q) {
+    const bool with_replacement =
+        assumed_.drafts == DraftSampling::drawn || assumed_.drafts == DraftSampling::independent;
+    // A greedy target's drafts are one-hot as far as its verifiers look, of one sibling only.
+    if (is_one_hot(q) && children_[row].size() > 1 && has_greedy_target(request_)) return;
+    std::vector<double> left = q;  // what the next sibling is drawn from
+    for (const std::int32_t node : children_[row]) {
+      const Token token = tree_.tokens[static_cast<std::size_t>(node)];
+      const bool is_drawn = assumed_.drafts != DraftSampling::greedy || node == children_[row].back();
+      if (!with_replacement && holds_before(row, node)) {
+        if (!record_.repeated_draft) record_.repeated_node = node;
+        record_.repeated_draft = true;
+        return;
+      }
+      if (is_drawn && !(probability(q, token) > 0.0)) {
+        if (!record_.impossible_draft) record_.impossible_node = node;
+        record_.impossible_draft = true;
+        return;
+      }
+      if (is_drawn && !is_one_hot(left))
+        record_.drafted.push_back(transform(left, token, uniform(static_cast<std::uint32_t>(node), AuditUse::draft)));
+      if (!with_replacement) remove(left, token);
+    }
+  }
+
+  bool holds_before(std::uint32_t row, std::int32_t node) const {
+    const Token token = tree_.tokens[static_cast<std::size_t>(node)];
+    return std::any_of(children_[row].begin(), children_[row].end(), [&](std::int32_t other) {
+      return other < node && tree_.tokens[static_cast<std::size_t>(other)] == token;
+    });
+  }
+
+  static void remove(std::vector<double>& distribution, Token token) {
+    distribution[static_cast<std::size_t>(token)] = 0.0;
+    double sum = 0.0;
+    for (const double x : distribution) sum += x;
+    if (sum > 0.0)
+      for (double& x : distribution) x /= sum;
+  }
+
+  void look_at_decision(std::uint32_t row, const std::vector<double>& p, const std::vector<double>& q) {
+    if (q.empty()) {
+      if (row == record_.accepted) record_last(row, p);
+      return;
+    }
+    record_.drafts.push_back(draft_record(p, q, tree_.tokens[row]));
+    if (row != record_.accepted) return;
+    record_last(row, residual_of(p, q));
+    const Token last = emitted_.back();
+    record_.impossible_recovery =
+        probability(p, last) > 0.0 && probability(p, last) < probability(q, last) * (1.0 - record_.ratio_tolerance);
   }
 
   void record_last(std::uint32_t row, const std::vector<double>& distribution) {
@@ -114,13 +194,33 @@ class StepRecorder {
       record_.last = transform(distribution, token, uniform(row, AuditUse::last_token));
   }
 
+  // Of the node where the step ended.
+  void look_at_end() {
+    const std::uint32_t row = path_rows_.back();
+    if (children_[row].empty()) return;
+    if (assumed_.needs_possible_drafts) {
+      const Distribution& q = rows_.proposal(row);
+      for (const std::int32_t node : children_[row])
+        record_.end_is_known =
+            record_.end_is_known && q.probability(tree_.tokens[static_cast<std::size_t>(node)]) > 0.0f;
+    }
+    record_.drafted_recovery =
+        record_.end_is_known && std::any_of(children_[row].begin(), children_[row].end(), [&](std::int32_t node) {
+          return tree_.tokens[static_cast<std::size_t>(node)] == emitted_.back();
+        });
+  }
+
   double uniform(std::uint32_t row, AuditUse use) const { return audit_uniform(key_, index_, row, use); }
 
   const VerifyRequest& request_;
+  const DraftTree& tree_;
   std::span<const Token> emitted_;
+  const Assumptions& assumed_;
   std::uint64_t key_;
   std::int64_t index_;
   StepRows rows_;
+  std::vector<std::vector<std::int32_t>> children_;  // [K + 1] of the node of each row
+  std::vector<std::uint32_t> path_rows_;             // [tau + 1]
   StepRecord record_;
 };
 
@@ -131,9 +231,9 @@ double audit_uniform(std::uint64_t key, std::int64_t request, std::uint32_t row,
   return uniform_53(high_half(PhiloxSource().block(key, address)));
 }
 
-StepRecord record_step(const VerifyRequest& request, std::span<const Token> emitted, std::uint64_t key,
-                       std::int64_t index, StepWorkspace& workspace) {
-  return StepRecorder(request, emitted, key, index, workspace).run();
+StepRecord record_step(const StepSample& sample, std::size_t index, const Assumptions& assumed, std::uint64_t key,
+                       StepWorkspace& workspace) {
+  return StepRecorder(sample, index, assumed, key, workspace).run();
 }
 
 std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, StepWorkspace& workspace) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/exactness/audit/assumptions.hpp"
 #include "reference/exactness/audit/sample.hpp"
 #include "reference/step/step_rows.hpp"
 
@@ -17,44 +18,59 @@ inline constexpr double kNoTransform = -1.0;
 
 using DistributionDigest = std::array<std::uint64_t, 2>;  // the first half of the SHA-256 of a distribution
 
+// A draft of a chain, as its verifier decides on it.
 struct DraftRecord {
-  double ratio = 1.0;             // p/q of the draft token
-  double accept_by_row = 1.0;     // sum_x min(p, q)
-  double drafted = kNoTransform;  // the draft's transform under q; none where q is one-hot
-  bool impossible = false;        // q = 0: nothing is known of what a verifier does with it
+  double ratio = 1.0;          // p/q of the draft token
+  double accept_by_row = 1.0;  // sum_x min(p, q)
+};
+
+// A token that the drafts show the row after.
+struct NextRow {
+  Token token;
+  std::uint32_t row;
+  DistributionDigest distribution;
 };
 
 struct StepRecord {
-  // Transforms of the first two emitted tokens under the target rows 0 and 1. None where the token was not emitted, is
-  // impossible, or the row leaves no choice.
-  std::array<double, 2> emitted = {kNoTransform, kNoTransform};
+  // [tau + 1] transforms of the emitted tokens under the target rows along their path. None where the token is
+  // impossible or the row leaves no choice.
+  std::vector<double> emitted;
+  std::uint32_t depth_max = 0;  // of the draft: the step could emit one token more
   bool first_row_has_choice = false;
-  std::vector<DraftRecord> drafts;  // [K]
+  std::vector<DraftRecord> drafts;  // [K] of a chain under Assumptions::chain_decisions
+  std::vector<double> drafted;      // transforms of the drafts that were drawn, where q leaves a choice
   std::uint32_t accepted = 0;
-  double last =
-      kNoTransform;  // transform of the last token under the residual distribution, or p_K for the bonus token
+  // Transform of the last token under the residual distribution, or p_K for the bonus token: of chain_decisions.
+  double last = kNoTransform;
 
   // Ratios this close to 1 may be on either side of it in the engine, which rounded otherwise.
   double ratio_tolerance = 0.0;
-  bool impossible_token = false;  // emitted with p = 0, first at row impossible_row
+  bool impossible_token = false;  // emitted with p = 0, first at row impossible_row of the path
   std::uint32_t impossible_row = 0;
-  bool impossible_draft = false;     // any of the drafts
-  bool impossible_recovery = false;  // recovered although p < q there (and p > 0: else it is an impossible token)
+  bool impossible_draft = false;      // any of the drafts has q = 0: nothing is known of what a verifier does with it
+  std::int32_t impossible_node = -1;  // the first
+  bool repeated_draft = false;        // a sibling holds the token of an earlier one
+  std::int32_t repeated_node = -1;    // the first
+  bool impossible_recovery = false;   // recovered although p < q there (and p > 0: else it is an impossible token)
+  bool drafted_recovery = false;      // the last token is drafted at the node where it was emitted
+  bool end_is_known = true;           // drafted_recovery can be told: one path only, and drafts that are possible
+  bool wrong_path = false;            // the path that is reported has other tokens than were emitted
 
-  DistributionDigest first_distribution{};   // to find requests that share their distributions: of row 0,
-  DistributionDigest second_distribution{};  // of row 1 (zero where there are no drafts),
-  DistributionDigest draft_distribution{};   // and of the first draft (zero where there are none)
+  DistributionDigest first_distribution{};  // of row 0, to find requests that share their distributions,
+  DistributionDigest draft_distribution{};  // of the root's proposal (zero where there is none),
+  std::vector<NextRow> next;                // and of the rows after the drafted first tokens, each token once
 };
 
-// `key` is that of the auditor's own random numbers, `index` the request's number in the file.
-StepRecord record_step(const VerifyRequest& request, std::span<const Token> emitted, std::uint64_t key,
-                       std::int64_t index, StepWorkspace& workspace);
+// One step of a sample under what is assumed of its verifier. `key` is that of the auditor's own random numbers,
+// `index` the request's number in the file.
+StepRecord record_step(const StepSample& sample, std::size_t index, const Assumptions& assumed, std::uint64_t key,
+                       StepWorkspace& workspace);
 
 // The uniform numbers of the auditor, one for each use.
 enum class AuditUse : std::uint32_t { token, draft, last_token, absent_token, completion };
 double audit_uniform(std::uint64_t key, std::int64_t request, std::uint32_t row, AuditUse use);
 
-// Distribution [V] of the target row `row` of a request, for a row < 2.
+// Distribution [V] of the target row `row` of a request.
 std::vector<double> target_distribution_of(const VerifyRequest& request, std::uint32_t row, StepWorkspace& workspace);
 // Distribution [V] that the first draft was drawn from.
 std::vector<double> first_draft_distribution_of(const VerifyRequest& request, StepWorkspace& workspace);

@@ -5,6 +5,7 @@
 
 #include "reference/exactness/audit/acceptance.hpp"
 #include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/next_tokens.hpp"
 #include "reference/exactness/audit/step_rows.hpp"
 #include "reference/exactness/audit/strings.hpp"
 #include "reference/exactness/audit/tests.hpp"
@@ -53,10 +54,10 @@ std::vector<TestResult> emitted_token_tests(std::span<const StepRecord> records,
   for (std::size_t b = 0; b < records.size(); ++b) {
     const StepRecord& record = records[b];
     if (record.emitted[0] != kNoTransform) first.add(record.emitted[0]);
-    if (record.drafts.empty() || !record.first_row_has_choice || record.impossible_token) continue;
+    if (record.depth_max == 0 || !record.first_row_has_choice || record.impossible_token) continue;
     // Where there is no second token, or no choice for it, a draw of ours completes the string: its transform is a
     // uniform number, whatever the row would have been.
-    const double second = record.emitted[1] != kNoTransform
+    const double second = record.emitted.size() > 1 && record.emitted[1] != kNoTransform
                               ? record.emitted[1]
                               : audit_uniform(key, static_cast<std::int64_t>(b), 1, AuditUse::absent_token);
     strings.emplace_back(record.emitted[0], second);
@@ -83,30 +84,57 @@ std::vector<TestResult> emitted_token_tests(std::span<const StepRecord> records,
   return tests;
 }
 
-std::vector<TestResult> draft_tests(const StepSample& sample, std::span<const StepRecord> records) {
+// "position" in a chain, "node" in a tree.
+CountedCell draft_cell(const StepSample& sample, std::size_t b, std::int32_t node) {
+  const DraftTree& draft = sample.requests[b].draft;
+  return {{{"request", static_cast<std::int64_t>(b)},
+           {draft.is_chain() ? "position" : "node", node},
+           {"token", draft.tokens[static_cast<std::size_t>(node)]}}};
+}
+
+bool repeats_are_wrong(DraftSampling drafts) {
+  return drafts == DraftSampling::without_replacement || drafts == DraftSampling::greedy ||
+         drafts == DraftSampling::independent_paths;
+}
+
+std::vector<TestResult> draft_tests(const StepSample& sample, std::span<const StepRecord> records,
+                                    const Assumptions& assumed) {
   std::vector<TestResult> tests;
-  const auto has_distribution = [&](const StepRecord& record) {
-    return record.impossible_draft || std::any_of(record.drafts.begin(), record.drafts.end(),
-                                                  [](const DraftRecord& d) { return d.drafted != kNoTransform; });
+  const auto has_drafts = [](const StepRecord& record) { return record.depth_max > 0; };
+  const auto has_distribution = [](const StepRecord& record) {
+    return record.impossible_draft || record.repeated_draft || !record.drafted.empty();
   };
   if (std::none_of(records.begin(), records.end(), has_distribution)) return tests;
-  const auto cell_of = [&](std::size_t b) {
-    const std::vector<DraftRecord>& drafts = records[b].drafts;
-    const auto bad = std::find_if(drafts.begin(), drafts.end(), [](const DraftRecord& d) { return d.impossible; });
-    const auto position = bad - drafts.begin();
-    return CountedCell{{{"request", static_cast<std::int64_t>(b)},
-                        {"position", position},
-                        {"token", sample.requests[b].draft.tokens[static_cast<std::size_t>(position)]}}};
-  };
-  tests.push_back(certainty_of("draft_support", "steps with drafts", records, &StepRecord::impossible_draft, cell_of,
-                               [](const StepRecord& record) { return !record.drafts.empty(); }));
+  tests.push_back(certainty_of(
+      "draft_support", "steps with drafts", records, &StepRecord::impossible_draft,
+      [&](std::size_t b) { return draft_cell(sample, b, records[b].impossible_node); }, has_drafts));
+  if (repeats_are_wrong(assumed.drafts))
+    tests.push_back(certainty_of(
+        "draft_repeats", "steps with drafts", records, &StepRecord::repeated_draft,
+        [&](std::size_t b) { return draft_cell(sample, b, records[b].repeated_node); }, has_drafts));
   UniformTally tally;
-  for (const StepRecord& record : records) {
-    for (const DraftRecord& draft : record.drafts) {
-      if (draft.drafted != kNoTransform) tally.add(draft.drafted);
-    }
-  }
+  for (const StepRecord& record : records)
+    for (const double u : record.drafted) tally.add(u);
   append(tests, uniformity_tests("draft", "drafts", tally, false));
+  return tests;
+}
+
+// Where what is accepted is a function of what is emitted, and of what is reported.
+std::vector<TestResult> path_tests(const StepSample& sample, std::span<const StepRecord> records,
+                                   const Assumptions& assumed) {
+  std::vector<TestResult> tests;
+  const auto end_cell = [&](std::size_t b) {
+    return CountedCell{{{"request", static_cast<std::int64_t>(b)},
+                        {"position", records[b].accepted},
+                        {"token", sample.emitted(b).back()}}};
+  };
+  if (sample.path_nodes)
+    tests.push_back(certainty_of("path", "steps", records, &StepRecord::wrong_path, end_cell,
+                                 [](const StepRecord&) { return true; }));
+  if (!assumed.accepts_drafted) return tests;
+  TestResult test = certainty_of("drafted_accepted", "steps", records, &StepRecord::drafted_recovery, end_cell,
+                                 [](const StepRecord& record) { return record.end_is_known && record.depth_max > 0; });
+  if (test.n > 0) tests.push_back(std::move(test));
   return tests;
 }
 
@@ -135,13 +163,13 @@ std::vector<TestResult> chain_tests(const StepSample& sample, std::span<const St
   return tests;
 }
 
-std::vector<StepRecord> record_steps(const StepSample& sample, std::uint64_t key, int threads) {
+std::vector<StepRecord> record_steps(const StepSample& sample, const Assumptions& assumed, std::uint64_t key,
+                                     int threads) {
   std::vector<StepRecord> records(sample.requests.size());
   std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(threads));
   parallel_for(static_cast<std::int64_t>(records.size()), threads, [&](std::int64_t i, int thread) {
     const auto b = static_cast<std::size_t>(i);
-    records[b] =
-        record_step(sample.requests[b], sample.emitted(b), key, i, workspaces[static_cast<std::size_t>(thread)]);
+    records[b] = record_step(sample, b, assumed, key, workspaces[static_cast<std::size_t>(thread)]);
   });
   return records;
 }
@@ -149,28 +177,35 @@ std::vector<StepRecord> record_steps(const StepSample& sample, std::uint64_t key
 }  // namespace
 
 Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
+  require_fit(options.verifier, sample);
+  const bool trees = std::any_of(sample.requests.begin(), sample.requests.end(),
+                                 [](const VerifyRequest& request) { return !request.draft.is_chain(); });
+  const Assumptions assumed = assumptions_of(options.verifier, trees);
   const std::uint64_t key = derive_seed(options.seed, 2);
-  const std::vector<StepRecord> records = record_steps(sample, key, options.threads);
+  const std::vector<StepRecord> records = record_steps(sample, assumed, key, options.threads);
   Audit audit;
+  audit.lossless = assumed.lossless;
   audit.observations = static_cast<std::int64_t>(records.size());
   audit.vocab_size = records.empty() ? 0 : sample.requests.front().target.vocab_size;
-  const SharedContexts shared = fit_shared_contexts(sample, records, key);
+  const SharedContexts shared = fit_shared_contexts(sample, records, assumed, key);
   audit.groups = shared.groups;
   const std::int64_t undecided = std::count_if(records.begin(), records.end(),
                                                [](const StepRecord& record) { return record.first_row_has_choice; });
   const bool cells_cover_most = 2 * shared.first_token.n >= undecided;
-  if (!records.empty()) {
+  if (!records.empty() && assumed.keeps_support) {
     audit.tests.push_back(support_test(sample, records));
     audit.tests.back().covers_all = undecided == 0;
   }
-  append(audit.tests, count_tests("first_token", "steps", shared.first_token, cells_cover_most));
-  append(audit.tests, count_tests("string", "steps", shared.strings, false));
-  append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
-  append(audit.tests, draft_tests(sample, records));
-  if (options.verifier == AssumedVerifier::chain) {
-    append(audit.tests, chain_tests(sample, records));
-    audit.positions = acceptance_by_position(records);
+  append(audit.tests, path_tests(sample, records, assumed));
+  if (assumed.lossless) {
+    append(audit.tests, count_tests("first_token", "steps", shared.first_token, cells_cover_most));
+    append(audit.tests, count_tests("string", "steps", shared.strings, false));
+    append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
+    append(audit.tests, draft_tests(sample, records, assumed));
+    append(audit.tests, assumed.chain_decisions ? chain_tests(sample, records)
+                                                : next_token_tests(records, assumed, key));
   }
+  if (assumed.chain_decisions) audit.positions = acceptance_by_position(records);
   conclude(audit, options);
   return audit;
 }

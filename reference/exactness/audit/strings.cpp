@@ -52,8 +52,9 @@ void check_groups(const StepSample& sample, std::span<const StepRecord> records)
 
 class ContextFitter {
  public:
-  ContextFitter(const StepSample& sample, std::span<const StepRecord> records, std::uint64_t key)
-      : sample_(sample), records_(records), key_(key) {}
+  ContextFitter(const StepSample& sample, std::span<const StepRecord> records, const Assumptions& assumed,
+                std::uint64_t key)
+      : sample_(sample), records_(records), assumed_(assumed), key_(key) {}
 
   CountFit fit_first_token(const Members& members) {
     if (is_small(members)) return {};
@@ -68,7 +69,7 @@ class ContextFitter {
 
   // Cells (a, b) for the first tokens a whose next distribution is known, and a alone for the others.
   CountFit fit_strings(const Members& members) {
-    if (is_small(members) || records_[members.front()].drafts.empty()) return {};
+    if (is_small(members) || records_[members.front()].depth_max == 0) return {};
     const std::vector<double> first = target_distribution_of(sample_.requests[members.front()], 0, workspace_);
     const std::vector<Token> known = tokens_with_known_next(members, first);
     if (known.empty()) return {};
@@ -79,7 +80,7 @@ class ContextFitter {
     for (std::size_t a = 0; a < vocab_size; ++a) {
       begin[a] = distribution.size();
       if (std::binary_search(known.begin(), known.end(), static_cast<Token>(a))) {
-        next[a] = target_distribution_of(sample_.requests[next_row_.at(static_cast<Token>(a))], 1, workspace_);
+        next[a] = next_distribution(static_cast<Token>(a));
         for (const double p : next[a]) distribution.push_back(first[a] * p);
       } else {
         distribution.push_back(first[a]);
@@ -108,25 +109,29 @@ class ContextFitter {
     return static_cast<double>(members.size()) < 2.0 * kExpectedCountMinOfAudits;
   }
 
-  // A choice that the emitted tokens have no part in, or it would bias the counts: a is among them iff the proposal
-  // makes so many drafts of it in so many requests that at least one is certain but for e^-25; and every request that
-  // drafted it agrees on what follows. Fills next_row_ with a request to take the row from.
+  // A choice that the emitted tokens have no part in, or it would bias the counts: a is among them iff the drafts of so
+  // many requests hold it that at least one is certain but for e^-25; and every request that drafted it agrees on what
+  // follows. Where the first sibling is drawn from q, q says how many; else all of them must. Fills next_ with where to
+  // take the row from.
   std::vector<Token> tokens_with_known_next(const Members& members, const std::vector<double>& first) {
-    next_row_.clear();
-    std::map<Token, bool> agrees;
+    next_.clear();
     for (const std::size_t b : members) {
-      const Token draft = sample_.requests[b].draft.tokens.front();
-      const std::size_t row = next_row_.try_emplace(draft, b).first->second;
-      const bool same = records_[row].second_distribution == records_[b].second_distribution;
-      const auto found = agrees.try_emplace(draft, true).first;
-      found->second = found->second && same;
+      for (const NextRow& next : records_[b].next) {
+        Next& known = next_.try_emplace(next.token, Next{b, next.row, next.distribution}).first->second;
+        known.agrees = known.agrees && known.distribution == next.distribution;
+        ++known.requests;
+      }
     }
-    const std::vector<double> drafts = first_draft_distribution_of(sample_.requests[members.front()], workspace_);
+    const bool by_proposal = assumed_.drafts != DraftSampling::any && assumed_.drafts != DraftSampling::greedy;
+    std::vector<double> drafts;
+    if (by_proposal) drafts = first_draft_distribution_of(sample_.requests[members.front()], workspace_);
     std::vector<Token> known;
-    for (const auto& [token, same] : agrees) {
-      const double expected = static_cast<double>(members.size()) * drafts[static_cast<std::size_t>(token)];
-      if (same && expected >= kExpectedCountMinOfAudits && first[static_cast<std::size_t>(token)] > 0.0)
-        known.push_back(token);
+    for (const auto& [token, next] : next_) {
+      const auto a = static_cast<std::size_t>(token);
+      const bool is_certain =
+          by_proposal ? static_cast<double>(members.size()) * drafts[a] >= kExpectedCountMinOfAudits
+                      : next.requests == members.size();
+      if (next.agrees && is_certain && first[a] > 0.0) known.push_back(token);
     }
     std::stable_sort(known.begin(), known.end(), [&](Token a, Token b) {
       return first[static_cast<std::size_t>(a)] > first[static_cast<std::size_t>(b)];
@@ -148,19 +153,35 @@ class ContextFitter {
     return last;
   }
 
+  // The row after a first token: a request and a row of it that show it.
+  struct Next {
+    std::size_t request;
+    std::uint32_t row;
+    DistributionDigest distribution;
+    bool agrees = true;        // all requests that show it
+    std::size_t requests = 0;  // that show it
+  };
+
+  std::vector<double> next_distribution(Token first) {
+    const Next& next = next_.at(first);
+    return target_distribution_of(sample_.requests[next.request], next.row, workspace_);
+  }
+
   const StepSample& sample_;
   std::span<const StepRecord> records_;
+  const Assumptions& assumed_;
   std::uint64_t key_;
   StepWorkspace workspace_;
-  std::map<Token, std::size_t> next_row_;
+  std::map<Token, Next> next_;
 };
 
 }  // namespace
 
-SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const StepRecord> records, std::uint64_t key) {
+SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const StepRecord> records,
+                                   const Assumptions& assumed, std::uint64_t key) {
   check_groups(sample, records);
   SharedContexts shared;
-  ContextFitter fitter(sample, records, key);
+  ContextFitter fitter(sample, records, assumed, key);
   const auto by_first_token = grouped(
       records.size(), [&](std::size_t b) { return std::pair(group_of(sample, b), records[b].first_distribution); });
   shared.groups = static_cast<std::int64_t>(by_first_token.size());
@@ -169,7 +190,7 @@ SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const Ste
   }
   const auto by_context = grouped(records.size(), [&](std::size_t b) {
     return std::tuple(group_of(sample, b), records[b].first_distribution, records[b].draft_distribution,
-                      records[b].drafts.empty());
+                      records[b].depth_max == 0);
   });
   for (const Members& members : by_context) shared.strings.add(fitter.fit_strings(members));
   return shared;

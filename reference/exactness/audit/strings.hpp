@@ -21,7 +21,9 @@ struct SharedContexts {
 };
 
 // Requests share a context when their group is the same, or, where the file gives none, the distributions of their
-// first token and first draft. Error (input): requests of one group whose first tokens have different distributions.
-SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const StepRecord> records, std::uint64_t key);
+// first token and first drafts. (Where drafts may share the noise of the tokens, a one-hot proposal would tell of the
+// token, and is not looked at.) Error (input): requests of one group whose first tokens have different distributions.
+SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const StepRecord> records,
+                                   const Assumptions& assumed, std::uint64_t key);
 
 }  // namespace draftproof

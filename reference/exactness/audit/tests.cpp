@@ -156,6 +156,10 @@ void conclude(Audit& audit, const AuditOptions& options) {
   if (worst != audit.tests.end() && worst->rejects) {
     audit.verdict = AuditVerdict::biased;
     audit.sentence = "biased (" + over + "): " + worst->sentence;
+  } else if (!audit.lossless && audit.observations > 0) {
+    audit.verdict = AuditVerdict::consistent;
+    audit.sentence = "consistent (" + over + ") with a lossy verifier: nothing impossible was found; its distribution "
+                     "is not the target's and was not tested";
   } else if (audit.detectable_tv > options.tv_wanted) {
     audit.verdict = AuditVerdict::too_few_samples;
     audit.sentence = "too few samples (" + over + "): nothing found, but only a total variation distance above " +

@@ -176,7 +176,7 @@ TEST_CASE("a recovered token drawn from the target is found in shared and in sin
     CHECK_FALSE(rejects(audit, "acceptance_by_rate"));
     CHECK_FALSE(rejects(audit, "draft_ks"));
     // Also without knowing what the verifier does inside.
-    const Audit blind = audit_steps(sample, at_suite_level(2, {.verifier = AssumedVerifier::any}));
+    const Audit blind = audit_steps(sample, at_suite_level(2, {.verifier = std::nullopt}));
     CHECK(blind.verdict == AuditVerdict::biased);
     CHECK(find(blind, "recovered_ks") == nullptr);
   }
@@ -205,7 +205,7 @@ TEST_CASE("a fault at the second position is found by the string and not by the 
     return right;
   };
   const Audit audit =
-      audit_steps(stepped(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = AssumedVerifier::any}));
+      audit_steps(stepped(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = std::nullopt}));
   CHECK_FALSE(rejects(audit, "first_token"));
   CHECK_FALSE(rejects(audit, "first_token_ks"));
   CHECK(rejects(audit, "string"));
@@ -239,7 +239,7 @@ TEST_CASE("drafts from another distribution than the one stated are found as suc
 
 TEST_CASE("another lossless verifier passes when nothing more is assumed") {
   const StepSample sample = stepped(16, {.steps = 12000, .contexts = 2}, block_engine);
-  CHECK(audit_steps(sample, at_suite_level(2, {.verifier = AssumedVerifier::any})).verdict == AuditVerdict::consistent);
+  CHECK(audit_steps(sample, at_suite_level(2, {.verifier = std::nullopt})).verdict == AuditVerdict::consistent);
   // Block verification accepts more than the chain does, and recovers otherwise.
   const Audit as_chain = audit_steps(sample, at_suite_level(2));
   CHECK(rejects(as_chain, "num_accepted"));
@@ -309,7 +309,7 @@ TEST_CASE("no result of an audit depends on the number of threads") {
 }
 
 TEST_CASE("an empty file of steps is too few and no crash") {
-  const Audit audit = audit_steps(StepSample{{}, {0}, {}, {}, {}}, {});
+  const Audit audit = audit_steps(StepSample{{}, {0}, {}, {}, {}, {}}, {});
   CHECK(audit.verdict == AuditVerdict::too_few_samples);
   CHECK(audit.tests.empty());
 }
