@@ -104,7 +104,8 @@ class EmissionReader {
   EmissionReader(const SafetensorsFile& file, StepSample& sample) : file_(file), sample_(sample) {}
 
   void read(std::int64_t vocab_size) {
-    TensorView ids = required(file_, "output_tokens", "[B, K + 1] or [B, depth + 1], what each step emitted, padded with -1");
+    TensorView ids =
+        required(file_, "output_tokens", "[B, K + 1] or [B, depth + 1], what each step emitted, padded with -1");
     const std::uint64_t requests = sample_.requests.size();
     if (ids.shape.size() != 2 || ids.shape[0] != requests)
       throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; expected [" + std::to_string(requests) +
@@ -180,12 +181,11 @@ class EmissionReader {
               ", not cut at a stop token");
     const std::size_t matched = find_emitted_path(draft, row.first(count - 1)).nodes.size();
     if (matched + 1 < count)
-      throw input_error(
-          tokens.tensor.where,
-          request + ", entry " + std::to_string(matched) + " is " + std::to_string(row[matched]) +
-              (draft.is_chain() ? " and the draft there " + std::to_string(draft.tokens[matched])
-                                : ", and no draft node after the tokens before it holds that token") +
-              "; all tokens but the last are accepted drafts");
+      throw input_error(tokens.tensor.where,
+                        request + ", entry " + std::to_string(matched) + " is " + std::to_string(row[matched]) +
+                            (draft.is_chain() ? " and the draft there " + std::to_string(draft.tokens[matched])
+                                              : ", and no draft node after the tokens before it holds that token") +
+                            "; all tokens but the last are accepted drafts");
     return count;
   }
 
@@ -196,6 +196,8 @@ class EmissionReader {
 StepSample read_steps(const std::string& path, const AuditFileOptions& options) {
   TraceOptions trace_options = options.trace;
   trace_options.kind = TraceKind::emitted_steps;
+  // Whether the verifier under audit takes the drafts is for audit_steps to say; naive sampling takes any.
+  trace_options.overrides.push_back({"verifier", "naive", "audit"});
   const auto trace = std::make_shared<Trace>(Trace::open(path, trace_options));
   StepSample sample;
   sample.requests.assign(trace->requests().begin(), trace->requests().end());

@@ -1,5 +1,6 @@
 #include "reference/io/audit_file.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "reference/error.hpp"
@@ -30,6 +31,19 @@ TraceBuilder steps_file() {
   file.set<std::int32_t>("draft_tokens", {2, 2}, {0, 1, 1, -1});
   file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 0, -1, -1});
   file.set<std::int32_t>("num_accepted", {2, 0});
+  return file;
+}
+
+// Two trees, 0 and 1 after the context, 2 after the first of them; and one draft alone.
+TraceBuilder trees_file() {
+  TraceBuilder file;
+  file.set<float>("target_probs", {6, 3}, std::vector<float>(18, 1.0f / 3.0f));
+  file.set<float>("draft_probs", {6, 3}, std::vector<float>(18, 1.0f / 3.0f));
+  file.set<std::int32_t>("draft_tokens", {0, 1, 2, 1});
+  file.set<std::int32_t>("draft_parents", {-1, -1, 0, -1});
+  file.set<std::int64_t>("cu_num_draft_tokens", {3, 4});
+  file.set<std::int32_t>("output_tokens", {2, 3}, {0, 2, 1, 2, -1, -1});
+  file.set<std::int32_t>("path", {2, 2}, {0, 2, -1, -1});
   return file;
 }
 
@@ -206,6 +220,41 @@ TEST_CASE("malformed text names file and line") {
   contains(probs("group,token,prob\n0,0,nan\n"), "line 2: prob is 'nan'");
   contains(probs("group,token,prob\n0,0,0.5\n0,1,0.25\n0,0,0.25\n"), "line 4: gives token 0 of group 0 again");
   contains(probs("group,token,prob\n0,0,0.5\n0,1,0.4\n"), "group 0 sum to 0.9");
+}
+
+TEST_CASE("steps over trees are read with their paths") {
+  const TemporaryFolder folder;
+  const auto sample = std::get<StepSample>(read_audit_file(trees_file().write(folder.file("f.safetensors")), {}));
+  REQUIRE(sample.requests.size() == 2);
+  CHECK(sample.requests[0].draft.parents == std::vector<std::int32_t>{-1, -1, 0});
+  CHECK(sample.requests[0].proposal.rows == 4);
+  CHECK(std::ranges::equal(sample.emitted(0), std::vector<Token>{0, 2, 1}));
+  CHECK(std::ranges::equal(sample.reported_path(0), std::vector<std::int32_t>{0, 2}));
+  CHECK(sample.emitted(1).size() == 1);
+  CHECK(sample.reported_path(1).empty());
+  const auto without =
+      std::get<StepSample>(read_audit_file(trees_file().drop("path").write(folder.file("g.safetensors")), {}));
+  CHECK_FALSE(without.path_nodes.has_value());
+}
+
+TEST_CASE("emitted tokens and paths that a tree does not have are errors naming the request and the entry") {
+  TraceBuilder file = trees_file();
+  file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 2, -1, -1});
+  contains(error_in(file), "request 0, entry 1 is 1, and no draft node after the tokens before it holds that token");
+  file.set<std::int32_t>("output_tokens", {2, 4}, {0, 2, 1, 1, 2, -1, -1, -1});
+  contains(error_in(file), "request 0 has 4 tokens and a tree of depth 2; expected 1 to depth + 1 tokens");
+  file = trees_file();
+  file.set<std::int32_t>("path", {2, 2}, {1, 2, -1, -1});
+  contains(error_in(file),
+           "'path': request 0, entry 1 is 2; expected a child of node 1, as the request has 2 accepted");
+  file.set<std::int32_t>("path", {2, 2}, {2, 0, -1, -1});
+  contains(error_in(file), "request 0, entry 0 is 2; expected a child of the root");
+  file.set<std::int32_t>("path", {2, 1}, {0, -1});
+  contains(error_in(file), "request 0, entry 1 is -1; expected a child of node 0");
+  file.set<std::int32_t>("path", {2, 2}, {0, 2, 0, -1});
+  contains(error_in(file), "request 1, entry 0 is 0, and the request has 0 accepted tokens; expected -1 after them");
+  file.set<std::int32_t>("path", {4}, {0, 2, -1, -1});
+  contains(error_in(file), "expected [2, D], the accepted nodes padded with -1");
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ struct Audit {
   std::optional<double> anytime_log10_wealth;
 };
 
-// Errors are those of processing the rows (input), and of a verifier that does not take the drafts (usage). A sample without observations is too_few_samples.
+// Errors are those of processing the rows (input), and of a verifier that does not take the drafts (usage). A sample
+// without observations is too_few_samples.
 Audit audit_draws(const DrawSample& sample, const AuditOptions& options);
 Audit audit_steps(const StepSample& sample, const AuditOptions& options);
 

@@ -25,9 +25,8 @@ EmittedPath find_emitted_path(const DraftTree& tree, std::span<const Token> acce
   for (std::int32_t node = deepest.front(); node != kRootNode; node = tree.parents[static_cast<std::size_t>(node)])
     path.nodes.push_back(node);
   std::reverse(path.nodes.begin(), path.nodes.end());
-  path.ambiguous =
-      static_cast<std::size_t>(std::count_if(depth.begin(), depth.end(), [](std::size_t d) { return d > 0; })) >
-      path.nodes.size();
+  path.ambiguous = static_cast<std::size_t>(std::count_if(depth.begin(), depth.end(),
+                                                          [](std::size_t d) { return d > 0; })) > path.nodes.size();
   return path;
 }
 

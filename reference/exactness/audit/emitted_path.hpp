@@ -15,8 +15,8 @@ struct EmittedPath {
   bool ambiguous = false;           // a node on it has a sibling of the same token: another path may have been taken
 };
 
-// A path whose tokens are `accepted` (what was emitted, without the last token); of several the first in sampling order.
-// Where there is none, the longest that can be matched.
+// A path whose tokens are `accepted` (what was emitted, without the last token); of several the first in sampling
+// order. Where there is none, the longest that can be matched.
 EmittedPath find_emitted_path(const DraftTree& tree, std::span<const Token> accepted);
 
 // The tokens of nodes.

@@ -40,11 +40,9 @@ CountFit fit_depth(const DepthBins& fine, std::size_t depth) {
   if (bins < 2) return {};
   std::vector<std::int64_t> counts(bins, 0);
   for (std::size_t i = 0; i < kDepthBinsMax; ++i) counts[i * bins / kDepthBinsMax] += fine[i];
-  return fit_counts(counts, std::vector<double>(bins, 1.0 / static_cast<double>(bins)),
-                    [&](std::size_t bin) {
-                      return CountedCell{
-                          {{"depth", static_cast<std::int64_t>(depth)}, {"bin", static_cast<std::int64_t>(bin)}}};
-                    });
+  return fit_counts(counts, std::vector<double>(bins, 1.0 / static_cast<double>(bins)), [&](std::size_t bin) {
+    return CountedCell{{{"depth", static_cast<std::int64_t>(depth)}, {"bin", static_cast<std::int64_t>(bin)}}};
+  });
 }
 
 }  // namespace

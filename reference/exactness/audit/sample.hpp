@@ -39,8 +39,8 @@ struct StepSample {
   std::vector<VerifyRequest> requests;  // [B] validated
   std::vector<std::size_t> begins;      // [B + 1] into tokens
   std::vector<Token> tokens;            // accepted drafts (a path of the request's tree), then one more token
-  // The accepted nodes as the engine reports them, one less than tokens, from the context down. Absent: the path is found
-  // by its tokens.
+  // The accepted nodes as the engine reports them, one less than tokens, from the context down. Absent: the path is
+  // found by its tokens.
   std::optional<std::vector<std::int32_t>> path_nodes;  // of request b from begins[b] - b on
   // Requests of one group come from one context: the same distribution of the first token, and after the same draft the
   // same distribution of the second. Absent: found by content.

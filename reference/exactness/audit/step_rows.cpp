@@ -105,8 +105,7 @@ class StepRecorder {
     const bool is_known = assumed_.drafts != DraftSampling::any;
     const bool names_context = row == 0 && !assumed_.drafts_share_noise && has_proposal();
     std::vector<double> q;
-    if (!children_[row].empty() && (is_known || names_context))
-      q = normalised_distribution(rows_.proposal(row));
+    if (!children_[row].empty() && (is_known || names_context)) q = normalised_distribution(rows_.proposal(row));
     if (row == 0 && !q.empty()) record_.draft_distribution = digest_of(q);
     if (is_known && !q.empty()) look_at_drafts(row, q);
     if (assumed_.chain_decisions) look_at_decision(row, p, q);

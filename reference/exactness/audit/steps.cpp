@@ -202,8 +202,8 @@ Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
     append(audit.tests, count_tests("string", "steps", shared.strings, false));
     append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
     append(audit.tests, draft_tests(sample, records, assumed));
-    append(audit.tests, assumed.chain_decisions ? chain_tests(sample, records)
-                                                : next_token_tests(records, assumed, key));
+    append(audit.tests,
+           assumed.chain_decisions ? chain_tests(sample, records) : next_token_tests(records, assumed, key));
   }
   if (assumed.chain_decisions) audit.positions = acceptance_by_position(records);
   conclude(audit, options);

@@ -128,9 +128,8 @@ class ContextFitter {
     std::vector<Token> known;
     for (const auto& [token, next] : next_) {
       const auto a = static_cast<std::size_t>(token);
-      const bool is_certain =
-          by_proposal ? static_cast<double>(members.size()) * drafts[a] >= kExpectedCountMinOfAudits
-                      : next.requests == members.size();
+      const bool is_certain = by_proposal ? static_cast<double>(members.size()) * drafts[a] >= kExpectedCountMinOfAudits
+                                          : next.requests == members.size();
       if (next.agrees && is_certain && first[a] > 0.0) known.push_back(token);
     }
     std::stable_sort(known.begin(), known.end(), [&](Token a, Token b) {

@@ -158,7 +158,8 @@ void conclude(Audit& audit, const AuditOptions& options) {
     audit.sentence = "biased (" + over + "): " + worst->sentence;
   } else if (!audit.lossless && audit.observations > 0) {
     audit.verdict = AuditVerdict::consistent;
-    audit.sentence = "consistent (" + over + ") with a lossy verifier: nothing impossible was found; its distribution "
+    audit.sentence = "consistent (" + over +
+                     ") with a lossy verifier: nothing impossible was found; its distribution "
                      "is not the target's and was not tested";
   } else if (audit.detectable_tv > options.tv_wanted) {
     audit.verdict = AuditVerdict::too_few_samples;

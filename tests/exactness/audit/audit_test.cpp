@@ -204,8 +204,7 @@ TEST_CASE("a fault at the second position is found by the string and not by the 
     if (right.num_accepted == 1) return ChainOutcome{1, chance.draw(p.masses(1), 1, Purpose::target_sample)};
     return right;
   };
-  const Audit audit =
-      audit_steps(stepped(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = std::nullopt}));
+  const Audit audit = audit_steps(stepped(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = std::nullopt}));
   CHECK_FALSE(rejects(audit, "first_token"));
   CHECK_FALSE(rejects(audit, "first_token_ks"));
   CHECK(rejects(audit, "string"));

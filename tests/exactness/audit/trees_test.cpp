@@ -1,0 +1,246 @@
+// The audit of every verifier of the registry, over trees and chains: right ones pass, planted faults are found, and by
+// the tests that speak of them.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "reference/error.hpp"
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/emitted_path.hpp"
+#include "reference/verify/block.hpp"
+#include "reference/verify/sibling_rules/naive_sampling.hpp"
+#include "reference/verify/sibling_rules/rrs.hpp"
+#include "tests/exactness/audit/tree_samples.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/statistical.hpp"
+
+namespace draftproof {
+namespace {
+
+using namespace draftproof::testing;  // NOLINT: the samples above
+
+using Masses = DenseMasses<double>;
+
+const TestResult* find(const Audit& audit, const std::string& name) {
+  const auto found =
+      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
+  return found == audit.tests.end() ? nullptr : &*found;
+}
+
+bool rejects(const Audit& audit, const std::string& name) {
+  const TestResult* const test = find(audit, name);
+  REQUIRE(test != nullptr);
+  UNSCOPED_INFO(test->sentence << " (estimated " << test->estimated_tv << ", detectable " << test->detectable_tv
+                               << ")");
+  return test->rejects;
+}
+
+AuditOptions assuming(const std::string& verifier, int decisions) {
+  AuditOptions options;
+  options.alpha = suite_level(decisions);
+  options.tv_wanted = 0.2;
+  options.verifier = parse_assumed_verifier(verifier, "test");
+  return options;
+}
+
+// Steps of a verifier, or of an engine that says that it is this one, with drafts as the verifier wants them.
+StepSample steps_of(const std::string& verifier, const TreeStepOptions& options, std::uint64_t seed,
+                    const TreeEngine& engine = {}) {
+  const VerifierChoice choice = parse_verifier(verifier, "test");
+  return tree_steps(seed, options, choice, drafter_for(choice.info()), engine);
+}
+
+// A walk by a rule at each node.
+template <class Rule>
+TreeEngine walk_by(Rule rule) {
+  return [rule](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+    return verify_tree(tree, p, q, rule, chance);
+  };
+}
+
+TEST_CASE("every lossless verifier passes, in one context and in as many as there are requests") {
+  for (const VerifierInfo& info : verifiers()) {
+    if (!info.lossless) continue;
+    for (const std::int64_t contexts : {1, 0}) {
+      INFO(info.name << ", contexts " << contexts);
+      const std::string name(info.name);
+      const StepSample sample = steps_of(name, {.steps = 4000, .contexts = contexts}, 31);
+      const Audit audit = audit_steps(sample, assuming(name, 60));
+      CHECK(audit.sentence.substr(0, 10) == "consistent");
+      for (const char* test : {"support", "path", "first_token_ks", "string_bins"}) CHECK(find(audit, test) != nullptr);
+      const bool shows_next =  // some token's next row for certain: drawn from q, or one of the most probable
+          info.verifier != Verifier::sampler_match && info.verifier != Verifier::coupled &&
+          info.verifier != Verifier::coupled_list;
+      CHECK((find(audit, "string") != nullptr) == (contexts > 0 && shows_next));
+      CHECK((find(audit, "draft_ks") != nullptr) == (info.proposal != DraftSampling::any));
+      CHECK((find(audit, "next_tokens_by_depth") != nullptr) == (info.verifier != Verifier::chain));
+      CHECK(audit_steps(sample, assuming("any", 60)).verdict == AuditVerdict::consistent);
+    }
+  }
+}
+
+TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left alone") {
+  for (const VerifierInfo& info : verifiers()) {
+    if (info.lossless) continue;
+    INFO(info.name);
+    const std::string name(info.name);
+    const StepSample sample = steps_of(name, {.steps = 4000}, 32);
+    const Audit audit = audit_steps(sample, assuming(name, 1));
+    CHECK_FALSE(audit.lossless);
+    CHECK(audit.verdict == AuditVerdict::consistent);
+    CHECK_THAT(audit.sentence, Catch::Contains("lossy verifier"));
+    CHECK(find(audit, "path") != nullptr);
+    CHECK((find(audit, "support") == nullptr) == (info.verifier == Verifier::synthetic));
+    CHECK(find(audit, "first_token") == nullptr);
+  }
+  // Above, the audit has nothing to find; what a lossy verifier does to the distribution shows when it is asked for.
+  const StepSample typical = steps_of("typical", {}, 32);
+  CHECK(rejects(audit_steps(typical, assuming("any", 1)), "first_token"));
+  // With thresholds of 1 it is a lossless one.
+  const std::string exact = "thresholds:acc=1,single=1";
+  CHECK(find(audit_steps(steps_of(exact, {}, 33), assuming(exact, 1)), "first_token") != nullptr);
+  CHECK(rejects(audit_steps(steps_of("thresholds:acc=0.5", {}, 33), assuming(exact, 1)), "first_token"));
+}
+
+TEST_CASE("an update for independent siblings on drafts without replacement is found") {
+  const auto rule = [](auto&&... a) { return accept_sibling_rrs(a...); };
+  for (const std::int64_t contexts : {1, 0}) {
+    INFO("contexts " << contexts);
+    const Audit audit =
+        audit_steps(steps_of("rrsw", {.steps = 20000, .contexts = contexts}, 34, walk_by(rule)), assuming("rrsw", 2));
+    CHECK(audit.verdict == AuditVerdict::biased);
+    CHECK(rejects(audit, contexts == 1 ? "first_token" : "first_token_ks"));
+    CHECK_FALSE(rejects(audit, "draft_ks"));
+    CHECK_FALSE(rejects(audit, "draft_repeats"));
+  }
+}
+
+// p itself is what every sibling is held against, and what is drawn from at the end.
+SiblingOutcome accept_without_update(const Masses& p, const Masses& q, std::span<const Token> siblings,
+                                     std::span<const std::int32_t> nodes, std::uint32_t row, TreeChance& chance) {
+  for (std::size_t j = 0; j < siblings.size(); ++j) {
+    const auto x = static_cast<std::size_t>(siblings[j]);
+    if (chance.accept(p[x], q[x], static_cast<std::uint32_t>(nodes[j])))
+      return {static_cast<std::int32_t>(j), siblings[j]};
+  }
+  return {kNoSibling, chance.draw(p, row, Purpose::residual)};
+}
+
+TEST_CASE("a residual that is not updated is found, and by the drafted tokens that it recovers") {
+  const Audit audit = audit_steps(steps_of("rrs", {}, 35, walk_by(accept_without_update)), assuming("rrs", 1));
+  CHECK(rejects(audit, "first_token"));
+  CHECK(rejects(audit, "drafted_accepted"));
+  CHECK_FALSE(rejects(audit, "draft_ks"));
+}
+
+TEST_CASE("siblings that repeat are found where the verifier relies on their being different") {
+  const StepSample sample = tree_steps(36, {}, Verifier::rrsw, drafter_for(info_of(Verifier::rrs)));
+  const Audit audit = audit_steps(sample, assuming("rrsw", 1));
+  CHECK(rejects(audit, "draft_repeats"));
+  CHECK_FALSE(rejects(audit, "first_token"));  // this verifier passes over them
+  // One that counts a repeated sibling's probability twice is biased.
+  const auto twice = [](const Masses& p, const Masses&, std::span<const Token> siblings,
+                        std::span<const std::int32_t> nodes, std::uint32_t row, TreeChance& chance) {
+    double left = chance.draw(Masses{0.5, 0.5}, row + 100, Purpose::sibling_coin) == 0 ? 0.0 : 0.5;
+    for (std::size_t j = 0; j < siblings.size(); ++j) {
+      const double share = p[static_cast<std::size_t>(siblings[j])];
+      const double rate = std::min(1.0, share / std::max(1e-9, 1.0 - left));
+      left = j == 0 ? share : left + share;
+      if (chance.accept(j == 0 ? share : rate, 1.0, static_cast<std::uint32_t>(nodes[j])))
+        return SiblingOutcome{static_cast<std::int32_t>(j), siblings[j]};
+    }
+    return accept_sibling_naive_sampling(p, p, {}, {}, row, chance);
+  };
+  const Audit counted =
+      audit_steps(tree_steps(37, {}, Verifier::target_only, drafter_for(info_of(Verifier::rrs)), walk_by(twice)),
+                  assuming("target_only", 1));
+  CHECK(rejects(counted, "first_token"));
+}
+
+TEST_CASE("the token chain's residual after block verification is found") {
+  const TreeEngine engine = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+    const ChainOutcome right = verify_block(std::span<const Token>(tree.tokens), p, q, chance);
+    TreeOutcome outcome{{}, right.last_token};
+    for (std::uint32_t i = 0; i < right.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
+    if (right.num_accepted < tree.tokens.size())
+      outcome.last_token = chance.draw(positive_difference(p.row(right.num_accepted), q.row(right.num_accepted)),
+                                       right.num_accepted, Purpose::residual);
+    return outcome;
+  };
+  for (const std::int64_t contexts : {1, 0}) {
+    INFO("contexts " << contexts);
+    const Audit audit =
+        audit_steps(steps_of("block", {.steps = 20000, .contexts = contexts}, 38, engine), assuming("block", 1));
+    CHECK(audit.verdict == AuditVerdict::biased);
+    CHECK(rejects(audit, contexts == 1 ? "string" : "next_tokens_ks"));
+    CHECK_FALSE(rejects(audit, "draft_ks"));
+  }
+}
+
+TEST_CASE("a fault below the first token is found at its depth") {
+  // The bonus token comes from the root's row.
+  const TreeEngine engine = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+    const auto naive = [](auto&&... a) { return accept_sibling_naive_sampling(a...); };
+    TreeOutcome outcome = verify_tree(tree, p, q, naive, chance);
+    if (outcome.path.size() == 2) outcome.last_token = chance.draw(p.row(0), 50, Purpose::target_sample);
+    return outcome;
+  };
+  const Audit audit = audit_steps(steps_of("naive", {}, 39, engine), assuming("naive", 1));
+  CHECK_FALSE(rejects(audit, "first_token"));
+  CHECK_FALSE(rejects(audit, "string"));
+  CHECK(rejects(audit, "next_tokens_by_depth"));
+  CHECK(find(audit, "next_tokens_by_depth")->worst_cells.at(0).label().substr(0, 7) == "depth 2");
+}
+
+TEST_CASE("a drafted token that is reported as recovered is found, whatever its distribution") {
+  // Every emitted token is right, but the step ends after the first, drafted or not.
+  const TreeEngine engine = [](const DraftTree&, TreeRows& p, TreeRows&, TreeChance& chance) {
+    return TreeOutcome{{}, chance.draw(p.row(0), 0, Purpose::target_sample)};
+  };
+  const StepSample sample = steps_of("naive", {.reports_path = false}, 40, engine);
+  const Audit audit = audit_steps(sample, assuming("naive", 1));
+  CHECK(rejects(audit, "drafted_accepted"));
+  CHECK_FALSE(rejects(audit, "first_token"));
+  CHECK(find(audit, "path") == nullptr);
+  // Nothing forbids it where only the tokens are spoken of.
+  CHECK(audit_steps(sample, assuming("any", 1)).verdict == AuditVerdict::consistent);
+}
+
+TEST_CASE("a reported path that has other tokens than were emitted is found") {
+  StepSample sample = steps_of("target_only", {.steps = 500}, 41);
+  std::size_t b = 0;
+  while (sample.reported_path(b).size() != 1) ++b;
+  std::int32_t& node = (*sample.path_nodes)[sample.begins[b] - b];
+  node = node == 0 ? 1 : 0;
+  const Audit audit = audit_steps(sample, assuming("target_only", 1));
+  CHECK(rejects(audit, "path"));
+  CHECK(find(audit, "path")->statistic == 1.0);
+  CHECK(find(audit, "path")->worst_cells.at(0).keys.at(0).second == static_cast<std::int64_t>(b));
+}
+
+TEST_CASE("a verifier that does not take the drafts is refused") {
+  const StepSample trees = steps_of("rrsw", {.steps = 3}, 42);
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(trees, assuming("block", 1)); }),
+             Catch::Contains("request 0") && Catch::Contains("takes a chain, and the draft is a tree"));
+  StepSample unknown = steps_of("naive", {.steps = 3}, 42);
+  for (VerifyRequest& request : unknown.requests) request.proposal_kind = ProposalKind::one_hot;
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(unknown, assuming("rrs", 1)); }),
+             Catch::Contains("needs the probabilities"));
+  CHECK(audit_steps(unknown, assuming("naive", 1)).tests.size() > 0);
+  CHECK_THROWS_WITH(parse_assumed_verifier("rrss", "--verifier"), Catch::Contains("expected one of chain, block"));
+}
+
+TEST_CASE("the path of emitted tokens is found among siblings that repeat") {
+  const DraftTree tree({4, 4, 5, 6, 7}, {-1, -1, 0, 1, 3});
+  const auto path = [&](std::vector<Token> tokens) { return find_emitted_path(tree, tokens).nodes; };
+  CHECK(path({}).empty());
+  CHECK(path({4, 5}) == std::vector<std::int32_t>{0, 2});
+  CHECK(path({4, 6, 7}) == std::vector<std::int32_t>{1, 3, 4});  // only the second of the two
+  CHECK(path({4, 7}) == std::vector<std::int32_t>{0});           // as far as it goes
+  CHECK(find_emitted_path(tree, std::vector<Token>{4, 6}).ambiguous);
+  CHECK_FALSE(find_emitted_path(DraftTree({4, 5}, {-1, -1}), std::vector<Token>{4}).ambiguous);
+}
+
+}  // namespace
+}  // namespace draftproof
