@@ -170,7 +170,7 @@ TEST_CASE("audit without a file or with useless options is one line and exit cod
   fails({"--self-test", "0"}, "--self-test");
   fails({"x.csv"}, "--probs");
   fails({"/nowhere.safetensors"}, "/nowhere.safetensors");
-  fails({"x.safetensors", "--verifier", "block"}, "--verifier");
+  fails({"x.safetensors", "--verifier", "blocks"}, "--verifier");
 }
 
 }  // namespace
