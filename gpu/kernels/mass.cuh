@@ -9,8 +9,8 @@
 //       at once, no barrier, no shared memory. The tile's exponent rides in the constant that rounds, and a conversion
 //       to a 64-bit integer makes the mass. 15.7 instructions an element on sm_90, all included; from sm_100 on, where
 //       two elements share an instruction, 10.7 (gpu/golden/budget.txt). Of those on sm_90, 9 are the reduction and the
-//       polynomial of exp_parts, which the contract fixes. Tiles that are cut off, unaligned or divided by a temperature
-//       are read twice, in a loop; the division goes through the reciprocal of the temperature.
+//       polynomial of exp_parts, which the contract fixes. Tiles that are cut off, unaligned or divided by a
+//       temperature are read twice, in a loop; the division goes through the reciprocal of the temperature.
 //   next: clusters that keep a row in shared memory for the filters that follow.
 #pragma once
 
