@@ -59,7 +59,7 @@ class Options {
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  // --- Declarations. `name` is "--name" or "-n,--name"; without dashes it is an argument that is told by its place.
+  // --- Declarations. `name` is "--name" or "-n,--name"; without dashes it is a positional argument.
   // ------
 
   // Value: an integer type or an optional of one.

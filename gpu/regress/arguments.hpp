@@ -1,6 +1,6 @@
 // The arguments of every call as the coverage of the regression sees them: each takes one of a few kinds of values, and
-// a call is told by which. An optional array is "given" only where it asks for something: with the values that mean
-// "off", or where nothing looks at it, it counts as absent.
+// a call is described by which. An optional array is "given" only where it asks for something: with the values that
+// mean "off", or where nothing looks at it, it counts as absent.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct CallArguments {
   const std::string& value(const std::string& argument) const;
 };
 
-// Pointers of the arguments must be the host's, and right.
+// Pointers of the arguments must be the host's, and valid.
 CallArguments described(const draftproof_mass_pass_arguments& a, const draftproof_settings& settings);
 CallArguments described(const draftproof_guidance_arguments& a, const draftproof_settings& settings);
 CallArguments described(const draftproof_sample_arguments& a, const draftproof_settings& settings);

@@ -53,7 +53,7 @@ class CaseRun {
   }
   void* workspace(std::int64_t bytes);
 
-  // Where somebody only wants to know the arguments of the case, they are told, and the call is not made.
+  // Where only the arguments of the case are wanted, they are reported, and the call is not made.
   void describe_into(std::vector<CallArguments>* described) { described_ = described; }
   template <class Arguments, class... Call>
   bool describes(const Arguments& a, const Call&... call) {

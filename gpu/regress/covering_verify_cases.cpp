@@ -26,7 +26,7 @@ draftproof_rows matrix(CaseRun& run, const Assignment& given, const std::string&
     LogitsDistribution distribution;
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::span<float> out(logits.data() + row * vocab_size, static_cast<std::size_t>(vocab_size));
-      const std::vector<float> of_row(out.begin(), out.end());  // looked at until the last probability is told
+      const std::vector<float> of_row(out.begin(), out.end());  // read until the last probability is known
       distribution.assign(of_row, row);
       for (std::int64_t i = 0; i < vocab_size; ++i)
         out[static_cast<std::size_t>(i)] = distribution.probability(static_cast<Token>(i));

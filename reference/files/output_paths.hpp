@@ -1,4 +1,5 @@
-// May a command write what it is told to? Every command that reads and writes files asks here before it starts.
+// May a command write to the paths that it is given? Every command that reads and writes files asks here before it
+// starts.
 #pragma once
 
 #include <string>
