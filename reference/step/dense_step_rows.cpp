@@ -35,19 +35,11 @@ void check_dense_row(const DenseMasses<double>& row, const Distribution& distrib
   if (sum == 0) throw RowError(RowStatus::all_zero, given->row(), -1, "every probability is 0; expected a sum of 1");
 }
 
-const DenseMasses<double>& DenseTarget::row(std::uint32_t r) const {
-  if (!made_[r]) {
-    const Distribution& distribution = rows_.target(r);
-    made_[r] = dense_row(distribution);
-    check_dense_row(*made_[r], distribution, true);
-  }
-  return *made_[r];
-}
-
-const DenseMasses<double>& DenseProposal::row(std::uint32_t r) const {
+const DenseMasses<double>& DenseStepRows::row(std::uint32_t r) const {
   if (made_[r]) return *made_[r];
-  if (rows_.request().draft.children(static_cast<std::int32_t>(r) - 1).empty()) return made_[r].emplace();
-  const Distribution& distribution = rows_.proposal(r);
+  const bool is_target = side_ == Side::target;
+  if (!is_target && rows_.request().draft.children(static_cast<std::int32_t>(r) - 1).empty()) return made_[r].emplace();
+  const Distribution& distribution = is_target ? rows_.target(r) : rows_.proposal(r);
   made_[r] = dense_row(distribution);
   check_dense_row(*made_[r], distribution, true);
   return *made_[r];

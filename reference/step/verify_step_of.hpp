@@ -52,8 +52,8 @@ inline TreeOutcome as_tree(const ChainOutcome& chain) {
 
 template <class Rule, class Chance>
 TreeOutcome judge_siblings(StepRows& rows, Rule rule, bool uses_proposal, Chance& chance) {
-  const DenseTarget target(rows);
-  if (uses_proposal) return verify_tree(rows.request().draft, target, DenseProposal(rows), rule, chance);
+  const DenseStepRows target = dense_target(rows);
+  if (uses_proposal) return verify_tree(rows.request().draft, target, dense_proposal(rows), rule, chance);
   return verify_tree(rows.request().draft, target, NoProposal{}, rule, chance);
 }
 
@@ -95,22 +95,22 @@ TreeOutcome judge(const VerifierChoice& choice, StepRows& rows, Chance& chance) 
     case Verifier::greedy_draft:
       return siblings([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
     case Verifier::traversal:
-      return verify_traversal(request.draft, DenseTarget(rows), DenseProposal(rows), chance);
+      return verify_traversal(request.draft, dense_target(rows), dense_proposal(rows), chance);
     case Verifier::greedy_multipath:
-      return verify_greedy_multipath(request.draft, static_cast<std::int32_t>(number("paths")), DenseTarget(rows),
-                                     DenseProposal(rows), chance);
+      return verify_greedy_multipath(request.draft, static_cast<std::int32_t>(number("paths")), dense_target(rows),
+                                     dense_proposal(rows), chance);
     case Verifier::coupled_list:
       return verify_coupled_list(request.draft, static_cast<std::uint32_t>(number("paths")), target,
                                  request.position_or_default(), chance);
     case Verifier::typical: {
       const TypicalOptions options{number("epsilon"), number("delta")};
       const auto threshold = [&](const DenseMasses<double>& p) { return typical_threshold(p, options); };
-      return verify_typical(request.draft, DenseTarget(rows), threshold, chance);
+      return verify_typical(request.draft, dense_target(rows), threshold, chance);
     }
     case Verifier::thresholds:
       return siblings(ThresholdedTargetOnly<double>{{number("acc"), number("single")}}, false);
     case Verifier::top_k_resample:
-      return as_tree(verify_top_k_resample(draft, DenseTarget(rows), DenseProposal(rows),
+      return as_tree(verify_top_k_resample(draft, dense_target(rows), dense_proposal(rows),
                                            static_cast<std::size_t>(number("k")), chance));
     case Verifier::synthetic:
       return as_tree(verify_synthetic_acceptance(draft, target, number("rate"), chance));
