@@ -58,7 +58,7 @@ void check_options(const AuditArguments& arguments) {
         !arguments.outputs_path.empty())
       throw usage_error("--self-test", "audits samples of its own; leave out the files");
   } else if (arguments.path.empty()) {
-    throw usage_error("file", "is missing; a safetensors file, or COUNTS.csv with --probs, is right");
+    throw usage_error("file", "is missing; expected a safetensors file, or COUNTS.csv with --probs");
   }
 }
 

@@ -9,8 +9,8 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/printable.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 namespace {

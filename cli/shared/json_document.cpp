@@ -8,8 +8,8 @@
 #include "cli/shared/machine_description.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/printable.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 namespace {

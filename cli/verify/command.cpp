@@ -13,8 +13,8 @@
 #include "reference/error.hpp"
 #include "reference/files/output_paths.hpp"
 #include "reference/io/sha256.hpp"
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/printable.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {

@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "cli/shared/consistency_json.hpp"
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/printable.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,5 +1,5 @@
 // One tile of 4,096 logits by one block: the fixed-point masses that the mass pass (mass.cuh) is made of. Twin: the row
-// kernel tile_mass (reference/numerics/row_kernels.hpp).
+// kernel tile_mass (reference/row_kernels/row_kernels.hpp).
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ void check(std::span<const std::int32_t> parents) {
   for (std::size_t i = 0; i < parents.size(); ++i)
     if (parents[i] < kRootNode || parents[i] >= static_cast<std::int32_t>(i))
       throw input_error("draft tree", "the parent of node " + std::to_string(i) + " is " + std::to_string(parents[i]) +
-                                          "; -1 (the context) or an earlier node is right");
+                                          "; expected -1 (the context) or an earlier node");
 }
 
 }  // namespace

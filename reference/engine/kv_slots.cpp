@@ -13,8 +13,8 @@ void check_slots(std::span<const std::int64_t> slots, std::int64_t num_slots) {
   for (std::size_t r = 0; r < slots.size(); ++r) {
     const std::string where = "slot of row " + std::to_string(r);
     if (slots[r] < 0 || slots[r] >= num_slots)
-      throw input_error(where,
-                        "it is " + std::to_string(slots[r]) + "; [0, " + std::to_string(num_slots) + ") is right");
+      throw input_error(
+          where, "it is " + std::to_string(slots[r]) + "; expected a slot in [0, " + std::to_string(num_slots) + ")");
     if (std::ranges::count(slots.first(r), slots[r]) > 0)
       throw input_error(where, std::to_string(slots[r]) + " is an earlier row's too; a slot holds one entry");
   }

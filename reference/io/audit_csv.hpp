@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "reference/exactness/audit/sample.hpp"
+#include "reference/io/audit_sample.hpp"
 
 namespace draftproof {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "reference/exactness/audit/sample.hpp"
+#include "reference/io/audit_sample.hpp"
 #include "reference/io/trace.hpp"
 
 namespace draftproof {

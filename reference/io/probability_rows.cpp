@@ -6,8 +6,8 @@
 
 #include "reference/error.hpp"
 #include "reference/io/safetensors_header.hpp"
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/parallel.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 namespace {

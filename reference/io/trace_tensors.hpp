@@ -41,7 +41,7 @@ struct TokenTensor {
   TokenTensor(TokenTensor&&) = default;
   TokenTensor& operator=(TokenTensor&&) = default;
 };
-// Error: an id outside [0, vocab_size); with `padded` also kPaddingToken is right.
+// Error: an id outside [0, vocab_size); `padded` allows kPaddingToken too.
 TokenTensor read_tokens(TensorView tensor, std::int64_t vocab_size, bool padded);
 
 // Inclusive cumulative sums as B + 1 offsets, the first one 0. Errors: sums that fall, or do not end at `total`, which

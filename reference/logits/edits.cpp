@@ -58,8 +58,8 @@ bool needs_history(const RowParameters& parameters, const RowConstraints& constr
 void validate(const RowConstraints& constraints, std::int64_t vocab_size, const std::string& where) {
   const auto require_id = [&](Token token, const char* what) {
     if (token < 0 || token >= vocab_size)
-      throw usage_error(where, std::string(what) + " holds token " + std::to_string(token) + "; ids in [0, " +
-                                   std::to_string(vocab_size) + ") are right");
+      throw usage_error(where, std::string(what) + " holds token " + std::to_string(token) + "; expected ids in [0, " +
+                                   std::to_string(vocab_size) + ")");
   };
   for (const Token token : constraints.allowed_ids) require_id(token, "allowed ids");
   for (const Token token : constraints.stop_ids) require_id(token, "stop ids");
@@ -71,9 +71,9 @@ void validate(const RowConstraints& constraints, std::int64_t vocab_size, const 
   const auto words = static_cast<std::size_t>((vocab_size + 31) / 32);
   if (!constraints.allowed_mask.empty() && constraints.allowed_mask.size() != words)
     throw usage_error(where, "the allowed-token bitmask has " + std::to_string(constraints.allowed_mask.size()) +
-                                 " words; ceil(V/32) = " + std::to_string(words) + " is right");
+                                 " words; expected ceil(V/32) = " + std::to_string(words));
   if (constraints.min_tokens < 0)
-    throw usage_error(where, "min_tokens is " + std::to_string(constraints.min_tokens) + "; 0 or more is right");
+    throw usage_error(where, "min_tokens is " + std::to_string(constraints.min_tokens) + "; expected 0 or more");
 }
 
 }  // namespace draftproof

@@ -8,10 +8,10 @@
 namespace draftproof {
 
 std::vector<TokenLogprob> top_logprobs(const LogitsDistribution& row, std::int64_t n, Token sampled) {
-  if (n < 0) throw usage_error("logprobs", "n is " + std::to_string(n) + "; 0 or more is right");
+  if (n < 0) throw usage_error("logprobs", "n is " + std::to_string(n) + "; expected 0 or more");
   if (sampled < 0 || sampled >= row.vocab_size())
-    throw usage_error("logprobs", "the sampled token is " + std::to_string(sampled) + "; an id in [0, " +
-                                      std::to_string(row.vocab_size()) + ") is right");
+    throw usage_error("logprobs", "the sampled token is " + std::to_string(sampled) + "; expected an id in [0, " +
+                                      std::to_string(row.vocab_size()) + ")");
   const auto value_of = [&](Token i) { return row.logit(i); };
   const auto before = [&](Token a, Token b) {
     return value_of(a) > value_of(b) || (value_of(a) == value_of(b) && a < b);

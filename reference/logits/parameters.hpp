@@ -41,11 +41,10 @@ struct RowConstraints {
   std::span<const LogitBias> logit_bias;
 };
 
-// Errors (usage) naming `where` (a row or a request) and the parameter, and saying what is right.
+// Errors (usage) naming `where` (a row or a request) and the parameter, and saying what is expected.
 inline void validate(const RowParameters& p, const std::string& where) {
-  const auto require = [&](bool right, const char* name, double value, const char* range) {
-    if (!right)
-      throw usage_error(where, std::string(name) + " is " + std::to_string(value) + "; " + range + " is right");
+  const auto require = [&](bool valid, const char* name, double value, const char* range) {
+    if (!valid) throw usage_error(where, std::string(name) + " is " + std::to_string(value) + "; expected " + range);
   };
   require(p.temperature >= 0.0f && std::isfinite(p.temperature), "temperature", p.temperature,
           "0 (greedy) or a finite number above");

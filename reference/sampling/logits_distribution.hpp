@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/random/philox.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 #include "reference/sampling/probability_row.hpp"
 #include "reference/sampling/row_status.hpp"
 #include "reference/token.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "reference/error.hpp"
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 

@@ -10,9 +10,9 @@ namespace draftproof {
 Interval clopper_pearson(std::int64_t successes, std::int64_t trials, double level) {
   if (successes < 0 || trials < successes)
     throw usage_error("binomial interval", std::to_string(successes) + " successes in " + std::to_string(trials) +
-                                               " trials; counts with 0 <= successes <= trials are right");
+                                               " trials; expected counts with 0 <= successes <= trials");
   if (!(level > 0.0 && level < 1.0))
-    throw usage_error("binomial interval", "the level is " + std::to_string(level) + "; a number in (0, 1) is right");
+    throw usage_error("binomial interval", "the level is " + std::to_string(level) + "; expected a number in (0, 1)");
   const auto s = static_cast<double>(successes);
   const auto f = static_cast<double>(trials - successes);
   const double tail = (1.0 - level) / 2.0;

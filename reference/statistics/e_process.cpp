@@ -27,7 +27,7 @@ DirichletEProcess::DirichletEProcess(std::span<const double> distribution, doubl
     throw usage_error("e-process", "the probabilities sum to " + std::to_string(sum) + "; they must sum to 1");
   if (!(concentration >= 0.0) || !std::isfinite(concentration))
     throw usage_error("e-process", "the concentration is " + std::to_string(concentration) +
-                                       "; a positive number (or 0 for the default) is right");
+                                       "; expected a positive number (or 0 for the default)");
   if (concentration_ == 0.0) concentration_ = static_cast<double>(possible);
   // Prior and prediction must be distributions to the last bit, or the bettor would win by rounding.
   for (double& p : distribution_) p /= sum;

@@ -23,7 +23,7 @@ DenseMasses<double> dense_row(const Distribution& distribution) {
 
 void check_dense_row(const DenseMasses<double>& row, const Distribution& distribution, bool check_sum) {
   const ProbabilityRow* given = distribution.probabilities();
-  if (given == nullptr) return;  // ours are right
+  if (given == nullptr) return;  // made by us, hence valid
   Unsigned128 sum = 0;           // in fixed point, so that the verdict has no order
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (!(row[i] >= 0.0 && row[i] <= 1.0)) given->probability(static_cast<Token>(i));  // throws, naming the column

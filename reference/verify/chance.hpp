@@ -12,9 +12,9 @@
 #include <limits>
 #include <span>
 
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 #include "reference/sampling/dense_draw.hpp"
 #include "reference/token.hpp"
 #include "reference/verify/convention.hpp"

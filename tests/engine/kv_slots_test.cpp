@@ -47,7 +47,7 @@ TEST_CASE("wrong slots and paths are refused by name", "[kv_slots]") {
   const auto message = [](const Slots& slots, const Path& path) {
     return error_of(ErrorKind::input, [&] { commit_slots(slots, path, 32); });
   };
-  CHECK(message({10, 32}, {}).find("slot of row 1: it is 32; [0, 32) is right") != std::string::npos);
+  CHECK(message({10, 32}, {}).find("slot of row 1: it is 32; expected a slot in [0, 32)") != std::string::npos);
   CHECK(message({10, -1}, {}).find("slot of row 1: it is -1") != std::string::npos);
   CHECK(message({10, 11, 10}, {}).find("slot of row 2: 10 is an earlier row's too") != std::string::npos);
   CHECK(message(kSlots, {0, 0}).find("accepted node 1: it is 0") != std::string::npos);

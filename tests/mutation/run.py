@@ -24,7 +24,8 @@ LEFT_OUT = ("gpu/mutants/", "reference/exactness/mutants/", "gpu/regress/", "gpu
 
 # Folder of the fault -> folders of tests that are tried after those of the same name. The whole suite comes last, always.
 CONCERNED = {
-    "reference/numerics": ["tests/sampling", "tests/logits"],
+    "reference/numerics": ["tests/row_kernels", "tests/sampling", "tests/logits"],
+    "reference/row_kernels": ["tests/sampling", "tests/logits"],
     "reference/random": ["tests/sampling", "tests/verify"],
     "reference/sampling": ["tests/logits"],
     "reference/logits": ["tests/sampling"],

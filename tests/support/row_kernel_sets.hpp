@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof::testing {
 

@@ -26,7 +26,7 @@ void check(const std::vector<DraftCandidate>& candidates, std::int32_t count, co
     const std::string name = "candidate token " + std::to_string(candidate.token);
     if (!(candidate.probability > 0.0 && candidate.probability <= 1.0))
       throw input_error(
-          where, name + " has probability " + std::to_string(candidate.probability) + "; a number in (0, 1] is right");
+          where, name + " has probability " + std::to_string(candidate.probability) + "; expected a number in (0, 1]");
     if (!seen.insert(candidate.token).second)
       throw input_error(where, name + " is given twice; candidates must be distinct");
     if (before != nullptr && (candidate.probability > before->probability ||

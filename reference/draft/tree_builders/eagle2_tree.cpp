@@ -9,8 +9,8 @@ namespace draftproof {
 ValuedTree eagle2_tree(const Eagle2Options& options, const DraftCandidates& draft) {
   const auto require = [](std::int32_t value, std::int32_t least, const char* name) {
     if (value < least)
-      throw usage_error("EAGLE-2 tree", std::string(name) + " is " + std::to_string(value) + "; at least " +
-                                            std::to_string(least) + " is right");
+      throw usage_error("EAGLE-2 tree", std::string(name) + " is " + std::to_string(value) + "; expected at least " +
+                                            std::to_string(least));
   };
   require(options.top_k, 1, "top_k");
   require(options.depth, 0, "depth");

@@ -9,12 +9,12 @@ namespace draftproof {
 
 ValuedTree opt_tree(const OptTreeOptions& options, const DraftCandidates& draft) {
   if (options.num_nodes < 1)
-    throw usage_error("OPT-Tree", "num_nodes is " + std::to_string(options.num_nodes) + "; at least 1 is right");
+    throw usage_error("OPT-Tree", "num_nodes is " + std::to_string(options.num_nodes) + "; expected at least 1");
   if (options.depth_max < 1)
-    throw usage_error("OPT-Tree", "depth_max is " + std::to_string(options.depth_max) + "; at least 1 is right");
+    throw usage_error("OPT-Tree", "depth_max is " + std::to_string(options.depth_max) + "; expected at least 1");
   if (!(options.threshold >= 0.0 && std::isfinite(options.threshold)))
     throw usage_error("OPT-Tree", "threshold is " + std::to_string(options.threshold) +
-                                      "; 0 (the optimum) or a finite number above is right");
+                                      "; expected 0 (the optimum) or a finite number above");
 
   CandidatePool pool("OPT-Tree", draft);
   std::int32_t layer_first = pool.expand(kRootNode, options.num_nodes);

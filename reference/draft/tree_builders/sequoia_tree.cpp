@@ -18,18 +18,18 @@ constexpr const char* kWhere = "Sequoia tree";
 SequoiaTrees::SequoiaTrees(std::span<const double> acceptance, std::int32_t num_drafts_max, std::int32_t depth_max)
     : acceptance_(acceptance.begin(), acceptance.end()), num_drafts_max_(num_drafts_max), depth_max_(depth_max) {
   if (num_drafts_max < 0)
-    throw usage_error(kWhere, "num_drafts_max is " + std::to_string(num_drafts_max) + "; 0 or more is right");
-  if (depth_max < 0) throw usage_error(kWhere, "depth_max is " + std::to_string(depth_max) + "; 0 or more is right");
+    throw usage_error(kWhere, "num_drafts_max is " + std::to_string(num_drafts_max) + "; expected 0 or more");
+  if (depth_max < 0) throw usage_error(kWhere, "depth_max is " + std::to_string(depth_max) + "; expected 0 or more");
   double sum = 0.0;
   for (std::size_t b = 0; b < acceptance_.size(); ++b) {
     if (!(acceptance_[b] >= 0.0 && acceptance_[b] <= 1.0))
       throw usage_error(kWhere, "the acceptance of child " + std::to_string(b + 1) + " is " +
-                                    std::to_string(acceptance_[b]) + "; a probability in [0, 1] is right");
+                                    std::to_string(acceptance_[b]) + "; expected a probability in [0, 1]");
     sum += acceptance_[b];
   }
   if (sum > 1.0 + 1e-9)
     throw usage_error(kWhere, "the acceptances of all children sum to " + std::to_string(sum) +
-                                  "; at most one child is accepted, so at most 1 is right");
+                                  "; expected at most 1, since at most one child is accepted");
 
   const auto width_max = static_cast<std::int32_t>(acceptance_.size());
   const std::int32_t size_max = num_drafts_max_ + 1;
@@ -76,9 +76,9 @@ bool SequoiaTrees::fits(std::int32_t num_drafts, std::int32_t depth) const {
 void SequoiaTrees::check(std::int32_t num_drafts, std::int32_t depth) const {
   if (fits(num_drafts, depth)) return;
   throw usage_error(kWhere, "there is no tree of " + std::to_string(num_drafts) + " drafts and depth " +
-                                std::to_string(depth) + "; at most " + std::to_string(num_drafts_max_) +
+                                std::to_string(depth) + "; expected at most " + std::to_string(num_drafts_max_) +
                                 " drafts, depth " + std::to_string(depth_max_) + " and " +
-                                std::to_string(acceptance_.size()) + " children a node are right");
+                                std::to_string(acceptance_.size()) + " children a node");
 }
 
 double SequoiaTrees::expected_tokens(std::int32_t num_drafts, std::int32_t depth) const {
@@ -114,13 +114,13 @@ TreeShape SequoiaTrees::shape(std::int32_t num_drafts, std::int32_t depth) const
 SequoiaPick pick_sequoia_tree(const SequoiaTrees& trees, double draft_ns,
                               const std::function<double(std::int32_t num_tokens)>& verify_ns) {
   if (!(draft_ns >= 0.0 && std::isfinite(draft_ns)))
-    throw usage_error(kWhere, "draft_ns is " + std::to_string(draft_ns) + "; a finite time of 0 or more is right");
+    throw usage_error(kWhere, "draft_ns is " + std::to_string(draft_ns) + "; expected a finite time of 0 or more");
   std::vector<double> verify;
   for (std::int32_t n = 0; n <= trees.num_drafts_max(); ++n) {
     verify.push_back(verify_ns(n + 1));
     if (!(verify.back() > 0.0 && std::isfinite(verify.back())))
       throw usage_error(kWhere, "verify_ns of " + std::to_string(n + 1) + " tokens is " +
-                                    std::to_string(verify.back()) + "; a finite time above 0 is right");
+                                    std::to_string(verify.back()) + "; expected a finite time above 0");
   }
   SequoiaPick best;
   for (std::int32_t depth = 0; depth <= trees.depth_max(); ++depth)

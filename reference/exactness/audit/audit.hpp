@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "reference/exactness/audit/assumptions.hpp"
-#include "reference/exactness/audit/sample.hpp"
+#include "reference/io/audit_sample.hpp"
 #include "reference/statistics/binomial_interval.hpp"
 #include "reference/statistics/test_result.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/exactness/audit/assumptions.hpp"
-#include "reference/exactness/audit/sample.hpp"
+#include "reference/io/audit_sample.hpp"
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {

@@ -13,10 +13,10 @@ namespace draftproof {
 double typical_threshold(const DenseMasses<double>& p, const TypicalOptions& options) {
   if (!(options.epsilon >= 0.0 && options.epsilon <= 1.0))
     throw usage_error("typical acceptance",
-                      "epsilon is " + std::to_string(options.epsilon) + "; a number in [0, 1] is right");
+                      "epsilon is " + std::to_string(options.epsilon) + "; expected a number in [0, 1]");
   if (!(options.delta >= 0.0 && std::isfinite(options.delta)))
     throw usage_error("typical acceptance",
-                      "delta is " + std::to_string(options.delta) + "; a finite number of 0 or more is right");
+                      "delta is " + std::to_string(options.delta) + "; expected a finite number of 0 or more");
   // An entropy is below log 2^19 = 13.2 nats; total_of wants sums below 4.
   constexpr double kScale = 16.0;
   DenseMasses<double> terms(p.size());

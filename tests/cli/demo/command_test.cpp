@@ -10,7 +10,7 @@
 #include "cli/demo/files.hpp"
 #include "cli/demo/run.hpp"
 #include "reference/io/safetensors.hpp"
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"

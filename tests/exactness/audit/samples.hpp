@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/audit/sample.hpp"
+#include "reference/io/audit_sample.hpp"
 #include "reference/numerics/dtype.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/verify/block.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reference/draft/sampled_tree.hpp"
-#include "reference/exactness/audit/sample.hpp"
+#include "reference/io/audit_sample.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/verify_step.hpp"
 #include "reference/verify/chance.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 using namespace draftproof;
 

@@ -1,6 +1,6 @@
 // The row kernels in Google Highway, compiled once per instruction set: the larger ones in simd_*.hpp.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reference/numerics/row_kernels_simd.cpp"
+#define HWY_TARGET_INCLUDE "reference/row_kernels/row_kernels_simd.cpp"
 #include <hwy/foreach_target.h>
 // Highway's own header order: foreach_target before highway.
 #include <hwy/highway.h>
@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "reference/numerics/row_kernels.hpp"
-#include "reference/numerics/simd_band.hpp"
-#include "reference/numerics/simd_mass.hpp"
-#include "reference/numerics/simd_race.hpp"
-#include "reference/numerics/simd_residual.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
+#include "reference/row_kernels/simd_band.hpp"
+#include "reference/row_kernels/simd_mass.hpp"
+#include "reference/row_kernels/simd_race.hpp"
+#include "reference/row_kernels/simd_residual.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace draftproof {

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 // Targets without a fused multiply-add would round twice in MulAdd; they use the scalar kernels.
 #ifndef DRAFTPROOF_TARGET_FUSES

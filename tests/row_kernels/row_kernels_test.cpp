@@ -1,6 +1,6 @@
 // Every set of row kernels against the scalar one, bit by bit, and the scalar one against its definition by other
 // means.
-#include "reference/numerics/row_kernels.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 #include <Random123/philox.h>
 

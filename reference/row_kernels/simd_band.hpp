@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "reference/numerics/simd_mass.hpp"
-#include "reference/numerics/simd_vectors.hpp"
+#include "reference/row_kernels/simd_mass.hpp"
+#include "reference/row_kernels/simd_vectors.hpp"
 
 #if DRAFTPROOF_TARGET_FUSES
 HWY_BEFORE_NAMESPACE();

@@ -7,7 +7,7 @@
 #define DRAFTPROOF_NUMERICS_SIMD_RESIDUAL_TOGGLE
 #endif
 
-#include "reference/numerics/simd_vectors.hpp"
+#include "reference/row_kernels/simd_vectors.hpp"
 
 #if DRAFTPROOF_TARGET_FUSES
 HWY_BEFORE_NAMESPACE();

@@ -2,9 +2,9 @@
 #include <limits>
 
 #include "reference/numerics/dtype.hpp"
-#include "reference/numerics/row_kernels.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
 namespace {
