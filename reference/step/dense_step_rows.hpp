@@ -17,8 +17,8 @@ DenseMasses<double> dense_row(const Distribution& distribution);
 // RowError of a row given as probabilities: bad_probability; with check_sum also bad_sum and all_zero.
 void check_dense_row(const DenseMasses<double>& row, const Distribution& distribution, bool check_sum);
 
-// The rows of one side as the templates of verify/ ask for them. A leaf proposes nothing: its proposal row is empty, and
-// not looked at.
+// The rows of one side as the templates of verify/ ask for them. A leaf proposes nothing: its proposal row is empty,
+// and not looked at.
 class DenseStepRows {
  public:
   enum class Side : std::uint8_t { target, proposal };
