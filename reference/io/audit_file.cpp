@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "reference/error.hpp"
-#include "reference/exactness/audit/emitted_path.hpp"
 #include "reference/io/audit_csv.hpp"
 #include "reference/io/trace_tensors.hpp"
+#include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/exactness/audit/emitted_path.hpp"
 #include "reference/exactness/audit/tests.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
+#include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "reference/error.hpp"
 #include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/emitted_path.hpp"
 #include "reference/verify/block.hpp"
+#include "reference/verify/emitted_path.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"
 #include "reference/verify/sibling_rules/rrs.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"

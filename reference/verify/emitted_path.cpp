@@ -1,4 +1,4 @@
-#include "reference/exactness/audit/emitted_path.hpp"
+#include "reference/verify/emitted_path.hpp"
 
 #include <algorithm>
 
