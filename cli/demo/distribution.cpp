@@ -8,7 +8,7 @@ namespace draftproof {
 namespace {
 
 // Plain draws from the target until the string is full.
-void complete(LanguageModel& target, const DecodingOptions& options, Sequence& sequence, std::size_t emitted,
+void complete(ModelSession& target, const DecodingOptions& options, Sequence& sequence, std::size_t emitted,
               DecodingWorkspace& workspace, DistributionString& string) {
   PhiloxSource source;
   for (std::size_t i = emitted; i < string.size(); ++i) {
@@ -19,7 +19,7 @@ void complete(LanguageModel& target, const DecodingOptions& options, Sequence& s
 }
 
 // The processed probabilities of the token after a sequence.
-std::vector<double> next_token_distribution(LanguageModel& target, const DecodingOptions& options, Sequence& sequence,
+std::vector<double> next_token_distribution(ModelSession& target, const DecodingOptions& options, Sequence& sequence,
                                             DecodingWorkspace& workspace) {
   workspace.step.draft.tree = {};
   compute_target_rows(target, sequence, workspace.step);
@@ -46,7 +46,7 @@ std::vector<std::int64_t> count(std::span<const DistributionString> strings, std
 
 }  // namespace
 
-DistributionString draw_speculatively(LanguageModel& target, Drafter& drafter, const DecodingOptions& options,
+DistributionString draw_speculatively(ModelSession& target, Drafter& drafter, const DecodingOptions& options,
                                       std::span<const Token> prompt, DecodingWorkspace& workspace) {
   PhiloxSource source;
   Sequence sequence = start_sequence(options, prompt);
@@ -62,7 +62,7 @@ DistributionString draw_speculatively(LanguageModel& target, Drafter& drafter, c
   return string;
 }
 
-DistributionString draw_directly(LanguageModel& target, const DecodingOptions& options, std::span<const Token> prompt,
+DistributionString draw_directly(ModelSession& target, const DecodingOptions& options, std::span<const Token> prompt,
                                  DecodingWorkspace& workspace) {
   Sequence sequence = start_sequence(options, prompt);
   DistributionString string{};
@@ -70,7 +70,7 @@ DistributionString draw_directly(LanguageModel& target, const DecodingOptions& o
   return string;
 }
 
-std::vector<double> exact_distribution(LanguageModel& target, const DecodingOptions& options,
+std::vector<double> exact_distribution(ModelSession& target, const DecodingOptions& options,
                                        std::span<const Token> prompt, DecodingWorkspace& workspace) {
   const auto vocab_size = static_cast<std::size_t>(target.vocab_size());
   Sequence sequence = start_sequence(options, prompt);

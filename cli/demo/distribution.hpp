@@ -28,13 +28,13 @@ inline constexpr double kDistributionPower = 0.99;
 using DistributionString = std::array<Token, 2>;
 
 // One string by the verification step of options.seed, or by plain decoding. Options and prompt must be valid.
-DistributionString draw_speculatively(LanguageModel& target, Drafter& drafter, const DecodingOptions& options,
+DistributionString draw_speculatively(ModelSession& target, Drafter& drafter, const DecodingOptions& options,
                                       std::span<const Token> prompt, DecodingWorkspace& workspace);
-DistributionString draw_directly(LanguageModel& target, const DecodingOptions& options, std::span<const Token> prompt,
+DistributionString draw_directly(ModelSession& target, const DecodingOptions& options, std::span<const Token> prompt,
                                  DecodingWorkspace& workspace);
 
 // [V * V]: the product of the processed target probabilities, cell first * V + second.
-std::vector<double> exact_distribution(LanguageModel& target, const DecodingOptions& options,
+std::vector<double> exact_distribution(ModelSession& target, const DecodingOptions& options,
                                        std::span<const Token> prompt, DecodingWorkspace& workspace);
 
 struct DistributionCheck {

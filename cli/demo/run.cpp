@@ -98,7 +98,8 @@ DemoModels::DemoModels(const DemoOptions& options, Corpus corpus_read)
     draft = NgramModel::train(corpus.texts, options.draft_order_or_default());
 }
 
-DemoWorker::DemoWorker(const DemoModels& models, const DemoOptions& options) : target_(models.target) {
+DemoWorker::DemoWorker(const DemoModels& models, const DemoOptions& options)
+    : target_model_(models.target), target_(target_model_) {
   if (models.draft) {
     draft_model_.emplace(*models.draft);
     drafter_ = std::make_unique<ModelDrafter>(*draft_model_, draft_parameters(options));

@@ -30,12 +30,13 @@ class DemoWorker {
  public:
   DemoWorker(const DemoModels& models, const DemoOptions& options);
 
-  LanguageModel& target() { return target_; }
+  ModelSession& target() { return target_; }
   Drafter& drafter() { return *drafter_; }
   DecodingWorkspace& workspace() { return workspace_; }
 
  private:
-  NgramLanguageModel target_;
+  NgramLanguageModel target_model_;
+  ModelSession target_;
   std::optional<NgramLanguageModel> draft_model_;
   std::unique_ptr<Drafter> drafter_;
   DecodingWorkspace workspace_;

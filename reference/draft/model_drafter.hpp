@@ -5,7 +5,7 @@
 
 #include "reference/draft/drafter.hpp"
 #include "reference/logits/pipeline.hpp"
-#include "reference/model/language_model.hpp"
+#include "reference/model/model_session.hpp"
 
 namespace draftproof {
 
@@ -22,7 +22,7 @@ class ModelDrafter final : public Drafter {
   void propose_chain(const DraftPlan& plan, DraftChance& chance, Draft& out);
   void propose_tree(const DraftPlan& plan, DraftChance& chance, Draft& out);
 
-  LanguageModel& model_;
+  ModelSession model_;
   RowParameters draft_parameters_;
   std::vector<Token> context_;
   Pipeline pipeline_;

@@ -32,21 +32,15 @@ VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& opt
   return request;
 }
 
-void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeStep& step) {
-  const auto vocab_size = static_cast<std::size_t>(target.vocab_size());
-  const std::size_t rows = step.draft.tree.tokens.size() + 1;
-  const std::size_t output_len = sequence.output().size();
-  step.target_logits.resize(rows * vocab_size);
-  step.unconditional_logits.resize(sequence.guided() ? rows * vocab_size : 0);
-  for (std::size_t row = 0; row < rows; ++row) {
-    sequence.roll_back(output_len);
-    for (const Token token : step.draft.tree.path(static_cast<std::int32_t>(row) - 1)) sequence.append(token);
-    target.logits(sequence.tokens(), std::span(step.target_logits).subspan(row * vocab_size, vocab_size));
-    if (sequence.guided())
-      target.logits(sequence.unconditional_tokens(),
-                    std::span(step.unconditional_logits).subspan(row * vocab_size, vocab_size));
-  }
-  sequence.roll_back(output_len);
+void compute_target_rows(ModelSession& target, const Sequence& sequence, SpeculativeStep& step) {
+  const DraftTree& tree = step.draft.tree;
+  const std::size_t size = (tree.tokens.size() + 1) * static_cast<std::size_t>(target.vocab_size());
+  step.target_logits.resize(size);
+  step.unconditional_logits.resize(sequence.guided() ? size : 0);
+  target.tree_logits(sequence.tokens(), tree.tokens, tree.parents, step.target_logits);
+  if (sequence.guided())
+    target.tree_logits(sequence.unconditional_tokens(), tree.tokens, tree.parents, step.unconditional_logits,
+                       kUnconditionalStream);
 }
 
 }  // namespace draftproof

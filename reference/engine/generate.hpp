@@ -15,7 +15,7 @@
 #include "reference/engine/decoding_options.hpp"
 #include "reference/engine/sequence.hpp"
 #include "reference/logits/edits.hpp"
-#include "reference/model/language_model.hpp"
+#include "reference/model/model_session.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {
@@ -91,9 +91,12 @@ Sequence start_sequence(const DecodingOptions& options, std::span<const Token> p
 VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& options, std::int64_t vocab_size,
                          std::span<const Token> prompt, std::span<const Token> output);
 
-// Fills the step's target rows: row i is the model's row after the sequence and the step's first i drafts, in the
-// companion too. The sequence is as before afterwards.
-void compute_target_rows(LanguageModel& target, Sequence& sequence, SpeculativeStep& step);
+// The stream of the companion in a session of the target.
+inline constexpr std::size_t kUnconditionalStream = 1;
+
+// Fills the step's target rows, the companion's too, each side in one forward pass: row 0 is the model's row after the
+// sequence, row i + 1 that after draft node i.
+void compute_target_rows(ModelSession& target, const Sequence& sequence, SpeculativeStep& step);
 
 // Does the walk end at a node that has drafts below it?
 inline bool rejected_a_draft(const DraftTree& tree, const Emission& emission) {
@@ -109,7 +112,7 @@ inline TokenOrigin origin_of(const SpeculativeStep& step, std::size_t index) {
 // The next token after `sequence` by plain decoding, step = tokens emitted so far. `history` is that of the sequence,
 // null where the parameters do not look at it.
 template <class Source>
-Token sample_token(LanguageModel& target, const DecodingOptions& options, const Sequence& sequence,
+Token sample_token(ModelSession& target, const DecodingOptions& options, const Sequence& sequence,
                    const History* history, Source& source, DecodingWorkspace& workspace) {
   const std::int64_t vocab_size = target.vocab_size();
   workspace.logits.resize(static_cast<std::size_t>(vocab_size));
@@ -122,7 +125,7 @@ Token sample_token(LanguageModel& target, const DecodingOptions& options, const 
                  static_cast<std::int64_t>(sequence.output().size())};
   if (sequence.guided()) {
     workspace.unconditional_logits.resize(static_cast<std::size_t>(vocab_size));
-    target.logits(sequence.unconditional_tokens(), workspace.unconditional_logits);
+    target.logits(sequence.unconditional_tokens(), workspace.unconditional_logits, kUnconditionalStream);
     input.unconditional = RowView{DType::f32, workspace.unconditional_logits.data(), vocab_size};
   }
   Distribution& distribution = workspace.verify.target;
@@ -135,7 +138,7 @@ Token sample_token(LanguageModel& target, const DecodingOptions& options, const 
 
 // One verification step after `sequence`, left in workspace.step; nothing is committed.
 template <class Source>
-void speculate(LanguageModel& target, Drafter& drafter, const DecodingOptions& options, Sequence& sequence,
+void speculate(ModelSession& target, Drafter& drafter, const DecodingOptions& options, Sequence& sequence,
                std::uint32_t step_number, Source& source, DecodingWorkspace& workspace) {
   SpeculativeStep& step = workspace.step;
   step.step = step_number;
@@ -155,7 +158,7 @@ void speculate(LanguageModel& target, Drafter& drafter, const DecodingOptions& o
 
 // Errors: those of validate(DecodingOptions) and of the rows, which are numbered by the tokens before them.
 template <class Source>
-Generation generate_plain(LanguageModel& target, const DecodingOptions& options, std::span<const Token> prompt,
+Generation generate_plain(ModelSession& target, const DecodingOptions& options, std::span<const Token> prompt,
                           Source& source, DecodingWorkspace& workspace) {
   validate(options, prompt, target.vocab_size());
   StopConditions stop(options.stop, static_cast<std::size_t>(target.vocab_size()),
@@ -181,7 +184,7 @@ Generation generate_plain(LanguageModel& target, const DecodingOptions& options,
 
 // Errors: as above; rows are named by request = verification step.
 template <class Source>
-Generation generate_speculative(LanguageModel& target, Drafter& drafter, const DecodingOptions& options,
+Generation generate_speculative(ModelSession& target, Drafter& drafter, const DecodingOptions& options,
                                 std::span<const Token> prompt, Source& source, DecodingWorkspace& workspace) {
   validate(options, prompt, target.vocab_size());
   StopConditions stop(options.stop, static_cast<std::size_t>(target.vocab_size()),

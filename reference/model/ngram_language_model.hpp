@@ -5,14 +5,14 @@
 #include <span>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
+#include "reference/model/context_model.hpp"
 #include "reference/model/ngram_model.hpp"
 
 namespace draftproof {
 
 // Rows are remembered in a direct-mapped table by the bytes that they depend on, since the same few contexts come back
 // when many continuations start at one prefix, and when a rejected draft is looked at again.
-class NgramLanguageModel final : public LanguageModel {
+class NgramLanguageModel final : public ContextModel {
  public:
   // `model` must outlive the object.
   explicit NgramLanguageModel(const NgramModel& model);

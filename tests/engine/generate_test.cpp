@@ -32,14 +32,16 @@ template <class Source = PhiloxSource>
 Generation plain(LanguageModel& target, const DecodingOptions& options) {
   Source source;
   DecodingWorkspace workspace;
-  return generate_plain(target, options, kPrompt, source, workspace);
+  ModelSession session(target);
+  return generate_plain(session, options, kPrompt, source, workspace);
 }
 
 template <class Source = PhiloxSource>
 Generation speculative(LanguageModel& target, Drafter& drafter, const DecodingOptions& options) {
   Source source;
   DecodingWorkspace workspace;
-  return generate_speculative(target, drafter, options, kPrompt, source, workspace);
+  ModelSession session(target);
+  return generate_speculative(session, drafter, options, kPrompt, source, workspace);
 }
 
 struct Drafters {
@@ -145,7 +147,7 @@ TEST_CASE("no address is drawn twice over a whole generation and the audit chang
 // A drafter that draws with the verifier's own purpose: the audit must catch it.
 class SharingDrafter final : public Drafter {
  public:
-  SharingDrafter(LanguageModel& model, AuditedSource<>& source) : model_(model), source_(source) {}
+  SharingDrafter(ContextModel& model, AuditedSource<>& source) : model_(model), source_(source) {}
   void propose(std::span<const Token> context, const DraftPlan&, DraftChance&, Draft& out) override {
     out.proposal_kind = ProposalKind::logits;
     out.logits.resize(static_cast<std::size_t>(model_.vocab_size()));
@@ -155,7 +157,7 @@ class SharingDrafter final : public Drafter {
   }
 
  private:
-  LanguageModel& model_;
+  ContextModel& model_;
   AuditedSource<>& source_;
   std::uint32_t step_ = 0;
 };
@@ -165,7 +167,8 @@ TEST_CASE("a drafter that uses the acceptance coin is found by the audit") {
   AuditedSource<> source;
   SharingDrafter drafter(target, source);
   DecodingWorkspace workspace;
-  CHECK_THROWS_WITH(generate_speculative(target, drafter, options_of(10, 1), kPrompt, source, workspace),
+  ModelSession session(target);
+  CHECK_THROWS_WITH(generate_speculative(session, drafter, options_of(10, 1), kPrompt, source, workspace),
                     Catch::Contains("was drawn before"));
 }
 
@@ -275,6 +278,7 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
   constexpr std::uint64_t kSamples = 6000;
   constexpr int kDecisions = 2 * 4;
   ToyModel target(3, 1, 2, 1);
+  ModelSession session(target);
   ToyModel draft_model(3, 1, 5, 1);
   RowParameters sharp;
   sharp.temperature = 0.5f;
@@ -294,7 +298,7 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
       for (std::uint64_t i = 0; i < kSamples; ++i) {
         options.seed = derive_seed(11, i);
         PhiloxSource source;
-        const Generation generation = generate_speculative(target, *drafter, options, kToyPrompt, source, workspace);
+        const Generation generation = generate_speculative(session, *drafter, options, kToyPrompt, source, workspace);
         std::size_t string = 0;
         for (const Token token : generation.tokens) string = 3 * string + static_cast<std::size_t>(token);
         ++counts[string];

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <span>
 
-#include "reference/model/language_model.hpp"
+#include "reference/model/context_model.hpp"
 #include "reference/random/philox.hpp"
 
 namespace draftproof::testing {
 
-class ToyModel final : public LanguageModel {
+class ToyModel final : public ContextModel {
  public:
   // Logits are multiples of 1/2 in [-spread, spread], so that ties happen. Models with the same `tongue` agree with
   // weight 3 in 4, which makes one a useful drafter of another.

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "reference/engine/generate.hpp"
+#include "reference/model/context_model.hpp"
 #include "reference/statistics/battery.hpp"
 #include "reference/verify/coupled.hpp"
 
@@ -15,7 +16,7 @@ constexpr Token kPrompts = 8;
 constexpr std::uint32_t kDraftLenMax = 4;
 
 // Random logits after the last two tokens.
-class SmallModel final : public LanguageModel {
+class SmallModel final : public ContextModel {
  public:
   std::int64_t vocab_size() const override { return kReplayVocabSize; }
   void logits(std::span<const Token> context, std::span<float> out) override {
@@ -103,12 +104,13 @@ void replay(const ReplayRequest& request, std::span<const Token> prompt, std::ui
   const Decoded plain = decode_plainly(request, prompt, seed);
   const DecodingOptions options = options_of(request, seed);
   SmallModel model;
+  ModelSession session(model);
   Sequence sequence(prompt, std::nullopt);
   SpeculativeStep step;
   while (sequence.output().size() < kOutputLen) {
     step.output_len = sequence.output().size();
     step.draft.tree = DraftTree::chain(draft_after(plain, step.output_len, seed));
-    compute_target_rows(model, sequence, step);
+    compute_target_rows(session, sequence, step);
     VerifyRequest verify_request = request_of(step, options, kReplayVocabSize, sequence.prompt(), sequence.output());
     std::vector<std::uint32_t> masks;
     if (request.grammar)
