@@ -1,5 +1,5 @@
-// A language model that is a plain function of the tokens before a row: n-grams, models made up in tests. Its KV entry of
-// a token is the token itself, so that everything an engine does with slots (moves, rollbacks, sharing) is seen in its
+// A language model that is a plain function of the tokens before a row: n-grams, models made up in tests. Its KV entry
+// of a token is the token itself, so that everything an engine does with slots (moves, rollbacks, sharing) shows in its
 // output.
 #pragma once
 
