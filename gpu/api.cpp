@@ -67,6 +67,11 @@ std::string why_unavailable(draftproof_executor executor) {
   return "there is no such executor";
 }
 
+std::string why_no_kernels(const char* call, draftproof_executor executor) {
+  if (executor == DRAFTPROOF_REFERENCE) return {};
+  return std::string(call) + " has no kernels; expected executor 0 (reference)";
+}
+
 // The reference allocates for itself, and refuses the same sizes.
 #define DRAFTPROOF_RUN(name)                                                                           \
   if (settings.executor == DRAFTPROOF_REFERENCE) return reference_executor::name(arguments, settings); \
@@ -91,6 +96,16 @@ std::string why_unavailable(draftproof_executor executor) {
       check_workspace(#name, arguments.workspace, arguments.workspace_bytes, needed);              \
     DRAFTPROOF_RUN(name)                                                                           \
   }
+#define DRAFTPROOF_DEFINE_REFERENCE_ONLY(name, Arguments)                                         \
+  void name(const Arguments& arguments, const draftproof_settings& settings) {                    \
+    check_settings(settings);                                                                     \
+    const auto executor = static_cast<draftproof_executor>(settings.executor);                    \
+    const std::string why = why_no_kernels(#name, executor);                                      \
+    if (!why.empty()) throw usage_error(std::string("executor ") + executor_name(executor), why); \
+    check_##name(arguments);                                                                      \
+    reference_executor::name(arguments, settings);                                                \
+  }
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DEFINE, DRAFTPROOF_DEFINE_WITH_WORKSPACE)
+DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DEFINE_REFERENCE_ONLY)
 
 }  // namespace draftproof::device

@@ -18,9 +18,13 @@ namespace draftproof::device {
 // Errors (usage): an argument that is refused, by name and with what was expected; an executor that cannot run here.
 // Errors (internal): what the CPU executor found in a kernel, what CUDA reported.
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
+DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CALL)
 
 // Empty where the executor can run here; else why it cannot.
 std::string why_unavailable(draftproof_executor executor);
+
+// Of a call that the reference alone answers: empty for the reference; else why this executor does not.
+std::string why_no_kernels(const char* call, draftproof_executor executor);
 
 // "reference", "simt" or "cuda".
 const char* executor_name(draftproof_executor executor);

@@ -149,7 +149,14 @@ class Checks {
   std::string call_;
 };
 
-void check_verify(const Checks& checks, const draftproof_verify_arguments& a, bool is_tree) {
+// What a verification call makes of its arguments.
+struct VerifyCall {
+  bool is_tree;
+  std::int32_t least_proposal_kind = DRAFTPROOF_ONE_HOT;
+  bool reads_proposal = true;
+};
+
+void check_verify(const Checks& checks, const draftproof_verify_arguments& a, const VerifyCall& call) {
   checks.drafts(a.requests, a.draft_tokens_total, a.draft_len_max);
   checks.vocabulary(a.vocab_size);
   const std::int64_t target_rows = a.draft_tokens_total + a.requests;
@@ -167,19 +174,13 @@ void check_verify(const Checks& checks, const draftproof_verify_arguments& a, bo
     checks.absent("constraints.row_draft_tokens", a.constraints.row_draft_tokens,
                   "verifiers know the drafts themselves");
   }
-  if (is_tree) {
+  if (call.is_tree) {
     checks.between("draft_len_max", a.draft_len_max, 0, DRAFTPROOF_TREE_NODES_MAX);
-    checks.between("tree_rule", a.tree_rule, DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW);
     if (has_drafts) checks.given("parents", a.parents);
-  } else {
-    checks.absent("parents", a.parents, "a tree has another call");
-    checks.absent("path", a.path, "a chain's accepted drafts are its first ones");
   }
-  const bool reads_proposal = has_drafts && (!is_tree || a.tree_rule == DRAFTPROOF_RRSW);
+  const bool reads_proposal = has_drafts && call.reads_proposal;
   if (reads_proposal) {
-    // One-hot siblings are no draws without replacement from anything.
-    checks.between("proposal_kind", a.proposal_kind, is_tree ? DRAFTPROOF_PROBABILITIES : DRAFTPROOF_ONE_HOT,
-                   DRAFTPROOF_LOGITS);
+    checks.between("proposal_kind", a.proposal_kind, call.least_proposal_kind, DRAFTPROOF_LOGITS);
     if (a.proposal_kind != DRAFTPROOF_ONE_HOT) checks.rows("proposal", a.proposal, target_rows, a.vocab_size);
   }
   if (reads_proposal && a.proposal_kind == DRAFTPROOF_LOGITS) {
@@ -195,6 +196,12 @@ void check_verify(const Checks& checks, const draftproof_verify_arguments& a, bo
   checks.given("num_accepted", a.num_accepted);
   checks.given("tokens", a.tokens);
   checks.given("status", a.status);
+}
+
+void check_verify_of_chains(const Checks& checks, const draftproof_verify_arguments& a) {
+  checks.absent("parents", a.parents, "a tree has another call");
+  checks.absent("path", a.path, "a chain's accepted drafts are its first ones");
+  check_verify(checks, a, {.is_tree = false});
 }
 
 }  // namespace
@@ -287,12 +294,12 @@ void check_logprobs(const draftproof_logprobs_arguments& a) {
 }
 
 void check_verify_chain(const draftproof_verify_arguments& a) {
-  check_verify(Checks("verify_chain"), a, false);
+  check_verify_of_chains(Checks("verify_chain"), a);
 }
 
 void check_verify_block(const draftproof_verify_arguments& a) {
   const Checks checks("verify_block");
-  check_verify(checks, a, false);
+  check_verify_of_chains(checks, a);
   const std::int64_t blocks_of_place = a.requests * tiles_of(a.vocab_size);  // of rows that row_count has passed
   if (a.requests > 0)
     checks.at_most("draft_len_max", a.draft_len_max, kBlocksMax / blocks_of_place - 1,
@@ -300,7 +307,21 @@ void check_verify_block(const draftproof_verify_arguments& a) {
 }
 
 void check_verify_tree(const draftproof_verify_arguments& a) {
-  check_verify(Checks("verify_tree"), a, true);
+  const Checks checks("verify_tree");
+  checks.between("tree_rule", a.tree_rule, DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW);
+  // One-hot siblings are no draws without replacement from anything.
+  check_verify(checks, a,
+               {.is_tree = true,
+                .least_proposal_kind = DRAFTPROOF_PROBABILITIES,
+                .reads_proposal = a.tree_rule == DRAFTPROOF_RRSW});
+}
+
+// Which drafts and proposals the verifier takes, the registry of verifiers says (reference_executor/verify.cpp).
+void check_verify_by_name(const draftproof_verify_by_name_arguments& a) {
+  const Checks checks("verify_by_name");
+  checks.given("verifier", a.verifier);
+  checks.between("sampler", a.sampler, DRAFTPROOF_INVERSE, DRAFTPROOF_RACE);
+  check_verify(checks, a.drafts, {.is_tree = a.drafts.parents != nullptr});
 }
 
 void check_tree_mask(const draftproof_tree_mask_arguments& a) {

@@ -21,6 +21,7 @@ void check_workspace(const char* call, const void* workspace, std::int64_t works
 // All other arguments: check_<name>(const Arguments&) of each operation.
 #define DRAFTPROOF_DECLARE_CHECK(name, Arguments) void check_##name(const Arguments& arguments);
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CHECK, DRAFTPROOF_DECLARE_CHECK)
+DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CHECK)
 #undef DRAFTPROOF_DECLARE_CHECK
 
 }  // namespace draftproof::device

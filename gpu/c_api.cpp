@@ -22,6 +22,11 @@ int fail(int code, std::string_view message) noexcept {
   return code;
 }
 
+int fail_unavailable(draftproof_executor executor, const std::string& why) {
+  return fail(DRAFTPROOF_UNAVAILABLE,
+              std::string("executor ") + draftproof::device::executor_name(executor) + ": " + why);
+}
+
 int code_of(ErrorKind kind) noexcept {
   switch (kind) {
     case ErrorKind::usage:
@@ -48,14 +53,18 @@ int guarded(Body body) noexcept {
   }
 }
 
+// reference_only: the name of a call that has no kernels.
 template <class Arguments>
 int run(const Arguments* arguments, const draftproof_settings* settings,
-        void (*call)(const Arguments&, const draftproof_settings&)) noexcept {
+        void (*call)(const Arguments&, const draftproof_settings&), const char* reference_only = nullptr) noexcept {
   return guarded([&] {
     if (arguments == nullptr) return fail(DRAFTPROOF_USAGE, "arguments: it is NULL; expected a struct");
     if (settings == nullptr) return fail(DRAFTPROOF_USAGE, "settings: it is NULL; expected a struct");
     const int available = draftproof_executor_available(settings->executor);
     if (available != DRAFTPROOF_SUCCESS) return available;
+    const auto executor = static_cast<draftproof_executor>(settings->executor);
+    if (reference_only != nullptr && executor != DRAFTPROOF_REFERENCE)
+      return fail_unavailable(executor, draftproof::device::why_no_kernels(reference_only, executor));
     call(*arguments, *settings);
     return static_cast<int>(DRAFTPROOF_SUCCESS);
   });
@@ -92,6 +101,7 @@ std::int64_t draftproof_struct_bytes(const char* name) {
   DRAFTPROOF_STRUCT(draftproof_constraints)
   DRAFTPROOF_STRUCT(draftproof_randomness)
   DRAFTPROOF_OPERATIONS(DRAFTPROOF_ARGUMENTS, DRAFTPROOF_ARGUMENTS)
+  DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_ARGUMENTS)
   return -1;
 }
 
@@ -134,10 +144,8 @@ int draftproof_executor_available(std::int32_t executor) {
     settings.executor = executor;
     draftproof::device::check_settings(settings);
     const auto which = static_cast<draftproof_executor>(executor);
-    const std::string name = draftproof::device::executor_name(which);
     const std::string why = draftproof::device::why_unavailable(which);
-    return why.empty() ? static_cast<int>(DRAFTPROOF_SUCCESS)
-                       : fail(DRAFTPROOF_UNAVAILABLE, "executor " + name + ": " + why);
+    return why.empty() ? static_cast<int>(DRAFTPROOF_SUCCESS) : fail_unavailable(which, why);
   });
 }
 
@@ -145,11 +153,16 @@ int draftproof_executor_available(std::int32_t executor) {
   int draftproof_##name(const Arguments* arguments, const draftproof_settings* settings) { \
     return run(arguments, settings, draftproof::device::name);                             \
   }
+#define DRAFTPROOF_DEFINE_REFERENCE_ONLY(name, Arguments)                                  \
+  int draftproof_##name(const Arguments* arguments, const draftproof_settings* settings) { \
+    return run(arguments, settings, draftproof::device::name, #name);                      \
+  }
 #define DRAFTPROOF_DEFINE_WITH_WORKSPACE(name, Arguments)                        \
   std::int64_t draftproof_##name##_workspace_bytes(const Arguments* arguments) { \
     return measure(arguments, draftproof::device::name##_workspace_bytes);       \
   }                                                                              \
   DRAFTPROOF_DEFINE(name, Arguments)
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DEFINE, DRAFTPROOF_DEFINE_WITH_WORKSPACE)
+DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DEFINE_REFERENCE_ONLY)
 
 }  // extern "C"

@@ -39,7 +39,7 @@
  *   slots                 in [0, num_slots), those of one request different. Requests that name the same slot are the
  *                         caller's mistake, which is not looked for.
  *
- * Guarantee. All outputs are the same bits for every executor, every block size and every batch that the row sits in.
+ * Guarantee. All outputs are the same bits for every executor that has the call, every block size and every batch that the row sits in.
  * Randomness is addressed: Philox4x32-10 with key = seed and counter (index, row, step, purpose); see
  * reference/random/address.hpp. A step number must not be used twice for a seed.
  *
@@ -59,7 +59,7 @@
 extern "C" {
 #endif
 
-#define DRAFTPROOF_ABI_VERSION 2
+#define DRAFTPROOF_ABI_VERSION 2 /* rises when a struct or a call changes; new ones leave it as it is */
 #define DRAFTPROOF_NO_TOKEN (-1)
 #define DRAFTPROOF_TREE_NODES_MAX 1024          /* of one request's draft tree */
 #define DRAFTPROOF_BYTES_MAX (INT64_C(1) << 60) /* of one array with its strides, and of a workspace */
@@ -73,7 +73,7 @@ typedef enum {
   DRAFTPROOF_USAGE = 1,      /* an invalid argument */
   DRAFTPROOF_INPUT = 2,      /* invalid input */
   DRAFTPROOF_INTERNAL = 3,   /* a bug of ours, or a fault that the CPU executor found in a kernel */
-  DRAFTPROOF_UNAVAILABLE = 4 /* this build or this machine lacks the executor */
+  DRAFTPROOF_UNAVAILABLE = 4 /* this build or this machine lacks the executor, or the executor lacks the call */
 } draftproof_result;
 
 /* What `status` says of a row. If several apply, the highest code is reported. */
@@ -284,6 +284,18 @@ typedef struct {
   int64_t workspace_bytes;
 } draftproof_verify_arguments;
 
+/* --- Verification by any verifier of `draftproof verifiers`, by name. --- */
+
+/* Of the reference executor alone: not every verifier has kernels. Request b's draft is a chain where drafts.parents is
+ * NULL, else a tree, with rows as of a tree. A draft that the verifier does not take is refused before anything runs
+ * (DRAFTPROOF_USAGE), with a message that says which verifiers take it. */
+typedef struct {
+  const char* verifier;     /* a name, with parameters where it takes some: "rrs", "synthetic:rate=0.8" */
+  int32_t sampler;          /* draftproof_sampler: draws the tokens that are no drafts; coupled verifiers always race */
+  const uint32_t* position; /* [requests]: tokens emitted before this step; of coupled verifiers, else NULL or unread */
+  draftproof_verify_arguments drafts; /* its tree_rule and workspace are not looked at; path may be given of chains */
+} draftproof_verify_by_name_arguments;
+
 /* --- Tree attention: positions and the mask, from parents. --- */
 
 /* Row 0 of a request is the root's, row i + 1 is node i. */
@@ -354,6 +366,8 @@ DRAFTPROOF_API int draftproof_verify_block(const draftproof_verify_arguments* ar
                                            const draftproof_settings* settings);
 DRAFTPROOF_API int draftproof_verify_tree(const draftproof_verify_arguments* arguments,
                                           const draftproof_settings* settings);
+DRAFTPROOF_API int draftproof_verify_by_name(const draftproof_verify_by_name_arguments* arguments,
+                                             const draftproof_settings* settings);
 DRAFTPROOF_API int draftproof_tree_mask(const draftproof_tree_mask_arguments* arguments,
                                         const draftproof_settings* settings);
 DRAFTPROOF_API int draftproof_kv_commit(const draftproof_kv_commit_arguments* arguments,

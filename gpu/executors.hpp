@@ -18,7 +18,8 @@ DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKS
 }
 namespace reference_executor {
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL)
-}
+DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CALL)
+}  // namespace reference_executor
 
 // The kernels' side of all operations on one executor.
 struct KernelCalls {

@@ -8,6 +8,7 @@
 //
 //   PLAIN(name, Arguments)            draftproof_<name>(const Arguments*, const draftproof_settings*)
 //   WITH_WORKSPACE(name, Arguments)   also draftproof_<name>_workspace_bytes(const Arguments*)
+//   REFERENCE_ONLY(name, Arguments)   as PLAIN, without kernels: the other executors are refused
 #pragma once
 
 // clang-format off
@@ -21,6 +22,8 @@
   WITH_WORKSPACE(verify_tree, draftproof_verify_arguments)    \
   PLAIN(tree_mask, draftproof_tree_mask_arguments)            \
   PLAIN(kv_commit, draftproof_kv_commit_arguments)
+#define DRAFTPROOF_REFERENCE_OPERATIONS(REFERENCE_ONLY)       \
+  REFERENCE_ONLY(verify_by_name, draftproof_verify_by_name_arguments)
 // clang-format on
 
 #define DRAFTPROOF_DECLARE_CALL(name, Arguments) \

@@ -1,10 +1,14 @@
 // Verification by the step layer, request by request: a call's arrays become a VerifyRequest, its Emission the outputs.
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "gpu/executors.hpp"
 #include "gpu/reference_executor/draft_ranges.hpp"
 #include "gpu/reference_executor/rows.hpp"
+#include "reference/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/verify_step.hpp"
 
@@ -27,33 +31,41 @@ draftproof_parameters proposal_parameters(const draftproof_parameters& given) {
   return parameters;
 }
 
+// None where the offsets are invalid, an id is outside of the vocabulary or a parent is no earlier node.
+std::optional<DraftTree> draft_of(const draftproof_verify_arguments& a, const DraftRange& range, bool is_tree) {
+  if (!range.valid) return std::nullopt;
+  DraftTree draft;
+  for (std::int64_t i = range.begin; i < range.end; ++i)
+    draft.add(a.draft_tokens[i], is_tree ? a.parents[i] : static_cast<std::int32_t>(i - range.begin) - 1);
+  try {
+    validate(draft, a.vocab_size, "request");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return draft;
+}
+
 // One request of a call with the storage behind it.
 class CallRequest {
  public:
-  // The status is ok, or bad_id where the offsets are invalid, an id is outside of the vocabulary or a parent is no
-  // earlier node: then there is no request.
+  // The status is ok, or bad_id where there is no draft: then there is no request.
   CallRequest(const draftproof_verify_arguments& a, std::int64_t b, const DraftRange& range, bool is_tree)
       : constraints_(a.constraints, a.vocab_size, b), status_(RowStatus::bad_id) {
-    if (!range.valid) return;
-    const std::int64_t begin = range.begin;
-    const std::int64_t end = begin + range.length();
-    for (std::int64_t i = begin; i < end; ++i)
-      request_.draft.add(a.draft_tokens[i], is_tree ? a.parents[i] : static_cast<std::int32_t>(i - begin) - 1);
-    try {
-      validate(request_.draft, a.vocab_size, "request");
-    } catch (const Error&) {
-      return;
-    }
+    std::optional<DraftTree> draft = draft_of(a, range, is_tree);
+    if (!draft) return;
+    request_.draft = std::move(*draft);
     status_ = RowStatus::ok;
-    fill_target(a, b, begin + b, end - begin + 1);
+    const std::int64_t length = range.length();
+    fill_target(a, b, range.begin + b, length + 1);
     // Every inner node of a tree proposes, so that its proposal rows are laid out like the target's.
-    fill_proposal(a, b, is_tree ? begin + b : begin, end - begin + (is_tree ? 1 : 0));
+    fill_proposal(a, b, is_tree ? range.begin + b : range.begin, length + (is_tree ? 1 : 0));
     request_.seed = a.randomness.seed[b];
     request_.step = a.randomness.step[b];
   }
 
   RowStatus status() const { return status_; }
   const VerifyRequest& request() const { return request_; }
+  void set_position(std::uint32_t position) { request_.position = position; }
 
  private:
   void fill_target(const draftproof_verify_arguments& a, std::int64_t b, std::int64_t first, std::int64_t rows) {
@@ -114,13 +126,17 @@ void write_emission(const draftproof_verify_arguments& a, std::int64_t request, 
   if (a.path != nullptr) std::ranges::copy(emission.path, a.path + request * a.draft_len_max);
 }
 
-void verify(const draftproof_verify_arguments& a, Verifier verifier, bool is_tree) {
+// position: [requests], or NULL.
+void verify(const draftproof_verify_arguments& a, const VerifierChoice& verifier, Sampler sampler, bool is_tree,
+            const std::uint32_t* position) {
   StepWorkspace workspace;
   PhiloxSource source;
-  const VerifyOptions options{.verifier = verifier, .logprobs = a.logprobs != nullptr, .raw_logprobs = false};
+  const VerifyOptions options{
+      .verifier = verifier, .sampler = sampler, .logprobs = a.logprobs != nullptr, .raw_logprobs = false};
   const std::vector<DraftRange> ranges = draft_ranges(a);
   for (std::int64_t b = 0; b < a.requests; ++b) {
-    const CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree);
+    CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree);
+    if (position != nullptr) call.set_position(position[b]);
     if (call.status() != RowStatus::ok) {
       write_refusal(a, b, call.status());
       continue;
@@ -136,15 +152,31 @@ void verify(const draftproof_verify_arguments& a, Verifier verifier, bool is_tre
 }  // namespace
 
 void verify_chain(const draftproof_verify_arguments& a, const draftproof_settings&) {
-  verify(a, Verifier::chain, false);
+  verify(a, Verifier::chain, Sampler::inverse, false, nullptr);
 }
 
 void verify_block(const draftproof_verify_arguments& a, const draftproof_settings&) {
-  verify(a, Verifier::block, false);
+  verify(a, Verifier::block, Sampler::inverse, false, nullptr);
 }
 
 void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings&) {
-  verify(a, a.tree_rule == DRAFTPROOF_RRSW ? Verifier::rrsw : Verifier::target_only, true);
+  verify(a, a.tree_rule == DRAFTPROOF_RRSW ? Verifier::rrsw : Verifier::target_only, Sampler::inverse, true, nullptr);
+}
+
+void verify_by_name(const draftproof_verify_by_name_arguments& a, const draftproof_settings&) {
+  const std::string call = "verify_by_name, ";
+  const VerifierChoice choice = parse_verifier(a.verifier, call + "verifier");
+  const bool is_coupled = choice.verifier == Verifier::coupled || choice.verifier == Verifier::coupled_list;
+  if (is_coupled && a.position == nullptr && a.drafts.requests > 0)
+    throw usage_error(call + "position", "it is NULL; expected an array, since the verifier is coupled");
+  const bool is_tree = a.drafts.parents != nullptr;
+  const std::vector<DraftRange> ranges = draft_ranges(a.drafts);
+  for (std::int64_t b = 0; b < a.drafts.requests; ++b) {
+    const std::optional<DraftTree> draft = draft_of(a.drafts, ranges[static_cast<std::size_t>(b)], is_tree);
+    if (draft)
+      require_fit(choice, *draft, a.drafts.proposal_kind != DRAFTPROOF_ONE_HOT, call + "request " + std::to_string(b));
+  }
+  verify(a.drafts, choice, static_cast<Sampler>(a.sampler), is_tree, a.position);
 }
 
 }  // namespace draftproof::reference_executor

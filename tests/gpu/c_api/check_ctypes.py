@@ -53,6 +53,7 @@ Verify = struct("draftproof_verify_arguments", ("requests", I64), ("draft_tokens
                 ("constraints", Constraints), ("proposal_kind", I32), ("proposal", Rows),
                 ("draft_parameters", Parameters), ("randomness", Randomness),
                 "num_accepted tokens logprobs path status workspace", ("workspace_bytes", I64))
+VerifyByName = struct("draftproof_verify_by_name_arguments", "verifier", ("sampler", I32), "position", ("drafts", Verify))
 TreeMask = struct("draftproof_tree_mask_arguments", ("requests", I64), ("draft_tokens_total", I64),
                   ("draft_len_max", I64), "cu_num_draft_tokens parents depths mask", ("words_per_row", I64), "status")
 
@@ -107,8 +108,7 @@ def distribution(row):
     return [eighths[(i + row) % 5] / 8 for i in range(5)]
 
 
-def verify(library, executor, is_tree):
-    call = Call(library, executor)
+def verify_arguments(call, is_tree):
     a = Verify(requests=3, draft_tokens_total=len(DRAFTS), draft_len_max=NODES_MAX, vocab_size=5,
                target_kind=PROBABILITIES, proposal_kind=PROBABILITIES)
     a.draft_tokens = call.array(I32, DRAFTS)
@@ -120,12 +120,24 @@ def verify(library, executor, is_tree):
     a.tokens = call.output("tokens", I32, 3 * (NODES_MAX + 1))
     a.logprobs = call.output("logprobs", c.c_float, 3 * (NODES_MAX + 1))
     a.status = call.output("status", I32, 3)
-    if not is_tree:
-        return call.run("verify_chain", a)
-    a.tree_rule = RRSW
-    a.parents = call.array(I32, PARENTS)
-    a.path = call.output("path", I32, 3 * NODES_MAX)
-    return call.run("verify_tree", a)
+    if is_tree:
+        a.tree_rule = RRSW
+        a.parents = call.array(I32, PARENTS)
+        a.path = call.output("path", I32, 3 * NODES_MAX)
+    return a
+
+
+def verify(library, executor, is_tree):
+    call = Call(library, executor)
+    return call.run("verify_tree" if is_tree else "verify_chain", verify_arguments(call, is_tree))
+
+
+def verify_by_name(library, verifier, is_tree):
+    """As verify(), by the verifier's name."""
+    call = Call(library, REFERENCE)
+    a = verify_arguments(call, is_tree)
+    by_name = VerifyByName(c.cast(c.c_char_p(verifier), POINTER), 0, None, a)
+    return call.run("verify_by_name", by_name)
 
 
 def tree_mask(library, executor):
@@ -157,7 +169,7 @@ def sample(library, executor):
 
 def check_sizes(library):
     library.draftproof_struct_bytes.restype = I64
-    for mirror in (Settings, Rows, Parameters, Constraints, Randomness, Sample, Verify, TreeMask):
+    for mirror in (Settings, Rows, Parameters, Constraints, Randomness, Sample, Verify, VerifyByName, TreeMask):
         theirs = library.draftproof_struct_bytes(mirror.__name__.encode())
         assert theirs == c.sizeof(mirror), (mirror.__name__, theirs, c.sizeof(mirror))
 
@@ -179,6 +191,10 @@ def main():
             assert reference[output] == kernels[output], (name, output)
         assert not any(reference["status"]), (name, reference["status"])
         print(f"{name}: {len(reference)} outputs are equal")
+
+    assert verify_by_name(library, b"chain", False) == verify(library, REFERENCE, False)
+    assert verify_by_name(library, b"rrsw", True) == verify(library, REFERENCE, True)
+    print("verify_by_name: verifiers by name do what the calls named after them do")
 
     invalid = TreeMask(requests=3, words_per_row=-1)
     assert library.draftproof_tree_mask(c.byref(invalid), c.byref(Settings(executor=REFERENCE))) == 1
