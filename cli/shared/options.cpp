@@ -13,6 +13,7 @@
 namespace draftproof {
 namespace {
 
+constexpr int kFilesMax = 1 << 16;
 constexpr IntegerRange kAnyInteger{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
 
 // "--num-speculative-tokens" of "-k,--num-speculative-tokens".
@@ -151,9 +152,8 @@ void Options::files(const std::string& name, std::vector<std::string>& paths, co
     for (const std::string& text : texts) require_text(name, text, "FILE");
     paths = texts;
   };
-  implementation_->add(name, "FILE", "", help, read)
-      ->expected(1, CLI::detail::expected_max_vector_size)
-      ->allow_extra_args();
+  // An option of any number of values would take "[x]" for a list of them, and read x.
+  implementation_->add(name, "FILE", "", help, read)->expected(1, kFilesMax);
 }
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {

@@ -140,8 +140,8 @@ TEST_CASE("a value that does not fit is refused in a sentence that names the opt
 TEST_CASE("no option takes an empty value, a sign it has no use for, another base, infinity or trailing characters") {
   for (const char* option :
        {"--count", "--maybe", "--share", "--temperature", "--seed", "--list", "--batteries", "--threads"}) {
-    for (const char* value :
-         {"", " ", "nan", "inf", "-inf", "010", "0x1", "1x", "+1", "1 ", "99999999999999999999", "1e999"}) {
+    for (const char* value : {"", " ", "nan", "inf", "-inf", "010", "0x1", "1x", "+1", "1 ", "[1]", "[1,1]",
+                              "99999999999999999999", "1e999"}) {
       // 1e20 is a temperature; and what may stand alone takes a dash for the next option.
       if (option == std::string("--temperature") && value == std::string("99999999999999999999")) continue;
       if (option == std::string("--batteries") && value[0] == '-') continue;
@@ -152,6 +152,11 @@ TEST_CASE("no option takes an empty value, a sign it has no use for, another bas
     }
   }
   for (const char* option : {"--name", "--kind", "--names", "--files"}) CHECK(refusal({option, ""}).find(option) == 0);
+}
+
+TEST_CASE("a file's name in brackets is a name like any other") {
+  CHECK(parse({"--files", "[x]"}).files == std::vector<std::string>{"[x]"});
+  CHECK(parse({"--files", "x", "[y,z]", "--count", "3"}).files == std::vector<std::string>{"x", "[y,z]"});
 }
 
 TEST_CASE("what was not declared, is missing or is given twice is refused") {
