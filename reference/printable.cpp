@@ -1,10 +1,12 @@
 #include "reference/printable.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace draftproof {
 namespace {
 
+constexpr std::size_t kQuotedBytesMax = 80;           // of a name or value that is repeated in a message
 constexpr const char* kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 struct Decoded {
@@ -65,6 +67,16 @@ std::string printable_line(std::string_view text) {
     if (c == '\n' || c == '\t') c = ' ';
   }
   return line;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::size_t size = std::min(text.size(), kQuotedBytesMax);
+  // Never cut inside a multi-byte character: continuation bytes are 10xxxxxx.
+  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
+  std::string quoted = "'";
+  for (const PrintableCharacter& c : printable_characters(text.substr(0, size)))
+    quoted += c.text == "\n" || c.text == "\t" ? "\uFFFD" : c.text;
+  return quoted + (size < text.size() ? "...'" : "'");
 }
 
 }  // namespace draftproof

@@ -23,4 +23,8 @@ std::string printable(std::string_view bytes);
 // The same as one line: line feeds at the end go away, others and tabs become spaces.
 std::string printable_line(std::string_view text);
 
+// Text from a file that may be hostile, made fit for a message: in single quotes, cut short, control characters
+// replaced, and still UTF-8 if it was.
+std::string in_quotes(std::string_view text);
+
 }  // namespace draftproof

@@ -10,8 +10,8 @@
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
-#include "reference/io/safetensors_header.hpp"
 #include "reference/numerics/fixed_point.hpp"
+#include "reference/printable.hpp"
 #include "reference/strict_number.hpp"
 
 namespace draftproof {

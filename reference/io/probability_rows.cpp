@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "reference/error.hpp"
-#include "reference/io/safetensors_header.hpp"
+#include "reference/files/safetensors_header.hpp"
 #include "reference/parallel.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 

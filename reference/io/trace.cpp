@@ -5,6 +5,7 @@
 
 #include "reference/io/probability_rows.hpp"
 #include "reference/io/trace_reader.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {

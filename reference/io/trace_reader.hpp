@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/io/trace_kind.hpp"
 #include "reference/io/trace_settings.hpp"
 #include "reference/io/trace_tensors.hpp"

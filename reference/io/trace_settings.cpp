@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "reference/error.hpp"
-#include "reference/io/safetensors_header.hpp"
+#include "reference/printable.hpp"
 #include "reference/strict_number.hpp"
 
 namespace draftproof {

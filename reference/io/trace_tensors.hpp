@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof {

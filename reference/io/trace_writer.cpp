@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "reference/error.hpp"
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/io/trace_settings.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/step/step_rows.hpp"

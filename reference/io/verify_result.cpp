@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reference/error.hpp"
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/io/trace_tensors.hpp"
 

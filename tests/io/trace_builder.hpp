@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof::testing {

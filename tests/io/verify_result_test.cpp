@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "reference/error.hpp"
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 #include "tests/support/run_program.hpp"

@@ -9,7 +9,7 @@
 
 #include "cli/demo/files.hpp"
 #include "cli/demo/run.hpp"
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/io/trace.hpp"
 #include "reference/step/batch.hpp"

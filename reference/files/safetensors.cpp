@@ -1,4 +1,4 @@
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -10,6 +10,7 @@
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 

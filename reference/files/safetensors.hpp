@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/io/safetensors_header.hpp"
+#include "reference/files/safetensors_header.hpp"
 #include "reference/numerics/dtype.hpp"
 
 namespace draftproof {

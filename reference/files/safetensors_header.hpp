@@ -43,10 +43,6 @@ std::optional<std::uint64_t> tensor_size_bytes(DType dtype, std::span<const std:
 // "[2, 3]"; a long shape is cut short.
 std::string shape_text(std::span<const std::uint64_t> shape);
 
-// Text from a file that may be hostile, made fit for a message: in single quotes, cut short, control characters
-// replaced, and still UTF-8 if it was.
-std::string in_quotes(std::string_view text);
-
 // "tensor 'draft_tokens'".
 std::string tensor_label(std::string_view name);
 

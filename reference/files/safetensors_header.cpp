@@ -1,4 +1,4 @@
-#include "reference/io/safetensors_header.hpp"
+#include "reference/files/safetensors_header.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -14,7 +14,6 @@ namespace draftproof {
 namespace {
 
 constexpr std::size_t kLengthFieldBytes = 8;
-constexpr std::size_t kQuotedBytesMax = 80;  // of a name or value that is repeated in a message
 constexpr std::size_t kShapeDimensionsShown = 8;
 
 // Takes the parser's events one at a time and knows at each what the format allows next, so that nesting deeper than
@@ -260,16 +259,6 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
   }
   if (shape.size() > kShapeDimensionsShown) text += ", ... (" + std::to_string(shape.size()) + " dimensions)";
   return text + "]";
-}
-
-std::string in_quotes(std::string_view text) {
-  std::size_t size = std::min(text.size(), kQuotedBytesMax);
-  // Never cut inside a multi-byte character: continuation bytes are 10xxxxxx.
-  while (size < text.size() && size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  std::string quoted = "'";
-  for (const PrintableCharacter& c : printable_characters(text.substr(0, size)))
-    quoted += c.text == "\n" || c.text == "\t" ? "\uFFFD" : c.text;
-  return quoted + (size < text.size() ? "...'" : "'");
 }
 
 std::string tensor_label(std::string_view name) {

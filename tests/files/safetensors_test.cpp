@@ -1,6 +1,6 @@
 // Reading what the Python package wrote, writing what it reads. The malformed files are in safetensors_header_test.cpp.
 // The fixtures come from make_safetensors_fixtures.py; the values below are repeated here by hand.
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 
 #include <array>
 #include <bit>

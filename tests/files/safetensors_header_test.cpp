@@ -1,5 +1,5 @@
 // Files that lie: each must be an error that names the file or tensor and says what would be right, and never a crash.
-#include "reference/io/safetensors_header.hpp"
+#include "reference/files/safetensors_header.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "reference/error.hpp"
-#include "reference/io/safetensors.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/printable.hpp"
 #include "tests/io/temporary_folder.hpp"
 
