@@ -1,4 +1,4 @@
-// A drafter: context and plan -> a draft tree with its proposal.
+// A drafter: context and plan -> a draft tree with its proposal, for many requests in turn.
 //
 // It sees no source of randomness. Where it samples, it asks the engine to draw from a row's distribution, and the
 // engine addresses the draw (Purpose::draft_sample, step = verification step), so that no drafter can share a random
@@ -36,12 +36,28 @@ struct Draft {
   RowParameters draft_parameters;  // what the logits go through
 };
 
-// Holds the buffers of one thread.
+// What a drafter knows of a request.
+struct DraftContext {
+  std::span<const Token> tokens;  // prompt, then output
+  std::size_t prompt_len = 0;
+  std::uint64_t request = 0;  // the same in every step of a request
+  // [k, hidden_layers, width]: the target's hidden features of the last k tokens but the newest one, which it has not
+  // seen yet. As many as its last passes computed; empty where the drafter asks for none.
+  std::span<const float> hidden = {};
+
+  std::span<const Token> output() const { return tokens.subspan(prompt_len); }
+};
+
+// Holds the buffers of one thread, and what it remembers of the requests that are under way.
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  // Fills `out` with tokens that may follow `context`.
-  virtual void propose(std::span<const Token> context, const DraftPlan& plan, DraftChance& chance, Draft& out) = 0;
+  // Fills `out` with tokens that may follow the context.
+  virtual void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) = 0;
+  // The request has ended with this context.
+  virtual void finish(const DraftContext&) {}
+  // The layers of the target whose features the drafter wants to see (ForwardBatch::hidden_layers).
+  virtual std::span<const std::int32_t> hidden_layers() const { return {}; }
 };
 
 }  // namespace draftproof

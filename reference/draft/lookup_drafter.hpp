@@ -11,11 +11,11 @@ class LookupDrafter final : public Drafter {
  public:
   explicit LookupDrafter(const PromptLookup& lookup) : lookup_(lookup) {}
 
-  void propose(std::span<const Token> context, const DraftPlan& plan, DraftChance&, Draft& out) override {
+  void propose(const DraftContext& context, const DraftPlan& plan, DraftChance&, Draft& out) override {
     out.proposal_kind = ProposalKind::one_hot;
     out.draft_parameters = {};
     out.logits.clear();
-    out.tree = DraftTree::chain(lookup_.propose(context, plan.draft_len_max()));
+    out.tree = DraftTree::chain(lookup_.propose(context.tokens, plan.draft_len_max()));
   }
 
  private:

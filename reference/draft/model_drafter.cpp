@@ -71,7 +71,7 @@ void ModelDrafter::propose_chain(const DraftPlan& plan, DraftChance& chance, Dra
   out.logits.resize(plan.shape.parents.size() * vocab_size);
   for (std::uint32_t row = 0; row < plan.shape.parents.size(); ++row) {
     const std::span<float> logits = std::span(out.logits).subspan(row * vocab_size, vocab_size);
-    model_.logits(context_, logits);
+    model_.logits(context_, logits, request_);
     const Distribution& q = process(logits, row);
     context_.push_back(plan.coupled ? chance.coupled_race(q, row, 0) : chance.draw(q, row));
     out.tree.add(context_.back(), static_cast<std::int32_t>(row) - 1);
@@ -88,7 +88,7 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
       context_.resize(context_len);
       context_.insert(context_.end(), path.begin(), path.end());
       found->second.resize(vocab_size);
-      model_.logits(context_, found->second);
+      model_.logits(context_, found->second, request_);
     }
     return found->second;
   };
@@ -109,11 +109,12 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
   }
 }
 
-void ModelDrafter::propose(std::span<const Token> context, const DraftPlan& plan, DraftChance& chance, Draft& out) {
+void ModelDrafter::propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) {
   out.proposal_kind = ProposalKind::logits;
   out.draft_parameters = draft_parameters_;
   out.tree = {};
-  context_.assign(context.begin(), context.end());
+  request_ = context.request;
+  context_.assign(context.tokens.begin(), context.tokens.end());
   if (plan.is_chain()) {
     propose_chain(plan, chance, out);
   } else {

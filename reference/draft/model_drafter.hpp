@@ -15,7 +15,8 @@ class ModelDrafter final : public Drafter {
   // target's alone. Errors: usage, for a parameter out of range, a penalty or guidance.
   ModelDrafter(LanguageModel& model, const RowParameters& draft_parameters);
 
-  void propose(std::span<const Token> context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
+  void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
+  void finish(const DraftContext& context) override { model_.forget(context.request); }
 
  private:
   const Distribution& process(std::span<const float> logits, std::uint32_t row);
@@ -24,6 +25,7 @@ class ModelDrafter final : public Drafter {
 
   ModelSession model_;
   RowParameters draft_parameters_;
+  std::uint64_t request_ = 0;
   std::vector<Token> context_;
   Pipeline pipeline_;
   Distribution distribution_;

@@ -92,7 +92,7 @@ VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& opt
                          std::span<const Token> prompt, std::span<const Token> output);
 
 // The stream of the companion in a session of the target.
-inline constexpr std::size_t kUnconditionalStream = 1;
+inline constexpr std::uint64_t kUnconditionalStream = 1;
 
 // Fills the step's target rows, the companion's too, each side in one forward pass: row 0 is the model's row after the
 // sequence, row i + 1 that after draft node i.
@@ -145,7 +145,7 @@ void speculate(ModelSession& target, Drafter& drafter, const DecodingOptions& op
   step.output_len = sequence.output().size();
   const DraftPlan plan = plan_for(options.verify.verifier, options.tree, options.num_speculative_tokens, "tree");
   AddressedDraftChance<Source> draft_chance(source, options, step_number, static_cast<std::uint32_t>(step.output_len));
-  drafter.propose(sequence.tokens(), plan, draft_chance, step.draft);
+  drafter.propose({sequence.tokens(), sequence.prompt().size()}, plan, draft_chance, step.draft);
   compute_target_rows(target, sequence, step);
   const VerifyRequest request = request_of(step, options, target.vocab_size(), sequence.prompt(), sequence.output());
   validate(request, options.verify.verifier, step_number);
@@ -208,6 +208,7 @@ Generation generate_speculative(ModelSession& target, Drafter& drafter, const De
     ++generation.target_steps;
     if (options.keep_steps) generation.steps.push_back(step);
   }
+  drafter.finish({sequence.tokens(), sequence.prompt().size()});
   generation.finish_reason = stop.finish_reason();
   return generation;
 }

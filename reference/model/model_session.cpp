@@ -43,20 +43,19 @@ void ModelSession::keep_common_prefix(Stream& stream, std::span<const Token> con
 }
 
 void ModelSession::tree_logits(std::span<const Token> context, std::span<const Token> nodes,
-                               std::span<const std::int32_t> parents, std::span<float> out, std::size_t stream_index) {
+                               std::span<const std::int32_t> parents, std::span<float> out,
+                               std::uint64_t stream_index) {
   context_.clear();
   if (const auto start = model_.start_token(); start && (context.empty() || context.front() != *start))
     context_.push_back(*start);
   context_.insert(context_.end(), context.begin(), context.end());
   if (context_.empty())
     throw input_error("prompt", "it has no token, and the model has no start token; expected at least one token");
-  const std::size_t depth_max = nodes.size();
   if (static_cast<std::int64_t>(context_.size()) > model_.context_len_max())
     throw input_error("context", "it has " + std::to_string(context_.size()) + " tokens; expected at most " +
                                      std::to_string(model_.context_len_max()));
-  if (streams_.size() <= stream_index) streams_.resize(stream_index + 1);
   Stream& stream = streams_[stream_index];
-  reserve(stream, context_.size() + depth_max);
+  reserve(stream, context_.size() + nodes.size());
   keep_common_prefix(stream, context_);
 
   Batch& batch = batch_;
@@ -98,7 +97,7 @@ void ModelSession::tree_logits(std::span<const Token> context, std::span<const T
   std::ranges::copy(output_.logits, out.begin());
 }
 
-void ModelSession::logits(std::span<const Token> context, std::span<float> out, std::size_t stream) {
+void ModelSession::logits(std::span<const Token> context, std::span<float> out, std::uint64_t stream) {
   tree_logits(context, {}, {}, out, stream);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -20,12 +21,15 @@ class ModelSession {
 
   // The logits [V] after `context`. Contexts of one stream share a cache: one that begins like the stream's last costs
   // what is new. Errors (input): an empty context where the model has no start token, one longer than the model takes.
-  void logits(std::span<const Token> context, std::span<float> out, std::size_t stream = 0);
+  void logits(std::span<const Token> context, std::span<float> out, std::uint64_t stream = 0);
 
   // Row 0 is that after `context`, row i + 1 that after node i of a draft tree (parents as in ForwardBatch, its nodes
   // numbered from 0), in one forward pass: out [nodes + 1, V].
   void tree_logits(std::span<const Token> context, std::span<const Token> nodes, std::span<const std::int32_t> parents,
-                   std::span<float> out, std::size_t stream = 0);
+                   std::span<float> out, std::uint64_t stream = 0);
+
+  // Frees a stream's cache.
+  void forget(std::uint64_t stream) { streams_.erase(stream); }
 
  private:
   struct Stream {
@@ -38,7 +42,7 @@ class ModelSession {
   void reserve(Stream& stream, std::size_t slots);
 
   LanguageModel& model_;
-  std::vector<Stream> streams_;
+  std::map<std::uint64_t, Stream> streams_;
   std::vector<Token> context_;  // with the start token
   ForwardOutput output_;
   struct Batch {

@@ -148,10 +148,10 @@ TEST_CASE("no address is drawn twice over a whole generation and the audit chang
 class SharingDrafter final : public Drafter {
  public:
   SharingDrafter(ContextModel& model, AuditedSource<>& source) : model_(model), source_(source) {}
-  void propose(std::span<const Token> context, const DraftPlan&, DraftChance&, Draft& out) override {
+  void propose(const DraftContext& context, const DraftPlan&, DraftChance&, Draft& out) override {
     out.proposal_kind = ProposalKind::logits;
     out.logits.resize(static_cast<std::size_t>(model_.vocab_size()));
-    model_.logits(context, out.logits);
+    model_.logits(context.tokens, out.logits);
     source_.block(42, {0, 0, step_++, Purpose::accept});
     out.tree = DraftTree::chain(std::vector<Token>{0});
   }
