@@ -39,8 +39,8 @@
  *   slots                 in [0, num_slots), those of one request different. Requests that name the same slot are the
  *                         caller's mistake, which is not looked for.
  *
- * Guarantee. All outputs are the same bits for every executor that has the call, every block size and every batch that the row sits in.
- * Randomness is addressed: Philox4x32-10 with key = seed and counter (index, row, step, purpose); see
+ * Guarantee. All outputs are the same bits for every executor that has the call, every block size and every batch that
+ * the row sits in. Randomness is addressed: Philox4x32-10 with key = seed and counter (index, row, step, purpose); see
  * reference/random/address.hpp. A step number must not be used twice for a seed.
  *
  * Functions of one executor may be called from several threads at once. The CUDA calls are asynchronous on `stream`. */

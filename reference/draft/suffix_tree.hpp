@@ -2,8 +2,8 @@
 // counts. What suffix decoding drafts from (Oliaro et al. 2024, "SuffixDecoding", section 3).
 //
 // A node stands for a string that occurs, and counts its occurrences. Below a string that occurred once nothing is
-// stored: its continuation stands in the text. A second occurrence makes the first one's next token a node. So there are
-// about as many nodes as tokens in repeated strings.
+// stored: its continuation stands in the text. A second occurrence makes the first one's next token a node. So there
+// are about as many nodes as tokens in repeated strings.
 #pragma once
 
 #include <cstdint>
