@@ -1,0 +1,193 @@
+#include "reference/model/weights/model_description.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "reference/error.hpp"
+#include "reference/model/weights/json_fields.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int64_t kSizeMax = std::int64_t{1} << 24;  // of every number of a description; far above any model
+
+// Numbers of one file by name; where one is missing or too large the error says so.
+void check_size(const std::string& path, const std::string& name, std::int64_t value) {
+  if (value < 1 || value > kSizeMax)
+    throw input_error(path, name + " is " + std::to_string(value) + "; expected a number from 1 to 2^24");
+}
+
+void check_positive(const std::string& path, const std::string& name, double value) {
+  if (!(value > 0) || !std::isfinite(value))
+    throw input_error(path, name + " is " + std::to_string(value) + "; expected a finite number above 0");
+}
+
+// What must hold between the numbers, wherever they come from.
+void check(const std::string& path, const ModelDescription& model) {
+  check_size(path, "the number of layers", model.num_layers);
+  check_size(path, "the width", model.width);
+  check_size(path, "the feed-forward width", model.feed_forward);
+  check_size(path, "the number of heads", model.num_heads);
+  check_size(path, "the number of KV heads", model.num_kv_heads);
+  check_size(path, "the head size", model.head_size);
+  check_size(path, "the context length", model.context_len_max);
+  check_positive(path, "the epsilon of RMSNorm", model.rms_epsilon);
+  check_positive(path, "the base of RoPE", model.rope_base);
+  if (model.num_heads % model.num_kv_heads != 0)
+    throw input_error(path, std::to_string(model.num_heads) + " heads cannot share " +
+                                std::to_string(model.num_kv_heads) + " KV heads; expected a divisor");
+  if (model.head_size % 2 != 0)
+    throw input_error(path, "the head size is " + std::to_string(model.head_size) + "; RoPE expects an even one");
+}
+
+std::vector<float> equal_divisors(std::int64_t head_size, double divisor) {
+  return std::vector<float>(static_cast<std::size_t>(head_size / 2), static_cast<float>(divisor));
+}
+
+void check_architecture(const std::string& where, const std::string& architecture) {
+  if (architecture == "llama" || architecture == "qwen2" || architecture == "qwen3") return;
+  throw input_error(where, "is " + in_quotes(architecture) + "; expected one of llama, qwen2, qwen3");
+}
+
+void refuse_experts(const std::string& path, std::int64_t experts) {
+  if (experts > 0)
+    throw input_error(path,
+                      "is a mixture of " + std::to_string(experts) + " experts; expected one feed-forward network");
+}
+
+std::vector<float> rope_factors_of(const GgufFile& file, std::int64_t head_size) {
+  const GgufTensor* const tensor = file.find("rope_freqs.weight");
+  if (tensor == nullptr) return {};
+  if (tensor->shape != std::vector<std::int64_t>{head_size / 2})
+    throw input_error(file.path() + ": tensor 'rope_freqs.weight'",
+                      "expected shape [" + std::to_string(head_size / 2) + "], half the head size");
+  std::vector<float> divisors(static_cast<std::size_t>(head_size / 2));
+  decode_blocks(tensor->kind, tensor->bytes, divisors);
+  for (const float divisor : divisors) check_positive(file.path(), "a value of tensor 'rope_freqs.weight'", divisor);
+  return divisors;
+}
+
+}  // namespace
+
+ModelDescription describe_gguf(const GgufFile& file) {
+  const GgufMetadata& metadata = file.metadata();
+  ModelDescription model;
+  const auto architecture = metadata.string("general.architecture");
+  if (!architecture) throw input_error(file.path(), "metadata 'general.architecture' is missing");
+  model.architecture = std::string(*architecture);
+  check_architecture(file.path() + ": metadata 'general.architecture'", model.architecture);
+  model.name = std::string(metadata.string("general.name").value_or(""));
+
+  const auto key = [&](const std::string& name) { return std::string(model.architecture).append(".").append(name); };
+  const auto size = [&](const std::string& name) {
+    const auto value = metadata.integer(key(name));
+    if (!value) throw input_error(file.path(), "metadata " + in_quotes(key(name)) + " is missing; expected an integer");
+    return *value;
+  };
+  model.num_layers = size("block_count");
+  model.width = size("embedding_length");
+  model.feed_forward = size("feed_forward_length");
+  model.num_heads = size("attention.head_count");
+  model.num_kv_heads = metadata.integer(key("attention.head_count_kv")).value_or(model.num_heads);
+  model.context_len_max = size("context_length");
+  check_size(file.path(), "the number of heads", model.num_heads);
+  model.head_size = metadata.integer(key("attention.key_length")).value_or(model.width / model.num_heads);
+  model.rms_epsilon = metadata.number(key("attention.layer_norm_rms_epsilon")).value_or(0);
+  model.rope_base = metadata.number(key("rope.freq_base")).value_or(10000);
+  // The converters permute the rows of Q and K for llama and leave them for the others.
+  model.rope_pairing = model.architecture == "llama" ? RopePairing::adjacent : RopePairing::halves;
+  check(file.path(), model);
+
+  refuse_experts(file.path(), metadata.integer(key("expert_count")).value_or(0));
+  for (const char* const name : {"rope.dimension_count", "attention.value_length"}) {
+    const std::int64_t length = metadata.integer(key(name)).value_or(model.head_size);
+    if (length != model.head_size)
+      throw input_error(file.path(), "metadata " + in_quotes(key(name)) + " is " + std::to_string(length) +
+                                         "; expected the head size " + std::to_string(model.head_size));
+  }
+  const std::string_view scaling = metadata.string(key("rope.scaling.type")).value_or("none");
+  if (scaling != "none" && scaling != "linear")
+    throw input_error(file.path(), "metadata " + in_quotes(key("rope.scaling.type")) + " is " + in_quotes(scaling) +
+                                       "; expected none or linear");
+  const double factor = scaling == "linear" ? metadata.number(key("rope.scaling.factor")).value_or(1)
+                                            : metadata.number(key("rope.scale_linear")).value_or(1);
+  check_positive(file.path(), "the factor of RoPE's scaling", factor);
+  model.rope_divisors = rope_factors_of(file, model.head_size);
+  if (model.rope_divisors.empty()) model.rope_divisors = equal_divisors(model.head_size, factor);
+  return model;
+}
+
+std::vector<float> llama3_divisors(double rope_base, std::int64_t head_size, double factor, double low_factor,
+                                   double high_factor, double original_context) {
+  std::vector<float> divisors;
+  for (std::int64_t i = 0; i < head_size / 2; ++i) {
+    const double frequency = std::pow(rope_base, -2.0 * static_cast<double>(i) / static_cast<double>(head_size));
+    const double turns = original_context * frequency / (2 * std::numbers::pi);  // within the original context
+    const double kept = std::clamp((turns - low_factor) / (high_factor - low_factor), 0.0, 1.0);
+    divisors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
+  }
+  return divisors;
+}
+
+namespace {
+
+std::vector<float> divisors_of(const JsonFields& scaling, const ModelDescription& model) {
+  const std::string type = scaling.string("rope_type").value_or(scaling.string("type").value_or("default"));
+  if (type == "default") return equal_divisors(model.head_size, 1);
+  const auto number = [&](const char* key) {
+    const auto value = scaling.number(key);
+    if (!value) scaling.fail(key, "a number");
+    check_positive(scaling.where(), in_quotes(key), *value);
+    return *value;
+  };
+  if (type == "linear") return equal_divisors(model.head_size, number("factor"));
+  if (type != "llama3")
+    throw input_error(scaling.where(), "the type is " + in_quotes(type) + "; expected default, linear or llama3");
+  const double low = number("low_freq_factor");
+  const double high = number("high_freq_factor");
+  if (high <= low) throw input_error(scaling.where(), "high_freq_factor must be above low_freq_factor");
+  return llama3_divisors(model.rope_base, model.head_size, number("factor"), low, high,
+                         number("original_max_position_embeddings"));
+}
+
+}  // namespace
+
+ModelDescription describe_config(const std::string& path) {
+  const JsonFields config = JsonFields::read(path);
+  ModelDescription model;
+  model.architecture = config.required_string("model_type");
+  // A Mistral model whose attention sees everything is a Llama model.
+  if (model.architecture == "mistral") model.architecture = std::string("llama");
+  check_architecture(path + ": 'model_type'", model.architecture);
+  model.name = config.string("_name_or_path").value_or("");
+  model.num_layers = config.required_integer("num_hidden_layers");
+  model.width = config.required_integer("hidden_size");
+  model.feed_forward = config.required_integer("intermediate_size");
+  model.num_heads = config.required_integer("num_attention_heads");
+  model.num_kv_heads = config.integer("num_key_value_heads").value_or(model.num_heads);
+  model.context_len_max = config.required_integer("max_position_embeddings");
+  check_size(path, "'num_attention_heads'", model.num_heads);
+  model.head_size = config.integer("head_dim").value_or(model.width / model.num_heads);
+  model.rms_epsilon = config.number("rms_norm_eps").value_or(1e-6);
+  // Older files have the base beside the scaling, newer ones inside it.
+  const std::optional<JsonFields> parameters = config.object("rope_parameters");
+  model.rope_base = config.number("rope_theta").value_or(10000);
+  if (parameters) model.rope_base = parameters->number("rope_theta").value_or(model.rope_base);
+  model.rope_pairing = RopePairing::halves;
+  model.tied = config.boolean("tie_word_embeddings").value_or(false);
+  check(path, model);
+
+  const std::optional<JsonFields> scaling = parameters ? parameters : config.object("rope_scaling");
+  model.rope_divisors = scaling ? divisors_of(*scaling, model) : equal_divisors(model.head_size, 1);
+  const std::string activation = config.string("hidden_act").value_or("silu");
+  if (activation != "silu") throw input_error(path, "'hidden_act' is " + in_quotes(activation) + "; expected silu");
+  const bool slides = config.boolean("use_sliding_window").value_or(true) && config.find("sliding_window") != nullptr;
+  if (slides && config.integer("sliding_window").value_or(0) < model.context_len_max)
+    throw input_error(path, "'sliding_window' is " + std::to_string(config.integer("sliding_window").value_or(0)) +
+                                "; expected attention to the whole context");
+  return model;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,222 @@
+// Models from GGUF files and from Hugging Face folders: the same tensors under one set of names, and one error for each
+// way in which a file can disagree with itself.
+#include "reference/model/weights/model_weights.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tests/model/weights/tiny_llama.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/shipped_model.hpp"
+
+using namespace draftproof;
+using namespace draftproof::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+ModelWeights weights_of(const GgufBuilder& builder) {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("m.gguf"), builder.bytes());
+  return weights_of_gguf(std::make_shared<const GgufFile>(GgufFile::open(folder.file("m.gguf"))));
+}
+
+void check_same(const WeightTensor& a, const WeightTensor& b) {
+  CHECK(a.is_there() == b.is_there());
+  CHECK(a.rows == b.rows);
+  CHECK(a.columns == b.columns);
+  CHECK(ModelWeights::values_of(a) == ModelWeights::values_of(b));
+}
+
+void check_same(const ModelWeights& a, const ModelWeights& b) {
+  check_same(a.token_embedding, b.token_embedding);
+  check_same(a.final_norm, b.final_norm);
+  check_same(a.head, b.head);
+  REQUIRE(a.layers.size() == b.layers.size());
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    for (const auto member :
+         {&LayerWeights::attention_norm, &LayerWeights::query, &LayerWeights::key, &LayerWeights::value,
+          &LayerWeights::query_bias, &LayerWeights::key_bias, &LayerWeights::value_bias, &LayerWeights::query_norm,
+          &LayerWeights::key_norm, &LayerWeights::output, &LayerWeights::feed_forward_norm, &LayerWeights::gate,
+          &LayerWeights::up, &LayerWeights::down})
+      check_same(a.layers[i].*member, b.layers[i].*member);
+  }
+}
+
+TEST_CASE("a GGUF file and a Hugging Face folder, whole or in shards, give the same model") {
+  for (const char* const architecture : {"llama", "qwen2", "qwen3"}) {
+    for (const bool tied : {true, false}) {
+      TinyLlama tiny;
+      tiny.architecture = architecture;
+      tiny.tied = tied;
+      const ModelWeights of_gguf = weights_of(tiny.gguf());
+      CHECK(of_gguf.description.tied == tied);
+      CHECK(of_gguf.description.has_qkv_bias == (tiny.architecture == "qwen2"));
+      CHECK(of_gguf.description.has_qk_norm == (tiny.architecture == "qwen3"));
+      CHECK(of_gguf.description.vocab_size == 40);
+      CHECK(of_gguf.description.head_size == 8);
+      CHECK(of_gguf.description.rope_divisors == std::vector<float>(4, 1.0F));
+      CHECK(of_gguf.description.rope_pairing ==
+            (tiny.architecture == "llama" ? RopePairing::adjacent : RopePairing::halves));
+      for (const int shards : {1, 2}) {
+        const TemporaryFolder folder;
+        tiny.write_folder(folder, shards);
+        const ModelWeights of_folder = weights_of_folder(folder.path());
+        CHECK(of_folder.description.rope_pairing == RopePairing::halves);
+        CHECK(of_folder.description.num_kv_heads == 2);
+        CHECK(of_folder.description.rms_epsilon == Approx(of_gguf.description.rms_epsilon));
+        check_same(of_gguf, of_folder);
+      }
+    }
+  }
+}
+
+TEST_CASE("a row of a weight tensor is that row's blocks") {
+  const ModelWeights model = weights_of(TinyLlama{}.gguf());
+  const WeightTensor& down = model.layers[1].down;
+  const std::vector<float> all = ModelWeights::values_of(down);
+  std::vector<float> row(64);
+  decode_blocks(down.kind, down.row(5), row);
+  CHECK(row == std::vector<float>(all.begin() + 5 * 64, all.begin() + 6 * 64));
+}
+
+std::string gguf_failure(const std::function<void(GgufBuilder&)>& change, TinyLlama tiny = {}) {
+  GgufBuilder builder = tiny.gguf();
+  change(builder);
+  return error_of(ErrorKind::input, [&] { weights_of(builder); });
+}
+
+GgufBuilder::Tensor& tensor_of(GgufBuilder& builder, const std::string& name) {
+  for (GgufBuilder::Tensor& tensor : builder.tensors)
+    if (tensor.name == name) return tensor;
+  throw std::runtime_error(name);
+}
+
+TEST_CASE("a model whose tensors are missing, misshapen or of another architecture is refused by the tensor's name") {
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { tensor_of(b, "blk.1.attn_k.weight").name = "blk.1.other"; }),
+             Contains("m.gguf: has no tensor 'blk.1.attn_k.weight'"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) {
+               tensor_of(b, "blk.0.ffn_down.weight").dimensions = {32, 64};
+             }),
+             Contains("tensor 'blk.0.ffn_down.weight': has shape [64, 32]; expected [32, 64]"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.f32_tensor("blk.0.attn_sinks", {1}, std::vector<float>{0}); }),
+             Contains("tensor 'blk.0.attn_sinks': belongs to no layer that the description has"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.f32_tensor("blk.2.attn_norm.weight", {1}, std::vector<float>{0}); }),
+             Contains("tensor 'blk.2.attn_norm.weight': belongs to no layer"));
+}
+
+TEST_CASE("a description that is incomplete or contradicts itself is refused by its key") {
+  TinyLlama tiny;
+  tiny.architecture = "gemma3";
+  CHECK_THAT(gguf_failure([](GgufBuilder&) {}, tiny),
+             Contains("metadata 'general.architecture': is 'gemma3'; expected one of llama, qwen2, qwen3"));
+  tiny = {};
+  tiny.heads = 3;
+  CHECK_THAT(gguf_failure([](GgufBuilder&) {}, tiny), Contains("3 heads cannot share 2 KV heads"));
+  tiny = {};
+  tiny.heads = 0;
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.tensors.clear(); }, tiny), Contains("number of heads is 0; expected"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.u32("llama.rope.dimension_count", 4); }),
+             Contains("metadata 'llama.rope.dimension_count' is 4; expected the head size 8"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.string("llama.rope.scaling.type", "yarn"); }),
+             Contains("metadata 'llama.rope.scaling.type' is 'yarn'; expected none or linear"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.u32("llama.expert_count", 8); }), Contains("mixture of 8 experts"));
+  tiny.heads = 4;
+  GgufBuilder other = tiny.gguf();
+  tensor_of(other, "token_embd.weight").dimensions = {32, 20};
+  CHECK_THAT(error_of(ErrorKind::input, [&] { weights_of(other); }),
+             Contains("says that its vocabulary has 40 tokens, but 'token_embd.weight' has 20"));
+  GgufBuilder empty;
+  CHECK_THAT(error_of(ErrorKind::input, [&] { weights_of(empty); }), Contains("'general.architecture' is missing"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { weights_of(empty.string("general.architecture", "llama")); }),
+             Contains("metadata 'llama.block_count' is missing"));
+}
+
+TEST_CASE("scaled RoPE becomes a divisor for each pair") {
+  GgufBuilder linear = TinyLlama{}.gguf();
+  linear.string("llama.rope.scaling.type", "linear").f32("llama.rope.scaling.factor", 4);
+  CHECK(weights_of(linear).description.rope_divisors == std::vector<float>(4, 4.0F));
+  GgufBuilder given = TinyLlama{}.gguf();
+  given.f32_tensor("rope_freqs.weight", {4}, std::vector<float>{1, 1, 2, 8});
+  CHECK(weights_of(given).description.rope_divisors == std::vector<float>{1, 1, 2, 8});
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) {
+               b.f32_tensor("rope_freqs.weight", {2}, std::vector<float>{1, 1});
+             }),
+             Contains("tensor 'rope_freqs.weight': expected shape [4]"));
+
+  // The settings of Llama 3.2 1B; expected values from the branches on wavelengths by which the scaling was published.
+  const std::vector<float> divisors = llama3_divisors(500000, 64, 32, 1, 4, 8192);
+  for (std::size_t i = 0; i < 15; ++i) CHECK(divisors[i] == 1);
+  CHECK(divisors[15] == Approx(1.65133).epsilon(1e-5));
+  CHECK(divisors[16] == Approx(3.29226).epsilon(1e-5));
+  CHECK(divisors[17] == Approx(9.66673).epsilon(1e-5));
+  for (std::size_t i = 18; i < 32; ++i) CHECK(divisors[i] == 32);
+}
+
+std::string folder_failure(const std::function<void(const TemporaryFolder&)>& change, int shards = 1) {
+  const TemporaryFolder folder;
+  TinyLlama{}.write_folder(folder, shards);
+  change(folder);
+  return error_of(ErrorKind::input, [&] { weights_of_folder(folder.path()); });
+}
+
+std::string config_failure(const std::string& from, const std::string& to) {
+  return folder_failure([&](const TemporaryFolder& folder) {
+    std::string config = read_whole_file(folder.file("config.json"));
+    config.replace(config.find(from), from.size(), to);
+    write_whole_file(folder.file("config.json"), config);
+  });
+}
+
+TEST_CASE("a Hugging Face folder that lacks or contradicts something is refused by file and field") {
+  CHECK_THAT(config_failure("\"llama\"", "\"gpt_neox\""), Contains("config.json: 'model_type': is 'gpt_neox'"));
+  CHECK_THAT(config_failure("\"hidden_size\": 32", "\"hidden_size\": \"32\""),
+             Contains("'hidden_size' is of type string; expected an integer"));
+  CHECK_THAT(config_failure("\"hidden_size\": 32", "\"width\": 32"), Contains("'hidden_size' is missing"));
+  CHECK_THAT(config_failure("silu", "gelu"), Contains("'hidden_act' is 'gelu'; expected silu"));
+  CHECK_THAT(config_failure("\"vocab_size\": 40", "\"vocab_size\": 41"),
+             Contains("'vocab_size' is 41, but the embedding has 40 rows"));
+  CHECK_THAT(config_failure("\"rope_theta\"", "\"rope_scaling\": {\"type\": \"yarn\"}, \"rope_theta\""),
+             Contains("the type is 'yarn'; expected default, linear or llama3"));
+  CHECK_THAT(config_failure("\"rope_theta\"", "\"sliding_window\": 16, \"rope_theta\""),
+             Contains("'sliding_window' is 16; expected attention to the whole context"));
+  CHECK_THAT(config_failure("{", "["), Contains("config.json: is not JSON"));
+  CHECK_THAT(folder_failure([](const TemporaryFolder& f) { std::filesystem::remove(f.file("config.json")); }),
+             Contains("config.json: cannot be opened"));
+  CHECK_THAT(folder_failure([](const TemporaryFolder& f) { std::filesystem::remove(f.file("part-1.safetensors")); }, 2),
+             Contains("part-1.safetensors: cannot be opened"));
+  CHECK_THAT(folder_failure(
+                 [](const TemporaryFolder& f) {
+                   write_whole_file(f.file("model.safetensors.index.json"), R"({"weight_map": {"a": "../x"}})");
+                 },
+                 2),
+             Contains("'a' is in '../x'; expected a file's name"));
+}
+
+TEST_CASE("the shipped model is what its publisher says") {
+  const auto path = shipped_model_path();
+  if (!path) return;
+  const ModelWeights model = weights_of_gguf(std::make_shared<const GgufFile>(GgufFile::open(*path)));
+  const ModelDescription& d = model.description;
+  CHECK(d.architecture == "llama");
+  CHECK(d.num_layers == 30);
+  CHECK(d.width == 576);
+  CHECK(d.feed_forward == 1536);
+  CHECK(d.num_heads == 9);
+  CHECK(d.num_kv_heads == 3);
+  CHECK(d.head_size == 64);
+  CHECK(d.vocab_size == 49152);
+  CHECK(d.context_len_max == 8192);
+  CHECK(d.rope_base == 1e5);
+  CHECK(d.rms_epsilon == Approx(1e-5));
+  CHECK(d.tied);
+  CHECK(model.head.kind == TensorKind::q8_0);
+  CHECK(model.layers[29].down.kind == TensorKind::q4_1);
+  CHECK(model.layers[0].attention_norm.kind == TensorKind::f32);
+}
+
+}  // namespace
