@@ -1,0 +1,124 @@
+#include "reference/model/transformer/attention.hpp"
+
+#include <algorithm>
+
+namespace draftproof {
+namespace {
+
+constexpr std::int64_t kQueriesPerTask = 8;  // that share the loads of keys and values
+
+// Positions of tile t on a path whose last token is at `position`.
+std::int64_t positions_in_tile(std::int64_t position, std::int64_t t) {
+  return std::min(kTilePositions, position + 1 - t * kTilePositions);
+}
+
+}  // namespace
+
+std::vector<AttentionTask> attention_tasks(const ForwardBatch& batch, std::int64_t heads, std::int64_t kv_heads,
+                                           int threads) {
+  const std::int64_t per_kv_head = heads / kv_heads;
+  const auto n = batch.tokens.size();
+  const auto tokens_per_task = static_cast<std::size_t>(std::max<std::int64_t>(1, kQueriesPerTask / per_kv_head));
+  std::vector<AttentionTask> tasks;
+  for (std::size_t begin = 0; begin < n;) {
+    std::size_t end = begin + 1;
+    while (end < n && end - begin < tokens_per_task && batch.streams[end] == batch.streams[begin]) ++end;
+    for (std::int64_t kv_head = 0; kv_head < kv_heads; ++kv_head)
+      tasks.push_back({begin, end, kv_head * per_kv_head, (kv_head + 1) * per_kv_head});
+    begin = end;
+  }
+  // Few tasks that threads cannot share evenly: a head each.
+  if (tasks.size() % static_cast<std::size_t>(threads) == 0 || tasks.size() >= 4 * static_cast<std::size_t>(threads))
+    return tasks;
+  std::vector<AttentionTask> single;
+  for (const AttentionTask& task : tasks)
+    for (std::int64_t head = task.head_begin; head < task.head_end; ++head)
+      single.push_back({task.token_begin, task.token_end, head, head + 1});
+  return single;
+}
+
+void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, const AttentionPaths& paths,
+                          const TransformerKernels& kernels, const TransformerKvCache& kv, std::int64_t layer,
+                          std::int64_t heads, const float* queries, float* out) {
+  const std::int64_t head_len = kv.shape().head_len;
+  const std::int64_t kv_head = task.head_begin / (heads / kv.shape().kv_heads);
+  const auto heads_here = static_cast<std::size_t>(task.head_end - task.head_begin);
+  const std::size_t num_queries = (task.token_end - task.token_begin) * heads_here;
+  std::size_t tiles_max = 0;
+  for (std::size_t i = task.token_begin; i < task.token_end; ++i)
+    tiles_max = std::max(tiles_max, paths.tiles(i).size());
+  scores_.resize(num_queries * tiles_max * kTilePositions);
+  score_at_.resize(num_queries);
+  query_at_.resize(num_queries);
+  weight_at_.resize(num_queries);
+  out_at_.resize(num_queries);
+  for (std::size_t j = 0; j < num_queries; ++j) {
+    const std::size_t token = task.token_begin + j / heads_here;
+    const std::int64_t head = task.head_begin + static_cast<std::int64_t>(j % heads_here);
+    const std::int64_t at = (static_cast<std::int64_t>(token) * heads + head) * head_len;
+    query_at_[j] = queries + at;
+    out_at_[j] = out + at;
+    std::fill_n(out + at, head_len, 0.0f);
+  }
+
+  // Calls body(first query, queries, keys or values) for every tile, runs of tokens with the same tile at a time.
+  const auto tile_elements = static_cast<std::size_t>(head_len * kTilePositions);
+  gathered_.resize(tile_elements);
+  const auto for_each_run = [&](bool of_keys, const auto& body) {
+    for (std::size_t t = 0; t < tiles_max; ++t) {
+      for (std::size_t i = task.token_begin; i < task.token_end;) {
+        if (t >= paths.tiles(i).size()) {
+          ++i;
+          continue;
+        }
+        const PathTile& tile = paths.tiles(i)[t];
+        const std::int64_t count = positions_in_tile(batch.positions[i], static_cast<std::int64_t>(t));
+        std::size_t end = i + 1;
+        while (tile.block >= 0 && end < task.token_end && t < paths.tiles(end).size() && paths.tiles(end)[t] == tile &&
+               positions_in_tile(batch.positions[end], static_cast<std::int64_t>(t)) == count)
+          ++end;
+        const std::uint16_t* from;
+        if (tile.block >= 0) {
+          from = of_keys ? kv.keys(layer, tile.block, kv_head) : kv.values(layer, tile.block, kv_head);
+        } else {
+          const TileSlots& slots = paths.gathered(tile);
+          for (std::int64_t p = 0; p < count; ++p) {
+            const std::int64_t slot = slots[static_cast<std::size_t>(p)];
+            const std::int64_t in = slot % kKvBlockSlots;
+            if (of_keys) {
+              const std::uint16_t* const keys = kv.keys(layer, slot / kKvBlockSlots, kv_head);
+              for (std::int64_t d = 0; d < head_len; ++d)
+                gathered_[static_cast<std::size_t>(d * kTilePositions + p)] = keys[d * kKvBlockSlots + in];
+            } else {
+              std::copy_n(kv.values(layer, slot / kKvBlockSlots, kv_head) + in * head_len, head_len,
+                          gathered_.data() + p * head_len);
+            }
+          }
+          from = gathered_.data();
+        }
+        body(t, (i - task.token_begin) * heads_here, (end - i) * heads_here, static_cast<std::size_t>(count), from);
+        i = end;
+      }
+    }
+  };
+  const auto scores_of = [&](std::size_t j) { return scores_.data() + j * tiles_max * kTilePositions; };
+  for_each_run(true, [&](std::size_t t, std::size_t first, std::size_t count, std::size_t, const std::uint16_t* keys) {
+    for (std::size_t j = first; j < first + count; ++j) score_at_[j] = scores_of(j) + t * kTilePositions;
+    kernels.tile_scores(query_at_.data() + first, static_cast<int>(count), keys, head_len, score_at_.data() + first);
+  });
+  factors_.resize(num_queries);
+  for (std::size_t j = 0; j < num_queries; ++j) {
+    const std::size_t token = task.token_begin + j / heads_here;
+    factors_[j] = kernels.softmax(scores_of(j), static_cast<std::size_t>(batch.positions[token]) + 1);
+  }
+  for_each_run(false, [&](std::size_t t, std::size_t first, std::size_t count, std::size_t positions,
+                          const std::uint16_t* values) {
+    for (std::size_t j = first; j < first + count; ++j) weight_at_[j] = scores_of(j) + t * kTilePositions;
+    kernels.tile_values(weight_at_.data() + first, static_cast<int>(count), positions, values, head_len,
+                        out_at_.data() + first);
+  });
+  for (std::size_t j = 0; j < num_queries; ++j)
+    kernels.scale(out_at_[j], static_cast<std::size_t>(head_len), factors_[j]);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,44 @@
+// Grouped-query attention of the tokens of a batch over their paths.
+//   score_p = q . k_p, q scaled before; w_p = exp(score_p - max); out = (sum of w_p v_p, p ascending) (1 / sum of w_p)
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "reference/model/transformer/attention_paths.hpp"
+#include "reference/model/transformer/transformer_kernels.hpp"
+#include "reference/model/transformer/transformer_kv_cache.hpp"
+
+namespace draftproof {
+
+// One piece of work: heads of queries that share keys and values, of neighbouring tokens that share most of their path.
+struct AttentionTask {
+  std::size_t token_begin;
+  std::size_t token_end;
+  std::int64_t head_begin;  // of queries
+  std::int64_t head_end;    // all of one head of keys and values
+};
+
+// What a batch is cut into; large enough that threads share the work evenly.
+std::vector<AttentionTask> attention_tasks(const ForwardBatch& batch, std::int64_t heads, std::int64_t kv_heads,
+                                           int threads);
+
+// What a thread needs for its tasks; kept between them.
+class AttentionWorker {
+ public:
+  // queries and out: [n][heads * head_len]; `layer` of the cache.
+  void run(const AttentionTask& task, const ForwardBatch& batch, const AttentionPaths& paths,
+           const TransformerKernels& kernels, const TransformerKvCache& kv, std::int64_t layer, std::int64_t heads,
+           const float* queries, float* out);
+
+ private:
+  std::vector<float> scores_;  // [query][positions, padded to whole tiles]
+  std::vector<float*> score_at_;
+  std::vector<const float*> query_at_;
+  std::vector<const float*> weight_at_;
+  std::vector<float*> out_at_;
+  std::vector<float> factors_;  // [query] 1 / sum of weights
+  std::vector<std::uint16_t> gathered_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,62 @@
+// One pass of a batch through a transformer: every thread goes through the same phases, with barriers between them, and
+// in each takes its own rows, groups of a matrix or pieces of attention.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "reference/model/transformer/attention.hpp"
+#include "reference/model/transformer/int8_rows.hpp"
+#include "reference/model/transformer/rope.hpp"
+#include "reference/model/transformer/thread_team.hpp"
+#include "reference/model/transformer/transformer_kernels.hpp"
+#include "reference/model/transformer/transformer_weights.hpp"
+
+namespace draftproof {
+
+enum class Arithmetic : std::uint8_t { int8, f32 };
+
+// What a pass runs on.
+struct ForwardContext {
+  const TransformerWeights& weights;
+  const std::vector<std::int64_t>& layers;  // that are run
+  Arithmetic arithmetic;
+  const TransformerKernels& kernels;
+  const RopeTable& rope;  // long enough for the batch
+  ThreadTeam& team;
+};
+
+// Rows of activations as the products take them.
+struct ActivationRows {
+  std::vector<float> values;  // [n][width]
+  Int8Rows int8;              // where a quantised matrix wants them so
+  std::int64_t width = 0;
+
+  void resize(std::size_t n, std::int64_t columns, bool as_int8);
+  float* row(std::size_t i) { return values.data() + i * static_cast<std::size_t>(width); }
+};
+
+// The buffers of one pass, kept between passes.
+class ForwardPass {
+ public:
+  // The batch has been validated, the cache is of the model's form.
+  void run(const ForwardContext& context, const ForwardBatch& batch, TransformerKvCache& kv, ForwardOutput& out);
+
+ private:
+  struct Phases;
+
+  std::vector<float> residual_;  // [n][width]
+  std::vector<float> product_;   // [n][width] what is to be added to it
+  std::vector<float> queries_, keys_, values_;
+  std::vector<float> gate_, up_;
+  std::vector<float> logits_;  // [m][vocabulary, padded to whole groups], where that is padded
+  ActivationRows normed_, attended_, activated_, last_;
+  AttentionPaths paths_;
+  std::vector<AttentionTask> tasks_;
+  std::vector<AttentionWorker> workers_;
+  std::vector<const PackedMatrix*> order_;  // of the matrices of a pass
+  std::atomic<std::size_t> next_task_{0};
+};
+
+}  // namespace draftproof

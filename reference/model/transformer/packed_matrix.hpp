@@ -1,0 +1,42 @@
+// A weight matrix, repacked once at load from the blocks of a file into the layout of the kernels. No value changes:
+// decode_row() gives what decode_blocks() gives, bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "reference/model/transformer/huge_buffer.hpp"
+#include "reference/model/transformer/packed_format.hpp"
+#include "reference/model/weights/block_formats.hpp"
+
+namespace draftproof {
+
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  // `name` is for errors. data: [rows] rows of encoded_bytes(kind, columns). Errors (input): columns that are no
+  // multiple of 32 or of the kind's block; a value (or a scale) that is NaN or infinite.
+  PackedMatrix(const std::string& name, TensorKind kind, std::int64_t rows, std::int64_t columns,
+               std::span<const std::byte> data, int threads);
+
+  PackedFormat format() const { return format_; }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t columns() const { return columns_; }
+  std::int64_t blocks() const { return columns_ / kBlockColumns; }
+  std::int64_t groups() const { return (rows_ + kGroupRows - 1) / kGroupRows; }
+  std::size_t group_bytes() const { return layout_of(format_).group_bytes(static_cast<std::size_t>(blocks())); }
+  std::size_t bytes() const { return group_bytes() * static_cast<std::size_t>(groups()); }
+  const std::byte* group(std::int64_t g) const { return data_.data() + static_cast<std::size_t>(g) * group_bytes(); }
+
+  // out [columns]: the values of a row.
+  void decode_row(std::int64_t row, std::span<float> out) const;
+
+ private:
+  PackedFormat format_ = PackedFormat::f32;
+  std::int64_t rows_ = 0;
+  std::int64_t columns_ = 0;
+  HugeBuffer data_;
+};
+
+}  // namespace draftproof

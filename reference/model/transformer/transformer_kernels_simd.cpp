@@ -1,0 +1,76 @@
+// The kernels of a forward pass in Google Highway, compiled once per instruction set: attention and element-wise loops
+// here, products in simd_*.hpp and, of int8 rows, in int8_product_*.cpp.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reference/model/transformer/transformer_kernels_simd.cpp"
+#include <hwy/foreach_target.h>
+// Highway's own header order: foreach_target before highway.
+#include <hwy/highway.h>
+
+#include "reference/model/transformer/simd_attention.hpp"
+#include "reference/model/transformer/simd_float_product.hpp"
+#include "reference/model/transformer/simd_rows.hpp"
+#include "reference/model/transformer/transformer_kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace draftproof {
+namespace HWY_NAMESPACE {
+
+#if !DRAFTPROOF_TRANSFORMER_TARGET
+TransformerKernels transformer_kernels_of_target() {
+  return scalar_transformer_kernels();
+}
+#else
+TransformerKernels transformer_kernels_of_target() {
+  Int8Product product = nullptr;
+#if HWY_TARGET == HWY_AVX3
+  product = int8_product_avx512_vnni();
+#endif
+  if (product == nullptr) product = int8_product_avx2();
+  if (product == nullptr) product = scalar_transformer_kernels().int8_product;
+  return {hwy::TargetName(HWY_TARGET),
+          quantise,
+          product,
+          float_product,
+          rms_norm,
+          swiglu,
+          add,
+          tile_scores,
+          softmax,
+          tile_values,
+          scale,
+          to_f16,
+          all_finite};
+}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace draftproof
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cstring>
+
+namespace draftproof {
+
+HWY_EXPORT(transformer_kernels_of_target);
+
+std::vector<TransformerKernels> available_transformer_kernels() {
+  std::vector<TransformerKernels> found{scalar_transformer_kernels()};
+  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+    hwy::SetSupportedTargetsForTest(rest & -rest);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    const TransformerKernels kernels = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
+    if (std::strcmp(kernels.target, "scalar") != 0) found.push_back(kernels);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return found;
+}
+
+const TransformerKernels& transformer_kernels() {
+  static const TransformerKernels chosen = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
+  return chosen;
+}
+
+}  // namespace draftproof
+#endif

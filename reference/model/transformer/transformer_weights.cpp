@@ -1,0 +1,110 @@
+#include "reference/model/transformer/transformer_weights.hpp"
+
+#include <cmath>
+#include <map>
+
+#include "reference/error.hpp"
+#include "reference/parallel.hpp"
+
+namespace draftproof {
+namespace {
+
+void check_multiple(const char* what, std::int64_t value, std::int64_t of) {
+  if (value < of || value % of != 0)
+    throw input_error(
+        "model", std::string(what) + " is " + std::to_string(value) + "; expected a multiple of " + std::to_string(of));
+}
+
+void check_sizes(const ModelDescription& shape) {
+  check_multiple("the width", shape.width, 32);
+  check_multiple("the feed-forward width", shape.feed_forward, 32);
+  check_multiple("the length of a head", shape.head_size, 16);
+  check_multiple("the width of all heads", query_width_of(shape), 32);
+  if (shape.context_len_max > (1 << 20))
+    throw input_error("model",
+                      "the context has " + std::to_string(shape.context_len_max) + " tokens; expected at most 2^20");
+}
+
+std::shared_ptr<const PackedMatrix> matrix_of(const WeightTensor& tensor, int threads) {
+  return std::make_shared<const PackedMatrix>(tensor.name, tensor.kind, tensor.rows, tensor.columns, tensor.bytes,
+                                              threads);
+}
+
+// Empty where there is none.
+std::vector<float> vector_of(const WeightTensor& tensor) {
+  if (!tensor.is_there()) return {};
+  std::vector<float> values = ModelWeights::values_of(tensor);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      throw input_error(tensor.name, "value " + std::to_string(i) + " is not finite; expected a number");
+  return values;
+}
+
+PackedLayer layer_of(const LayerWeights& layer, int threads) {
+  PackedLayer out;
+  out.attention_norm = vector_of(layer.attention_norm);
+  out.query = matrix_of(layer.query, threads);
+  out.key = matrix_of(layer.key, threads);
+  out.value = matrix_of(layer.value, threads);
+  out.query_bias = vector_of(layer.query_bias);
+  out.key_bias = vector_of(layer.key_bias);
+  out.value_bias = vector_of(layer.value_bias);
+  out.query_norm = vector_of(layer.query_norm);
+  out.key_norm = vector_of(layer.key_norm);
+  out.attention_out = matrix_of(layer.output, threads);
+  out.feed_forward_norm = vector_of(layer.feed_forward_norm);
+  out.gate = matrix_of(layer.gate, threads);
+  out.up = matrix_of(layer.up, threads);
+  out.down = matrix_of(layer.down, threads);
+  return out;
+}
+
+// A matrix rounded to another kind, row by row.
+std::shared_ptr<const PackedMatrix> rounded(const PackedMatrix& matrix, TensorKind kind, int threads) {
+  const auto row_bytes = static_cast<std::size_t>(encoded_bytes(kind, matrix.columns()));
+  std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(matrix.rows()));
+  parallel_for(matrix.rows(), threads, [&](std::int64_t r, int) {
+    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
+    matrix.decode_row(r, values);
+    encode_blocks(kind, values, std::span(bytes).subspan(static_cast<std::size_t>(r) * row_bytes, row_bytes));
+  });
+  return std::make_shared<const PackedMatrix>("a requantised tensor", kind, matrix.rows(), matrix.columns(), bytes,
+                                              threads);
+}
+
+}  // namespace
+
+std::size_t TransformerWeights::bytes_per_pass() const {
+  std::size_t bytes = head->bytes();
+  for (const PackedLayer& l : layers)
+    for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
+      bytes += (*matrix)->bytes();
+  return bytes;
+}
+
+TransformerWeights pack_weights(const ModelWeights& model, int threads) {
+  check_sizes(model.description);
+  TransformerWeights out;
+  out.shape = model.description;
+  out.embedding = matrix_of(model.token_embedding, threads);
+  out.out_norm = vector_of(model.final_norm);
+  out.head = model.description.tied ? out.embedding : matrix_of(model.head, threads);
+  for (const LayerWeights& layer : model.layers) out.layers.push_back(layer_of(layer, threads));
+  return out;
+}
+
+TransformerWeights requantise(const TransformerWeights& weights, int bits, int threads) {
+  if (bits < 2 || bits > 8)
+    throw usage_error("bits", "is " + std::to_string(bits) + "; expected a number of bits from 2 to 8");
+  const TensorKind kind = bits == 8 ? TensorKind::q8_0 : bits == 4 ? TensorKind::q4_0 : kind_of_bits(bits);
+  TransformerWeights out = weights;
+  out.embedding = rounded(*weights.embedding, kind, threads);
+  out.head = weights.head == weights.embedding ? out.embedding : rounded(*weights.head, kind, threads);
+  for (PackedLayer& layer : out.layers)
+    for (auto* matrix :
+         {&layer.query, &layer.key, &layer.value, &layer.attention_out, &layer.gate, &layer.up, &layer.down})
+      *matrix = rounded(**matrix, kind, threads);
+  return out;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,48 @@
+// The weights of a transformer as the kernels read them. Made once; models and views of them share it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reference/model/transformer/packed_matrix.hpp"
+#include "reference/model/weights/model_weights.hpp"
+
+namespace draftproof {
+
+struct PackedLayer {
+  std::vector<float> attention_norm;
+  std::shared_ptr<const PackedMatrix> query, key, value;
+  std::vector<float> query_bias, key_bias, value_bias;  // empty: none
+  std::vector<float> query_norm, key_norm;              // empty: none
+  std::shared_ptr<const PackedMatrix> attention_out;
+  std::vector<float> feed_forward_norm;
+  std::shared_ptr<const PackedMatrix> gate, up, down;
+};
+
+struct TransformerWeights {
+  ModelDescription shape;
+  std::shared_ptr<const PackedMatrix> embedding;
+  std::vector<float> out_norm;
+  std::shared_ptr<const PackedMatrix> head;  // the embedding where that is tied
+  std::vector<PackedLayer> layers;
+
+  std::size_t bytes_per_pass() const;  // of the matrices that one pass reads
+};
+
+inline std::int64_t query_width_of(const ModelDescription& shape) {
+  return shape.num_heads * shape.head_size;
+}
+inline std::int64_t kv_width_of(const ModelDescription& shape) {
+  return shape.num_kv_heads * shape.head_size;
+}
+
+// Repacks the tensors of a model whose shapes have been checked (weights_of_gguf, weights_of_folder). Errors (input): a
+// value that is not finite, naming the tensor; a size that the kernels do not take (widths in multiples of 32, heads in
+// multiples of 16).
+TransformerWeights pack_weights(const ModelWeights& model, int threads);
+
+// The same matrices, each rounded again to `bits` bits in blocks of 16 (kinds B2 to B8), or with 8 and 4 bits, the
+// formats of files, to Q8_0 and Q4_0. Norms and biases are shared as they are. bits: 2 to 8, a usage error else.
+TransformerWeights requantise(const TransformerWeights& weights, int bits, int threads);
+
+}  // namespace draftproof
