@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "reference/detokeniser.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof {
@@ -31,14 +32,6 @@ std::string_view detail_name(FinishReason reason);
 
 // What serving engines answer: "stop", "length" or "abort"; empty while the request runs.
 std::string_view engine_name(FinishReason reason);
-
-// Token id -> bytes. The bytes of one token may be a part of a UTF-8 character, or none at all (special tokens).
-class Detokeniser {
- public:
-  virtual ~Detokeniser() = default;
-  // Valid until the next call; asked only for ids in [0, V).
-  virtual std::string_view bytes_of(Token token) const = 0;
-};
 
 struct StopParameters {
   std::vector<Token> eos_ids;
