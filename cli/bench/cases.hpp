@@ -21,6 +21,9 @@ std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
 // Trials of drafting and verifying a chain of K = 4 at V = 8, counted (reference/exactness/soak).
 std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSizes& sizes);
 
+// Plans and commits of the scheduler over a batch of requests that are replaced as they end, counted in sequence-steps.
+std::vector<BenchCase> scheduler_cases(const BenchSizes& sizes);
+
 // The yardstick: the mass kernel alone over a row, tile by tile, as the row's element type comes.
 void mass_pass(const RowView& row);
 

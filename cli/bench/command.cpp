@@ -58,6 +58,7 @@ class Bench {
     add(row_cases(sizes_));
     add(verify_cases(options_.threads, [this]() -> const VerifyInputs& { return inputs(); }));
     add(soak_cases(options_.threads, sizes_));
+    add(scheduler_cases(sizes_));
     if (cases.size() == bandwidth_count)
       throw usage_error("--filter", "no measurement has '" + options_.filter + "' in its name");
     const std::optional<std::string> python = choose_python();

@@ -38,10 +38,8 @@ SlotCommit commit_slots(std::span<const std::int64_t> slots, std::span<const std
   check_slots(slots, num_slots);
   check_path(path, slots.size() - 1);
   SlotCommit commit;
-  for (std::size_t k = 0; k < path.size(); ++k) {
-    const auto row = static_cast<std::size_t>(path[k]) + 1;
-    if (row != k + 1) commit.moves.push_back({slots[row], slots[k + 1]});
-  }
+  append_path_moves(
+      path, [&](std::size_t row) { return slots[row]; }, commit.moves);
   for (std::size_t r = path.size() + 1; r < slots.size(); ++r) commit.freed.push_back(slots[r]);
   return commit;
 }

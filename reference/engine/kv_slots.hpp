@@ -8,6 +8,7 @@
 // and moves done in the order of the path never overwrite an entry that still has to move.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,6 +26,16 @@ struct SlotCommit {
   std::vector<SlotMove> moves;      // to be done in this order, in every layer; entries that stay are left out
   std::vector<std::int64_t> freed;  // ascending by row
 };
+
+// Appends the moves of a path to `moves`. slot_of(row): the slot of row 0 (the root's), 1, ..., K. The path is not
+// checked.
+template <class SlotOf>
+void append_path_moves(std::span<const std::int32_t> path, SlotOf slot_of, std::vector<SlotMove>& moves) {
+  for (std::size_t k = 0; k < path.size(); ++k) {
+    const auto row = static_cast<std::size_t>(path[k]) + 1;
+    if (row != k + 1) moves.push_back({slot_of(row), slot_of(k + 1)});
+  }
+}
 
 // slots [K + 1]: of the root's row, then of the drafts'. path [tau]: the accepted nodes, tau <= K; of a chain 0, 1, ...
 // Errors (input): a slot outside [0, num_slots) or given twice, a path that does not ascend or names no node.

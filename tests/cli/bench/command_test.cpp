@@ -49,8 +49,9 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     INFO(name);
     CHECK(count_of(results, name) == 2);
   }
-  for (const char* name : {"row_mass_scalar", "row_greedy", "row_sample_inverse", "row_sample_race",
-                           "row_sample_inverse_t0.7", "row_top_k", "row_top_p", "row_min_p", "row_top_k_top_p"}) {
+  for (const char* name :
+       {"row_mass_scalar", "row_greedy", "row_sample_inverse", "row_sample_race", "row_sample_inverse_t0.7",
+        "scheduler_b64", "row_top_k", "row_top_p", "row_min_p", "row_top_k_top_p"}) {
     INFO(name);
     CHECK(count_of(results, name) == 1);
   }

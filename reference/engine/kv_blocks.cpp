@@ -1,0 +1,71 @@
+#include "reference/engine/kv_blocks.hpp"
+
+#include <bit>
+#include <string>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+
+KvBlockPool::KvBlockPool(std::int32_t num_blocks) {
+  if (num_blocks < 0)
+    throw usage_error("number of KV blocks", "it is " + std::to_string(num_blocks) + "; expected 0 or more");
+  blocks_.resize(static_cast<std::size_t>(num_blocks));
+  // The lowest block is taken first.
+  for (std::int32_t block = num_blocks - 1; block >= 0; --block) blank_.push_back(block);
+  const std::size_t places = std::bit_ceil(2 * blocks_.size() + 2);
+  table_.assign(places, kNoBlock);
+  shift_ = 64 - std::countr_zero(places);
+}
+
+std::int32_t KvBlockPool::find(std::uint64_t key) const {
+  const std::size_t mask = table_.size() - 1;
+  for (std::size_t place = home(key); table_[place] != kNoBlock; place = (place + 1) & mask)
+    if (blocks_[table_[place]].key == key) return table_[place];
+  return kNoBlock;
+}
+
+void KvBlockPool::publish(std::int32_t block, std::uint64_t key) {
+  if (blocks_[block].findable) return;
+  const std::size_t mask = table_.size() - 1;
+  std::size_t place = home(key);
+  for (; table_[place] != kNoBlock; place = (place + 1) & mask)
+    if (blocks_[table_[place]].key == key) return;
+  table_[place] = block;
+  blocks_[block].key = key;
+  blocks_[block].findable = true;
+}
+
+void KvBlockPool::link(std::int32_t block) {
+  blocks_[block].before = newest_;
+  blocks_[block].after = kNoBlock;
+  (newest_ == kNoBlock ? oldest_ : blocks_[newest_].after) = block;
+  newest_ = block;
+  ++num_cached_;
+}
+
+void KvBlockPool::unlink(std::int32_t block) {
+  const Block& b = blocks_[block];
+  (b.before == kNoBlock ? oldest_ : blocks_[b.before].after) = b.after;
+  (b.after == kNoBlock ? newest_ : blocks_[b.after].before) = b.before;
+  --num_cached_;
+}
+
+void KvBlockPool::forget(std::int32_t block) {
+  unlink(block);
+  const std::size_t mask = table_.size() - 1;
+  std::size_t hole = home(blocks_[block].key);
+  while (table_[hole] != block) hole = (hole + 1) & mask;
+  // Entries behind the hole move up where it lies between their home and their place, so that no search ends early.
+  for (std::size_t place = (hole + 1) & mask; table_[place] != kNoBlock; place = (place + 1) & mask) {
+    const std::size_t distance = (place - home(blocks_[table_[place]].key)) & mask;
+    if (distance < ((place - hole) & mask)) continue;
+    table_[hole] = table_[place];
+    hole = place;
+  }
+  table_[hole] = kNoBlock;
+  blocks_[block].findable = false;
+  blank_.push_back(block);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,82 @@
+// What the engine did, counted by the scheduler step by step. Times are whole nanoseconds of the backend's clock.
+//
+//   TTFT     end of the step that emitted the first token - arrival
+//   ITL      end of a step that emitted - end of the step before that emitted for the same request (one observation a
+//            step, however many tokens it emitted, as vLLM counts)
+//   TPOT     (last token - first token) / (output tokens - 1), of a finished request
+//   goodput  tokens that requests received / time between the begin of the first step and the end of the last; by
+//            service level: finished requests that kept to it / the same time
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "reference/engine/acceptance.hpp"
+#include "reference/engine/latency_histogram.hpp"
+
+namespace draftproof {
+
+// How a request ended.
+enum class RequestEnd : std::uint8_t { none, stop, length, cancelled, failed };
+inline constexpr std::size_t kRequestEnds = 5;
+
+// What a request may take at most; 0: any time.
+struct ServiceLevel {
+  std::int64_t ttft_ns = 0;
+  std::int64_t tpot_ns = 0;
+};
+
+struct EngineMetrics {
+  EngineMetrics();
+
+  // Steps of the engine, and of its requests (a request in a step is one, whether it computed a chunk or emitted).
+  std::int64_t steps = 0;
+  std::int64_t sequence_steps = 0;
+  AcceptanceCounts acceptance;  // of steps that emitted; by position, or by depth in trees
+
+  std::int64_t prompt_tokens = 0;      // computed for streams that had not emitted before, companions' too
+  std::int64_t recomputed_tokens = 0;  // computed again after a preemption
+  std::int64_t prefix_queries = 0;     // tokens of streams that were admitted with keys
+  std::int64_t prefix_hits = 0;        // of them, tokens found in the cache
+  std::int64_t preemptions = 0;        // of requests
+  std::int64_t swapped_blocks = 0;     // written to the swap space
+  std::int64_t added = 0;              // requests accepted by the scheduler
+  std::array<std::int64_t, kRequestEnds> ended{};
+  std::int64_t ended_tokens = 0;  // that the ended requests received
+  std::int64_t ended_within_service_level = 0;
+
+  std::int64_t draft_ns = 0;
+  std::int64_t verify_ns = 0;
+  std::int64_t sample_ns = 0;
+  std::int64_t busy_ns = 0;  // of all steps
+  std::int64_t first_begin_ns = 0;
+  std::int64_t last_end_ns = 0;
+
+  // Now.
+  std::int64_t num_running = 0;
+  std::int64_t num_waiting = 0;  // preempted and swapped ones too
+  std::int64_t num_blocks = 0;
+  std::int64_t blocks_held = 0;
+  std::int64_t blocks_held_max = 0;
+  double held_block_ns = 0.0;  // blocks held times time, over all steps
+
+  LatencyHistogram ttft;
+  LatencyHistogram inter_token;
+  LatencyHistogram tpot;
+  LatencyHistogram queue;  // begin of the first step - arrival
+  LatencyHistogram e2e;    // end of the last step - arrival
+
+  std::int64_t generation_tokens() const { return acceptance.received_tokens; }
+  std::int64_t wasted_drafts() const { return acceptance.draft_tokens - acceptance.accepted_tokens; }
+  // 1 + accepted / drafts; 1 without drafts.
+  double acceptance_length() const;
+  // Tokens received per step that emitted; 0 without steps.
+  double tokens_per_step() const;
+  // Received tokens per second; 0 before any time has passed.
+  double goodput() const;
+  double requests_per_second_within_service_level() const;
+  double kv_usage() const;       // share of the blocks that are held now
+  double kv_usage_mean() const;  // over the time of all steps
+};
+
+}  // namespace draftproof

@@ -1,0 +1,194 @@
+#include "reference/engine/speculation_choice.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include "reference/draft/draft_plan.hpp"
+#include "reference/error.hpp"
+#include "reference/strict_number.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames{"off", "fixed", "threshold", "schedule", "goodput", "tree"};
+constexpr std::int32_t kBatchMax = 1 << 20;
+
+// A parameter and where it lies.
+struct Parameter {
+  std::string_view name;
+  double least, most;
+  std::int32_t SpeculationChoice::*whole;  // null: a number with a fraction
+  double SpeculationChoice::*number;
+};
+
+std::vector<Parameter> parameters_of(SpeculationRule rule) {
+  using C = SpeculationChoice;
+  switch (rule) {
+    case SpeculationRule::threshold:
+      return {{"min", 1, kDraftLenMax, &C::least, nullptr},
+              {"max", 1, kDraftLenMax, &C::most, nullptr},
+              {"start", 1, kDraftLenMax, &C::start, nullptr},
+              {"raise", 0, 1, nullptr, &C::raise},
+              {"lower", 0, 1, nullptr, &C::lower},
+              {"weight", 0.001, 1, nullptr, &C::weight}};
+    case SpeculationRule::goodput:
+      return {{"max", 1, kDraftLenMax, &C::most, nullptr},
+              {"prior", 0, 1000, nullptr, &C::prior},
+              {"memory", 0, 1, nullptr, &C::memory},
+              {"probe", 1, kBatchMax, &C::probe, nullptr}};
+    case SpeculationRule::tree:
+      return {{"nodes", 1, kDraftNodesMax, &C::nodes, nullptr}, {"budget", 0, kBatchMax, &C::budget, nullptr}};
+    case SpeculationRule::off:
+    case SpeculationRule::fixed:
+    case SpeculationRule::schedule:
+      break;
+  }
+  return {};
+}
+
+std::string in_quotes(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+std::string range_text(const Parameter& parameter) {
+  std::ostringstream out;
+  out << '[' << parameter.least << ", " << parameter.most << ']';
+  return out.str();
+}
+
+std::string number_text(double value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+// Calls read(key, value) with the parts of "key=value,key=value".
+template <class Read>
+void read_parts(std::string_view text, const std::string& where, Read read) {
+  for (std::string_view rest = text;;) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) throw usage_error(where, "has " + in_quotes(part) + "; expected NAME=VALUE");
+    read(part.substr(0, equals), part.substr(equals + 1));
+    if (part.size() == rest.size()) return;
+    rest.remove_prefix(part.size() + 1);
+  }
+}
+
+void read_parameters(std::string_view text, const std::string& where, SpeculationChoice& choice) {
+  const std::vector<Parameter> known = parameters_of(choice.rule);
+  std::vector<std::string_view> given;
+  read_parts(text, where, [&](std::string_view key, std::string_view value) {
+    const auto found = std::ranges::find(known, key, &Parameter::name);
+    if (found == known.end()) {
+      std::string names;
+      for (const Parameter& p : known) names.append(names.empty() ? "" : ", ").append(p.name);
+      throw usage_error(where, "speculation policy " + std::string(kNames[static_cast<std::size_t>(choice.rule)]) +
+                                   " has no parameter " + in_quotes(key) + "; expected one of " + names);
+    }
+    if (std::ranges::count(given, key) > 0)
+      throw usage_error(where, std::string(key) + " is given twice; expected once");
+    given.push_back(key);
+    if (found->whole != nullptr) {
+      const auto number =
+          read_integer(value, static_cast<std::int64_t>(found->least), static_cast<std::int64_t>(found->most));
+      if (!number)
+        throw usage_error(
+            where, std::string(key) + " is " + in_quotes(value) + "; expected a whole number in " + range_text(*found));
+      choice.*(found->whole) = static_cast<std::int32_t>(*number);
+    } else {
+      const auto number = read_number(value);
+      if (!number || *number < found->least || *number > found->most)
+        throw usage_error(
+            where, std::string(key) + " is " + in_quotes(value) + "; expected a number in " + range_text(*found));
+      choice.*(found->number) = *number;
+    }
+  });
+}
+
+void read_schedule(std::string_view text, const std::string& where, SpeculationChoice& choice) {
+  read_parts(text, where, [&](std::string_view key, std::string_view value) {
+    const auto batch = read_integer(key, 1, kBatchMax);
+    const auto drafts = read_integer(value, 0, kDraftLenMax);
+    if (!batch || !drafts)
+      throw usage_error(where, "has " + in_quotes(std::string(key) + "=" + std::string(value)) +
+                                   "; expected BATCH=DRAFTS with a batch from 1 and 0 to " +
+                                   std::to_string(kDraftLenMax) + " drafts");
+    const std::int32_t before = choice.schedule.empty() ? 0 : choice.schedule.back().first;
+    if (choice.schedule.empty() ? *batch != 1 : *batch <= before)
+      throw usage_error(where, "has batch size " + std::to_string(*batch) + " after " + std::to_string(before) +
+                                   "; expected ascending sizes, the first 1");
+    choice.schedule.emplace_back(static_cast<std::int32_t>(*batch), static_cast<std::int32_t>(*drafts));
+  });
+}
+
+void check_order(const SpeculationChoice& choice, const std::string& where) {
+  if (choice.rule != SpeculationRule::threshold) return;
+  if (choice.start < choice.least || choice.start > choice.most)
+    throw usage_error(where, "start is " + std::to_string(choice.start) + "; expected a number from min (" +
+                                 std::to_string(choice.least) + ") to max (" + std::to_string(choice.most) + ")");
+  if (choice.lower > choice.raise)
+    throw usage_error(where, "lower is " + number_text(choice.lower) + "; expected at most raise (" +
+                                 number_text(choice.raise) + ")");
+}
+
+}  // namespace
+
+SpeculationChoice parse_speculation(std::string_view text, const std::string& where) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const std::optional<std::string_view> rest =
+      colon == std::string_view::npos ? std::nullopt : std::optional(text.substr(colon + 1));
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end()) {
+    std::string names;
+    for (const std::string_view n : kNames) names.append(names.empty() ? "" : ", ").append(n);
+    throw usage_error(where, "the speculation policy is " + in_quotes(name) + "; expected one of " + names);
+  }
+  SpeculationChoice choice;
+  choice.rule = static_cast<SpeculationRule>(found - kNames.begin());
+  switch (choice.rule) {
+    case SpeculationRule::off:
+      if (rest) throw usage_error(where, "speculation policy off has no parameters; expected off");
+      break;
+    case SpeculationRule::fixed: {
+      const auto drafts =
+          rest ? read_integer(*rest, 0, kDraftNodesMax) : std::optional<std::int64_t>(choice.num_drafts);
+      if (!drafts)
+        throw usage_error(
+            where, "is " + in_quotes(text) + "; expected fixed:K with K from 0 to " + std::to_string(kDraftNodesMax));
+      choice.num_drafts = static_cast<std::int32_t>(*drafts);
+      break;
+    }
+    case SpeculationRule::schedule:
+      read_schedule(rest ? *rest : "1=5,8=3,32=0", where, choice);
+      break;
+    case SpeculationRule::threshold:
+    case SpeculationRule::goodput:
+    case SpeculationRule::tree:
+      if (rest) read_parameters(*rest, where, choice);
+      check_order(choice, where);
+  }
+  return choice;
+}
+
+std::string text_of(const SpeculationChoice& choice) {
+  std::string text(kNames[static_cast<std::size_t>(choice.rule)]);
+  if (choice.rule == SpeculationRule::fixed) return text + ":" + std::to_string(choice.num_drafts);
+  char separator = ':';
+  for (const auto& [batch, drafts] : choice.schedule) {
+    text += separator + std::to_string(batch) + "=" + std::to_string(drafts);
+    separator = ',';
+  }
+  for (const Parameter& p : parameters_of(choice.rule)) {
+    text += separator + std::string(p.name) + "=" +
+            (p.whole != nullptr ? std::to_string(choice.*(p.whole)) : number_text(choice.*(p.number)));
+    separator = ',';
+  }
+  return text;
+}
+
+}  // namespace draftproof

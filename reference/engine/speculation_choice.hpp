@@ -1,0 +1,56 @@
+// How many tokens to draft: the rules by name and their parameters, as people write them.
+//
+//   off                                        none
+//   fixed:5                                    5 for every request
+//   threshold:min=1,max=8,start=4,raise=0.85,lower=0.55,weight=0.3
+//                                              of each request: one more when the moving average of accepted / drafted
+//                                              is above `raise`, one fewer when it is below `lower`; `weight` is the
+//                                              newest step's in the average
+//   schedule:1=5,8=3,32=0                      by batch size: 5 from 1 request, 3 from 8, none from 32
+//   goodput:max=8,prior=4,memory=0.95,probe=32 what makes expected tokens per second largest, by the cost model and the
+//                                              acceptance measured of the request, of which the batch's counts as
+//                                              `prior` observations; older steps count `memory` times less with each
+//                                              step; a request without drafts tries one every `probe` steps
+//   tree:nodes=16,budget=64                    trees: as many nodes as the budget leaves each request, at most `nodes`
+// Parameters that are left out have the values above.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace draftproof {
+
+inline constexpr std::int32_t kDraftLenMax = 64;
+
+enum class SpeculationRule : std::uint8_t { off, fixed, threshold, schedule, goodput, tree };
+
+struct SpeculationChoice {
+  SpeculationRule rule = SpeculationRule::off;
+  std::int32_t num_drafts = 5;  // fixed
+  // threshold
+  std::int32_t least = 1;
+  std::int32_t most = 8;  // goodput too
+  std::int32_t start = 4;
+  double raise = 0.85;
+  double lower = 0.55;
+  double weight = 0.3;
+  // schedule: (batch size from which it holds, drafts); ascending, the first from 1
+  std::vector<std::pair<std::int32_t, std::int32_t>> schedule;
+  // goodput
+  double prior = 4.0;
+  double memory = 0.95;
+  std::int32_t probe = 32;
+  // tree
+  std::int32_t nodes = 16;
+  std::int32_t budget = 64;
+};
+
+// Errors (usage) at `where`: an unknown rule or parameter, one given twice, a value outside its range.
+SpeculationChoice parse_speculation(std::string_view text, const std::string& where);
+// What parse_speculation reads back.
+std::string text_of(const SpeculationChoice& choice);
+
+}  // namespace draftproof

@@ -1,0 +1,144 @@
+#include "reference/engine/speculation_policy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+
+SpeculationPolicy::SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<const StepCost> cost)
+    : choice_(std::move(choice)), cost_(std::move(cost)) {
+  if (choice_.rule == SpeculationRule::schedule && choice_.schedule.empty())
+    throw usage_error("speculation policy schedule", "it is empty; expected batch sizes with their drafts");
+  if (choice_.rule != SpeculationRule::goodput) return;
+  if (!cost_) throw usage_error("speculation policy goodput", "there is no cost model; expected one");
+  for (std::int32_t c = 0; c < kClasses; ++c) {
+    double probability = 1.0;
+    for (std::int32_t depth = 1; depth <= choice_.most; ++depth)
+      candidates_.push_back({probability *= rate_of_class(c), c, depth});
+  }
+  std::ranges::stable_sort(candidates_, std::ranges::greater(), &Candidate::probability);
+}
+
+SpeculationState SpeculationPolicy::first_state() const {
+  SpeculationState state;
+  state.num_drafts = choice_.start;
+  if (choice_.rule == SpeculationRule::goodput) state.rate_class = static_cast<std::int32_t>(rate(state) * kClasses);
+  return state;
+}
+
+void SpeculationPolicy::begin_step() {
+  batch_ = 0;
+  requests_.fill(0);
+  streams_.fill(0);
+}
+
+void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams) {
+  ++batch_;
+  if (choice_.rule != SpeculationRule::goodput) return;
+  state.rate_class = std::min(static_cast<std::int32_t>(rate(state) * kClasses), kClasses - 1);
+  ++requests_[state.rate_class];
+  streams_[state.rate_class] += num_streams;
+}
+
+void SpeculationPolicy::decide(std::int64_t other_tokens) {
+  if (choice_.rule == SpeculationRule::schedule) {
+    for_all_ = choice_.schedule.front().second;
+    for (const auto& [batch, drafts] : choice_.schedule)
+      if (batch <= batch_) for_all_ = drafts;
+  } else if (choice_.rule == SpeculationRule::tree) {
+    const std::int64_t share = choice_.budget / std::max<std::int64_t>(batch_, 1);
+    for_all_ = static_cast<std::int32_t>(std::min<std::int64_t>(share, choice_.nodes));
+  } else if (choice_.rule == SpeculationRule::goodput) {
+    limits_.fill(0);
+    double best = 0.0;
+    std::array<std::int32_t, kClasses> limits{};
+    for (std::int32_t longest = 0; longest <= choice_.most; ++longest) {
+      const double value = goodput(longest, other_tokens, limits);
+      if (value <= best) continue;
+      best = value;
+      limits_ = limits;
+    }
+  }
+}
+
+double SpeculationPolicy::goodput(std::int32_t longest, std::int64_t other_tokens,
+                                  std::array<std::int32_t, kClasses>& limits) const {
+  limits.fill(0);
+  std::int64_t rows = other_tokens;
+  for (const std::int64_t streams : streams_) rows += streams;
+  double tokens = static_cast<double>(batch_);
+  const double draft_ns = cost_->draft_ns(longest, batch_);
+  double best = tokens / (cost_->target_ns(rows, batch_) + draft_ns);
+  std::size_t best_taken = 0;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& candidate = candidates_[i];
+    const std::int64_t requests = requests_[candidate.rate_class];
+    if (candidate.depth > longest || requests == 0) continue;
+    tokens += candidate.probability * static_cast<double>(requests);
+    rows += streams_[candidate.rate_class];
+    const double value = tokens / (cost_->target_ns(rows, batch_) + draft_ns);
+    if (value <= best) continue;
+    best = value;
+    best_taken = i + 1;
+  }
+  for (std::size_t i = 0; i < best_taken; ++i) {
+    const Candidate& candidate = candidates_[i];
+    if (candidate.depth > longest) continue;
+    std::int32_t& limit = limits[candidate.rate_class];
+    limit = std::max(limit, candidate.depth);
+  }
+  return best;
+}
+
+std::int32_t SpeculationPolicy::num_drafts(const SpeculationState& state) const {
+  switch (choice_.rule) {
+    case SpeculationRule::off:
+      return 0;
+    case SpeculationRule::fixed:
+      return choice_.num_drafts;
+    case SpeculationRule::threshold:
+      return state.num_drafts;
+    case SpeculationRule::schedule:
+    case SpeculationRule::tree:
+      return for_all_;
+    case SpeculationRule::goodput:
+      break;
+  }
+  const std::int32_t limit = limits_[state.rate_class];
+  return limit == 0 && state.idle_steps >= choice_.probe ? 1 : limit;
+}
+
+void SpeculationPolicy::observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
+  if (choice_.rule == SpeculationRule::threshold) {
+    if (drafted == 0) return;
+    const float share = static_cast<float>(accepted) / static_cast<float>(drafted);
+    const auto weight = static_cast<float>(choice_.weight);
+    state.average = state.average < 0.0f ? share : state.average + weight * (share - state.average);
+    if (state.average > static_cast<float>(choice_.raise))
+      state.num_drafts = std::min(state.num_drafts + 1, choice_.most);
+    else if (state.average < static_cast<float>(choice_.lower))
+      state.num_drafts = std::max(state.num_drafts - 1, choice_.least);
+  } else if (choice_.rule == SpeculationRule::goodput) {
+    state.idle_steps = drafted == 0 ? state.idle_steps + 1 : 0;
+    if (drafted == 0) return;
+    const std::int32_t judged = accepted + (rejected ? 1 : 0);
+    const auto memory = static_cast<float>(choice_.memory);
+    state.accepted = memory * state.accepted + static_cast<float>(accepted);
+    state.judged = memory * state.judged + static_cast<float>(judged);
+    // The batch sees many requests a step; a memory of its own keeps a few hundred observations.
+    constexpr double kBatchMemory = 0.999;
+    accepted_ = kBatchMemory * accepted_ + accepted;
+    judged_ = kBatchMemory * judged_ + judged;
+  }
+}
+
+double SpeculationPolicy::rate(const SpeculationState& state) const {
+  const double of_batch = (accepted_ + 1.0) / (judged_ + 2.0);
+  // The prior never vanishes, so that the rate is inside (0, 1).
+  const double prior = choice_.prior + 1e-3;
+  return (static_cast<double>(state.accepted) + prior * of_batch) / (static_cast<double>(state.judged) + prior);
+}
+
+}  // namespace draftproof

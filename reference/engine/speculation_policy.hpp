@@ -1,0 +1,91 @@
+// How many tokens each request may draft in the next step. One object for the engine and the simulator; it knows of a
+// request what it was told by observe(), and of time what the cost model says.
+//
+// Goodput-optimal (the idea of SmartSpec, Liu et al. 2024, "Optimizing Speculative Decoding for Serving Large Language
+// Models Using Goodput"): with rate a of a request's drafts, K drafts yield 1 + a + ... + a^K tokens. Requests are sorted
+// into classes of equal rate; the K of the classes are those that make
+//
+//   sum of expected tokens / (target_ns(rows, batch) + draft_ns(longest K, batch))
+//
+// largest. For each longest K the best set of n drafts is that of the n largest a^j, so trying all n is exact, but that
+// a class has one K.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "reference/engine/speculation_choice.hpp"
+#include "reference/engine/step_cost.hpp"
+
+namespace draftproof {
+
+// What a policy remembers of a request.
+struct SpeculationState {
+  float accepted = 0.0f;  // goodput: of drafts that were judged, fading
+  float judged = 0.0f;
+  float average = -1.0f;        // threshold: of accepted / drafted; negative before the first draft
+  std::int32_t num_drafts = 0;  // threshold: the current K
+  std::int32_t idle_steps = 0;  // goodput: since the last draft
+  std::int32_t rate_class = 0;  // goodput
+};
+
+class SpeculationPolicy {
+ public:
+  SpeculationPolicy() : SpeculationPolicy(SpeculationChoice{}) {}
+  // Errors (usage): goodput without a cost model, an empty schedule.
+  explicit SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<const StepCost> cost = nullptr);
+
+  const SpeculationChoice& choice() const { return choice_; }
+
+  SpeculationState first_state() const;
+
+  // Once before every step: begin_step(), count() of every request that decodes, decide(). Rules that do not look at
+  // the batch need none of it.
+  bool looks_at_batch() const {
+    return choice_.rule == SpeculationRule::schedule || choice_.rule == SpeculationRule::goodput ||
+           choice_.rule == SpeculationRule::tree;
+  }
+  void begin_step();
+  // num_streams: rows that one token of the request costs.
+  void count(SpeculationState& state, std::int32_t num_streams);
+  // other_tokens: rows of the step that are not of the counted requests.
+  void decide(std::int64_t other_tokens);
+
+  // At most this many nodes in the next step.
+  std::int32_t num_drafts(const SpeculationState& state) const;
+
+  // What became of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
+  void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected);
+
+  // The rate of a request's drafts as the goodput rule takes it, in (0, 1).
+  double rate(const SpeculationState& state) const;
+
+ private:
+  static constexpr std::int32_t kClasses = 32;
+  // The middle of a class.
+  static double rate_of_class(std::int32_t c) { return (c + 0.5) / kClasses; }
+  // The best goodput with at most `longest` drafts a request; limits_ receives the number of each class.
+  double goodput(std::int32_t longest, std::int64_t other_tokens, std::array<std::int32_t, kClasses>& limits) const;
+
+  // One more draft for every request of a class.
+  struct Candidate {
+    double probability;  // a^depth, that it is accepted
+    std::int32_t rate_class;
+    std::int32_t depth;
+  };
+
+  SpeculationChoice choice_;
+  std::shared_ptr<const StepCost> cost_;
+  std::vector<Candidate> candidates_;              // goodput: by falling probability
+  std::array<std::int64_t, kClasses> requests_{};  // of a class, in this step
+  std::array<std::int64_t, kClasses> streams_{};
+  std::array<std::int32_t, kClasses> limits_{};
+  double accepted_ = 0.0;  // goodput: over the batch, fading
+  double judged_ = 0.0;
+  std::int64_t batch_ = 0;
+  std::int32_t for_all_ = 0;  // schedule, tree: every request's number
+};
+
+}  // namespace draftproof
