@@ -13,7 +13,8 @@ class Backend {
   // Does the swaps of the plan, then drafts, computes and verifies as step_plan.hpp says. `outcome` is the last one and
   // is overwritten whole.
   virtual void run(const StepPlan& plan, StepOutcome& outcome) = 0;
-  // Moves KV entries in every layer and stream cache, in this order, before the next run(): the accepted nodes of trees.
+  // Moves KV entries in every layer and stream cache, in this order, before the next run(): the accepted nodes of
+  // trees.
   virtual void move(std::span<const SlotMove> moves) = 0;
 };
 

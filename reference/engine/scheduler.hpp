@@ -9,8 +9,8 @@
 // gets a chunk. A stream of which one token is missing decodes. plan() advances `computed` as if all drafts were
 // accepted; commit() takes the rejected ones back, and the blocks that lie behind.
 //
-//   running   in order of arrival, all before any that waits. Where blocks are missing the youngest is preempted: its KV
-//             is dropped and computed again later, or swapped out
+//   running   in order of arrival, all before any that waits. Where blocks are missing the youngest is preempted: its
+//             KV is dropped and computed again later, or swapped out
 //   waiting   preempted requests, then those that have not run, each in order of arrival; only the first is admitted
 //   drafts    are worth no preemption: they get the blocks that are left
 //

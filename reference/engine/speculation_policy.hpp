@@ -2,8 +2,8 @@
 // request what it was told by observe(), and of time what the cost model says.
 //
 // Goodput-optimal (the idea of SmartSpec, Liu et al. 2024, "Optimizing Speculative Decoding for Serving Large Language
-// Models Using Goodput"): with rate a of a request's drafts, K drafts yield 1 + a + ... + a^K tokens. Requests are sorted
-// into classes of equal rate; the K of the classes are those that make
+// Models Using Goodput"): with rate a of a request's drafts, K drafts yield 1 + a + ... + a^K tokens. Requests are
+// sorted into classes of equal rate; the K of the classes are those that make
 //
 //   sum of expected tokens / (target_ns(rows, batch) + draft_ns(longest K, batch))
 //

@@ -4,9 +4,9 @@
 // with prompts of their own and one output. Both are in a plan together, and their last rows fall into the same step.
 //
 // A backend computes for every stream the committed tokens at positions context.length .. + num_tokens - 1 and writes
-// the KV of position p to slot context.slot(p). Where sample is true these reach the last committed token; then it drafts
-// at most num_drafts_max nodes, computes them too, in each stream, and verifies. Node i goes to the slot of position
-// end() + i, whatever its depth. It may draft fewer, or none.
+// the KV of position p to slot context.slot(p). Where sample is true these reach the last committed token; then it
+// drafts at most num_drafts_max nodes, computes them too, in each stream, and verifies. Node i goes to the slot of
+// position end() + i, whatever its depth. It may draft fewer, or none.
 //
 // A draft model with a cache of its own uses the same blocks and slots in that cache. Of a stream it has computed d
 // tokens; min(d, context.length) of them are still those of the request: that is all it needs after rejections,

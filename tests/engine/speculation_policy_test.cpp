@@ -1,0 +1,209 @@
+#include "reference/engine/speculation_policy.hpp"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <vector>
+
+#include "tests/support/error_of.hpp"
+#include "tests/support/test_random.hpp"
+
+namespace draftproof {
+namespace {
+
+SpeculationPolicy policy_of(const char* text, std::shared_ptr<const StepCost> cost = nullptr) {
+  return SpeculationPolicy(parse_speculation(text, "--speculation"), std::move(cost));
+}
+
+TEST_CASE("a speculation policy is read from text and written back", "[speculation]") {
+  for (const char* text :
+       {"off", "fixed:3", "threshold:min=2,max=6,start=3,raise=0.9,lower=0.5,weight=1", "schedule:1=6,4=2,32=0",
+        "goodput:max=5,prior=2,memory=0.9,probe=16", "tree:nodes=9,budget=32"})
+    CHECK(text_of(parse_speculation(text, "x")) == text);
+  CHECK(text_of(parse_speculation("fixed", "x")) == "fixed:5");
+  CHECK(text_of(parse_speculation("schedule", "x")) == "schedule:1=5,8=3,32=0");
+  CHECK(text_of(parse_speculation("threshold:max=9", "x")) ==
+        "threshold:min=1,max=9,start=4,raise=0.85,lower=0.55,weight=0.3");
+}
+
+TEST_CASE("a policy that is none is refused with what is expected", "[speculation]") {
+  const auto message = [](const char* text) {
+    return error_of(ErrorKind::usage, [&] { parse_speculation(text, "--speculation"); });
+  };
+  CHECK(message("fast") ==
+        "--speculation: the speculation policy is \"fast\"; expected one of off, fixed, threshold, schedule, goodput, "
+        "tree");
+  CHECK(message("off:1").find("off has no parameters") != std::string::npos);
+  CHECK(message("fixed:-1") == "--speculation: is \"fixed:-1\"; expected fixed:K with K from 0 to 1024");
+  CHECK(message("fixed:").find("expected fixed:K") != std::string::npos);
+  CHECK(message("threshold:high=1").find("has no parameter \"high\"; expected one of min, max, start") !=
+        std::string::npos);
+  CHECK(message("threshold:max=3,max=4").find("max is given twice") != std::string::npos);
+  CHECK(message("threshold:raise=1.5").find("raise is \"1.5\"; expected a number in [0, 1]") != std::string::npos);
+  CHECK(message("threshold:start=9").find("start is 9; expected a number from min (1) to max (8)") !=
+        std::string::npos);
+  CHECK(message("threshold:lower=0.9").find("lower is 0.9; expected at most raise (0.85)") != std::string::npos);
+  CHECK(message("goodput:max=2.5").find("max is \"2.5\"; expected a whole number in [1, 64]") != std::string::npos);
+  CHECK(message("goodput:max").find("has \"max\"; expected NAME=VALUE") != std::string::npos);
+  CHECK(message("schedule:2=3").find("has batch size 2 after 0; expected ascending sizes, the first 1") !=
+        std::string::npos);
+  CHECK(message("schedule:1=3,1=2").find("batch size 1 after 1") != std::string::npos);
+  CHECK(message("schedule:1=65").find("expected BATCH=DRAFTS") != std::string::npos);
+  CHECK(error_of(ErrorKind::usage, [] { policy_of("goodput"); }).find("no cost model") != std::string::npos);
+}
+
+TEST_CASE("the threshold rule raises and lowers K by the moving average of what is accepted", "[speculation]") {
+  SpeculationPolicy policy = policy_of("threshold:min=1,max=5,start=3,weight=0.5");
+  SpeculationState state = policy.first_state();
+  CHECK(policy.num_drafts(state) == 3);
+  policy.observe(state, 3, 3, false);  // average 1
+  CHECK(policy.num_drafts(state) == 4);
+  policy.observe(state, 4, 3, true);  // 0.875
+  CHECK(policy.num_drafts(state) == 5);
+  policy.observe(state, 5, 5, false);  // 0.9375, but 5 is most
+  CHECK(policy.num_drafts(state) == 5);
+  policy.observe(state, 5, 2, true);  // 0.66875: between the thresholds
+  CHECK(policy.num_drafts(state) == 5);
+  policy.observe(state, 0, 0, false);  // no draft says nothing
+  CHECK(policy.num_drafts(state) == 5);
+  for (int i = 0; i < 10; ++i) policy.observe(state, 5, 0, true);
+  CHECK(policy.num_drafts(state) == 1);
+}
+
+TEST_CASE("the schedule goes by batch size and trees share their budget", "[speculation]") {
+  SpeculationPolicy schedule = policy_of("schedule:1=5,3=2,5=0");
+  SpeculationPolicy tree = policy_of("tree:nodes=9,budget=20");
+  const std::vector<std::int32_t> by_schedule = {5, 5, 2, 2, 0, 0};
+  const std::vector<std::int32_t> by_tree = {9, 9, 6, 5, 4, 3};
+  for (int batch = 1; batch <= 6; ++batch) {
+    for (SpeculationPolicy* policy : {&schedule, &tree}) {
+      SpeculationState state = policy->first_state();
+      policy->begin_step();
+      for (int i = 0; i < batch; ++i) policy->count(state, 1);
+      policy->decide(0);
+      INFO("batch " << batch);
+      CHECK(policy->num_drafts(state) == (policy == &tree ? by_tree : by_schedule)[batch - 1]);
+    }
+  }
+}
+
+// A cost with a cliff, which no rule that looks at marginal gains alone gets right.
+struct CliffCost final : StepCost {
+  double base, token, cliff_ns, pass;
+  std::int64_t cliff_at;
+
+  double target_ns(std::int64_t num_tokens, std::int64_t) const override {
+    return base + token * static_cast<double>(num_tokens) + (num_tokens > cliff_at ? cliff_ns : 0.0);
+  }
+  double draft_ns(std::int32_t passes, std::int64_t) const override { return pass * passes; }
+};
+
+// The best goodput over every choice of K for every request, by trying all.
+double best_by_trying(const std::vector<double>& rates, const StepCost& cost, std::int32_t most) {
+  std::vector<std::int32_t> drafts(rates.size());
+  double best = 0.0;
+  for (;;) {
+    double tokens = 0.0;
+    std::int64_t rows = 0;
+    std::int32_t longest = 0;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      double probability = 1.0;
+      tokens += 1.0;
+      for (std::int32_t j = 0; j < drafts[i]; ++j) tokens += probability *= rates[i];
+      rows += 1 + drafts[i];
+      longest = std::max(longest, drafts[i]);
+    }
+    const auto batch = static_cast<std::int64_t>(rates.size());
+    best = std::max(best, tokens / (cost.target_ns(rows, batch) + cost.draft_ns(longest, batch)));
+    std::size_t i = 0;
+    while (i < drafts.size() && drafts[i] == most) drafts[i++] = 0;
+    if (i == drafts.size()) return best;
+    ++drafts[i];
+  }
+}
+
+TEST_CASE("the goodput rule finds the best K of every request that trying all finds", "[speculation]") {
+  int off = 0, mixed = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    TestRandom random(seed);
+    auto cost = std::make_shared<CliffCost>();
+    cost->base = 100.0 * random.uniform();
+    cost->token = 30.0 * random.uniform();
+    cost->pass = 40.0 * random.uniform();
+    cost->cliff_at = random.below(16);
+    cost->cliff_ns = random.chance(0.5) ? 200.0 * random.uniform() : 0.0;
+    SpeculationPolicy policy = policy_of("goodput:max=3,prior=0,memory=1,probe=1000000", cost);
+    // Four requests whose measured rates lie in the middle of a class of their own.
+    std::vector<SpeculationState> states;
+    std::vector<double> rates;
+    for (int i = 0; i < 4; ++i) {
+      const auto middle = 2 * (8 * random.below(4) + 2 * i) + 1;  // of 64
+      SpeculationState state = policy.first_state();
+      state.judged = 64e4f;
+      state.accepted = static_cast<float>(middle) * 1e4f;
+      states.push_back(state);
+      rates.push_back(static_cast<double>(middle) / 64.0);
+      CHECK(policy.rate(state) == Approx(rates.back()).epsilon(1e-6));
+    }
+    policy.begin_step();
+    for (SpeculationState& state : states) policy.count(state, 1);
+    policy.decide(0);
+    double tokens = 0.0;
+    std::int64_t rows = 0;
+    std::int32_t longest = 0, shortest = 3;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      const std::int32_t k = policy.num_drafts(states[i]);
+      double probability = 1.0;
+      tokens += 1.0;
+      for (std::int32_t j = 0; j < k; ++j) tokens += probability *= rates[i];
+      rows += 1 + k;
+      longest = std::max(longest, k);
+      shortest = std::min(shortest, k);
+    }
+    INFO("seed " << seed);
+    CHECK(tokens / (cost->target_ns(rows, 4) + cost->draft_ns(longest, 4)) ==
+          Approx(best_by_trying(rates, *cost, 3)).epsilon(1e-12));
+    off += longest == 0;
+    mixed += longest > shortest;
+  }
+  CHECK(off > 10);
+  CHECK(mixed > 50);
+}
+
+TEST_CASE("the goodput rule measures the request, starts from the batch and tries again after a while",
+          "[speculation]") {
+  auto cost = std::make_shared<LinearStepCost>();
+  cost->target_fixed_ns = 1000.0;
+  cost->target_token_ns = 100.0;
+  cost->draft_pass_ns = 100.0;
+  SpeculationPolicy policy = policy_of("goodput:max=4,prior=4,memory=0.9,probe=5", cost);
+  SpeculationState good = policy.first_state();
+  SpeculationState bad = policy.first_state();
+  const auto decide = [&] {
+    policy.begin_step();
+    policy.count(good, 1);
+    policy.count(bad, 1);
+    policy.decide(0);
+  };
+  for (int i = 0; i < 60; ++i) {
+    policy.observe(good, 4, 4, false);
+    policy.observe(bad, 4, 0, true);
+  }
+  decide();
+  CHECK(policy.num_drafts(good) == 4);
+  CHECK(policy.num_drafts(bad) == 0);
+  CHECK(policy.rate(policy.first_state()) > policy.rate(bad));
+  CHECK(policy.rate(policy.first_state()) < policy.rate(good));
+  for (int i = 0; i < 5; ++i) policy.observe(bad, 0, 0, false);
+  decide();
+  CHECK(policy.num_drafts(bad) == 1);
+}
+
+TEST_CASE("off never drafts and fixed always does", "[speculation]") {
+  SpeculationPolicy off;
+  SpeculationPolicy fixed = policy_of("fixed:7");
+  CHECK(off.num_drafts(off.first_state()) == 0);
+  CHECK(fixed.num_drafts(fixed.first_state()) == 7);
+}
+
+}  // namespace
+}  // namespace draftproof
