@@ -15,6 +15,7 @@ inline constexpr Verb kVerbs[] = {
     {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
     {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
     {"machine", "Describe this machine: processor, memory, vector instructions"},
+    {"model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},
     {"mutants", "Catch the bugs that shipped, and accuse nothing sound"},
     {"prove", "Prove the distribution of every verifier by enumeration over exact fractions"},
     {"regress", "Compare every kernel with the reference, bit for bit"},

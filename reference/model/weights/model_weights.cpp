@@ -217,6 +217,18 @@ std::map<std::string, std::vector<std::string>> shards_of(const std::string& ind
 
 }  // namespace
 
+std::vector<const WeightTensor*> ModelWeights::tensors() const {
+  std::vector<const WeightTensor*> all{&token_embedding};
+  for (const LayerWeights& l : layers)
+    for (const WeightTensor* const tensor :
+         {&l.attention_norm, &l.query, &l.key, &l.value, &l.query_bias, &l.key_bias, &l.value_bias, &l.query_norm,
+          &l.key_norm, &l.output, &l.feed_forward_norm, &l.gate, &l.up, &l.down})
+      if (tensor->is_there()) all.push_back(tensor);
+  all.push_back(&final_norm);
+  if (!description.tied) all.push_back(&head);
+  return all;
+}
+
 std::vector<float> ModelWeights::values_of(const WeightTensor& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.rows * tensor.columns));
   decode_blocks(tensor.kind, tensor.bytes, values);

@@ -50,6 +50,9 @@ struct ModelWeights {
   WeightTensor head;                  // [vocab, width]; the bytes of the embedding where they are tied
   std::shared_ptr<const void> owner;  // of all bytes
 
+  // Every tensor that is there, once.
+  std::vector<const WeightTensor*> tensors() const;
+
   // The values of a tensor, decoded.
   static std::vector<float> values_of(const WeightTensor& tensor);
 };

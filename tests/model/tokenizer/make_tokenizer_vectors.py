@@ -2,10 +2,11 @@
 """Writes the vectors of the tokenizers: tests/vectors/tokenizers.json and, of the shipped model, smollm2_ids.json.
 
 They are committed, so this is run only to change them:
-    python3 -m venv venv && venv/bin/pip install tokenizers sentencepiece gguf
+    python3 -m venv venv && venv/bin/pip install tokenizers sentencepiece gguf jinja2
     venv/bin/python tests/model/tokenizer/make_tokenizer_vectors.py build/models/SmolLM2-135M-Instruct.gguf
 Small vocabularies are trained here on the texts below; ids are what `tokenizers` and `sentencepiece` give. The
-vocabulary of the shipped model is taken out of its file. Last written with tokenizers 0.23.3, sentencepiece 0.2.3, gguf 0.19.0.
+vocabulary of the shipped model is taken out of its file. The chat template is run by Jinja.
+Last written with tokenizers 0.23.3, sentencepiece 0.2.3, gguf 0.19.0.
 """
 
 import io
@@ -14,6 +15,7 @@ import pathlib
 import random
 import sys
 
+import jinja2
 import sentencepiece
 from gguf import GGUFReader
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -111,6 +113,14 @@ def sentence_piece_vectors():
     return {"pieces": pieces, "kinds": kinds, "scores": scores, "cases": [[text, processor.encode(text)] for text in usable]}
 
 
+CONVERSATIONS = [
+    [("user", "Hello!")],
+    [("system", "Answer in one word."), ("user", "Which language is 'déjà vu'?")],
+    [("user", " two  spaces\n"), ("assistant", "ok"), ("user", "1 + 1 = 2?\n\n")],
+    [("user", "")],
+]
+
+
 def shipped_vectors(path):
     fields = GGUFReader(path).fields
     tokens = fields["tokenizer.ggml.tokens"].contents()
@@ -120,7 +130,14 @@ def shipped_vectors(path):
     tokenizer.pre_tokenizer = PRE_TOKENIZERS["smollm"]
     with_special = Tokenizer.from_str(tokenizer.to_str())
     with_special.add_special_tokens([token for token, kind in zip(tokens, kinds) if kind == 3])
+    template = jinja2.Environment().from_string(fields["tokenizer.chat_template"].contents())
+    conversations = []
+    for conversation in CONVERSATIONS:
+        messages = [{"role": role, "content": content} for role, content in conversation]
+        prompt = template.render(messages=messages, add_generation_prompt=True)
+        conversations.append([conversation, with_special.encode(prompt).ids])
     return {
+        "conversations": conversations,
         "plain": cases(lambda text: tokenizer.encode(text).ids, 9, 100),
         "with_special": cases(lambda text: with_special.encode(text).ids, 10, 0),
     }
