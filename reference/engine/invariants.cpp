@@ -87,17 +87,18 @@ void check_slots(const Scheduler& scheduler) {
       const StreamProgress& stream = request.streams[s];
       for (std::size_t i = 0; i < stream.table.blocks.size(); ++i) {
         const std::int32_t block = stream.table.blocks[i];
-        if (pool.references(block) < 2) continue;
+        const bool shared = pool.references(block) > 1;
+        if (!shared && !pool.findable(block)) continue;
         const std::int64_t end = (static_cast<std::int64_t>(i) + 1) * kKvBlockSlots;
         std::int64_t written_from = stream.computed;
         if (request.planned) {
           for (const PlannedRequest& planned : Inside::plan(scheduler).requests)
             if (planned.request == handle) written_from = planned.streams[s].context.length;
         }
-        require(end <= written_from, "slots", "request", handle, "writes into block", block, "of",
-                pool.references(block), "holders");
-        require(i < stream.keys.size() && pool.findable(block) && pool.key(block) == stream.keys[i], "slots", "request",
-                handle, "shares block", block, "without its key");
+        require(end <= written_from, "slots", "request", handle, "writes into block", block, "which others may read;",
+                pool.references(block), "hold it");
+        require(!shared || (i < stream.keys.size() && pool.findable(block) && pool.key(block) == stream.keys[i]),
+                "slots", "request", handle, "shares block", block, "without its key");
       }
     }
   }

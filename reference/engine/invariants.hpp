@@ -3,8 +3,8 @@
 //
 //   blocks      every block is blank, findable or held, and in the one list of its kind; as many are held by the tables
 //               of the requests as the pool counts, block by block, in the swap space too
-//   slots       no slot holds two live tokens: a block in two tables is full, findable by the key that both streams
-//               have at its place, and written by nobody
+//   slots       no slot holds two live tokens: a block in two tables is findable by the key that both streams have at
+//               its place, and findable blocks are full and written by nobody
 //   traces      no block lies behind the last computed position; after commit() nothing is computed of drafts that were
 //               not accepted; what waits holds nothing
 //   order       running and waiting requests are in order of arrival, the running ones first

@@ -51,43 +51,36 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
     const std::int64_t share = choice_.budget / std::max<std::int64_t>(batch_, 1);
     for_all_ = static_cast<std::int32_t>(std::min<std::int64_t>(share, choice_.nodes));
   } else if (choice_.rule == SpeculationRule::goodput) {
-    limits_.fill(0);
-    double best = 0.0;
-    std::array<std::int32_t, kClasses> limits{};
-    for (std::int32_t longest = 0; longest <= choice_.most; ++longest) {
-      const double value = goodput(longest, other_tokens, limits);
-      if (value <= best) continue;
-      best = value;
-      limits_ = limits;
+    present_.clear();
+    for (const Candidate& candidate : candidates_)
+      if (requests_[candidate.rate_class] > 0) present_.push_back(candidate);
+    std::int64_t rows = other_tokens;
+    for (const std::int64_t streams : streams_) rows += streams;
+    Best best{0.0, 0};
+    std::int32_t longest = 0;
+    for (std::int32_t most = 0; most <= choice_.most; ++most) {
+      const Best found = best_of(most, rows);
+      if (found.goodput <= best.goodput) continue;
+      best = found;
+      longest = most;
     }
+    limits_.fill(0);
+    for (std::size_t i = 0; i < best.taken; ++i)
+      if (present_[i].depth <= longest) ++limits_[present_[i].rate_class];
   }
 }
 
-double SpeculationPolicy::goodput(std::int32_t longest, std::int64_t other_tokens,
-                                  std::array<std::int32_t, kClasses>& limits) const {
-  limits.fill(0);
-  std::int64_t rows = other_tokens;
-  for (const std::int64_t streams : streams_) rows += streams;
+SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest, std::int64_t rows) const {
   double tokens = static_cast<double>(batch_);
   const double draft_ns = cost_->draft_ns(longest, batch_);
-  double best = tokens / (cost_->target_ns(rows, batch_) + draft_ns);
-  std::size_t best_taken = 0;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    const Candidate& candidate = candidates_[i];
-    const std::int64_t requests = requests_[candidate.rate_class];
-    if (candidate.depth > longest || requests == 0) continue;
-    tokens += candidate.probability * static_cast<double>(requests);
-    rows += streams_[candidate.rate_class];
-    const double value = tokens / (cost_->target_ns(rows, batch_) + draft_ns);
-    if (value <= best) continue;
-    best = value;
-    best_taken = i + 1;
-  }
-  for (std::size_t i = 0; i < best_taken; ++i) {
-    const Candidate& candidate = candidates_[i];
+  Best best{tokens / (cost_->target_ns(rows, batch_) + draft_ns), 0};
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    const Candidate& candidate = present_[i];
     if (candidate.depth > longest) continue;
-    std::int32_t& limit = limits[candidate.rate_class];
-    limit = std::max(limit, candidate.depth);
+    tokens += candidate.probability * static_cast<double>(requests_[candidate.rate_class]);
+    rows += streams_[candidate.rate_class];
+    const double goodput = tokens / (cost_->target_ns(rows, batch_) + draft_ns);
+    if (goodput > best.goodput) best = {goodput, i + 1};
   }
   return best;
 }

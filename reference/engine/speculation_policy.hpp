@@ -66,8 +66,12 @@ class SpeculationPolicy {
   static constexpr std::int32_t kClasses = 32;
   // The middle of a class.
   static double rate_of_class(std::int32_t c) { return (c + 0.5) / kClasses; }
-  // The best goodput with at most `longest` drafts a request; limits_ receives the number of each class.
-  double goodput(std::int32_t longest, std::int64_t other_tokens, std::array<std::int32_t, kClasses>& limits) const;
+  // The best goodput with at most `longest` drafts a request, and how many of present_ it takes.
+  struct Best {
+    double goodput;
+    std::size_t taken;
+  };
+  Best best_of(std::int32_t longest, std::int64_t rows) const;
 
   // One more draft for every request of a class.
   struct Candidate {
@@ -79,6 +83,7 @@ class SpeculationPolicy {
   SpeculationChoice choice_;
   std::shared_ptr<const StepCost> cost_;
   std::vector<Candidate> candidates_;              // goodput: by falling probability
+  std::vector<Candidate> present_;                 // of classes that have requests in this step
   std::array<std::int64_t, kClasses> requests_{};  // of a class, in this step
   std::array<std::int64_t, kClasses> streams_{};
   std::array<std::int32_t, kClasses> limits_{};

@@ -83,6 +83,14 @@ const Fault kFaults[] = {
        Inside::metrics(s).blocks_held = s.blocks().num_held();
        return true;
      }},
+    {"a block that is still written is findable", "slots:",
+     [](Scheduler& s) {
+       RequestProgress* request =
+           running_request(s, [](const RequestProgress& r) { return r.streams[0].computed % kKvBlockSlots != 0; });
+       if (request == nullptr) return false;
+       Inside::blocks(s).publish(request->streams[0].table.blocks.back(), 1);
+       return true;
+     }},
     {"a rejected draft stays computed", "traces:",
      [](Scheduler& s) {
        RequestProgress* request = running_request(
