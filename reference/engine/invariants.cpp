@@ -121,8 +121,8 @@ void check_traces(const Scheduler& scheduler) {
       require(static_cast<std::int32_t>(stream.swapped.size()) == swapped, "traces", "request", handle, "holds",
               stream.swapped.size(), "swapped blocks for", stream.computed, "computed tokens");
       if (!live) continue;
-      require(request.state != RequestState::waiting || stream.computed == 0, "traces", "request", handle,
-              "waits with computed tokens");
+      require(request.state != RequestState::waiting || (stream.computed == 0 && stream.published == 0), "traces",
+              "request", handle, "waits with computed tokens");
       // Committed tokens are all computed but the newest.
       const std::int32_t most = request.tokens(s) - (request.planned ? 0 : 1);
       require(stream.computed - request.planned_drafts <= most, "traces", "request", handle, "has",

@@ -80,8 +80,7 @@ void Scheduler::commit_request(const PlannedRequest& planned, const SequenceOutc
     metrics_.queue.observe(step.begin_ns - request.arrival_ns);
   }
   const bool emits = planned.sample && outcome.end != SequenceEnd::failed && !request.cancelled;
-  // Of the accepted tokens, those behind the end of the request are no part of it.
-  const std::int32_t kept = emits ? std::min(outcome.num_accepted, outcome.num_emitted) : 0;
+  const std::int32_t kept = emits ? outcome.num_accepted : 0;
   std::span<const std::int32_t> path;
   if (outcome.path >= 0) path = std::span(step.paths).subspan(outcome.path, kept);
   for (std::int32_t s = 0; s < request.num_streams; ++s) commit_stream(request, s, outcome, path, kept);

@@ -101,6 +101,7 @@ class Run final : public Backend {
   }
 
   void run(const StepPlan& plan, StepOutcome& outcome) override {
+    require(plan.swap_out.empty() || plan.swap_in.empty(), "blocks are swapped both ways in one step");
     copy_blocks(plan.swap_out, cache_, swap_);
     copy_blocks(plan.swap_in, swap_, cache_);
     outcome = StepOutcome{};
@@ -126,12 +127,14 @@ class Run final : public Backend {
     }
     for (const PlannedRequest& planned : plan.requests) {
       Known& known = of(planned.request);
+      // What fails may leave anything in its slots.
+      const bool fails = planned.sample && is_to_fail(known);
       require(planned.num_streams == (known.scheduled.companion_len > 0 ? 2 : 1), "a companion was left out");
       for (std::int32_t s = 0; s < planned.num_streams; ++s) {
         const PlannedStream& stream = planned.streams[s];
         rows += stream.num_tokens + planned.num_drafts_max;
         for (std::int64_t p = stream.context.length; p < stream.end(); ++p)
-          write(stream.context.slot(p), known.truth.entry(s, p));
+          write(stream.context.slot(p), fails ? random_.word() : known.truth.entry(s, p));
         const std::int64_t tokens = known.truth.prompt_len(s) + known.received;
         require((stream.end() == tokens) == planned.sample || planned.num_streams == 2,
                 "sample does not fit the chunk");
@@ -169,6 +172,10 @@ class Run final : public Backend {
         to[copy.to * kKvBlockSlots + i] = from[copy.from * kKvBlockSlots + i];
   }
 
+  static bool is_to_fail(const Known& known) {
+    return known.scheduled.fail_after >= 0 && known.received >= known.scheduled.fail_after;
+  }
+
   Known& of(RequestHandle handle) { return *by_handle_.at(handle); }
 
   // Drafts a random chain or tree and accepts a random path of it. Accepted nodes have the tokens of plain decoding.
@@ -176,7 +183,7 @@ class Run final : public Backend {
   SequenceOutcome verify(const PlannedRequest& planned, Known& known, StepOutcome& outcome, Write write) {
     SequenceOutcome o;
     const ScheduledRequest& scheduled = known.scheduled;
-    if (scheduled.fail_after >= 0 && known.received >= scheduled.fail_after) {
+    if (is_to_fail(known)) {
       o.end = SequenceEnd::failed;
       return o;
     }
@@ -326,8 +333,15 @@ class Run final : public Backend {
     const bool cancel_before = random_.chance(0.5);
     if (cancel_before) cancel_some();
     take_finished();
+    std::set<RequestHandle> ran;
+    for (const auto& [handle, known] : by_handle_)
+      if (scheduler_.progress(handle).state == RequestState::running) ran.insert(handle);
+    const std::int64_t preemptions = scheduler_.metrics().preemptions;
     const StepPlan& plan = scheduler_.plan();
     check("after plan()");
+    for (const PlannedRequest& planned : plan.requests)
+      require(scheduler_.metrics().preemptions == preemptions || ran.contains(planned.request),
+              "a request is admitted in a step that preempts another");
     require(!plan.empty() || scheduler_.idle(), "the plan is empty, and requests wait");
     check_patience(plan);
     if (!cancel_before) cancel_some();
@@ -462,7 +476,7 @@ RandomSchedule random_schedule(std::uint64_t seed) {
     }
     if (random.chance(0.2)) r.stop_after = from_to(1, r.output_len_max);
     if (random.chance(0.15)) r.cancel_step = r.arrival_step + from_to(0, 25);
-    if (random.chance(0.05)) r.fail_after = from_to(0, 10);
+    if (random.chance(0.1)) r.fail_after = from_to(0, random.chance(0.5) ? 0 : 10);
     if (random.chance(0.2)) r.num_drafts_max = from_to(0, 3);
     r.trees = trees && random.chance(0.8);
     schedule.requests.push_back(r);

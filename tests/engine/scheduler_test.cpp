@@ -240,6 +240,24 @@ TEST_CASE("requests with equal keys share their full blocks, also after the firs
   CHECK(scheduler.plan().requests.at(0).streams[0].context.length == 32);
 }
 
+TEST_CASE("blocks that the output fills are shared when their keys are given", "[scheduler]") {
+  Scheduler scheduler(SchedulerOptions{});
+  const std::vector<std::uint64_t> keys = {1, 2};
+  const RequestHandle first = scheduler.add(request(15, 40));
+  for (int i = 0; i < 2; ++i) scheduler.commit(outcome_of(scheduler.plan()));
+  CHECK(error_of(ErrorKind::input, [&] { scheduler.append_block_keys(first, 0, keys); }) ==
+        "block keys: there are 2; expected at most 1, one for each full block");
+  scheduler.append_block_keys(first, 0, std::span(keys).first(1));
+  scheduler.commit(outcome_of(scheduler.plan()));
+  RequestSpec follow_up = request(33, 5);
+  follow_up.block_keys = keys;
+  scheduler.add(follow_up);
+  const StepPlan& plan = scheduler.plan();
+  REQUIRE(plan.requests.size() == 2);
+  CHECK(plan.requests[1].streams[0].context.length == 16);
+  CHECK(plan.requests[1].streams[0].context.blocks[0] == plan.requests[0].streams[0].context.blocks[0]);
+}
+
 TEST_CASE("cancelling ends a request wherever it is", "[scheduler]") {
   SchedulerOptions options;
   options.running_max = 2;
