@@ -5,7 +5,7 @@
 namespace draftproof {
 namespace {
 
-constexpr std::int64_t kQueriesPerTask = 8;  // that share the loads of keys and values
+constexpr std::int64_t kQueriesPerTask = 12;  // that share the loads of keys and values
 
 // Positions of tile t on a path whose last token is at `position`.
 std::int64_t positions_in_tile(std::int64_t position, std::int64_t t) {
@@ -47,19 +47,19 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
   std::size_t tiles_max = 0;
   for (std::size_t i = task.token_begin; i < task.token_end; ++i)
     tiles_max = std::max(tiles_max, paths.tiles(i).size());
-  scores_.resize(num_queries * tiles_max * kTilePositions);
-  score_at_.resize(num_queries);
-  query_at_.resize(num_queries);
-  weight_at_.resize(num_queries);
-  out_at_.resize(num_queries);
-  for (std::size_t j = 0; j < num_queries; ++j) {
-    const std::size_t token = task.token_begin + j / heads_here;
-    const std::int64_t head = task.head_begin + static_cast<std::int64_t>(j % heads_here);
-    const std::int64_t at = (static_cast<std::int64_t>(token) * heads + head) * head_len;
-    query_at_[j] = queries + at;
-    out_at_[j] = out + at;
-    std::fill_n(out + at, head_len, 0.0f);
-  }
+  const auto head = static_cast<std::size_t>(head_len);
+  queries_.resize(num_queries * head);
+  scores_.resize(tiles_max * num_queries * kTilePositions);
+  sums_.assign(num_queries * head, 0.0f);
+  factors_.resize(num_queries);
+  // Of the batch's rows of queries and of sums, that of query j.
+  const auto row_of = [&](std::size_t j) {
+    const std::int64_t token = static_cast<std::int64_t>(task.token_begin + j / heads_here);
+    return (token * heads + task.head_begin + static_cast<std::int64_t>(j % heads_here)) * head_len;
+  };
+  for (std::size_t j = 0; j < num_queries; ++j)
+    for (std::size_t i = 0; i < head; ++i)
+      queries_[i * num_queries + j] = queries[row_of(j) + static_cast<std::int64_t>(i)];
 
   // Calls body(first query, queries, keys or values) for every tile, runs of tokens with the same tile at a time.
   const auto tile_elements = static_cast<std::size_t>(head_len * kTilePositions);
@@ -101,24 +101,24 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
       }
     }
   };
-  const auto scores_of = [&](std::size_t j) { return scores_.data() + j * tiles_max * kTilePositions; };
+  const auto scores_of = [&](std::size_t t, std::size_t query) {
+    return scores_.data() + (t * num_queries + query) * kTilePositions;
+  };
   for_each_run(true, [&](std::size_t t, std::size_t first, std::size_t count, std::size_t, const std::uint16_t* keys) {
-    for (std::size_t j = first; j < first + count; ++j) score_at_[j] = scores_of(j) + t * kTilePositions;
-    kernels.tile_scores(query_at_.data() + first, static_cast<int>(count), keys, head_len, score_at_.data() + first);
-  });
-  factors_.resize(num_queries);
-  for (std::size_t j = 0; j < num_queries; ++j) {
-    const std::size_t token = task.token_begin + j / heads_here;
-    factors_[j] = kernels.softmax(scores_of(j), static_cast<std::size_t>(batch.positions[token]) + 1);
-  }
-  for_each_run(false, [&](std::size_t t, std::size_t first, std::size_t count, std::size_t positions,
-                          const std::uint16_t* values) {
-    for (std::size_t j = first; j < first + count; ++j) weight_at_[j] = scores_of(j) + t * kTilePositions;
-    kernels.tile_values(weight_at_.data() + first, static_cast<int>(count), positions, values, head_len,
-                        out_at_.data() + first);
+    kernels.tile_scores(queries_.data() + first, num_queries, static_cast<int>(count), keys, head_len,
+                        scores_of(t, first));
   });
   for (std::size_t j = 0; j < num_queries; ++j)
-    kernels.scale(out_at_[j], static_cast<std::size_t>(head_len), factors_[j]);
+    factors_[j] = kernels.softmax(scores_of(0, j),
+                                  static_cast<std::size_t>(batch.positions[task.token_begin + j / heads_here]) + 1,
+                                  num_queries * kTilePositions);
+  for_each_run(false, [&](std::size_t t, std::size_t first, std::size_t count, std::size_t positions,
+                          const std::uint16_t* values) {
+    kernels.tile_values(scores_of(t, first), static_cast<int>(count), positions, values, head_len,
+                        sums_.data() + first * head);
+  });
+  for (std::size_t j = 0; j < num_queries; ++j)
+    kernels.scale(sums_.data() + j * head, head, factors_[j], out + row_of(j));
 }
 
 }  // namespace draftproof

@@ -32,11 +32,9 @@ class AttentionWorker {
            const float* queries, float* out);
 
  private:
-  std::vector<float> scores_;  // [query][positions, padded to whole tiles]
-  std::vector<float*> score_at_;
-  std::vector<const float*> query_at_;
-  std::vector<const float*> weight_at_;
-  std::vector<float*> out_at_;
+  std::vector<float> queries_;  // [head_len][query]
+  std::vector<float> scores_;   // [tile][query][16]
+  std::vector<float> sums_;     // [query][head_len]
   std::vector<float> factors_;  // [query] 1 / sum of weights
   std::vector<std::uint16_t> gathered_;
 };

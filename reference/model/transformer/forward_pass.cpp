@@ -10,17 +10,15 @@
 namespace draftproof {
 namespace {
 
-// A thread's share of `items`, cut at multiples of `unit`.
-struct Share {
-  std::int64_t begin;
-  std::int64_t end;
-};
-Share share_of(std::int64_t items, std::int64_t unit, int thread, int threads) {
-  const std::int64_t units = (items + unit - 1) / unit;
-  return {std::min(items, units * thread / threads * unit), std::min(items, units * (thread + 1) / threads * unit)};
-}
+constexpr std::int64_t kUnitGroups = kBlockColumns / kGroupRows;  // whose rows make a block of activations
+// Of weights, in the range of a product that is claimed at once: 5 us of reading.
+constexpr std::int64_t kRangeBytes = 64 << 10;
+constexpr std::int64_t kRangesOfTokens = 8;  // at most, per thread
 
-constexpr std::int64_t kProductUnit = kBlockColumns / kGroupRows;  // groups whose rows make a block of activations
+// Groups of two: what a product is cut into.
+std::int64_t units_of(const PackedMatrix& matrix) {
+  return (matrix.groups() + kUnitGroups - 1) / kUnitGroups;
+}
 
 std::size_t padded_rows(const PackedMatrix& matrix) {
   return static_cast<std::size_t>(matrix.groups() * kGroupRows);
@@ -48,21 +46,31 @@ struct ForwardPass::Phases {
   std::size_t n = batch.tokens.size();
   std::size_t products_done = 0;  // of pass.order_
 
-  void barrier() { context.team.barrier(); }
-  Share share(std::int64_t items, std::int64_t unit = 1) const {
-    return share_of(items, unit, thread, context.team.threads());
+  template <class Body>
+  void for_tokens(std::int64_t count, const Body& body) {
+    const std::int64_t ranges = kRangesOfTokens * context.team.threads();
+    const std::int64_t grain = std::max<std::int64_t>(1, (count + ranges - 1) / ranges);
+    context.team.for_ranges(thread, count, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) body(i);
+    });
   }
   bool as_int8(const PackedMatrix& matrix) const {
     return context.arithmetic == Arithmetic::int8 && layout_of(matrix.format()).quantised();
   }
 
-  // This thread's rows of a matrix: to [n][stride].
-  void multiply(const PackedMatrix& matrix, ActivationRows& rows, float* to, std::size_t stride) {
-    const Share groups = share(matrix.groups(), kProductUnit);
-    const PackedMatrix* const following = pass.order_[(products_done + 1) % pass.order_.size()];
-    ++products_done;
-    const ProductPart part{&matrix, groups.begin, groups.end,
-                           to,      stride,       following->group(share(following->groups(), kProductUnit).begin)};
+  // Groups of the units [begin, end) of a matrix, the `index`-th of the pass.
+  void multiply_units(std::size_t index, std::int64_t begin, std::int64_t end, ActivationRows& rows, float* to,
+                      std::size_t stride) {
+    const PackedMatrix& matrix = *pass.order_[index];
+    const std::int64_t group_end = std::min(matrix.groups(), end * kUnitGroups);
+    // A thread reads on where it stops, or at its share of the next matrix.
+    const PackedMatrix& following = *pass.order_[(index + 1) % pass.order_.size()];
+    const std::int64_t following_unit = units_of(following) * thread / context.team.threads();
+    const bool ends_share = end >= units_of(matrix) * (thread + 1) / context.team.threads();
+    const ProductPart part{
+        &matrix,   begin * kUnitGroups,
+        group_end, to,
+        stride,    ends_share ? following.group(following_unit * kUnitGroups) : matrix.group(group_end)};
     if (as_int8(matrix))
       kernels.int8_product(part, rows.int8.tiles());
     else
@@ -70,24 +78,54 @@ struct ForwardPass::Phases {
                             static_cast<int>(rows.values.size() / static_cast<std::size_t>(rows.width)));
   }
 
+  std::int64_t grain_of(const PackedMatrix& matrix) const {
+    return std::max<std::int64_t>(1, kRangeBytes / (static_cast<std::int64_t>(matrix.group_bytes()) * kUnitGroups));
+  }
+
+  // The next matrix of the pass: to [n][stride].
+  void multiply(ActivationRows& rows, float* to, std::size_t stride) {
+    const std::size_t index = products_done++;
+    const PackedMatrix& matrix = *pass.order_[index];
+    context.team.for_ranges(thread, units_of(matrix), grain_of(matrix), [&](std::int64_t begin, std::int64_t end) {
+      multiply_units(index, begin, end, rows, to, stride);
+    });
+  }
+
+  // Queries, keys and values, the next three, as one row of units.
+  void multiply_attention_inputs() {
+    const std::size_t index = products_done;
+    products_done += 3;
+    float* const to[3] = {pass.queries_.data(), pass.keys_.data(), pass.values_.data()};
+    std::int64_t first[4] = {0, 0, 0, 0};  // unit of each
+    for (std::size_t i = 0; i < 3; ++i) first[i + 1] = first[i] + units_of(*pass.order_[index + i]);
+    context.team.for_ranges(thread, first[3], grain_of(*pass.order_[index]), [&](std::int64_t begin, std::int64_t end) {
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::int64_t from = std::max(begin, first[i]);
+        const std::int64_t until = std::min(end, first[i + 1]);
+        if (from >= until) continue;
+        const auto stride = static_cast<std::size_t>(i == 0 ? query_width_of(shape) : kv_width_of(shape));
+        multiply_units(index + i, from - first[i], until - first[i], pass.normed_, to[i], stride);
+      }
+    });
+  }
+
   void quantise(ActivationRows& rows, std::size_t row, std::int64_t block_begin, std::int64_t block_end) {
     const Int8Tile& tile = rows.int8.tile_of(static_cast<int>(row));
     kernels.quantise(rows.row(row), block_begin, block_end, tile, static_cast<int>(row) - tile.first_row);
   }
 
-  // residual += product (unless this is the first), normed = norm(residual), for this thread's tokens.
+  // residual += product (unless this is the first), normed = norm(residual).
   void add_and_norm(bool add, const std::vector<float>& weight, const PackedMatrix& consumer, const PackedMatrix& other,
                     const PackedMatrix& third, std::int64_t hidden_behind) {
-    const Share tokens = share(static_cast<std::int64_t>(n));
     const auto width = static_cast<std::size_t>(shape.width);
-    for (auto i = static_cast<std::size_t>(tokens.begin); i < static_cast<std::size_t>(tokens.end); ++i) {
+    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
       float* const residual = pass.residual_.data() + i * width;
       if (add) kernels.add(residual, pass.product_.data() + i * width, width);
       hand_out_hidden(i, residual, hidden_behind);
       kernels.rms_norm(residual, weight.data(), width, static_cast<float>(shape.rms_epsilon), pass.normed_.row(i));
       if (as_int8(consumer) || as_int8(other) || as_int8(third))
         quantise(pass.normed_, i, 0, shape.width / kBlockColumns);
-    }
+    });
   }
 
   // The residual stream behind layer `layer`, counted from 1, where it is asked for.
@@ -99,10 +137,10 @@ struct ForwardPass::Phases {
   }
 
   void embed() {
-    const Share tokens = share(static_cast<std::int64_t>(n));
     const auto width = static_cast<std::size_t>(shape.width);
-    for (auto i = static_cast<std::size_t>(tokens.begin); i < static_cast<std::size_t>(tokens.end); ++i)
+    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
       context.weights.embedding->decode_row(batch.tokens[i], std::span(pass.residual_).subspan(i * width, width));
+    });
   }
 
   // Bias, norm of the heads, rotation.
@@ -136,75 +174,62 @@ struct ForwardPass::Phases {
   }
 
   void rotate_and_store(const PackedLayer& weights, std::int64_t layer) {
-    const Share tokens = share(static_cast<std::int64_t>(n));
     const auto query_width = static_cast<std::size_t>(query_width_of(shape));
     const auto kv_width = static_cast<std::size_t>(kv_width_of(shape));
     const float factor = 1.0f / std::sqrt(static_cast<float>(shape.head_size));
-    for (auto i = static_cast<std::size_t>(tokens.begin); i < static_cast<std::size_t>(tokens.end); ++i) {
+    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
       float* const queries = pass.queries_.data() + i * query_width;
       float* const keys = pass.keys_.data() + i * kv_width;
       finish_heads(queries, shape.num_heads, weights.query_bias, weights.query_norm, batch.positions[i]);
       finish_heads(keys, shape.num_kv_heads, weights.key_bias, weights.key_norm, batch.positions[i]);
       if (!weights.value_bias.empty())
         kernels.add(pass.values_.data() + i * kv_width, weights.value_bias.data(), kv_width);
-      kernels.scale(queries, query_width, factor);
+      kernels.scale(queries, query_width, factor, queries);
       store_kv(layer, i);
-    }
+    });
   }
 
   void attend(std::int64_t layer) {
-    AttentionWorker& worker = pass.workers_[static_cast<std::size_t>(thread)];
-    for (;;) {
-      const std::size_t task = pass.next_task_.fetch_add(1, std::memory_order_relaxed);
-      if (task >= pass.tasks_.size()) return;
-      worker.run(pass.tasks_[task], batch, pass.paths_, kernels, kv, layer, shape.num_heads, pass.queries_.data(),
-                 pass.attended_.values.data());
-    }
+    context.team.for_ranges(
+        thread, static_cast<std::int64_t>(pass.tasks_.size()), 1, [&](std::int64_t task, std::int64_t) {
+          pass.workers_[static_cast<std::size_t>(thread)].run(pass.tasks_[static_cast<std::size_t>(task)], batch,
+                                                              pass.paths_, kernels, kv, layer, shape.num_heads,
+                                                              pass.queries_.data(), pass.attended_.values.data());
+        });
   }
 
   void run_layer(const PackedLayer& weights, std::int64_t layer, std::int64_t index) {
     const auto width = static_cast<std::size_t>(shape.width);
     add_and_norm(index > 0, weights.attention_norm, *weights.query, *weights.key, *weights.value, index);
-    barrier();
-    multiply(*weights.query, pass.normed_, pass.queries_.data(), static_cast<std::size_t>(query_width_of(shape)));
-    multiply(*weights.key, pass.normed_, pass.keys_.data(), static_cast<std::size_t>(kv_width_of(shape)));
-    multiply(*weights.value, pass.normed_, pass.values_.data(), static_cast<std::size_t>(kv_width_of(shape)));
-    barrier();
+    multiply_attention_inputs();
     rotate_and_store(weights, layer);
-    if (thread == 0) pass.next_task_.store(0, std::memory_order_relaxed);
-    barrier();
     attend(layer);
-    barrier();
-    if (as_int8(*weights.attention_out)) {
-      const Share tokens = share(static_cast<std::int64_t>(n));
-      for (std::int64_t i = tokens.begin; i < tokens.end; ++i)
-        quantise(pass.attended_, static_cast<std::size_t>(i), 0, query_width_of(shape) / kBlockColumns);
-      barrier();
-    }
-    multiply(*weights.attention_out, pass.attended_, pass.product_.data(), width);
-    barrier();
+    if (as_int8(*weights.attention_out))
+      for_tokens(static_cast<std::int64_t>(n),
+                 [&](std::size_t i) { quantise(pass.attended_, i, 0, query_width_of(shape) / kBlockColumns); });
+    multiply(pass.attended_, pass.product_.data(), width);
     add_and_norm(true, weights.feed_forward_norm, *weights.gate, *weights.up, *weights.up, 0);
-    barrier();
     feed_forward(weights);
-    barrier();
-    multiply(*weights.down, pass.activated_, pass.product_.data(), width);
-    barrier();
+    multiply(pass.activated_, pass.product_.data(), width);
   }
 
-  // Gate and up have the same rows in the same thread, so that nobody need wait before SwiGLU.
+  // The same units of gate and up one after the other, so that SwiGLU and its blocks follow at once.
   void feed_forward(const PackedLayer& weights) {
+    const std::size_t index = products_done;
+    products_done += 2;
     const auto stride = static_cast<std::size_t>(shape.feed_forward);
-    multiply(*weights.gate, pass.normed_, pass.gate_.data(), stride);
-    multiply(*weights.up, pass.normed_, pass.up_.data(), stride);
-    const Share groups = share(weights.gate->groups(), kProductUnit);
-    const std::int64_t begin = groups.begin * kGroupRows;
-    const auto count = static_cast<std::size_t>(groups.end * kGroupRows - begin);
-    for (std::size_t i = 0; i < n; ++i) {
-      const std::size_t at = i * stride + static_cast<std::size_t>(begin);
-      kernels.swiglu(pass.gate_.data() + at, pass.up_.data() + at, count, pass.activated_.values.data() + at);
-      if (as_int8(*weights.down))
-        quantise(pass.activated_, i, begin / kBlockColumns, groups.end * kGroupRows / kBlockColumns);
-    }
+    context.team.for_ranges(
+        thread, units_of(*weights.gate), grain_of(*weights.gate), [&](std::int64_t begin, std::int64_t end) {
+          multiply_units(index, begin, end, pass.normed_, pass.gate_.data(), stride);
+          multiply_units(index + 1, begin, end, pass.normed_, pass.up_.data(), stride);
+          const auto first = static_cast<std::size_t>(begin * kBlockColumns);
+          const auto count = static_cast<std::size_t>((end - begin) * kBlockColumns);
+          for (std::size_t i = 0; i < n; ++i) {
+            const std::size_t at = i * stride + first;
+            kernels.swiglu(pass.gate_.data() + at, pass.up_.data() + at, count, pass.activated_.values.data() + at);
+            if (as_int8(*weights.down)) quantise(pass.activated_, i, begin, end);
+          }
+        });
   }
 
   // The last norm and the head, for the tokens asked for.
@@ -212,32 +237,28 @@ struct ForwardPass::Phases {
     const auto width = static_cast<std::size_t>(shape.width);
     const PackedMatrix& head = *context.weights.head;
     const auto last_layer = static_cast<std::int64_t>(context.layers.size());
-    const Share tokens = share(static_cast<std::int64_t>(n));
-    for (auto i = static_cast<std::size_t>(tokens.begin); i < static_cast<std::size_t>(tokens.end); ++i) {
+    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
       float* const residual = pass.residual_.data() + i * width;
       if (last_layer > 0) kernels.add(residual, pass.product_.data() + i * width, width);
       hand_out_hidden(i, residual, last_layer);
-    }
-    if (batch.wanted.empty()) return;
-    barrier();
-    const Share rows = share(static_cast<std::int64_t>(batch.wanted.size()));
-    for (auto r = static_cast<std::size_t>(rows.begin); r < static_cast<std::size_t>(rows.end); ++r) {
+    });
+    const auto rows = static_cast<std::int64_t>(batch.wanted.size());
+    for_tokens(rows, [&](std::size_t r) {
       const auto token = static_cast<std::size_t>(batch.wanted[r]);
       kernels.rms_norm(pass.residual_.data() + token * width, context.weights.out_norm.data(), width,
                        static_cast<float>(shape.rms_epsilon), pass.last_.row(r));
       if (as_int8(head)) quantise(pass.last_, r, 0, shape.width / kBlockColumns);
-    }
-    barrier();
+    });
+    if (rows == 0) return;
     const std::size_t padded = padded_rows(head);
     const auto vocab = static_cast<std::size_t>(shape.vocab_size);
     float* const to = padded == vocab ? out.logits.data() : pass.logits_.data();
-    multiply(head, pass.last_, to, padded);
-    barrier();
-    for (auto r = static_cast<std::size_t>(rows.begin); r < static_cast<std::size_t>(rows.end); ++r) {
+    multiply(pass.last_, to, padded);
+    for_tokens(rows, [&](std::size_t r) {
       float* const row = out.logits.data() + r * vocab;
       if (padded != vocab) std::copy_n(to + r * padded, vocab, row);
       if (!kernels.all_finite(row, vocab)) std::fill_n(row, vocab, std::numeric_limits<float>::quiet_NaN());
-    }
+    });
   }
 
   void run() {

@@ -1,8 +1,7 @@
-// One pass of a batch through a transformer: every thread goes through the same phases, with barriers between them, and
-// in each takes its own rows, groups of a matrix or pieces of attention.
+// One pass of a batch through a transformer: every thread goes through the same phases, and in each they share tokens,
+// groups of a matrix or pieces of attention.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -56,7 +55,6 @@ class ForwardPass {
   std::vector<AttentionTask> tasks_;
   std::vector<AttentionWorker> workers_;
   std::vector<const PackedMatrix*> order_;  // of the matrices of a pass
-  std::atomic<std::size_t> next_task_{0};
 };
 
 }  // namespace draftproof

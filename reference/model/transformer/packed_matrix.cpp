@@ -116,7 +116,7 @@ bool element_finite(PackedFormat format, const std::byte* at) {
 }  // namespace
 
 PackedMatrix::PackedMatrix(const std::string& name, TensorKind kind, std::int64_t rows, std::int64_t columns,
-                           std::span<const std::byte> data, int threads)
+                           std::span<const std::byte> data, int threads, std::shared_ptr<WeightArena> arena)
     : format_(format_of(kind)), rows_(rows), columns_(columns) {
   const std::int64_t unit = std::max(kBlockColumns, info_of(kind).block_len);
   if (rows < 1 || columns < unit || columns % unit != 0)
@@ -126,7 +126,8 @@ PackedMatrix::PackedMatrix(const std::string& name, TensorKind kind, std::int64_
   if (data.size() != row_bytes * static_cast<std::size_t>(rows))
     throw input_error(name, "it has " + std::to_string(data.size()) + " bytes; expected " +
                                 std::to_string(row_bytes * static_cast<std::size_t>(rows)));
-  data_ = HugeBuffer(bytes());
+  arena_ = arena != nullptr ? std::move(arena) : std::make_shared<WeightArena>(bytes());
+  data_ = arena_->take(bytes());
   const PackedLayout layout = layout_of(format_);
   const auto num_blocks = static_cast<std::size_t>(blocks());
   const auto not_finite = [&](std::int64_t row, std::size_t block) {
@@ -134,7 +135,7 @@ PackedMatrix::PackedMatrix(const std::string& name, TensorKind kind, std::int64_
                                  " to " + std::to_string(block * 32 + 31) + " that is not finite; expected numbers");
   };
   parallel_for(groups(), threads, [&](std::int64_t g, int) {
-    std::byte* const group = data_.data() + static_cast<std::size_t>(g) * group_bytes();
+    std::byte* const group = data_ + static_cast<std::size_t>(g) * group_bytes();
     const std::int64_t row_end = std::min(rows_, (g + 1) * kGroupRows);
     for (std::int64_t row = g * kGroupRows; row < row_end; ++row) {
       const std::int64_t lane = row % kGroupRows;
@@ -157,11 +158,16 @@ PackedMatrix::PackedMatrix(const std::string& name, TensorKind kind, std::int64_
   });
 }
 
+std::size_t PackedMatrix::bytes_of(TensorKind kind, std::int64_t rows, std::int64_t columns) {
+  const std::size_t group = layout_of(format_of(kind)).group_bytes(static_cast<std::size_t>(columns / kBlockColumns));
+  return (group * static_cast<std::size_t>((rows + kGroupRows - 1) / kGroupRows) + 63) / 64 * 64;
+}
+
 void PackedMatrix::decode_row(std::int64_t row, std::span<float> out) const {
   const PackedLayout layout = layout_of(format_);
   const auto num_blocks = static_cast<std::size_t>(blocks());
   const std::int64_t lane = row % kGroupRows;
-  std::byte* const at = data_.data() + static_cast<std::size_t>(row / kGroupRows) * group_bytes();
+  std::byte* const at = data_ + static_cast<std::size_t>(row / kGroupRows) * group_bytes();
   for (std::size_t c = 0; c < out.size(); ++c) {
     if (!layout.quantised()) {
       const std::byte* const element =

@@ -16,39 +16,43 @@ HWY_BEFORE_NAMESPACE();
 namespace draftproof {
 namespace HWY_NAMESPACE {
 
-constexpr int kQueriesAtOnce = 8;  // accumulators in registers
+constexpr int kQueriesAtOnce = 12;  // accumulators in registers, of which AVX2 has 16
 
 template <int kQueries>
-HWY_INLINE void scores_of(const float* const* queries, const std::uint16_t* key, std::size_t head_len,
-                          float* const* scores) {
+HWY_INLINE void scores_of(const float* queries, std::size_t query_stride, const std::uint16_t* key,
+                          std::size_t head_len, float* scores) {
   const LaneTag d;
   for (std::size_t v = 0; v < kVectors; ++v) {
     LaneVector sums[kQueries];
     for (LaneVector& sum : sums) sum = hn::Zero(d);
-    for (std::size_t i = 0; i < head_len; ++i) {
-      const LaneVector k = load_f16(key + i * 16 + v * kVectorLanes);
-      for (int j = 0; j < kQueries; ++j) sums[j] = hn::MulAdd(hn::Set(d, queries[j][i]), k, sums[j]);
+    const float* q = queries;
+    const std::uint16_t* k = key + v * kVectorLanes;
+    for (std::size_t i = 0; i < head_len; ++i, q += query_stride, k += 16) {
+      const LaneVector keys = load_f16(k);
+      for (int j = 0; j < kQueries; ++j) sums[j] = hn::MulAdd(hn::Set(d, q[j]), keys, sums[j]);
     }
-    for (int j = 0; j < kQueries; ++j) hn::StoreU(sums[j], d, scores[j] + v * kVectorLanes);
+    for (int j = 0; j < kQueries; ++j) hn::StoreU(sums[j], d, scores + j * 16 + v * kVectorLanes);
   }
 }
 
 template <int kQueries>
-HWY_INLINE void values_of(const float* const* weights, std::size_t count, const std::uint16_t* value,
-                          std::size_t head_len, float* const* out) {
+HWY_INLINE void values_of(const float* weights, std::size_t count, const std::uint16_t* value, std::size_t head_len,
+                          float* out) {
   const LaneTag d;
   for (std::size_t i = 0; i < head_len; i += kVectorLanes) {
     LaneVector sums[kQueries];
-    for (int j = 0; j < kQueries; ++j) sums[j] = hn::LoadU(d, out[j] + i);
-    for (std::size_t p = 0; p < count; ++p) {
-      const LaneVector v = load_f16(value + p * head_len + i);
-      for (int j = 0; j < kQueries; ++j) sums[j] = hn::MulAdd(hn::Set(d, weights[j][p]), v, sums[j]);
+    for (std::size_t j = 0; j < kQueries; ++j) sums[j] = hn::LoadU(d, out + j * head_len + i);
+    const std::uint16_t* v = value + i;
+    for (std::size_t p = 0; p < count; ++p, v += head_len) {
+      const LaneVector values = load_f16(v);
+      for (int j = 0; j < kQueries; ++j)
+        sums[j] = hn::MulAdd(hn::Set(d, weights[j * 16 + static_cast<int>(p)]), values, sums[j]);
     }
-    for (int j = 0; j < kQueries; ++j) hn::StoreU(sums[j], d, out[j] + i);
+    for (std::size_t j = 0; j < kQueries; ++j) hn::StoreU(sums[j], d, out + j * head_len + i);
   }
 }
 
-// Calls one of body<1> ... body<8> for every chunk of queries.
+// Calls one of body<1> ... body<12> for every chunk of queries.
 template <class Body>
 HWY_INLINE void by_queries(int num_queries, Body body) {
   for (int j = 0; j < num_queries; j += kQueriesAtOnce) {
@@ -74,43 +78,62 @@ HWY_INLINE void by_queries(int num_queries, Body body) {
       case 7:
         body.template operator()<7>(j);
         break;
-      default:
+      case 8:
         body.template operator()<8>(j);
+        break;
+      case 9:
+        body.template operator()<9>(j);
+        break;
+      case 10:
+        body.template operator()<10>(j);
+        break;
+      case 11:
+        body.template operator()<11>(j);
+        break;
+      default:
+        body.template operator()<12>(j);
     }
   }
 }
 
-void tile_scores(const float* const* queries, int num_queries, const std::uint16_t* key, std::int64_t head_len,
-                 float* const* scores) {
+void tile_scores(const float* queries, std::size_t query_stride, int num_queries, const std::uint16_t* key,
+                 std::int64_t head_len, float* scores) {
   by_queries(num_queries, [&]<int kQueries>(int j) HWY_ATTR {
-    scores_of<kQueries>(queries + j, key, static_cast<std::size_t>(head_len), scores + j);
+    scores_of<kQueries>(queries + j, query_stride, key, static_cast<std::size_t>(head_len), scores + j * 16);
   });
 }
 
-void tile_values(const float* const* weights, int num_queries, std::size_t count, const std::uint16_t* value,
-                 std::int64_t head_len, float* const* out) {
+void tile_values(const float* weights, int num_queries, std::size_t count, const std::uint16_t* value,
+                 std::int64_t head_len, float* out) {
   by_queries(num_queries, [&]<int kQueries>(int j) HWY_ATTR {
-    values_of<kQueries>(weights + j, count, value, static_cast<std::size_t>(head_len), out + j);
+    values_of<kQueries>(weights + j * 16, count, value, static_cast<std::size_t>(head_len), out + j * head_len);
   });
 }
 
-float softmax(float* scores, std::size_t count) {
+float softmax(float* scores, std::size_t count, std::size_t tile_stride) {
   const LaneTag d;
-  const std::size_t whole = (count + 15) / 16 * 16;
+  const std::size_t tiles = (count + 15) / 16;
   // The rest of the last tile must not be the largest, and weighs nothing.
-  std::fill(scores + count, scores + whole, scores[0]);
+  const std::size_t in_last = count - (tiles - 1) * 16;
+  float* const last = scores + (tiles - 1) * tile_stride;
+  std::fill(last + in_last, last + 16, scores[0]);
   LaneVector largest = hn::Set(d, scores[0]);
-  for (std::size_t p = 0; p < whole; p += kVectorLanes) largest = hn::Max(largest, hn::LoadU(d, scores + p));
+  for (std::size_t t = 0; t < tiles; ++t)
+    for (std::size_t v = 0; v < kVectors; ++v)
+      largest = hn::Max(largest, hn::LoadU(d, scores + t * tile_stride + v * kVectorLanes));
   const LaneVector top = hn::MaxOfLanes(d, largest);
   LaneVector sums[kVectors];
   for (LaneVector& sum : sums) sum = hn::Zero(d);
-  for (std::size_t p = 0; p < whole; p += kVectorLanes) {
-    LaneVector weight = limited_exp(hn::Sub(hn::LoadU(d, scores + p), top));
-    if (p + kVectorLanes > count) weight = hn::IfThenElseZero(hn::FirstN(d, p < count ? count - p : 0), weight);
-    hn::StoreU(weight, d, scores + p);
-    LaneVector& sum = sums[p / kVectorLanes % kVectors];
-    sum = hn::Add(sum, weight);
-  }
+  for (std::size_t t = 0; t < tiles; ++t)
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      float* const at = scores + t * tile_stride + v * kVectorLanes;
+      LaneVector weight = limited_exp(hn::Sub(hn::LoadU(d, at), top));
+      const std::size_t first = t * 16 + v * kVectorLanes;
+      if (first + kVectorLanes > count)
+        weight = hn::IfThenElseZero(hn::FirstN(d, first < count ? count - first : 0), weight);
+      hn::StoreU(weight, d, at);
+      sums[v] = hn::Add(sums[v], weight);
+    }
   return 1.0f / sum_of_lanes(sums);
 }
 

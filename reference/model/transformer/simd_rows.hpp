@@ -87,10 +87,10 @@ void add(float* x, const float* y, std::size_t count) {
     hn::StoreU(hn::Add(hn::LoadU(d, x + i), hn::LoadU(d, y + i)), d, x + i);
 }
 
-void scale(float* x, std::size_t count, float factor) {
+void scale(const float* x, std::size_t count, float factor, float* out) {
   const LaneTag d;
   for (std::size_t i = 0; i < count; i += kVectorLanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, out + i);
 }
 
 bool to_f16(const float* x, std::size_t count, std::uint16_t* out) {

@@ -1,9 +1,11 @@
-// Threads that go through a forward pass together, with some 250 barriers in 5 ms: waiting spins for a moment before it
-// sleeps, between the phases of a pass and between passes.
+// Threads that go through the phases of a forward pass together, some 250 in 5 ms. The work of a phase is claimed in
+// ranges, and a phase is over when its ranges are done, not when every thread has come: on a busy machine a thread that
+// the system has put aside holds up nothing but a range that it has claimed. Waiting spins for a moment, then sleeps.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -19,30 +21,62 @@ class ThreadTeam {
 
   int threads() const { return threads_; }
 
-  // Calls body(thread) on every thread, thread in [0, threads), and returns when all have. body must not throw. One
-  // caller at a time.
+  // Calls body(thread) on thread 0, the caller, and on those of the others that are awake in time, thread in
+  // [0, threads); returns when they have. body must not throw and does its work in for_ranges(), whose calls are the
+  // same on every thread. One caller at a time.
   template <class Body>
   void run(const Body& body) {
     run_erased([](const void* context, int thread) { (*static_cast<const Body*>(context))(thread); }, &body);
   }
 
-  // Within run(): returns when every thread has come here; what they wrote before is seen after.
-  void barrier();
+  // A phase: body(begin, end) for ranges of at most `grain` that make up [0, items), each on one thread; every thread
+  // begins with its own share. Returns when all are done, and what they wrote is seen.
+  template <class Body>
+  void for_ranges(int thread, std::int64_t items, std::int64_t grain, const Body& body) {
+    const std::int64_t ranges = (items + grain - 1) / grain;
+    if (ranges == 0) return;
+    Member& self = members_[static_cast<std::size_t>(thread)];
+    const std::uint32_t phase = self.phase++;
+    for (int i = 0; i < threads_; ++i) {
+      const int of = (thread + i) % threads_;
+      const std::int64_t share_begin = ranges * of / threads_;
+      const std::int64_t share_end = ranges * (of + 1) / threads_;
+      for (std::int64_t claimed; (claimed = claim(of, phase, share_end - share_begin)) >= 0;) {
+        const std::int64_t begin = (share_begin + claimed) * grain;
+        body(begin, begin + grain < items ? begin + grain : items);
+        if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranges) return end_phase(phase);
+      }
+    }
+    wait_while(phase_, phase);
+  }
 
  private:
   using Erased = void (*)(const void* context, int thread);
 
+  struct alignas(64) Member {
+    std::atomic<std::uint64_t> cursor{0};  // phase << 32 | ranges of its share that are claimed
+    std::uint32_t phase = 0;               // where this thread is
+  };
+
   void run_erased(Erased body, const void* context);
   void work(int thread);
-  void wait_while(const std::atomic<std::int32_t>& value, std::int32_t old) const;
+  // The number of a range of the share of thread `of`, of `count`; -1: all are claimed, or the phase is over.
+  std::int64_t claim(int of, std::uint32_t phase, std::int64_t count);
+  void end_phase(std::uint32_t phase);
+  template <class T>
+  void wait_while(const std::atomic<T>& value, T old) const;
 
   int threads_;
   int spins_;
   Erased body_ = nullptr;
   const void* context_ = nullptr;
-  alignas(64) std::atomic<std::int32_t> job_{0};  // counts calls of run(); -1: end
-  alignas(64) std::atomic<std::int32_t> arrived_{0};
-  alignas(64) std::atomic<std::int32_t> phase_{0};
+  std::uint32_t first_phase_ = 0;  // of the job
+  std::unique_ptr<Member[]> members_;
+  alignas(64) std::atomic<std::uint32_t> job_{0};     // counts calls of run()
+  alignas(64) std::atomic<std::uint32_t> inside_{0};  // threads other than the caller in the job; kOpen: may enter
+  alignas(64) std::atomic<std::int64_t> done_{0};     // ranges of the phase
+  alignas(64) std::atomic<std::uint32_t> phase_{0};   // counts phases, over all jobs
+  std::atomic<bool> ends_{false};
   std::vector<std::jthread> workers_;
 };
 

@@ -55,20 +55,22 @@ struct TransformerKernels {
   // x[i] = x[i] + y[i]; count is a multiple of 16.
   void (*add)(float* x, const float* y, std::size_t count);
 
-  // scores[j][p] = sum over dimensions i ascending of fma(q[j][i], key[i][p], .) from +0. key: binary16 [head_len][16].
-  void (*tile_scores)(const float* const* queries, int num_queries, const std::uint16_t* key, std::int64_t head_len,
-                      float* const* scores);
+  // scores[j][p] = sum over dimensions i ascending of fma(q[i][j], key[i][p], .) from +0. queries: [head_len], each
+  // query_stride floats on, of which num_queries are taken; key: binary16 [head_len][16]; scores: [num_queries][16].
+  void (*tile_scores)(const float* queries, std::size_t query_stride, int num_queries, const std::uint16_t* key,
+                      std::int64_t head_len, float* scores);
 
-  // scores[0 .. count) -> exp(score - max), and returns 1 / their sum: lane p % 16, p ascending; lanes as in rms_norm.
-  // scores has room for whole tiles; what follows count in its tile is set to +0.
-  float (*softmax)(float* scores, std::size_t count);
+  // scores of positions [0, count) -> exp(score - max), and returns 1 / their sum: lane p % 16, p ascending; lanes as in
+  // rms_norm. Tiles of 16 positions lie tile_stride floats apart; what follows count in its tile is set to +0.
+  float (*softmax)(float* scores, std::size_t count, std::size_t tile_stride);
 
-  // out[j][i] = fma(weights[j][p], value[p][i], .), p ascending in [0, count). value: binary16 [16][head_len].
-  void (*tile_values)(const float* const* weights, int num_queries, std::size_t count, const std::uint16_t* value,
-                      std::int64_t head_len, float* const* out);
+  // out[j][i] = fma(weights[j][p], value[p][i], .), p ascending in [0, count). weights: [num_queries][16]; value:
+  // binary16 [16][head_len]; out: [num_queries][head_len].
+  void (*tile_values)(const float* weights, int num_queries, std::size_t count, const std::uint16_t* value,
+                      std::int64_t head_len, float* out);
 
-  // x[i] = x[i] * factor; count is a multiple of 16.
-  void (*scale)(float* x, std::size_t count, float factor);
+  // out[i] = x[i] * factor; count is a multiple of 16. out may be x.
+  void (*scale)(const float* x, std::size_t count, float factor, float* out);
 
   // To binary16, to nearest, ties to even. Returns false where one is not finite then. count is a multiple of 16.
   bool (*to_f16)(const float* x, std::size_t count, std::uint16_t* out);

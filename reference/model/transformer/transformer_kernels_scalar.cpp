@@ -144,40 +144,41 @@ void add(float* x, const float* y, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) x[i] += y[i];
 }
 
-void tile_scores(const float* const* queries, int num_queries, const std::uint16_t* key, std::int64_t head_len,
-                 float* const* scores) {
-  for (int j = 0; j < num_queries; ++j)
+void tile_scores(const float* queries, std::size_t query_stride, int num_queries, const std::uint16_t* key,
+                 std::int64_t head_len, float* scores) {
+  for (std::size_t j = 0; j < static_cast<std::size_t>(num_queries); ++j)
     for (std::size_t p = 0; p < kLanes; ++p) {
       float sum = 0.0f;
       for (std::size_t i = 0; i < static_cast<std::size_t>(head_len); ++i)
-        sum = std::fma(queries[j][i], f16_to_f32(key[i * kLanes + p]), sum);
-      scores[j][p] = sum;
+        sum = std::fma(queries[i * query_stride + j], f16_to_f32(key[i * kLanes + p]), sum);
+      scores[j * kLanes + p] = sum;
     }
 }
 
-float softmax(float* scores, std::size_t count) {
-  float largest = scores[0];
-  for (std::size_t p = 1; p < count; ++p) largest = std::max(largest, scores[p]);
+float softmax(float* scores, std::size_t count, std::size_t tile_stride) {
+  const auto at = [&](std::size_t p) -> float& { return scores[p / kLanes * tile_stride + p % kLanes]; };
+  float largest = at(0);
+  for (std::size_t p = 1; p < count; ++p) largest = std::max(largest, at(p));
   float lanes[kLanes] = {};
   for (std::size_t p = 0; p < count; ++p) {
-    scores[p] = limited_exp(scores[p] - largest);
-    lanes[p % kLanes] += scores[p];
+    at(p) = limited_exp(at(p) - largest);
+    lanes[p % kLanes] += at(p);
   }
-  for (std::size_t p = count; p % kLanes != 0; ++p) scores[p] = 0.0f;
+  for (std::size_t p = count; p % kLanes != 0; ++p) at(p) = 0.0f;
   return 1.0f / sum_of_lanes(lanes);
 }
 
-void tile_values(const float* const* weights, int num_queries, std::size_t count, const std::uint16_t* value,
-                 std::int64_t head_len, float* const* out) {
+void tile_values(const float* weights, int num_queries, std::size_t count, const std::uint16_t* value,
+                 std::int64_t head_len, float* out) {
   const auto head = static_cast<std::size_t>(head_len);
-  for (int j = 0; j < num_queries; ++j)
+  for (std::size_t j = 0; j < static_cast<std::size_t>(num_queries); ++j)
     for (std::size_t p = 0; p < count; ++p)
       for (std::size_t i = 0; i < head; ++i)
-        out[j][i] = std::fma(weights[j][p], f16_to_f32(value[p * head + i]), out[j][i]);
+        out[j * head + i] = std::fma(weights[j * kLanes + p], f16_to_f32(value[p * head + i]), out[j * head + i]);
 }
 
-void scale(float* x, std::size_t count, float factor) {
-  for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
+void scale(const float* x, std::size_t count, float factor, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = x[i] * factor;
 }
 
 bool to_f16(const float* x, std::size_t count, std::uint16_t* out) {

@@ -25,10 +25,31 @@ void check_sizes(const ModelDescription& shape) {
                       "the context has " + std::to_string(shape.context_len_max) + " tokens; expected at most 2^20");
 }
 
-std::shared_ptr<const PackedMatrix> matrix_of(const WeightTensor& tensor, int threads) {
-  return std::make_shared<const PackedMatrix>(tensor.name, tensor.kind, tensor.rows, tensor.columns, tensor.bytes,
-                                              threads);
-}
+// Makes the matrices of a model in one piece of memory.
+class Packer {
+ public:
+  Packer(const ModelWeights& model, int threads) : threads_(threads) {
+    std::size_t bytes = bytes_of(model.token_embedding) + bytes_of(model.head);
+    for (const LayerWeights& layer : model.layers)
+      for (const WeightTensor* tensor :
+           {&layer.query, &layer.key, &layer.value, &layer.output, &layer.gate, &layer.up, &layer.down})
+        bytes += bytes_of(*tensor);
+    arena_ = std::make_shared<WeightArena>(bytes);
+  }
+
+  std::shared_ptr<const PackedMatrix> matrix(const WeightTensor& tensor) const {
+    return std::make_shared<const PackedMatrix>(tensor.name, tensor.kind, tensor.rows, tensor.columns, tensor.bytes,
+                                                threads_, arena_);
+  }
+
+ private:
+  static std::size_t bytes_of(const WeightTensor& tensor) {
+    return PackedMatrix::bytes_of(tensor.kind, tensor.rows, tensor.columns);
+  }
+
+  int threads_;
+  std::shared_ptr<WeightArena> arena_;
+};
 
 // Empty where there is none.
 std::vector<float> vector_of(const WeightTensor& tensor) {
@@ -40,37 +61,57 @@ std::vector<float> vector_of(const WeightTensor& tensor) {
   return values;
 }
 
-PackedLayer layer_of(const LayerWeights& layer, int threads) {
+PackedLayer layer_of(const LayerWeights& layer, const Packer& packer) {
   PackedLayer out;
   out.attention_norm = vector_of(layer.attention_norm);
-  out.query = matrix_of(layer.query, threads);
-  out.key = matrix_of(layer.key, threads);
-  out.value = matrix_of(layer.value, threads);
+  out.query = packer.matrix(layer.query);
+  out.key = packer.matrix(layer.key);
+  out.value = packer.matrix(layer.value);
   out.query_bias = vector_of(layer.query_bias);
   out.key_bias = vector_of(layer.key_bias);
   out.value_bias = vector_of(layer.value_bias);
   out.query_norm = vector_of(layer.query_norm);
   out.key_norm = vector_of(layer.key_norm);
-  out.attention_out = matrix_of(layer.output, threads);
+  out.attention_out = packer.matrix(layer.output);
   out.feed_forward_norm = vector_of(layer.feed_forward_norm);
-  out.gate = matrix_of(layer.gate, threads);
-  out.up = matrix_of(layer.up, threads);
-  out.down = matrix_of(layer.down, threads);
+  out.gate = packer.matrix(layer.gate);
+  out.up = packer.matrix(layer.up);
+  out.down = packer.matrix(layer.down);
   return out;
 }
 
-// A matrix rounded to another kind, row by row.
-std::shared_ptr<const PackedMatrix> rounded(const PackedMatrix& matrix, TensorKind kind, int threads) {
-  const auto row_bytes = static_cast<std::size_t>(encoded_bytes(kind, matrix.columns()));
-  std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(matrix.rows()));
-  parallel_for(matrix.rows(), threads, [&](std::int64_t r, int) {
-    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
-    matrix.decode_row(r, values);
-    encode_blocks(kind, values, std::span(bytes).subspan(static_cast<std::size_t>(r) * row_bytes, row_bytes));
-  });
-  return std::make_shared<const PackedMatrix>("a requantised tensor", kind, matrix.rows(), matrix.columns(), bytes,
-                                              threads);
-}
+// Rounds matrices to another kind, row by row.
+class Rounder {
+ public:
+  Rounder(const TransformerWeights& weights, TensorKind kind, int threads) : kind_(kind), threads_(threads) {
+    std::size_t bytes = bytes_of(*weights.embedding) + bytes_of(*weights.head);
+    for (const PackedLayer& l : weights.layers)
+      for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
+        bytes += bytes_of(**matrix);
+    arena_ = std::make_shared<WeightArena>(bytes);
+  }
+
+  std::shared_ptr<const PackedMatrix> rounded(const PackedMatrix& matrix) const {
+    const auto row_bytes = static_cast<std::size_t>(encoded_bytes(kind_, matrix.columns()));
+    std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(matrix.rows()));
+    parallel_for(matrix.rows(), threads_, [&](std::int64_t r, int) {
+      std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
+      matrix.decode_row(r, values);
+      encode_blocks(kind_, values, std::span(bytes).subspan(static_cast<std::size_t>(r) * row_bytes, row_bytes));
+    });
+    return std::make_shared<const PackedMatrix>("a requantised tensor", kind_, matrix.rows(), matrix.columns(), bytes,
+                                                threads_, arena_);
+  }
+
+ private:
+  std::size_t bytes_of(const PackedMatrix& matrix) const {
+    return PackedMatrix::bytes_of(kind_, matrix.rows(), matrix.columns());
+  }
+
+  TensorKind kind_;
+  int threads_;
+  std::shared_ptr<WeightArena> arena_;
+};
 
 }  // namespace
 
@@ -86,10 +127,11 @@ TransformerWeights pack_weights(const ModelWeights& model, int threads) {
   check_sizes(model.description);
   TransformerWeights out;
   out.shape = model.description;
-  out.embedding = matrix_of(model.token_embedding, threads);
+  const Packer packer(model, threads);
+  for (const LayerWeights& layer : model.layers) out.layers.push_back(layer_of(layer, packer));
   out.out_norm = vector_of(model.final_norm);
-  out.head = model.description.tied ? out.embedding : matrix_of(model.head, threads);
-  for (const LayerWeights& layer : model.layers) out.layers.push_back(layer_of(layer, threads));
+  out.embedding = packer.matrix(model.token_embedding);
+  out.head = model.description.tied ? out.embedding : packer.matrix(model.head);
   return out;
 }
 
@@ -98,12 +140,13 @@ TransformerWeights requantise(const TransformerWeights& weights, int bits, int t
     throw usage_error("bits", "is " + std::to_string(bits) + "; expected a number of bits from 2 to 8");
   const TensorKind kind = bits == 8 ? TensorKind::q8_0 : bits == 4 ? TensorKind::q4_0 : kind_of_bits(bits);
   TransformerWeights out = weights;
-  out.embedding = rounded(*weights.embedding, kind, threads);
-  out.head = weights.head == weights.embedding ? out.embedding : rounded(*weights.head, kind, threads);
+  const Rounder rounder(weights, kind, threads);
   for (PackedLayer& layer : out.layers)
     for (auto* matrix :
          {&layer.query, &layer.key, &layer.value, &layer.attention_out, &layer.gate, &layer.up, &layer.down})
-      *matrix = rounded(**matrix, kind, threads);
+      *matrix = rounder.rounded(**matrix);
+  out.embedding = rounder.rounded(*weights.embedding);
+  out.head = weights.head == weights.embedding ? out.embedding : rounder.rounded(*weights.head);
   return out;
 }
 

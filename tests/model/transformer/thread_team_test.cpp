@@ -2,32 +2,34 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <numeric>
+#include <vector>
 
 using namespace draftproof;
 
-TEST_CASE("every thread of a team runs the body, and a barrier shows each what the others wrote before it") {
+TEST_CASE("a phase does every range once, and is over on every thread before the next begins") {
   for (const int threads : {1, 2, 5}) {
     INFO("threads: " << threads);
     ThreadTeam team(threads);
     CHECK(team.threads() == threads);
-    std::vector<std::int64_t> values(static_cast<std::size_t>(threads), 0);
-    std::vector<std::int64_t> mismatches(static_cast<std::size_t>(threads), 0);
-    constexpr int kRuns = 50;
-    constexpr int kPhases = 20;
-    for (int run = 0; run < kRuns; ++run) {
+    constexpr std::int64_t kItems = 37;
+    std::vector<std::int64_t> counts(kItems, 0);
+    std::atomic<std::int64_t> mismatches = 0;
+    for (std::int64_t run = 0; run < 60; ++run)
       team.run([&](int thread) {
-        for (int phase = 0; phase < kPhases; ++phase) {
-          ++values[static_cast<std::size_t>(thread)];
-          team.barrier();
-          const std::int64_t expected = std::int64_t{run} * kPhases + phase + 1;
-          for (const std::int64_t value : values) mismatches[static_cast<std::size_t>(thread)] += value != expected;
-          team.barrier();
+        for (std::int64_t phase = 0; phase < 20; ++phase) {
+          // Ranges of 3 write; then each of the next phase reads what others wrote.
+          team.for_ranges(thread, kItems, 3, [&](std::int64_t begin, std::int64_t end) {
+            if (end - begin > 3 || begin % 3 != 0) ++mismatches;
+            for (std::int64_t i = begin; i < end; ++i) ++counts[static_cast<std::size_t>(i)];
+          });
+          team.for_ranges(thread, 0, 1, [&](std::int64_t, std::int64_t) { ++mismatches; });
+          team.for_ranges(thread, kItems, 1, [&](std::int64_t begin, std::int64_t) {
+            if (counts[static_cast<std::size_t>(kItems - 1 - begin)] != run * 20 + phase + 1) ++mismatches;
+          });
         }
       });
-    }
-    for (const std::int64_t value : values) CHECK(value == kRuns * kPhases);
-    CHECK(std::accumulate(mismatches.begin(), mismatches.end(), std::int64_t{0}) == 0);
+    CHECK(mismatches == 0);
+    CHECK(counts == std::vector<std::int64_t>(kItems, 60 * 20));
   }
 }
 
@@ -37,7 +39,13 @@ TEST_CASE("a team that sleeps wakes up, and one that never ran ends") {
   std::atomic<int> calls = 0;
   for (int run = 0; run < 3; ++run) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    team.run([&](int) { ++calls; });
+    // Long enough for the other thread to come.
+    team.run([&](int thread) {
+      team.for_ranges(thread, 2, 1, [&](std::int64_t, std::int64_t) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        calls += thread == 1 ? 100 : 1;
+      });
+    });
   }
-  CHECK(calls == 6);
+  CHECK(calls >= 102);
 }
