@@ -18,19 +18,26 @@ namespace HWY_NAMESPACE {
 
 constexpr int kQueriesAtOnce = 12;  // accumulators in registers, of which AVX2 has 16
 
+// Loops over accumulators are unrolled by pragma: g++ 12 would keep their array in memory otherwise.
 template <int kQueries>
 HWY_INLINE void scores_of(const float* queries, std::size_t query_stride, const std::uint16_t* key,
                           std::size_t head_len, float* scores) {
   const LaneTag d;
   for (std::size_t v = 0; v < kVectors; ++v) {
-    LaneVector sums[kQueries];
-    for (LaneVector& sum : sums) sum = hn::Zero(d);
     const float* q = queries;
     const std::uint16_t* k = key + v * kVectorLanes;
-    for (std::size_t i = 0; i < head_len; ++i, q += query_stride, k += 16) {
+    const LaneVector first = load_f16(k);
+    LaneVector sums[kQueries];
+#pragma GCC unroll 12
+    for (int j = 0; j < kQueries; ++j) sums[j] = hn::MulAdd(hn::Set(d, q[j]), first, hn::Zero(d));
+    for (std::size_t i = 1; i < head_len; ++i) {
+      q += query_stride;
+      k += 16;
       const LaneVector keys = load_f16(k);
+#pragma GCC unroll 12
       for (int j = 0; j < kQueries; ++j) sums[j] = hn::MulAdd(hn::Set(d, q[j]), keys, sums[j]);
     }
+#pragma GCC unroll 12
     for (int j = 0; j < kQueries; ++j) hn::StoreU(sums[j], d, scores + j * 16 + v * kVectorLanes);
   }
 }
@@ -41,13 +48,16 @@ HWY_INLINE void values_of(const float* weights, std::size_t count, const std::ui
   const LaneTag d;
   for (std::size_t i = 0; i < head_len; i += kVectorLanes) {
     LaneVector sums[kQueries];
+#pragma GCC unroll 12
     for (std::size_t j = 0; j < kQueries; ++j) sums[j] = hn::LoadU(d, out + j * head_len + i);
     const std::uint16_t* v = value + i;
-    for (std::size_t p = 0; p < count; ++p, v += head_len) {
+    const float* w = weights;
+    for (std::size_t p = 0; p < count; ++p, v += head_len, ++w) {
       const LaneVector values = load_f16(v);
-      for (int j = 0; j < kQueries; ++j)
-        sums[j] = hn::MulAdd(hn::Set(d, weights[j * 16 + static_cast<int>(p)]), values, sums[j]);
+#pragma GCC unroll 12
+      for (int j = 0; j < kQueries; ++j) sums[j] = hn::MulAdd(hn::Set(d, w[j * 16]), values, sums[j]);
     }
+#pragma GCC unroll 12
     for (std::size_t j = 0; j < kQueries; ++j) hn::StoreU(sums[j], d, out + j * head_len + i);
   }
 }
