@@ -14,6 +14,7 @@ inline constexpr Verb kVerbs[] = {
     {"audit", "Test what another sampler drew against the distribution it should have drawn from"},
     {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
     {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
+    {"generate", "Text from a language model, plain or with speculation, one request or many"},
     {"machine", "Describe this machine: processor, memory, vector instructions"},
     {"model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},
     {"mutants", "Catch the bugs that shipped, and accuse nothing sound"},

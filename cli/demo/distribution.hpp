@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "reference/draft/drafter.hpp"
-#include "reference/engine/generate.hpp"
+#include "reference/engine/decode_step.hpp"
 #include "reference/statistics/chi_squared.hpp"
 
 namespace draftproof {

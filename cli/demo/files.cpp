@@ -5,9 +5,10 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cli/demo/text.hpp"
+#include "cli/shared/acceptance_json.hpp"
 #include "cli/shared/consistency_json.hpp"
 #include "cli/shared/figure.hpp"
+#include "cli/shared/painted_text.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/output_paths.hpp"
@@ -94,12 +95,6 @@ double six_digits(double value) {
   text.precision(6);
   text << value;
   return std::stod(text.str());
-}
-
-Json rates_json(const std::vector<std::optional<RateEstimate>>& estimates, bool errors) {
-  Json list = Json::array();
-  for (const auto& estimate : estimates) list.push_back(or_null(errors ? error_of(estimate) : rate_of(estimate)));
-  return list;
 }
 
 Json test_json(std::int64_t n, const ChiSquaredTest& test, double detectable_tv) {
@@ -249,12 +244,7 @@ Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& 
   document["text"] = bytes_of(run.speculative.tokens);
   document["plain_text"] = bytes_of(run.plain.tokens);
   document["acceptance_length"] = metrics.acceptance_length;
-  document["acceptance_by_position"] = {
-      {"conditional", rates_json(metrics.conditional, false)},
-      {"unconditional", rates_json(metrics.unconditional, false)},
-      {"conditional_standard_error", rates_json(metrics.conditional, true)},
-      {"unconditional_standard_error", rates_json(metrics.unconditional, true)},
-  };
+  document["acceptance_by_position"] = acceptance_by_position_json(metrics);
   document["tokens_per_step"] = metrics.tokens_per_step;
   document["tokens_per_step_standard_error"] = or_null(metrics.tokens_per_step_standard_error);
   document["tokens_per_step_formula"] = or_null(metrics.tokens_per_step_formula);

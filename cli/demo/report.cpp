@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "cli/demo/text.hpp"
+#include "cli/shared/painted_text.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {

@@ -56,8 +56,7 @@ AcceptanceMetrics measure_acceptance(const DemoModels& models, const DemoOptions
         continuation_prompt(models.corpus, derive_seed(options.seed, kPositionSeed), static_cast<std::uint32_t>(i));
     PhiloxSource source;
     counts[static_cast<std::size_t>(i)] =
-        generate_speculative(worker.target(), worker.drafter(), continuation, prompt, source, worker.workspace())
-            .acceptance;
+        generate(worker.target_model(), &worker.drafter(), continuation, prompt, source).acceptance;
     progress.advance();
   });
   return acceptance_metrics(counts);
@@ -124,14 +123,13 @@ std::unique_ptr<DemoRun> run_demo(const DemoOptions& options) {
     DecodingOptions kept = run->decoding;
     kept.keep_steps = true;
     const Stopwatch watch;
-    run->speculative =
-        generate_speculative(worker.target(), worker.drafter(), kept, run->prompt, source, worker.workspace());
+    run->speculative = generate(worker.target_model(), &worker.drafter(), kept, run->prompt, source);
     run->speculative_ms = watch.elapsed_ms();
   }
   {
     DemoWorker worker(models, options);
     const Stopwatch watch;
-    run->plain = generate_plain(worker.target(), run->decoding, run->prompt, source, worker.workspace());
+    run->plain = generate(worker.target_model(), nullptr, run->decoding, run->prompt, source);
     run->plain_ms = watch.elapsed_ms();
   }
   for (const SpeculativeStep& step : run->speculative.steps)

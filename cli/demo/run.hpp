@@ -30,6 +30,7 @@ class DemoWorker {
  public:
   DemoWorker(const DemoModels& models, const DemoOptions& options);
 
+  LanguageModel& target_model() { return target_model_; }
   ModelSession& target() { return target_; }
   Drafter& drafter() { return *drafter_; }
   DecodingWorkspace& workspace() { return workspace_; }

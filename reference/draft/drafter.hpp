@@ -44,6 +44,7 @@ struct DraftContext {
   // [k, hidden_layers, width]: the target's hidden features of the last k tokens but the newest one, which it has not
   // seen yet. As many as its last passes computed; empty where the drafter asks for none.
   std::span<const float> hidden = {};
+  RowParameters parameters = {};  // the request's
 
   std::span<const Token> output() const { return tokens.subspan(prompt_len); }
 };

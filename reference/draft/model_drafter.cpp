@@ -110,6 +110,10 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
 }
 
 void ModelDrafter::propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) {
+  if (as_request_) {
+    draft_parameters_.temperature = context.parameters.temperature;
+    draft_parameters_.filters = context.parameters.filters;
+  }
   out.proposal_kind = ProposalKind::logits;
   out.draft_parameters = draft_parameters_;
   out.tree = {};

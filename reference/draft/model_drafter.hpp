@@ -14,6 +14,8 @@ class ModelDrafter final : public Drafter {
   // `model` must outlive the object. Only temperature and filters of the parameters apply to a draft; others are the
   // target's alone. Errors: usage, for a parameter out of range, a penalty or guidance.
   ModelDrafter(LanguageModel& model, const RowParameters& draft_parameters);
+  // Drafts with the temperature and the filters of each request.
+  explicit ModelDrafter(LanguageModel& model) : model_(model), as_request_(true) {}
 
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
   void finish(const DraftContext& context) override { model_.forget(context.request); }
@@ -25,6 +27,7 @@ class ModelDrafter final : public Drafter {
 
   ModelSession model_;
   RowParameters draft_parameters_;
+  bool as_request_ = false;
   std::uint64_t request_ = 0;
   std::vector<Token> context_;
   Pipeline pipeline_;

@@ -30,6 +30,8 @@ struct DecodingOptions {
   int num_speculative_tokens = 5;  // K, the length of a chain or of the paths of a draft
   std::optional<TreeShape> tree;   // the shape of drafts that are trees
   bool keep_steps = false;         // Generation::steps holds every step with its rows
+
+  std::optional<std::int64_t> num_logprobs;  // Generation::logprobs holds these many of every token
 };
 
 // Errors (usage): a parameter or constraint out of range, no limit at all, K outside [0, kSpeculativeTokensMax];

@@ -1,46 +1,51 @@
 #include "reference/engine/generate.hpp"
 
+#include <algorithm>
+#include <limits>
+
+#include "reference/engine/engine.hpp"
+#include "reference/error.hpp"
+
 namespace draftproof {
 namespace {
 
-RowMatrix matrix_of(const std::vector<float>& rows, std::int64_t vocab_size) {
-  return {DType::f32, rows.data(), static_cast<std::int64_t>(rows.size()) / vocab_size, vocab_size, vocab_size};
+constexpr std::int64_t kBlocksMax = std::int64_t{1} << 20;  // 16 Mi tokens
+
+// Room for everything that the request can become.
+SchedulerOptions room_for(const ActiveRequest& request, const LanguageModel& target) {
+  const std::int64_t nodes = std::int64_t{request.plan.num_paths} * request.plan.shape.size();
+  std::int64_t blocks = 0;
+  for (const std::vector<Token>& stream : request.streams) {
+    const std::int64_t longest = std::min<std::int64_t>(
+        static_cast<std::int64_t>(stream.size()) + output_len_max(request), target.context_len_max());
+    blocks += blocks_for(longest + nodes) + 1;
+  }
+  SchedulerOptions options;
+  options.num_blocks = static_cast<std::int32_t>(std::min<std::int64_t>(blocks, kBlocksMax));
+  options.context_len_max = std::numeric_limits<std::int32_t>::max();
+  options.token_budget = std::numeric_limits<std::int32_t>::max();
+  return options;
+}
+
+SpeculationPolicy all_drafts(const ActiveRequest& request) {
+  SpeculationChoice choice;
+  choice.rule = request.speculates ? SpeculationRule::fixed : SpeculationRule::off;
+  choice.num_drafts = request.plan.num_paths * request.plan.shape.size();
+  return SpeculationPolicy(choice);
 }
 
 }  // namespace
 
-Sequence start_sequence(const DecodingOptions& options, std::span<const Token> prompt) {
-  if (options.parameters.guidance_scale == 1.0f) return Sequence(prompt, std::nullopt);
-  return Sequence(prompt, std::span<const Token>(options.unconditional_prompt));
-}
-
-VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& options, std::int64_t vocab_size,
-                         std::span<const Token> prompt, std::span<const Token> output) {
-  VerifyRequest request;
-  request.draft = step.draft.tree;
-  request.target = matrix_of(step.target_logits, vocab_size);
-  if (!step.unconditional_logits.empty()) request.unconditional = matrix_of(step.unconditional_logits, vocab_size);
-  request.parameters = options.parameters;
-  request.constraints = options.constraints;
-  request.proposal_kind = step.draft.proposal_kind;
-  if (request.proposal_kind != ProposalKind::one_hot) request.proposal = matrix_of(step.draft.logits, vocab_size);
-  request.draft_parameters = step.draft.draft_parameters;
-  request.prompt_tokens = prompt;
-  request.output_tokens = output.first(step.output_len);
-  request.seed = options.seed;
-  request.step = step.step;
-  return request;
-}
-
-void compute_target_rows(ModelSession& target, const Sequence& sequence, SpeculativeStep& step) {
-  const DraftTree& tree = step.draft.tree;
-  const std::size_t size = (tree.tokens.size() + 1) * static_cast<std::size_t>(target.vocab_size());
-  step.target_logits.resize(size);
-  step.unconditional_logits.resize(sequence.guided() ? size : 0);
-  target.tree_logits(sequence.tokens(), tree.tokens, tree.parents, step.target_logits);
-  if (sequence.guided())
-    target.tree_logits(sequence.unconditional_tokens(), tree.tokens, tree.parents, step.unconditional_logits,
-                       kUnconditionalStream);
+Generation generate(LanguageModel& target, Drafter* drafter, const DecodingOptions& options,
+                    std::span<const Token> prompt, StepSampler& sampler) {
+  const ActiveRequest request(0, target, prompt, options, drafter != nullptr);
+  EngineOptions engine_options{room_for(request, target), all_drafts(request), false};
+  Engine engine(target, drafter, sampler, std::move(engine_options));
+  const std::uint64_t id = engine.submit(prompt, options);
+  engine.run();
+  Generation generation = *engine.take(id);
+  if (generation.failure) std::rethrow_exception(generation.failure);
+  return generation;
 }
 
 }  // namespace draftproof

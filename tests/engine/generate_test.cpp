@@ -31,17 +31,13 @@ DecodingOptions options_of(std::int64_t max_tokens, int num_speculative_tokens) 
 template <class Source = PhiloxSource>
 Generation plain(LanguageModel& target, const DecodingOptions& options) {
   Source source;
-  DecodingWorkspace workspace;
-  ModelSession session(target);
-  return generate_plain(session, options, kPrompt, source, workspace);
+  return generate(target, nullptr, options, kPrompt, source);
 }
 
 template <class Source = PhiloxSource>
 Generation speculative(LanguageModel& target, Drafter& drafter, const DecodingOptions& options) {
   Source source;
-  DecodingWorkspace workspace;
-  ModelSession session(target);
-  return generate_speculative(session, drafter, options, kPrompt, source, workspace);
+  return generate(target, &drafter, options, kPrompt, source);
 }
 
 struct Drafters {
@@ -166,9 +162,7 @@ TEST_CASE("a drafter that uses the acceptance coin is found by the audit") {
   ToyModel target(7, 1, 2);
   AuditedSource<> source;
   SharingDrafter drafter(target, source);
-  DecodingWorkspace workspace;
-  ModelSession session(target);
-  CHECK_THROWS_WITH(generate_speculative(session, drafter, options_of(10, 1), kPrompt, source, workspace),
+  CHECK_THROWS_WITH(generate(target, &drafter, options_of(10, 1), kPrompt, source),
                     Catch::Contains("was drawn before"));
 }
 
@@ -278,7 +272,6 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
   constexpr std::uint64_t kSamples = 6000;
   constexpr int kDecisions = 2 * 4;
   ToyModel target(3, 1, 2, 1);
-  ModelSession session(target);
   ToyModel draft_model(3, 1, 5, 1);
   RowParameters sharp;
   sharp.temperature = 0.5f;
@@ -288,7 +281,6 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
   ModelDrafter argmax(draft_model, sharp);
   LookupDrafter lookup{PromptLookup(1, 3)};
   const std::vector<double> distribution = exact_distribution(target, 4, 1.25);
-  DecodingWorkspace workspace;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
     for (Drafter* drafter : std::array<Drafter*, 4>{&like_target, &sharper, &argmax, &lookup}) {
       DecodingOptions options = options_of(4, 2);
@@ -298,7 +290,7 @@ TEST_CASE("four tokens of speculative output follow the product of the targets")
       for (std::uint64_t i = 0; i < kSamples; ++i) {
         options.seed = derive_seed(11, i);
         PhiloxSource source;
-        const Generation generation = generate_speculative(session, *drafter, options, kToyPrompt, source, workspace);
+        const Generation generation = generate(target, drafter, options, kToyPrompt, source);
         std::size_t string = 0;
         for (const Token token : generation.tokens) string = 3 * string + static_cast<std::size_t>(token);
         ++counts[string];

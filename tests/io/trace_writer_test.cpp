@@ -29,15 +29,13 @@ struct Recorded {
 
 Recorded record(Drafter& drafter, DecodingOptions options) {
   ToyModel target(kVocab, 1, 2);
-  ModelSession session(target);
   options.stop.max_tokens = 60;
   options.num_speculative_tokens = 4;
   options.seed = 0xfedcba9876543210u;
   options.keep_steps = true;
   PhiloxSource source;
-  DecodingWorkspace workspace;
   static const std::vector<Token> kPrompt{1, 2, 3, 299};
-  Recorded recorded{generate_speculative(session, drafter, options, kPrompt, source, workspace), {}};
+  Recorded recorded{generate(target, &drafter, options, kPrompt, source), {}};
   for (const SpeculativeStep& step : recorded.generation.steps)
     recorded.requests.push_back(request_of(step, options, kVocab, kPrompt, recorded.generation.tokens));
   return recorded;

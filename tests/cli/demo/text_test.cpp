@@ -1,5 +1,5 @@
 // The colours of a generated text.
-#include "cli/demo/text.hpp"
+#include "cli/shared/painted_text.hpp"
 
 #include <catch2/catch.hpp>
 

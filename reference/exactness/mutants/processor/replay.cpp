@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "reference/engine/generate.hpp"
+#include "reference/engine/decode_step.hpp"
 #include "reference/model/context_model.hpp"
 #include "reference/statistics/battery.hpp"
 #include "reference/verify/coupled.hpp"

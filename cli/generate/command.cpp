@@ -1,0 +1,51 @@
+// draftproof generate: text from a language model, plain or with speculation, one request or many.
+#include <iostream>
+#include <memory>
+
+#include "cli/generate/options.hpp"
+#include "cli/generate/report.hpp"
+#include "cli/generate/run.hpp"
+#include "cli/shared/command.hpp"
+#include "reference/error.hpp"
+#include "reference/files/output_paths.hpp"
+#include "reference/row_kernels/row_kernels.hpp"
+
+namespace draftproof {
+namespace {
+
+void check_outputs(const GenerateOptions& options) {
+  std::vector<NamedFile> inputs;
+  std::vector<NamedFile> outputs;
+  if (!options.prompts.empty()) inputs.push_back({"--prompts", options.prompts});
+  if (!options.trace.empty()) outputs.push_back({"--trace", options.trace});
+  if (!options.metrics.empty()) outputs.push_back({"--metrics", options.metrics});
+  require_no_overwriting(inputs, outputs);
+}
+
+void run_command(const GenerateOptions& options, ProgramContext& context) {
+  validate(options);
+  check_outputs(options);
+  if (!options.simd.empty()) select_row_kernels(options.simd);
+  const GenerateRun run = run_generate(options);
+  if (options.json) {
+    print_json(generate_json(options, run, context.arguments));
+  } else {
+    print_generate(std::cout, options, run, Palette(wants_colour(1)));
+  }
+  // A request that could not be served is a misuse; one prompt's error is the command's.
+  for (const GeneratedRequest& request : run.requests) {
+    if (request.error.empty()) continue;
+    if (run.requests.size() == 1 && !options.json) throw Error(ErrorKind::input, "", request.error);
+    context.exit_code = ExitCode::misuse;
+  }
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<GenerateOptions>();
+  add_generate_options(options, *arguments);
+  options.on_run([arguments, &context] { run_command(*arguments, context); });
+}
+
+}  // namespace draftproof

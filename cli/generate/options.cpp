@@ -1,0 +1,274 @@
+#include "cli/generate/options.hpp"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "reference/draft/draft_plan.hpp"
+#include "reference/error.hpp"
+#include "reference/files/input_file.hpp"
+#include "reference/strict_number.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr IntegerRange kTokens{1, 1'000'000};
+constexpr NumberRange kFinite{-std::numeric_limits<float>::max(), std::numeric_limits<float>::max(), false,
+                              "a finite number"};
+constexpr NumberRange kAboveZero{1e-6, 1e6};
+constexpr std::int64_t kLogprobsMax = 1000;
+
+void several(Options& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
+             const std::string& help) {
+  command.option(name, type, "", help, [&values](const std::string& text) { values.push_back(text); });
+}
+
+using Json = nlohmann::json;
+
+// Reads the fields of one line of --prompts.
+class PromptLine {
+ public:
+  PromptLine(std::string where, const Json& line) : where_(std::move(where)), line_(line) {}
+
+  void read(PromptRequest& request) {
+    RequestParameters& p = request.parameters;
+    request.where = where_;
+    for (const auto& [name, value] : line_.items()) {
+      if (name == "prompt")
+        request.prompt = text(name, value);
+      else if (name == "chat")
+        p.chat = flag(name, value);
+      else if (name == "max_tokens")
+        p.max_tokens = integer(name, value, kTokens.least, kTokens.most);
+      else if (name == "temperature")
+        p.temperature = number(name, value);
+      else if (name == "top_p")
+        p.top_p = number(name, value);
+      else if (name == "top_k")
+        p.top_k = integer(name, value, 0, std::numeric_limits<std::int32_t>::max());
+      else if (name == "min_p")
+        p.min_p = number(name, value);
+      else if (name == "cfg_scale")
+        p.cfg_scale = number(name, value);
+      else if (name == "negative_prompt")
+        p.negative_prompt = text(name, value);
+      else if (name == "seed")
+        p.seed = static_cast<std::uint64_t>(integer(name, value, 0, std::numeric_limits<std::int64_t>::max()));
+      else if (name == "stop")
+        p.stop = texts(name, value);
+      else
+        throw fail("has the field \"" + name +
+                   "\"; expected prompt, chat, max_tokens, temperature, top_p, top_k, min_p, "
+                   "cfg_scale, negative_prompt, seed or stop");
+    }
+    if (!line_.contains("prompt")) throw fail("has no \"prompt\"");
+  }
+
+ private:
+  Error fail(const std::string& what) const { return input_error(where_, what); }
+  Error wrong(const std::string& name, const Json& value, const std::string& expected) const {
+    return fail("\"" + name + "\" is " + value.dump() + "; expected " + expected);
+  }
+  std::string text(const std::string& name, const Json& value) const {
+    if (!value.is_string()) throw wrong(name, value, "a text");
+    return value.get<std::string>();
+  }
+  bool flag(const std::string& name, const Json& value) const {
+    if (!value.is_boolean()) throw wrong(name, value, "true or false");
+    return value.get<bool>();
+  }
+  std::int64_t integer(const std::string& name, const Json& value, std::int64_t least, std::int64_t most) const {
+    if (!value.is_number_integer() || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+      throw wrong(name, value, "a whole number in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
+    return value.get<std::int64_t>();
+  }
+  double number(const std::string& name, const Json& value) const {
+    if (!value.is_number()) throw wrong(name, value, "a number");
+    return value.get<double>();
+  }
+  std::vector<std::string> texts(const std::string& name, const Json& value) const {
+    if (value.is_string()) return {value.get<std::string>()};
+    if (!value.is_array()) throw wrong(name, value, "a text or a list of texts");
+    std::vector<std::string> all;
+    for (const Json& entry : value) all.push_back(text(name, entry));
+    return all;
+  }
+
+  std::string where_;
+  const Json& line_;
+};
+
+}  // namespace
+
+void add_generate_options(Options& command, GenerateOptions& options) {
+  RequestParameters& request = options.request;
+  command.text("--model", options.model,
+               "smollm2, a GGUF file, a Hugging Face folder, or ngram:ORDER[:FILE] (an n-gram model of a text)",
+               "MODEL");
+  command.option("--prompt", "TEXT", "", "Text to continue",
+                 [&options](const std::string& text) { options.prompt = text; });
+  command.file("--prompts", options.prompts,
+               "Many: a JSON object a line, {\"prompt\": ..., \"chat\": ..., \"max_tokens\": ...}");
+  command.flag("--chat", request.chat, "Put the prompt into the model's chat template");
+  command.integer("--max-tokens", request.max_tokens, kTokens, "Tokens of the output");
+  command.number("--temperature", request.temperature, kTemperatureRange, "0 is greedy");
+  command.number("--top-p", request.top_p, kNucleusRange, "Nucleus (1: off)");
+  command.integer("--top-k", request.top_k, kTopKRange, "Tokens kept (0: off)");
+  command.number("--min-p", request.min_p, kShareRange, "Least share of the likeliest token (0: off)");
+  command.number("--repetition-penalty", options.repetition_penalty, kAboveZero,
+                 "Of tokens of prompt and output (1: off)");
+  command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");
+  command.number("--presence-penalty", options.presence_penalty, kFinite, "Of tokens of the output (0: off)");
+  several(command, "--logit-bias", options.logit_bias, "ID=VALUE", "Added to a token's logit; may be given again");
+  several(command, "--bad-words", options.bad_words, "TEXT", "Must not appear, as these tokens; may be given again");
+  several(command, "--stop", request.stop, "TEXT", "Ends the output; may be given again");
+  command.integer("--min-tokens", options.min_tokens, {0, 1'000'000}, "Tokens before which nothing ends the output");
+  command.flag("--ignore-eos", options.ignore_eos, "Go on behind the token that ends a turn");
+  command.integer("--logprobs", options.logprobs, {0, kLogprobsMax},
+                  "Log-probabilities of each token and of the N likeliest");
+  command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
+  command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
+  command.free_text("--negative-prompt", request.negative_prompt, "What guidance leads away from");
+  command.text("--drafter", options.drafter,
+               "none, prompt_lookup, suffix, model:PATH, layer_skip:LIST, requantised:BITS", "NAME");
+  command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
+                 "Of drafters with probabilities (default: like the target)");
+  command.text("--verifier", options.verifier, "NAME:PARAMETER=VALUE,...; `draftproof verifiers` lists them", "NAME");
+  command.option("--tree", "WIDTHS", "", "Children of a draft node at each depth, as 3x2x1",
+                 [&options](const std::string& text) { options.tree = text; });
+  command.integer("-k,--num-speculative-tokens", options.num_speculative_tokens, {0, kSpeculativeTokensMax},
+                  "K, drafts per step at most");
+  command.text("--policy", options.policy,
+               "How many to draft: off, fixed:K, threshold, schedule:1=5,8=3,32=0, tree:... (default: up to K, as the "
+               "drafter proposes)",
+               "RULE");
+  command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");
+  command.seed(request.seed, "Same seed, same bytes on any machine");
+  command.integer("--batch", options.batch, {1, 4096}, "Requests that run at the same time");
+  command.integer("--context", options.context, {2, std::numeric_limits<std::int32_t>::max()},
+                  "Tokens of prompt and output (default: what the model takes)");
+  command.integer("--kv-blocks", options.kv_blocks, {1, std::numeric_limits<std::int32_t>::max() / 16},
+                  "KV cache, in blocks of 16 tokens (default: room for the batch)");
+  command.integer("--token-budget", options.token_budget, {1, 1'000'000}, "Tokens computed in one step at most");
+  command.choice("--activations", options.activations, {"int8", "f32"},
+                 "Arithmetic: int8 activations (fast), or f32; each has bits of its own");
+  command.threads(options.threads);
+  command.text("--simd", options.simd, "Row kernels (see draftproof machine); they change no result", "NAME");
+  command.file("--trace", options.trace, "Writes every verification step, for draftproof verify");
+  command.file("--metrics", options.metrics, "Writes Prometheus text with vLLM's names");
+  command.flag("--no-download", options.no_download, "Use smollm2 only if it is there");
+  command.json(options.json);
+}
+
+void validate(const GenerateOptions& options) {
+  if (options.prompt.has_value() == !options.prompts.empty())
+    throw usage_error("--prompt", options.prompt ? "is given beside --prompts; expected one of them"
+                                                 : "is not given; expected --prompt TEXT or --prompts FILE");
+  const DrafterChoice drafter = parse_drafter(options.drafter, "--drafter");
+  const VerifierChoice verifier = parse_verifier(options.verifier, "--verifier");
+  std::optional<TreeShape> tree;
+  if (options.tree) tree = parse_tree(*options.tree, "--tree");
+  plan_for(verifier, tree, options.num_speculative_tokens, "--tree");
+  if (!options.policy.empty()) parse_speculation(options.policy, "--policy");
+  if (options.beams && drafter.kind != DrafterKind::none && options.drafter != "suffix")
+    throw usage_error("--beams", "is given with a drafter; expected --drafter none, beam search does not speculate");
+  if (options.beams && !options.trace.empty())
+    throw usage_error("--trace", "is given with --beams; expected one of them, beam search has no verification steps");
+  if (!options.trace.empty() && drafter.kind == DrafterKind::none)
+    throw usage_error("--trace", "is given without a drafter; expected one, plain decoding has no verification steps");
+}
+
+std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
+  if (options.prompt) return {{"--prompt", *options.prompt, options.request}};
+  const std::string text = std::string(InputFile(options.prompts).text());
+  std::vector<PromptRequest> requests;
+  std::size_t line_number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++line_number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string where = options.prompts + ", line " + std::to_string(line_number);
+    Json json;
+    try {
+      json = Json::parse(line);
+    } catch (const Json::exception&) {
+      throw input_error(where, "is not JSON; expected an object like {\"prompt\": \"...\", \"max_tokens\": 64}");
+    }
+    if (!json.is_object()) throw input_error(where, "is no JSON object; expected one with a \"prompt\"");
+    PromptRequest request{where, "", options.request};
+    // Requests of equal prompts and options should not be copies of one another.
+    request.parameters.seed = options.request.seed + requests.size();
+    PromptLine(where, json).read(request);
+    requests.push_back(std::move(request));
+  }
+  if (requests.empty()) throw input_error(options.prompts, "has no prompt; expected a JSON object a line");
+  return requests;
+}
+
+RequestMaker::RequestMaker(const GenerateOptions& options, const TextModel& model) : options_(options), model_(model) {
+  const auto vocab_size = model.model->vocab_size();
+  for (const std::string& text : options.logit_bias) {
+    const std::size_t equals = text.find('=');
+    const auto id = read_integer(text.substr(0, equals), 0, vocab_size - 1);
+    const auto value = equals == std::string::npos ? std::nullopt : read_number(text.substr(equals + 1));
+    if (!id || !value)
+      throw usage_error("--logit-bias", "is '" + text + "'; expected ID=VALUE with an id in [0, " +
+                                            std::to_string(vocab_size) + ") and a finite number");
+    logit_bias_.push_back({static_cast<Token>(*id), static_cast<float>(*value)});
+  }
+  // A word inside a text has a space before it, which is part of its tokens.
+  std::vector<std::vector<Token>> sequences;
+  for (const std::string& word : options.bad_words)
+    for (const std::string& form : {word, " " + word})
+      sequences.push_back(model.tokenizer->encode(form, {false, false}));
+  if (!sequences.empty()) bad_words_.emplace(std::move(sequences), static_cast<std::size_t>(vocab_size));
+  if (!options.ignore_eos) end_tokens_ = model.tokenizer->end_tokens();
+}
+
+std::vector<Token> RequestMaker::tokens_of(const PromptRequest& request) const {
+  if (!request.parameters.chat) return model_.tokenizer->encode(request.prompt);
+  return model_.chat_tokens(request.prompt, request.where);
+}
+
+DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) const {
+  const RequestParameters& p = request.parameters;
+  DecodingOptions decoding;
+  RowParameters& row = decoding.parameters;
+  row.temperature = static_cast<float>(p.temperature);
+  row.filters.top_p = static_cast<float>(p.top_p);
+  row.filters.top_k = static_cast<std::int32_t>(p.top_k);
+  row.filters.min_p = static_cast<float>(p.min_p);
+  row.repetition_penalty = static_cast<float>(options_.repetition_penalty);
+  row.frequency_penalty = static_cast<float>(options_.frequency_penalty);
+  row.presence_penalty = static_cast<float>(options_.presence_penalty);
+  row.guidance_scale = static_cast<float>(p.cfg_scale);
+  validate(row, request.where);
+  decoding.constraints.logit_bias = logit_bias_;
+  decoding.constraints.bad_words = bad_words_ ? &*bad_words_ : nullptr;
+  decoding.constraints.min_tokens = options_.min_tokens;
+  decoding.constraints.stop_ids = end_tokens_;
+  if (row.guidance_scale != 1.0f) {
+    // Guided requests compare the prompt with a chat that asks for nothing, or with the negative prompt.
+    PromptRequest companion = request;
+    companion.prompt = p.negative_prompt.value_or("");
+    decoding.unconditional_prompt = tokens_of(companion);
+  }
+  decoding.stop.eos_ids = end_tokens_;
+  decoding.stop.stop_strings = p.stop;
+  decoding.stop.min_tokens = options_.min_tokens;
+  decoding.stop.max_tokens = p.max_tokens;
+  decoding.detokeniser = model_.tokenizer.get();
+  decoding.seed = p.seed;
+  decoding.verify.sampler = options_.sampler == "race" ? Sampler::race : Sampler::inverse;
+  decoding.verify.logprobs = options_.logprobs.has_value();
+  decoding.verify.raw_logprobs = false;
+  decoding.verify.verifier = parse_verifier(options_.verifier, "--verifier");
+  if (options_.tree) decoding.tree = parse_tree(*options_.tree, "--tree");
+  decoding.num_speculative_tokens = options_.num_speculative_tokens;
+  decoding.num_logprobs = options_.logprobs;
+  decoding.keep_steps = !options_.trace.empty();
+  return decoding;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,99 @@
+// The options of `draftproof generate`, and the requests that they make.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/shared/options.hpp"
+#include "reference/draft/drafter_choice.hpp"
+#include "reference/engine/decoding_options.hpp"
+#include "reference/engine/engine.hpp"
+#include "reference/model/text_model.hpp"
+
+namespace draftproof {
+
+// What may differ between the requests of a run; what a line of --prompts leaves out is as the options say.
+struct RequestParameters {
+  bool chat = false;
+  std::int64_t max_tokens = 128;
+  double temperature = 0.0;
+  double top_p = 1.0;
+  std::int64_t top_k = 0;
+  double min_p = 0.0;
+  double cfg_scale = 1.0;
+  std::optional<std::string> negative_prompt;
+  std::uint64_t seed = 0;
+  std::vector<std::string> stop;
+};
+
+struct GenerateOptions {
+  std::string model = "smollm2";
+  std::optional<std::string> prompt;
+  std::string prompts;  // a JSONL file
+  RequestParameters request;
+  double repetition_penalty = 1.0;
+  double frequency_penalty = 0.0;
+  double presence_penalty = 0.0;
+  std::vector<std::string> logit_bias;  // ID=VALUE
+  std::vector<std::string> bad_words;
+  std::int64_t min_tokens = 0;
+  bool ignore_eos = false;
+  std::optional<std::int64_t> logprobs;
+  std::optional<std::int64_t> beams;
+
+  std::string drafter = "suffix";
+  double draft_temperature = -1.0;  // below 0: like the request's
+  std::string verifier = "chain";
+  std::optional<std::string> tree;
+  int num_speculative_tokens = 8;
+  std::string policy;  // empty: every draft that the drafter makes
+  std::string sampler = "inverse";
+
+  std::int64_t batch = 8;
+  std::optional<std::int64_t> context;
+  std::optional<std::int64_t> kv_blocks;
+  std::int64_t token_budget = 512;
+  std::string activations = "int8";
+  int threads = 1;
+  std::string simd;
+  std::string trace;    // a file
+  std::string metrics;  // a file
+  bool no_download = false;
+  bool json = false;
+};
+
+void add_generate_options(Options& command, GenerateOptions& options);
+
+// Errors (usage) naming an option whose value does not go with the others.
+void validate(const GenerateOptions& options);
+
+struct PromptRequest {
+  std::string where;  // "--prompt", or "FILE, line 3"
+  std::string prompt;
+  RequestParameters parameters;
+};
+
+// The prompt of --prompt, or those of --prompts: a JSON object a line, with "prompt" and what RequestParameters names.
+// Errors (input) name file and line.
+std::vector<PromptRequest> read_prompts(const GenerateOptions& options);
+
+// What does not depend on the request; its spans point into the object.
+class RequestMaker {
+ public:
+  RequestMaker(const GenerateOptions& options, const TextModel& model);
+
+  // The prompt as tokens, the model's chat template around it where asked for.
+  std::vector<Token> tokens_of(const PromptRequest& request) const;
+  DecodingOptions decoding_options(const PromptRequest& request) const;
+
+ private:
+  const GenerateOptions& options_;
+  const TextModel& model_;
+  std::vector<LogitBias> logit_bias_;
+  std::optional<BadWords> bad_words_;
+  std::vector<Token> end_tokens_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,136 @@
+#include "cli/generate/report.hpp"
+
+#include <cstdio>
+
+#include "cli/shared/acceptance_json.hpp"
+#include "cli/shared/painted_text.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string number(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+Json per_second(std::int64_t count, double ms) {
+  return ms > 0.0 ? Json(1e3 * static_cast<double>(count) / ms) : Json(nullptr);
+}
+
+// Where the engine's time went: drafts, the target's forward passes, rows and verification.
+double share(std::int64_t part_ns, const EngineMetrics& metrics) {
+  return metrics.busy_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(metrics.busy_ns) : 0.0;
+}
+
+std::vector<AcceptanceCounts> counts_of(const GenerateRun& run) {
+  std::vector<AcceptanceCounts> counts;
+  for (const GeneratedRequest& request : run.requests) counts.push_back(request.generation.acceptance);
+  return counts;
+}
+
+bool speculates(const GenerateRun& run) {
+  return run.drafter != "none";
+}
+
+Json logprobs_json(const Generation& generation) {
+  Json list = Json::array();
+  for (const auto& of_token : generation.logprobs) {
+    Json entries = Json::array();
+    for (const TokenLogprob& entry : of_token)
+      entries.push_back({{"token", entry.token}, {"logprob", entry.logprob}, {"rank", entry.rank}});
+    list.push_back(std::move(entries));
+  }
+  return list;
+}
+
+Json beams_json(const GeneratedRequest& request) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < request.beams.size(); ++i)
+    list.push_back({{"text", request.beam_texts[i]},
+                    {"tokens", request.beams[i].tokens},
+                    {"sum_logprob", request.beams[i].sum_logprob},
+                    {"score", request.beams[i].score},
+                    {"finish_reason", std::string(detail_name(request.beams[i].finish_reason))}});
+  return list;
+}
+
+Json request_json(const GenerateOptions& options, const GenerateRun& run, const GeneratedRequest& request) {
+  const Generation& generation = request.generation;
+  Json json;
+  json["prompt"] = request.prompt.prompt;
+  json["prompt_tokens"] = request.prompt_tokens.size();
+  json["text"] = generation.text;
+  json["tokens"] = generation.tokens;
+  json["finish_reason"] = request.error.empty() ? std::string(detail_name(generation.finish_reason)) : "error";
+  json["error"] = request.error.empty() ? Json(nullptr) : Json(request.error);
+  json["num_steps"] = generation.target_steps;
+  const AcceptanceCounts& counts = generation.acceptance;
+  const bool drafted = speculates(run) && counts.drafts > 0;
+  json["acceptance_length"] =
+      drafted ? Json(1.0 + static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.drafts))
+              : Json(nullptr);
+  if (options.logprobs) json["logprobs"] = logprobs_json(generation);
+  if (options.beams) json["beams"] = beams_json(request);
+  return json;
+}
+
+}  // namespace
+
+void print_generate(std::ostream& out, const GenerateOptions& options, const GenerateRun& run, const Palette& palette) {
+  out << palette.paint(Colour::bold, run.model.name) << "  (" << run.model.arithmetic << "; drafter: " << run.drafter;
+  if (speculates(run)) out << "; verifier: " << run.verifier << (options.tree ? ", tree " + *options.tree : "");
+  out << ")\n\n";
+  for (const GeneratedRequest& request : run.requests) {
+    if (run.requests.size() > 1) out << palette.paint(Colour::bold, printable_line(request.prompt.where)) << '\n';
+    out << palette.paint(Colour::grey, printable(request.prompt.prompt));
+    if (request.prompt.parameters.chat) out << "\n\n";
+    if (!request.error.empty()) {
+      out << '\n' << "error: " << printable_line(request.error) << "\n\n";
+    } else if (options.beams) {
+      for (std::size_t i = 0; i < request.beams.size(); ++i)
+        out << "\n[" << i + 1 << "] " << number("%.4f", request.beams[i].score) << "  "
+            << printable(request.beam_texts[i]);
+      out << "\n\n";
+    } else {
+      out << painted_text(request.generation, palette, *run.model.tokenizer) << "\n\n";
+    }
+  }
+  const double seconds = run.generation_ms / 1e3;
+  out << run.tokens << " tokens in " << number("%.2f s", seconds)
+      << (seconds > 0.0 ? number(", %.1f tokens/s", static_cast<double>(run.tokens) / seconds) : "");
+  if (speculates(run)) {
+    out << number("; acceptance length %.2f", run.metrics.acceptance_length())
+        << number(", %.2f tokens per step", run.metrics.tokens_per_step())
+        << number("; drafting took %.1f %%", 100.0 * share(run.metrics.draft_ns, run.metrics))
+        << number(" of the time, the target %.1f %%", 100.0 * share(run.metrics.verify_ns, run.metrics));
+  }
+  out << '\n' << std::flush;
+}
+
+Json generate_json(const GenerateOptions& options, const GenerateRun& run, const std::vector<std::string>& arguments) {
+  Json document = json_document(arguments);
+  const AcceptanceMetrics metrics = acceptance_metrics(counts_of(run));
+  document["model"] = run.model.name;
+  document["arithmetic"] = run.model.arithmetic;
+  document["drafter"] = run.drafter;
+  document["verifier"] = speculates(run) ? Json(run.verifier) : Json(nullptr);
+  document["tree"] = options.tree ? Json(*options.tree) : Json(nullptr);
+  Json requests = Json::array();
+  for (const GeneratedRequest& request : run.requests) requests.push_back(request_json(options, run, request));
+  document["requests"] = std::move(requests);
+  document["acceptance_length"] = speculates(run) ? Json(metrics.acceptance_length) : Json(nullptr);
+  document["acceptance_by_position"] = acceptance_by_position_json(metrics);
+  document["tokens"] = run.tokens;
+  document["generation_ms"] = run.generation_ms;
+  document["tokens_per_second"] = per_second(run.tokens, run.generation_ms);
+  document["drafter_share"] = share(run.metrics.draft_ns, run.metrics);
+  document["target_share"] = share(run.metrics.verify_ns, run.metrics);
+  document["preemptions"] = run.metrics.preemptions;
+  document["files"] = {{"trace", options.trace.empty() ? Json(nullptr) : Json(options.trace)},
+                       {"metrics", options.metrics.empty() ? Json(nullptr) : Json(options.metrics)}};
+  return document;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,74 @@
+#include "reference/draft/drafter_choice.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "reference/error.hpp"
+#include "reference/strict_number.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int64_t kLayersMax = 4096;
+
+Error unknown(std::string_view text, const std::string& where) {
+  return usage_error(where, "is '" + std::string(text) +
+                                "'; expected none, prompt_lookup, suffix, model:PATH, layer_skip:LIST (as 10-14,20), "
+                                "requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)");
+}
+
+std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least, std::int64_t most) {
+  return read_integer(text, least, most);
+}
+
+// "10-14,20": ascending, none twice.
+std::optional<std::vector<std::int64_t>> layers_of(std::string_view list) {
+  std::vector<std::int64_t> layers;
+  for (;;) {
+    const std::string_view part = list.substr(0, list.find(','));
+    const std::size_t dash = part.find('-');
+    const auto first = number_in(part.substr(0, dash), 0, kLayersMax);
+    const auto last = dash == std::string_view::npos ? first : number_in(part.substr(dash + 1), 0, kLayersMax);
+    if (!first || !last || *last < *first || (!layers.empty() && *first <= layers.back())) return std::nullopt;
+    for (std::int64_t layer = *first; layer <= *last; ++layer) layers.push_back(layer);
+    if (part.size() == list.size()) return layers;
+    list.remove_prefix(part.size() + 1);
+  }
+}
+
+}  // namespace
+
+DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
+  const std::size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  const std::string_view argument = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  DrafterChoice choice;
+  choice.text = text;
+  const bool bare = colon == std::string_view::npos;
+  if (bare && name == "none") return choice;
+  if (bare && (name == "prompt_lookup" || name == "suffix")) {
+    choice.kind = name == "suffix" ? DrafterKind::suffix : DrafterKind::prompt_lookup;
+    return choice;
+  }
+  if (argument.empty()) throw unknown(text, where);
+  if (name == "model") {
+    choice.kind = DrafterKind::model;
+    choice.path = argument;
+    return choice;
+  }
+  if (name == "layer_skip") {
+    const auto layers = layers_of(argument);
+    if (!layers) throw unknown(text, where);
+    choice.kind = DrafterKind::layer_skip;
+    choice.left_out = *layers;
+    return choice;
+  }
+  const bool is_ngram = name == "ngram";
+  const auto number = is_ngram ? number_in(argument, 1, 12) : number_in(argument, 2, 8);
+  if (!number || (!is_ngram && name != "requantised")) throw unknown(text, where);
+  choice.kind = is_ngram ? DrafterKind::ngram : DrafterKind::requantised;
+  choice.number = static_cast<int>(*number);
+  return choice;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,35 @@
+// The drafters by name, as people choose them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace draftproof {
+
+enum class DrafterKind : std::uint8_t {
+  none,           // plain decoding
+  prompt_lookup,  // what followed an earlier occurrence of the context's last tokens
+  suffix,         // suffix decoding, over this request and earlier ones
+  model,          // model:PATH, another model with the same vocabulary
+  layer_skip,     // layer_skip:10-14,20, the target without these layers (counted from 0)
+  requantised,    // requantised:3, the target with its weights rounded to 2 to 8 bits
+  ngram,          // ngram:3, an n-gram model of this order; of targets that are n-gram models
+};
+
+struct DrafterChoice {
+  DrafterKind kind = DrafterKind::none;
+  std::string path;                    // model
+  std::vector<std::int64_t> left_out;  // layer_skip, ascending
+  int number = 0;                      // requantised: bits; ngram: order
+  std::string text = "none";           // as it was given
+
+  // Has its drafts a proposal distribution, from which trees can be drawn?
+  bool has_probabilities() const { return kind >= DrafterKind::model; }
+};
+
+// Errors (usage) at `where`: an unknown name, an argument that is missing or out of range; they say what is expected.
+DrafterChoice parse_drafter(std::string_view text, const std::string& where);
+
+}  // namespace draftproof

@@ -1,0 +1,19 @@
+// Makes a drafter that was chosen by name for a target.
+#pragma once
+
+#include <memory>
+
+#include "reference/draft/drafter.hpp"
+#include "reference/draft/drafter_choice.hpp"
+#include "reference/model/text_model.hpp"
+
+namespace draftproof {
+
+// Null for none. `target` must outlive the drafter. draft_temperature: of drafters with probabilities; absent: that of
+// each request, with its filters. Errors at `where` (usage, input): a drafter that the target has not got (layers of an
+// n-gram model), a layer that there is not, a model that cannot be read or that has another vocabulary.
+std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextModel& target,
+                                      std::optional<float> draft_temperature, const TextModelOptions& options,
+                                      const std::string& where);
+
+}  // namespace draftproof

@@ -1,0 +1,79 @@
+// The serving engine: requests in, tokens out, many at a time. The scheduler decides what a step computes, the model
+// backend computes it.
+//
+// Guarantee: with a lossless verifier the output of a request follows the distribution of plain decoding; at temperature
+// 0, and with coupled verification at any, it is the same tokens, whatever the batch, the drafter, chunks and
+// preemptions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/engine/block_keys.hpp"
+#include "reference/engine/model_backend.hpp"
+#include "reference/engine/scheduler.hpp"
+
+namespace draftproof {
+
+struct EngineOptions {
+  SchedulerOptions scheduler;  // context_len_max is lowered to the model's
+  SpeculationPolicy policy;
+  bool share_prefixes = true;
+};
+
+// Tokens that a request can get at most.
+std::int32_t output_len_max(const ActiveRequest& request);
+
+class Engine {
+ public:
+  // All must outlive the object; drafter may be null: every request is then decoded plainly. Errors (usage): options
+  // out of range.
+  Engine(LanguageModel& target, Drafter* drafter, StepSampler& sampler, EngineOptions options);
+
+  // A request by the number that it gets, 0, 1, ... speculates: its drafts are verified; else it is decoded plainly,
+  // though a drafter is there. Errors at `where` (input, usage), after which everything is as before: options, ids, a
+  // prompt that is empty (of a model without a start token) or too long, a cache too small for it.
+  std::uint64_t submit(std::span<const Token> prompt, const DecodingOptions& options, bool speculates = true,
+                       const std::string& where = "request");
+  // False: it had ended.
+  bool cancel(std::uint64_t request);
+
+  // One step of all requests. False: nothing was left to do.
+  bool step();
+  // Until all requests have ended.
+  void run() {
+    while (step()) {
+    }
+  }
+
+  // The outcome of a request that has ended, to be taken once; nothing before.
+  std::optional<Generation> take(std::uint64_t request);
+
+  void on_tokens(OnTokens callback) { backend_.on_tokens = std::move(callback); }
+  const Scheduler& scheduler() const { return scheduler_; }
+  const ModelBackend& backend() const { return backend_; }
+
+ private:
+  void collect_finished();
+  void share_new_blocks();
+
+  LanguageModel& target_;
+  Drafter* drafter_;
+  bool share_prefixes_;
+  Scheduler scheduler_;
+  ModelBackend backend_;
+  BlockKeys keys_;
+  struct Submitted {
+    RequestHandle handle;
+    std::array<std::vector<std::uint64_t>, kStreamsMax> keys;
+  };
+  std::map<std::uint64_t, Submitted> active_;
+  std::map<std::uint64_t, Generation> ended_;
+  std::uint64_t next_request_ = 0;
+  StepOutcome outcome_;
+};
+
+}  // namespace draftproof

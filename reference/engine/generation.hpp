@@ -1,0 +1,29 @@
+// What becomes of one request.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "reference/engine/acceptance.hpp"
+#include "reference/engine/decode_step.hpp"
+#include "reference/logits/logprobs.hpp"
+#include "reference/sampling/stop.hpp"
+
+namespace draftproof {
+
+struct Generation {
+  std::vector<Token> tokens;
+  std::vector<TokenOrigin> origins;                 // of every token
+  std::string text;                                 // released, where there is a detokeniser
+  FinishReason finish_reason = FinishReason::none;  // none: max_steps were done, or it failed
+  std::exception_ptr failure;                       // an Error that says why it failed; null where it did not
+  // With num_logprobs: of every token, the likeliest ones of its row before parameters, and the token itself.
+  std::vector<std::vector<TokenLogprob>> logprobs;
+  std::int64_t target_steps = 0;       // forward steps of the target model that emitted
+  AcceptanceCounts acceptance;         // speculative only
+  std::vector<SpeculativeStep> steps;  // with keep_steps
+};
+
+}  // namespace draftproof

@@ -1,0 +1,291 @@
+#include "reference/engine/model_backend.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/logits/edits.hpp"
+
+namespace draftproof {
+namespace {
+
+std::vector<Token> stream_of(const LanguageModel& target, std::span<const Token> prompt) {
+  std::vector<Token> tokens;
+  if (const auto start = target.start_token(); start && (prompt.empty() || prompt.front() != *start))
+    tokens.push_back(*start);
+  tokens.insert(tokens.end(), prompt.begin(), prompt.end());
+  return tokens;
+}
+
+// The options with the context that the model has; validated.
+DecodingOptions bounded(DecodingOptions options, const LanguageModel& target, std::span<const Token> prompt) {
+  validate(options, prompt, target.vocab_size());
+  // A companion's longer prompt leaves less room for the output.
+  std::size_t longest = stream_of(target, prompt).size();
+  if (options.parameters.guidance_scale != 1.0f)
+    longest = std::max(longest, stream_of(target, options.unconditional_prompt).size());
+  const auto room = target.context_len_max() - static_cast<std::int64_t>(longest - prompt.size());
+  options.stop.max_model_len = std::min(options.stop.max_model_len.value_or(room), room);
+  return options;
+}
+
+// What of the plan's shape fits into a number of nodes and a depth.
+DraftPlan limited(const DraftPlan& plan, std::int32_t nodes, std::int32_t depth_max) {
+  DraftPlan fitting = plan;
+  if (plan.num_paths > 1) {
+    fitting.shape = chain_shape(std::min({plan.shape.size(), depth_max, nodes / plan.num_paths}));
+    return fitting;
+  }
+  fitting.shape.parents.clear();
+  std::vector<std::int32_t> depths;
+  for (const std::int32_t parent : plan.shape.parents) {
+    const std::int32_t depth = parent == kRootNode ? 1 : depths[static_cast<std::size_t>(parent)] + 1;
+    if (depth > depth_max || fitting.shape.size() == nodes) break;  // breadth first: what follows is no better
+    depths.push_back(depth);
+    fitting.shape.parents.push_back(parent);
+  }
+  return fitting;
+}
+
+}  // namespace
+
+ActiveRequest::ActiveRequest(std::uint64_t request_id, const LanguageModel& target, std::span<const Token> prompt,
+                             DecodingOptions decoding, bool does_speculate)
+    : id(request_id),
+      options(bounded(std::move(decoding), target, prompt)),
+      speculates(does_speculate),
+      sequence(start_sequence(options, prompt)),
+      streams{stream_of(target, prompt)},
+      stop(options.stop, static_cast<std::size_t>(target.vocab_size()), static_cast<std::int64_t>(prompt.size()),
+           options.detokeniser) {
+  if (sequence.guided()) streams.push_back(stream_of(target, options.unconditional_prompt));
+  if (speculates) {
+    plan = plan_for(options.verify.verifier, options.tree, options.num_speculative_tokens, "tree");
+    generation.acceptance = AcceptanceCounts(static_cast<std::size_t>(options.num_speculative_tokens));
+  } else if (needs_history(options.parameters, options.constraints)) {
+    history = History(prompt, {}, target.vocab_size());
+  }
+}
+
+ModelBackend::ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler& sampler, std::int32_t num_blocks,
+                           std::int32_t num_swap_blocks)
+    : target_(target),
+      drafter_(drafter),
+      sampler_(sampler),
+      num_blocks_(num_blocks),
+      cache_(target.make_kv_cache((std::int64_t{num_blocks} + num_swap_blocks) * kKvBlockSlots)) {}
+
+std::int64_t ModelBackend::now() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
+}
+
+void ModelBackend::add(RequestHandle handle, std::unique_ptr<ActiveRequest> request) {
+  if (requests_.size() <= static_cast<std::size_t>(handle)) requests_.resize(static_cast<std::size_t>(handle) + 1);
+  requests_[static_cast<std::size_t>(handle)] = std::move(request);
+}
+
+std::unique_ptr<ActiveRequest> ModelBackend::remove(RequestHandle handle) {
+  std::unique_ptr<ActiveRequest> request = std::move(requests_[static_cast<std::size_t>(handle)]);
+  if (drafter_ != nullptr && request->speculates)
+    drafter_->finish({request->sequence.tokens(), request->sequence.prompt().size(), request->id});
+  return request;
+}
+
+void ModelBackend::swap_blocks(std::span<const BlockCopy> copies, bool out) {
+  for (const BlockCopy& copy : copies) {
+    const std::int64_t from = std::int64_t{copy.from} + (out ? 0 : num_blocks_);
+    const std::int64_t to = std::int64_t{copy.to} + (out ? num_blocks_ : 0);
+    for (std::int64_t i = 0; i < kKvBlockSlots; ++i)
+      cache_->copy_slot(from * kKvBlockSlots + i, to * kKvBlockSlots + i);
+  }
+}
+
+void ModelBackend::move(std::span<const SlotMove> moves) {
+  for (const SlotMove& move : moves) cache_->copy_slot(move.from, move.to);
+}
+
+void ModelBackend::propose(const PlannedRequest& planned, ActiveRequest& request) {
+  SpeculativeStep& step = request.step;
+  step.step = static_cast<std::uint32_t>(request.generation.target_steps);
+  step.output_len = request.sequence.output().size();
+  const DraftPlan plan = limited(request.plan, planned.num_drafts_max, planned.draft_depth_max);
+  step.draft = {};
+  if (plan.shape.size() == 0) return;
+  const Sequence& sequence = request.sequence;
+  sampler_.propose(*drafter_, {sequence.tokens(), sequence.prompt().size(), request.id, request.hidden}, plan,
+                   request.options, step);
+  request.hidden.clear();
+  if (step.draft.tree.size() > planned.num_drafts_max)
+    throw Error(ErrorKind::internal, "drafter",
+                "it proposed " + std::to_string(step.draft.tree.size()) + " nodes; expected at most " +
+                    std::to_string(planned.num_drafts_max));
+}
+
+// Adds the request's committed tokens, and the draft behind them, to the batch.
+void ModelBackend::gather(const PlannedRequest& planned, const ActiveRequest& request) {
+  places_.emplace_back();
+  for (std::int32_t s = 0; s < planned.num_streams; ++s) {
+    const PlannedStream& stream = planned.streams[static_cast<std::size_t>(s)];
+    const auto first = static_cast<std::int32_t>(tokens_.size());
+    places_.back()[static_cast<std::size_t>(s)] = {tokens_.size(), wanted_.size()};
+    const auto add = [&](Token token, std::int64_t position, std::int32_t parent, std::int64_t slot) {
+      tokens_.push_back(token);
+      positions_.push_back(static_cast<std::int32_t>(position));
+      streams_.push_back(static_cast<std::int32_t>(contexts_.size()));
+      parents_.push_back(parent);
+      slots_.push_back(slot);
+    };
+    for (std::int32_t i = 0; i < stream.num_tokens; ++i) {
+      const std::int64_t position = stream.context.length + i;
+      add(request.stream(s)[static_cast<std::size_t>(position)], position, i == 0 ? kContextParent : first + i - 1,
+          stream.context.slot(position));
+    }
+    const std::int32_t root = first + stream.num_tokens - 1;
+    if (planned.sample) wanted_.push_back(root);
+    if (planned.sample && request.speculates) {
+      const DraftTree& tree = request.step.draft.tree;
+      for (std::int32_t node = 0; node < tree.size(); ++node) {
+        const std::int32_t parent = tree.parents[static_cast<std::size_t>(node)] + root + 1;
+        wanted_.push_back(static_cast<std::int32_t>(tokens_.size()));
+        add(tree.tokens[static_cast<std::size_t>(node)], positions_[static_cast<std::size_t>(parent)] + 1, parent,
+            stream.draft_slot(node));
+      }
+    }
+    contexts_.push_back(stream.context);
+  }
+}
+
+TargetRows ModelBackend::rows_of(std::size_t index, const ActiveRequest& request) const {
+  const auto width = static_cast<std::size_t>(target_.vocab_size());
+  const std::size_t rows = request.speculates ? static_cast<std::size_t>(request.step.draft.tree.size()) + 1 : 1;
+  const auto of = [&](std::size_t stream) {
+    return std::span(output_.logits).subspan(places_[index][stream].first_wanted * width, rows * width);
+  };
+  return {of(0), request.sequence.guided() ? of(1) : std::span<const float>()};
+}
+
+void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, ActiveRequest& request,
+                        StepOutcome& outcome) {
+  SequenceOutcome& sequence = outcome.sequences[index];
+  Generation& generation = request.generation;
+  const TargetRows rows = rows_of(index, request);
+  SpeculativeStep& step = request.step;
+  std::vector<Token> tokens;
+  if (request.speculates) {
+    sampler_.verify(rows, request.options, target_.vocab_size(), request.sequence, step);
+    tokens = step.emission.tokens;
+  } else {
+    tokens = {sampler_.sample(rows, request.options, request.sequence, request.history ? &*request.history : nullptr)};
+  }
+  const StopResult result = request.stop.push(tokens);
+  ++generation.target_steps;
+  generation.text += result.released_text;
+  for (std::size_t i = 0; i < result.tokens_kept; ++i) {
+    if (request.options.num_logprobs) {
+      const auto width = static_cast<std::size_t>(target_.vocab_size());
+      const std::size_t row = i == 0 ? 0 : static_cast<std::size_t>(step.emission.path[i - 1]) + 1;
+      LogitsDistribution distribution;
+      distribution.assign(rows.logits.subspan(row * width, width), RowName{});
+      generation.logprobs.push_back(top_logprobs(distribution, *request.options.num_logprobs, tokens[i]));
+    }
+    request.sequence.append(tokens[i]);
+    for (std::vector<Token>& stream : request.streams) stream.push_back(tokens[i]);
+    if (request.history) request.history->append(tokens[i]);
+    generation.tokens.push_back(tokens[i]);
+    generation.origins.push_back(request.speculates ? origin_of(step, i) : TokenOrigin::sampled);
+  }
+  sequence.num_emitted = static_cast<std::int32_t>(result.tokens_kept);
+  if (request.speculates) {
+    const DraftTree& tree = step.draft.tree;
+    sequence.num_drafted = tree.size();
+    sequence.num_accepted = static_cast<std::int32_t>(step.emission.num_accepted);
+    sequence.rejected = rejected_a_draft(tree, step.emission);
+    if (!tree.is_chain()) {
+      sequence.path = static_cast<std::int32_t>(outcome.paths.size());
+      outcome.paths.insert(outcome.paths.end(), step.emission.path.begin(), step.emission.path.end());
+    }
+    generation.acceptance.add_step(
+        {tree.tokens.size(), step.emission.num_accepted, sequence.rejected, result.tokens_kept});
+    keep_hidden(index, planned, request);
+    if (request.options.keep_steps) {
+      step.target_logits.assign(rows.logits.begin(), rows.logits.end());
+      step.unconditional_logits.assign(rows.unconditional.begin(), rows.unconditional.end());
+      generation.steps.push_back(step);
+    }
+  }
+  generation.finish_reason = request.stop.finish_reason();
+  if (!request.may_go_on()) sequence.end = SequenceEnd::stop;
+  if (on_tokens) on_tokens(request, result.tokens_kept, result.released_text);
+}
+
+// The features of the committed tokens of this pass, and of the accepted nodes.
+void ModelBackend::keep_hidden(std::size_t index, const PlannedRequest& planned, ActiveRequest& request) const {
+  if (output_.hidden.empty()) return;
+  const std::size_t width = output_.hidden.size() / tokens_.size();
+  const std::size_t first = places_[index][0].first_token;
+  const auto keep = [&](std::size_t token) {
+    const auto row = std::span(output_.hidden).subspan(token * width, width);
+    request.hidden.insert(request.hidden.end(), row.begin(), row.end());
+  };
+  const auto committed = static_cast<std::size_t>(planned.streams[0].num_tokens);
+  for (std::size_t i = 0; i < committed; ++i) keep(first + i);
+  if (!planned.sample) return;
+  for (const std::int32_t node : request.step.emission.path) keep(first + committed + static_cast<std::size_t>(node));
+}
+
+void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
+  outcome = {};
+  outcome.begin_ns = now();
+  swap_blocks(plan.swap_out, true);
+  swap_blocks(plan.swap_in, false);
+  tokens_.clear(), positions_.clear(), streams_.clear(), parents_.clear(), wanted_.clear(), slots_.clear();
+  contexts_.clear(), places_.clear();
+  failures_.assign(plan.requests.size(), nullptr);
+  outcome.sequences.assign(plan.requests.size(), {});
+  const auto guarded = [&](std::size_t i, auto action) {
+    if (failures_[i]) return;
+    try {
+      action(plan.requests[i], request(plan.requests[i].request));
+    } catch (const Error&) {
+      failures_[i] = std::current_exception();
+    }
+  };
+  for (std::size_t i = 0; i < plan.requests.size(); ++i)
+    guarded(i, [&](const PlannedRequest& planned, ActiveRequest& active) {
+      active.step.draft = {};
+      if (drafter_ != nullptr && planned.sample && active.speculates) propose(planned, active);
+    });
+  outcome.draft_ns = now() - outcome.begin_ns;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    if (!failures_[i]) {
+      gather(plan.requests[i], request(plan.requests[i].request));
+    } else {
+      places_.emplace_back();
+    }
+  }
+  const std::int64_t before_verify = now();
+  if (!tokens_.empty()) {
+    const auto layers = drafter_ == nullptr ? std::span<const std::int32_t>() : drafter_->hidden_layers();
+    target_.forward({tokens_, positions_, streams_, parents_, slots_, contexts_, wanted_, layers}, *cache_, output_);
+  }
+  outcome.verify_ns = now() - before_verify;
+  const std::int64_t before_sample = now();
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    guarded(i, [&](const PlannedRequest& planned, ActiveRequest& active) {
+      if (planned.sample) {
+        emit(i, planned, active, outcome);
+      } else if (active.speculates) {
+        keep_hidden(i, planned, active);
+      }
+    });
+    if (!failures_[i]) continue;
+    outcome.sequences[i] = {};
+    outcome.sequences[i].end = SequenceEnd::failed;
+    request(plan.requests[i].request).generation.failure = failures_[i];
+  }
+  outcome.sample_ns = now() - before_sample;
+  outcome.end_ns = now();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,100 @@
+// The scheduler's backend of language models: drafts, one forward pass of the target over all requests of the step, and
+// each request's tokens drawn or verified from its rows.
+//
+// A request suffers for no other: what a draft or a row of its own makes impossible ends it alone.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "reference/engine/backend.hpp"
+#include "reference/engine/generation.hpp"
+#include "reference/engine/step_sampler.hpp"
+
+namespace draftproof {
+
+// A request with its tokens and its state.
+struct ActiveRequest {
+  // Errors: those of validate(DecodingOptions) and StopConditions. options.stop.max_model_len may be lowered to what the
+  // model takes.
+  ActiveRequest(std::uint64_t id, const LanguageModel& target, std::span<const Token> prompt, DecodingOptions options,
+                bool speculates);
+
+  // Of stream 0 or, 1, the companion: the model's start token where it has one, prompt and output.
+  std::span<const Token> stream(std::int32_t index) const { return streams[static_cast<std::size_t>(index)]; }
+  bool may_go_on() const {
+    return !stop.finished() && (!options.max_steps || generation.target_steps < *options.max_steps);
+  }
+
+  std::uint64_t id;
+  DecodingOptions options;
+  bool speculates;
+  Sequence sequence;
+  std::vector<std::vector<Token>> streams;
+  StopConditions stop;
+  std::optional<History> history;  // for plain decoding, where the parameters look at it
+  DraftPlan plan;                  // the whole shape
+  SpeculativeStep step;            // the one under way
+  std::vector<float> hidden;       // as in DraftContext
+  Generation generation;
+};
+
+// Tokens that a request received, and the text that became final with them.
+using OnTokens = std::function<void(const ActiveRequest& request, std::size_t num_tokens, const std::string& text)>;
+
+class ModelBackend final : public Backend {
+ public:
+  // All must outlive the object; drafter may be null. The cache gets num_blocks blocks, and behind them the blocks of
+  // the swap space.
+  ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler& sampler, std::int32_t num_blocks,
+               std::int32_t num_swap_blocks);
+
+  void run(const StepPlan& plan, StepOutcome& outcome) override;
+  void move(std::span<const SlotMove> moves) override;
+
+  // Requests by their handle, while the scheduler has them.
+  void add(RequestHandle handle, std::unique_ptr<ActiveRequest> request);
+  bool has(RequestHandle handle) const { return requests_[static_cast<std::size_t>(handle)] != nullptr; }
+  ActiveRequest& request(RequestHandle handle) { return *requests_[static_cast<std::size_t>(handle)]; }
+  std::unique_ptr<ActiveRequest> remove(RequestHandle handle);
+
+  const KvCache& cache() const { return *cache_; }
+  OnTokens on_tokens;
+
+ private:
+  void swap_blocks(std::span<const BlockCopy> copies, bool out);
+  void propose(const PlannedRequest& planned, ActiveRequest& request);
+  void gather(const PlannedRequest& planned, const ActiveRequest& request);
+  TargetRows rows_of(std::size_t index, const ActiveRequest& request) const;
+  void emit(std::size_t index, const PlannedRequest& planned, ActiveRequest& request, StepOutcome& outcome);
+  void keep_hidden(std::size_t index, const PlannedRequest& planned, ActiveRequest& request) const;
+  std::int64_t now() const;
+
+  LanguageModel& target_;
+  Drafter* drafter_;
+  StepSampler& sampler_;
+  std::int32_t num_blocks_;
+  std::unique_ptr<KvCache> cache_;
+  std::vector<std::unique_ptr<ActiveRequest>> requests_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+
+  // The batch under way.
+  struct Place {  // of a stream of a planned request
+    std::size_t first_token;
+    std::size_t first_wanted;
+  };
+  std::vector<Token> tokens_;
+  std::vector<std::int32_t> positions_, streams_, parents_, wanted_;
+  std::vector<std::int64_t> slots_;
+  std::vector<StreamContext> contexts_;
+  std::vector<std::array<Place, kStreamsMax>> places_;  // by index in the plan
+  std::vector<std::exception_ptr> failures_;            // by index in the plan
+  ForwardOutput output_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,45 @@
+// A language model with the tokenizer that goes with it: what turns text into text.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/model/language_model.hpp"
+#include "reference/model/tokenizer/tokenizer.hpp"
+
+namespace draftproof {
+
+class NgramModel;
+class TransformerModel;
+
+struct TextModelOptions {
+  bool float_activations = false;  // of transformers: f32 activations instead of int8
+  int threads = 1;
+};
+
+struct TextModel {
+  std::string name;        // what was asked for: "smollm2", a path, "ngram:6"
+  std::string arithmetic;  // which target it is: "int8 activations, Q4_1 weights", "counts"
+  std::unique_ptr<LanguageModel> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  // A user's turn as tokens, up to where the answer begins. Error (input) at `where`: the model has no chat template, or
+  // one of a kind that we do not know.
+  std::function<std::vector<Token>(const std::string& user, const std::string& where)> chat_tokens;
+
+  // What `model` is; null where it is of the other kind.
+  TransformerModel* transformer = nullptr;
+  std::shared_ptr<const NgramModel> ngram;
+  std::vector<std::vector<std::uint8_t>> corpus;  // of an n-gram model
+};
+
+// `name`: smollm2, the path of a GGUF file or of a Hugging Face folder, or ngram:ORDER[:FILE]. smollm2 is the file
+// SmolLM2-135M-Instruct.gguf in the folder that the environment variable DRAFTPROOF_MODELS names. Errors (input,
+// usage) name the file or option `where` and what is wrong.
+TextModel open_text_model(const std::string& name, const TextModelOptions& options, const std::string& where);
+
+// Do two models mean the same by every token id? Empty, or what differs.
+std::string vocabulary_difference(const TextModel& a, const TextModel& b);
+
+}  // namespace draftproof

@@ -1,0 +1,209 @@
+// Many requests at once against each of them alone, decoded plainly: at temperature 0 and with the coupled verifier the
+// same tokens, whatever the batch, the drafter, chunks, shared prefixes, preemption, swapping and cancellation.
+#include "reference/engine/engine.hpp"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <random>
+
+#include "reference/draft/lookup_drafter.hpp"
+#include "reference/draft/model_drafter.hpp"
+#include "reference/draft/suffix_drafter.hpp"
+#include "reference/engine/generate.hpp"
+#include "tests/engine/toy_model.hpp"
+
+namespace draftproof {
+namespace {
+
+using testing::ToyModel;
+
+constexpr std::int64_t kVocab = 7;
+
+struct Request {
+  std::vector<Token> prompt;
+  DecodingOptions options;
+  bool speculates = true;
+};
+
+// Prompts of which many begin alike; options of all kinds.
+std::vector<Request> random_requests(std::mt19937& random, const char* verifier, bool greedy) {
+  const auto below = [&](std::size_t n) { return random() % n; };
+  std::vector<Token> common;
+  for (int i = 0; i < 40; ++i) common.push_back(static_cast<Token>(below(kVocab)));
+  std::vector<Request> requests;
+  for (std::size_t n = 1 + below(12); n > 0; --n) {
+    Request request;
+    request.prompt.assign(common.begin(), common.begin() + static_cast<long>(below(common.size())));
+    for (std::size_t i = below(9); i > 0; --i) request.prompt.push_back(static_cast<Token>(below(kVocab)));
+    DecodingOptions& options = request.options;
+    options.verify.verifier = parse_verifier(verifier, "test");
+    options.parameters.temperature = greedy ? 0.0f : 0.8f;
+    if (below(3) == 0) options.parameters.frequency_penalty = 0.4f;
+    if (below(3) == 0) {
+      options.parameters.guidance_scale = 1.5f;
+      if (below(2) == 0) options.unconditional_prompt = {1, 2, 3};
+    }
+    options.stop.max_tokens = static_cast<std::int64_t>(1 + below(40));
+    if (below(3) == 0) options.stop.stop_token_ids = {static_cast<Token>(below(kVocab))};
+    options.seed = random();
+    options.num_speculative_tokens = static_cast<int>(below(6));
+    if (options.verify.verifier.info().draft == DraftForm::tree && below(2) == 0)
+      options.tree = branching_shape({2, 2, 1});
+    request.speculates = below(5) != 0;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+EngineOptions random_options(std::mt19937& random) {
+  const auto below = [&](std::size_t n) { return random() % n; };
+  EngineOptions options;
+  SpeculationChoice choice;
+  choice.rule = SpeculationRule::fixed;
+  choice.num_drafts = 20;
+  if (below(3) == 0) choice.rule = SpeculationRule::threshold;
+  options.policy = SpeculationPolicy(choice);
+  options.scheduler.num_blocks = static_cast<std::int32_t>(14 + below(8));
+  options.scheduler.token_budget = static_cast<std::int32_t>(16 + below(100));
+  options.scheduler.prefill_chunk_max = static_cast<std::int32_t>(1 + below(40));
+  options.scheduler.running_max = static_cast<std::int32_t>(1 + below(12));
+  if (below(3) == 0) options.scheduler.policy = StepPolicy::two_phase;
+  if (below(3) == 0) {
+    options.scheduler.preemption = Preemption::swap;
+    options.scheduler.num_swap_blocks = 40;
+  }
+  options.share_prefixes = below(3) != 0;
+  return options;
+}
+
+std::unique_ptr<Drafter> random_drafter(std::mt19937& random, LanguageModel& model, const RowParameters& parameters) {
+  switch (random() % 3) {
+    case 0:
+      return std::make_unique<ModelDrafter>(model, parameters);
+    case 1:
+      return std::make_unique<LookupDrafter>(PromptLookup(1, 4));
+    default:
+      return std::make_unique<SuffixDrafter>();
+  }
+}
+
+TEST_CASE("requests in a batch get the tokens that each gets alone by plain decoding") {
+  ToyModel target(kVocab, 1, 2);
+  ToyModel draft_model(kVocab, 1, 3);
+  std::int64_t preemptions = 0;
+  std::int64_t shared = 0;
+  std::int64_t accepted = 0;
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    INFO("seed " << seed);
+    std::mt19937 random(seed);
+    const bool greedy = seed % 3 != 0;
+    const char* verifier =
+        greedy ? std::array{"chain", "block", "traversal", "target_only", "typical"}[seed % 5] : "coupled";
+    const std::vector<Request> requests = random_requests(random, verifier, greedy);
+    const EngineOptions options = random_options(random);
+    RowParameters draft_parameters;
+    draft_parameters.temperature = greedy ? 0.0f : 0.8f;
+    const auto drafter = random_drafter(random, draft_model, draft_parameters);
+    PhiloxSource source;
+    SourceSampler<PhiloxSource> sampler(source);
+    Engine engine(target, drafter.get(), sampler, options);
+    for (const Request& request : requests) engine.submit(request.prompt, request.options, request.speculates);
+    const bool cancels = random() % 4 == 0;
+    if (cancels) {
+      for (int i = 0; i < 3; ++i) engine.step();
+      engine.cancel(0);
+    }
+    engine.run();
+    CHECK(engine.scheduler().blocks().num_held() == 0);
+    preemptions += engine.scheduler().metrics().preemptions;
+    shared += engine.scheduler().metrics().prefix_hits;
+    accepted += engine.scheduler().metrics().acceptance.accepted_tokens;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Generation alone = generate(target, nullptr, requests[i].options, requests[i].prompt, source);
+      const auto together = engine.take(i);
+      REQUIRE(together.has_value());
+      CHECK_FALSE(together->failure);
+      if (i == 0 && cancels && together->finish_reason == FinishReason::abort) {
+        REQUIRE(together->tokens.size() <= alone.tokens.size());
+        CHECK(std::equal(together->tokens.begin(), together->tokens.end(), alone.tokens.begin()));
+        continue;
+      }
+      CHECK(together->tokens == alone.tokens);
+      CHECK(together->finish_reason == alone.finish_reason);
+    }
+  }
+  CHECK(preemptions > 50);
+  CHECK(shared > 1000);
+  CHECK(accepted > 1000);
+}
+
+// A model whose rows hold a NaN after one token.
+class PoisonedModel final : public ContextModel {
+ public:
+  std::int64_t vocab_size() const override { return kVocab; }
+  void logits(std::span<const Token> context, std::span<float> out) override {
+    model.logits(context, out);
+    if (!context.empty() && context.front() == 6 && context.size() > 5)
+      out[3] = std::numeric_limits<float>::quiet_NaN();
+  }
+  ToyModel model{kVocab, 1, 2};
+};
+
+TEST_CASE("a request that cannot go on ends alone, and says why") {
+  PoisonedModel target;
+  LookupDrafter drafter{PromptLookup(1, 4)};
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  Engine engine(target, &drafter, sampler, {});
+  DecodingOptions options;
+  options.stop.max_tokens = 12;
+  options.parameters.temperature = 0.0f;
+  const std::vector<Token> sound{1, 2, 1, 2};
+  const std::vector<Token> poisoned{6, 1, 2, 1};
+  engine.submit(sound, options);
+  engine.submit(poisoned, options);
+  engine.submit(sound, options, false);
+  engine.run();
+  CHECK(engine.take(0)->tokens == generate(target, &drafter, options, sound, source).tokens);
+  const auto failed = engine.take(1);
+  REQUIRE(failed->failure);
+  CHECK_THROWS_WITH(std::rethrow_exception(failed->failure), Catch::Contains("NaN") && Catch::Contains("column 3"));
+  CHECK(failed->tokens.size() < 12);
+  CHECK(engine.take(2)->tokens == generate(target, nullptr, options, sound, source).tokens);
+  CHECK_FALSE(engine.take(2).has_value());
+}
+
+TEST_CASE("a request that the engine cannot take is refused by name and the others go on") {
+  ToyModel target(kVocab, 1, 2);
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  EngineOptions small;
+  small.scheduler.num_blocks = 2;
+  Engine engine(target, nullptr, sampler, small);
+  DecodingOptions options;
+  options.stop.max_tokens = 10;
+  const std::vector<Token> prompt(20, 3);
+  CHECK_NOTHROW(engine.submit(prompt, options));
+  CHECK_THROWS_WITH(engine.submit(std::vector<Token>(30, 3), options, true, "prompts.jsonl, line 2"),
+                    Catch::Contains("prompts.jsonl, line 2"));
+  CHECK_THROWS_WITH(engine.submit(std::vector<Token>{8}, options), Catch::Contains("outside the vocabulary"));
+  engine.run();
+  CHECK(engine.take(0)->tokens.size() == 10);
+}
+
+TEST_CASE("blocks have one key for each content and what stands before it") {
+  BlockKeys keys;
+  std::vector<Token> tokens(50, 1);
+  const auto first = keys.keys_of(tokens);
+  CHECK(first.size() == 3);
+  CHECK(first[0] != first[1]);
+  CHECK(keys.keys_of(tokens) == first);
+  tokens[20] = 2;
+  const auto second = keys.keys_of(tokens);
+  CHECK(second[0] == first[0]);
+  CHECK(second[1] != first[1]);
+  CHECK(second[2] != first[2]);
+}
+
+}  // namespace
+}  // namespace draftproof
