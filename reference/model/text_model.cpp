@@ -83,7 +83,7 @@ std::string main_kind(const ModelWeights& weights) {
   auto most = bytes.begin();
   for (auto entry = bytes.begin(); entry != bytes.end(); ++entry)
     if (entry->second > most->second) most = entry;
-  return std::string(name_of(most->first));
+  return std::string(info_of(most->first).name);
 }
 
 }  // namespace
