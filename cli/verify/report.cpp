@@ -123,6 +123,13 @@ Json output_tokens_json(const VerifyRun& run) {
   return rows;
 }
 
+Json num_draft_tokens_json(const VerifyRun& run) {
+  if (run.acceptance.counts.received_tokens > kTokensInJsonMax) return {};
+  Json list = Json::array();
+  for (const VerifyRequest& request : run.trace.requests()) list.push_back(request.draft.tokens.size());
+  return list;
+}
+
 void add_acceptance(const AcceptanceMetrics& metrics, Json& document) {
   const AcceptanceCounts& counts = metrics.counts;
   document["drafts"] = counts.drafts;
@@ -220,6 +227,7 @@ Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_l
   document["threads"] = run.threads;
   document["open_ms"] = run.open_ms;
   document["verify_ms"] = run.verify_ms;
+  document["num_draft_tokens"] = num_draft_tokens_json(run);
   document["output_tokens"] = output_tokens_json(run);
   return document;
 }

@@ -1,5 +1,6 @@
 // The keys by which streams share full KV blocks: numbers, given out one for every different content (a block's tokens
-// and all tokens before it) that was seen. Contents are compared, not hashes, so that no two prefixes are taken for one.
+// and all tokens before it) that was seen. Contents are compared, not hashes, so that no two prefixes are taken for
+// one.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// One decoding step of one request, given its rows: a token drawn from a row, or a draft proposed, verified and emitted.
-// Nothing is committed. Whoever computes the rows (the engine for a batch of requests, a session for one) calls these;
-// they are templates over the source of random blocks, so that the steps that run are the ones that are audited.
+// One decoding step of one request, given its rows: a token drawn from a row, or a draft proposed, verified and
+// emitted. Nothing is committed. Whoever computes the rows (the engine for a batch of requests, a session for one)
+// calls these; they are templates over the source of random blocks, so that the steps that run are the ones that are
+// audited.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ namespace draftproof {
 // How a token came about. Plain decoding samples every token.
 enum class TokenOrigin : std::uint8_t { sampled, accepted, recovered, bonus };
 
-// Rows of the target, [rows, V], the companion's too when guided. Row 0 is that after the sequence, row i + 1 that after
-// draft node i.
+// Rows of the target, [rows, V], the companion's too when guided. Row 0 is that after the sequence, row i + 1 that
+// after draft node i.
 struct TargetRows {
   std::span<const float> logits;
   std::span<const float> unconditional;
@@ -74,8 +75,8 @@ class AddressedDraftChance final : public DraftChance {
 // The sequence that a request starts with: it has a companion when guidance_scale is not 1.
 Sequence start_sequence(const DecodingOptions& options, std::span<const Token> prompt);
 
-// The verification request of a step, as a view of it and of its rows. `prompt` and `output` are for penalties: `output`
-// holds at least the step's output_len tokens.
+// The verification request of a step, as a view of it and of its rows. `prompt` and `output` are for penalties:
+// `output` holds at least the step's output_len tokens.
 VerifyRequest request_of(const SpeculativeStep& step, const TargetRows& rows, const DecodingOptions& options,
                          std::int64_t vocab_size, std::span<const Token> prompt, std::span<const Token> output);
 

@@ -1,9 +1,9 @@
 // The serving engine: requests in, tokens out, many at a time. The scheduler decides what a step computes, the model
 // backend computes it.
 //
-// Guarantee: with a lossless verifier the output of a request follows the distribution of plain decoding; at temperature
-// 0, and with coupled verification at any, it is the same tokens, whatever the batch, the drafter, chunks and
-// preemptions.
+// Guarantee: with a lossless verifier the output of a request follows the distribution of plain decoding; at
+// temperature 0, and with coupled verification at any, it is the same tokens, whatever the batch, the drafter, chunks
+// and preemptions.
 #pragma once
 
 #include <map>

@@ -20,8 +20,8 @@ namespace draftproof {
 
 // A request with its tokens and its state.
 struct ActiveRequest {
-  // Errors: those of validate(DecodingOptions) and StopConditions. options.stop.max_model_len may be lowered to what the
-  // model takes.
+  // Errors: those of validate(DecodingOptions) and StopConditions. options.stop.max_model_len may be lowered to what
+  // the model takes.
   ActiveRequest(std::uint64_t id, const LanguageModel& target, std::span<const Token> prompt, DecodingOptions options,
                 bool speculates);
 

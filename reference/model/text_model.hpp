@@ -24,8 +24,8 @@ struct TextModel {
   std::string arithmetic;  // which target it is: "int8 activations, Q4_1 weights", "counts"
   std::unique_ptr<LanguageModel> model;
   std::shared_ptr<const Tokenizer> tokenizer;
-  // A user's turn as tokens, up to where the answer begins. Error (input) at `where`: the model has no chat template, or
-  // one of a kind that we do not know.
+  // A user's turn as tokens, up to where the answer begins. Error (input) at `where`: the model has no chat template,
+  // or one of a kind that we do not know.
   std::function<std::vector<Token>(const std::string& user, const std::string& where)> chat_tokens;
 
   // What `model` is; null where it is of the other kind.

@@ -123,12 +123,14 @@ ordered_json tokens_per_step_formula(const Place& at) {
   return sum;
 }
 
-// Of requests that all have drafts of one length: a_j from how many tokens each emits.
+// Of chains: a_j from how many drafts each request has, and how many tokens it emits.
 ordered_json rate_at_position(const Place& at, bool conditional) {
   std::int64_t reached = 0;
   std::int64_t accepted = 0;
-  for (const ordered_json& tokens : at.document().at("output_tokens")) {
-    if (!conditional || tokens.size() > at.index()) ++reached;
+  const ordered_json& drafts = at.document().at("num_draft_tokens");
+  for (std::size_t b = 0; b < drafts.size(); ++b) {
+    const ordered_json& tokens = at.document().at("output_tokens")[b];
+    if (!conditional || (tokens.size() > at.index() && drafts[b].get<std::size_t>() > at.index())) ++reached;
     if (tokens.size() > at.index() + 1) ++accepted;
   }
   return ratio(accepted, reached);
@@ -293,7 +295,7 @@ NumberRules rules_of_verify() {
        }},
   };
   for (const char* given : {"/seed", "/vocab_size", "/drafts", "/draft_tokens", "/impossible_drafts/count", "/threads",
-                            "/open_ms", "/verify_ms", "/consistency/?", "/output_tokens/*/*"})
+                            "/open_ms", "/verify_ms", "/consistency/?", "/num_draft_tokens/*", "/output_tokens/*/*"})
     rules[given] = {};
   return rules;
 }

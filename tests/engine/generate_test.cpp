@@ -207,7 +207,7 @@ TEST_CASE("the rows of a step stand at their own prefixes in both branches") {
   }
 }
 
-TEST_CASE("the last step is clipped at max_tokens and the rest is counted as discarded") {
+TEST_CASE("the last step drafts no more than what still fits into max_tokens") {
   ToyModel target(7, 1, 2);
   ModelDrafter drafter(target, {});
   const Generation generation = speculative(target, drafter, options_of(8, 5));
@@ -215,8 +215,9 @@ TEST_CASE("the last step is clipped at max_tokens and the rest is counted as dis
   CHECK(generation.origins.size() == 8);
   CHECK(generation.finish_reason == FinishReason::length);
   CHECK(generation.acceptance.received_tokens == 8);
-  CHECK(generation.acceptance.discarded_tokens == 4);
-  CHECK(generation.acceptance.accepted_tokens == 10);
+  CHECK(generation.acceptance.discarded_tokens == 0);
+  CHECK(generation.acceptance.draft_tokens == 5 + 1);
+  CHECK(generation.acceptance.accepted_tokens == 6);
   // A longer request begins with the same tokens.
   const Generation longer = speculative(target, drafter, options_of(30, 5));
   CHECK(std::equal(generation.tokens.begin(), generation.tokens.end(), longer.tokens.begin()));

@@ -17,8 +17,8 @@ class PreTokenizer {
   // Input error at `where`: an expression that PCRE2 does not take.
   PreTokenizer(const std::string& where, const std::vector<std::string>& expressions);
 
-  // The expressions of a name as GGUF files have them: gpt-2, smollm, llama-bpe, qwen2 and their aliases; none where the
-  // name is not known.
+  // The expressions of a name as GGUF files have them: gpt-2, smollm, llama-bpe, qwen2 and their aliases; none where
+  // the name is not known.
   static std::vector<std::string> expressions_of(std::string_view name);
   static constexpr const char* kKnownNames = "gpt-2, smollm, llama-bpe, qwen2";
   static const char* const kGpt2;

@@ -1,5 +1,5 @@
-// SentencePiece-style BPE: spaces are written as U+2581, characters are the first symbols, and neighbours merge. What is
-// no token of the vocabulary becomes the tokens of its bytes.
+// SentencePiece-style BPE: spaces are written as U+2581, characters are the first symbols, and neighbours merge. What
+// is no token of the vocabulary becomes the tokens of its bytes.
 #pragma once
 
 #include <array>

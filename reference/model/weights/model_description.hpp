@@ -37,9 +37,9 @@ struct ModelDescription {
   bool tied = false;  // the head is the embedding
 };
 
-// Input errors naming the file and the key: an architecture that is not of this family, a number that is missing, out of
-// range or does not fit the others. vocab_size, and what depends on which tensors there are, is model_weights.hpp's to
-// fill in.
+// Input errors naming the file and the key: an architecture that is not of this family, a number that is missing, out
+// of range or does not fit the others. vocab_size, and what depends on which tensors there are, is
+// model_weights.hpp's to fill in.
 ModelDescription describe_gguf(const GgufFile& file);
 // Of the config.json of a Hugging Face folder.
 ModelDescription describe_config(const std::string& path);

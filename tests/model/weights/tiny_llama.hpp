@@ -91,8 +91,8 @@ struct TinyLlama {
            "}";
   }
 
-  // Writes config.json and the tensors, in one file or, where shards is 2, in two with an index. The rows of Q and K are
-  // in the order of the GGUF file, which no other program would expect.
+  // Writes config.json and the tensors, in one file or, where shards is 2, in two with an index. The rows of Q and K
+  // are in the order of the GGUF file, which no other program would expect.
   void write_folder(const TemporaryFolder& folder, int shards = 1) const {
     write_whole_file(folder.file("config.json"), config());
     TestRandom random(seed);
