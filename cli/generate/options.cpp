@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "cli/shared/model_path.hpp"
 #include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
@@ -155,7 +156,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.text("--simd", options.simd, "Row kernels (see draftproof machine); they change no result", "NAME");
   command.file("--trace", options.trace, "Writes every verification step, for draftproof verify");
   command.file("--metrics", options.metrics, "Writes Prometheus text with vLLM's names");
-  command.flag("--no-download", options.no_download, "Use smollm2 only if it is there");
+  add_no_download(command, options.no_download);
   command.json(options.json);
 }
 

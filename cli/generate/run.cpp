@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "reference/draft/drafter_factory.hpp"
@@ -119,11 +120,12 @@ void write_steps(const GenerateOptions& options, const RequestMaker& maker, cons
 }  // namespace
 
 GenerateRun run_generate(const GenerateOptions& options) {
-  const DrafterChoice choice = options.beams ? DrafterChoice{} : parse_drafter(options.drafter, "--drafter");
+  DrafterChoice choice = options.beams ? DrafterChoice{} : parse_drafter(options.drafter, "--drafter");
+  if (choice.kind == DrafterKind::model) choice.path = model_path(choice.path);
   const TextModelOptions model_options{options.activations == "f32", options.threads};
   std::vector<PromptRequest> prompts = read_prompts(options);
   GenerateRun run;
-  run.model = open_text_model(options.model, model_options, "--model");
+  run.model = open_text_model(options.model, model_path(options.model), model_options, "--model");
   run.drafter = choice.text;
   run.verifier = options.verifier;
   const RequestMaker maker(options, run.model);

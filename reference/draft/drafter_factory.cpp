@@ -73,7 +73,7 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
     case DrafterKind::suffix:
       return std::make_shared<SuffixDrafter>();
     case DrafterKind::model: {
-      TextModel model = open_text_model(choice.path, options, where);
+      TextModel model = open_text_model(choice.path, choice.path, options, where);
       if (const std::string difference = vocabulary_difference(target, model); !difference.empty())
         throw input_error(choice.path, "cannot draft for " + target.name + ": " + difference +
                                            "; expected a model with the target's vocabulary");

@@ -1,25 +1,18 @@
 #include "reference/model/text_model.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "reference/error.hpp"
 #include "reference/model/corpus.hpp"
+#include "reference/model/model_files.hpp"
 #include "reference/model/ngram_language_model.hpp"
 #include "reference/model/transformer/transformer_model.hpp"
-#include "reference/model/weights/gguf.hpp"
-#include "reference/model/weights/model_weights.hpp"
 #include "reference/strict_number.hpp"
 
 namespace draftproof {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr const char* kShippedName = "smollm2";
-constexpr const char* kShippedFile = "SmolLM2-135M-Instruct.gguf";
 
 // One token a byte.
 class ByteEncoder final : public TextEncoder {
@@ -63,17 +56,6 @@ TextModel open_ngram(const std::string& name, std::string_view argument, const s
   return text;
 }
 
-std::string path_of(const std::string& name, const std::string& where) {
-  if (name != kShippedName) return name;
-  const char* const folder = std::getenv("DRAFTPROOF_MODELS");
-  const fs::path path = fs::path(folder != nullptr ? folder : ".") / kShippedFile;
-  if (!fs::exists(path))
-    throw input_error(where, "is smollm2, and " + path.string() +
-                                 " is not there; ./draftproof fetch smollm2 downloads it, or name a GGUF file or a "
-                                 "Hugging Face folder");
-  return path.string();
-}
-
 // "Q4_1" of the matrices, by the most bytes.
 std::string main_kind(const ModelWeights& weights) {
   std::map<TensorKind, std::size_t> bytes;
@@ -88,36 +70,31 @@ std::string main_kind(const ModelWeights& weights) {
 
 }  // namespace
 
-TextModel open_text_model(const std::string& name, const TextModelOptions& options, const std::string& where) {
+TextModel open_text_model(const std::string& name, const std::string& path, const TextModelOptions& options,
+                          const std::string& where) {
   if (name.starts_with("ngram:")) return open_ngram(name, std::string_view(name).substr(6), where);
-  const std::string path = path_of(name, where);
-  if (!fs::exists(path))
-    throw input_error(path,
-                      "there is no such model; expected smollm2, a GGUF file, a Hugging Face "
-                      "folder or ngram:ORDER");
-  ModelWeights weights;
+  if (!std::filesystem::exists(path))
+    throw input_error(
+        where, "there is no model " + path + "; expected smollm2, a GGUF file, a Hugging Face folder or ngram:ORDER");
+  const auto files = std::make_shared<const ModelFiles>(open_model_files(path));
   TextModel text;
-  if (fs::is_directory(path)) {
-    weights = weights_of_folder(path);
-    text.tokenizer = tokenizer_of_folder(path);
-  } else {
-    const auto file = std::make_shared<GgufFile>(GgufFile::open(path));
-    weights = weights_of_gguf(file);
-    text.tokenizer = tokenizer_of_gguf(*file);
-  }
-  if (text.tokenizer->vocab_size() > weights.description.vocab_size)
-    throw input_error(path, "the tokenizer has " + std::to_string(text.tokenizer->vocab_size()) +
-                                " tokens and the model rows for " + std::to_string(weights.description.vocab_size) +
-                                "; expected no more tokens than rows");
   text.name = name;
+  text.tokenizer = files->tokenizer;
   text.arithmetic =
-      (options.float_activations ? "f32 activations, " : "int8 activations, ") + main_kind(weights) + " weights";
+      (options.float_activations ? "f32 activations, " : "int8 activations, ") + main_kind(files->weights) + " weights";
   const Arithmetic arithmetic = options.float_activations ? Arithmetic::f32 : Arithmetic::int8;
-  auto packed = std::make_shared<const TransformerWeights>(pack_weights(weights, options.threads));
+  auto packed = std::make_shared<const TransformerWeights>(pack_weights(files->weights, options.threads));
   auto model =
       std::make_unique<TransformerModel>(std::move(packed), arithmetic, options.threads, text.tokenizer->start_token());
   text.transformer = model.get();
   text.model = std::move(model);
+  text.chat_tokens = [tokenizer = files->tokenizer, chat_template = files->chat_template, path](const std::string& user,
+                                                                                                const std::string& at) {
+    if (!chat_template)
+      throw input_error(at, "asks for a chat, and " + path + " has no chat template; expected a prompt to continue");
+    const ChatMessage message{"user", user};
+    return ChatTemplate::recognise(path, *chat_template).encode(*tokenizer, std::span(&message, 1));
+  };
   return text;
 }
 

@@ -34,10 +34,10 @@ struct TextModel {
   std::vector<std::vector<std::uint8_t>> corpus;  // of an n-gram model
 };
 
-// `name`: smollm2, the path of a GGUF file or of a Hugging Face folder, or ngram:ORDER[:FILE]. smollm2 is the file
-// SmolLM2-135M-Instruct.gguf in the folder that the environment variable DRAFTPROOF_MODELS names. Errors (input,
-// usage) name the file or option `where` and what is wrong.
-TextModel open_text_model(const std::string& name, const TextModelOptions& options, const std::string& where);
+// `name`: ngram:ORDER[:FILE], or what reports call the GGUF file or Hugging Face folder at `path`. Errors (input, usage)
+// name the file or the option `where`, and what is wrong.
+TextModel open_text_model(const std::string& name, const std::string& path, const TextModelOptions& options,
+                          const std::string& where);
 
 // Do two models mean the same by every token id? Empty, or what differs.
 std::string vocabulary_difference(const TextModel& a, const TextModel& b);
