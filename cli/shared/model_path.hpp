@@ -10,8 +10,8 @@ namespace draftproof {
 // The shipped model; the launcher downloads it when an argument names it (`./draftproof fetch smollm2`).
 inline constexpr const char* kShippedModel = "smollm2";
 
-// The path of `name`: of the shipped model in build/models, otherwise the name itself. Input error: the shipped model is
-// not there.
+// The path of `name`: of the shipped model in build/models, otherwise the name itself. Input error: the shipped model
+// is not there.
 std::string model_path(const std::string& name);
 
 // Whether the shipped model is there.

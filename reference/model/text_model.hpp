@@ -34,8 +34,8 @@ struct TextModel {
   std::vector<std::vector<std::uint8_t>> corpus;  // of an n-gram model
 };
 
-// `name`: ngram:ORDER[:FILE], or what reports call the GGUF file or Hugging Face folder at `path`. Errors (input, usage)
-// name the file or the option `where`, and what is wrong.
+// `name`: ngram:ORDER[:FILE], or what reports call the GGUF file or Hugging Face folder at `path`. Errors (input,
+// usage) name the file or the option `where`, and what is wrong.
 TextModel open_text_model(const std::string& name, const std::string& path, const TextModelOptions& options,
                           const std::string& where);
 

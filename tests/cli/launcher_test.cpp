@@ -210,8 +210,8 @@ TEST_CASE("the launcher shows the output of a build that fails and does not run 
   }
 }
 
-// A Python whose "pip" runs the commands of the file `pip` and which is the real one otherwise. The launcher asks for the
-// file `content` as the model.
+// A Python whose "pip" runs the commands of the file `pip` and which is the real one otherwise. The launcher asks for
+// the file `content` as the model.
 void add_python(Checkout& checkout, const std::string& content, const std::string& pip) {
   const std::string python = run_command({"python3", "-c", "import sys; print(sys.executable)"}).out;
   checkout.add_tool("pip", "echo pip >> " + checkout.file("calls") + "\n" + pip);
