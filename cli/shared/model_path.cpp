@@ -20,7 +20,8 @@ fs::path shipped_model() {
 }  // namespace
 
 bool has_shipped_model() {
-  return fs::exists(shipped_model());
+  std::error_code ignored;
+  return fs::exists(shipped_model(), ignored);
 }
 
 std::string model_path(const std::string& name) {

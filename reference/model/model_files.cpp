@@ -17,9 +17,10 @@ namespace fs = std::filesystem;
 std::optional<std::string> template_of_folder(const std::string& folder) {
   constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 20;
   const std::string own = (fs::path(folder) / "chat_template.jinja").string();
-  if (fs::exists(own)) return std::string(InputFile(own, kBytesMax).text());
+  std::error_code ignored;  // what cannot be looked at is not there
+  if (fs::exists(own, ignored)) return std::string(InputFile(own, kBytesMax).text());
   const std::string path = (fs::path(folder) / "tokenizer_config.json").string();
-  if (!fs::exists(path)) return std::nullopt;
+  if (!fs::exists(path, ignored)) return std::nullopt;
   const JsonFields config = JsonFields::read(path);
   const nlohmann::json* const text = config.find("chat_template");
   if (text == nullptr || !text->is_array()) return config.string("chat_template");
@@ -46,7 +47,8 @@ ChatTemplate ModelFiles::chat() const {
 ModelFiles open_model_files(const std::string& path) {
   ModelFiles model;
   model.path = path;
-  const bool is_folder = fs::is_directory(path);
+  std::error_code ignored;  // what is no folder is opened as a file, which says what is wrong
+  const bool is_folder = fs::is_directory(path, ignored);
   if (is_folder) {
     model.weights = weights_of_folder(path);
     model.tokenizer = tokenizer_of_folder(path);

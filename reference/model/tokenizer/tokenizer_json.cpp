@@ -203,6 +203,7 @@ void read_template(const JsonFields& step, Tokenizer::Parts& parts) {
 }
 
 std::unique_ptr<const TextEncoder> encoder_of(const JsonFields& model, const Cutting& cutting, const Ids& ids,
+                                              const std::vector<VocabularyEntry>& vocabulary,
                                               std::optional<Token> unknown) {
   if (cutting.is_byte_level) {
     // The merges are of texts; pieces are looked up by their bytes.
@@ -213,7 +214,8 @@ std::unique_ptr<const TextEncoder> encoder_of(const JsonFields& model, const Cut
                                   model.boolean("ignore_merges").value_or(false)};
     read_merges(model, ids, parts.merges);
     for (const auto& [text, id] : ids)
-      if (const auto bytes = bytes_of_byte_level(text)) parts.ids.emplace(*bytes, id);
+      if (const auto bytes = bytes_of_byte_level(text); bytes && !vocabulary[static_cast<std::size_t>(id)].is_added)
+        parts.ids.emplace(*bytes, id);
     return std::make_unique<ByteLevelEncoder>(std::move(parts));
   }
   if (!cutting.expressions.empty()) refuse(model, "cuts text before it replaces spaces", "one of both");
@@ -234,7 +236,7 @@ std::unique_ptr<const TextEncoder> encoder_of(const JsonFields& model, const Cut
 std::vector<Token> end_tokens_of(const std::string& folder, std::int64_t vocab_size) {
   for (const char* const name : {"generation_config.json", "config.json"}) {
     const std::string path = (fs::path(folder) / name).string();
-    if (!fs::exists(path)) continue;
+    if (std::error_code ignored; !fs::exists(path, ignored)) continue;
     const JsonFields config = JsonFields::read(path);
     const json* const ids = config.find("eos_token_id");
     if (ids == nullptr) continue;
@@ -278,7 +280,7 @@ Tokenizer::Parts parse_tokenizer_json(const JsonFields& root) {
       refuse(*model, "'unk_token' is " + in_quotes(*text), "a token of the vocabulary");
     unknown = found != ids.end() ? found->second : static_cast<Token>(added - parts.vocabulary.begin());
   }
-  parts.encoder = encoder_of(*model, cutting, ids, unknown);
+  parts.encoder = encoder_of(*model, cutting, ids, parts.vocabulary, unknown);
   if (const auto post_processor = root.object("post_processor")) read_template(*post_processor, parts);
   return parts;
 }

@@ -264,7 +264,8 @@ ModelWeights weights_of_folder(const std::string& folder) {
   model.description = describe_config(path_of("config.json"));
   auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
   Collector collector(folder, kFolderNames);
-  if (const std::string index = path_of("model.safetensors.index.json"); fs::exists(index)) {
+  std::error_code ignored;
+  if (const std::string index = path_of("model.safetensors.index.json"); fs::exists(index, ignored)) {
     for (const auto& [shard, names] : shards_of(index)) {
       const SafetensorsFile file = SafetensorsFile::open(path_of(shard));
       for (const std::string& name : names) collector.add(name, found_in(file, name, *owners));

@@ -247,7 +247,7 @@ TEST_CASE("a long run of one character takes time in proportion to its length") 
   // Time of this process, which others on the machine do not change.
   const auto seconds = [](const Tokenizer& tokenizer, const std::string& text) {
     double least = 1e9;
-    for (int attempt = 0; attempt < 3; ++attempt) {
+    for (int attempt = 0; attempt < 5; ++attempt) {
       const std::clock_t start = std::clock();
       CHECK(tokenizer.encode(text).size() > 0);
       least = std::min(least, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
@@ -258,12 +258,12 @@ TEST_CASE("a long run of one character takes time in proportion to its length") 
   for (const auto& tokenizer : some_tokenizers()) {
     for (const std::string unit : units) {
       std::string small;
-      for (int i = 0; i < 4'000; ++i) small += unit;
+      for (int i = 0; i < 8'000; ++i) small += unit;
       std::string large;
       for (int i = 0; i < 8; ++i) large += small;
       INFO(tokenizer->name() << " of " << json(unit == "\xff" ? "ff" : unit).dump());
       // Eight times the length: 64 times as long where it is quadratic.
-      CHECK(seconds(*tokenizer, large) < 30 * (seconds(*tokenizer, small) + 1e-4));
+      CHECK(seconds(*tokenizer, large) < 30 * (seconds(*tokenizer, small) + 1e-3));
     }
   }
 }

@@ -1,0 +1,98 @@
+// A model as a whole: weights, tokenizer and chat template of one file or folder, which must agree.
+#include "reference/model/model_files.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "reference/model/weights/json_fields.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/model/tokenizer/tiny_tokenizer.hpp"
+#include "tests/model/weights/tiny_llama.hpp"
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+using namespace draftproof::testing;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr std::uint32_t kVocab = 48;
+
+TinyLlama tiny_llama() {
+  TinyLlama tiny;
+  tiny.vocab = kVocab;
+  return tiny;
+}
+
+void write_gguf(const std::string& path, std::size_t tokens) {
+  GgufBuilder file = tiny_llama().gguf();
+  TinyTokenizer(tokens).add_to(file);
+  write_whole_file(path, file.bytes());
+}
+
+void write_folder(const TemporaryFolder& folder, std::size_t tokens) {
+  tiny_llama().write_folder(folder);
+  write_whole_file(folder.file("tokenizer.json"), TinyTokenizer(tokens).json());
+}
+
+std::string failure_of(const std::string& path) {
+  return error_of(ErrorKind::input, [&] { open_model_files(path); });
+}
+
+TEST_CASE("a GGUF file and a folder give the same model, tokenizer and prompt") {
+  const TemporaryFolder folder;
+  write_gguf(folder.file("m.gguf"), kVocab);
+  write_folder(folder, kVocab);
+  write_whole_file(folder.file("tokenizer_config.json"),
+                   R"({"chat_template": "'<|im_start|>system\nbe kind<|im_end|>' message"})");
+  const ModelFiles of_gguf = open_model_files(folder.file("m.gguf"));
+  const ModelFiles of_folder = open_model_files(folder.path());
+  CHECK(of_gguf.weights.description.vocab_size == of_gguf.tokenizer->vocab_size());
+  const std::vector<ChatMessage> messages{{"user", "the 42 th\n"}};
+  const std::vector<Token> prompt = of_gguf.chat().encode(*of_gguf.tokenizer, messages);
+  CHECK(prompt == of_folder.chat().encode(*of_folder.tokenizer, messages));
+  // <|im_start|> s y s t e m \n b e ...: letter by letter but for "the" and "th".
+  CHECK(std::vector<Token>(prompt.begin(), prompt.begin() + 10) ==
+        std::vector<Token>{46, 18, 24, 18, 19, 4, 12, 37, 1, 4});
+  CHECK(of_gguf.tokenizer->encode("the 42 th") == std::vector<Token>{39, 36, 30, 28, 36, 38});
+}
+
+TEST_CASE("the chat template of a folder may be a file, a text or one of a list") {
+  const TemporaryFolder folder;
+  write_folder(folder, kVocab);
+  CHECK_THAT(error_of(ErrorKind::input, [&] { open_model_files(folder.path()).chat(); }),
+             Contains("has no chat template"));
+  write_whole_file(folder.file("tokenizer_config.json"),
+                   R"({"chat_template": [{"name": "tools", "template": "x"},
+                                         {"name": "default", "template": "<|im_start|> <|im_end|>"}]})");
+  CHECK(open_model_files(folder.path()).chat_template == "<|im_start|> <|im_end|>");
+  write_whole_file(folder.file("chat_template.jinja"), "unknown");
+  CHECK_THAT(error_of(ErrorKind::input, [&] { open_model_files(folder.path()).chat(); }), Contains("unknown form"));
+}
+
+TEST_CASE("a vocabulary that disagrees with the tokenizer is refused") {
+  const TemporaryFolder folder;
+  write_gguf(folder.file("m.gguf"), kVocab - 1);
+  CHECK_THAT(failure_of(folder.file("m.gguf")), Contains("tokenizer has 47 tokens and its embedding 48 rows"));
+  write_folder(folder, kVocab + 1);
+  CHECK_THAT(failure_of(folder.path()), Contains("tokenizer has 49 tokens and its embedding 48 rows"));
+  write_folder(folder, kVocab - 2);  // rows of padding
+  CHECK(open_model_files(folder.path()).tokenizer->vocab_size() == 46);
+}
+
+TEST_CASE("what is no model is refused with its name") {
+  const TemporaryFolder folder;
+  CHECK_THAT(failure_of(folder.file("none.gguf")), Contains("none.gguf: cannot be opened"));
+  CHECK_THAT(failure_of(folder.path()), Contains("config.json: cannot be opened"));
+  write_whole_file(folder.file("m.gguf"), "GGUF");
+  CHECK_THAT(failure_of(folder.file("m.gguf")), Contains("m.gguf: has 4 bytes"));
+}
+
+TEST_CASE("JSON that nests without end is refused before it takes memory") {
+  const std::string deep = "{\"a\":" + std::string(200, '[');
+  CHECK_THAT(error_of(ErrorKind::input, [&] { JsonFields::parse("c.json", deep); }),
+             Contains("c.json: nests deeper than 64 levels"));
+}
+
+}  // namespace
