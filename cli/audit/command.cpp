@@ -21,9 +21,6 @@
 namespace draftproof {
 namespace {
 
-// Where the least KS p value, after Holm, is below this, the self-test says that they are not uniform.
-constexpr double kSelfTestLevel = 1e-3;
-
 constexpr NumberRange kLevelRange{std::numeric_limits<double>::min(), 1.0 - std::numeric_limits<double>::epsilon(),
                                   false, "a number in (0, 1)"};
 constexpr NumberRange kDistanceRange{std::numeric_limits<double>::min(), 1.0, false, "a number in (0, 1]"};
@@ -140,11 +137,8 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
     print_self_test(std::cout, result);
     std::cout << std::flush;
   }
-  const bool is_finding = result.impossible > 0 || result.accused_interval.low > result.alpha ||
-                          result.least_ks_p_value_holm < kSelfTestLevel;
-  if (!is_finding) return;
-  print_message("warning",
-                "the audit accuses correct samplers more often than it says, or its p values are not uniform");
+  if (!result.is_finding()) return;
+  print_message("warning", result.sentence());
   context.exit_code = ExitCode::finding;
 }
 

@@ -13,22 +13,10 @@
 namespace draftproof {
 namespace {
 
-std::string name_of(AuditVerdict verdict) {
-  switch (verdict) {
-    case AuditVerdict::biased:
-      return "biased";
-    case AuditVerdict::too_few_samples:
-      return "too_few_samples";
-    case AuditVerdict::consistent:
-      break;
-  }
-  return "consistent";
-}
-
 Json position_json(const PositionAudit& position) {
   return {{"reached", position.reached},
           {"accepted", position.accepted},
-          {"rate", static_cast<double>(position.accepted) / static_cast<double>(position.reached)},
+          {"rate", position.rate()},
           {"interval", {position.interval.low, position.interval.high}},
           {"expected_rate", position.expected_rate},
           {"expected_by_rows", position.expected_by_rows}};
@@ -40,24 +28,15 @@ std::string cut(double value, int decimals) {
   return text.str();
 }
 
-const TestResult* worst_test(const Audit& audit) {
-  const TestResult* worst = nullptr;
-  for (const TestResult& test : audit.tests) {
-    if (test.worst_cells.empty()) continue;
-    if (worst == nullptr || test.p_value < worst->p_value) worst = &test;
-  }
-  return worst;
-}
-
 void print_positions(std::ostream& out, const Audit& audit) {
   if (audit.positions.empty()) return;
   out << "\nposition   reached  accepted    rate   99 % interval      expected  by the rows alone\n";
   for (std::size_t i = 0; i < audit.positions.size(); ++i) {
     const PositionAudit& position = audit.positions[i];
     out << std::right << std::setw(8) << i << std::setw(10) << position.reached << std::setw(10) << position.accepted
-        << std::setw(8) << cut(static_cast<double>(position.accepted) / static_cast<double>(position.reached), 4)
-        << "   [" << cut(position.interval.low, 4) << ", " << cut(position.interval.high, 4) << "]" << std::setw(10)
-        << cut(position.expected_rate, 4) << std::setw(19) << cut(position.expected_by_rows, 4) << '\n';
+        << std::setw(8) << cut(position.rate(), 4) << "   [" << cut(position.interval.low, 4) << ", "
+        << cut(position.interval.high, 4) << "]" << std::setw(10) << cut(position.expected_rate, 4) << std::setw(19)
+        << cut(position.expected_by_rows, 4) << '\n';
   }
 }
 
@@ -98,7 +77,7 @@ void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette)
   for (const TestResult& test : audit.tests) {
     if (test.rejects) out << palette.paint(Colour::red, test.sentence) << '\n';
   }
-  if (const TestResult* const worst = worst_test(audit); worst != nullptr && worst->rejects) {
+  if (const TestResult* const worst = worst_test(audit.tests); worst != nullptr && worst->rejects) {
     out << "worst cells of " << worst->name << ":\n";
     for (const CountedCell& cell : worst->worst_cells)
       out << "    " << cell.label() << ": " << short_number(cell.observed) << " observed, "
@@ -114,7 +93,7 @@ void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette)
 }
 
 std::string audit_figure(const AuditRun& run) {
-  const TestResult* const test = worst_test(run.audit);
+  const TestResult* const test = worst_test(run.audit.tests);
   std::ostringstream script;
   if (test == nullptr) {
     script << "set title " << gnuplot_quoted(run.path + ": no cells to show")
@@ -164,7 +143,7 @@ Json self_test_json(const SelfTest& result, const std::vector<std::string>& comm
   document["batteries"] = result.batteries;
   document["alpha"] = result.alpha;
   document["accused"] = result.accused;
-  document["accused_share"] = static_cast<double>(result.accused) / static_cast<double>(result.batteries);
+  document["accused_share"] = result.accused_share();
   document["accused_interval"] = {result.accused_interval.low, result.accused_interval.high};
   document["impossible"] = result.impossible;
   document["least_ks_p_value_holm"] = result.least_ks_p_value_holm;
@@ -181,8 +160,7 @@ void print_self_test(std::ostream& out, const SelfTest& result) {
         << cut(static_cast<double>(test.below_alpha) / static_cast<double>(test.count), 4) << '\n';
   }
   out << "\nnull batteries accused at level " << short_number(result.alpha) << ": " << result.accused << " of "
-      << result.batteries << " = "
-      << cut(static_cast<double>(result.accused) / static_cast<double>(result.batteries), 4) << ", 99 % interval ["
+      << result.batteries << " = " << cut(result.accused_share(), 4) << ", 99 % interval ["
       << cut(result.accused_interval.low, 4) << ", " << cut(result.accused_interval.high, 4)
       << "]\nimpossible events: " << result.impossible
       << "; least KS p value after Holm: " << short_number(result.least_ks_p_value_holm) << '\n';

@@ -39,11 +39,8 @@ void run_command(const DemoOptions& options, ProgramContext& context) {
   }
   if (files.figure.empty()) warn("no figure: " + files.figure_error);
   if (!run->consistency.differences.empty() || run->consistency.distribution_changes) warn(run->consistency.sentence);
-  // A lossy verifier is meant to move the distribution: that it does is no failure.
-  const bool lossless = run->decoding.verify.verifier.info().lossless;
-  if (lossless && run->distribution.is_finding()) warn(run->distribution.sentence());
-  if (lossless && (run->distribution.is_finding() || run->consistency.distribution_changes))
-    context.exit_code = ExitCode::finding;
+  if (run->distribution.is_failure()) warn(run->distribution.sentence());
+  if (run->is_failure()) context.exit_code = ExitCode::finding;
 }
 
 }  // namespace

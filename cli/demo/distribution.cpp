@@ -1,8 +1,6 @@
 #include "cli/demo/distribution.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <sstream>
 
 namespace draftproof {
 namespace {
@@ -35,13 +33,6 @@ std::vector<double> next_token_distribution(ModelSession& target, const Decoding
   for (std::size_t i = 0; i < probabilities.size(); ++i)
     probabilities[i] = static_cast<double>(distribution.probability(static_cast<Token>(i)));
   return probabilities;
-}
-
-std::vector<std::int64_t> count(std::span<const DistributionString> strings, std::size_t vocab_size) {
-  std::vector<std::int64_t> counts(vocab_size * vocab_size);
-  for (const DistributionString& s : strings)
-    ++counts[static_cast<std::size_t>(s[0]) * vocab_size + static_cast<std::size_t>(s[1])];
-  return counts;
 }
 
 }  // namespace
@@ -84,53 +75,6 @@ std::vector<double> exact_distribution(ModelSession& target, const DecodingOptio
     sequence.roll_back(0);
   }
   return distribution;
-}
-
-DistributionCheck compare_distributions(std::span<const DistributionString> speculative,
-                                        std::span<const DistributionString> direct,
-                                        std::span<const double> distribution) {
-  auto vocab_size = static_cast<std::size_t>(std::sqrt(static_cast<double>(distribution.size())));
-  const std::vector<std::int64_t> speculative_counts = count(speculative, vocab_size);
-  const std::vector<std::int64_t> direct_counts = count(direct, vocab_size);
-  DistributionCheck check;
-  check.samples = static_cast<std::int64_t>(speculative.size());
-  check.two_sample = two_sample_test(speculative_counts, direct_counts);
-  check.exact = goodness_of_fit(speculative_counts, distribution);
-  const auto n = static_cast<double>(check.samples);
-  check.detectable_tv =
-      detectable_total_variation(n / 2.0, check.two_sample.df, kDistributionAlpha, kDistributionPower);
-  check.detectable_tv_exact = detectable_total_variation(n, check.exact.df, kDistributionAlpha, kDistributionPower);
-  for (std::size_t cell = 0; cell < distribution.size(); ++cell) {
-    const std::int64_t seen = speculative_counts[cell] + direct_counts[cell];
-    if (distribution[cell] > 0.0 || seen == 0) continue;
-    check.impossible_count += seen;
-    if (!check.impossible)
-      check.impossible =
-          DistributionString{static_cast<Token>(cell / vocab_size), static_cast<Token>(cell % vocab_size)};
-  }
-  return check;
-}
-
-std::string describe(const ChiSquaredTest& test, double detectable_tv) {
-  if (test.df == 0) return "a single cell, nothing to tell apart";
-  std::ostringstream out;
-  out.precision(3);
-  out << "chi-squared " << test.statistic << " on " << test.df << " degrees of freedom, p = " << test.p_value
-      << "; a total variation of " << detectable_tv << " would be found";
-  return out.str();
-}
-
-std::string DistributionCheck::sentence() const {
-  std::ostringstream out;
-  out << (is_finding() ? "speculation does not emit the target's distribution"
-                       : "speculation emits the target's distribution")
-      << ": " << samples << " strings of two tokens, level " << kDistributionAlpha
-      << " each; against as many by direct sampling " << describe(two_sample, detectable_tv)
-      << "; against the exact distribution " << describe(exact, detectable_tv_exact);
-  if (impossible)
-    out << "; " << impossible_count << " strings have probability zero, the first of them tokens " << (*impossible)[0]
-        << ", " << (*impossible)[1];
-  return out.str();
 }
 
 }  // namespace draftproof

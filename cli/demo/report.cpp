@@ -93,19 +93,11 @@ void print_acceptance(std::ostream& out, const DemoOptions& options, const Accep
       << "\n\n";
 }
 
-void print_verdict(std::ostream& out, const DistributionCheck& distribution, const VerifierInfo& verifier,
-                   const Palette& palette) {
-  out << palette.paint(Colour::bold, "Verdict") << "  speculation "
-      << (distribution.is_finding() ? palette.paint(Colour::red, "does NOT emit the target's distribution")
-                                    : palette.paint(Colour::green, "emits the target's distribution"))
-      << (verifier.lossless ? "" : ", as is to be expected of a lossy verifier") << " (" << distribution.samples
-      << " strings of two tokens, level " << kDistributionAlpha << " each)\n"
-      << "  against direct sampling: " << describe(distribution.two_sample, distribution.detectable_tv) << "\n"
-      << "  against the exact distribution:   " << describe(distribution.exact, distribution.detectable_tv_exact)
-      << "\n";
-  if (distribution.impossible)
-    out << "  " << distribution.impossible_count << " strings have probability zero, the first of them tokens "
-        << (*distribution.impossible)[0] << ", " << (*distribution.impossible)[1] << "\n";
+void print_verdict(std::ostream& out, const DistributionCheck& check, const Palette& palette) {
+  out << palette.paint(Colour::bold, "Verdict") << "  "
+      << palette.paint(check.is_finding() ? Colour::red : Colour::green, check.verdict()) << " (" << check.scope()
+      << ")\n";
+  for (const std::string& line : check.evidence()) out << "  " << line << '\n';
 }
 
 }  // namespace
@@ -113,7 +105,7 @@ void print_verdict(std::ostream& out, const DistributionCheck& distribution, con
 void print_demo(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
   print_texts(out, options, run, palette);
   print_acceptance(out, options, run.acceptance, palette);
-  print_verdict(out, run.distribution, run.decoding.verify.verifier.info(), palette);
+  print_verdict(out, run.distribution, palette);
 }
 
 }  // namespace draftproof

@@ -85,8 +85,10 @@ DistributionCheck check_distribution(const DemoModels& models, const DemoOptions
       draw_all(kDirectSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
         return draw_directly(worker.target(), sample, prompt, worker.workspace());
       });
-  return compare_distributions(speculative, direct,
-                               exact_distribution(workers[0]->target(), decoding, prompt, workers[0]->workspace()));
+  DistributionCheck check = compare_distributions(
+      speculative, direct, exact_distribution(workers[0]->target(), decoding, prompt, workers[0]->workspace()));
+  check.lossless = decoding.verify.verifier.info().lossless;
+  return check;
 }
 
 }  // namespace

@@ -57,6 +57,10 @@ struct DemoRun {
   double plain_ms = 0.0;
   double acceptance_ms = 0.0;
   double distribution_ms = 0.0;
+
+  bool is_failure() const {
+    return distribution.is_failure() || (distribution.lossless && consistency.distribution_changes);
+  }
 };
 
 // The options must be valid. Errors (input): the corpus; a row that the options leave nothing of. Progress goes to

@@ -136,9 +136,7 @@ void print_report(const MutantReport& report, bool with_evidence) {
   for (const WaitingMutant& mutant : report.waiting)
     std::cout << std::left << std::setw(8) << mutant.id << "waits for " << mutant.waits_for << " (" << mutant.source
               << ")\n";
-  std::cout << "killed " << report.killed() << " of " << report.mutants.size() << "; " << report.twins_passed()
-            << " of their sound twins pass; controls " << report.controls_passed() << " of " << report.controls.size()
-            << " pass; " << report.waiting.size() << " waiting\n";
+  std::cout << report.sentence() << "\n";
 }
 
 void run(const MutantsArguments& arguments, ProgramContext& context) {

@@ -28,13 +28,6 @@ struct ProveArguments {
   bool json = false;
 };
 
-// A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
-// refuted; and the float code has the distribution of the fractions.
-bool as_claimed(const ProofResult& result) {
-  if (!result.floats_hold()) return false;
-  return result.lossless ? result.exact && result.acceptance_holds : !result.exact;
-}
-
 Json json_of(const Counterexample& found) {
   Json masses_p = Json::array();
   Json masses_q = Json::array();
@@ -55,7 +48,7 @@ Json json_of(const ProofCase& proof_case, const ProofResult& result) {
       {"verifier", result.name},
       {"lossless", result.lossless},
       {"exact", result.exact},
-      {"as_claimed", as_claimed(result)},
+      {"as_claimed", result.as_claimed()},
       {"instances", result.instances},
       {"draft", result.draft_len},
       {"outcomes_enumerated", result.paths},
@@ -85,14 +78,7 @@ void print_row(const ProofResult& result) {
                                           : "DIFFER")
             << std::setw(11) << float_text(result) << std::setw(10) << std::setprecision(0) << result.milliseconds
             << " ms\n";
-  if (!result.counterexample) return;
-  const Counterexample& found = *result.counterexample;
-  TokenString string = found.difference.prefix;
-  string.push_back(found.difference.token);
-  std::cout << "    after " << text_of(found.difference.prefix) << " p = " << text_of(found.p)
-            << ", q = " << text_of(found.q) << " (" << name_of(found.kind) << "): string " << text_of(string)
-            << " comes out with probability " << text_of(found.difference.emitted) << ", the target has "
-            << text_of(found.difference.expected) << "\n";
+  if (result.counterexample) std::cout << "    " << result.counterexample->sentence() << "\n";
 }
 
 Json json_of(const ClaimResult& result) {
@@ -116,16 +102,7 @@ std::vector<ClaimResult> check_claims(const ProveArguments& arguments, const Pro
 }
 
 void print_claims(const std::vector<ClaimResult>& results) {
-  for (const ClaimKind kind : {ClaimKind::equivalence, ClaimKind::ordering, ClaimKind::golden_number}) {
-    std::int64_t total = 0;
-    std::int64_t hold = 0;
-    for (const ClaimResult& result : results) {
-      if (result.kind != kind) continue;
-      ++total;
-      hold += result.refutation ? 0 : 1;
-    }
-    std::cout << name_of(kind) << "s: " << hold << " of " << total << " hold\n";
-  }
+  for (const ClaimTally& tally : tally_of(results)) std::cout << tally.sentence() << "\n";
   for (const ClaimResult& result : results)
     if (result.refutation) std::cout << "    REFUTED: " << result.text << ": " << *result.refutation << "\n";
 }
@@ -185,7 +162,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   bool all_as_claimed = true;
   for (const ProofCase* proof_case : cases) {
     const ProofResult result = prove(*proof_case, options, arguments.threads);
-    all_as_claimed = all_as_claimed && as_claimed(result);
+    all_as_claimed = all_as_claimed && result.as_claimed();
     progress.advance();
     if (!arguments.json) print_row(result);
     proofs.push_back(json_of(*proof_case, result));

@@ -39,10 +39,6 @@ ModelKind kind_named(const std::string& name) {
                        [&](ModelKind kind) { return name == name_of(kind); });
 }
 
-double trials_per_s(const SoakResult& result) {
-  return static_cast<double>(result.trials) / (result.milliseconds * 1e-3);
-}
-
 Json json_of(const SoakOptions& options, const SoakResult& result) {
   Json looks = Json::array();
   for (const SoakLook& look : result.looks)
@@ -63,13 +59,13 @@ Json json_of(const SoakOptions& options, const SoakResult& result) {
           {"tests", tests},
           {"looks", looks},
           {"ms", finite("ms", result.milliseconds)},
-          {"trials_per_s", finite("trials_per_s", trials_per_s(result))}};
+          {"trials_per_s", finite("trials_per_s", result.trials_per_s())}};
 }
 
 void print_report(const SoakOptions& options, const SoakResult& result) {
   const Palette palette(wants_colour(1));
   std::cout << result.trials << " chain verifications, V = " << options.vocab_size << ", K = " << options.draft_len
-            << ", " << result.cells << " strings, " << std::fixed << std::setprecision(1) << trials_per_s(result) / 1e6
+            << ", " << result.cells << " strings, " << std::fixed << std::setprecision(1) << result.trials_per_s() / 1e6
             << " million a second\n"
             << "acceptance length " << std::setprecision(6) << result.acceptance_length << ", expected "
             << result.acceptance_length_expected << "\n\n"
@@ -80,11 +76,7 @@ void print_report(const SoakOptions& options, const SoakResult& result) {
   if (!result.looks.empty())
     std::cout << "wealth of a bettor against the distribution after " << result.looks.size() << " looks: 10^"
               << std::fixed << std::setprecision(1) << result.looks.back().log10_wealth << std::defaultfloat << '\n';
-  std::cout << "verdict: "
-            << (result.consistent() ? palette.paint(Colour::green, "consistent: a total variation distance of " +
-                                                                       short_number(detectable_distance(result.tests)) +
-                                                                       " would have been found with 99 % probability")
-                                    : palette.paint(Colour::red, "biased"))
+  std::cout << "verdict: " << palette.paint(result.consistent() ? Colour::green : Colour::red, result.sentence())
             << '\n';
 }
 

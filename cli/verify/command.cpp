@@ -87,10 +87,7 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
   if (!run.trace.settings().draft_processed || arguments.drafted_with.any())
     run.consistency = check_consistency(run.trace.requests(), arguments.drafted_with);
   run.input_sha256 = input_sha256.get();
-  if (!arguments.compared_path.empty()) {
-    run.compared_path = arguments.compared_path;
-    run.comparison = compare_result(run.result, run.compared_path);
-  }
+  if (!arguments.compared_path.empty()) run.comparison = compare_result(run.result, arguments.compared_path);
   return run;
 }
 

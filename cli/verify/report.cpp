@@ -61,25 +61,6 @@ std::map<std::string, std::string> settings_of(const Trace& trace) {
   return settings;
 }
 
-std::string sentence_of(const ImpossibleDrafts& impossible) {
-  const ImpossibleDraft& first = *impossible.first;
-  std::ostringstream text;
-  text << impossible.count << " draft token(s) have probability 0 under the proposal distribution given, first request "
-       << first.request << " at position " << first.position << " (token " << first.token
-       << "): they were drawn from another distribution, so the output does not follow the target";
-  return text.str();
-}
-
-std::string sentence_of(const ResultComparison& comparison, const std::string& path) {
-  const ResultDifference& first = *comparison.first;
-  std::ostringstream text;
-  text << comparison.differing_requests << " request(s) differ from " << path << ", first request " << first.request
-       << ": " << first.tensor << "[" << first.request;
-  if (first.index) text << ", " << *first.index;
-  text << "] is " << first.ours << " here and " << first.theirs << " there";
-  return text.str();
-}
-
 Json json_of(const ImpossibleDrafts& impossible) {
   Json json{{"count", impossible.count}, {"first", nullptr}};
   if (const auto& first = impossible.first)
@@ -87,21 +68,15 @@ Json json_of(const ImpossibleDrafts& impossible) {
   return json;
 }
 
-// Whether the other result names the same input; nothing when it names none.
-std::optional<bool> has_same_input(const VerifyRun& run) {
-  if (!run.comparison->input_sha256) return std::nullopt;
-  return *run.comparison->input_sha256 == run.input_sha256;
-}
-
 Json comparison_json(const VerifyRun& run) {
   if (!run.comparison) return {};
   const ResultComparison& comparison = *run.comparison;
-  Json json{{"path", run.compared_path},
+  Json json{{"path", comparison.path},
             {"same_input", nullptr},
             {"has_num_accepted", comparison.has_num_accepted},
             {"differing_requests", comparison.differing_requests},
             {"first", nullptr}};
-  if (const auto same = has_same_input(run)) json["same_input"] = *same;
+  if (const auto same = comparison.has_input(run.input_sha256)) json["same_input"] = *same;
   if (const auto& first = comparison.first) {
     json["first"] = {{"tensor", first->tensor},
                      {"request", first->request},
@@ -195,14 +170,7 @@ std::map<std::string, std::string> result_metadata(const VerifyRun& run) {
 }
 
 std::vector<std::string> findings_of(const VerifyRun& run) {
-  std::vector<std::string> findings;
-  if (run.impossible.count > 0) findings.push_back(sentence_of(run.impossible));
-  if (run.consistency.distribution_changes) findings.push_back(run.consistency.sentence);
-  if (run.comparison && run.comparison->first) {
-    findings.push_back(sentence_of(*run.comparison, run.compared_path));
-    if (has_same_input(run) == false) findings.back() += "; it was made from another input";
-  }
-  return findings;
+  return findings_of(run.impossible, run.consistency, run.comparison, run.input_sha256);
 }
 
 Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_line) {
@@ -250,7 +218,7 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
   line("digest", digest_of(run.result));
   if (run.comparison && !run.comparison->first)
     line("compared with",
-         run.compared_path + ": same output_tokens" + (run.comparison->has_num_accepted ? " and num_accepted" : ""));
+         run.comparison->path + ": same output_tokens" + (run.comparison->has_num_accepted ? " and num_accepted" : ""));
   line("time", fixed(run.open_ms, 1) + " ms to open and check, " + fixed(run.verify_ms, 1) + " ms to verify, on " +
                    std::to_string(run.threads) + " thread(s), " + row_kernels().target);
 }

@@ -28,7 +28,6 @@ struct VerifyRun {
   AcceptanceMetrics acceptance;
   ImpossibleDrafts impossible;
   ConsistencyReport consistency;  // no rows where the drafts' own parameters are not known
-  std::string compared_path;
   std::optional<ResultComparison> comparison;
   int threads = 1;
   double open_ms = 0.0;
@@ -41,7 +40,7 @@ AcceptanceMetrics measure_acceptance(std::span<const VerifyRequest> requests, co
 // Metadata of the result file: version, settings, SHA-256 of the input.
 std::map<std::string, std::string> result_metadata(const VerifyRun& run);
 
-// Each finding as a sentence; none means exit code 0. Whatever else is found out about a trace belongs here.
+// Each finding as a sentence; none means exit code 0.
 std::vector<std::string> findings_of(const VerifyRun& run);
 
 Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_line);

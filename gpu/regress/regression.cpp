@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/parallel.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -143,6 +145,76 @@ void write_digests(const std::filesystem::path& file, const Digests& digests) {
   for (const auto& [name, digest] : digests) text += digest + " " + name + "\n";
   out.stream() << text;
   out.commit();
+}
+
+std::string name_of(Verdict verdict) {
+  return verdict == Verdict::equal ? "equal" : verdict == Verdict::different ? "different" : "skipped";
+}
+
+std::int64_t RegressionReport::count(Verdict verdict) const {
+  return std::count_if(results.begin(), results.end(), [&](const CaseResult& r) { return r.verdict == verdict; });
+}
+
+std::vector<std::string> RegressionReport::findings() const {
+  std::vector<std::string> found;
+  for (const CaseResult& result : results)
+    if (result.verdict == Verdict::different) found.push_back(result.name + ": " + result.finding);
+  return found;
+}
+
+std::vector<CallTally> RegressionReport::by_call() const {
+  std::vector<CallTally> tallies;
+  for (const CaseResult& result : results) {
+    const std::string call = result.name.substr(0, result.name.find('/'));
+    if (tallies.empty() || tallies.back().call != call) tallies.emplace_back().call = call;
+    CallTally& tally = tallies.back();
+    ++(result.verdict == Verdict::equal       ? tally.equal
+       : result.verdict == Verdict::different ? tally.different
+                                              : tally.skipped);
+    tally.seconds += result.seconds;
+  }
+  return tallies;
+}
+
+std::string RegressionReport::why_skipped() const {
+  for (const CaseResult& result : results)
+    if (result.verdict == Verdict::skipped) return result.finding;
+  return {};
+}
+
+// On the CPU executor each case has one OS thread of its own, so that a fault shows again in the same words.
+RegressionReport run_cases(const std::vector<RegressCase>& cases, const RegressionOptions& options, int threads,
+                           const std::function<void()>& done) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  RegressionReport report;
+  const std::string why = device::why_unavailable(options.executor);
+  if (!why.empty()) {
+    for (const RegressCase& one : cases)
+      for (const int block_threads : one.block_threads)
+        report.results.push_back({one.name, block_threads, Verdict::skipped, why, {}, 0.0});
+    return report;
+  }
+  std::vector<std::vector<CaseResult>> of_case(cases.size());
+  parallel_for(static_cast<std::int64_t>(cases.size()), options.executor == DRAFTPROOF_CUDA ? 1 : threads,
+               [&](std::int64_t i, int) {
+                 const auto index = static_cast<std::size_t>(i);
+                 of_case[index] = run_case(cases[index], options);
+                 if (done) done();
+               });
+  for (std::vector<CaseResult>& more : of_case) std::move(more.begin(), more.end(), std::back_inserter(report.results));
+  report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return report;
+}
+
+void check_digests(RegressionReport& report, const std::vector<RegressCase>& cases, const Digests& golden,
+                   bool every_case) {
+  for (CaseResult& result : report.results) check_digest(result, golden);
+  if (!every_case) return;
+  for (const auto& [name, digest] : golden)
+    if (std::none_of(cases.begin(), cases.end(), [&](const RegressCase& one) { return one.name == name; }))
+      report.results.push_back(
+          {name, 0, Verdict::different, "the golden file names a case that is not there", digest, 0.0});
 }
 
 void check_digest(CaseResult& result, const Digests& golden) {

@@ -13,6 +13,7 @@
 namespace draftproof::regress {
 
 enum class Verdict : std::uint8_t { equal, different, skipped };
+std::string name_of(Verdict verdict);
 
 struct CaseResult {
   std::string name;
@@ -42,6 +43,34 @@ std::vector<CaseResult> run_case(const RegressCase& one, const RegressionOptions
 using Digests = std::map<std::string, std::string>;
 Digests read_digests(const std::filesystem::path& file);
 void write_digests(const std::filesystem::path& file, const Digests& digests);
+
+// The results of one call's cases.
+struct CallTally {
+  std::string call;
+  std::int64_t equal = 0, different = 0, skipped = 0;
+  double seconds = 0.0;
+};
+
+struct RegressionReport {
+  std::vector<CaseResult> results;
+  double seconds = 0.0;
+
+  std::int64_t count(Verdict verdict) const;
+  bool is_finding() const { return count(Verdict::different) > 0; }
+  std::vector<std::string> findings() const;  // "case: what differs", of what is different
+  std::vector<CallTally> by_call() const;
+  std::string why_skipped() const;  // of the first case that was; empty where none was
+};
+
+// All launch configurations of the cases, `threads` cases at once on the CPU executor; a GPU takes one after the other.
+// Skipped where the executor cannot run here. `done` is called after each case, from any thread.
+RegressionReport run_cases(const std::vector<RegressCase>& cases, const RegressionOptions& options, int threads,
+                           const std::function<void()>& done = {});
+
+// Compares with the golden file. every_case: `cases` are all there are, so that a name that only the golden file has is
+// a finding.
+void check_digests(RegressionReport& report, const std::vector<RegressCase>& cases, const Digests& golden,
+                   bool every_case);
 
 // Turns a result that contradicts the golden file, or is missing there, into a finding.
 void check_digest(CaseResult& result, const Digests& golden);

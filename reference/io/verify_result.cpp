@@ -117,6 +117,19 @@ void write_result(const std::string& path, const VerifyResult& result,
   writer.write(path);
 }
 
+std::optional<bool> ResultComparison::has_input(const std::string& sha256) const {
+  if (!input_sha256) return std::nullopt;
+  return *input_sha256 == sha256;
+}
+
+std::string ResultComparison::sentence() const {
+  const std::string request = std::to_string(first->request);
+  std::string text = std::to_string(differing_requests) + " request(s) differ from " + path + ", first request " +
+                     request + ": " + first->tensor + "[" + request;
+  if (first->index) text += ", " + std::to_string(*first->index);
+  return text + "] is " + std::to_string(first->ours) + " here and " + std::to_string(first->theirs) + " there";
+}
+
 ResultComparison compare_result(const VerifyResult& result, const std::string& path) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   const std::size_t requests = result.num_accepted.size();
@@ -128,6 +141,7 @@ ResultComparison compare_result(const VerifyResult& result, const std::string& p
   if (num_accepted) require_shape(*num_accepted, {requests}, "[B]");
 
   ResultComparison comparison;
+  comparison.path = path;
   comparison.has_num_accepted = num_accepted.has_value();
   if (const auto found = file.metadata().find("input_sha256"); found != file.metadata().end())
     comparison.input_sha256 = found->second;
@@ -150,6 +164,19 @@ ResultComparison compare_result(const VerifyResult& result, const std::string& p
     if (!comparison.first) comparison.first = difference;
   }
   return comparison;
+}
+
+std::vector<std::string> findings_of(const ImpossibleDrafts& impossible, const ConsistencyReport& consistency,
+                                     const std::optional<ResultComparison>& comparison,
+                                     const std::string& input_sha256) {
+  std::vector<std::string> findings;
+  if (impossible.count > 0) findings.push_back(impossible.sentence());
+  if (consistency.distribution_changes) findings.push_back(consistency.sentence);
+  if (comparison && comparison->first) {
+    findings.push_back(comparison->sentence());
+    if (comparison->has_input(input_sha256) == false) findings.back() += "; it was made from another input";
+  }
+  return findings;
 }
 
 }  // namespace draftproof

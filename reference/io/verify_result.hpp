@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "reference/numerics/dtype.hpp"
+#include "reference/step/consistency.hpp"
+#include "reference/step/impossible_drafts.hpp"
 #include "reference/step/request.hpp"
 #include "reference/token.hpp"
 
@@ -61,14 +63,25 @@ struct ResultDifference {
 };
 
 struct ResultComparison {
+  std::string path;                         // of theirs
   bool has_num_accepted = false;            // theirs: else only tokens were compared
   std::int64_t differing_requests = 0;      // in tokens or num_accepted
   std::optional<ResultDifference> first;    // lowest request, its tokens before its num_accepted
   std::optional<std::string> input_sha256;  // of the trace that theirs names, if it does
+
+  // Whether theirs was made from this input; nothing when it names none.
+  std::optional<bool> has_input(const std::string& sha256) const;
+  std::string sentence() const;  // of a difference
 };
 
 // Compares with a file that has output_tokens [B, any width], i32 or i64, padded with -1, and maybe num_accepted [B].
 // Other tensors are not looked at. Input error when it has other shapes or dtypes.
 ResultComparison compare_result(const VerifyResult& result, const std::string& path);
+
+// What is wrong with a verified trace, each as a sentence; none: nothing. Whatever else is found out about a trace
+// belongs here. input_sha256: of the trace.
+std::vector<std::string> findings_of(const ImpossibleDrafts& impossible, const ConsistencyReport& consistency,
+                                     const std::optional<ResultComparison>& comparison,
+                                     const std::string& input_sha256);
 
 }  // namespace draftproof

@@ -26,4 +26,13 @@ void keep_worst(std::vector<CountedCell>& cells) {
   if (cells.size() > kWorstCellsMax) cells.resize(kWorstCellsMax);
 }
 
+const TestResult* worst_test(std::span<const TestResult> tests) {
+  const TestResult* worst = nullptr;
+  for (const TestResult& test : tests) {
+    if (test.worst_cells.empty()) continue;
+    if (worst == nullptr || test.p_value < worst->p_value) worst = &test;
+  }
+  return worst;
+}
+
 }  // namespace draftproof

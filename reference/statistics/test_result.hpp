@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,5 +58,8 @@ struct TestResult {
   bool rejects = false;
   std::string sentence;
 };
+
+// The test with the smallest p value of those that have cells to show; null where there is none.
+const TestResult* worst_test(std::span<const TestResult> tests);
 
 }  // namespace draftproof

@@ -35,6 +35,13 @@ float draft_probability(const VerifyRequest& request, std::size_t node, ThreadSt
 
 }  // namespace
 
+std::string ImpossibleDrafts::sentence() const {
+  return std::to_string(count) + " draft token(s) have probability 0 under the proposal distribution given, first " +
+         "request " + std::to_string(first->request) + " at position " + std::to_string(first->position) + " (token " +
+         std::to_string(first->token) +
+         "): they were drawn from another distribution, so the output does not follow the target";
+}
+
 ImpossibleDrafts find_impossible_drafts(std::span<const VerifyRequest> requests, int threads) {
   std::vector<ThreadState> states(static_cast<std::size_t>(threads));
   std::vector<ImpossibleDrafts> found(requests.size());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "reference/step/request.hpp"
 #include "reference/token.hpp"
@@ -21,6 +22,8 @@ struct ImpossibleDraft {
 struct ImpossibleDrafts {
   std::int64_t count = 0;
   std::optional<ImpossibleDraft> first;  // lowest request, then lowest position
+
+  std::string sentence() const;  // of at least one
 };
 
 // Looks at every draft whose proposal the verifier consults: not those of greedy requests, whose output does not depend

@@ -154,6 +154,38 @@ TEST_CASE("a comparison names the first difference and counts the requests that 
   CHECK(counts.first->theirs == 2);
 }
 
+TEST_CASE("the findings of a trace are sentences about drafts, parameters and the other result, in this order") {
+  const TemporaryFolder folder;
+  CHECK(findings_of({}, {}, std::nullopt, "aa").empty());
+
+  TraceBuilder engine;
+  engine.set("output_tokens", {3, 2}, std::vector<std::int32_t>{7, 5, 6, -1, 9, 0}).metadata("input_sha256", "bb");
+  ResultComparison comparison = compare_result(hand_made_result(), engine.write(folder.file("e")));
+  CHECK(comparison.has_input("bb") == true);
+  CHECK(comparison.has_input("aa") == false);
+  CHECK(findings_of({}, {}, comparison, "aa").empty());  // another input, and the same tokens
+
+  engine.set("output_tokens", {3, 2}, std::vector<std::int32_t>{7, 5, 6, 1, 9, 0});
+  comparison = compare_result(hand_made_result(), engine.write(folder.file("e")));
+  ImpossibleDrafts impossible;
+  impossible.count = 2;
+  impossible.first = ImpossibleDraft{1, 0, 17};
+  ConsistencyReport consistency;
+  consistency.sentence = "the drafter used another temperature";
+  CHECK(findings_of({}, consistency, std::nullopt, "aa").empty());
+  consistency.distribution_changes = true;
+  const std::vector<std::string> findings = findings_of(impossible, consistency, comparison, "aa");
+  REQUIRE(findings.size() == 3);
+  CHECK_THAT(findings[0],
+             Contains("2 draft token(s) have probability 0") && Contains("first request 1 at position 0 (token 17)"));
+  CHECK(findings[1] == consistency.sentence);
+  CHECK(findings[2] == "1 request(s) differ from " + folder.file("e") +
+                           ", first request 1: output_tokens[1, 1] is -1 here and 1 there; it was made from another "
+                           "input");
+  CHECK_THAT(findings_of({}, {}, comparison, "bb").at(0), !Contains("another input"));
+  CHECK_FALSE(ResultComparison().has_input("aa").has_value());
+}
+
 TEST_CASE("a file that cannot be compared is an error naming the tensor") {
   const TemporaryFolder folder;
   const VerifyResult result = hand_made_result();

@@ -25,6 +25,7 @@ struct AuditOptions {
 };
 
 enum class AuditVerdict : std::uint8_t { consistent, biased, too_few_samples };
+std::string name_of(AuditVerdict verdict);
 
 // Acceptance of draft position j of the chain verifier.
 struct PositionAudit {
@@ -33,6 +34,8 @@ struct PositionAudit {
   Interval interval;              // Clopper-Pearson, 99 %
   double expected_rate = 0.0;     // mean of min(1, p/q) over the drafts reached
   double expected_by_rows = 0.0;  // mean of sum_x min(p, q) over the rows reached: also averaged over the draft
+
+  double rate() const { return static_cast<double>(accepted) / static_cast<double>(reached); }
 };
 
 struct Audit {

@@ -179,7 +179,20 @@ PooledTest pooled(const std::string& name, const std::vector<double>& p_values, 
   return test;
 }
 
+// Where the least KS p value, after Holm, is below this, the self-test says that they are not uniform.
+constexpr double kSelfTestLevel = 1e-3;
+
 }  // namespace
+
+bool SelfTest::is_finding() const {
+  return impossible > 0 || accused_interval.low > alpha || least_ks_p_value_holm < kSelfTestLevel;
+}
+
+std::string SelfTest::sentence() const {
+  if (is_finding())
+    return "the audit accuses correct samplers more often than it says, or its p values are not uniform";
+  return "the audit accuses correct samplers no more often than it says";
+}
 
 SelfTest test_null_batteries(const SelfTestOptions& options, const std::function<void(std::int64_t)>& done) {
   if (options.batteries < 1 || options.threads < 1)

@@ -37,6 +37,12 @@ struct SelfTest {
 
   // The smallest KS p value after Holm's correction over the tests.
   double least_ks_p_value_holm = 1.0;
+
+  double accused_share() const { return static_cast<double>(accused) / static_cast<double>(batteries); }
+  // Correct samplers are accused more often than alpha says, meet what is impossible, or have p values that are not
+  // uniform.
+  bool is_finding() const;
+  std::string sentence() const;
 };
 
 // `done` is called with the batteries finished, from any thread. Errors (usage): fewer than 1 battery or thread.

@@ -145,6 +145,18 @@ TestResult certainty_test(const std::string& name, const std::string& unit, std:
   return test;
 }
 
+std::string name_of(AuditVerdict verdict) {
+  switch (verdict) {
+    case AuditVerdict::biased:
+      return "biased";
+    case AuditVerdict::too_few_samples:
+      return "too_few_samples";
+    case AuditVerdict::consistent:
+      break;
+  }
+  return "consistent";
+}
+
 void conclude(Audit& audit, const AuditOptions& options) {
   audit.alpha = options.alpha;
   audit.tv_wanted = options.tv_wanted;

@@ -100,6 +100,12 @@ std::size_t count_of_mutants() {
   return all_mutants().size() + mutant_controls().size();
 }
 
+std::string MutantReport::sentence() const {
+  return "killed " + std::to_string(killed()) + " of " + std::to_string(mutants.size()) + "; " +
+         std::to_string(twins_passed()) + " of their sound twins pass; controls " + std::to_string(controls_passed()) +
+         " of " + std::to_string(controls.size()) + " pass; " + std::to_string(waiting.size()) + " waiting";
+}
+
 MutantReport run_mutants(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done) {
   std::vector<Mutant> mutants = all_mutants();
   std::vector<Control> controls = mutant_controls();

@@ -47,6 +47,7 @@ struct MutantReport {
   std::int64_t controls_passed() const;
   // All killed, and nothing sound accused.
   bool as_claimed() const;
+  std::string sentence() const;
 };
 
 // `wanted`: ids of mutants and controls, all when empty. `done` is called after each of them, from any thread. Errors

@@ -234,6 +234,23 @@ std::string name_of(ClaimKind kind) {
   return "golden number";
 }
 
+std::string ClaimTally::sentence() const {
+  return name_of(kind) + "s: " + std::to_string(hold) + " of " + std::to_string(total) + " hold";
+}
+
+std::vector<ClaimTally> tally_of(const std::vector<ClaimResult>& results) {
+  std::vector<ClaimTally> tallies;
+  for (const ClaimKind kind : {ClaimKind::equivalence, ClaimKind::ordering, ClaimKind::golden_number}) {
+    ClaimTally& tally = tallies.emplace_back(ClaimTally{kind});
+    for (const ClaimResult& result : results) {
+      if (result.kind != kind) continue;
+      ++tally.total;
+      tally.hold += result.refutation ? 0 : 1;
+    }
+  }
+  return tallies;
+}
+
 const std::vector<Claim>& claims() {
   static const std::vector<Claim> all = [] {
     std::vector<Claim> out;

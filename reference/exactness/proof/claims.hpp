@@ -31,6 +31,16 @@ struct ClaimResult {
   std::optional<std::string> refutation;  // of the first instance that refutes it
 };
 
+// Of one kind of claims.
+struct ClaimTally {
+  ClaimKind kind;
+  std::int64_t total = 0;
+  std::int64_t hold = 0;
+
+  std::string sentence() const;  // "equivalences: 12 of 12 hold"
+};
+std::vector<ClaimTally> tally_of(const std::vector<ClaimResult>& results);
+
 const std::vector<Claim>& claims();
 
 // On `instances` random pairs of models of each kind that a claim speaks of.

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "reference/error.hpp"
+#include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/parallel.hpp"
 
 namespace draftproof {
@@ -102,6 +103,14 @@ bool is_shorter(const Counterexample& a, const Counterexample& b) {
 }
 
 }  // namespace
+
+std::string Counterexample::sentence() const {
+  TokenString string = difference.prefix;
+  string.push_back(difference.token);
+  return "after " + text_of(difference.prefix) + " p = " + text_of(p) + ", q = " + text_of(q) + " (" +
+         std::string(name_of(kind)) + "): string " + text_of(string) + " comes out with probability " +
+         text_of(difference.emitted) + ", the target has " + text_of(difference.expected);
+}
 
 StepDistribution step_distribution(const ProofSteps& step, const Models& models, const TokenString& prefix,
                                    std::int32_t draft_len) {

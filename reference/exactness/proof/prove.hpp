@@ -91,6 +91,8 @@ struct Counterexample {
   ModelKind kind = ModelKind::dense;
   DenseMasses<Rational> p, q;  // after the prefix
   DistributionDifference difference;
+
+  std::string sentence() const;
 };
 
 // Doubles differ from fractions by some roundings of 2^-53 a decision; anything above this is another distribution.
@@ -114,6 +116,12 @@ struct ProofResult {
   double milliseconds = 0.0;
 
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
+  // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
+  // refuted; and the float code has the distribution of the fractions.
+  bool as_claimed() const {
+    if (!floats_hold()) return false;
+    return lossless ? exact && acceptance_holds : !exact;
+  }
 };
 
 // Errors (internal): as step_distribution; steps that share an address could depend on each other.

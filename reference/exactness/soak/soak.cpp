@@ -44,6 +44,12 @@ bool SoakResult::consistent() const {
          std::none_of(tests.begin(), tests.end(), [](const TestResult& test) { return test.rejects; });
 }
 
+std::string SoakResult::sentence() const {
+  if (!consistent()) return "biased";
+  return "consistent: a total variation distance of " + short_number(detectable_distance(tests)) +
+         " would have been found with 99 % probability";
+}
+
 SoakResult soak(const SoakOptions& options, const std::function<void(std::int64_t)>& done) {
   check(options);
   const ChainModel model(options.vocab_size, options.draft_len, options.kind, options.seed);

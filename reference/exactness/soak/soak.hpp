@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "reference/exactness/model_pair.hpp"
@@ -38,6 +39,9 @@ struct SoakResult {
   double milliseconds = 0.0;      // of the trials and the looks
 
   bool consistent() const;
+  // "consistent: a total variation distance of 0.01 would have been found with 99 % probability"; "biased".
+  std::string sentence() const;
+  double trials_per_s() const { return static_cast<double>(trials) / (milliseconds * 1e-3); }
 };
 
 // `done` is called with the number of trials finished since it was last called. Errors (usage): options out of range.

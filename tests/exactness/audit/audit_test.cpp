@@ -323,5 +323,27 @@ TEST_CASE("null batteries are accused as seldom as stated") {
   CHECK_THROWS_WITH(test_null_batteries({.batteries = 0}), Catch::Contains("1 battery"));
 }
 
+TEST_CASE(
+    "a self-test is a finding by too many accusations, by what is impossible, or by p values that are not uniform") {
+  SelfTest sound;
+  sound.batteries = 1000;
+  sound.accused = 12;
+  sound.alpha = 0.01;
+  sound.accused_interval = {0.005, 0.023};
+  CHECK_FALSE(sound.is_finding());
+  CHECK(sound.accused_share() == 0.012);
+  SelfTest accuses = sound;
+  accuses.accused_interval.low = 0.011;
+  SelfTest meets_impossible = sound;
+  meets_impossible.impossible = 1;
+  SelfTest skewed = sound;
+  skewed.least_ks_p_value_holm = 9e-4;
+  for (const SelfTest& faulty : {accuses, meets_impossible, skewed}) {
+    CHECK(faulty.is_finding());
+    CHECK(faulty.sentence() != sound.sentence());
+  }
+  CHECK(name_of(AuditVerdict::too_few_samples) == "too_few_samples");
+}
+
 }  // namespace
 }  // namespace draftproof

@@ -25,6 +25,17 @@ TEST_CASE("A claim that is false is refuted on the first models that show it") {
   CHECK(result.refutation->find("a draft may be rejected on models disjoint") == 0);
 }
 
+TEST_CASE("Claims are counted by kind") {
+  const std::vector<ClaimResult> results = {{ClaimKind::ordering, "a", 1, std::nullopt},
+                                            {ClaimKind::golden_number, "b", 1, "it is 2"},
+                                            {ClaimKind::golden_number, "c", 1, std::nullopt}};
+  const std::vector<ClaimTally> tallies = tally_of(results);
+  REQUIRE(tallies.size() == 3);
+  CHECK(tallies[0].sentence() == "equivalences: 0 of 0 hold");
+  CHECK(tallies[1].sentence() == "orderings: 1 of 1 hold");
+  CHECK(tallies[2].sentence() == "golden numbers: 1 of 2 hold");
+}
+
 TEST_CASE("Every golden number is asked once") {
   int golden = 0;
   for (const Claim& claim : claims()) golden += claim.kind == ClaimKind::golden_number;

@@ -2,6 +2,7 @@
 #include "gpu/regress/regression.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -34,6 +35,47 @@ RegressCase planted(const std::function<void(std::int32_t* out, bool is_referenc
             wrong(out, run.settings().executor == DRAFTPROOF_REFERENCE);
           },
           {0}};
+}
+
+TEST_CASE("a report counts its cases by call, and a case that only the golden file names is a finding") {
+  RegressionReport report;
+  report.results = {{"mass_pass/a", 0, Verdict::equal, "", "1", 0.5},
+                    {"mass_pass/b", 0, Verdict::skipped, "no GPU", "", 0.25},
+                    {"sample/a", 0, Verdict::equal, "", "2", 1.0}};
+  CHECK_FALSE(report.is_finding());
+  CHECK(report.count(Verdict::equal) == 2);
+  CHECK(report.why_skipped() == "no GPU");
+  REQUIRE(report.by_call().size() == 2);
+  CHECK(report.by_call()[0].call == "mass_pass");
+  CHECK(report.by_call()[0].skipped == 1);
+  CHECK(report.by_call()[0].seconds == 0.75);
+  CHECK(report.by_call()[1].equal == 1);
+
+  std::vector<RegressCase> cases(3);
+  for (std::size_t i = 0; i < cases.size(); ++i) cases[i].name = report.results[i].name;
+  const Digests golden = {{"mass_pass/a", "1"}, {"sample/a", "3"}, {"sample/gone", "4"}};
+  RegressionReport some = report;
+  check_digests(some, cases, golden, false);
+  CHECK(some.findings() == std::vector<std::string>{"sample/a: the outputs have digest 2, the golden file says 3"});
+  check_digests(report, cases, golden, true);
+  REQUIRE(report.findings().size() == 2);
+  CHECK(report.findings()[1] == "sample/gone: the golden file names a case that is not there");
+  CHECK(report.is_finding());
+}
+
+TEST_CASE("the cases of a report are run in their order, whatever thread takes them") {
+  std::vector<RegressCase> cases;
+  for (int i = 0; i < 8; ++i) {
+    cases.push_back(planted([i](std::int32_t* out, bool is_reference) { out[0] += i == 5 && !is_reference ? 1 : 0; }));
+    cases.back().name += "/" + std::to_string(i);
+  }
+  std::atomic<int> finished{0};
+  const RegressionReport report = run_cases(cases, {}, 2, [&] { ++finished; });
+  CHECK(finished == 8);
+  REQUIRE(report.results.size() == 8);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(report.results[i].name == cases[i].name);
+  REQUIRE(report.findings().size() == 1);
+  CHECK_THAT(report.findings()[0], Contains("planted/5: tokens[0] is 0x00000001"));
 }
 
 TEST_CASE("the first difference is told by output, index and both values in hexadecimal") {
