@@ -127,14 +127,18 @@ void print_top_k_resample() {
               << short_number(row.one_hot_draft) << std::setw(17) << short_number(row.warm_draft) << "\n";
 }
 
+// name: of a case, of a verifier of the registry, which may have several, or "all".
 std::vector<const ProofCase*> wanted_cases(const std::string& name) {
   std::vector<const ProofCase*> cases;
   std::string names = "all";
   for (const ProofCase& proof_case : proof_cases()) {
-    if (name == "all" || name == proof_case.name) cases.push_back(&proof_case);
+    if (name == "all" || name == proof_case.name || name == info_of(proof_case.verifier).name)
+      cases.push_back(&proof_case);
     names += ", " + proof_case.name;
   }
-  if (cases.empty()) throw usage_error("--verifier", "'" + name + "' is not a verifier; there are: " + names);
+  if (cases.empty())
+    throw usage_error("--verifier", "'" + name + "' is not a verifier (" + verifier_names() +
+                                        ") nor a case of one; there are: " + names);
   return cases;
 }
 
@@ -191,7 +195,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
 void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<ProveArguments>();
   ProofOptions& proof = arguments->options;
-  options.text("--verifier", arguments->verifier, "Name of a verifier, or all", "NAME");
+  options.text("--verifier", arguments->verifier, "Name of a verifier or of a proof case, or all", "NAME");
   // With one token, or without a draft, a lossy rule is exact too, and nothing could be refuted.
   options.integer("--vocab", proof.vocab_size, {2, 6}, "Vocabulary size V");
   options.integer("--draft", proof.draft_len, {1, 6}, "Draft tokens K (of trees: depth, at most 2, or 3 with --long)");

@@ -33,6 +33,13 @@ TEST_CASE("prove tells of one verifier in JSON") {
   CHECK(document.at("as_claimed") == true);
 }
 
+TEST_CASE("prove takes the names of the registry, which may have several cases") {
+  const json document = json_of({"prove", "--verifier", "rrsw", "--instances", "1", "--draft", "1", "--json"});
+  REQUIRE(document.at("proofs").size() == 2);
+  CHECK(document.at("proofs").at(0).at("verifier") == "tree_rrsw");
+  CHECK(document.at("proofs").at(1).at("verifier") == "tree_rrsw_merged");
+}
+
 TEST_CASE("prove refutes a lossy rule with a counterexample") {
   const json document =
       json_of({"prove", "--verifier", "typical_acceptance", "--instances", "1", "--draft", "1", "--json"});
@@ -54,7 +61,7 @@ TEST_CASE("prove tells what the top-k resample costs as a function of k") {
 
 TEST_CASE("prove checks equivalences and orderings and golden numbers with all verifiers") {
   const json document = json_of({"prove", "--draft", "1", "--instances", "2", "--json"});
-  CHECK(document.at("proofs").size() == 21);
+  CHECK(document.at("proofs").size() == 22);
   CHECK(document.at("claims").size() > 50);
   for (const json& claim : document.at("claims")) {
     INFO(claim.dump());

@@ -132,4 +132,22 @@ Rational traversal_merged_recursion(const Models& models, const TokenString& pre
   return TraversalFlow(models, Drafting::merged_paths, num_paths).through(prefix, depth, 1, num_paths);
 }
 
+Rational list_match_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,
+                              std::int32_t num_paths) {
+  if (depth == 0 || num_paths == 0) return 0;
+  const ExactMasses& p = models.target(prefix);
+  const ExactMasses& q = models.draft(prefix);
+  Rational sum(0);
+  for (std::size_t x = 0; x < p.size(); ++x) {
+    if (p[x] == 0 || q[x] == 0) continue;
+    Rational choices(num_paths);  // of the paths that go on with x
+    for (std::int32_t through = 1; through <= num_paths; ++through) {
+      const Rational probability = p[x] * choices * power(q[x], through) * power(1 - q[x], num_paths - through);
+      sum += probability * (1 + list_match_recursion(models, followed_by(prefix, x), depth - 1, through));
+      choices = choices * (num_paths - through) / (through + 1);
+    }
+  }
+  return sum;
+}
+
 }  // namespace draftproof

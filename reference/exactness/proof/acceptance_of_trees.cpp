@@ -186,4 +186,20 @@ Rational traversal_merged_tree_sum(const Models& models, const TokenString& pref
                                 [&](const Tree& tree) { return Traversal(models, tree).accepted_length(); });
 }
 
+Rational list_match_path_sum(const Models& models, const TokenString& prefix, std::int32_t depth,
+                             std::int32_t num_paths) {
+  Rational sum(0);
+  for (std::int32_t length = 1; length <= depth; ++length)
+    for (const WeightedString& string : strings_of(target_of(models), prefix, length)) {
+      Rational drafted(1);
+      TokenString path = prefix;
+      for (const Token token : string.tokens) {
+        drafted *= models.draft(path)[static_cast<std::size_t>(token)];
+        path.push_back(token);
+      }
+      sum += string.probability * (1 - power(1 - drafted, num_paths));
+    }
+  return sum;
+}
+
 }  // namespace draftproof

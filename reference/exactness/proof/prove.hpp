@@ -13,6 +13,7 @@
 #include "reference/exactness/proof/acceptance_oracles.hpp"
 #include "reference/exactness/proof/grid_chance.hpp"
 #include "reference/exactness/proof/output_distribution.hpp"
+#include "reference/step/verifiers.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 
 namespace draftproof {
@@ -66,6 +67,7 @@ struct ProofDepths {
 // A verifier together with the way its drafts are made.
 struct ProofCase {
   std::string name;
+  Verifier verifier;  // of the registry: whose template the step runs
   bool lossless;
   std::string source;  // paper and section
   ProofSteps step;
@@ -127,7 +129,7 @@ struct ProofResult {
 // Errors (internal): as step_distribution; steps that share an address could depend on each other.
 ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads);
 
-// All verifiers that there are, lossless first.
+// Cases of all verifiers of the registry, lossless first: a test holds that each has one, and claims what it claims.
 const std::vector<ProofCase>& proof_cases();
 
 }  // namespace draftproof

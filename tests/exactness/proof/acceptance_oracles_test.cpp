@@ -15,7 +15,7 @@ using Oracle = Rational (*)(const Models&, const TokenString& prefix, std::int32
 
 // The two oracles of every lossless verifier, and the golden numbers of verifiers.md section 17 where it has them: p =
 // (1/2, 3/10, 1/5), q = (1/5, 3/10, 1/2) after every prefix, one step and two steps deep (0: not in the table). Those
-// of greedy, one_hot and sampler_match are computed by hand: 1/5 is the probability under one model of the other's most
+// of greedy, one_hot, sampler_match and coupled_list are computed by hand: 1/5 is the probability under one model of the other's most
 // probable token, and sum p q = 29/100.
 struct Pair {
   std::string verifier;
@@ -47,6 +47,8 @@ const std::vector<Pair> kPairs{
      fraction(6799, 5000)},
     {"greedy_multipath", of_two<greedy_multipath_recursion>, of_two<greedy_multipath_path_expectation>, 0,
      fraction(3877, 2500)},
+    {"coupled_list", of_two<list_match_path_sum>, of_two<list_match_recursion>, fraction(483, 1000),
+     fraction(641791, 1000000)},
 };
 
 // What the pairs of a test quantify over.
@@ -121,6 +123,7 @@ TEST_CASE("The oracles of trees agree at width three") {
     CHECK(traversal_tree_sum(models, {}, 2, 3) == traversal_recursion(models, {}, 2, 3));
     CHECK(traversal_merged_tree_sum(models, {}, 2, 3) == traversal_merged_recursion(models, {}, 2, 3));
     CHECK(greedy_multipath_recursion(models, {}, 2, 3) == greedy_multipath_path_expectation(models, {}, 2, 3));
+    CHECK(list_match_path_sum(models, {}, 2, 3) == list_match_recursion(models, {}, 2, 3));
   });
 }
 
