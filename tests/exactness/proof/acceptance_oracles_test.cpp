@@ -15,8 +15,8 @@ using Oracle = Rational (*)(const Models&, const TokenString& prefix, std::int32
 
 // The two oracles of every lossless verifier, and the golden numbers of verifiers.md section 17 where it has them: p =
 // (1/2, 3/10, 1/5), q = (1/5, 3/10, 1/2) after every prefix, one step and two steps deep (0: not in the table). Those
-// of greedy, one_hot, sampler_match and coupled_list are computed by hand: 1/5 is the probability under one model of the other's most
-// probable token, and sum p q = 29/100.
+// of greedy, one_hot, sampler_match and coupled_list are computed by hand: 1/5 is the probability under one model of
+// the other's most probable token, and sum p q = 29/100.
 struct Pair {
   std::string verifier;
   Oracle one, other;
