@@ -15,6 +15,7 @@ namespace draftproof {
 struct BenchWork {
   std::function<void()> body;
   std::function<void()> mass_pass;  // empty, or timed in turns with the body
+  std::function<void()> one_row;    // likewise: the same for one row of activations
   std::optional<std::uint64_t> elements;
   std::optional<std::uint64_t> bytes;
   std::optional<double> acceptance_length;

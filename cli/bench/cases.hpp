@@ -24,6 +24,10 @@ std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSi
 // Plans and commits of the scheduler over a batch of requests that are replaced as they end, counted in sequence-steps.
 std::vector<BenchCase> scheduler_cases(const BenchSizes& sizes);
 
+// A transformer of the shipped model's sizes with random weights: its matrix products in each format of files, whole
+// steps of decoding, prefill, and attention alone. `quick`: a tiny one.
+std::vector<BenchCase> forward_cases(const std::vector<int>& threads, bool quick);
+
 // The yardstick: the mass kernel alone over a row, tile by tile, as the row's element type comes.
 void mass_pass(const RowView& row);
 

@@ -58,6 +58,7 @@ class Bench {
     add(row_cases(sizes_));
     add(verify_cases(options_.threads, [this]() -> const VerifyInputs& { return inputs(); }));
     add(soak_cases(options_.threads, sizes_));
+    add(forward_cases(options_.threads, options_.quick));
     add(scheduler_cases(sizes_));
     if (cases.size() == bandwidth_count)
       throw usage_error("--filter", "no measurement has '" + options_.filter + "' in its name");
@@ -104,16 +105,19 @@ class Bench {
     const BenchWork work = one.prepare();
     std::vector<double> body_ms;
     std::vector<double> mass_ms;
+    std::vector<double> one_row_ms;
     work.body();  // pages are touched and buffers allocated before the clock runs
     // Short bodies are repeated more often: their fastest run then falls between two interruptions.
     constexpr double kEnoughMs = 100.0;
     constexpr std::size_t kManyRepeats = 1000;
     double spent_ms = 0.0;
     const auto wanted = static_cast<std::size_t>(options_.repeat);
-    while (body_ms.size() < wanted || (!one.cold && spent_ms < kEnoughMs && body_ms.size() < kManyRepeats)) {
+    while (body_ms.size() < wanted ||
+           (!options_.quick && !one.cold && spent_ms < kEnoughMs && body_ms.size() < kManyRepeats)) {
       if (one.cold) probe_.read(1);
       body_ms.push_back(milliseconds_of(work.body));
       spent_ms += body_ms.back();
+      if (work.one_row) one_row_ms.push_back(milliseconds_of(work.one_row));
       if (!work.mass_pass) continue;
       if (one.cold) probe_.read(1);
       mass_ms.push_back(milliseconds_of(work.mass_pass));
@@ -129,6 +133,7 @@ class Bench {
     result.acceptance_length = work.acceptance_length;
     result.goal = one.goal;
     if (!mass_ms.empty()) result.mass_pass_ms = *std::min_element(mass_ms.begin(), mass_ms.end());
+    if (!one_row_ms.empty()) result.one_row_ms = *std::min_element(one_row_ms.begin(), one_row_ms.end());
     if (one.name == "read_bandwidth") bytes_per_s_[one.threads] = static_cast<double>(*work.bytes) / (result.ms * 1e-3);
     result.bandwidth_bytes_per_s = bytes_per_s_.at(one.threads);
     results_.push_back(std::move(result));

@@ -32,7 +32,7 @@ std::string with_decimals(const Json& number, int decimals) {
   return out.str();
 }
 
-using Row = std::array<std::string, 10>;
+using Row = std::array<std::string, 11>;
 
 Row row_of(const BenchResult& result) {
   const Json json = to_json(result);
@@ -46,6 +46,7 @@ Row row_of(const BenchResult& result) {
           with_decimals(json["gb_per_s"], 1),
           with_decimals(json["ratio_to_bandwidth"], 2),
           with_decimals(json["ratio_to_mass_pass"], 2),
+          with_decimals(json["ratio_to_one_row"], 2),
           with_decimals(json["ratio_to_pytorch"], 1),
           goal.is_null() ? ""
                          : goal.get<std::string>() + (met.is_null()     ? ""
@@ -73,6 +74,8 @@ Json to_json(const BenchResult& result) {
   json["ratio_to_mass_pass"] =
       result.mass_pass_ms ? number_or_null(name, result.ms / *result.mass_pass_ms) : Json(nullptr);
   json["mass_pass_ms"] = number_or_null(name, result.mass_pass_ms);
+  json["ratio_to_one_row"] = result.one_row_ms ? number_or_null(name, result.ms / *result.one_row_ms) : Json(nullptr);
+  json["one_row_ms"] = number_or_null(name, result.one_row_ms);
   json["ratio_to_pytorch"] = number_or_null(name, ratio(result.pytorch_ms, result.ms));
   json["pytorch_ms"] = number_or_null(name, result.pytorch_ms);
   json["acceptance_length"] = number_or_null(name, result.acceptance_length);
@@ -89,8 +92,8 @@ Json to_json(const BenchResult& result) {
 }
 
 void print_bench_table(std::ostream& out, std::span<const BenchResult> results) {
-  std::vector<Row> rows{
-      {"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass", "x PyTorch", "goal"}};
+  std::vector<Row> rows{{"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass",
+                         "of one row", "x PyTorch", "goal"}};
   for (const BenchResult& result : results) rows.push_back(row_of(result));
   Row padding;
   for (std::size_t column = 0; column < padding.size(); ++column) {

@@ -27,6 +27,7 @@ struct BenchResult {
   std::optional<std::uint64_t> bytes;           // that must be read, at least
   std::optional<double> bandwidth_bytes_per_s;  // measured with as many threads
   std::optional<double> mass_pass_ms;           // the mass kernel alone over the same rows
+  std::optional<double> one_row_ms;             // the same work for one row of activations
   std::optional<double> pytorch_ms;             // PyTorch's fastest repeat of the same work
   std::optional<double> acceptance_length;      // of the verified batch: emitted tokens a request
   std::optional<BenchGoal> goal;

@@ -384,10 +384,11 @@ NumberRules rules_of_bench() {
                     {"/results/*/gb_per_s", ratio_of("bytes", "ms", 1e-6)},
                     {"/results/*/ratio_to_bandwidth", ratio_to_bandwidth},
                     {"/results/*/ratio_to_mass_pass", ratio_of("ms", "mass_pass_ms")},
+                    {"/results/*/ratio_to_one_row", ratio_of("ms", "one_row_ms")},
                     {"/results/*/ratio_to_pytorch", ratio_of("pytorch_ms", "ms")},
                     {"/results/*/met", meets_goal}};
-  for (const char* given :
-       {"threads", "ms", "ms_median", "elements", "bytes", "mass_pass_ms", "pytorch_ms", "acceptance_length"})
+  for (const char* given : {"threads", "ms", "ms_median", "elements", "bytes", "mass_pass_ms", "one_row_ms",
+                            "pytorch_ms", "acceptance_length"})
     rules[std::string("/results/*/") + given] = {};
   return rules;
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "reference/model/transformer/transformer_kernels.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
@@ -60,7 +61,7 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     for (const char* key : {"ms", "ms_median"}) CHECK(result.at(key).get<double>() > 0.0);
     CHECK(result.at("ms") <= result.at("ms_median"));
     for (const char* key : {"ns_per_element", "bytes", "gb_per_s", "ratio_to_bandwidth", "ratio_to_mass_pass",
-                            "ratio_to_pytorch", "pytorch_ms", "acceptance_length"}) {
+                            "ratio_to_one_row", "one_row_ms", "ratio_to_pytorch", "pytorch_ms", "acceptance_length"}) {
       const ordered_json& value = result.at(key);
       CHECK((value.is_null() || (std::isfinite(value.get<double>()) && value.get<double>() > 0.0)));
     }
@@ -68,6 +69,30 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     CHECK(result.at("threads").get<int>() >= 1);
     if (result.at("goal").is_null()) CHECK(result.at("met").is_null());
   }
+}
+
+TEST_CASE("bench measures products, steps, prefill and attention of a transformer on every instruction set") {
+  const ordered_json results = results_of({"--threads", "2", "--repeat", "1", "--filter", "_rows_"});
+  std::size_t sets = 0;
+  for (const draftproof::TransformerKernels& kernels : draftproof::available_transformer_kernels()) {
+    std::string set = kernels.target;
+    if (set == "scalar") continue;
+    ++sets;
+    std::ranges::transform(set, set.begin(), [](char c) { return static_cast<char>(std::tolower(c)); });
+    for (const std::string& name :
+         {"products_q4_1_" + set + "_rows_32", "products_q6_k_" + set + "_rows_8",
+          "step_context_256_" + set + "_rows_8", "attention_" + set + "_context_4096_rows_8"}) {
+      INFO(name);
+      const ordered_json& result = first_of(results, name);
+      CHECK(result.at("bytes").get<std::uint64_t>() > 0);
+      CHECK(result.at("ratio_to_one_row").get<double>() > 0.0);
+    }
+    CHECK(first_of(results, "products_q4_1_" + set + "_rows_1").at("ratio_to_one_row").is_null());
+  }
+  CHECK(count_of(results, "read_bandwidth") > 0);
+  CHECK(results.size() >= sets * 25);
+  CHECK(first_of(results_of({"--threads", "1", "--repeat", "1", "--filter", "prefill"}), "read_bandwidth")
+            .at("threads") == 1);
 }
 
 TEST_CASE("bench counts the bytes that a verifier must read") {

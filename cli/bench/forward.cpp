@@ -1,0 +1,304 @@
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "cli/bench/cases.hpp"
+#include "cli/bench/random_model.hpp"
+#include "reference/model/transformer/transformer_model.hpp"
+
+namespace draftproof {
+namespace {
+
+// The matrices of a pass, one after the other, times rows of int8: what a step costs at least.
+class Products {
+ public:
+  Products(std::shared_ptr<const TransformerWeights> weights, const TransformerKernels& kernels, int threads, int rows)
+      : weights_(std::move(weights)), kernels_(kernels), team_(threads) {
+    for (const PackedLayer& l : weights_->layers)
+      for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
+        matrices_.push_back(matrix->get());
+    matrices_.push_back(weights_->head.get());
+    std::size_t out_floats = 0;
+    for (const PackedMatrix* matrix : matrices_) {
+      Int8Rows& of_width = inputs_[matrix->columns()];
+      if (of_width.rows() == 0) quantise(of_width, rows, matrix->columns());
+      out_floats = std::max(out_floats, static_cast<std::size_t>(matrix->groups() * kGroupRows * rows));
+    }
+    out_.resize(out_floats);
+  }
+
+  void run() {
+    team_.run([&](int thread) {
+      for (std::size_t i = 0; i < matrices_.size(); ++i) {
+        const PackedMatrix& matrix = *matrices_[i];
+        const auto stride = static_cast<std::size_t>(matrix.groups() * kGroupRows);
+        const std::int64_t grain =
+            std::max<std::int64_t>(1, (64 << 10) / static_cast<std::int64_t>(matrix.group_bytes()));
+        team_.for_ranges(thread, matrix.groups(), grain, [&](std::int64_t begin, std::int64_t end) {
+          kernels_.int8_product({&matrix, begin, end, out_.data(), stride, nullptr},
+                                inputs_.at(matrix.columns()).tiles());
+        });
+      }
+    });
+  }
+
+ private:
+  void quantise(Int8Rows& to, int rows, std::int64_t columns) const {
+    to.resize(rows, columns);
+    const std::vector<float> values = bench_row(rows * columns);
+    for (int r = 0; r < rows; ++r) {
+      const Int8Tile& tile = to.tile_of(r);
+      kernels_.quantise(values.data() + r * columns, 0, to.blocks(), tile, r - tile.first_row);
+    }
+  }
+
+  std::shared_ptr<const TransformerWeights> weights_;
+  TransformerKernels kernels_;
+  ThreadTeam team_;
+  std::vector<const PackedMatrix*> matrices_;  // as a pass reads them
+  std::map<std::int64_t, Int8Rows> inputs_;    // by width
+  std::vector<float> out_;
+};
+
+// One stream whose context is there, and a chain of tokens after it.
+class Passes {
+ public:
+  Passes(std::shared_ptr<const TransformerWeights> weights, const TransformerKernels& kernels, int threads,
+         std::int64_t context_len, std::int64_t rows)
+      : model_(std::move(weights), Arithmetic::int8, threads, std::nullopt, kernels),
+        kv_(model_.make_kv_cache(context_len + rows)),
+        blocks_(static_cast<std::size_t>(kv_->num_slots() / kKvBlockSlots)) {
+    std::iota(blocks_.begin(), blocks_.end(), 0);
+    for (std::int64_t from = 0; from < context_len; from += 256)
+      run(from, std::min<std::int64_t>(256, context_len - from), true);
+  }
+
+  // Tokens [from, from + count), with the logits of all or of the last one.
+  void run(std::int64_t from, std::int64_t count, bool last_only) {
+    const auto n = static_cast<std::size_t>(count);
+    tokens_.resize(n);
+    positions_.resize(n);
+    streams_.assign(n, 0);
+    parents_.resize(n);
+    slots_.resize(n);
+    wanted_.clear();
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::int64_t position = from + static_cast<std::int64_t>(i);
+      tokens_[i] = static_cast<Token>(position * 37 % model_.vocab_size());
+      positions_[i] = static_cast<std::int32_t>(position);
+      parents_[i] = static_cast<std::int32_t>(i) - 1;
+      slots_[i] = position;
+      if (!last_only || i + 1 == n) wanted_.push_back(static_cast<std::int32_t>(i));
+    }
+    const StreamContext context{blocks_, from};
+    model_.forward({tokens_, positions_, streams_, parents_, slots_, {&context, 1}, wanted_, {}}, *kv_, out_);
+  }
+
+ private:
+  TransformerModel model_;
+  std::unique_ptr<KvCache> kv_;
+  std::vector<std::int32_t> blocks_;
+  std::vector<Token> tokens_;
+  std::vector<std::int32_t> positions_, streams_, parents_, wanted_;
+  std::vector<std::int64_t> slots_;
+  ForwardOutput out_;
+};
+
+// Attention of one layer alone, on one thread.
+class Attention {
+ public:
+  Attention(const TransformerKernels& kernels, std::int64_t context_len, std::int64_t rows)
+      : kernels_(kernels), kv_({1, kKvHeads, kHeadLen}, context_len + rows) {
+    blocks_.resize(static_cast<std::size_t>(kv_.num_slots() / kKvBlockSlots));
+    std::iota(blocks_.begin(), blocks_.end(), 0);
+    const std::vector<float> noise = bench_row(kHeadLen * kKvBlockSlots);
+    for (std::int64_t block = 0; block < kv_.num_slots() / kKvBlockSlots; ++block)
+      for (std::int64_t head = 0; head < kKvHeads; ++head) {
+        kernels_.to_f16(noise.data(), noise.size(), kv_.keys(0, block, head));
+        kernels_.to_f16(noise.data(), noise.size(), kv_.values(0, block, head));
+      }
+    for (std::int64_t i = 0; i < rows; ++i) {
+      positions_.push_back(static_cast<std::int32_t>(context_len + i));
+      parents_.push_back(static_cast<std::int32_t>(i) - 1);
+      slots_.push_back(context_len + i);
+    }
+    tokens_.assign(static_cast<std::size_t>(rows), 0);
+    streams_.assign(static_cast<std::size_t>(rows), 0);
+    contexts_ = {{blocks_, context_len}};
+    queries_ = bench_row(rows * kHeads * kHeadLen);
+    out_.resize(queries_.size());
+    paths_.build(batch());
+    tasks_ = attention_tasks(batch(), kHeads, kKvHeads, 1);
+  }
+
+  void run() {
+    for (const AttentionTask& task : tasks_)
+      worker_.run(task, batch(), paths_, kernels_, kv_, 0, kHeads, queries_.data(), out_.data());
+  }
+
+  std::uint64_t bytes() const {  // of keys and values
+    return static_cast<std::uint64_t>(positions_.front()) * 2 * kKvHeads * kHeadLen * sizeof(std::uint16_t);
+  }
+
+ private:
+  static constexpr std::int64_t kHeads = 9;
+  static constexpr std::int64_t kKvHeads = 3;
+  static constexpr std::int64_t kHeadLen = 64;
+
+  ForwardBatch batch() const { return {tokens_, positions_, streams_, parents_, slots_, contexts_, {}, {}}; }
+
+  TransformerKernels kernels_;
+  TransformerKvCache kv_;
+  std::vector<std::int32_t> blocks_;
+  std::vector<Token> tokens_;
+  std::vector<std::int32_t> positions_, streams_, parents_;
+  std::vector<std::int64_t> slots_;
+  std::vector<StreamContext> contexts_;
+  std::vector<float> queries_, out_;
+  AttentionPaths paths_;
+  std::vector<AttentionTask> tasks_;
+  AttentionWorker worker_;
+};
+
+// The models of all cases, each made when it is first asked for.
+class RandomModels {
+ public:
+  explicit RandomModels(bool tiny) : tiny_(tiny) {}
+  std::shared_ptr<const TransformerWeights> of(TensorKind body) {
+    std::shared_ptr<const TransformerWeights>& weights = made_[body];
+    if (weights == nullptr) weights = random_model(body, TensorKind::q8_0, tiny_, 1);
+    return weights;
+  }
+
+ private:
+  bool tiny_;
+  std::map<TensorKind, std::shared_ptr<const TransformerWeights>> made_;
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(),
+                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
+  return out;
+}
+
+// The goals of the specification, which are for all cores.
+struct Goals {
+  double bandwidth;       // of the products of one row, at least
+  double products_ratio;  // eight rows to one, at most
+  double step_ratio;
+};
+std::optional<Goals> goals_of(const TransformerKernels& kernels) {
+  const std::string target = kernels.target;
+  if (target == "AVX2") return Goals{0.75, 2.5, 2.7};
+  if (target.starts_with("AVX3")) return Goals{0.85, 1.3, 1.5};
+  return std::nullopt;
+}
+
+BenchCase products_case(const std::shared_ptr<RandomModels>& models, TensorKind kind, const TransformerKernels& kernels,
+                        int threads, int rows, bool with_goals) {
+  BenchCase out;
+  out.name = "products_" + lower(info_of(kind).name) + "_" + lower(kernels.target) + "_rows_" + std::to_string(rows);
+  out.threads = threads;
+  const std::optional<Goals> goals = with_goals ? goals_of(kernels) : std::nullopt;
+  if (goals && rows == 1) out.goal = BenchGoal{"ratio_to_bandwidth", false, goals->bandwidth};
+  if (goals && rows == 8) out.goal = BenchGoal{"ratio_to_one_row", true, goals->products_ratio};
+  out.prepare = [models, kind, kernels, threads, rows] {
+    const auto weights = models->of(kind);
+    const auto body = std::make_shared<Products>(weights, kernels, threads, rows);
+    BenchWork work;
+    work.bytes = weights->bytes_per_pass();
+    work.body = [body] { body->run(); };
+    if (rows > 1) {
+      const auto one_row = std::make_shared<Products>(weights, kernels, threads, 1);
+      work.one_row = [one_row] { one_row->run(); };
+    }
+    return work;
+  };
+  return out;
+}
+
+constexpr std::int64_t kStepContext = 256;
+
+BenchCase step_case(const std::shared_ptr<RandomModels>& models, const TransformerKernels& kernels, int threads,
+                    int rows, bool with_goals) {
+  BenchCase out;
+  out.name = "step_context_256_" + lower(kernels.target) + "_rows_" + std::to_string(rows);
+  out.threads = threads;
+  const std::optional<Goals> goals = with_goals ? goals_of(kernels) : std::nullopt;
+  if (goals && rows == 1) out.goal = BenchGoal{"ratio_to_bandwidth", false, 0.65};
+  if (goals && rows == 8) out.goal = BenchGoal{"ratio_to_one_row", true, goals->step_ratio};
+  out.prepare = [models, kernels, threads, rows] {
+    const auto weights = models->of(TensorKind::q4_1);
+    const auto passes = std::make_shared<Passes>(weights, kernels, threads, kStepContext, rows);
+    BenchWork work;
+    work.bytes = weights->bytes_per_pass();
+    work.elements = static_cast<std::uint64_t>(rows);
+    work.body = [passes, rows] { passes->run(kStepContext, rows, false); };
+    if (rows > 1) work.one_row = [passes] { passes->run(kStepContext, 1, false); };
+    return work;
+  };
+  return out;
+}
+
+BenchCase prefill_case(const std::shared_ptr<RandomModels>& models, const TransformerKernels& kernels, int threads,
+                       std::int64_t tokens) {
+  BenchCase out;
+  out.name = "prefill_" + std::to_string(tokens) + "_" + lower(kernels.target);
+  out.threads = threads;
+  out.prepare = [models, kernels, threads, tokens] {
+    const auto passes = std::make_shared<Passes>(models->of(TensorKind::q4_1), kernels, threads, 0, tokens);
+    BenchWork work;
+    work.elements = static_cast<std::uint64_t>(tokens);
+    work.body = [passes, tokens] { passes->run(0, tokens, true); };
+    return work;
+  };
+  return out;
+}
+
+BenchCase attention_case(const TransformerKernels& kernels, std::int64_t context_len, std::int64_t rows) {
+  BenchCase out;
+  out.name = "attention_" + lower(kernels.target) + "_context_" + std::to_string(context_len) + "_rows_" +
+             std::to_string(rows);
+  out.prepare = [kernels, context_len, rows] {
+    const auto attention = std::make_shared<Attention>(kernels, context_len, rows);
+    BenchWork work;
+    work.bytes = attention->bytes();
+    work.elements = static_cast<std::uint64_t>(rows * context_len);
+    work.body = [attention] { attention->run(); };
+    if (rows > 1) {
+      const auto one_row = std::make_shared<Attention>(kernels, context_len, 1);
+      work.one_row = [one_row] { one_row->run(); };
+    }
+    return work;
+  };
+  return out;
+}
+
+}  // namespace
+
+std::vector<BenchCase> forward_cases(const std::vector<int>& threads, bool quick) {
+  const auto models = std::make_shared<RandomModels>(quick);
+  std::vector<BenchCase> cases;
+  const std::vector<TransformerKernels> sets = available_transformer_kernels();
+  for (std::size_t set = 1; set < sets.size(); ++set) {
+    const TransformerKernels& kernels = sets[set];
+    for (const int count : threads) {
+      const bool all = count == threads.back();
+      for (const int rows : {1, 2, 4, 6, 8, 16, 32})
+        cases.push_back(products_case(models, TensorKind::q4_1, kernels, count, rows, all));
+      for (const TensorKind kind :
+           {TensorKind::q4_0, TensorKind::q8_0, TensorKind::q4_k, TensorKind::q5_k, TensorKind::q6_k})
+        for (const int rows : {1, 8}) cases.push_back(products_case(models, kind, kernels, count, rows, false));
+      for (const int rows : {1, 8}) cases.push_back(step_case(models, kernels, count, rows, all));
+      cases.push_back(prefill_case(models, kernels, count, 512));
+    }
+    for (const std::int64_t context_len : {128, 1024, 4096})
+      for (const std::int64_t rows : {1, 8}) cases.push_back(attention_case(kernels, context_len, rows));
+  }
+  return cases;
+}
+
+}  // namespace draftproof
