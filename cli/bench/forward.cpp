@@ -11,6 +11,13 @@
 namespace draftproof {
 namespace {
 
+std::vector<float> normal_numbers(std::int64_t count) {
+  static const NormalPool pool(7);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  pool.fill(0, values.size(), values.data());
+  return values;
+}
+
 // The matrices of a pass, one after the other, times rows of int8: what a step costs at least.
 class Products {
  public:
@@ -47,7 +54,7 @@ class Products {
  private:
   void quantise(Int8Rows& to, int rows, std::int64_t columns) const {
     to.resize(rows, columns);
-    const std::vector<float> values = bench_row(rows * columns);
+    const std::vector<float> values = normal_numbers(rows * columns);
     for (int r = 0; r < rows; ++r) {
       const Int8Tile& tile = to.tile_of(r);
       kernels_.quantise(values.data() + r * columns, 0, to.blocks(), tile, r - tile.first_row);
@@ -113,7 +120,7 @@ class Attention {
       : kernels_(kernels), kv_({1, kKvHeads, kHeadLen}, context_len + rows) {
     blocks_.resize(static_cast<std::size_t>(kv_.num_slots() / kKvBlockSlots));
     std::iota(blocks_.begin(), blocks_.end(), 0);
-    const std::vector<float> noise = bench_row(kHeadLen * kKvBlockSlots);
+    const std::vector<float> noise = normal_numbers(kHeadLen * kKvBlockSlots);
     for (std::int64_t block = 0; block < kv_.num_slots() / kKvBlockSlots; ++block)
       for (std::int64_t head = 0; head < kKvHeads; ++head) {
         kernels_.to_f16(noise.data(), noise.size(), kv_.keys(0, block, head));
@@ -127,7 +134,7 @@ class Attention {
     tokens_.assign(static_cast<std::size_t>(rows), 0);
     streams_.assign(static_cast<std::size_t>(rows), 0);
     contexts_ = {{blocks_, context_len}};
-    queries_ = bench_row(rows * kHeads * kHeadLen);
+    queries_ = normal_numbers(rows * kHeads * kHeadLen);
     out_.resize(queries_.size());
     paths_.build(batch());
     tasks_ = attention_tasks(batch(), kHeads, kKvHeads, 1);
