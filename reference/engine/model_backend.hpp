@@ -61,6 +61,8 @@ class ModelBackend final : public Backend {
   void add(RequestHandle handle, std::unique_ptr<ActiveRequest> request);
   bool has(RequestHandle handle) const { return requests_[static_cast<std::size_t>(handle)] != nullptr; }
   ActiveRequest& request(RequestHandle handle) { return *requests_[static_cast<std::size_t>(handle)]; }
+  const ActiveRequest& request(RequestHandle handle) const { return *requests_[static_cast<std::size_t>(handle)]; }
+  std::int32_t num_handles() const { return static_cast<std::int32_t>(requests_.size()); }  // that were ever used
   std::unique_ptr<ActiveRequest> remove(RequestHandle handle);
 
   const KvCache& cache() const { return *cache_; }

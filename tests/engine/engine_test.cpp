@@ -10,71 +10,18 @@
 #include "reference/draft/model_drafter.hpp"
 #include "reference/draft/suffix_drafter.hpp"
 #include "reference/engine/generate.hpp"
+#include "tests/engine/random_requests.hpp"
 #include "tests/engine/toy_model.hpp"
 
 namespace draftproof {
 namespace {
 
+using testing::random_options;
+using testing::random_requests;
+using testing::Request;
 using testing::ToyModel;
 
 constexpr std::int64_t kVocab = 7;
-
-struct Request {
-  std::vector<Token> prompt;
-  DecodingOptions options;
-  bool speculates = true;
-};
-
-// Prompts of which many begin alike; options of all kinds.
-std::vector<Request> random_requests(std::mt19937& random, const char* verifier, bool greedy) {
-  const auto below = [&](std::size_t n) { return random() % n; };
-  std::vector<Token> common;
-  for (int i = 0; i < 40; ++i) common.push_back(static_cast<Token>(below(kVocab)));
-  std::vector<Request> requests;
-  for (std::size_t n = 1 + below(12); n > 0; --n) {
-    Request request;
-    request.prompt.assign(common.begin(), common.begin() + static_cast<long>(below(common.size())));
-    for (std::size_t i = below(9); i > 0; --i) request.prompt.push_back(static_cast<Token>(below(kVocab)));
-    DecodingOptions& options = request.options;
-    options.verify.verifier = parse_verifier(verifier, "test");
-    options.parameters.temperature = greedy ? 0.0f : 0.8f;
-    if (below(3) == 0) options.parameters.frequency_penalty = 0.4f;
-    if (below(3) == 0) {
-      options.parameters.guidance_scale = 1.5f;
-      if (below(2) == 0) options.unconditional_prompt = {1, 2, 3};
-    }
-    options.stop.max_tokens = static_cast<std::int64_t>(1 + below(40));
-    if (below(3) == 0) options.stop.stop_token_ids = {static_cast<Token>(below(kVocab))};
-    options.seed = random();
-    options.num_speculative_tokens = static_cast<int>(below(6));
-    if (options.verify.verifier.info().draft == DraftForm::tree && below(2) == 0)
-      options.tree = branching_shape({2, 2, 1});
-    request.speculates = below(5) != 0;
-    requests.push_back(std::move(request));
-  }
-  return requests;
-}
-
-EngineOptions random_options(std::mt19937& random) {
-  const auto below = [&](std::size_t n) { return random() % n; };
-  EngineOptions options;
-  SpeculationChoice choice;
-  choice.rule = SpeculationRule::fixed;
-  choice.num_drafts = 20;
-  if (below(3) == 0) choice.rule = SpeculationRule::threshold;
-  options.policy = SpeculationPolicy(choice);
-  options.scheduler.num_blocks = static_cast<std::int32_t>(14 + below(8));
-  options.scheduler.token_budget = static_cast<std::int32_t>(16 + below(100));
-  options.scheduler.prefill_chunk_max = static_cast<std::int32_t>(1 + below(40));
-  options.scheduler.running_max = static_cast<std::int32_t>(1 + below(12));
-  if (below(3) == 0) options.scheduler.policy = StepPolicy::two_phase;
-  if (below(3) == 0) {
-    options.scheduler.preemption = Preemption::swap;
-    options.scheduler.num_swap_blocks = 40;
-  }
-  options.share_prefixes = below(3) != 0;
-  return options;
-}
 
 std::unique_ptr<Drafter> random_drafter(std::mt19937& random, LanguageModel& model, const RowParameters& parameters) {
   switch (random() % 3) {
@@ -99,7 +46,7 @@ TEST_CASE("requests in a batch get the tokens that each gets alone by plain deco
     const bool greedy = seed % 3 != 0;
     const char* verifier =
         greedy ? std::array{"chain", "block", "traversal", "target_only", "typical"}[seed % 5] : "coupled";
-    const std::vector<Request> requests = random_requests(random, verifier, greedy);
+    const std::vector<Request> requests = random_requests(random, kVocab, verifier, greedy);
     const EngineOptions options = random_options(random);
     RowParameters draft_parameters;
     draft_parameters.temperature = greedy ? 0.0f : 0.8f;
