@@ -27,16 +27,16 @@ void run_command(const GenerateOptions& options, ProgramContext& context) {
   check_outputs(options);
   if (!options.simd.empty()) select_row_kernels(options.simd);
   const GenerateRun run = run_generate(options);
-  if (options.json) {
-    print_json(generate_json(options, run, context.arguments));
-  } else {
-    print_generate(std::cout, options, run, Palette(wants_colour(1)));
-  }
   // A request that could not be served is a misuse; one prompt's error is the command's.
   for (const GeneratedRequest& request : run.requests) {
     if (request.error.empty()) continue;
     if (run.requests.size() == 1 && !options.json) throw Error(ErrorKind::input, "", request.error);
     context.exit_code = ExitCode::misuse;
+  }
+  if (options.json) {
+    print_json(generate_json(options, run, context.arguments));
+  } else {
+    print_generate(std::cout, options, run, Palette(wants_colour(1)));
   }
 }
 

@@ -54,7 +54,7 @@ struct GenerateOptions {
   std::int64_t batch = 8;
   std::optional<std::int64_t> context;
   std::optional<std::int64_t> kv_blocks;
-  std::int64_t token_budget = 512;
+  std::int64_t token_budget = 2048;
   std::string activations = "int8";
   int threads = 1;
   std::string simd;

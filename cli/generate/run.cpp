@@ -41,9 +41,7 @@ EngineOptions engine_options(const GenerateOptions& options, const GenerateRun& 
   engine.policy = policy_of(options, drafter, decoding);
   engine.scheduler.context_len_max = static_cast<std::int32_t>(context_of(options, *run.model.model));
   engine.scheduler.running_max = static_cast<std::int32_t>(options.batch);
-  // A whole draft tree must fit beside what else a step computes.
-  engine.scheduler.token_budget =
-      static_cast<std::int32_t>(std::max<std::int64_t>(options.token_budget, 2 * kDraftNodesMax));
+  engine.scheduler.token_budget = static_cast<std::int32_t>(options.token_budget);
   std::int64_t blocks = 0;
   std::vector<std::int64_t> needs;
   for (const GeneratedRequest& request : run.requests) {

@@ -1,0 +1,254 @@
+// draftproof generate as its users meet it, with an n-gram model of a text made here, which needs no download.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+#include "tests/support/shipped_model.hpp"
+
+using namespace draftproof;
+using namespace draftproof::testing;
+using Catch::Matchers::Contains;
+using nlohmann::ordered_json;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+struct Corpus {
+  TemporaryFolder folder;
+  std::string model;
+  Corpus() {
+    std::string text;
+    for (int i = 0; i < 60; ++i)
+      text += "the draft of the target is read by the verifier number " + std::to_string(i % 7) + ".\n";
+    write_whole_file(folder.file("corpus"), text);
+    model = "ngram:6:" + folder.file("corpus");
+  }
+};
+
+Arguments arguments_of(const Corpus& corpus, Arguments more) {
+  more.insert(more.begin(), {"generate", "--model", corpus.model});
+  return more;
+}
+
+ordered_json generate_json(const Corpus& corpus, Arguments more, int exit_code = 0) {
+  Arguments arguments = arguments_of(corpus, std::move(more));
+  arguments.emplace_back("--json");
+  const ProgramResult result = run_draftproof(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == exit_code);
+  return ordered_json::parse(result.out);
+}
+
+void check_error(const Corpus& corpus, const Arguments& more, const std::string& words) {
+  const ProgramResult result = run_draftproof(arguments_of(corpus, more));
+  CHECK(result.exit_code == 2);
+  CHECK(result.out.empty());
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  CHECK_THAT(result.err, Contains(words));
+}
+
+std::string write_prompts(const Corpus& corpus, const std::string& text) {
+  const std::string path = corpus.folder.file("prompts.jsonl");
+  write_whole_file(path, text);
+  return path;
+}
+
+TEST_CASE("generate gives the same text with every drafter, and says how it came about") {
+  const Corpus corpus;
+  const Arguments request{"--prompt", "the draft ", "--max-tokens", "90"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.end(), request.begin(), request.end());
+    return generate_json(corpus, more);
+  };
+  const ordered_json plain = with({"--drafter", "none"});
+  CHECK(plain.at("model") == corpus.model);
+  CHECK(plain.at("verifier").is_null());
+  CHECK(plain.at("acceptance_length").is_null());
+  const ordered_json& alone = plain.at("requests")[0];
+  CHECK(alone.at("prompt") == "the draft ");
+  CHECK(alone.at("text").get<std::string>().size() == 90);
+  CHECK(alone.at("tokens").size() == 90);
+  CHECK(alone.at("num_steps") == 90);
+  CHECK(alone.at("finish_reason") == "length");
+  for (const Arguments& drafter : std::vector<Arguments>{
+           {"--drafter", "prompt_lookup"},
+           {"--drafter", "suffix", "--policy", "threshold"},
+           {"--drafter", "ngram:3", "-k", "3"},
+           {"--drafter", "ngram:3", "--tree", "2x2", "--verifier", "rrs", "--draft-temperature", "1"}}) {
+    INFO(drafter[1]);
+    const ordered_json document = with(drafter);
+    const ordered_json& speculative = document.at("requests")[0];
+    CHECK(document.at("drafter") == drafter[1]);
+    CHECK(speculative.at("text") == alone.at("text"));
+    CHECK(speculative.at("num_steps") < 60);
+    CHECK(speculative.at("acceptance_length") > 1.5);
+    CHECK(document.at("acceptance_length") == speculative.at("acceptance_length"));
+    CHECK(document.at("acceptance_by_position").at("conditional")[0] > 0.5);
+    CHECK(document.at("tokens") == 90);
+  }
+}
+
+TEST_CASE("requests of a file run in one batch and get what each gets alone") {
+  const Corpus corpus;
+  const std::string prompts = R"({"prompt": "the draft "})"
+                              "\n\n"
+                              R"({"prompt": "the target ", "max_tokens": 20, "temperature": 0.9, "seed": 11})"
+                              "\n"
+                              R"({"prompt": "of the ", "cfg_scale": 1.5, "negative_prompt": "by ", "max_tokens": 30})"
+                              "\n"
+                              R"({"prompt": "number ", "stop": "verifier", "top_k": 40})"
+                              "\n";
+  const std::string path = write_prompts(corpus, prompts);
+  const Arguments options{"--max-tokens", "50", "--drafter", "ngram:3", "--verifier", "coupled"};
+  Arguments all{"--prompts", path};
+  all.insert(all.end(), options.begin(), options.end());
+  const ordered_json together = generate_json(corpus, all);
+  REQUIRE(together.at("requests").size() == 4);
+  CHECK(together.at("requests")[3].at("finish_reason") == "stop_string");
+  CHECK_THAT(together.at("requests")[3].at("text").get<std::string>(), !Contains("verifier"));
+  CHECK(together.at("requests")[1].at("tokens").size() == 20);
+  std::size_t begin = 0;
+  std::size_t seen = 0;
+  while (begin < prompts.size()) {
+    const std::size_t end = prompts.find('\n', begin);
+    const std::string line = prompts.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty()) continue;
+    Arguments one{"--prompts", write_prompts(corpus, line + "\n"), "--seed", std::to_string(seen)};
+    one.insert(one.end(), options.begin(), options.end());
+    CHECK(generate_json(corpus, one).at("requests")[0].at("text") == together.at("requests")[seen].at("text"));
+    ++seen;
+  }
+  Arguments crowded = all;
+  crowded.insert(crowded.end(), {"--batch", "2", "--token-budget", "5"});
+  const ordered_json in_turn = generate_json(corpus, crowded);
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(in_turn.at("requests")[i].at("tokens") == together.at("requests")[i].at("tokens"));
+}
+
+TEST_CASE("a trace of generate replays to the tokens that were generated, and metrics are written") {
+  const Corpus corpus;
+  const std::string trace = corpus.folder.file("trace.safetensors");
+  const std::string metrics = corpus.folder.file("metrics.txt");
+  const ordered_json document =
+      generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "40", "--temperature", "1", "--drafter",
+                             "ngram:3", "--trace", trace, "--metrics", metrics});
+  CHECK(document.at("files").at("trace") == trace);
+  CHECK_THAT(read_whole_file(metrics), Contains("vllm:generation_tokens_total") && Contains(" 40"));
+  const ProgramResult verify = run_draftproof({"verify", trace, "--json"});
+  REQUIRE(verify.exit_code == 0);
+  std::vector<int> tokens;
+  const ordered_json replayed = ordered_json::parse(verify.out);
+  for (const ordered_json& step : replayed.at("output_tokens"))
+    for (const ordered_json& token : step) tokens.push_back(token.get<int>());
+  CHECK(tokens == document.at("requests")[0].at("tokens").get<std::vector<int>>());
+}
+
+TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
+  const Corpus corpus;
+  const Arguments base{"--prompt", "the ", "--max-tokens", "30", "--drafter", "prompt_lookup"};
+  const auto text_with = [&](Arguments more) {
+    more.insert(more.end(), base.begin(), base.end());
+    return generate_json(corpus, more).at("requests")[0].at("text").get<std::string>();
+  };
+  const std::string plain = text_with({});
+  CHECK_THAT(plain, Contains("draft") || Contains("target") || Contains("verifier"));
+  CHECK(text_with({"--repetition-penalty", "1.8"}) != plain);
+  CHECK(text_with({"--logit-bias", "120=50"}).find_first_not_of('x') == std::string::npos);
+  CHECK_THAT(text_with({"--bad-words", plain.substr(0, 3)}), !Contains(plain.substr(0, 3)));
+  Arguments logprobs = base;
+  logprobs.insert(logprobs.end(), {"--logprobs", "3"});
+  const ordered_json request = generate_json(corpus, logprobs).at("requests")[0];
+  REQUIRE(request.at("logprobs").size() == request.at("tokens").size());
+  for (std::size_t i = 0; i < request.at("tokens").size(); ++i) {
+    const ordered_json& first = request.at("logprobs")[i][0];
+    CHECK(first.at("rank") == 1);
+    CHECK(first.at("token") == request.at("tokens")[i]);  // greedy
+    CHECK(first.at("logprob") <= 0.0);
+  }
+}
+
+TEST_CASE("one beam is greedy decoding, and more are ordered by their scores") {
+  const Corpus corpus;
+  const Arguments request{"--prompt", "the draft ", "--max-tokens", "12", "--drafter", "none"};
+  const ordered_json greedy = generate_json(corpus, request).at("requests")[0];
+  Arguments one = request;
+  one.insert(one.end(), {"--beams", "1"});
+  CHECK(generate_json(corpus, one).at("requests")[0].at("text") == greedy.at("text"));
+  Arguments four = request;
+  four.insert(four.end(), {"--beams", "4"});
+  const ordered_json beams = generate_json(corpus, four).at("requests")[0].at("beams");
+  REQUIRE(beams.size() == 4);
+  for (std::size_t i = 1; i < beams.size(); ++i) CHECK(beams[i - 1].at("score") >= beams[i].at("score"));
+}
+
+TEST_CASE("what generate cannot do is refused in one line that names the option or the line of the file") {
+  const Corpus corpus;
+  const Arguments prompt{"--prompt", "the "};
+  const auto refused = [&](Arguments more, const std::string& words) {
+    more.insert(more.end(), prompt.begin(), prompt.end());
+    check_error(corpus, more, words);
+  };
+  check_error(corpus, {}, "expected --prompt TEXT or --prompts FILE");
+  refused({"--prompts", "x"}, "expected one of them");
+  refused({"--drafter", "oracle"}, "--drafter: is 'oracle'; expected none, prompt_lookup, suffix");
+  refused({"--drafter", "layer_skip:5-3"}, "expected none, prompt_lookup");
+  refused({"--drafter", "layer_skip:1"}, "has no layers");
+  refused({"--drafter", "model:ngram:99"}, "expected ngram:ORDER");
+  refused({"--verifier", "magic"}, "magic");
+  refused({"--policy", "always"}, "--policy");
+  refused({"--chat"}, "has no chat template");
+  refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
+  refused({"--context", "4", "--max-tokens", "5"}, "context");
+  refused({"--kv-blocks", "1", "--max-tokens", "50"}, "--prompt");
+  refused({"--trace", corpus.folder.file("t"), "--drafter", "none"}, "plain decoding has no verification steps");
+  const auto bad_line = [&](const std::string& text, const std::string& words) {
+    check_error(corpus, {"--prompts", write_prompts(corpus, text)}, words);
+  };
+  bad_line("", "has no prompt");
+  bad_line("{\"prompt\": \"a\"}\n{\"prompt\":\n", "line 2: is not JSON");
+  bad_line("{\"prompt\": 3}\n", "line 1: \"prompt\" is 3; expected a text");
+  bad_line("{\"prompt\": \"a\", \"max_token\": 3}\n", "line 1: has the field \"max_token\"");
+  bad_line("{\"max_tokens\": 3}\n", "line 1: has no \"prompt\"");
+  bad_line("{\"prompt\": \"a\", \"temperature\": -1}\n", "temperature");
+}
+
+TEST_CASE("a request that cannot be served has an error of its own and the others go on") {
+  const Corpus corpus;
+  const std::string path =
+      write_prompts(corpus, "{\"prompt\": \"the draft \"}\n{\"prompt\": \"" + std::string(400, 'a') + "\"}\n");
+  const ordered_json document = generate_json(corpus, {"--prompts", path, "--context", "200", "--max-tokens", "20"}, 2);
+  CHECK(document.at("requests")[0].at("error").is_null());
+  CHECK(document.at("requests")[0].at("tokens").size() == 20);
+  CHECK_THAT(document.at("requests")[1].at("error").get<std::string>(), Contains("line 2"));
+  CHECK(document.at("requests")[1].at("finish_reason") == "error");
+}
+
+TEST_CASE("the shipped model answers, the same with speculation as without") {
+  if (!shipped_model_path()) return;
+  const auto answer = [](Arguments more) {
+    Arguments arguments{"generate",
+                        "--model",
+                        *shipped_model_path(),
+                        "--prompt",
+                        "The capital of France is",
+                                                "--max-tokens",
+                        "12",
+                        "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return ordered_json::parse(result.out).at("requests")[0].at("text").get<std::string>();
+  };
+  const std::string plain = answer({"--drafter", "none"});
+  CHECK_THAT(plain, Contains("Paris"));
+  CHECK(answer({"--drafter", "suffix"}) == plain);
+  CHECK(answer({"--drafter", "layer_skip:12-16", "-k", "3"}) == plain);
+  CHECK(answer({"--drafter", "requantised:4", "--tree", "2x1", "--verifier", "traversal"}) == plain);
+}
+
+}  // namespace
