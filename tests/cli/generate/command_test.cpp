@@ -50,8 +50,8 @@ void check_error(const Corpus& corpus, const Arguments& more, const std::string&
   CHECK_THAT(result.err, Contains(words));
 }
 
-std::string write_prompts(const Corpus& corpus, const std::string& text) {
-  const std::string path = corpus.folder.file("prompts.jsonl");
+std::string write_prompts(const Corpus& corpus, const std::string& text, const std::string& name = "prompts.jsonl") {
+  const std::string path = corpus.folder.file(name);
   write_whole_file(path, text);
   return path;
 }
@@ -99,7 +99,7 @@ TEST_CASE("requests of a file run in one batch and get what each gets alone") {
                               "\n"
                               R"({"prompt": "of the ", "cfg_scale": 1.5, "negative_prompt": "by ", "max_tokens": 30})"
                               "\n"
-                              R"({"prompt": "number ", "stop": "verifier", "top_k": 40})"
+                              R"({"prompt": "number ", "stop": "target", "top_k": 40})"
                               "\n";
   const std::string path = write_prompts(corpus, prompts);
   const Arguments options{"--max-tokens", "50", "--drafter", "ngram:3", "--verifier", "coupled"};
@@ -108,7 +108,7 @@ TEST_CASE("requests of a file run in one batch and get what each gets alone") {
   const ordered_json together = generate_json(corpus, all);
   REQUIRE(together.at("requests").size() == 4);
   CHECK(together.at("requests")[3].at("finish_reason") == "stop_string");
-  CHECK_THAT(together.at("requests")[3].at("text").get<std::string>(), !Contains("verifier"));
+  CHECK_THAT(together.at("requests")[3].at("text").get<std::string>(), !Contains("target"));
   CHECK(together.at("requests")[1].at("tokens").size() == 20);
   std::size_t begin = 0;
   std::size_t seen = 0;
@@ -117,7 +117,7 @@ TEST_CASE("requests of a file run in one batch and get what each gets alone") {
     const std::string line = prompts.substr(begin, end - begin);
     begin = end + 1;
     if (line.empty()) continue;
-    Arguments one{"--prompts", write_prompts(corpus, line + "\n"), "--seed", std::to_string(seen)};
+    Arguments one{"--prompts", write_prompts(corpus, line + "\n", "one.jsonl"), "--seed", std::to_string(seen)};
     one.insert(one.end(), options.begin(), options.end());
     CHECK(generate_json(corpus, one).at("requests")[0].at("text") == together.at("requests")[seen].at("text"));
     ++seen;
@@ -230,14 +230,9 @@ TEST_CASE("a request that cannot be served has an error of its own and the other
 TEST_CASE("the shipped model answers, the same with speculation as without") {
   if (!shipped_model_path()) return;
   const auto answer = [](Arguments more) {
-    Arguments arguments{"generate",
-                        "--model",
-                        *shipped_model_path(),
-                        "--prompt",
-                        "The capital of France is",
-                                                "--max-tokens",
-                        "12",
-                        "--json"};
+    Arguments arguments{
+        "generate", "--model", *shipped_model_path(), "--prompt", "The capital of France is", "--max-tokens",
+        "12",       "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramResult result = run_draftproof(arguments);
     INFO(result.err);
