@@ -231,7 +231,7 @@ void finish_demo_files(const Json& document, RunFolder& folder) {
   folder.commit();
 }
 
-Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& files,
+Json demo_json(const DemoOptions& options, const DemoRun& run, const Json& language_model, const DemoFiles& files,
                const std::vector<std::string>& arguments) {
   const AcceptanceMetrics& metrics = run.acceptance;
   Json document = json_document(arguments);
@@ -241,6 +241,7 @@ Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& 
   document["lossless"] = verifier.info().lossless;
   const auto tree = tree_of(options);
   document["tree"] = tree ? Json(*tree) : Json(nullptr);
+  document["language_model"] = language_model;
   document["text"] = bytes_of(run.speculative.tokens);
   document["plain_text"] = bytes_of(run.plain.tokens);
   document["acceptance_length"] = metrics.acceptance_length;

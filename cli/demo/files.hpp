@@ -30,7 +30,8 @@ DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run, const
 // Writes the document as result.json, and puts all files in their place.
 void finish_demo_files(const Json& document, RunFolder& folder);
 
-Json demo_json(const DemoOptions& options, const DemoRun& run, const DemoFiles& files,
+// language_model: of the first part; null where there was none.
+Json demo_json(const DemoOptions& options, const DemoRun& run, const Json& language_model, const DemoFiles& files,
                const std::vector<std::string>& arguments);
 
 }  // namespace draftproof

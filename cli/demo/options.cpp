@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "cli/shared/model_path.hpp"
 #include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 #include "reference/model/ngram_model.hpp"
@@ -32,6 +33,14 @@ void check_options_of_the_drafter(const DemoOptions& options) {
 }  // namespace
 
 void add_demo_options(Options& command, DemoOptions& options) {
+  command.option("--model", "MODEL", options.model,
+                 "Language model of the first part: smollm2, a GGUF file, a Hugging Face folder, or none (default with "
+                 "--corpus)",
+                 [&options](const std::string& text) {
+                   options.model = text;
+                   options.model_named = true;
+                 });
+  add_no_download(command, options.no_download);
   command.files("--corpus", options.corpus, "Text files to train on (default: the system's licence texts)");
   command.integer("--order", options.order, kOrderRange, "Order of the target's n-gram model");
   command.integer("--draft-order", options.draft_order, kOrderRange, "Order of the drafter's n-gram model (default 3)");

@@ -14,6 +14,9 @@ namespace draftproof {
 enum class DemoDraft { ngram, ngram_lookup };
 
 struct DemoOptions {
+  std::string model = "smollm2";  // of the first part; "none": without it
+  bool model_named = false;
+  bool no_download = false;
   std::vector<std::string> corpus;  // empty: the licence texts of the system
   int order = 6;
   std::optional<int> draft_order;  // 3

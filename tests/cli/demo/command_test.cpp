@@ -133,7 +133,7 @@ TEST_CASE("verify replays the trace of the demo to the tokens of its text") {
 
 ordered_json results_only(const DemoOptions& options) {
   const std::unique_ptr<DemoRun> run = run_demo(options);
-  ordered_json document = demo_json(options, *run, {}, {});
+  ordered_json document = demo_json(options, *run, {}, {}, {});
   for (const char* key : {"machine", "timing"}) document.erase(key);
   document.at("options").erase("threads");
   // Through text, as a file would have it.
