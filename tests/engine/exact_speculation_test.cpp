@@ -1,5 +1,6 @@
-// Speculation on transformers, made up and real: the tokens of plain decoding, bit for bit, and the KV of plain decoding,
-// slot by slot, whatever the drafter, the verifier, the tree, the batch, chunks, preemption, threads and kernels.
+// Speculation on transformers, made up and real: the tokens of plain decoding, bit for bit, and the KV of plain
+// decoding, slot by slot, whatever the drafter, the verifier, the tree, the batch, chunks, preemption, threads and
+// kernels.
 #include <catch2/catch.hpp>
 #include <memory>
 #include <numeric>
@@ -89,8 +90,8 @@ std::vector<std::string> lossless_verifiers() {
   return names;
 }
 
-// Runs the requests together; each must get what it gets alone by plain decoding of `reference`. Returns how many drafts
-// were accepted.
+// Runs the requests together; each must get what it gets alone by plain decoding of `reference`. Returns how many
+// drafts were accepted.
 std::int64_t check_requests(TransformerModel& target, LanguageModel& reference, Drafter& drafter,
                             const std::vector<Request>& requests, const EngineOptions& options, int kv_checks) {
   PhiloxSource source;

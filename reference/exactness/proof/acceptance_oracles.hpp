@@ -100,8 +100,8 @@ Rational greedy_multipath_recursion(const Models& models, const TokenString& pre
 Rational greedy_multipath_path_expectation(const Models& models, const TokenString& prefix, std::int32_t depth,
                                            std::int32_t num_paths);
 
-// A list of independent paths, followed by the target's own tokens: sum over strings x^l of P(x^l) (1 - (1 - Q(x^l))^K);
-// and by the number of paths that are still in play.
+// A list of independent paths, followed by the target's own tokens: sum over strings x^l of P(x^l) (1 - (1 -
+// Q(x^l))^K); and by the number of paths that are still in play.
 Rational list_match_path_sum(const Models& models, const TokenString& prefix, std::int32_t depth,
                              std::int32_t num_paths);
 Rational list_match_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,

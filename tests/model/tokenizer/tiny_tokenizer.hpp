@@ -1,5 +1,5 @@
-// A byte-level tokenizer of a few dozen tokens: small letters, digits, space and line feed, "th" and "the", and the marks
-// of ChatML.
+// A byte-level tokenizer of a few dozen tokens: small letters, digits, space and line feed, "th" and "the", and the
+// marks of ChatML.
 #pragma once
 
 #include <cstdint>
