@@ -33,8 +33,7 @@ std::unique_ptr<KvCache> ContextModel::make_kv_cache(std::int64_t num_slots) con
 
 void ContextModel::forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) {
   auto& cache = dynamic_cast<TokenCache&>(kv);
-  validate(batch, vocab_size(), cache.num_slots());
-  if (!batch.hidden_layers.empty()) throw input_error("batch", "hidden features of a model that has no layers");
+  validate(batch, {.vocab_size = vocab_size(), .num_slots = cache.num_slots(), .start_token = start_token()});
   for (std::size_t i = 0; i < batch.tokens.size(); ++i) cache.at(batch.slots[i]) = batch.tokens[i];
   const auto width = static_cast<std::size_t>(vocab_size());
   out.hidden.clear();

@@ -52,7 +52,8 @@ void check_slots(const ForwardBatch& batch) {
 
 }  // namespace
 
-void validate(const ForwardBatch& batch, std::int64_t vocab_size, std::int64_t num_slots) {
+void validate(const ForwardBatch& batch, const BatchLimits& limits) {
+  const std::int64_t num_slots = limits.num_slots;
   const std::size_t n = batch.tokens.size();
   if (batch.positions.size() != n || batch.streams.size() != n || batch.parents.size() != n || batch.slots.size() != n)
     throw input_error("batch", "its arrays have different lengths; expected " + std::to_string(n) + " of each");
@@ -61,8 +62,9 @@ void validate(const ForwardBatch& batch, std::int64_t vocab_size, std::int64_t n
     const std::int32_t parent = batch.parents[i];
     const std::int32_t stream = batch.streams[i];
     const auto streams = static_cast<std::int64_t>(batch.contexts.size());
-    // A negative id is a start token, which the model knows.
-    if (batch.tokens[i] >= vocab_size) fail("it", i, batch.tokens[i], range(vocab_size));
+    const Token token = batch.tokens[i];
+    if ((token < 0 || token >= limits.vocab_size) && token != limits.start_token)
+      fail("it", i, token, range(limits.vocab_size));
     if (stream < 0 || stream >= streams) fail("its stream", i, stream, range(streams));
     if (parent < kContextParent || parent >= static_cast<std::int64_t>(i))
       fail("its parent", i, parent, "a token before it, or -1 for the context");
@@ -79,6 +81,14 @@ void validate(const ForwardBatch& batch, std::int64_t vocab_size, std::int64_t n
     if (wanted < 0 || static_cast<std::size_t>(wanted) >= n)
       throw input_error("batch", "logits are wanted after token " + std::to_string(wanted) + "; expected " +
                                      range(static_cast<std::int64_t>(n)));
+  std::int32_t before = 0;
+  for (const std::int32_t layer : batch.hidden_layers) {
+    if (layer <= before || layer > limits.num_layers)
+      throw input_error("batch", "hidden features of layer " + std::to_string(layer) + " are asked for after " +
+                                     std::to_string(before) + "; expected ascending layers from 1 to " +
+                                     std::to_string(limits.num_layers));
+    before = layer;
+  }
 }
 
 }  // namespace draftproof

@@ -53,9 +53,18 @@ struct ForwardOutput {
   std::vector<float> hidden;  // [n, hidden_layers, width]
 };
 
-// Checks a batch against its own shapes and a cache of num_slots. Errors (input) name the token of the batch: an id, a
-// stream, a parent, a position or a slot outside its range or against the rules above, a context beyond its blocks.
-void validate(const ForwardBatch& batch, std::int64_t vocab_size, std::int64_t num_slots);
+// What of a model limits its batches.
+struct BatchLimits {
+  std::int64_t vocab_size = 0;
+  std::int64_t num_slots = 0;             // of the cache
+  std::int32_t num_layers = 0;            // that hand out hidden features
+  std::optional<Token> start_token = {};  // may be an id outside the vocabulary
+};
+
+// Checks a batch against its own shapes and these limits. Errors (input) name the token of the batch: an id, a
+// stream, a parent, a position or a slot outside its range or against the rules above, a context beyond its blocks, a
+// layer that there is not.
+void validate(const ForwardBatch& batch, const BatchLimits& limits);
 
 // The KV of tokens in all layers.
 class KvCache {

@@ -110,6 +110,7 @@ TEST_CASE("a batch that contradicts itself is refused, and the message says wher
     value = truth;
   };
   refused(tokens[1], 5, "token 1 of the batch: it is 5; expected one in [0, 5)");
+  refused(tokens[1], -2, "token 1 of the batch: it is -2; expected one in [0, 5)");
   refused(streams[1], 1, "its stream is 1");
   refused(parents[1], 1, "its parent is 1; expected a token before it");
   refused(positions[1], 5, "its position is 5; expected 4");

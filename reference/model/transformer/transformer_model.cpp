@@ -69,7 +69,9 @@ void TransformerModel::forward(const ForwardBatch& batch, KvCache& kv, ForwardOu
   if (cache == nullptr || cache->shape() != KvShape{static_cast<std::int64_t>(weights_->layers.size()),
                                                     shape.num_kv_heads, shape.head_size})
     throw Error(ErrorKind::internal, "forward", "the cache is of another model");
-  validate(batch, shape.vocab_size, cache->num_slots());
+  validate(batch, {.vocab_size = shape.vocab_size,
+                   .num_slots = cache->num_slots(),
+                   .num_layers = static_cast<std::int32_t>(num_layers())});
   std::int64_t positions = 0;
   for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
     if (batch.tokens[i] < 0)
