@@ -6,6 +6,8 @@
 
 #include "reference/error.hpp"
 #include "reference/model/weights/json_fields.hpp"
+#include "reference/numerics/natural_exp.hpp"
+#include "reference/numerics/natural_log.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {
@@ -122,8 +124,9 @@ ModelDescription describe_gguf(const GgufFile& file) {
 std::vector<float> llama3_divisors(double rope_base, std::int64_t head_size, double factor, double low_factor,
                                    double high_factor, double original_context) {
   std::vector<float> divisors;
+  const double log_base = natural_log(rope_base);
   for (std::int64_t i = 0; i < head_size / 2; ++i) {
-    const double frequency = std::pow(rope_base, -2.0 * static_cast<double>(i) / static_cast<double>(head_size));
+    const double frequency = natural_exp(-2.0 * static_cast<double>(i) / static_cast<double>(head_size) * log_base);
     const double turns = original_context * frequency / (2 * std::numbers::pi);  // within the original context
     const double kept = std::clamp((turns - low_factor) / (high_factor - low_factor), 0.0, 1.0);
     divisors.push_back(static_cast<float>(1 / ((1 - kept) / factor + kept)));
