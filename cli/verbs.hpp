@@ -21,6 +21,7 @@ inline constexpr Verb kVerbs[] = {
     {"prove", "Prove the distribution of every verifier by enumeration over exact fractions"},
     {"regress", "Compare every kernel with the reference, bit for bit"},
     {"soak", "Verify a billion chains and test what comes out against its exact distribution"},
+    {"speculate", "Measure what speculation is worth: drafters, drafts and kinds of work on a real model"},
     {"verifiers", "List the verifiers: the draft that each takes, its guarantee, its source"},
     {"verify", "Replay a trace file: what an engine's verification step emits"},
 };

@@ -116,6 +116,15 @@ TEST_CASE("the derived numbers of bench and regress follow from their parts") {
   check(document_of({"regress", "--filter", "tree_mask/"}), "regress");
 }
 
+TEST_CASE("the derived numbers of speculate follow from their parts") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("text"), corpus_text());
+  write_whole_file(folder.file("prompts"), "{\"work\": \"code\", \"prompt\": \"the draft of a \"}\n");
+  check(document_of({"speculate", "--model", "ngram:3:" + folder.file("text"), "--prompts", folder.file("prompts"),
+                     "--drafters", "suffix,ngram:2", "--k", "3", "--max-tokens", "20", "--out", folder.file("out")}),
+        "speculate");
+}
+
 TEST_CASE("a number that nobody wrote a rule for is named") {
   const ordered_json document{{"machine", {{"logical_cores", 2}}}, {"rows", ordered_json::array()}, {"share", 0.5}};
   const std::vector<std::string> wrong = wrong_numbers(document, {{"/machine/logical_cores", {}}});

@@ -393,6 +393,26 @@ NumberRules rules_of_bench() {
   return rules;
 }
 
+NumberRules rules_of_speculate() {
+  NumberRules rules{{"/rows/*/acceptance_length",
+                     [](const Place& at) {
+                       const ordered_json mean = ratio(at.container().at("accepted"), at.container().at("drafts"));
+                       return mean.is_null() ? mean : ordered_json(1.0 + mean.get<double>());
+                     }},
+                    {"/rows/*/tokens_per_step", ratio_of("tokens", "steps")},
+                    {"/rows/*/equal", [](const Place& at) {
+                       return at.container().at("equal").is_null()
+                                  ? ordered_json()
+                                  : ordered_json(at.container().at("difference").is_null());
+                     }}};
+  for (const char* given :
+       {"/settings/?", "/rows/*/?", "/rows/*/acceptance_by_position/conditional/*",
+        "/rows/*/acceptance_by_position/unconditional/*", "/rows/*/acceptance_by_position/conditional_standard_error/*",
+        "/rows/*/acceptance_by_position/unconditional_standard_error/*", "/rows/*/acceptance_by_rank/*"})
+    rules[given] = {};
+  return rules;
+}
+
 NumberRules rules_of_regress() {
   NumberRules rules{{"/equal", rows_with("rows", "verdict", "equal")},
                     {"/different", rows_with("rows", "verdict", "different")},
@@ -405,10 +425,11 @@ NumberRules rules_of_regress() {
 
 const NumberRules& number_rules(const std::string& command) {
   static const std::map<std::string, NumberRules> rules = [] {
-    std::map<std::string, NumberRules> all{
-        {"demo", rules_of_demo()},   {"verify", rules_of_verify()},   {"audit", rules_of_audit()},
-        {"prove", rules_of_prove()}, {"mutants", rules_of_mutants()}, {"soak", rules_of_soak()},
-        {"bench", rules_of_bench()}, {"regress", rules_of_regress()}, {"self-test", rules_of_self_test()}};
+    std::map<std::string, NumberRules> all{{"demo", rules_of_demo()},           {"verify", rules_of_verify()},
+                                           {"audit", rules_of_audit()},         {"prove", rules_of_prove()},
+                                           {"mutants", rules_of_mutants()},     {"soak", rules_of_soak()},
+                                           {"bench", rules_of_bench()},         {"regress", rules_of_regress()},
+                                           {"self-test", rules_of_self_test()}, {"speculate", rules_of_speculate()}};
     for (auto& [command_of, more] : all)
       for (const char* given : {"/machine/logical_cores", "/machine/memory_bytes"}) more[given] = {};
     return all;

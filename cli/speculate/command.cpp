@@ -1,0 +1,82 @@
+// draftproof speculate: what speculation is worth, by drafter, draft and kind of work, on a real model.
+#include <iostream>
+#include <memory>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/model_path.hpp"
+#include "cli/shared/progress.hpp"
+#include "cli/shared/terminal.hpp"
+#include "cli/speculate/measure.hpp"
+#include "cli/speculate/options.hpp"
+#include "cli/speculate/prompts.hpp"
+#include "cli/speculate/report.hpp"
+#include "cli/speculate/table.hpp"
+
+namespace draftproof {
+namespace {
+
+// What makes rows comparable: a table has one of each.
+Json settings_of(const SpeculateOptions& options, const TextModel& model, const PromptSet& prompts,
+                 const Json& machine) {
+  return {{"model", model.name},
+          {"arithmetic", model.arithmetic},
+          {"prompts_sha256", prompts.sha256},
+          {"per_work", options.prompts_per_work() > 0 ? Json(options.prompts_per_work()) : Json("all")},
+          {"max_tokens", options.output_tokens()},
+          {"threads", options.threads},
+          {"seed", options.seed},
+          {"cpu", machine.at("cpu")},
+          {"simd", machine.at("simd")}};
+}
+
+void run_command(const SpeculateOptions& options, ProgramContext& context) {
+  const Grid grid = grid_of(options);
+  const PromptSet prompts = read_prompt_set(options.prompts.empty() ? own_prompts() : options.prompts);
+  const TextModel model = open_text_model(options.model, model_path(options.model),
+                                          {options.activations == "f32", options.threads}, "--model");
+  Json envelope = json_document(context.arguments);
+  SpeculateTable table(options.out, settings_of(options, model, prompts, envelope.at("machine")));
+  envelope["model"] = model.name;
+  envelope["left_out"] = left_out_json(grid.left_out);
+
+  Measurement measurement(options, model);
+  measurement.open_drafters(grid.configurations);
+  if (!options.json) print_head(std::cout, model, grid);
+  bool warm = false;
+  {
+    Progress progress("measuring", grid.configurations.size() * prompts.works.size(), "rows");
+    for (const Configuration& configuration : grid.configurations)
+      for (const Work& work : prompts.works) {
+        const bool is_new = table.find(work.name, configuration, options.batch) == nullptr;
+        if (is_new) {
+          if (!warm) measurement.warm_up(work.prompts.front());
+          warm = true;
+          table.add(row_json(work.name, configuration, options.batch, measurement.measure(work, configuration)),
+                    envelope);
+        }
+        if (!options.json) print_row(std::cout, *table.find(work.name, configuration, options.batch), !is_new);
+        progress.advance();
+      }
+  }
+  const std::string no_figure = table.draw();
+  if (!no_figure.empty()) print_message("warning", no_figure);
+  table.write(envelope);
+  const Json document = table.document(envelope);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_tail(std::cout, document);
+  }
+  if (!document.at("findings").empty()) context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<SpeculateOptions>();
+  add_speculate_options(options, *arguments);
+  options.on_run([arguments, &context] { run_command(*arguments, context); });
+}
+
+}  // namespace draftproof

@@ -1,0 +1,67 @@
+// Measures one row of the table: the prompts of one kind of work, decoded plainly and with speculation in turns.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/speculate/options.hpp"
+#include "cli/speculate/prompts.hpp"
+#include "cli/speculate/rank_sampler.hpp"
+#include "cli/speculate/speedup.hpp"
+#include "reference/draft/drafter.hpp"
+#include "reference/engine/acceptance.hpp"
+#include "reference/model/text_model.hpp"
+
+namespace draftproof {
+
+// Steps of the engine that computed no prompt.
+struct StepTimes {
+  std::int64_t steps = 0;
+  double ms = 0.0;
+  double draft_ms = 0.0;
+  double verify_ms = 0.0;  // forward passes of the target
+  double sample_ms = 0.0;  // its rows, and the verifier
+};
+
+struct MeasuredRow {
+  std::int64_t prompts = 0;
+  std::int64_t plain_tokens = 0;
+  std::vector<AcceptanceCounts> acceptance;  // of each prompt
+  RankCounts ranks;
+  std::vector<PairedTime> pairs;  // whole requests, prompts included; a pair for each batch
+  StepTimes plain;
+  StepTimes speculative;
+  // Whether the tokens are those of plain decoding; nothing where only their distribution is.
+  std::optional<bool> equal;
+  std::string difference;  // the first one, in words
+};
+
+class Measurement {
+ public:
+  // Both must outlive the object.
+  Measurement(const SpeculateOptions& options, const TextModel& model) : options_(options), model_(model) {}
+
+  // Makes the drafters of the configurations. Errors (usage, input): one that the model has not got.
+  void open_drafters(const std::vector<Configuration>& configurations);
+  // Decodes a few tokens, so that the first row finds the weights in memory.
+  void warm_up(const WorkPrompt& prompt) const;
+  // The prompts of `work` in batches. Plain decoding comes first in every other batch, speculation in the others.
+  // Errors: a prompt that is too long, a model without a chat template.
+  MeasuredRow measure(const Work& work, const Configuration& configuration);
+
+ private:
+  struct Decoded;
+  Decoded decode(std::span<const WorkPrompt> prompts, const Configuration& configuration, Drafter* drafter,
+                 RankCounts& ranks, std::uint64_t first_seed) const;
+  std::shared_ptr<Drafter> drafter_of(const std::string& name);
+  std::shared_ptr<Drafter> make(const std::string& name) const;
+
+  const SpeculateOptions& options_;
+  const TextModel& model_;
+  std::map<std::string, std::shared_ptr<Drafter>> drafters_;  // with a model of their own
+};
+
+}  // namespace draftproof

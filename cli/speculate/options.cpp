@@ -1,0 +1,139 @@
+#include "cli/speculate/options.hpp"
+
+#include <cctype>
+
+#include "cli/shared/model_path.hpp"
+#include "reference/draft/draft_plan.hpp"
+#include "reference/draft/drafter_choice.hpp"
+#include "reference/engine/decoding_options.hpp"
+#include "reference/error.hpp"
+#include "reference/strict_number.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr IntegerRange kTokens{1, 1'000'000};
+constexpr const char* kNoTree = "none";
+
+std::vector<std::string> parts_of(const std::string& name, const std::string& text, const char* expected) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    if (parts.back().empty()) throw usage_error("", name + " is '" + text + "'; expected " + expected);
+    begin = end + 1;
+  }
+  return parts;
+}
+
+// A part that begins with a digit goes on with a list of layers: layer_skip:10-14,20.
+std::vector<std::string> drafters_of(const std::string& text) {
+  std::vector<std::string> drafters;
+  for (const std::string& part : parts_of("--drafters", text, "names of drafters with a comma between two")) {
+    if (!drafters.empty() && std::isdigit(static_cast<unsigned char>(part.front())) != 0) {
+      drafters.back() += "," + part;
+    } else {
+      drafters.push_back(part);
+    }
+  }
+  return drafters;
+}
+
+std::vector<double> temperatures_of(const std::string& text) {
+  std::vector<double> temperatures;
+  for (const std::string& part : parts_of("--temperatures", text, "numbers with a comma between two")) {
+    const auto value = read_number(part);
+    if (!value || !(*value == 0.0 || (*value >= kTemperatureRange.least && *value <= kTemperatureRange.most)))
+      throw usage_error("", "--temperatures is '" + text + "'; expected each to be " + kTemperatureRange.expected);
+    temperatures.push_back(*value);
+  }
+  return temperatures;
+}
+
+// Why the drafter cannot draft this for the verifier; empty where it can.
+std::string misfit(const DrafterChoice& drafter, const VerifierChoice& verifier, const DraftPlan& plan) {
+  if (!plan.is_chain() && plan.num_paths == 1 && drafter.kind == DrafterKind::prompt_lookup)
+    return "prompt lookup drafts chains";
+  // Tokens of siblings differ.
+  std::vector<Token> tokens;
+  for (Token token = 0; token < plan.shape.size(); ++token) tokens.push_back(token);
+  try {
+    require_fit(verifier, DraftTree(tokens, plan.shape.parents), drafter.has_probabilities(), "");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+void add_speculate_options(Options& command, SpeculateOptions& options) {
+  command.text("--model", options.model, "smollm2, a GGUF file, a Hugging Face folder, or ngram:ORDER[:FILE]", "MODEL");
+  command.file("--prompts", options.prompts,
+               "A JSON object a line, {\"work\": ..., \"prompt\": ..., \"chat\": ...} (default: 40 prompts of code, "
+               "prose, question and editing)");
+  command.option("--drafters", "NAME,...", "prompt_lookup,suffix,layer_skip:10-14,requantised:3",
+                 "As --drafter of generate",
+                 [&options](const std::string& text) { options.drafters = drafters_of(text); });
+  command.integers("--k", options.num_speculative_tokens, {1, kSpeculativeTokensMax},
+                   "K, lengths of chains (default: 2,4,8)");
+  command.option("--trees", "WIDTHS,...", kNoTree, "Draft trees as 3x2x1; none: chains", [&options](const auto& text) {
+    options.trees = parts_of("--trees", text, "trees as 3x2x1, or none, with a comma between two");
+  });
+  command.option("--temperatures", "NUMBER,...", "0,1", "0 is greedy",
+                 [&options](const std::string& text) { options.temperatures = temperatures_of(text); });
+  command.text("--verifier", options.verifier, "Of chains; `draftproof verifiers` lists them", "NAME");
+  command.text("--tree-verifier", options.tree_verifier, "Of trees", "NAME");
+  command.integer("--per-work", options.per_work, {1, 1'000'000}, "Prompts of each kind of work (default: all)");
+  command.integer("--max-tokens", options.max_tokens, kTokens, "Tokens of an output (default: 64)");
+  command.integer("--batch", options.batch, {1, 4096}, "Prompts that run at the same time");
+  command.choice("--activations", options.activations, {"int8", "f32"}, "Arithmetic of the model");
+  command.threads(options.threads);
+  command.seed(options.seed, "Of the draws at temperatures above 0");
+  command.text("--out", options.out, "Folder of the table; rows that it holds already are not measured again",
+               "FOLDER");
+  command.flag("--quick", options.quick, "2 prompts of each work, 24 tokens, where nothing else is said");
+  add_no_download(command, options.no_download);
+  command.json(options.json);
+}
+
+Grid grid_of(const SpeculateOptions& options) {
+  const VerifierChoice chain_verifier = parse_verifier(options.verifier, "--verifier");
+  const VerifierChoice tree_verifier = parse_verifier(options.tree_verifier, "--tree-verifier");
+  Grid grid;
+  for (const std::string& name : options.drafters) {
+    const DrafterChoice drafter = parse_drafter(name, "--drafters");
+    if (drafter.kind == DrafterKind::none)
+      throw usage_error("--drafters", "has none; expected drafters, plain decoding is measured beside each of them");
+    for (const std::string& tree : options.trees) {
+      const bool is_tree = tree != kNoTree;
+      const VerifierChoice& verifier = is_tree ? tree_verifier : chain_verifier;
+      std::optional<TreeShape> shape;
+      if (is_tree) shape = parse_tree(tree, "--trees");
+      std::vector<int> lengths = options.num_speculative_tokens;
+      if (is_tree) lengths = {DraftPlan{*shape}.draft_len_max()};
+      for (const int k : lengths) {
+        std::string reason;
+        try {
+          reason = misfit(drafter, verifier, plan_for(verifier, shape, k, ""));
+        } catch (const Error& error) {
+          reason = error.what();
+        }
+        if (!reason.empty()) {
+          grid.left_out.push_back({name, tree, reason});
+          break;
+        }
+        for (const double temperature : options.temperatures)
+          grid.configurations.push_back(
+              {name, k, is_tree ? std::optional(tree) : std::nullopt, text_of(verifier), temperature});
+      }
+    }
+  }
+  if (grid.configurations.empty())
+    throw usage_error("--drafters", "no combination is left: " + grid.left_out.front().drafter + ", tree " +
+                                        grid.left_out.front().tree + ": " + grid.left_out.front().reason +
+                                        "; expected a drafter that goes with a tree and its verifier");
+  return grid;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,68 @@
+#include "cli/speculate/prompts.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reference/error.hpp"
+#include "reference/files/input_file.hpp"
+#include "reference/io/sha256.hpp"
+
+namespace draftproof {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kFileMax = std::uint64_t{1} << 26;
+constexpr const char* kExample = R"({"work": "code", "prompt": "...", "chat": false})";
+
+std::string text_of(const Json& line, const char* key, const std::string& where) {
+  if (!line.contains(key)) throw input_error(where, std::string("has no \"") + key + "\"; expected one in " + kExample);
+  const Json& value = line.at(key);
+  if (!value.is_string() || value.get_ref<const std::string&>().empty())
+    throw input_error(where, std::string("\"") + key + "\" is " + value.dump() + "; expected a text that is not empty");
+  return value.get<std::string>();
+}
+
+WorkPrompt prompt_of(const std::string& text, const std::string& where) {
+  const Json line = Json::parse(text, nullptr, false);
+  if (!line.is_object()) throw input_error(where, std::string("is no JSON object; expected one like ") + kExample);
+  for (const auto& item : line.items())
+    if (item.key() != "work" && item.key() != "prompt" && item.key() != "chat")
+      throw input_error(where, "has the field \"" + item.key() + "\"; expected work, prompt or chat");
+  WorkPrompt prompt{where, text_of(line, "work", where), text_of(line, "prompt", where), false};
+  if (line.contains("chat")) {
+    if (!line.at("chat").is_boolean())
+      throw input_error(where, "\"chat\" is " + line.at("chat").dump() + "; expected true or false");
+    prompt.chat = line.at("chat").get<bool>();
+  }
+  return prompt;
+}
+
+}  // namespace
+
+PromptSet read_prompt_set(const std::string& path) {
+  const InputFile file(path, kFileMax);
+  const std::string_view text = file.text();
+  PromptSet set;
+  set.sha256 = sha256_hex(text);
+  std::size_t line_number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line(text.substr(begin, end - begin));
+    begin = end + 1;
+    ++line_number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    WorkPrompt prompt = prompt_of(line, path + ", line " + std::to_string(line_number));
+    auto work = std::ranges::find(set.works, prompt.work, &Work::name);
+    if (work == set.works.end()) work = set.works.insert(work, {prompt.work, {}});
+    work->prompts.push_back(std::move(prompt));
+  }
+  if (set.works.empty()) throw input_error(path, std::string("has no prompt; expected lines like ") + kExample);
+  return set;
+}
+
+std::string own_prompts() {
+  return DRAFTPROOF_PROMPTS;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,33 @@
+// The prompts that speculation is measured on, by kind of work.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace draftproof {
+
+struct WorkPrompt {
+  std::string where;  // "FILE, line 3"
+  std::string work;   // code, prose, question, editing, or what the file says
+  std::string prompt;
+  bool chat = false;
+};
+
+struct Work {
+  std::string name;
+  std::vector<WorkPrompt> prompts;  // in the order of the file
+};
+
+struct PromptSet {
+  std::vector<Work> works;  // in the order of their first prompts
+  std::string sha256;       // of the file
+};
+
+// The file's prompts: an object a line, with `work` and `prompt`, and maybe `chat`. Errors (input) name file and line;
+// a file without prompts.
+PromptSet read_prompt_set(const std::string& path);
+
+// The project's own set: ten prompts each of code, prose, question and editing.
+std::string own_prompts();
+
+}  // namespace draftproof

@@ -1,0 +1,79 @@
+#include "cli/speculate/report.hpp"
+
+#include <array>
+#include <cstdio>
+
+#include "cli/speculate/table.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string number(const char* format, const Json& value) {
+  if (value.is_null()) return "-";
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value.get<double>());
+  return text.data();
+}
+
+std::string padded(std::string text, std::size_t width, bool right = true) {
+  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
+  return right ? space + text : text + space;
+}
+
+constexpr std::size_t kWork = 10;
+constexpr std::size_t kName = 32;
+constexpr std::size_t kNumber = 9;
+
+}  // namespace
+
+void print_head(std::ostream& out, const TextModel& model, const Grid& grid) {
+  out << printable_line(model.name) << "  (" << model.arithmetic << ")\n";
+  if (!grid.left_out.empty()) {
+    out << "left out: ";
+    for (std::size_t i = 0; i < grid.left_out.size(); ++i)
+      out << (i == 0 ? "" : "; ") << grid.left_out[i].drafter << " with tree " << grid.left_out[i].tree << " ("
+          << grid.left_out[i].reason << ")";
+    out << '\n';
+  }
+  out << '\n' << padded("work", kWork, false) << padded("draft", kName, false);
+  for (const char* const column : {"accepted", "tokens", "draft", "target", "plain"}) out << padded(column, kNumber);
+  out << "  speedup\n" << std::string(kWork + kName, ' ');
+  for (const char* const unit : {"length", "/step", "ms/step", "ms/step", "ms/step"}) out << padded(unit, kNumber);
+  out << "  (95 % interval)\n" << std::flush;
+}
+
+void print_row(std::ostream& out, const Json& row, bool was_there) {
+  out << padded(printable_line(row.at("work").get<std::string>()), kWork, false)
+      << padded(printable_line(configuration_name(row)), kName, false);
+  for (const char* const key : {"acceptance_length", "tokens_per_step", "draft_ms", "verify_ms", "plain_ms"})
+    out << padded(number("%.2f", row.at(key)), kNumber);
+  out << "  " << number("%.2f", row.at("speedup")) << " [" << number("%.2f", row.at("speedup_low")) << ", "
+      << number("%.2f", row.at("speedup_high")) << "]";
+  if (was_there) out << "  measured before";
+  if (row.at("equal") == false) out << "  DIFFERS";
+  out << '\n' << std::flush;
+}
+
+void print_tail(std::ostream& out, const Json& document) {
+  std::size_t compared = 0;
+  for (const Json& row : document.at("rows")) compared += row.at("equal").is_null() ? 0 : 1;
+  const Json& findings = document.at("findings");
+  out << '\n';
+  for (const Json& finding : findings) out << "finding: " << printable_line(finding.get<std::string>()) << '\n';
+  if (findings.empty())
+    out << compared << " of " << document.at("rows").size()
+        << " rows promise the tokens of plain decoding, and have them\n";
+  for (const char* const file : {"result", "csv", "figure"})
+    if (!document.at("files").at(file).is_null())
+      out << printable_line(document.at("files").at(file).get<std::string>()) << '\n';
+}
+
+Json left_out_json(const std::vector<LeftOut>& left_out) {
+  Json list = Json::array();
+  for (const LeftOut& one : left_out)
+    list.push_back({{"drafter", one.drafter}, {"tree", one.tree}, {"reason", one.reason}});
+  return list;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,210 @@
+#include "cli/speculate/table.hpp"
+
+#include <filesystem>
+#include <sstream>
+
+#include "cli/shared/figure.hpp"
+#include "reference/error.hpp"
+#include "reference/files/atomic_file.hpp"
+#include "reference/files/input_file.hpp"
+
+namespace draftproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kTableMax = std::uint64_t{1} << 28;
+// A cell each; lists are joined by semicolons.
+constexpr const char* kColumns[] = {"work",
+                                    "drafter",
+                                    "k",
+                                    "tree",
+                                    "verifier",
+                                    "temperature",
+                                    "batch",
+                                    "prompts",
+                                    "plain_tokens",
+                                    "tokens",
+                                    "steps",
+                                    "drafts",
+                                    "draft_tokens",
+                                    "accepted",
+                                    "speedup",
+                                    "speedup_low",
+                                    "speedup_high",
+                                    "acceptance_length",
+                                    "tokens_per_step",
+                                    "draft_ms",
+                                    "verify_ms",
+                                    "sample_ms",
+                                    "step_ms",
+                                    "plain_ms",
+                                    "equal"};
+
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? csv_text(value.get<std::string>()) : value.dump();
+}
+
+std::string csv_list(const Json& list) {
+  std::string cell;
+  for (const Json& value : list) cell += (cell.empty() ? "" : ";") + (value.is_null() ? "" : value.dump());
+  return cell;
+}
+
+std::string csv_of(const Json& rows) {
+  std::string text;
+  for (const char* const column : kColumns) text += std::string(column) + ",";
+  text += "acceptance_by_position,acceptance_by_rank\n";
+  for (const Json& row : rows) {
+    for (const char* const column : kColumns) text += csv_cell(row.at(column)) + ",";
+    text += csv_list(row.at("acceptance_by_position").at("conditional")) + "," +
+            csv_list(row.at("acceptance_by_rank")) + "\n";
+  }
+  return text;
+}
+
+Json read_table(const std::string& path) {
+  const std::string text(InputFile(path, kTableMax).text());
+  Json table = Json::parse(text, nullptr, false);
+  bool is_table = table.is_object() && table.contains("settings") && table.contains("rows") &&
+                  table.at("settings").is_object() && table.at("rows").is_array();
+  for (std::size_t i = 0; is_table && i < table.at("rows").size(); ++i) {
+    const Json& row = table.at("rows")[i];
+    is_table = row.is_object() && row.contains("acceptance_by_position") && row.contains("acceptance_by_rank") &&
+               row.contains("difference");
+    for (const char* const column : kColumns) is_table = is_table && row.contains(column);
+  }
+  if (!is_table)
+    throw input_error(path, "is no table of draftproof speculate; expected one, or another folder by --out");
+  return table;
+}
+
+std::vector<std::string> in_order(const Json& rows, const std::function<std::string(const Json&)>& name) {
+  std::vector<std::string> names;
+  for (const Json& row : rows)
+    if (std::ranges::find(names, name(row)) == names.end()) names.push_back(name(row));
+  return names;
+}
+
+// One place on the x axis for each configuration, at it one point for each kind of work.
+std::string figure_script(const Json& rows) {
+  static const std::vector<std::string> kColours{"#2a9d5c", "#3b6fb6", "#c8553d", "#8a5fb0", "#b08a2e", "#555555"};
+  const auto work_of = [](const Json& row) { return row.at("work").get<std::string>(); };
+  const std::vector<std::string> configurations = in_order(rows, configuration_name);
+  const std::vector<std::string> works = in_order(rows, work_of);
+  std::ostringstream data;
+  std::ostringstream plots;
+  for (std::size_t w = 0; w < works.size(); ++w) {
+    data << "$work" << w << " << EOD\n";
+    for (const Json& row : rows) {
+      if (work_of(row) != works[w]) continue;
+      const auto x = std::ranges::find(configurations, configuration_name(row)) - configurations.begin();
+      const auto speedup = row.at("speedup").get<double>();
+      data << static_cast<double>(x) + 0.7 * (static_cast<double>(w) + 0.5) / static_cast<double>(works.size()) - 0.35
+           << ' ' << speedup << ' ' << (row.at("speedup_low").is_null() ? speedup : row.at("speedup_low").get<double>())
+           << ' ' << (row.at("speedup_high").is_null() ? speedup : row.at("speedup_high").get<double>()) << '\n';
+    }
+    data << "EOD\n";
+    plots << ", $work" << w << " using 1:2:3:4 with yerrorbars pt 7 ps 0.6 lw 1.5 lc rgb '"
+          << kColours[w % kColours.size()] << "' title " << gnuplot_quoted(works[w]);
+  }
+  std::ostringstream labels;
+  for (std::size_t i = 0; i < configurations.size(); ++i)
+    labels << (i == 0 ? "" : ", ") << gnuplot_quoted(configurations[i]) << ' ' << i;
+  return data.str() +
+         "set title 'Speculation against plain decoding of the same prompts (95 % intervals)'\n"
+         "set ylabel 'speedup, wall clock'\nset yrange [0:*]\nset xrange [-0.5:" +
+         std::to_string(configurations.size()) + " - 0.5]\nset xtics rotate by -40 (" + labels.str() +
+         ")\nset grid ytics lc rgb '#dddddd'\nset key outside top right\nset rmargin 18\n" +
+         "plot 1 with lines dt 2 lc rgb '#222222' notitle" + plots.str() + "\n";
+}
+
+}  // namespace
+
+std::string configuration_name(const Json& row) {
+  std::ostringstream name;
+  name << row.at("drafter").get<std::string>() << ' ';
+  if (row.at("tree").is_null()) {
+    name << "K=" << row.at("k");
+  } else {
+    name << row.at("tree").get<std::string>();
+  }
+  if (row.at("temperature") != 0.0) name << ", T=" << row.at("temperature").get<double>();
+  if (row.at("batch") != 1) name << ", batch " << row.at("batch");
+  return name.str();
+}
+
+SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
+    : json_path_((fs::path(folder) / "result.json").string()),
+      csv_path_((fs::path(folder) / "speculate.csv").string()),
+      figure_path_((fs::path(folder) / "speculate.svg").string()),
+      settings_(settings) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error && !fs::is_directory(folder)) throw input_error(folder, "the folder cannot be made: " + error.message());
+  if (!fs::exists(json_path_)) return;
+  const Json table = read_table(json_path_);
+  for (const auto& [key, value] : settings.items()) {
+    const Json& other = table.at("settings").contains(key) ? table.at("settings").at(key) : Json(nullptr);
+    if (other != value)
+      throw usage_error("--out", folder + " holds a table with " + key + " " + other.dump() + ", and this run has " +
+                                     value.dump() + "; expected the same, or another folder");
+  }
+  rows_ = table.at("rows");
+}
+
+const Json* SpeculateTable::find(const std::string& work, const Configuration& configuration,
+                                 std::int64_t batch) const {
+  const auto found = std::ranges::find_if(rows_, [&](const Json& row) {
+    return row.at("work") == work && row.at("drafter") == configuration.drafter && row.at("k") == configuration.k &&
+           row.at("tree") == (configuration.tree ? Json(*configuration.tree) : Json(nullptr)) &&
+           row.at("verifier") == configuration.verifier && row.at("temperature") == configuration.temperature &&
+           row.at("batch") == batch;
+  });
+  return found == rows_.end() ? nullptr : &*found;
+}
+
+void SpeculateTable::add(const Json& row, const Json& envelope) {
+  rows_.push_back(row);
+  write(envelope);
+}
+
+Json SpeculateTable::document(const Json& envelope) const {
+  Json document = envelope;
+  document["settings"] = settings_;
+  document["rows"] = rows_;
+  document["findings"] = Json::array();
+  for (const Json& row : rows_)
+    if (row.at("equal") == false)
+      document["findings"].push_back(row.at("work").get<std::string>() + ", " + configuration_name(row) + ": " +
+                                     row.at("difference").get<std::string>());
+  document["files"] = {{"result", json_path_}, {"csv", csv_path_}, {"figure", drawn_ ? Json(figure_path_) : Json()}};
+  return document;
+}
+
+void SpeculateTable::write(const Json& envelope) const {
+  AtomicFile csv(csv_path_);
+  csv.stream() << csv_of(rows_);
+  csv.commit();
+  write_json_file(json_path_, document(envelope));
+}
+
+std::string SpeculateTable::draw() {
+  try {
+    write_figure(figure_path_, figure_script(rows_), {1200, 640});
+    drawn_ = true;
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace draftproof

@@ -1,0 +1,50 @@
+// The table as it grows: one JSON document with all rows, which is what a later run reads back, the same rows as CSV,
+// and a figure. Each file appears complete or not at all, so a row is there whole or not.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/shared/json_document.hpp"
+#include "cli/speculate/measure.hpp"
+#include "cli/speculate/options.hpp"
+
+namespace draftproof {
+
+class SpeculateTable {
+ public:
+  // Rows that the folder of an earlier run holds are taken over. `settings`: what all rows of a table have in common.
+  // Errors at --out (usage): the folder's table has other settings; (input) its file is no table, or cannot be read.
+  SpeculateTable(const std::string& folder, const Json& settings);
+
+  // The row of this work and configuration; null where it has not been measured.
+  const Json* find(const std::string& work, const Configuration& configuration, std::int64_t batch) const;
+  // Adds a row and writes the table.
+  void add(const Json& row, const Json& document);
+  // Writes `document` with settings, rows and files.
+  void write(const Json& document) const;
+  // Draws the speedups. Empty, or why there is no figure.
+  std::string draw();
+
+  Json document(const Json& envelope) const;
+  const Json& rows() const { return rows_; }
+  const std::string& json_path() const { return json_path_; }
+  const std::string& csv_path() const { return csv_path_; }
+  const std::string& figure_path() const { return figure_path_; }
+
+ private:
+  std::string json_path_;
+  std::string csv_path_;
+  std::string figure_path_;
+  bool drawn_ = false;
+  Json settings_;
+  Json rows_ = Json::array();
+};
+
+// "suffix K=4", "layer_skip:10-14 2x2x1", with the temperature where it is not 0.
+std::string configuration_name(const Json& row);
+
+Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
+              const MeasuredRow& measured);
+
+}  // namespace draftproof

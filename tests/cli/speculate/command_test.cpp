@@ -1,0 +1,319 @@
+// The table of speculation with an n-gram model: what is counted, what is kept and what is refused. Times are nobody's
+// business here.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/speculate/measure.hpp"
+#include "cli/speculate/prompts.hpp"
+#include "cli/speculate/rank_sampler.hpp"
+#include "cli/speculate/speedup.hpp"
+#include "cli/speculate/table.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::ProgramResult;
+using testing::read_whole_file;
+using testing::run_draftproof;
+using testing::TemporaryFolder;
+using testing::write_whole_file;
+
+struct SmallTable {
+  TemporaryFolder folder;
+
+  SmallTable() {
+    std::string text;
+    const std::vector<std::string> words{"the ", "draft ", "target ", "of ", "a ", "token ", "is ", "that "};
+    for (std::size_t i = 0; i < 4000; ++i) text += words[i * (i + 3) / 5 % words.size()];
+    write_whole_file(folder.file("text"), text);
+    write_whole_file(folder.file("prompts.jsonl"),
+                     "{\"work\": \"code\", \"prompt\": \"the draft of a \"}\n\n"
+                     "{\"work\": \"prose\", \"prompt\": \"that token is \", \"chat\": false}\n"
+                     "{\"work\": \"code\", \"prompt\": \"a target of the target of the \"}\n");
+  }
+
+  std::vector<std::string> command(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{"speculate",
+                                       "--model",
+                                       "ngram:4:" + folder.file("text"),
+                                       "--prompts",
+                                       folder.file("prompts.jsonl"),
+                                       "--out",
+                                       folder.file("out"),
+                                       "--threads",
+                                       "1",
+                                       "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  ordered_json run(const std::vector<std::string>& more) const {
+    const ProgramResult result = run_draftproof(command(more));
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return ordered_json::parse(result.out);
+  }
+  void check_refused(const std::vector<std::string>& more, const std::string& message) const {
+    const ProgramResult result = run_draftproof(command(more));
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.find(message) != std::string::npos);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  }
+};
+
+const std::vector<std::string> kSmall{
+    "--drafters", "suffix,ngram:2", "--k", "3", "--trees", "none,2x2", "--temperatures", "0,1", "--max-tokens", "30"};
+
+// Of a row, what the machine's speed has no part in.
+ordered_json counted(ordered_json row) {
+  for (const char* key :
+       {"speedup", "speedup_low", "speedup_high", "draft_ms", "verify_ms", "sample_ms", "step_ms", "plain_ms"})
+    row.erase(key);
+  return row;
+}
+
+TEST_CASE("speculate has a row for each draft, temperature and work, whose tokens are those of plain decoding") {
+  const SmallTable table;
+  const ordered_json document = table.run(kSmall);
+  const ordered_json& rows = document.at("rows");
+  REQUIRE(rows.size() == 2 * 2 * 2 * 2);
+  std::set<std::string> names;
+  for (const ordered_json& row : rows) {
+    names.insert(row.at("work").get<std::string>() + configuration_name(row));
+    const auto count = [&](const char* key) { return row.at(key).get<std::int64_t>(); };
+    CHECK(count("prompts") == (row.at("work") == "code" ? 2 : 1));
+    // No text ends before its limit, so both ways emit it.
+    CHECK(count("plain_tokens") == 30 * count("prompts"));
+    CHECK(count("tokens") == count("plain_tokens"));
+    CHECK(count("steps") < count("tokens"));
+    CHECK(count("accepted") <= count("draft_tokens"));
+    CHECK(row.at("equal") == (row.at("temperature") == 0.0 ? ordered_json(true) : ordered_json()));
+    CHECK(row.at("verifier") == (row.at("tree").is_null() ? "chain" : "target_only"));
+    CHECK(row.at("k") == (row.at("tree").is_null() ? 3 : 2));
+    // Every position that a step reached with a draft was judged, and the conditional rates are of the same positions.
+    double total = 0.0;
+    for (const auto& rate : row.at("acceptance_by_rank")) total += rate.get<double>();
+    CHECK(total <= 1.0 + 1e-12);
+    CHECK(row.at("acceptance_by_rank").size() == (row.at("drafter") == "suffix" ? 1 : kRanks));
+    if (row.at("temperature") == 0.0 && row.at("tree").is_null()) {
+      // The greedy target takes a draft of the greedy drafter where it is the same token: the candidate of rank 1.
+      CHECK(row.at("acceptance_by_rank")[0].get<double>() ==
+            Approx(row.at("accepted").get<double>() / row.at("ranked_positions").get<double>()).epsilon(1e-12));
+    }
+  }
+  CHECK(names.size() == rows.size());
+  CHECK(document.at("findings").empty());
+  CHECK(read_whole_file(table.folder.file("out/result.json")) == document.dump(2) + "\n");
+  // A head and a line for each row, with a cell for each column.
+  const std::string csv = read_whole_file(table.folder.file("out/speculate.csv"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == static_cast<std::ptrdiff_t>(rows.size()) + 1);
+  CHECK(std::count(csv.begin(), csv.end(), ',') % static_cast<std::ptrdiff_t>(rows.size() + 1) == 0);
+  CHECK(read_whole_file(table.folder.file("out/speculate.svg")).find("</svg>") != std::string::npos);
+}
+
+TEST_CASE("the counts of speculate are the same in every run, with any batch at temperature 0") {
+  const SmallTable table;
+  const SmallTable again;
+  const auto counts = [&](const SmallTable& of, std::vector<std::string> more) {
+    more.insert(more.end(), kSmall.begin(), kSmall.end());
+    std::vector<ordered_json> rows;
+    const ordered_json document = of.run(more);
+    for (const ordered_json& row : document.at("rows")) rows.push_back(counted(row));
+    return rows;
+  };
+  const auto first = counts(table, {});
+  CHECK(counts(again, {}) == first);
+  // Suffix decoding looks at what other requests emitted, so its drafts may differ; the n-gram drafter's may not.
+  const auto batched = counts(table, {"--batch", "2"});
+  REQUIRE(batched.size() == 2 * first.size());  // the table has both
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    ordered_json alone = first[i];
+    const ordered_json& beside = batched[first.size() + i];
+    CHECK(beside.at("batch") == 2);
+    CHECK(beside.at("equal") == alone.at("equal"));
+    alone["batch"] = 2;
+    if (alone.at("drafter") == "ngram:2") CHECK(beside == alone);
+  }
+}
+
+TEST_CASE("rows that are in the folder are not measured again, and others are added to them") {
+  const SmallTable table;
+  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "--max-tokens", "20"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), one.begin(), one.end());
+    return table.run(more).at("rows");
+  };
+  const ordered_json first = with({"--k", "2"});
+  REQUIRE(first.size() == 2);
+  // Times of another measurement would differ.
+  CHECK(with({"--k", "2"}) == first);
+  const ordered_json more = with({"--k", "2,4"});
+  REQUIRE(more.size() == 4);
+  CHECK(more[0] == first[0]);
+  CHECK(more[1] == first[1]);
+  // A run that was killed between two rows leaves a table with the rows before.
+  ordered_json cut = ordered_json::parse(read_whole_file(table.folder.file("out/result.json")));
+  cut.at("rows").erase(3);
+  write_whole_file(table.folder.file("out/result.json"), cut.dump());
+  const ordered_json resumed = with({"--k", "2,4"});
+  REQUIRE(resumed.size() == 4);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(resumed[i] == more[i]);
+  CHECK(counted(resumed[3]) == counted(more[3]));
+}
+
+TEST_CASE("a row whose tokens are not those of plain decoding is a finding, also when it was measured before") {
+  const SmallTable table;
+  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "--max-tokens", "20", "--k", "2"};
+  ordered_json planted = table.run(one);
+  planted.at("rows")[1]["equal"] = false;
+  planted.at("rows")[1]["difference"] = "planted";
+  write_whole_file(table.folder.file("out/result.json"), planted.dump());
+  const ProgramResult result = run_draftproof(table.command(one));
+  CHECK(result.exit_code == 1);
+  CHECK(ordered_json::parse(result.out).at("findings") == ordered_json::array({"prose, ngram:2 K=2: planted"}));
+}
+
+TEST_CASE("speculate compares tokens, so that a lossy verifier at temperature 0 promises nothing") {
+  const SmallTable table;
+  const ordered_json rows = table
+                                .run({"--drafters", "ngram:2", "--temperatures", "0,1", "--k", "4", "--verifier",
+                                      "coupled", "--max-tokens", "20"})
+                                .at("rows");
+  for (const ordered_json& row : rows) CHECK(row.at("equal") == true);  // the coupled one at any temperature
+  const ordered_json lossy = table
+                                 .run({"--drafters", "ngram:2", "--temperatures", "0", "--k", "4", "--verifier",
+                                       "synthetic", "--max-tokens", "20"})
+                                 .at("rows");
+  CHECK(lossy.back().at("equal").is_null());
+}
+
+TEST_CASE("combinations that do not fit are left out with their reasons") {
+  const SmallTable table;
+  const ordered_json document = table.run({"--drafters", "prompt_lookup,ngram:2", "--k", "2", "--trees", "none,2x1",
+                                           "--temperatures", "0", "--max-tokens", "10"});
+  REQUIRE(document.at("left_out").size() == 1);
+  CHECK(document.at("left_out")[0].at("drafter") == "prompt_lookup");
+  CHECK(document.at("left_out")[0].at("tree") == "2x1");
+  CHECK(document.at("rows").size() == 3 * 2);
+}
+
+TEST_CASE("what speculate cannot use is refused in one line, and nothing is written") {
+  const SmallTable table;
+  table.check_refused({"--drafters", "oracle"}, "--drafters");
+  table.check_refused({"--drafters", "none"}, "plain decoding is measured beside each");
+  table.check_refused({"--drafters", "suffix,"}, "--drafters is 'suffix,'; expected names");
+  table.check_refused({"--drafters", "layer_skip:1"}, "no layers");
+  table.check_refused({"--temperatures", "0,-1"}, "--temperatures is '0,-1'");
+  table.check_refused({"--trees", "2y2"}, "--trees");
+  table.check_refused({"--drafters", "prompt_lookup", "--trees", "2x2"}, "no combination is left");
+  table.check_refused({"--drafters", "suffix", "--trees", "2x2", "--tree-verifier", "chain"}, "no combination is left");
+  CHECK_FALSE(std::filesystem::exists(table.folder.file("out/result.json")));
+  const auto with_prompts = [&](const std::string& text, const std::string& message) {
+    write_whole_file(table.folder.file("prompts.jsonl"), text);
+    table.check_refused({}, message);
+  };
+  with_prompts("\n \n", "has no prompt");
+  with_prompts("{\"work\": \"code\", \"prompt\": \"a\"}\n{\"work\": \"code\"\n", "line 2: is no JSON object");
+  with_prompts("{\"work\": \"code\"}\n", "line 1: has no \"prompt\"");
+  with_prompts("{\"work\": \"code\", \"prompt\": \"\"}\n", "line 1: \"prompt\" is \"\"");
+  with_prompts("{\"work\": 3, \"prompt\": \"a\"}\n", "line 1: \"work\" is 3");
+  with_prompts("{\"work\": \"code\", \"prompt\": \"a\", \"chat\": 1}\n", "line 1: \"chat\" is 1");
+  with_prompts("{\"work\": \"code\", \"prompt\": \"a\", \"top\": 1}\n", "line 1: has the field \"top\"");
+}
+
+TEST_CASE("a folder that holds another table, or something else, is left as it is") {
+  const SmallTable table;
+  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "--k", "2", "--max-tokens"};
+  auto twenty = one;
+  twenty.emplace_back("20");
+  table.run(twenty);
+  const std::string before = read_whole_file(table.folder.file("out/result.json"));
+  auto thirty = one;
+  thirty.emplace_back("30");
+  table.check_refused(thirty, "holds a table with max_tokens 20, and this run has 30");
+  CHECK(read_whole_file(table.folder.file("out/result.json")) == before);
+  for (const char* const other : {"{\"rows\": [{}], \"settings\": {}}", "{}", "no JSON"}) {
+    write_whole_file(table.folder.file("out/result.json"), other);
+    table.check_refused(twenty, "is no table of draftproof speculate");
+    CHECK(read_whole_file(table.folder.file("out/result.json")) == other);
+  }
+}
+
+TEST_CASE("the speedup is a geometric mean with the interval of Student's t") {
+  // Ratios 2 and 8: logarithms ln 4 -+ ln 2, standard error ln 2, and t(0.975, 1) = 12.706205.
+  const Speedup two = estimate_speedup(std::vector<PairedTime>{{2.0, 1.0}, {4.0, 0.5}});
+  CHECK(two.ratio == Approx(4.0));
+  CHECK(*two.low == Approx(4.0 * std::exp2(-12.7062047362)).epsilon(1e-8));
+  CHECK(*two.high == Approx(4.0 * std::exp2(12.7062047362)).epsilon(1e-8));
+  const Speedup one = estimate_speedup(std::vector<PairedTime>{{3.0, 2.0}});
+  CHECK(one.ratio == Approx(1.5));
+  CHECK_FALSE(one.low);
+  CHECK_FALSE(one.high);
+}
+
+// A verifier that emits what the test says.
+class PlannedEmission final : public StepSampler {
+ public:
+  Token sample(const TargetRows&, const DecodingOptions&, const Sequence&, const History*) override { return 0; }
+  void propose(Drafter&, const DraftContext&, const DraftPlan&, const DecodingOptions&, SpeculativeStep&) override {}
+  void verify(const TargetRows&, const DecodingOptions&, std::int64_t, const Sequence&, SpeculativeStep&) override {}
+};
+
+TEST_CASE("the rank of a token is its place among the drafter's candidates at its position") {
+  PlannedEmission planned;
+  RankSampler sampler(planned);
+  const std::vector<Token> prompt{0};
+  DecodingOptions options;
+  const Sequence sequence = start_sequence(options, prompt);
+  SpeculativeStep step;
+  // Node 0: token 2; its children: tokens 1 and 3. Row 0 is the context's, row 1 that of node 0.
+  step.draft.tree.tokens = {2, 1, 3};
+  step.draft.tree.parents = {kRootNode, 0, 0};
+  step.draft.proposal_kind = ProposalKind::logits;
+  step.draft.logits = {0, 1, 5, 2, 1, 4, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+  step.emission.num_accepted = 1;
+  step.emission.path = {0};
+  step.emission.tokens = {2, 3};  // 3 was likely to the drafter as 0 was, whose id is smaller
+  sampler.verify({}, options, 4, sequence, step);
+  CHECK(sampler.counts().positions == 2);
+  CHECK(sampler.counts().by_rank == std::array<std::int64_t, kRanks>{1, 0, 1});
+  // At a leaf nothing was drafted: the bonus token has no rank.
+  step.emission = {2, {0, 2}, {2, 3, 0}, {}, {}, {}, {}};
+  sampler.verify({}, options, 4, sequence, step);
+  CHECK(sampler.counts().positions == 4);
+  CHECK(sampler.counts().by_rank == std::array<std::int64_t, kRanks>{2, 0, 2});
+  // Without probabilities the draft is the one candidate.
+  RankSampler one_hot(planned);
+  step.draft.tree = DraftTree::chain(std::vector<Token>{2, 1});
+  step.draft.proposal_kind = ProposalKind::one_hot;
+  step.emission = {1, {0}, {2, 3}, {}, {}, {}, {}};
+  one_hot.verify({}, options, 4, sequence, step);
+  CHECK(one_hot.counts().positions == 2);
+  CHECK(one_hot.counts().by_rank == std::array<std::int64_t, kRanks>{1});
+  CHECK_FALSE(one_hot.counts().has_candidates);
+}
+
+TEST_CASE("the project's own prompts are ten of each kind of work, all different") {
+  const PromptSet set = read_prompt_set(own_prompts());
+  REQUIRE(set.works.size() == 4);
+  std::set<std::string> different;
+  for (const Work& work : set.works) {
+    CHECK((work.name == "code" || work.name == "prose" || work.name == "question" || work.name == "editing"));
+    CHECK(work.prompts.size() == 10);
+    for (const WorkPrompt& prompt : work.prompts) {
+      different.insert(prompt.prompt);
+      CHECK(prompt.chat == (work.name == "question" || work.name == "editing"));
+    }
+  }
+  CHECK(different.size() == 40);
+}
+
+}  // namespace
+}  // namespace draftproof
