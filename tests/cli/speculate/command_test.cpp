@@ -180,7 +180,7 @@ TEST_CASE("a row whose tokens are not those of plain decoding is a finding, also
   CHECK(ordered_json::parse(result.out).at("findings") == ordered_json::array({"prose, ngram:2 K=2: planted"}));
 }
 
-TEST_CASE("speculate compares tokens, so that a lossy verifier at temperature 0 promises nothing") {
+TEST_CASE("equal tokens are promised by a coupled verifier at any temperature, and by a lossy one at none") {
   const SmallTable table;
   const ordered_json rows = table
                                 .run({"--drafters", "ngram:2", "--temperatures", "0,1", "--k", "4", "--verifier",
