@@ -53,7 +53,8 @@ class Checkout {
   ProgramResult run(const std::vector<std::string>& arguments) const {
     std::vector<std::string> command{file("draftproof")};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    return run_command(command, {"PATH=" + file("bin")});
+    // Of the tests themselves the launcher may have set a Python.
+    return run_command(command, {"PATH=" + file("bin"), "DRAFTPROOF_PYTHON="});
   }
 
   std::string calls() const { return fs::exists(file("calls")) ? read_whole_file(file("calls")) : ""; }
