@@ -73,7 +73,7 @@ class Scratch:
     def make_build(self):
         if self.is_copy:
             subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                            "-DDRAFTPROOF_CUDA=OFF"], check=True, stdout=subprocess.DEVNULL)
+                            "-DDRAFTPROOF_CUDA=OFF", "-DDRAFTPROOF_UNITY=OFF"], check=True, stdout=subprocess.DEVNULL)
         listed = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"], check=True, capture_output=True,
                                 text=True).stdout
         self.verbs = sorted(set(re.findall(r"^(verbs/\w+):", listed, re.MULTILINE)))
