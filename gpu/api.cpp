@@ -22,8 +22,10 @@ const KernelCalls& kernel_calls(std::int32_t executor) {
 // Which executor measures workspaces for all: their kernels lay them out by the same text.
 #if defined(DRAFTPROOF_HAS_SIMT)
 constexpr std::int32_t kMeasures = DRAFTPROOF_SIMT;
+constexpr const char* kWhyNoSimt = "";
 #else
 constexpr std::int32_t kMeasures = DRAFTPROOF_CUDA;
+constexpr const char* kWhyNoSimt = "this build has no CPU executor";
 #endif
 
 void require_available(std::int32_t executor) {
@@ -52,11 +54,7 @@ std::string why_unavailable(draftproof_executor executor) {
     case DRAFTPROOF_REFERENCE:
       return {};
     case DRAFTPROOF_SIMT:
-#if defined(DRAFTPROOF_HAS_SIMT)
-      return {};
-#else
-      return "this build has no CPU executor";
-#endif
+      return kWhyNoSimt;
     case DRAFTPROOF_CUDA:
 #if defined(DRAFTPROOF_HAS_CUDA)
       return cuda_executor::why_unavailable();

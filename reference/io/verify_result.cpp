@@ -123,6 +123,7 @@ std::optional<bool> ResultComparison::has_input(const std::string& sha256) const
 }
 
 std::string ResultComparison::sentence() const {
+  if (!first) return {};
   const std::string request = std::to_string(first->request);
   std::string text = std::to_string(differing_requests) + " request(s) differ from " + path + ", first request " +
                      request + ": " + first->tensor + "[" + request;

@@ -36,6 +36,7 @@ float draft_probability(const VerifyRequest& request, std::size_t node, ThreadSt
 }  // namespace
 
 std::string ImpossibleDrafts::sentence() const {
+  if (!first) return {};
   return std::to_string(count) + " draft token(s) have probability 0 under the proposal distribution given, first " +
          "request " + std::to_string(first->request) + " at position " + std::to_string(first->position) + " (token " +
          std::to_string(first->token) +
