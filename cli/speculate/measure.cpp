@@ -69,23 +69,25 @@ struct Measurement::Decoded {
   }
 };
 
-std::shared_ptr<Drafter> Measurement::make(const std::string& name) const {
-  DrafterChoice choice = parse_drafter(name, "--drafters");
+std::shared_ptr<Drafter> Measurement::make(const Configuration& configuration) const {
+  DrafterChoice choice = parse_drafter(configuration.drafter, "--drafters");
   if (choice.kind == DrafterKind::model) choice.path = model_path(choice.path);
-  return make_drafter(choice, model_, std::nullopt, {options_.activations == "f32", options_.threads}, "--drafters");
+  return make_drafter(choice, model_, static_cast<float>(configuration.draft_temperature()),
+                      {options_.activations == "f32", options_.threads}, "--drafters");
 }
 
 void Measurement::open_drafters(const std::vector<Configuration>& configurations) {
-  for (const Configuration& configuration : configurations)
-    if (parse_drafter(configuration.drafter, "--drafters").has_probabilities() &&
-        !drafters_.contains(configuration.drafter))
-      drafters_[configuration.drafter] = make(configuration.drafter);
+  for (const Configuration& configuration : configurations) {
+    if (!parse_drafter(configuration.drafter, "--drafters").has_probabilities()) continue;
+    std::shared_ptr<Drafter>& drafter = drafters_[{configuration.drafter, configuration.draft_temperature()}];
+    if (drafter == nullptr) drafter = make(configuration);
+  }
 }
 
 // What remembers earlier requests begins anew, so that no row depends on those before it.
-std::shared_ptr<Drafter> Measurement::drafter_of(const std::string& name) {
-  const auto found = drafters_.find(name);
-  return found != drafters_.end() ? found->second : make(name);
+std::shared_ptr<Drafter> Measurement::drafter_of(const Configuration& configuration) {
+  const auto found = drafters_.find({configuration.drafter, configuration.draft_temperature()});
+  return found != drafters_.end() ? found->second : make(configuration);
 }
 
 Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, const Configuration& configuration,
@@ -159,7 +161,7 @@ MeasuredRow Measurement::measure(const Work& work, const Configuration& configur
   std::span<const WorkPrompt> prompts(work.prompts);
   const auto wanted = static_cast<std::size_t>(options_.prompts_per_work());
   if (wanted > 0) prompts = prompts.first(std::min(prompts.size(), wanted));
-  const std::shared_ptr<Drafter> drafter = drafter_of(configuration.drafter);
+  const std::shared_ptr<Drafter> drafter = drafter_of(configuration);
   MeasuredRow row;
   row.prompts = static_cast<std::int64_t>(prompts.size());
   if (promises_equal_tokens(parse_verifier(configuration.verifier, "--verifier"), configuration.temperature))

@@ -56,12 +56,13 @@ class Measurement {
   struct Decoded;
   Decoded decode(std::span<const WorkPrompt> prompts, const Configuration& configuration, Drafter* drafter,
                  RankCounts& ranks, std::uint64_t first_seed) const;
-  std::shared_ptr<Drafter> drafter_of(const std::string& name);
-  std::shared_ptr<Drafter> make(const std::string& name) const;
+  std::shared_ptr<Drafter> drafter_of(const Configuration& configuration);
+  std::shared_ptr<Drafter> make(const Configuration& configuration) const;
 
   const SpeculateOptions& options_;
   const TextModel& model_;
-  std::map<std::string, std::shared_ptr<Drafter>> drafters_;  // with a model of their own
+  // With a model of their own, by name and draft temperature.
+  std::map<std::pair<std::string, double>, std::shared_ptr<Drafter>> drafters_;
 };
 
 }  // namespace draftproof

@@ -43,6 +43,10 @@ struct Configuration {
   std::optional<std::string> tree;  // absent: chains
   std::string verifier;
   double temperature = 0.0;
+
+  // Of drafters with probabilities: the request's. But a greedy draft has no second child, so that trees of greedy
+  // requests are drafted at 1.
+  double draft_temperature() const { return tree && temperature == 0.0 ? 1.0 : temperature; }
 };
 
 struct LeftOut {

@@ -21,6 +21,7 @@ constexpr const char* kColumns[] = {"work",
                                     "tree",
                                     "verifier",
                                     "temperature",
+                                    "draft_temperature",
                                     "batch",
                                     "prompts",
                                     "plain_tokens",
@@ -100,6 +101,8 @@ std::string figure_script(const Json& rows) {
   const auto work_of = [](const Json& row) { return row.at("work").get<std::string>(); };
   const std::vector<std::string> configurations = in_order(rows, configuration_name);
   const std::vector<std::string> works = in_order(rows, work_of);
+  double highest = 1.0;
+  for (const Json& row : rows) highest = std::max(highest, row.at("speedup").get<double>());
   std::ostringstream data;
   std::ostringstream plots;
   for (std::size_t w = 0; w < works.size(); ++w) {
@@ -121,8 +124,9 @@ std::string figure_script(const Json& rows) {
     labels << (i == 0 ? "" : ", ") << gnuplot_quoted(configurations[i]) << ' ' << i;
   return data.str() +
          "set title 'Speculation against plain decoding of the same prompts (95 % intervals)'\n"
-         "set ylabel 'speedup, wall clock'\nset yrange [0:*]\nset xrange [-0.5:" +
-         std::to_string(configurations.size()) + " - 0.5]\nset xtics rotate by -40 (" + labels.str() +
+         "set ylabel 'speedup, wall clock'\nset yrange [0:1.5 * " +
+         std::to_string(highest) + "]\nset xrange [-0.5:" + std::to_string(configurations.size()) +
+         " - 0.5]\nset xtics rotate by -40 (" + labels.str() +
          ")\nset grid ytics lc rgb '#dddddd'\nset key outside top right\nset rmargin 18\n" +
          "plot 1 with lines dt 2 lc rgb '#222222' notitle" + plots.str() + "\n";
 }

@@ -94,6 +94,8 @@ TEST_CASE("speculate has a row for each draft, temperature and work, whose token
     CHECK(count("tokens") == count("plain_tokens"));
     CHECK(count("steps") < count("tokens"));
     CHECK(count("accepted") <= count("draft_tokens"));
+    // Trees have siblings, at temperature 0 too.
+    if (row.at("drafter") == "ngram:2" && !row.at("tree").is_null()) CHECK(count("draft_tokens") > 2 * count("drafts"));
     CHECK(row.at("equal") == (row.at("temperature") == 0.0 ? ordered_json(true) : ordered_json()));
     CHECK(row.at("verifier") == (row.at("tree").is_null() ? "chain" : "target_only"));
     CHECK(row.at("k") == (row.at("tree").is_null() ? 3 : 2));
@@ -178,6 +180,43 @@ TEST_CASE("a row whose tokens are not those of plain decoding is a finding, also
   const ProgramResult result = run_draftproof(table.command(one));
   CHECK(result.exit_code == 1);
   CHECK(ordered_json::parse(result.out).at("findings") == ordered_json::array({"prose, ngram:2 K=2: planted"}));
+}
+
+// A model whose rows depend on the batch around them, as those of many kernels do.
+class BatchVariantModel final : public LanguageModel {
+ public:
+  explicit BatchVariantModel(std::unique_ptr<LanguageModel> inner) : inner_(std::move(inner)) {}
+  std::int64_t vocab_size() const override { return inner_->vocab_size(); }
+  std::int64_t context_len_max() const override { return inner_->context_len_max(); }
+  std::optional<Token> start_token() const override { return inner_->start_token(); }
+  std::unique_ptr<KvCache> make_kv_cache(std::int64_t num_slots) const override {
+    return inner_->make_kv_cache(num_slots);
+  }
+  void forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) override {
+    inner_->forward(batch, kv, out);
+    if (batch.wanted.size() > 1) out.logits[static_cast<std::size_t>(vocab_size()) + 'Q'] = 1e3f;
+  }
+
+ private:
+  std::unique_ptr<LanguageModel> inner_;
+};
+
+TEST_CASE("a model whose rows depend on the batch is found by the tokens of speculation") {
+  const SmallTable table;
+  SpeculateOptions options;
+  options.max_tokens = 20;
+  const PromptSet prompts = read_prompt_set(table.folder.file("prompts.jsonl"));
+  const Configuration greedy{"ngram:2", 3, std::nullopt, "chain", 0.0};
+  const auto measured = [&](bool faulty) {
+    TextModel model = open_text_model("ngram:4:" + table.folder.file("text"), "", {}, "--model");
+    if (faulty) model.model = std::make_unique<BatchVariantModel>(std::move(model.model));
+    return Measurement(options, model).measure(prompts.works.front(), greedy);
+  };
+  CHECK(measured(false).equal == true);
+  CHECK(measured(false).difference.empty());
+  const MeasuredRow wrong = measured(true);
+  CHECK(wrong.equal == false);
+  CHECK_THAT(wrong.difference, Catch::Contains("prompts.jsonl, line 1: the output differs from plain decoding"));
 }
 
 TEST_CASE("equal tokens are promised by a coupled verifier at any temperature, and by a lossy one at none") {
