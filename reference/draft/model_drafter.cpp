@@ -19,6 +19,14 @@ struct DenseChance {
   Token draw(const DenseMasses<double>& masses, std::uint32_t row, Purpose) { return chance.draw(masses, row); }
 };
 
+// Rows by path and by node: what draws a tree asks in the way that it knows.
+template <class... Ways>
+struct RowsByPathOrNode : Ways... {
+  using Ways::operator()...;
+};
+template <class... Ways>
+RowsByPathOrNode(Ways...) -> RowsByPathOrNode<Ways...>;
+
 std::vector<Path> race_paths(const DraftPlan& plan, auto row_after, DraftChance& chance) {
   std::vector<Path> paths(static_cast<std::size_t>(plan.num_paths));
   for (std::uint32_t list = 0; list < paths.size(); ++list)
@@ -82,7 +90,7 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
   const auto vocab_size = static_cast<std::size_t>(model_.vocab_size());
   const std::size_t context_len = context_.size();
   std::map<Path, std::vector<float>> rows;  // the model's logits after the paths that were asked for
-  const auto logits_after = [&](std::span<const Token> path) -> const std::vector<float>& {
+  const auto logits_after = [&](std::span<const Token> path) -> std::span<const float> {
     const auto [found, is_new] = rows.try_emplace(Path(path.begin(), path.end()));
     if (is_new) {
       context_.resize(context_len);
@@ -92,19 +100,35 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
     }
     return found->second;
   };
+  // Of a tree that grows level by level, the rows of all nodes that it has, in one forward pass.
+  std::vector<float> node_rows;
+  std::int32_t num_known = kRootNode;  // nodes with a row; kRootNode: not even the context
+  const auto logits_at = [&](const DraftTree& tree, std::int32_t node) -> std::span<const float> {
+    if (node >= num_known) {
+      node_rows.resize((tree.tokens.size() + 1) * vocab_size);
+      model_.tree_logits(context_, tree.tokens, tree.parents, node_rows, request_);
+      num_known = tree.size();
+    }
+    return std::span(node_rows).subspan(DraftTree::row_after(node) * vocab_size, vocab_size);
+  };
   const auto row_after = [&](std::span<const Token> path) -> const Distribution& {
     return process(logits_after(path), static_cast<std::uint32_t>(path.size()));
   };
-  const auto dense_row_after = [&](std::span<const Token> path) { return dense_row(row_after(path)); };
+  const RowsByPathOrNode dense{
+      [&](std::span<const Token> path) { return dense_row(row_after(path)); },
+      [&](const DraftTree& tree, std::int32_t node) {
+        return dense_row(process(logits_at(tree, node), static_cast<std::uint32_t>(tree.depth(node))));
+      }};
   out.tree = plan.coupled ? merge_paths(race_paths(plan, row_after, chance), Duplicates::merged)
-                          : draw_tree(plan, dense_row_after, chance);
+                          : draw_tree(plan, dense, chance);
   // Rows of leaves propose nothing and stay 0; a tree that came out as a chain has one row less.
   const bool is_chain = out.tree.is_chain();
+  const bool has_node_rows = num_known != kRootNode;
   out.logits.assign((out.tree.tokens.size() + (is_chain ? 0 : 1)) * vocab_size, 0.0f);
   for (std::size_t row = 0; row < out.logits.size() / vocab_size; ++row) {
     const std::int32_t node = static_cast<std::int32_t>(row) - 1;
     if (out.tree.children(node).empty()) continue;
-    std::ranges::copy(logits_after(out.tree.path(node)),
+    std::ranges::copy(has_node_rows ? logits_at(out.tree, node) : logits_after(out.tree.path(node)),
                       out.logits.begin() + static_cast<std::ptrdiff_t>(row * vocab_size));
   }
 }
@@ -113,6 +137,11 @@ void ModelDrafter::propose(const DraftContext& context, const DraftPlan& plan, D
   if (as_request_) {
     draft_parameters_.temperature = context.parameters.temperature;
     draft_parameters_.filters = context.parameters.filters;
+    // A greedy row has no second child: trees for greedy requests are drawn at temperature 1.
+    if (draft_parameters_.temperature == 0.0f && !plan.is_chain() && !plan.coupled) {
+      draft_parameters_.temperature = 1.0f;
+      draft_parameters_.filters = {};
+    }
   }
   out.proposal_kind = ProposalKind::logits;
   out.draft_parameters = draft_parameters_;

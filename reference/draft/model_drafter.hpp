@@ -14,7 +14,7 @@ class ModelDrafter final : public Drafter {
   // `model` must outlive the object. Only temperature and filters of the parameters apply to a draft; others are the
   // target's alone. Errors: usage, for a parameter out of range, a penalty or guidance.
   ModelDrafter(LanguageModel& model, const RowParameters& draft_parameters);
-  // Drafts with the temperature and the filters of each request.
+  // Drafts with the temperature and the filters of each request; trees for greedy requests at temperature 1.
   explicit ModelDrafter(LanguageModel& model) : model_(model), as_request_(true) {}
 
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;

@@ -3,7 +3,7 @@
 //
 //   Distribution     distribution(path) -> DenseMasses<Number> [V], the draft distribution q after the tokens `path`
 //   (std::span<const Token>),
-//           which follow the context
+//           which follow the context; or distribution(tree, node), which sees all nodes of the level that is drawn from
 //   Chance  verify/chance.hpp
 //
 // Node i draws at the address (row = i, Purpose::draft_sample); paths that are merged afterwards draw at row = path *
@@ -33,6 +33,15 @@
 #include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {
+
+template <class Distribution>
+auto row_at(const Distribution& distribution, const DraftTree& tree, std::int32_t node) {
+  if constexpr (requires { distribution(tree, node); }) {
+    return distribution(tree, node);
+  } else {
+    return distribution(tree.path(node));
+  }
+}
 
 // Fills a shape with tokens: `add_children(tree, parent, count)` adds at most `count` children to a node of the tree.
 // Nodes of the shape that get no token are left out with all that hangs from them.
@@ -91,7 +100,7 @@ void add_greedy_children(DraftTree& tree, std::int32_t parent, std::int32_t coun
 template <class Distribution, class Chance>
 DraftTree draw_iid_children(const Distribution& distribution, const TreeShape& shape, Chance& chance) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    add_iid_children(tree, parent, count, distribution(tree.path(parent)), chance);
+    add_iid_children(tree, parent, count, row_at(distribution, tree, parent), chance);
   });
 }
 
@@ -103,14 +112,14 @@ DraftTree draw_chain(const Distribution& distribution, std::int32_t length, Chan
 template <class Distribution, class Chance>
 DraftTree draw_children_without_replacement(const Distribution& distribution, const TreeShape& shape, Chance& chance) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    add_children_without_replacement(tree, parent, count, distribution(tree.path(parent)), chance);
+    add_children_without_replacement(tree, parent, count, row_at(distribution, tree, parent), chance);
   });
 }
 
 template <class Distribution, class Chance>
 DraftTree draw_greedy_children(const Distribution& distribution, const TreeShape& shape, Chance& chance) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    add_greedy_children(tree, parent, count, distribution(tree.path(parent)), chance);
+    add_greedy_children(tree, parent, count, row_at(distribution, tree, parent), chance);
   });
 }
 
@@ -118,7 +127,7 @@ DraftTree draw_greedy_children(const Distribution& distribution, const TreeShape
 template <class Distribution>
 DraftTree top_k_children(const Distribution& distribution, const TreeShape& shape) {
   return fill_shape(shape, [&](DraftTree& tree, std::int32_t parent, std::int32_t count) {
-    for (const Token token : most_probable_tokens(distribution(tree.path(parent)), static_cast<std::size_t>(count)))
+    for (const Token token : most_probable_tokens(row_at(distribution, tree, parent), static_cast<std::size_t>(count)))
       tree.add(token, parent);
   });
 }
