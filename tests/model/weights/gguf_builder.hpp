@@ -88,7 +88,7 @@ class GgufBuilder {
   }
   GgufBuilder& f32_tensor(std::string name, std::vector<std::uint64_t> dimensions, std::span<const float> values) {
     std::string data(values.size_bytes(), '\0');
-    std::memcpy(data.data(), values.data(), values.size_bytes());
+    if (!values.empty()) std::memcpy(data.data(), values.data(), values.size_bytes());
     return tensor(std::move(name), std::move(dimensions), 0, std::move(data));
   }
 
