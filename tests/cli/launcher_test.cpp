@@ -317,7 +317,7 @@ TEST_CASE("a download that fails, is cut or is of something else is one error an
   }
 }
 
-TEST_CASE("a verb that names the model fetches it first, unless it is told not to download") {
+TEST_CASE("a verb that names the model fetches it first, except with --no-download") {
   if (!has_python()) return;
   for (const bool may_download : {true, false}) {
     Checkout checkout;
