@@ -169,7 +169,10 @@ void validate(const GenerateOptions& options) {
   std::optional<TreeShape> tree;
   if (options.tree) tree = parse_tree(*options.tree, "--tree");
   plan_for(verifier, tree, options.num_speculative_tokens, "--tree");
-  if (!options.policy.empty()) parse_speculation(options.policy, "--policy");
+  if (!options.policy.empty() && parse_speculation(options.policy, "--policy").rule == SpeculationRule::goodput)
+    throw usage_error("--policy", "is " + options.policy +
+                                      ", which needs a cost model of this machine, and there is none yet; expected "
+                                      "off, fixed:K, threshold, schedule:... or tree:...");
   if (options.beams && drafter.kind != DrafterKind::none && options.drafter != "suffix")
     throw usage_error("--beams", "is given with a drafter; expected --drafter none, beam search does not speculate");
   if (options.beams && !options.trace.empty())

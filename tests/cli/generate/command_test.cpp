@@ -200,6 +200,7 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--drafter", "model:ngram:99"}, "expected ngram:ORDER");
   refused({"--verifier", "magic"}, "magic");
   refused({"--policy", "always"}, "--policy");
+  refused({"--policy", "goodput"}, "--policy: is goodput, which needs a cost model");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
   refused({"--context", "4", "--max-tokens", "5"}, "context");
