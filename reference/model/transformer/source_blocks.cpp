@@ -1,22 +1,9 @@
 #include "reference/model/transformer/source_blocks.hpp"
 
-#include <cstring>
-
-#include "reference/numerics/dtype.hpp"
+#include "reference/model/weights/unaligned.hpp"
 
 namespace draftproof {
 namespace {
-
-template <class T>
-T load(const void* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-float half_at(const void* at) {
-  return f16_to_f32(load<std::uint16_t>(at));
-}
 
 void set_scales(SourceBlock& out, float scale, float min) {
   out.scale[0] = out.scale[1] = scale;
@@ -39,7 +26,7 @@ void read_q8_0(SourceBlock& out, const std::uint8_t* block) {
 void read_q5_0(SourceBlock& out, const std::uint8_t* block) {
   set_scales(out, half_at(block), 0.0f);
   unpack_nibbles(out, block + 6);
-  const auto fifth = load<std::uint32_t>(block + 2);
+  const auto fifth = load_unaligned<std::uint32_t>(block + 2);
   for (std::size_t j = 0; j < 32; ++j)
     out.code[j] = static_cast<std::uint8_t>((out.code[j] | ((fifth >> j) & 1) << 4) + 112);  // q - 16 + 128
 }
@@ -64,7 +51,8 @@ void read_super_block(SourceBlock& out, const std::uint8_t* block, int group, co
 
 void read_q6_k(SourceBlock& out, const std::uint8_t* block, int group) {
   const float d = half_at(block + 208);
-  for (int h = 0; h < 2; ++h) out.scale[h] = d * static_cast<float>(load<std::int8_t>(block + 192 + group * 2 + h));
+  for (int h = 0; h < 2; ++h)
+    out.scale[h] = d * static_cast<float>(load_unaligned<std::int8_t>(block + 192 + group * 2 + h));
   const int half = group / 4;
   for (int j = 0; j < 32; ++j) {
     const int byte = block[half * 64 + group % 2 * 32 + j];

@@ -2,8 +2,8 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 
+#include "reference/model/weights/unaligned.hpp"
 #include "reference/numerics/dtype.hpp"
 
 namespace draftproof {
@@ -15,20 +15,9 @@ const std::uint8_t* octets(const std::byte* at) {
   return reinterpret_cast<const std::uint8_t*>(at);
 }
 
-template <class T>
-T load(const void* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-float half_at(const void* at) {
-  return f16_to_f32(load<std::uint16_t>(at));
-}
-
 void decode_q8_0(const std::byte* block, float* out) {
   const float d = half_at(block);
-  for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(load<std::int8_t>(block + 2 + j));
+  for (int j = 0; j < 32; ++j) out[j] = d * static_cast<float>(load_unaligned<std::int8_t>(block + 2 + j));
 }
 
 void decode_q4_0(const std::byte* block, float* out) {
@@ -52,7 +41,7 @@ void decode_q4_1(const std::byte* block, float* out) {
 
 void decode_q5_0(const std::byte* block, float* out) {
   const float d = half_at(block);
-  const auto fifth = load<std::uint32_t>(block + 2);
+  const auto fifth = load_unaligned<std::uint32_t>(block + 2);
   const std::uint8_t* const q = octets(block + 6);
   for (int j = 0; j < 16; ++j) {
     const int low = (q[j] & 15) | static_cast<int>((fifth >> j) & 1) << 4;
@@ -111,7 +100,7 @@ void decode_q6_k(const std::byte* block, float* out) {
     const int byte = octets(block)[half * 64 + group % 2 * 32 + j];
     const int low = group < 2 ? byte & 15 : byte >> 4;
     const int upper = (octets(block)[128 + half * 32 + j] >> (2 * group)) & 3;
-    const float scale = d * static_cast<float>(load<std::int8_t>(block + 192 + i / 16));
+    const float scale = d * static_cast<float>(load_unaligned<std::int8_t>(block + 192 + i / 16));
     out[i] = scale * static_cast<float>((low | upper << 4) - 32);
   }
 }
@@ -136,13 +125,13 @@ int bits_of(TensorKind kind) {
 void decode_block(TensorKind kind, const std::byte* block, float* out) {
   switch (kind) {
     case TensorKind::f32:
-      *out = load<float>(block);
+      *out = load_unaligned<float>(block);
       return;
     case TensorKind::f16:
       *out = half_at(block);
       return;
     case TensorKind::bf16:
-      *out = bf16_to_f32(load<std::uint16_t>(block));
+      *out = bf16_to_f32(load_unaligned<std::uint16_t>(block));
       return;
     case TensorKind::q8_0:
       return decode_q8_0(block, out);

@@ -7,6 +7,7 @@
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/model/weights/unaligned.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {
@@ -15,13 +16,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "values are read in place; the format is little-endian");
 
 constexpr int kNestingMax = 4;  // of arrays in arrays; the format sets no limit and no known file nests at all
-
-template <class T>
-T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
 
 // 0 for what has no size of its own.
 std::uint64_t size_bytes(GgufType type) {
@@ -67,11 +61,11 @@ std::span<const std::byte> GgufReader::take(std::uint64_t bytes, const std::stri
 }
 
 std::uint32_t GgufReader::u32(const std::string& what) {
-  return load<std::uint32_t>(take(4, what).data());
+  return load_unaligned<std::uint32_t>(take(4, what).data());
 }
 
 std::uint64_t GgufReader::u64(const std::string& what) {
-  return load<std::uint64_t>(take(8, what).data());
+  return load_unaligned<std::uint64_t>(take(8, what).data());
 }
 
 std::string_view GgufReader::string(const std::string& what) {
@@ -153,21 +147,21 @@ void GgufMetadata::fail(std::string_view key, const GgufValue& value, const std:
 std::optional<std::int64_t> GgufMetadata::integer_at(GgufType type, const std::byte* at) const {
   switch (type) {
     case GgufType::u8:
-      return load<std::uint8_t>(at);
+      return load_unaligned<std::uint8_t>(at);
     case GgufType::i8:
-      return load<std::int8_t>(at);
+      return load_unaligned<std::int8_t>(at);
     case GgufType::u16:
-      return load<std::uint16_t>(at);
+      return load_unaligned<std::uint16_t>(at);
     case GgufType::i16:
-      return load<std::int16_t>(at);
+      return load_unaligned<std::int16_t>(at);
     case GgufType::u32:
-      return load<std::uint32_t>(at);
+      return load_unaligned<std::uint32_t>(at);
     case GgufType::i32:
-      return load<std::int32_t>(at);
+      return load_unaligned<std::int32_t>(at);
     case GgufType::i64:
-      return load<std::int64_t>(at);
+      return load_unaligned<std::int64_t>(at);
     case GgufType::u64: {
-      const auto number = load<std::uint64_t>(at);
+      const auto number = load_unaligned<std::uint64_t>(at);
       if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
         return static_cast<std::int64_t>(number);
       return std::nullopt;
@@ -195,8 +189,8 @@ std::optional<std::int64_t> GgufMetadata::integer(std::string_view key) const {
 std::optional<double> GgufMetadata::number(std::string_view key) const {
   const GgufValue* const value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (value->type == GgufType::f32) return static_cast<double>(load<float>(value->bytes.data()));
-  if (value->type == GgufType::f64) return load<double>(value->bytes.data());
+  if (value->type == GgufType::f32) return static_cast<double>(load_unaligned<float>(value->bytes.data()));
+  if (value->type == GgufType::f64) return load_unaligned<double>(value->bytes.data());
   const std::optional<std::int64_t> number = integer_at(value->type, value->bytes.data());
   if (!number) fail(key, *value, "a number");
   return static_cast<double>(*number);
@@ -217,7 +211,7 @@ std::optional<std::vector<std::string_view>> GgufMetadata::strings(std::string_v
   strings.reserve(value->count);
   const std::byte* at = value->bytes.data();
   for (std::uint64_t i = 0; i < value->count; ++i) {
-    const auto length = load<std::uint64_t>(at);
+    const auto length = load_unaligned<std::uint64_t>(at);
     strings.emplace_back(reinterpret_cast<const char*>(at) + 8, length);
     at += 8 + length;
   }
