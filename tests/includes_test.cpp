@@ -113,6 +113,13 @@ TEST_CASE("no file of reference includes what the map does not let it use") {
   CHECK_FALSE(objection(map, "engine", "cli/shared/options.hpp").empty());
 }
 
+TEST_CASE("the simulator includes itself and the reference, and nothing of reference includes it") {
+  visit_sources(kRoot / "sim", [](const std::string& file, const std::string& include) {
+    INFO(file << " includes " << include);
+    CHECK((include.starts_with("sim/") || include.starts_with("reference/")));
+  });
+}
+
 TEST_CASE("kernels include the leaves alone, and gpu does not include cli") {
   visit_sources(kRoot / "gpu", [](const std::string& file, const std::string& include) {
     INFO(file << " includes " << include);
