@@ -237,8 +237,8 @@ class Trial:
             return f"{name}: does not end"
         text = log.read_text(errors="replace")
         case = re.search(r"^different: ([^:\s]+)", text, re.MULTILINE) or re.search(r"^-{70,}\n(.+)\n", text, re.MULTILINE)
-        if case and "regress" in command:
-            again = [baseline, *command[1:-1], case.group(1)]
+        if "regress" in command:  # a case that differs, or all where the program ended without naming one
+            again = [baseline, *command[1:-1], case.group(1) if case else command[-1]]
         else:
             again = [baseline, case.group(1).replace(",", "\\,") if case else "--abort"]
         if run_limited(again, self.scratch.build, WALL_SECONDS, WALL_SECONDS, self.overlay / "again") != 0:
