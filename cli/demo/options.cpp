@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cli/shared/model_path.hpp"
+#include "cli/shared/sampling_options.hpp"
 #include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 #include "reference/model/ngram_model.hpp"
@@ -52,10 +53,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
                  "Children of a node at each depth, as 3x2x1 (default for verifiers of trees: 2x2x1..., K deep)",
                  [&options](const std::string& text) { options.tree = text; });
   command.integer("--tokens", options.tokens, {1, kTokensMax}, "Tokens (bytes) of the text that is shown");
-  command.number("--temperature", options.temperature, kTemperatureRange, "0 is greedy");
-  command.number("--top-p", options.top_p, kNucleusRange, "Nucleus (1: off)");
-  command.integer("--top-k", options.top_k, kTopKRange, "Tokens kept (0: off)");
-  command.number("--min-p", options.min_p, kShareRange, "Least share of the likeliest token (0: off)");
+  add_sampling_options(command, options.temperature, options.top_p, options.top_k, options.min_p);
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Of the drafter (default: like the target)");
   command.number("--draft-top-p", options.draft_top_p, kNucleusRange, "Of the drafter (default: like the target)");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/shared/model_path.hpp"
+#include "cli/shared/sampling_options.hpp"
 #include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
@@ -111,10 +112,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                "Many: a JSON object a line, {\"prompt\": ..., \"chat\": ..., \"max_tokens\": ...}");
   command.flag("--chat", request.chat, "Put the prompt into the model's chat template");
   command.integer("--max-tokens", request.max_tokens, kTokens, "Tokens of the output");
-  command.number("--temperature", request.temperature, kTemperatureRange, "0 is greedy");
-  command.number("--top-p", request.top_p, kNucleusRange, "Nucleus (1: off)");
-  command.integer("--top-k", request.top_k, kTopKRange, "Tokens kept (0: off)");
-  command.number("--min-p", request.min_p, kShareRange, "Least share of the likeliest token (0: off)");
+  add_sampling_options(command, request.temperature, request.top_p, request.top_k, request.min_p);
   command.number("--repetition-penalty", options.repetition_penalty, kAboveZero,
                  "Of tokens of prompt and output (1: off)");
   command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");

@@ -97,25 +97,15 @@ RowKernels kernels_of_target() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <cstring>
-
 #include "reference/error.hpp"
+#include "reference/simd_targets.hpp"
 
 namespace draftproof {
 
 HWY_EXPORT(kernels_of_target);
 
 std::vector<RowKernels> available_row_kernels() {
-  std::vector<RowKernels> found{scalar_row_kernels()};
-  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    const RowKernels kernels = HWY_DYNAMIC_DISPATCH(kernels_of_target)();
-    if (std::strcmp(kernels.target, "scalar") != 0) found.push_back(kernels);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return found;
+  return kernels_of_every_target(scalar_row_kernels(), [] { return HWY_DYNAMIC_DISPATCH(kernels_of_target)(); });
 }
 
 namespace {

@@ -3,7 +3,6 @@
 // kernels.
 #include <catch2/catch.hpp>
 #include <memory>
-#include <numeric>
 #include <random>
 
 #include "reference/draft/lookup_drafter.hpp"
@@ -15,6 +14,7 @@
 #include "reference/model/transformer/transformer_model.hpp"
 #include "tests/engine/random_requests.hpp"
 #include "tests/model/transformer/random_tensors.hpp"
+#include "tests/support/forward_alone.hpp"
 #include "tests/support/shipped_model.hpp"
 
 namespace draftproof::testing {
@@ -30,25 +30,7 @@ void check_kv(const Engine& engine, LanguageModel& target) {
       const StreamProgress& stream = progress.streams[static_cast<std::size_t>(s)];
       const auto n = static_cast<std::size_t>(stream.computed);
       if (n == 0) continue;
-      const auto alone = target.make_kv_cache(blocks_for(stream.computed) * kKvBlockSlots);
-      std::vector<std::int32_t> positions(n);
-      std::vector<std::int32_t> parents(n);
-      std::vector<std::int64_t> slots(n);
-      std::iota(positions.begin(), positions.end(), 0);
-      std::iota(parents.begin(), parents.end(), -1);
-      std::iota(slots.begin(), slots.end(), 0);
-      const std::vector<std::int32_t> streams(n, 0);
-      const StreamContext empty;
-      ForwardOutput out;
-      target.forward({backend.request(handle).stream(s).first(n),
-                      positions,
-                      streams,
-                      parents,
-                      slots,
-                      std::span(&empty, 1),
-                      {},
-                      {}},
-                     *alone, out);
+      const auto alone = forward_alone(target, backend.request(handle).stream(s).first(n)).kv;
       const StreamContext context{stream.table.blocks, stream.computed};
       bool same = true;
       for (std::size_t p = 0; p < n; ++p)

@@ -6,6 +6,7 @@
 #include "reference/engine/engine.hpp"
 #include "reference/model/transformer/transformer_model.hpp"
 #include "tests/model/transformer/random_tensors.hpp"
+#include "tests/support/forward_alone.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -14,19 +15,7 @@ constexpr std::array<std::int32_t, 2> kLayers{1, 3};
 
 // Features [tokens, layers, width] of a text, computed at once.
 std::vector<float> features_of(TransformerModel& model, std::span<const Token> tokens) {
-  const std::size_t n = tokens.size();
-  std::vector<std::int32_t> positions(n);
-  std::vector<std::int32_t> parents(n);
-  std::vector<std::int64_t> slots(n);
-  std::iota(positions.begin(), positions.end(), 0);
-  std::iota(parents.begin(), parents.end(), -1);
-  std::iota(slots.begin(), slots.end(), 0);
-  const std::vector<std::int32_t> streams(n, 0);
-  const StreamContext empty;
-  ForwardOutput out;
-  const auto kv = model.make_kv_cache(static_cast<std::int64_t>(n / 16 + 1) * 16);
-  model.forward({tokens, positions, streams, parents, slots, std::span(&empty, 1), {}, kLayers}, *kv, out);
-  return out.hidden;
+  return forward_alone(model, tokens, {}, kLayers).out.hidden;
 }
 
 // Drafts a tree of guesses, and keeps what it is shown.

@@ -7,28 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "tests/gpu/call_arguments.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof {
 namespace {
+
+using namespace draftproof::testing;  // NOLINT: the calls above
 
 // The message of a call that must be refused as wrongly used.
 template <class Arguments>
 std::string refusal(void (*call)(const Arguments&, const draftproof_settings&), const Arguments& arguments,
                     draftproof_settings settings = {}) {
   return error_of(ErrorKind::usage, [&] { call(arguments, settings); });
-}
-
-// Memory that stands for every array of a call that is to be refused: nobody may follow it.
-alignas(256) std::array<std::byte, 1 << 16> memory;
-
-template <class T>
-T* any() {
-  return reinterpret_cast<T*>(memory.data());
-}
-
-draftproof_rows rows_of(std::int64_t vocab_size) {
-  return {memory.data(), vocab_size, DRAFTPROOF_F32};
 }
 
 draftproof_sample_arguments valid_sample() {
@@ -42,29 +33,19 @@ draftproof_sample_arguments valid_sample() {
   a.purpose = DRAFTPROOF_TARGET_SAMPLE;
   a.tokens = any<std::int32_t>();
   a.status = any<std::int32_t>();
-  a.workspace = memory.data();
+  a.workspace = refused_memory.data();
   a.workspace_bytes = device::sample_workspace_bytes(a);
   return a;
 }
 
 draftproof_verify_arguments valid_verify() {
-  draftproof_verify_arguments a{};
-  a.requests = 2;
-  a.draft_tokens_total = 5;
-  a.draft_len_max = 3;
-  a.vocab_size = 100;
-  a.draft_tokens = any<std::int32_t>();
-  a.cu_num_draft_tokens = any<std::int64_t>();
+  draftproof_verify_arguments a = verify_call();
   a.target_kind = DRAFTPROOF_PROBABILITIES;
   a.target = rows_of(100);
   a.proposal_kind = DRAFTPROOF_PROBABILITIES;
   a.proposal = rows_of(128);
-  a.randomness = {any<std::uint64_t>(), any<std::uint32_t>()};
-  a.num_accepted = any<std::int32_t>();
-  a.tokens = any<std::int32_t>();
-  a.status = any<std::int32_t>();
-  a.workspace = memory.data();
-  a.workspace_bytes = static_cast<std::int64_t>(memory.size());
+  a.workspace = refused_memory.data();
+  a.workspace_bytes = static_cast<std::int64_t>(refused_memory.size());
   return a;
 }
 
@@ -72,27 +53,6 @@ draftproof_verify_arguments valid_tree() {
   draftproof_verify_arguments a = valid_verify();
   a.parents = any<std::int32_t>();
   a.tree_rule = DRAFTPROOF_RRSW;
-  return a;
-}
-
-draftproof_kv_commit_arguments valid_commit() {
-  draftproof_kv_commit_arguments a{};
-  a.requests = 1;
-  a.draft_tokens_total = 2;
-  a.draft_len_max = 2;
-  a.cu_num_draft_tokens = any<std::int64_t>();
-  a.num_accepted = any<std::int32_t>();
-  a.path = any<std::int32_t>();
-  a.slots = any<std::int64_t>();
-  a.num_slots = 8;
-  a.cache = memory.data();
-  a.layers = 2;
-  a.layer_stride_bytes = 128;
-  a.slot_stride_bytes = 16;
-  a.slot_bytes = 16;
-  a.kv_len = any<std::int64_t>();
-  a.freed_slots = any<std::int64_t>();
-  a.status = any<std::int32_t>();
   return a;
 }
 
@@ -146,10 +106,10 @@ TEST_CASE("rows of logits are refused by vocabulary, pointer, stride, type and a
   CHECK(message([](A& a) { a.logits.data = nullptr; }) == "sample, logits.data: it is NULL; expected an array");
   CHECK(message([](A& a) { a.logits.row_stride = 99; }) == "sample, logits.row_stride: it is 99; expected 100 or more");
   CHECK(message([](A& a) { a.logits.dtype = 3; }) == "sample, logits.dtype: it is 3; expected 0 to 2");
-  CHECK(message([](A& a) { a.logits.data = memory.data() + 2; }) ==
+  CHECK(message([](A& a) { a.logits.data = refused_memory.data() + 2; }) ==
         "sample, logits.data: it is an address with remainder 2; expected a multiple of the element's 4 bytes");
   CHECK(message([](A& a) {
-          a.unconditional = {memory.data(), 5, DRAFTPROOF_F32};
+          a.unconditional = {refused_memory.data(), 5, DRAFTPROOF_F32};
         }) == "sample, unconditional.row_stride: it is 5; expected 100 or more");
 }
 
@@ -201,7 +161,7 @@ TEST_CASE("a workspace is refused where it is missing, too small or askew", "[de
                                                           std::to_string(valid.workspace_bytes - 1) + "; expected " +
                                                           std::to_string(valid.workspace_bytes) + " or more");
   CHECK(message([](A& a) { a.workspace = nullptr; }) == "sample, workspace: it is NULL; expected an array");
-  CHECK(message([](A& a) { a.workspace = memory.data() + 16; }) ==
+  CHECK(message([](A& a) { a.workspace = refused_memory.data() + 16; }) ==
         "sample, workspace: it is an address with remainder 16; expected a multiple of 256 bytes");
 }
 
@@ -287,7 +247,7 @@ TEST_CASE("tree masks and slot commits are refused by their sizes", "[device_api
   CHECK(refusal(device::tree_mask, mask) == "tree_mask, words_per_row: it is 1; expected 2 or more");
 
   using A = draftproof_kv_commit_arguments;
-  const auto message = [](auto change) { return refusal(device::kv_commit, but(valid_commit(), change)); };
+  const auto message = [](auto change) { return refusal(device::kv_commit, but(kv_commit_call(), change)); };
   CHECK(message([](A& a) { a.num_slots = 0; }) == "kv_commit, num_slots: it is 0; expected 1 or more");
   CHECK(message([](A& a) { a.slot_bytes = 17; }) == "kv_commit, slot_stride_bytes: it is 16; expected 17 or more");
   CHECK(message([](A& a) { a.layer_stride_bytes = 0; }) ==

@@ -8,21 +8,14 @@
 #include <vector>
 
 #include "gpu/api.hpp"
+#include "tests/gpu/call_arguments.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof {
 namespace {
 
-// Stands for every array: a call that is refused follows no pointer, and writes nothing.
-alignas(256) std::array<std::byte, 1 << 12> memory;
+using namespace draftproof::testing;  // NOLINT: the calls above
 
-template <class T>
-T* any() {
-  return reinterpret_cast<T*>(memory.data());
-}
-draftproof_rows rows_of(std::int64_t vocab_size) {
-  return {memory.data(), vocab_size, DRAFTPROOF_F32};
-}
 draftproof_constraints all_constraints() {
   draftproof_constraints c{};
   c.allowed_mask = any<std::uint32_t>();
@@ -85,21 +78,13 @@ draftproof_guidance_arguments guidance() {
   return a;
 }
 draftproof_verify_arguments chain() {
-  draftproof_verify_arguments a{};
-  a.requests = 2;
-  a.draft_tokens_total = 5;
-  a.draft_len_max = 3;
-  a.vocab_size = 100;
-  a.draft_tokens = any<std::int32_t>();
-  a.cu_num_draft_tokens = any<std::int64_t>();
+  draftproof_verify_arguments a = verify_call();
   a.target_kind = a.proposal_kind = DRAFTPROOF_LOGITS;
   a.target = a.unconditional = a.proposal = rows_of(100);
   a.parameters.repetition_penalty = any<float>();
   a.constraints = all_constraints();
   a.constraints.row_draft_tokens = a.constraints.row_draft_len = nullptr;
   a.constraints.row_draft_begin = nullptr;
-  a.randomness = {any<std::uint64_t>(), any<std::uint32_t>()};
-  a.num_accepted = a.tokens = a.status = any<std::int32_t>();
   return a;
 }
 draftproof_verify_arguments tree() {
@@ -119,22 +104,6 @@ draftproof_tree_mask_arguments tree_mask() {
   a.words_per_row = 1;
   return a;
 }
-draftproof_kv_commit_arguments kv_commit() {
-  draftproof_kv_commit_arguments a{};
-  a.requests = 2;
-  a.draft_tokens_total = 5;
-  a.draft_len_max = 3;
-  a.cu_num_draft_tokens = any<std::int64_t>();
-  a.num_accepted = a.path = a.status = any<std::int32_t>();
-  a.slots = a.kv_len = a.freed_slots = any<std::int64_t>();
-  a.num_slots = 8;
-  a.cache = memory.data();
-  a.layers = 2;
-  a.layer_stride_bytes = 128;
-  a.slot_stride_bytes = a.slot_bytes = 16;
-  return a;
-}
-
 // One size of a call: its name in messages, and where it stands.
 template <class Arguments>
 struct Size {
@@ -175,7 +144,7 @@ using Measure = std::int64_t (*)(const Arguments&);
 // What all executors, and the call that measures the workspace, refuse `a` with.
 template <class Arguments>
 std::string refusal(Call<Arguments> call, Measure<Arguments> measure, const Arguments& a) {
-  memory.fill(std::byte{0x33});
+  refused_memory.fill(std::byte{0x33});
   std::vector<std::string> messages;
   for (const std::int32_t executor : {DRAFTPROOF_REFERENCE, DRAFTPROOF_SIMT}) {
     draftproof_settings settings{};
@@ -184,7 +153,7 @@ std::string refusal(Call<Arguments> call, Measure<Arguments> measure, const Argu
   }
   if (measure != nullptr) messages.push_back(error_of(ErrorKind::usage, [&] { measure(a); }));
   for (const std::string& message : messages) CHECK(message == messages.front());
-  CHECK(std::all_of(memory.begin(), memory.end(), [](std::byte b) { return b == std::byte{0x33}; }));
+  CHECK(std::all_of(refused_memory.begin(), refused_memory.end(), [](std::byte b) { return b == std::byte{0x33}; }));
   return messages.front();
 }
 
@@ -244,7 +213,7 @@ TEST_CASE("sizes that no memory holds are refused in every call, by every execut
       "tree_mask", device::tree_mask, nullptr, tree_mask(),
       {SIZE(Mask, requests), SIZE(Mask, draft_tokens_total), SIZE(Mask, draft_len_max), SIZE(Mask, words_per_row)});
   using Commit = draftproof_kv_commit_arguments;
-  check_sizes<Commit>("kv_commit", device::kv_commit, nullptr, kv_commit(),
+  check_sizes<Commit>("kv_commit", device::kv_commit, nullptr, kv_commit_call(),
                       {SIZE(Commit, requests), SIZE(Commit, draft_tokens_total), SIZE(Commit, draft_len_max),
                        SIZE(Commit, num_slots), SIZE(Commit, layers), SIZE(Commit, layer_stride_bytes),
                        SIZE(Commit, slot_stride_bytes), SIZE(Commit, slot_bytes)});
@@ -278,7 +247,7 @@ TEST_CASE("products of sizes that pass alone are refused", "[device_api][sizes]"
             .find("verify_block, draft_len_max: it is 536870911; expected at most 536870910 ") == 0);
   CHECK(device::verify_chain_workspace_bytes(block) > 0);  // has no block of a launch for every place
 
-  draftproof_kv_commit_arguments commit = kv_commit();
+  draftproof_kv_commit_arguments commit = kv_commit_call();
   commit.num_slots = std::int64_t{1} << 40;
   commit.slot_stride_bytes = std::int64_t{1} << 21;
   CHECK(refusal<draftproof_kv_commit_arguments>(device::kv_commit, nullptr, commit)

@@ -48,23 +48,15 @@ TransformerKernels transformer_kernels_of_target() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <cstring>
+#include "reference/simd_targets.hpp"
 
 namespace draftproof {
 
 HWY_EXPORT(transformer_kernels_of_target);
 
 std::vector<TransformerKernels> available_transformer_kernels() {
-  std::vector<TransformerKernels> found{scalar_transformer_kernels()};
-  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    const TransformerKernels kernels = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
-    if (std::strcmp(kernels.target, "scalar") != 0) found.push_back(kernels);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return found;
+  return kernels_of_every_target(scalar_transformer_kernels(),
+                                 [] { return HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)(); });
 }
 
 const TransformerKernels& transformer_kernels() {
