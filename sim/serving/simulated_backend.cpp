@@ -1,0 +1,75 @@
+#include "sim/serving/simulated_backend.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace draftproof {
+
+void SimulatedBackend::add(RequestHandle handle, std::uint64_t number, std::int32_t prompt_len) {
+  const auto at = static_cast<std::size_t>(handle);
+  if (at >= requests_.size()) requests_.resize(at + 1);
+  requests_[at] = {acceptance_.begin(number), number, prompt_len, 0};
+}
+
+void SimulatedBackend::verify(const PlannedRequest& planned, SequenceOutcome& outcome) {
+  Request& request = requests_[static_cast<std::size_t>(planned.request)];
+  const std::int32_t nodes = planned.num_drafts_max;
+  std::int32_t depth = 0;
+  if (nodes > 0) {
+    depth = planned.draft_depth_max;
+    if (drafting_.tree_depth > 0) depth = std::min(depth, drafting_.tree_depth);
+    outcome.num_drafted = nodes;
+    outcome.num_accepted = acceptance_.accepted(
+        request.acceptance, {request.output_len, request.prompt_len + request.output_len}, nodes, depth);
+    outcome.rejected = outcome.num_accepted < depth;
+    ++draft_.requests;
+    draft_.rows += nodes + planned.streams[0].num_tokens - 1;
+    draft_.kv_tokens += planned.streams[0].end();
+    draft_.passes = std::max(draft_.passes, depth);
+    draft_.tree |= depth < nodes;
+  }
+  outcome.num_emitted = outcome.num_accepted + 1;
+  request.output_len += outcome.num_emitted;
+  for (std::int32_t s = 0; s < planned.num_streams; ++s) {
+    // A draft sees all committed tokens and its own path, half of the tree's depth on average.
+    pass_.attended +=
+        nodes * planned.streams[static_cast<std::size_t>(s)].end() + std::int64_t{nodes} * (depth + 1) / 2;
+    pass_.rows += nodes;
+    pass_.logit_rows += nodes + 1;
+  }
+}
+
+void SimulatedBackend::run(const StepPlan& plan, StepOutcome& outcome) {
+  pass_ = PassLoad{};
+  draft_ = DraftLoad{};
+  committed_kv_tokens_ = 0;
+  outcome.sequences.resize(plan.requests.size());
+  outcome.paths.clear();
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    const PlannedRequest& planned = plan.requests[i];
+    for (std::int32_t s = 0; s < planned.num_streams; ++s) {
+      const PlannedStream& stream = planned.streams[static_cast<std::size_t>(s)];
+      const std::int64_t tokens = stream.num_tokens;
+      pass_.rows += tokens;
+      ++pass_.streams;
+      pass_.kv_tokens += stream.context.length;
+      pass_.attended += tokens * stream.context.length + tokens * (tokens + 1) / 2;
+      committed_kv_tokens_ += stream.end();
+    }
+    outcome.sequences[i] = SequenceOutcome{};
+    if (planned.sample) verify(planned, outcome.sequences[i]);
+  }
+  if (drafting_.one_pass) draft_.passes = std::min(draft_.passes, 1);
+
+  outcome.begin_ns = now_ns_;
+  outcome.draft_ns = draft_.passes == 0 ? 0 : std::llround(cost_.draft_ns(draft_));
+  outcome.verify_ns = std::llround(cost_.target_ns(pass_));
+  outcome.sample_ns = std::llround(cost_.overhead_ns(static_cast<std::int64_t>(plan.requests.size()), draft_));
+  const std::size_t swapped = plan.swap_out.size() + plan.swap_in.size();
+  const std::int64_t swap_ns = swapped == 0 ? 0 : std::llround(drafting_.swap_block_ns * static_cast<double>(swapped));
+  // No step takes no time, or a workload could stand still.
+  now_ns_ += std::max<std::int64_t>(outcome.draft_ns + outcome.verify_ns + outcome.sample_ns + swap_ns, 1);
+  outcome.end_ns = now_ns_;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,64 @@
+// The engine's second backend: no models and no tokens. What a step accepts comes from the acceptance model, how long
+// it takes from the cost model, and the clock is its own.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reference/engine/backend.hpp"
+#include "sim/acceptance/acceptance_model.hpp"
+#include "sim/cost/cost_model.hpp"
+
+namespace draftproof {
+
+// How the engine drafts, as far as the scheduler does not know.
+struct SimulatedDrafting {
+  bool one_pass = false;        // all drafts of a step come of one pass (Medusa, block-parallel, lookup)
+  std::int32_t tree_depth = 0;  // levels of a tree that has nodes enough; 0: drafts are chains
+  double swap_block_ns = 0.0;   // to copy a KV block to or from the swap space
+};
+
+class SimulatedBackend final : public Backend {
+ public:
+  // Both models must outlive the object.
+  SimulatedBackend(const CostModel& cost, const AcceptanceModel& acceptance, SimulatedDrafting drafting)
+      : cost_(cost), acceptance_(acceptance), drafting_(drafting) {}
+
+  // Before the first plan that a request is in. number: its own in the workload, by which its acceptances are drawn.
+  void add(RequestHandle handle, std::uint64_t number, std::int32_t prompt_len);
+  // The clock goes on while nothing is to be done. Precondition: not backwards.
+  void advance_to(std::int64_t now_ns) { now_ns_ = now_ns; }
+  std::int64_t now_ns() const { return now_ns_; }
+
+  void run(const StepPlan& plan, StepOutcome& outcome) override;
+  void move(std::span<const SlotMove>) override {}  // there is no KV
+
+  // Of the last step.
+  const PassLoad& pass() const { return pass_; }
+  const DraftLoad& draft() const { return draft_; }
+  std::int64_t committed_kv_tokens() const { return committed_kv_tokens_; }  // without drafts
+
+  std::uint64_t number(RequestHandle handle) const { return requests_[static_cast<std::size_t>(handle)].number; }
+
+ private:
+  struct Request {
+    AcceptanceState acceptance;
+    std::uint64_t number = 0;
+    std::int32_t prompt_len = 0;
+    std::int32_t output_len = 0;
+  };
+
+  void verify(const PlannedRequest& planned, SequenceOutcome& outcome);
+
+  const CostModel& cost_;
+  const AcceptanceModel& acceptance_;
+  SimulatedDrafting drafting_;
+  std::vector<Request> requests_;  // by handle
+  std::int64_t now_ns_ = 0;
+  PassLoad pass_;
+  DraftLoad draft_;
+  std::int64_t committed_kv_tokens_ = 0;
+};
+
+}  // namespace draftproof

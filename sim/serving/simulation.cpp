@@ -1,0 +1,210 @@
+#include "sim/serving/simulation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "reference/error.hpp"
+#include "sim/serving/duration_counts.hpp"
+#include "sim/serving/planning_cost.hpp"
+
+namespace draftproof {
+namespace {
+
+// Nearest rank. Sorts.
+LatencySummary summary_of(std::vector<std::int64_t>& durations_ns) {
+  LatencySummary summary;
+  if (durations_ns.empty()) return summary;
+  std::ranges::sort(durations_ns);
+  const auto n = static_cast<double>(durations_ns.size());
+  const auto at = [&](double share) {
+    return durations_ns[static_cast<std::size_t>(std::max(std::ceil(share * n), 1.0)) - 1];
+  };
+  double sum = 0.0;
+  for (const std::int64_t ns : durations_ns) sum += static_cast<double>(ns);
+  summary = {static_cast<std::int64_t>(durations_ns.size()), sum / n, at(0.5), at(0.9), at(0.99)};
+  return summary;
+}
+
+LatencySummary summary_of(const DurationCounts& counts) {
+  return {counts.count(), counts.mean_ns(), counts.quantile_ns(0.5), counts.quantile_ns(0.9), counts.quantile_ns(0.99)};
+}
+
+class Simulation {
+ public:
+  Simulation(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+             const ServingOptions& options, ServingObserver* observer)
+      : workload_(workload),
+        options_(options),
+        observer_(observer),
+        planning_cost_(std::make_shared<PlanningCost>(cost, options.speculation.most, options.drafting.one_pass)),
+        scheduler_(options.scheduler, SpeculationPolicy(options.speculation, planning_cost_)),
+        backend_(cost, acceptance, options.drafting),
+        arrivals_(workload) {
+    const auto expected = static_cast<std::size_t>(workload.options().num_requests);
+    ttft_ns_.reserve(expected);
+    tpot_ns_.reserve(expected);
+    e2e_ns_.reserve(expected);
+  }
+
+  ServingResult run() {
+    if (workload_.closed()) {
+      for (std::int32_t i = 0; i < workload_.options().arrivals.concurrency; ++i) add_next(0);
+    } else {
+      next_arrival_ns_ = arrivals_.next_ns();
+    }
+    while (true) {
+      while (next_arrival_ns_ >= 0 && next_arrival_ns_ <= backend_.now_ns()) arrive();
+      const StepPlan& plan = scheduler_.plan();
+      if (!plan.empty()) {
+        step(plan);
+      } else if (next_arrival_ns_ >= 0) {
+        backend_.advance_to(next_arrival_ns_);
+      } else {
+        break;
+      }
+    }
+    return result();
+  }
+
+ private:
+  void arrive() {
+    add_next(next_arrival_ns_);
+    next_arrival_ns_ = arrived_ < workload_.options().num_requests ? arrivals_.next_ns() : -1;
+  }
+
+  void add_next(std::int64_t arrival_ns) {
+    if (arrived_ == workload_.options().num_requests) return;
+    const RequestLengths lengths = workload_.lengths(arrived_);
+    RequestSpec spec;
+    spec.prompt_len = lengths.prompt_len;
+    spec.companion_prompt_len = workload_.options().companion_prompt_len;
+    spec.output_len_max = lengths.output_len;
+    spec.arrival_ns = arrival_ns;
+    spec.draft_trees = options_.drafting.tree_depth > 0;
+    RequestHandle handle = -1;
+    try {
+      handle = scheduler_.add(spec, "a request");
+    } catch (const Error& error) {
+      throw Error(error.kind(), "request " + std::to_string(arrived_) + " of the workload",
+                  std::string(error.what()).substr(error.where().size() + 2));
+    }
+    backend_.add(handle, static_cast<std::uint64_t>(arrived_), lengths.prompt_len);
+    requested_tokens_ += scheduler_.progress(handle).output_len_max;
+    ++arrived_;
+    ++events_;
+  }
+
+  void step(const StepPlan& plan) {
+    backend_.run(plan, outcome_);
+    const std::int64_t duration_ns = outcome_.end_ns - outcome_.begin_ns;
+    count_inter_token(plan);
+    const EngineMetrics& now = scheduler_.metrics();
+    in_system_ns_ += static_cast<double>(now.num_running + now.num_waiting) * static_cast<double>(duration_ns);
+    held_slot_ns_ +=
+        static_cast<double>(scheduler_.blocks().num_held() * kKvBlockSlots) * static_cast<double>(duration_ns);
+    committed_slot_ns_ += static_cast<double>(backend_.committed_kv_tokens()) * static_cast<double>(duration_ns);
+    planning_cost_->set_context(static_cast<double>(backend_.committed_kv_tokens()) /
+                                static_cast<double>(plan.requests.size()));
+    scheduler_.commit(outcome_);
+    ++events_;
+    if (observer_ != nullptr) observer_->on_step(plan, outcome_, scheduler_, backend_);
+    for (const RequestHandle handle : scheduler_.finished()) end(handle);
+    // In a closed system the next request comes with the end of the one before.
+    if (workload_.closed())
+      for (std::size_t i = scheduler_.finished().size(); i > 0; --i) add_next(backend_.now_ns());
+  }
+
+  void count_inter_token(const StepPlan& plan) {
+    const auto warmup = static_cast<std::uint64_t>(options_.warmup_requests);
+    for (const PlannedRequest& planned : plan.requests) {
+      if (!planned.sample) continue;
+      const std::int64_t last_ns = scheduler_.progress(planned.request).last_token_ns;
+      if (last_ns >= 0 && backend_.number(planned.request) >= warmup) inter_token_.observe(outcome_.end_ns - last_ns);
+    }
+  }
+
+  void end(RequestHandle handle) {
+    const RequestProgress& request = scheduler_.progress(handle);
+    served_ += request.output_len == request.output_len_max ? 1 : 0;
+    const std::uint64_t number = backend_.number(handle);
+    if (number >= static_cast<std::uint64_t>(options_.warmup_requests)) {
+      ttft_ns_.push_back(request.first_token_ns - request.arrival_ns);
+      e2e_ns_.push_back(request.last_token_ns - request.arrival_ns);
+      if (request.output_len > 1)
+        tpot_ns_.push_back((request.last_token_ns - request.first_token_ns) / (request.output_len - 1));
+    }
+    if (observer_ != nullptr) observer_->on_end(number, request);
+  }
+
+  ServingResult result() {
+    const EngineMetrics& metrics = scheduler_.metrics();
+    ConservationCounts counts;
+    counts.requests_arrived = arrived_;
+    for (const std::int64_t ended : metrics.ended) counts.requests_ended += ended;
+    counts.requests_served = served_;
+    counts.tokens_requested = requested_tokens_;
+    counts.tokens_received = metrics.generation_tokens();
+    counts.tokens_ended = metrics.ended_tokens;
+    counts.blocks_held = scheduler_.blocks().num_held();
+    if (const auto violated = violated_conservation(counts)) throw Error(ErrorKind::internal, "simulation", *violated);
+    ServingResult result;
+    result.metrics = metrics;
+    result.ttft = summary_of(ttft_ns_);
+    result.tpot = summary_of(tpot_ns_);
+    result.e2e = summary_of(e2e_ns_);
+    result.inter_token = summary_of(inter_token_);
+    result.events = events_;
+    result.requested_tokens = requested_tokens_;
+    result.requests_in_system = in_system_ns_ / static_cast<double>(metrics.last_end_ns);
+    result.kv_waste = held_slot_ns_ > 0.0 ? 1.0 - committed_slot_ns_ / held_slot_ns_ : 0.0;
+    return result;
+  }
+
+  const Workload& workload_;
+  const ServingOptions& options_;
+  ServingObserver* observer_;
+  std::shared_ptr<PlanningCost> planning_cost_;
+  Scheduler scheduler_;
+  SimulatedBackend backend_;
+  Workload::Arrivals arrivals_;
+  StepOutcome outcome_;
+  std::int64_t next_arrival_ns_ = -1;  // -1: no more arrive by the clock
+  std::int64_t arrived_ = 0;
+  std::int64_t served_ = 0;
+  std::int64_t requested_tokens_ = 0;
+  std::int64_t events_ = 0;
+  double held_slot_ns_ = 0.0;
+  double committed_slot_ns_ = 0.0;
+  double in_system_ns_ = 0.0;
+  DurationCounts inter_token_;
+  std::vector<std::int64_t> ttft_ns_;
+  std::vector<std::int64_t> tpot_ns_;
+  std::vector<std::int64_t> e2e_ns_;
+};
+
+}  // namespace
+
+std::optional<std::string> violated_conservation(const ConservationCounts& counts) {
+  const auto unequal = [](std::int64_t a, const char* a_is, std::int64_t b, const char* b_is) {
+    return std::to_string(a) + " " + a_is + ", but " + std::to_string(b) + " " + b_is;
+  };
+  if (counts.requests_ended != counts.requests_arrived)
+    return unequal(counts.requests_arrived, "requests arrived", counts.requests_ended, "ended");
+  if (counts.requests_served != counts.requests_ended)
+    return unequal(counts.requests_ended, "requests ended", counts.requests_served, "with all their tokens");
+  if (counts.tokens_received != counts.tokens_requested)
+    return unequal(counts.tokens_requested, "tokens were requested", counts.tokens_received, "received");
+  if (counts.tokens_ended != counts.tokens_received)
+    return unequal(counts.tokens_received, "tokens were received", counts.tokens_ended, "by requests that ended");
+  if (counts.blocks_held != 0) return std::to_string(counts.blocks_held) + " blocks are held by nobody's request";
+  return std::nullopt;
+}
+
+ServingResult simulate(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+                       const ServingOptions& options, ServingObserver* observer) {
+  return Simulation(workload, cost, acceptance, options, observer).run();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,73 @@
+// Serving a workload, event by event: requests arrive, the scheduler plans a step, the simulated backend says what is
+// accepted and how long it takes. Events are ordered by time and then by kind, arrivals before the end of a step, so
+// that a run is a function of its inputs alone, and the same inputs give the same bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/engine/scheduler.hpp"
+#include "sim/serving/simulated_backend.hpp"
+#include "sim/serving/workload.hpp"
+
+namespace draftproof {
+
+struct ServingOptions {
+  SchedulerOptions scheduler;
+  SpeculationChoice speculation;
+  SimulatedDrafting drafting;
+  std::int64_t warmup_requests = 0;  // the first ones, whose latencies are not counted
+};
+
+struct LatencySummary {
+  std::int64_t count = 0;
+  double mean_ns = 0.0;
+  std::int64_t p50_ns = 0;
+  std::int64_t p90_ns = 0;
+  std::int64_t p99_ns = 0;
+};
+
+struct ServingResult {
+  EngineMetrics metrics;
+  LatencySummary ttft;         // arrival to first token
+  LatencySummary tpot;         // of requests of two tokens or more
+  LatencySummary inter_token;  // between steps that emitted for a request
+  LatencySummary e2e;          // arrival to last token
+  std::int64_t events = 0;     // arrivals and steps
+  std::int64_t requested_tokens = 0;
+  double requests_in_system = 0.0;  // as the scheduler counts them, the mean over the time from 0 to the last end
+  double kv_waste = 0.0;            // share of the held slots that hold no committed token, over the time of all steps
+
+  double seconds() const { return static_cast<double>(metrics.last_end_ns - metrics.first_begin_ns) * 1e-9; }
+  double throughput() const { return metrics.goodput(); }  // tokens per second
+  // Requests per second that kept to the service level.
+  double goodput() const { return metrics.requests_per_second_within_service_level(); }
+};
+
+// Told of everything, for files. Progress is that after the step.
+class ServingObserver {
+ public:
+  virtual ~ServingObserver() = default;
+  virtual void on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,
+                       const SimulatedBackend& backend) = 0;
+  virtual void on_end(std::uint64_t request, const RequestProgress& progress) = 0;
+};
+
+// Runs all requests of the workload to their end. Errors: usage, of options; input, naming the request that does not
+// fit into context, cache or token budget; internal, where something was not conserved.
+ServingResult simulate(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+                       const ServingOptions& options, ServingObserver* observer = nullptr);
+
+// What went in and what came out.
+struct ConservationCounts {
+  std::int64_t requests_arrived = 0, requests_ended = 0, requests_served = 0;  // served: ended with all their tokens
+  std::int64_t tokens_requested = 0, tokens_received = 0, tokens_ended = 0;
+  std::int64_t blocks_held = 0;  // at the end
+};
+// The first that does not balance, in words; nothing where all do.
+std::optional<std::string> violated_conservation(const ConservationCounts& counts);
+
+}  // namespace draftproof

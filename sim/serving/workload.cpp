@@ -1,0 +1,120 @@
+#include "sim/serving/workload.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "sim/serving/variates.hpp"
+
+namespace draftproof {
+namespace {
+
+void require_positive(double value, const char* name) {
+  if (!(value > 0.0) || !std::isfinite(value))
+    throw usage_error(name, "it is " + std::to_string(value) + "; expected a number above 0");
+}
+
+void check(const LengthOptions& options, bool recorded, const char* name) {
+  require_positive(options.mean, name);
+  require_positive(options.variation, name);
+  if (options.least < 1 || options.most < options.least)
+    throw usage_error(name, "its bounds are " + std::to_string(options.least) + " and " + std::to_string(options.most) +
+                                "; expected 1 <= least <= most");
+  if (options.kind == LengthKind::recorded && !recorded)
+    throw usage_error(name, "no recorded requests were given; expected a file with them");
+}
+
+}  // namespace
+
+Workload::Workload(WorkloadOptions options, std::uint64_t seed) : options_(std::move(options)), seed_(seed) {
+  const bool recorded = options_.recorded && !options_.recorded->empty();
+  const ArrivalOptions& arrivals = options_.arrivals;
+  if (options_.num_requests < 1)
+    throw usage_error("requests", "there are " + std::to_string(options_.num_requests) + "; expected 1 or more");
+  if (arrivals.kind == ArrivalKind::recorded && !recorded)
+    throw usage_error("arrivals", "no recorded requests were given; expected a file with them");
+  if (arrivals.kind == ArrivalKind::recorded ? arrivals.rate != 0.0 : !closed())
+    require_positive(arrivals.rate, "arrival rate");
+  require_positive(arrivals.variation, "variation of the gaps between arrivals");
+  require_positive(arrivals.on_s, "time for which the source is on");
+  require_positive(arrivals.off_s, "time for which the source is off");
+  if (arrivals.concurrency < 1)
+    throw usage_error("concurrency", "it is " + std::to_string(arrivals.concurrency) + "; expected 1 or more");
+  check(options_.prompt, recorded, "prompt lengths");
+  check(options_.output, recorded, "output lengths");
+}
+
+std::int32_t Workload::length(const LengthOptions& options, std::int64_t request, bool output) const {
+  const VariateAddress address{seed_, static_cast<std::uint64_t>(request),
+                               output ? VariateStream::output_len : VariateStream::prompt_len};
+  double length = options.mean;
+  switch (options.kind) {
+    case LengthKind::constant:
+      break;
+    case LengthKind::lognormal: {
+      const double variance = natural_log(1.0 + options.variation * options.variation);
+      length *= natural_exp(std::sqrt(variance) * normal_variate(address) - 0.5 * variance);
+      break;
+    }
+    case LengthKind::exponential:
+      length *= exponential_variate(address);
+      break;
+    case LengthKind::recorded: {
+      const RecordedRequest& row = (*options_.recorded)[static_cast<std::size_t>(request) % options_.recorded->size()];
+      length = output ? row.output_len : row.prompt_len;
+      break;
+    }
+  }
+  return static_cast<std::int32_t>(
+      std::clamp(std::ceil(length), static_cast<double>(options.least), static_cast<double>(options.most)));
+}
+
+RequestLengths Workload::lengths(std::int64_t request) const {
+  return {length(options_.prompt, request, false), length(options_.output, request, true)};
+}
+
+double Workload::Arrivals::next_gap_s() {
+  const ArrivalOptions& options = workload_->options_.arrivals;
+  const auto item = static_cast<std::uint64_t>(request_);
+  const VariateAddress address{workload_->seed_, item, VariateStream::gap};
+  if (options.kind == ArrivalKind::gamma)
+    return gamma_variate(address, 1.0 / (options.variation * options.variation)) / options.rate;
+  if (options.kind == ArrivalKind::poisson) return exponential_variate(address) / options.rate;
+  // The rate while the source is on makes up for the time in which it is off.
+  const double rate = options.rate * (options.on_s + options.off_s) / options.on_s;
+  double on_s = exponential_variate(address) / rate;
+  double gap_s = 0.0;
+  while (on_s > on_left_s_) {
+    on_s -= on_left_s_;
+    gap_s += on_left_s_;
+    // The source is found on at time 0.
+    if (bursts_ > 0)
+      gap_s += options.off_s * exponential_variate({workload_->seed_, bursts_, VariateStream::burst_off});
+    on_left_s_ = options.on_s * exponential_variate({workload_->seed_, bursts_++, VariateStream::burst_on});
+  }
+  on_left_s_ -= on_s;
+  return gap_s + on_s;
+}
+
+std::int64_t Workload::Arrivals::next_ns() {
+  const ArrivalOptions& options = workload_->options_.arrivals;
+  if (options.kind != ArrivalKind::recorded) {
+    now_s_ += next_gap_s();
+    ++request_;
+    return std::llround(now_s_ * 1e9);
+  }
+  const std::vector<RecordedRequest>& rows = *workload_->options_.recorded;
+  const auto count = static_cast<std::int64_t>(rows.size());
+  // A second round begins one mean gap after the last arrival of the first.
+  const std::int64_t length_ns = rows.back().arrival_ns + rows.back().arrival_ns / std::max<std::int64_t>(count - 1, 1);
+  std::int64_t ns = rows[static_cast<std::size_t>(request_ % count)].arrival_ns + request_ / count * length_ns;
+  ++request_;
+  if (options.rate == 0.0) return ns;
+  const double rate_recorded =
+      static_cast<double>(count) * 1e9 / static_cast<double>(std::max<std::int64_t>(length_ns, 1));
+  return std::llround(static_cast<double>(ns) * (rate_recorded / options.rate));
+}
+
+}  // namespace draftproof

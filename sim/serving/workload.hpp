@@ -1,0 +1,91 @@
+// Which requests come when, and how long they are. A request has the same lengths in every run with the same seed, and
+// the same arrival where arrivals do not depend on the server, so that policies are compared on the same requests
+// (common random numbers).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "sim/serving/recorded_requests.hpp"
+
+namespace draftproof {
+
+enum class ArrivalKind : std::uint8_t {
+  poisson,
+  gamma,     // gaps of a gamma distribution: bursty for a coefficient of variation above 1
+  on_off,    // Poisson while a source is on; on and off for exponential times
+  closed,    // `concurrency` requests are in the system: the next comes when one ends
+  recorded,  // as in a file
+};
+
+struct ArrivalOptions {
+  ArrivalKind kind = ArrivalKind::poisson;
+  double rate = 1.0;               // requests per second, the mean over all time; recorded: 0, the file's own
+  double variation = 1.0;          // gamma: standard deviation of the gaps / their mean
+  double on_s = 1.0, off_s = 1.0;  // on_off: mean durations
+  std::int32_t concurrency = 1;    // closed
+};
+
+enum class LengthKind : std::uint8_t { constant, lognormal, exponential, recorded };
+
+// Of prompts or outputs, in tokens. Drawn lengths are rounded up and kept inside [least, most].
+struct LengthOptions {
+  LengthKind kind = LengthKind::constant;
+  double mean = 128.0;
+  double variation = 1.0;  // lognormal: standard deviation / mean
+  std::int32_t least = 1;
+  std::int32_t most = std::numeric_limits<std::int32_t>::max();
+};
+
+struct WorkloadOptions {
+  std::int64_t num_requests = 1000;
+  ArrivalOptions arrivals;
+  LengthOptions prompt;
+  LengthOptions output;
+  std::optional<std::int32_t> companion_prompt_len;  // under guidance, of every request's unconditional companion
+  // For recorded arrivals and lengths; requests beyond its end begin again, with arrivals that go on.
+  std::shared_ptr<const std::vector<RecordedRequest>> recorded;
+};
+
+struct RequestLengths {
+  std::int32_t prompt_len;
+  std::int32_t output_len;
+};
+
+class Workload {
+ public:
+  // Errors (usage): a rate, variation or duration that is not positive, no request, nothing recorded where that is
+  // asked for.
+  Workload(WorkloadOptions options, std::uint64_t seed);
+
+  const WorkloadOptions& options() const { return options_; }
+  bool closed() const { return options_.arrivals.kind == ArrivalKind::closed; }
+  RequestLengths lengths(std::int64_t request) const;
+
+  // The times at which requests 0, 1, ... arrive, ascending; of an open workload.
+  class Arrivals {
+   public:
+    explicit Arrivals(const Workload& workload) : workload_(&workload) {}
+    std::int64_t next_ns();
+
+   private:
+    double next_gap_s();
+
+    const Workload* workload_;
+    std::int64_t request_ = 0;
+    double now_s_ = 0.0;
+    double on_left_s_ = 0.0;
+    std::uint64_t bursts_ = 0;
+  };
+
+ private:
+  std::int32_t length(const LengthOptions& options, std::int64_t request, bool output) const;
+
+  WorkloadOptions options_;
+  std::uint64_t seed_;
+};
+
+}  // namespace draftproof

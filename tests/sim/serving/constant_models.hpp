@@ -1,0 +1,53 @@
+// The simplest cost and acceptance models: times and rates that one can calculate with.
+#pragma once
+
+#include <cmath>
+
+#include "reference/random/philox.hpp"
+#include "reference/random/uniform.hpp"
+#include "sim/acceptance/acceptance_model.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/cost/cost_model.hpp"
+
+namespace draftproof::testing {
+
+struct LinearCost final : CostModel {
+  double fixed_ns = 1e6;
+  double row_ns = 0.0;
+  double kv_token_ns = 0.0;
+  double draft_pass_ns = 0.0;
+  double engine_ns = 0.0;
+
+  double target_ns(const PassLoad& load) const override {
+    return fixed_ns + row_ns * static_cast<double>(load.rows) + kv_token_ns * static_cast<double>(load.kv_tokens);
+  }
+  double draft_ns(const DraftLoad& load) const override { return draft_pass_ns * load.passes; }
+  double overhead_ns(std::int64_t, const DraftLoad&) const override { return engine_ns; }
+};
+
+// Every draft is accepted with probability `rate`, given that those before it were.
+struct ConstantAcceptance final : AcceptanceModel {
+  explicit ConstantAcceptance(double acceptance_rate, std::uint64_t its_seed = 7)
+      : rate(acceptance_rate), seed(its_seed) {}
+
+  double rate;
+  std::uint64_t seed;
+
+  AcceptanceState begin(std::uint64_t request) const override { return {request, 0.0f, 0}; }
+  std::int32_t accepted(AcceptanceState& state, AcceptancePlace place, std::int32_t,
+                        std::int32_t depth) const override {
+    for (std::int32_t i = 0; i < depth; ++i) {
+      const RandomBlock block =
+          philox_block(seed, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(place.output_len),
+                       static_cast<std::uint32_t>(state.request), 0x7e57);
+      if (uniform_53(high_half(block)) >= rate) return i;
+    }
+    return depth;
+  }
+  std::vector<double> survival(std::int32_t, std::int32_t depth) const override {
+    std::vector<double> rates(static_cast<std::size_t>(depth), rate);
+    return survival_of(rates);
+  }
+};
+
+}  // namespace draftproof::testing

@@ -1,0 +1,122 @@
+#include "sim/serving/simulated_backend.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/serving/constant_models.hpp"
+
+namespace draftproof {
+namespace {
+
+// Remembers what it was asked for.
+struct AskedCost final : CostModel {
+  mutable PassLoad pass;
+  mutable DraftLoad draft;
+  double target_ns(const PassLoad& load) const override {
+    pass = load;
+    return 100.4;
+  }
+  double draft_ns(const DraftLoad& load) const override {
+    draft = load;
+    return 30.0;
+  }
+  double overhead_ns(std::int64_t requests, const DraftLoad&) const override {
+    return 2.0 * static_cast<double>(requests);
+  }
+};
+
+// A chunk of a prompt (40 of more, behind 16), a request that decodes with 3 drafts behind 99 tokens, and a guided one
+// that decodes without drafts behind 10 and 5.
+StepPlan small_plan() {
+  StepPlan plan;
+  PlannedRequest chunk;
+  chunk.request = 0;
+  chunk.streams[0] = {{{}, 16}, 40};
+  PlannedRequest drafting;
+  drafting.request = 1;
+  drafting.streams[0] = {{{}, 99}, 1};
+  drafting.sample = true;
+  drafting.num_drafts_max = 3;
+  drafting.draft_depth_max = 3;
+  PlannedRequest guided;
+  guided.request = 2;
+  guided.num_streams = 2;
+  guided.streams[0] = {{{}, 10}, 1};
+  guided.streams[1] = {{{}, 5}, 1};
+  guided.sample = true;
+  plan.requests = {chunk, drafting, guided};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("a step's load is counted row by row") {
+  const AskedCost cost;
+  const testing::ConstantAcceptance acceptance(1.0);
+  SimulatedBackend backend(cost, acceptance, {});
+  backend.add(0, 0, 100);
+  backend.add(1, 1, 50);
+  backend.add(2, 2, 11);
+  backend.advance_to(1000);
+  StepOutcome outcome;
+  backend.run(small_plan(), outcome);
+  CHECK(cost.pass.rows == 40 + 4 + 2);
+  CHECK(cost.pass.streams == 4);
+  CHECK(cost.pass.kv_tokens == 16 + 99 + 10 + 5);
+  CHECK(cost.pass.logit_rows == 4 + 2);
+  std::int64_t pairs = 11 + 6;
+  for (int row = 0; row < 40; ++row) pairs += 16 + row + 1;
+  for (int row = 0; row < 4; ++row) pairs += 99 + row + 1;
+  CHECK(cost.pass.attended == pairs);
+  CHECK(cost.draft.requests == 1);
+  CHECK(cost.draft.passes == 3);
+  CHECK(cost.draft.rows == 3);
+  CHECK(cost.draft.kv_tokens == 100);
+  CHECK(!cost.draft.tree);
+  CHECK(backend.committed_kv_tokens() == 56 + 100 + 11 + 6);
+  REQUIRE(outcome.sequences.size() == 3);
+  CHECK(outcome.sequences[0].num_emitted == 0);
+  CHECK(outcome.sequences[1].num_accepted == 3);
+  CHECK(outcome.sequences[1].num_emitted == 4);
+  CHECK(!outcome.sequences[1].rejected);
+  CHECK(outcome.sequences[2].num_emitted == 1);
+  CHECK(outcome.begin_ns == 1000);
+  CHECK(outcome.draft_ns == 30);
+  CHECK(outcome.verify_ns == 100);
+  CHECK(outcome.sample_ns == 6);
+  CHECK(outcome.end_ns == 1136);
+  CHECK(backend.now_ns() == 1136);
+}
+
+TEST_CASE("a tree is drafted in as many passes as it has levels, a head that sees all positions drafts in one") {
+  const AskedCost cost;
+  const testing::ConstantAcceptance acceptance(0.0);
+  StepPlan plan = small_plan();
+  plan.requests[1].num_drafts_max = 12;
+  plan.requests[1].draft_depth_max = 7;
+  StepOutcome outcome;
+  for (const bool one_pass : {false, true}) {
+    SimulatedBackend backend(cost, acceptance, {one_pass, 4, 0.0});
+    for (const RequestHandle handle : {0, 1, 2}) backend.add(handle, 0, 9);
+    backend.run(plan, outcome);
+    CHECK(cost.draft.passes == (one_pass ? 1 : 4));
+    CHECK(cost.draft.rows == 12);
+    CHECK(cost.draft.tree);
+    CHECK(cost.pass.logit_rows == 13 + 2);
+    CHECK(outcome.sequences[1].rejected);
+    CHECK(outcome.sequences[1].num_drafted == 12);
+  }
+}
+
+TEST_CASE("blocks that are swapped take their time") {
+  const AskedCost cost;
+  const testing::ConstantAcceptance acceptance(0.0);
+  SimulatedBackend backend(cost, acceptance, {false, 0, 1000.0});
+  for (const RequestHandle handle : {0, 1, 2}) backend.add(handle, 0, 9);
+  StepPlan plan = small_plan();
+  plan.swap_out = {{0, 1}, {2, 3}};
+  StepOutcome outcome;
+  backend.run(plan, outcome);
+  CHECK(outcome.end_ns - outcome.begin_ns == 30 + 100 + 6 + 2000);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,179 @@
+#include "sim/serving/workload.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace draftproof {
+namespace {
+
+using testing::TemporaryFolder;
+using testing::write_whole_file;
+
+struct Moments {
+  double mean = 0.0;
+  double variation = 0.0;
+};
+
+Moments moments_of(const std::vector<double>& values) {
+  double sum = 0.0, squares = 0.0;
+  for (const double value : values) sum += value;
+  const double mean = sum / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, std::sqrt(squares / static_cast<double>(values.size())) / mean};
+}
+
+std::vector<double> gaps_s(const ArrivalOptions& arrivals, int count) {
+  WorkloadOptions options;
+  options.arrivals = arrivals;
+  const Workload workload(options, 11);
+  Workload::Arrivals times(workload);
+  std::vector<double> gaps;
+  std::int64_t before_ns = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t ns = times.next_ns();
+    REQUIRE(ns >= before_ns);
+    gaps.push_back(static_cast<double>(ns - before_ns) * 1e-9);
+    before_ns = ns;
+  }
+  return gaps;
+}
+
+}  // namespace
+
+// Standard errors at N = 200,000: of the mean 0.5 % at most, of the variation 1 %.
+TEST_CASE("gaps between arrivals have the mean and the variation that were asked for") {
+  const Moments poisson = moments_of(gaps_s({ArrivalKind::poisson, 50.0}, 200'000));
+  CHECK(poisson.mean == Approx(0.02).epsilon(0.02));
+  CHECK(poisson.variation == Approx(1.0).epsilon(0.03));
+  for (const double variation : {0.4, 1.0, 2.0}) {
+    const Moments gamma = moments_of(gaps_s({ArrivalKind::gamma, 50.0, variation}, 200'000));
+    INFO(variation);
+    CHECK(gamma.mean == Approx(0.02).epsilon(0.02));
+    CHECK(gamma.variation == Approx(variation).epsilon(0.03));
+  }
+}
+
+// Over windows longer than its periods an on-off source has the mean rate, and more variance than a Poisson source:
+// for exponential periods the index of dispersion tends to 1 + 2 r^2 on off^2 tau' ... > 1; it is measured against 1.
+TEST_CASE("an on-off source keeps the mean rate and is burstier than a Poisson source") {
+  const auto dispersion = [](const ArrivalOptions& arrivals) {
+    std::vector<double> counts(2000, 0.0);
+    double now_s = 0.0;
+    for (const double gap : gaps_s(arrivals, 220'000)) {
+      now_s += gap;
+      if (now_s < 2000.0) counts[static_cast<std::size_t>(now_s)] += 1.0;
+    }
+    REQUIRE(now_s > 2000.0);
+    const Moments moments = moments_of(counts);
+    CHECK(moments.mean == Approx(100.0).epsilon(0.05));
+    return moments.variation * moments.variation * moments.mean;
+  };
+  CHECK(dispersion({ArrivalKind::poisson, 100.0}) == Approx(1.0).epsilon(0.15));
+  CHECK(dispersion({ArrivalKind::on_off, 100.0, 1.0, 0.5, 1.5}) > 20.0);
+}
+
+TEST_CASE("drawn lengths have the mean and the variation that were asked for, and stay inside their bounds") {
+  WorkloadOptions options;
+  options.prompt = {LengthKind::lognormal, 500.0, 0.6};
+  options.output = {LengthKind::exponential, 200.0};
+  const Workload workload(options, 12);
+  std::vector<double> prompts, outputs;
+  for (std::int64_t i = 0; i < 200'000; ++i) {
+    prompts.push_back(workload.lengths(i).prompt_len - 0.5);  // rounded up
+    outputs.push_back(workload.lengths(i).output_len - 0.5);
+  }
+  CHECK(moments_of(prompts).mean == Approx(500.0).epsilon(0.01));
+  CHECK(moments_of(prompts).variation == Approx(0.6).epsilon(0.02));
+  CHECK(moments_of(outputs).mean == Approx(200.0).epsilon(0.01));
+  CHECK(moments_of(outputs).variation == Approx(1.0).epsilon(0.02));
+  options.output = {LengthKind::lognormal, 200.0, 3.0, 16, 300};
+  const Workload bounded(options, 12);
+  bool least = false, most = false;
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    const std::int32_t length = bounded.lengths(i).output_len;
+    REQUIRE((length >= 16 && length <= 300));
+    least = least || length == 16;
+    most = most || length == 300;
+  }
+  CHECK((least && most));
+}
+
+TEST_CASE("recorded requests are read from CSV and JSONL as the public traces have them") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("ours.csv"), "arrival_s,prompt_len,output_len\n2.5,100,20\n3,50,1\n");
+  write_whole_file(folder.file("azure.csv"),
+                   "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 23:59:59.5000000,100,20\n"
+                   "2023-11-17 00:00:00.0000000,50,1\n");
+  write_whole_file(folder.file("burst.csv"),
+                   "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,100,20,120,API\n"
+                   "5.5,GPT-4,50,1,51,API\n");
+  write_whole_file(folder.file("mooncake.jsonl"),
+                   "{\"timestamp\": 1000, \"input_length\": 100, \"output_length\": 20, \"hash_ids\": [0]}\n\n"
+                   "{\"timestamp\": 1500, \"input_length\": 50, \"output_length\": 1}\n");
+  for (const char* const name : {"ours.csv", "azure.csv", "burst.csv", "mooncake.jsonl"}) {
+    const std::vector<RecordedRequest> rows = read_recorded_requests(folder.file(name));
+    INFO(name);
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].arrival_ns == 0);
+    CHECK(rows[0].prompt_len == 100);
+    CHECK(rows[0].output_len == 20);
+    CHECK(rows[1].arrival_ns == 500'000'000);
+    CHECK(rows[1].prompt_len == 50);
+    CHECK(rows[1].output_len == 1);
+  }
+}
+
+TEST_CASE("a recorded request that is none is refused by its line") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("trace.csv");
+  const auto refusal = [&](const std::string& text) {
+    write_whole_file(path, text);
+    return error_of(ErrorKind::input, [&] { read_recorded_requests(path); }).substr(path.size());
+  };
+  const std::string head = "arrival_s,prompt_len,output_len\n";
+  CHECK(refusal("arrival_s,prompt_len\n1,2\n") ==
+        ":1: it has no column of output_len, output_length, GeneratedTokens, Response tokens; expected one of them");
+  CHECK(refusal(head + "1,2,3\n1,2\n") == ":3: it has 2 fields; expected 3, as in the header");
+  CHECK(refusal(head + "1,x,3\n") == ":2: the prompt length is 'x'; expected a number");
+  CHECK(refusal(head + "1,0,3\n") == ":2: the prompt has 0.0 tokens; expected a whole number from 1");
+  CHECK(refusal(head + "2,1,3\n1,1,3\n") ==
+        ":3: the arrival lies before that of the request above; expected times that do not go back");
+  CHECK(refusal(head) == ": it holds no request; expected at least one");
+}
+
+TEST_CASE("a recorded workload is replayed in order, begins again, and can be sped up") {
+  auto rows = std::make_shared<std::vector<RecordedRequest>>();
+  *rows = {{0, 10, 1}, {1'000'000'000, 20, 2}, {3'000'000'000, 30, 3}};
+  WorkloadOptions options;
+  options.arrivals.kind = ArrivalKind::recorded;
+  options.arrivals.rate = 0.0;
+  options.prompt.kind = options.output.kind = LengthKind::recorded;
+  options.recorded = rows;
+  const Workload workload(options, 1);
+  CHECK(workload.lengths(4).prompt_len == 20);
+  CHECK(workload.lengths(4).output_len == 2);
+  Workload::Arrivals times(workload);
+  for (const std::int64_t ms : {0, 1000, 3000, 4500, 5500, 7500}) CHECK(times.next_ns() == ms * 1'000'000);
+  options.arrivals.rate = 3.0 / 4.5 * 2.0;  // twice as fast
+  const Workload faster(options, 1);
+  Workload::Arrivals faster_times(faster);
+  for (const std::int64_t ms : {0, 500, 1500, 2250}) CHECK(faster_times.next_ns() == ms * 1'000'000);
+}
+
+TEST_CASE("a workload that cannot be is refused by the name of its setting") {
+  const auto refusal = [](auto change) {
+    WorkloadOptions options;
+    change(options);
+    return error_of(ErrorKind::usage, [&] { Workload(options, 1); });
+  };
+  CHECK(refusal([](auto& o) { o.num_requests = 0; }) == "requests: there are 0; expected 1 or more");
+  CHECK(refusal([](auto& o) { o.arrivals.rate = -1.0; }) == "arrival rate: it is -1.000000; expected a number above 0");
+  CHECK(refusal([](auto& o) { o.arrivals.kind = ArrivalKind::recorded; }) ==
+        "arrivals: no recorded requests were given; expected a file with them");
+  CHECK(refusal([](auto& o) { o.output.least = 0; }).find("output lengths: its bounds are 0") == 0);
+}
+
+}  // namespace draftproof
