@@ -56,8 +56,8 @@ TEST_CASE("gaps between arrivals have the mean and the variation that were asked
   }
 }
 
-// Over windows longer than its periods an on-off source has the mean rate, and more variance than a Poisson source:
-// for exponential periods the index of dispersion tends to 1 + 2 r^2 on off^2 tau' ... > 1; it is measured against 1.
+// Index of dispersion, variance / mean of the counts in windows of one second: 1 for a Poisson source; an on-off
+// source has windows without arrivals and windows of 400.
 TEST_CASE("an on-off source keeps the mean rate and is burstier than a Poisson source") {
   const auto dispersion = [](const ArrivalOptions& arrivals) {
     std::vector<double> counts(2000, 0.0);
