@@ -1,0 +1,145 @@
+#include "sim/cost/drafter.hpp"
+
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+#include "sim/cost/preset_folder.hpp"
+
+namespace draftproof {
+namespace {
+
+// A drafter before it is known whose it is.
+struct DrafterPreset {
+  std::string name;
+  DrafterKind kind = DrafterKind::head;
+  double layers = 0.0;           // of the target's form
+  bool dense = true;             // its layers have no experts even where the target's have
+  double input_squares = 0.0;    // width x width matrices that join features and embeddings in every pass
+  double feature_squares = 0.0;  // the same, once a step
+  double heads = 1.0;            // output heads that a pass reads, each over `vocab` tokens
+  double head_squares = 0.0;     // width x width matrices in front of each of them
+  double vocab = 0.0;            // 0: the target's
+  int default_nodes = 0;
+  int default_depth = 0;
+};
+
+DrafterKind kind_of(const TomlValue& value) {
+  for (const DrafterKind kind : {DrafterKind::head, DrafterKind::parallel, DrafterKind::model, DrafterKind::ngram})
+    if (value.text() == name_of(kind)) return kind;
+  throw input_error(value.where(), "it is " + in_quotes(value.text()) + "; expected head, parallel, model or ngram");
+}
+
+DrafterPreset drafter_of(const TomlValue& entry) {
+  entry.allow_only({"name", "aliases", "source", "kind", "layers", "dense", "input_squares", "feature_squares", "heads",
+                    "head_squares", "vocab", "default_nodes", "default_depth"});
+  DrafterPreset preset;
+  preset.name = entry.at("name").text();
+  preset.kind = kind_of(entry.at("kind"));
+  preset.layers = entry.number_or("layers", 0.0, 0, 1000);
+  preset.dense = entry.flag_or("dense", true);
+  preset.input_squares = entry.number_or("input_squares", 0.0, 0, 1000);
+  preset.feature_squares = entry.number_or("feature_squares", 0.0, 0, 1000);
+  preset.heads = entry.number_or("heads", 1.0, 0, 1000);
+  preset.head_squares = entry.number_or("head_squares", 0.0, 0, 1000);
+  preset.vocab = entry.number_or("vocab", 0.0, 0, 1e8);
+  preset.default_nodes = static_cast<int>(entry.integer_or("default_nodes", 0, 0, 100'000));
+  preset.default_depth = static_cast<int>(entry.integer_or("default_depth", 0, 0, 10'000));
+  return preset;
+}
+
+const PresetFolder<DrafterPreset>& presets() {
+  static const PresetFolder<DrafterPreset> read = read_presets<DrafterPreset>("drafters", "drafter", drafter_of);
+  return read;
+}
+
+// A dense layer of a mixture's drafter is as wide as what a token passes through in a layer of the target.
+double dense_layer_parameters(const ModelShape& target) {
+  const double body = target.active_parameters() - target.head_parameters;
+  return body / target.layers;
+}
+
+Drafter drafter_for(const DrafterPreset& preset, const ModelShape& target) {
+  Drafter drafter;
+  drafter.name = preset.name;
+  drafter.kind = preset.kind;
+  drafter.default_nodes = preset.default_nodes;
+  drafter.default_depth = preset.default_depth;
+  const double square = target.width * target.width;
+  drafter.first_pass_parameters = preset.feature_squares * square;
+  ModelShape& shape = drafter.shape;
+  shape.name = preset.name;
+  shape.layers = preset.layers;
+  shape.width = target.width;
+  shape.heads = target.heads;
+  shape.kv_heads = target.kv_heads;
+  shape.head_dim = target.head_dim;
+  shape.vocab = preset.vocab > 0.0 ? std::min(preset.vocab, target.vocab) : target.vocab;
+  shape.tied = true;  // the embedding is the target's
+  shape.kv_layers = preset.layers;
+  shape.kv_values = target.kv_values;
+  shape.head_parameters = preset.heads * target.width * shape.vocab;
+  shape.body_parameters = (preset.input_squares + preset.heads * preset.head_squares) * square;
+  if (target.is_moe() && !preset.dense) {
+    shape.experts = target.experts;
+    shape.experts_per_token = target.experts_per_token;
+    shape.expert_layers = preset.layers;
+    shape.expert_parameters = target.expert_parameters;
+    shape.body_parameters += preset.layers * target.body_parameters / target.layers;
+  } else {
+    shape.body_parameters += preset.layers * dense_layer_parameters(target);
+  }
+  return drafter;
+}
+
+Drafter model_drafter(const ModelShape& shape, const std::string& name) {
+  Drafter drafter;
+  drafter.name = name;
+  drafter.kind = DrafterKind::model;
+  drafter.shape = shape;
+  return drafter;
+}
+
+}  // namespace
+
+const char* name_of(DrafterKind kind) {
+  switch (kind) {
+    case DrafterKind::head:
+      return "head";
+    case DrafterKind::parallel:
+      return "parallel";
+    case DrafterKind::model:
+      return "model";
+    case DrafterKind::ngram:
+      return "ngram";
+  }
+  return "";
+}
+
+std::optional<Drafter> match_drafter(const std::string& method, const std::string& draft_model,
+                                     const ModelShape& target) {
+  const DrafterPreset* preset = presets().match(method);
+  if (preset && preset->kind != DrafterKind::model) return drafter_for(*preset, target);
+  if (!preset && draft_model.empty()) return std::nullopt;
+  if (!preset && (preset = presets().match(draft_model)) && preset->kind != DrafterKind::model)
+    return drafter_for(*preset, target);
+  auto shape = match_model(draft_model);
+  if (!shape) shape = guess_model(draft_model);
+  if (!shape) return std::nullopt;
+  Drafter drafter = model_drafter(*shape, draft_model);
+  if (preset) {
+    drafter.default_nodes = preset->default_nodes;
+    drafter.default_depth = preset->default_depth;
+  }
+  return drafter;
+}
+
+Drafter find_drafter(const std::string& name, const ModelShape& target) {
+  const DrafterPreset* preset = presets().match(name);
+  if (preset && preset->kind != DrafterKind::model) return drafter_for(*preset, target);
+  if (name.ends_with(".toml") || name.ends_with(".json")) return model_drafter(find_model(name), name);
+  if (const auto shape = match_model(name)) return model_drafter(*shape, shape->name);
+  throw input_error("drafter " + in_quotes(name),
+                    "unknown; expected a method (nearest: " + near_names(name, presets().names) +
+                        "), or a model that drafts: a preset, a TOML file or a config.json");
+}
+
+}  // namespace draftproof

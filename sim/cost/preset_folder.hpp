@@ -1,0 +1,53 @@
+// The presets of one kind: every [[table]] of every file in one folder of sim/presets.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "sim/cost/names.hpp"
+#include "sim/toml.hpp"
+
+namespace draftproof {
+
+template <class Preset>
+struct PresetFolder {
+  std::vector<Preset> presets;
+  std::vector<NamedEntry> names;  // of each
+
+  const Preset* match(const std::string& name) const {
+    const auto index = match_name(name, names);
+    return index ? &presets[*index] : nullptr;
+  }
+};
+
+// Reads DRAFTPROOF_PRESETS/`folder`, files in the order of their names; `read` turns an entry into a preset.
+template <class Preset>
+PresetFolder<Preset> read_presets(const std::string& folder, const char* table,
+                                  Preset (*read)(const TomlValue& entry)) {
+  PresetFolder<Preset> all;
+  std::vector<std::string> paths;
+  for (const auto& file : std::filesystem::directory_iterator(DRAFTPROOF_PRESETS "/" + folder))
+    if (file.path().extension() == ".toml") paths.push_back(file.path().string());
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
+    const TomlValue file = read_toml(path);
+    file.allow_only({table});
+    for (const TomlValue& entry : file.at(table).items()) {
+      all.presets.push_back(read(entry));
+      all.names.push_back({{entry.at("name").text()}});
+      for (const std::string& alias : entry.texts_or_none("aliases")) all.names.back().names.push_back(alias);
+    }
+  }
+  return all;
+}
+
+// The one [table] of a file of the user's.
+inline TomlValue read_one_preset(const std::string& path, const char* table) {
+  const TomlValue file = read_toml(path);
+  file.allow_only({table});
+  return file.at(table);
+}
+
+}  // namespace draftproof

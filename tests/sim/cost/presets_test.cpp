@@ -1,0 +1,163 @@
+// Presets of models, GPUs, engines and drafters: figures from outside, and names as people write them.
+#include <catch2/catch.hpp>
+
+#include "reference/error.hpp"
+#include "sim/cost/drafter.hpp"
+#include "sim/cost/engine_profile.hpp"
+#include "sim/cost/gpu.hpp"
+#include "sim/cost/model_shape.hpp"
+#include "sim/cost/names.hpp"
+#include "sim/cost/precision.hpp"
+#include "sim/toml.hpp"
+
+using namespace draftproof;
+
+TEST_CASE("Parameters and KV bytes of preset models are those that their authors publish") {
+  struct Published {
+    const char* name;
+    double total_b, active_b, kv_bytes;  // billions; bytes of a token in 16 bits
+  };
+  for (const Published& p :
+       {Published{"Llama-3.1-8B", 8.03, 7.50, 131072}, Published{"Llama-3.1-70B", 70.55, 69.5, 327680},
+        Published{"Llama-2-7B", 6.74, 6.61, 524288}, Published{"Qwen3-8B", 8.19, 7.57, 147456},
+        Published{"Llama-3.2-1B", 1.236, 1.236, 32768}, Published{"Qwen3-30B-A3B", 30.53, 3.04, 98304},
+        Published{"Qwen3-235B-A22B", 235.09, 21.57, 192512}, Published{"Mixtral-8x7B", 46.7, 12.75, 131072},
+        Published{"Llama-4-Scout", 107.8, 16.1, 196608}, Published{"gpt-oss-120b", 116.8, 5.1, 73728},
+        Published{"DeepSeek-V3", 671.0, 37.0, 70272}}) {
+    INFO(p.name);
+    const ModelShape shape = find_model(p.name);
+    CHECK(shape.total_parameters() / 1e9 == Approx(p.total_b).epsilon(0.02));
+    CHECK(shape.active_parameters() / 1e9 == Approx(p.active_b).epsilon(0.12));
+    CHECK(2.0 * shape.kv_values_per_token() == Approx(p.kv_bytes));
+  }
+}
+
+TEST_CASE("Names of models are matched as people and files write them") {
+  for (const auto& [written, preset] : std::vector<std::pair<std::string, std::string>>{
+           {"meta-llama/Llama-3.1-8B-Instruct", "Llama-3.1-8B"},
+           {"hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4", "Llama-3.1-8B"},
+           {"LLaMA3.1-8B", "Llama-3.1-8B"},
+           {"llama 3.3 70b instruct", "Llama-3.1-70B"},
+           {"DeepSeek-R1-Distill-Llama-8B", "Llama-3.1-8B"},
+           {"Vicuna-13B-v1.3", "Llama-2-13B"},
+           {"Llama-2-70B-chat", "Llama-2-70B"},
+           {"Qwen3-235B-A22B-Instruct-2507", "Qwen3-235B-A22B"},
+           {"Qwen3-Next-80B-A3B-Instruct-FP8", "Qwen3-Next-80B-A3B"},
+           {"DeepSeek-R1", "DeepSeek-V3"},
+           {"mistralai/Mixtral-8x7B-Instruct-v0.1", "Mixtral-8x7B"},
+           {"JackFram/llama-68m", "llama-68m"},
+           {"T5-XXL 11B", "T5-XXL-11B"}})
+    CHECK(find_model(written).name == preset);
+}
+
+TEST_CASE("A model of another size is not taken for a preset, and an unknown one lists near names") {
+  CHECK_FALSE(match_model("Llama-3.1-9B"));
+  CHECK_FALSE(match_model("DeepSeek-R1-Distill-Foo-9B"));
+  CHECK_THROWS_WITH(find_model("Lama-3.1-8B"), Catch::Contains("nearest: Llama-3.1-8B"));
+  CHECK_THROWS_WITH(find_gpu("H100O"), Catch::Contains("GPU 'H100O': unknown") && Catch::Contains("H100 SXM 80GB"));
+  CHECK_THROWS_AS(find_engine("nothing like it"), Error);
+}
+
+TEST_CASE("A model of unknown name gets a typical shape of its size, and says so") {
+  const ModelShape dense = guess_model("Foo-13B-chat").value();
+  CHECK(dense.active_parameters() / 1e9 == Approx(13.0).epsilon(0.1));
+  CHECK_FALSE(dense.is_moe());
+  CHECK_FALSE(dense.assumption.empty());
+  const ModelShape moe = guess_model("Bar-30B-A3B").value();
+  CHECK(moe.is_moe());
+  CHECK(moe.total_parameters() / 1e9 == Approx(30.0).epsilon(0.1));
+  CHECK(moe.active_parameters() / 1e9 == Approx(3.0).epsilon(0.1));
+  CHECK_FALSE(guess_model("Foo"));
+}
+
+TEST_CASE("Names of GPUs are matched as people and files write them") {
+  for (const auto& [written, preset] :
+       std::vector<std::pair<std::string, std::string>>{{"NVIDIA A100-SXM4-80GB", "A100 SXM 80GB"},
+                                                        {"A100 80GB", "A100 SXM 80GB"},
+                                                        {"A100", "A100 SXM 80GB"},
+                                                        {"NVIDIA A100-SXM4-40GB", "A100 40GB"},
+                                                        {"A100 40GB x4", "A100 40GB"},
+                                                        {"A100-40G", "A100 40GB"},
+                                                        {"H200", "H200 SXM 141GB"},
+                                                        {"8x H100", "H100 SXM 80GB"},
+                                                        {"8xH100-80G", "H100 SXM 80GB"},
+                                                        {"NVIDIA GeForce RTX 3090 24GB", "RTX 3090"},
+                                                        {"AMD Strix Halo (Ryzen AI Max)", "Strix Halo"},
+                                                        {"L40 + CPU offload (PCIe4)", "L40"},
+                                                        {"NVIDIA L40S", "L40S"},
+                                                        {"TPU v4 (single)", "TPU v4"}})
+    CHECK(find_gpu(written).name == preset);
+}
+
+TEST_CASE("Names of engines and drafters are matched as people and files write them") {
+  CHECK(find_engine("vLLM 0.24.0").name == "vLLM");
+  CHECK(find_engine("SGLang (SpecForge bench_eagle3.py)").name == "SGLang");
+  CHECK(find_engine("EAGLE-3 HF code base").eager);
+  CHECK(find_engine("HF transformers (Spec-Bench)").eager);
+  CHECK_FALSE(find_engine("HF + CUDA graphs (Sequoia)").eager);
+  const ModelShape target = find_model("Llama-3.1-8B");
+  for (const auto& [written, preset] :
+       std::vector<std::pair<std::string, std::string>>{{"EAGLE-3 dynamic tree", "EAGLE-3"},
+                                                        {"EAGLE3", "EAGLE-3"},
+                                                        {"EAGLE2", "EAGLE-2"},
+                                                        {"EAGLE static tree", "EAGLE"},
+                                                        {"n-gram k=3", "n-gram"},
+                                                        {"MTP chain", "MTP"}})
+    CHECK(match_drafter(written, "", target).value().name == preset);
+  CHECK(match_drafter("Sequoia optimal tree", "JackFram/llama-68m", target).value().shape.layers == 2.0);
+  CHECK_FALSE(match_drafter("draft model chain", "", target));
+}
+
+TEST_CASE("An EAGLE-3 head has the parameters that its published configuration has") {
+  // models.csv: 0.425 B for Llama-3.1-8B, of which 3 width^2 are read once a step.
+  const Drafter head = find_drafter("EAGLE-3", find_model("Llama-3.1-8B"));
+  CHECK((head.shape.active_parameters() + head.first_pass_parameters) / 1e9 == Approx(0.425).epsilon(0.05));
+}
+
+TEST_CASE("Texts of precisions say the bytes of weights and of the cache apart") {
+  CHECK(precision_of("bf16 (model default)").weight_bytes == 2.0);
+  CHECK(precision_of("").kv_bytes == 2.0);
+  const Precision mixed = precision_of("weights w4a16, KV fp8");
+  CHECK(mixed.weight_bytes == Approx(0.55));
+  CHECK(mixed.compute_bits == 16.0);
+  CHECK(mixed.kv_bytes == 1.0);
+  CHECK(precision_of("weights fp16, KV fp8").weight_bytes == 2.0);
+  CHECK(precision_of("FP8").weight_bytes == 1.0);
+  CHECK(precision_of("NVFP4").compute_bits == 4.0);
+}
+
+TEST_CASE("A config.json gives the same parameters as the preset of the same model") {
+  const ModelShape dense = model_from_config_json(
+      R"({"num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,
+          "intermediate_size":14336,"vocab_size":128256,"tie_word_embeddings":false})",
+      "config.json");
+  CHECK(dense.total_parameters() == find_model("Llama-3.1-8B").total_parameters());
+  const ModelShape moe = model_from_config_json(
+      R"({"num_hidden_layers":48,"hidden_size":2048,"num_attention_heads":32,"num_key_value_heads":4,"head_dim":128,
+          "intermediate_size":6144,"vocab_size":151936,"num_experts":128,"num_experts_per_tok":8,"moe_intermediate_size":768})",
+      "config.json");
+  CHECK(moe.active_parameters() == find_model("Qwen3-30B-A3B").active_parameters());
+  // Latent attention: 671 B, as published.
+  const ModelShape latent = model_from_config_json(
+      R"({"num_hidden_layers":61,"hidden_size":7168,"num_attention_heads":128,"num_key_value_heads":128,"kv_lora_rank":512,
+          "qk_rope_head_dim":64,"qk_nope_head_dim":128,"v_head_dim":128,"q_lora_rank":1536,"intermediate_size":18432,
+          "vocab_size":129280,"n_routed_experts":256,"num_experts_per_tok":8,"moe_intermediate_size":2048,
+          "n_shared_experts":1,"first_k_dense_replace":3})",
+      "config.json");
+  CHECK(latent.total_parameters() / 1e9 == Approx(671.0).epsilon(0.005));
+  CHECK(latent.kv_values_per_token() == 61.0 * 576.0);
+}
+
+TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
+  CHECK_THROWS_WITH(model_from_config_json("not json", "c.json"), Catch::StartsWith("c.json: it is not JSON"));
+  CHECK_THROWS_WITH(model_from_config_json("[]", "c.json"), Catch::StartsWith("c.json: it is not a JSON object"));
+  CHECK_THROWS_WITH(model_from_config_json(R"({"hidden_size":8})", "c.json"),
+                    Catch::Contains("it has no num_hidden_layers"));
+  CHECK_THROWS_WITH(model_from_config_json(R"({"num_hidden_layers":"many"})", "c.json"),
+                    Catch::Contains("num_hidden_layers is \"many\""));
+  CHECK_THROWS_WITH(
+      model_from_config_json(
+          R"({"num_hidden_layers":1,"hidden_size":8,"num_attention_heads":2,"num_key_value_heads":4,"intermediate_size":8,"vocab_size":9})",
+          "c.json"),
+      Catch::Contains("kv_heads is 4; expected at most the number of heads, 2"));
+}

@@ -1,0 +1,43 @@
+// TOML files as values: strict readers, and messages with file and line.
+#include <catch2/catch.hpp>
+
+#include "reference/error.hpp"
+#include "sim/toml.hpp"
+
+using namespace draftproof;
+
+TEST_CASE("A TOML file becomes tables, arrays, texts, numbers and flags, keys in the file's order") {
+  const TomlValue file = parse_toml("b = 1\na = \"x\"\n[t]\nz = [1.5, 2]\ny = true\n", "f.toml");
+  CHECK(file.keys() == std::vector<std::string>{"b", "a", "t"});
+  CHECK(file.at("b").integer(0, 1) == 1);
+  CHECK(file.at("b").number() == 1.0);
+  CHECK(file.at("a").text() == "x");
+  CHECK(file.at("t").at("z").items().at(0).number() == 1.5);
+  CHECK(file.at("t").at("z").items().at(1).number() == 2.0);
+  CHECK(file.at("t").flag_or("y", false));
+  CHECK(file.at("t").flag_or("absent", true));
+  CHECK(file.texts_or_none("a") == std::vector<std::string>{"x"});
+  CHECK(file.find("absent") == nullptr);
+}
+
+TEST_CASE("What is wrong in a TOML file is named with file, line and the dotted name of the value") {
+  const TomlValue file = parse_toml("[gpu]\nmemory_gb = -1\nname = 3\nbandwith = 2\nbad = nan\n", "f.toml");
+  const TomlValue& gpu = file.at("gpu");
+  CHECK_THROWS_WITH(gpu.at("memory_gb").number(0.1, 100),
+                    "f.toml:2: gpu.memory_gb: it is -1; expected a number in [0.1, 100]");
+  CHECK_THROWS_WITH(gpu.at("memory_gb").integer(1, 9),
+                    "f.toml:2: gpu.memory_gb: it is -1; expected a whole number in [1, 9]");
+  CHECK_THROWS_WITH(gpu.at("name").text(), "f.toml:3: gpu.name: it is a whole number; expected a text");
+  CHECK_THROWS_WITH(gpu.at("bad").number(), Catch::StartsWith("f.toml:5: gpu.bad: it is nan"));
+  CHECK_THROWS_WITH(gpu.at("width"), "f.toml:1: gpu: it has no 'width'");
+  CHECK_THROWS_WITH(gpu.allow_only({"memory_gb", "name", "bandwidth", "bad"}),
+                    "f.toml:4: gpu.bandwith: unknown key 'bandwith'; expected one of memory_gb, name, bandwidth, bad");
+  CHECK_THROWS_WITH(parse_toml("a = 1\nb = \n", "f.toml"), Catch::StartsWith("f.toml:2: it is not TOML"));
+  CHECK_THROWS_WITH(parse_toml("d = 2026-01-01\n", "f.toml"), Catch::Contains("f.toml:1: d: it is a date"));
+  CHECK_THROWS_AS(read_toml("/nowhere/f.toml"), Error);
+}
+
+TEST_CASE("A text written as a TOML string is read back as it was") {
+  for (const std::string text : {"", "plain", "a \"quote\" and a \\", "tab\tline\nend"})
+    CHECK(parse_toml("t = " + toml_quoted(text), "f").at("t").text() == text);
+}
