@@ -62,7 +62,7 @@ std::int32_t Workload::length(const LengthOptions& options, std::int64_t request
       length *= exponential_variate(address);
       break;
     case LengthKind::recorded: {
-      const RecordedRequest& row = (*options_.recorded)[static_cast<std::size_t>(request) % options_.recorded->size()];
+      const RecordedArrival& row = (*options_.recorded)[static_cast<std::size_t>(request) % options_.recorded->size()];
       length = output ? row.output_len : row.prompt_len;
       break;
     }
@@ -105,7 +105,7 @@ std::int64_t Workload::Arrivals::next_ns() {
     ++request_;
     return std::llround(now_s_ * 1e9);
   }
-  const std::vector<RecordedRequest>& rows = *workload_->options_.recorded;
+  const std::vector<RecordedArrival>& rows = *workload_->options_.recorded;
   const auto count = static_cast<std::int64_t>(rows.size());
   // A second round begins one mean gap after the last arrival of the first.
   const std::int64_t length_ns = rows.back().arrival_ns + rows.back().arrival_ns / std::max<std::int64_t>(count - 1, 1);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/serving/recorded_requests.hpp"
+#include "sim/serving/arrivals_file.hpp"
 
 namespace draftproof {
 
@@ -47,7 +47,7 @@ struct WorkloadOptions {
   LengthOptions output;
   std::optional<std::int32_t> companion_prompt_len;  // under guidance, of every request's unconditional companion
   // For recorded arrivals and lengths; requests beyond its end begin again, with arrivals that go on.
-  std::shared_ptr<const std::vector<RecordedRequest>> recorded;
+  std::shared_ptr<const std::vector<RecordedArrival>> recorded;
 };
 
 struct RequestLengths {

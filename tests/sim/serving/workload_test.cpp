@@ -114,7 +114,7 @@ TEST_CASE("recorded requests are read from CSV and JSONL as the public traces ha
                    "{\"timestamp\": 1000, \"input_length\": 100, \"output_length\": 20, \"hash_ids\": [0]}\n\n"
                    "{\"timestamp\": 1500, \"input_length\": 50, \"output_length\": 1}\n");
   for (const char* const name : {"ours.csv", "azure.csv", "burst.csv", "mooncake.jsonl"}) {
-    const std::vector<RecordedRequest> rows = read_recorded_requests(folder.file(name));
+    const std::vector<RecordedArrival> rows = read_arrivals(folder.file(name));
     INFO(name);
     REQUIRE(rows.size() == 2);
     CHECK(rows[0].arrival_ns == 0);
@@ -131,7 +131,7 @@ TEST_CASE("a recorded request that is none is refused by its line") {
   const std::string path = folder.file("trace.csv");
   const auto refusal = [&](const std::string& text) {
     write_whole_file(path, text);
-    return error_of(ErrorKind::input, [&] { read_recorded_requests(path); }).substr(path.size());
+    return error_of(ErrorKind::input, [&] { read_arrivals(path); }).substr(path.size());
   };
   const std::string head = "arrival_s,prompt_len,output_len\n";
   CHECK(refusal("arrival_s,prompt_len\n1,2\n") ==
@@ -145,7 +145,7 @@ TEST_CASE("a recorded request that is none is refused by its line") {
 }
 
 TEST_CASE("a recorded workload is replayed in order, begins again, and can be sped up") {
-  auto rows = std::make_shared<std::vector<RecordedRequest>>();
+  auto rows = std::make_shared<std::vector<RecordedArrival>>();
   *rows = {{0, 10, 1}, {1'000'000'000, 20, 2}, {3'000'000'000, 30, 3}};
   WorkloadOptions options;
   options.arrivals.kind = ArrivalKind::recorded;

@@ -15,7 +15,7 @@
 
 namespace draftproof {
 
-struct RecordedRequest {
+struct RecordedArrival {
   std::int64_t arrival_ns = 0;
   std::int32_t prompt_len = 0;
   std::int32_t output_len = 0;
@@ -23,6 +23,6 @@ struct RecordedRequest {
 
 // A file whose name ends in .jsonl is JSONL. Errors (input) naming file and line: a missing column, a value that is no
 // number, a length below 1, arrivals that go back, no request.
-std::vector<RecordedRequest> read_recorded_requests(const std::string& path);
+std::vector<RecordedArrival> read_arrivals(const std::string& path);
 
 }  // namespace draftproof

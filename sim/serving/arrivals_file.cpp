@@ -1,4 +1,4 @@
-#include "sim/serving/recorded_requests.hpp"
+#include "sim/serving/arrivals_file.hpp"
 
 #include <array>
 #include <charconv>
@@ -73,7 +73,7 @@ class Rows {
                         "do not go back");
     rows_.push_back({since_ns, length(line, "prompt", prompt_len), length(line, "output", output_len)});
   }
-  std::vector<RecordedRequest> take() {
+  std::vector<RecordedArrival> take() {
     if (rows_.empty()) throw input_error(path_, "it holds no request; expected at least one");
     return std::move(rows_);
   }
@@ -87,7 +87,7 @@ class Rows {
   }
 
   std::string path_;
-  std::vector<RecordedRequest> rows_;
+  std::vector<RecordedArrival> rows_;
   std::int64_t first_ns_ = 0;
 };
 
@@ -121,7 +121,7 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
-std::vector<RecordedRequest> read_csv(const std::string& path, std::string_view text) {
+std::vector<RecordedArrival> read_csv(const std::string& path, std::string_view text) {
   Rows rows(path);
   std::size_t columns = 0, arrival = 0, prompt = 0, output = 0;
   for_each_line(text, [&](std::size_t line, std::string_view content) {
@@ -149,7 +149,7 @@ std::vector<RecordedRequest> read_csv(const std::string& path, std::string_view 
   return rows.take();
 }
 
-std::vector<RecordedRequest> read_jsonl(const std::string& path, std::string_view text) {
+std::vector<RecordedArrival> read_jsonl(const std::string& path, std::string_view text) {
   Rows rows(path);
   for_each_line(text, [&](std::size_t line, std::string_view content) {
     const nlohmann::json object = nlohmann::json::parse(content, nullptr, false);
@@ -173,7 +173,7 @@ std::vector<RecordedRequest> read_jsonl(const std::string& path, std::string_vie
 
 }  // namespace
 
-std::vector<RecordedRequest> read_recorded_requests(const std::string& path) {
+std::vector<RecordedArrival> read_arrivals(const std::string& path) {
   const InputFile file(path, kTraceBytesMax);
   return path.ends_with(".jsonl") ? read_jsonl(path, file.text()) : read_csv(path, file.text());
 }

@@ -1,0 +1,131 @@
+#include "sim/serving/static_batch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reference/engine/speculation_policy.hpp"
+#include "reference/error.hpp"
+#include "sim/serving/planning_cost.hpp"
+
+namespace draftproof {
+namespace {
+
+struct Place {
+  AcceptanceState acceptance;
+  SpeculationState speculation;
+  std::int32_t prompt_len = 0;
+  std::int32_t output_len = 0;
+  std::int32_t output_len_max = 0;
+};
+
+class StaticBatch {
+ public:
+  StaticBatch(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+              const StaticBatchOptions& options)
+      : workload_(workload),
+        cost_(cost),
+        acceptance_(acceptance),
+        options_(options),
+        planning_cost_(std::make_shared<PlanningCost>(cost, options.speculation.most, options.drafting.one_pass)),
+        policy_(options.speculation, planning_cost_) {
+    if (options.batch < 1)
+      throw usage_error("batch", "it is " + std::to_string(options.batch) + "; expected 1 or more");
+    fill();
+  }
+
+  StaticBatchResult run() {
+    while (!places_.empty()) step();
+    result_.requests = next_;
+    return result_;
+  }
+
+ private:
+  void fill() {
+    for (; places_.size() < static_cast<std::size_t>(options_.batch) && next_ < workload_.options().num_requests;
+         ++next_) {
+      const RequestLengths lengths = workload_.lengths(next_);
+      places_.push_back({acceptance_.begin(static_cast<std::uint64_t>(next_)), policy_.first_state(),
+                         lengths.prompt_len, 0, lengths.output_len});
+    }
+  }
+
+  void decide() {
+    if (!policy_.looks_at_batch()) return;
+    policy_.begin_step();
+    // As in the scheduler, where the policy has looked at the batch before a request is admitted to it.
+    for (Place& place : places_)
+      if (place.output_len > 0) policy_.count(place.speculation, 1);
+    policy_.decide(0);
+  }
+
+  void verify(Place& place, PassLoad& pass, DraftLoad& draft) {
+    const std::int32_t room = place.output_len_max - place.output_len - 1;
+    const std::int64_t context = place.prompt_len + place.output_len;
+    std::int32_t nodes = room == 0 ? 0 : policy_.num_drafts(place.speculation);
+    if (options_.drafting.tree_depth == 0) nodes = std::min(nodes, room);
+    std::int32_t depth = 0;
+    std::int32_t accepted = 0;
+    if (nodes > 0) {
+      depth = std::min(nodes, room);
+      if (options_.drafting.tree_depth > 0) depth = std::min(depth, options_.drafting.tree_depth);
+      accepted =
+          acceptance_.accepted(place.acceptance, {place.output_len, static_cast<std::int32_t>(context)}, nodes, depth);
+      ++draft.requests;
+      draft.rows += nodes;
+      draft.kv_tokens += context;
+      draft.passes = std::max(draft.passes, depth);
+      draft.tree |= depth < nodes;
+    }
+    pass.rows += nodes + 1;
+    pass.kv_tokens += context - 1;
+    pass.attended += context * (nodes + 1) + std::int64_t{nodes} * (depth + 1) / 2;
+    place.output_len += accepted + 1;
+    policy_.observe(place.speculation, nodes, accepted, accepted < depth);
+    result_.acceptance.add_step({static_cast<std::size_t>(nodes), static_cast<std::size_t>(accepted), accepted < depth,
+                                 static_cast<std::size_t>(accepted) + 1});
+  }
+
+  void step() {
+    decide();
+    PassLoad pass;
+    DraftLoad draft;
+    bool ended = false;
+    for (Place& place : places_) {
+      verify(place, pass, draft);
+      ended |= place.output_len == place.output_len_max;
+    }
+    pass.streams = static_cast<std::int64_t>(places_.size());
+    pass.logit_rows = pass.rows;
+    if (options_.drafting.one_pass) draft.passes = std::min(draft.passes, 1);
+    result_.draft_ns += draft.passes == 0 ? 0 : std::llround(cost_.draft_ns(draft));
+    result_.verify_ns += std::llround(cost_.target_ns(pass));
+    result_.overhead_ns += std::llround(cost_.overhead_ns(pass.streams, draft));
+    ++result_.steps;
+    planning_cost_->set_context(static_cast<double>(pass.kv_tokens + pass.streams) / static_cast<double>(pass.streams));
+    if (!ended) return;
+    std::erase_if(places_, [](const Place& place) { return place.output_len == place.output_len_max; });
+    fill();
+  }
+
+  const Workload& workload_;
+  const CostModel& cost_;
+  const AcceptanceModel& acceptance_;
+  const StaticBatchOptions& options_;
+  std::shared_ptr<PlanningCost> planning_cost_;
+  SpeculationPolicy policy_;
+  std::vector<Place> places_;  // in the order in which they came
+  std::int64_t next_ = 0;
+  StaticBatchResult result_;
+};
+
+}  // namespace
+
+StaticBatchResult run_static_batch(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+                                   const StaticBatchOptions& options) {
+  return StaticBatch(workload, cost, acceptance, options).run();
+}
+
+}  // namespace draftproof
