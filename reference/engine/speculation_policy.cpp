@@ -85,46 +85,29 @@ SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest, std::in
   return best;
 }
 
-std::int32_t SpeculationPolicy::num_drafts(const SpeculationState& state) const {
-  switch (choice_.rule) {
-    case SpeculationRule::off:
-      return 0;
-    case SpeculationRule::fixed:
-      return choice_.num_drafts;
-    case SpeculationRule::threshold:
-      return state.num_drafts;
-    case SpeculationRule::schedule:
-    case SpeculationRule::tree:
-      return for_all_;
-    case SpeculationRule::goodput:
-      break;
-  }
-  const std::int32_t limit = limits_[state.rate_class];
-  return limit == 0 && state.idle_steps >= choice_.probe ? 1 : limit;
+void SpeculationPolicy::observe_share(SpeculationState& state, std::int32_t drafted, std::int32_t accepted) const {
+  if (drafted == 0) return;
+  const float share = static_cast<float>(accepted) / static_cast<float>(drafted);
+  const auto weight = static_cast<float>(choice_.weight);
+  state.average = state.average < 0.0f ? share : state.average + weight * (share - state.average);
+  // Without branches, which processors would mispredict.
+  const int raised = state.average > static_cast<float>(choice_.raise) ? 1 : 0;
+  const int lowered = (state.average < static_cast<float>(choice_.lower) ? 1 : 0) & (1 - raised);
+  state.num_drafts = std::clamp(state.num_drafts + raised - lowered, choice_.least, choice_.most);
 }
 
-void SpeculationPolicy::observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
-  if (choice_.rule == SpeculationRule::threshold) {
-    if (drafted == 0) return;
-    const float share = static_cast<float>(accepted) / static_cast<float>(drafted);
-    const auto weight = static_cast<float>(choice_.weight);
-    state.average = state.average < 0.0f ? share : state.average + weight * (share - state.average);
-    if (state.average > static_cast<float>(choice_.raise))
-      state.num_drafts = std::min(state.num_drafts + 1, choice_.most);
-    else if (state.average < static_cast<float>(choice_.lower))
-      state.num_drafts = std::max(state.num_drafts - 1, choice_.least);
-  } else if (choice_.rule == SpeculationRule::goodput) {
-    state.idle_steps = drafted == 0 ? state.idle_steps + 1 : 0;
-    if (drafted == 0) return;
-    const std::int32_t judged = accepted + (rejected ? 1 : 0);
-    const auto memory = static_cast<float>(choice_.memory);
-    state.accepted = memory * state.accepted + static_cast<float>(accepted);
-    state.judged = memory * state.judged + static_cast<float>(judged);
-    // The batch sees many requests a step; a memory of its own keeps a few hundred observations.
-    constexpr double kBatchMemory = 0.999;
-    accepted_ = kBatchMemory * accepted_ + accepted;
-    judged_ = kBatchMemory * judged_ + judged;
-  }
+void SpeculationPolicy::observe_rate(SpeculationState& state, std::int32_t drafted, std::int32_t accepted,
+                                     bool rejected) {
+  state.idle_steps = drafted == 0 ? state.idle_steps + 1 : 0;
+  if (drafted == 0) return;
+  const std::int32_t judged = accepted + (rejected ? 1 : 0);
+  const auto memory = static_cast<float>(choice_.memory);
+  state.accepted = memory * state.accepted + static_cast<float>(accepted);
+  state.judged = memory * state.judged + static_cast<float>(judged);
+  // The batch sees many requests a step; a memory of its own keeps a few hundred observations.
+  constexpr double kBatchMemory = 0.999;
+  accepted_ = kBatchMemory * accepted_ + accepted;
+  judged_ = kBatchMemory * judged_ + judged;
 }
 
 double SpeculationPolicy::rate(const SpeculationState& state) const {

@@ -54,10 +54,32 @@ class SpeculationPolicy {
   void decide(std::int64_t other_tokens);
 
   // At most this many nodes in the next step.
-  std::int32_t num_drafts(const SpeculationState& state) const;
+  std::int32_t num_drafts(const SpeculationState& state) const {
+    switch (choice_.rule) {
+      case SpeculationRule::off:
+        return 0;
+      case SpeculationRule::fixed:
+        return choice_.num_drafts;
+      case SpeculationRule::threshold:
+        return state.num_drafts;
+      case SpeculationRule::schedule:
+      case SpeculationRule::tree:
+        return for_all_;
+      case SpeculationRule::goodput:
+        break;
+    }
+    const std::int32_t limit = limits_[static_cast<std::size_t>(state.rate_class)];
+    return limit == 0 && state.idle_steps >= choice_.probe ? 1 : limit;
+  }
 
   // What became of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
-  void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected);
+  void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
+    if (choice_.rule == SpeculationRule::threshold) {
+      observe_share(state, drafted, accepted);
+    } else if (choice_.rule == SpeculationRule::goodput) {
+      observe_rate(state, drafted, accepted, rejected);
+    }
+  }
 
   // The rate of a request's drafts as the goodput rule takes it, in (0, 1).
   double rate(const SpeculationState& state) const;
@@ -71,6 +93,8 @@ class SpeculationPolicy {
     double goodput;
     std::size_t taken;
   };
+  void observe_share(SpeculationState& state, std::int32_t drafted, std::int32_t accepted) const;
+  void observe_rate(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected);
   Best best_of(std::int32_t longest, std::int64_t rows) const;
 
   // One more draft for every request of a class.

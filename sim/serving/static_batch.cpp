@@ -1,6 +1,7 @@
 #include "sim/serving/static_batch.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -39,6 +40,7 @@ class StaticBatch {
   StaticBatchResult run() {
     while (!places_.empty()) step();
     result_.requests = next_;
+    result_.acceptance = counts();
     return result_;
   }
 
@@ -84,8 +86,9 @@ class StaticBatch {
     pass.attended += context * (nodes + 1) + std::int64_t{nodes} * (depth + 1) / 2;
     place.output_len += accepted + 1;
     policy_.observe(place.speculation, nodes, accepted, accepted < depth);
-    result_.acceptance.add_step({static_cast<std::size_t>(nodes), static_cast<std::size_t>(accepted), accepted < depth,
-                                 static_cast<std::size_t>(accepted) + 1});
+    ++steps_with_[static_cast<std::size_t>(accepted)][accepted < depth ? 1 : 0];
+    drafts_ += nodes > 0 ? 1 : 0;
+    draft_tokens_ += nodes;
   }
 
   void step() {
@@ -110,6 +113,27 @@ class StaticBatch {
     fill();
   }
 
+  AcceptanceCounts counts() const {
+    AcceptanceCounts counts;
+    counts.drafts = drafts_;
+    counts.draft_tokens = draft_tokens_;
+    for (std::size_t accepted = 0; accepted < steps_with_.size(); ++accepted) {
+      const auto [ended, rejected] = steps_with_[accepted];
+      const std::int64_t steps = ended + rejected;
+      if (steps == 0) continue;
+      counts.steps += steps;
+      counts.accepted_tokens += steps * static_cast<std::int64_t>(accepted);
+      counts.grow_to(accepted + (rejected > 0 ? 1 : 0));
+      for (std::size_t j = 0; j < accepted; ++j) {
+        counts.reached[j] += steps;
+        counts.accepted[j] += steps;
+      }
+      if (rejected > 0) counts.reached[accepted] += rejected;
+    }
+    counts.received_tokens = counts.accepted_tokens + counts.steps;
+    return counts;
+  }
+
   const Workload& workload_;
   const CostModel& cost_;
   const AcceptanceModel& acceptance_;
@@ -118,6 +142,11 @@ class StaticBatch {
   SpeculationPolicy policy_;
   std::vector<Place> places_;  // in the order in which they came
   std::int64_t next_ = 0;
+  // Steps by accepted drafts, without and with a rejected one below: all that acceptance by position needs, at the price
+  // of one addition a step.
+  std::array<std::array<std::int64_t, 2>, kDraftLenMax + 1> steps_with_{};
+  std::int64_t drafts_ = 0;
+  std::int64_t draft_tokens_ = 0;
   StaticBatchResult result_;
 };
 
