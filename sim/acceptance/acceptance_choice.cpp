@@ -1,0 +1,258 @@
+#include "sim/acceptance/acceptance_choice.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "reference/draft/draft_plan.hpp"
+#include "reference/error.hpp"
+#include "reference/strict_number.hpp"
+#include "sim/acceptance/beta_mixture.hpp"
+#include "sim/acceptance/context_decay.hpp"
+#include "sim/acceptance/position_rates.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/acceptance/regime_chain.hpp"
+#include "sim/acceptance/replay.hpp"
+#include "sim/acceptance/verifier_rates.hpp"
+
+namespace draftproof {
+namespace {
+
+using ModelPointer = std::shared_ptr<const AcceptanceModel>;
+
+std::string in_quotes(std::string_view text) {
+  return "\"" + std::string(text) + "\"";
+}
+
+// A model's parameters, as "key=value,key=value".
+class Parameters {
+ public:
+  Parameters(std::string_view model, const std::string& where) : model_(model), where_(where) {}
+
+  Parameters& number(std::string_view name, double least, double most, double& value) {
+    return add(name, [=, this, &value](std::string_view text) {
+      const auto read = read_number(text);
+      if (!read || *read < least || *read > most) refuse(name, text, "a number in ", least, most);
+      value = *read;
+    });
+  }
+  Parameters& whole(std::string_view name, std::int32_t least, std::int32_t most, std::int32_t& value) {
+    return add(name, [=, this, &value](std::string_view text) {
+      const auto read = read_integer(text, least, most);
+      if (!read) refuse(name, text, "a whole number in ", least, most);
+      value = static_cast<std::int32_t>(*read);
+    });
+  }
+  Parameters& text(std::string_view name, std::function<void(std::string_view)> read) {
+    return add(name, std::move(read));
+  }
+  // Takes what is left of the text, commas included.
+  Parameters& rest(std::string_view name, std::function<void(std::string_view)> read) {
+    rest_ = name;
+    return add(name, std::move(read));
+  }
+
+  void read(std::string_view text) {
+    std::vector<std::string_view> given;
+    while (!text.empty()) {
+      std::string_view part = text.substr(0, text.find(','));
+      const std::size_t equals = part.find('=');
+      const std::string_view key = part.substr(0, equals);
+      if (key == rest_ && equals != std::string_view::npos) part = text;
+      const auto found = std::ranges::find(known_, key, &Known::name);
+      if (equals == std::string_view::npos || found == known_.end()) {
+        std::string names;
+        for (const Known& k : known_) names.append(names.empty() ? "" : ", ").append(k.name).append("=");
+        throw usage_error(
+            where_, "acceptance model " + model_ + " has no parameter " + in_quotes(part) + "; expected " + names);
+      }
+      if (std::ranges::count(given, key) > 0)
+        throw usage_error(where_, std::string(key) + " is given twice; expected once");
+      given.push_back(key);
+      found->read(part.substr(equals + 1));
+      if (part.size() == text.size()) return;
+      text.remove_prefix(part.size() + 1);
+      if (text.empty()) throw usage_error(where_, "ends with a comma; expected a parameter behind it");
+    }
+  }
+
+ private:
+  struct Known {
+    std::string_view name;
+    std::function<void(std::string_view)> read;
+  };
+  Parameters& add(std::string_view name, std::function<void(std::string_view)> read) {
+    known_.push_back({name, std::move(read)});
+    return *this;
+  }
+  template <class Number>
+  [[noreturn]] void refuse(std::string_view name, std::string_view text, const char* expected, Number least,
+                           Number most) const {
+    std::ostringstream out;
+    out << name << " is " << in_quotes(text) << "; expected " << expected << '[' << least << ", " << most << ']';
+    throw usage_error(where_, out.str());
+  }
+
+  std::string model_;
+  std::string where_;
+  std::vector<Known> known_;
+  std::string_view rest_;
+};
+
+std::vector<double> rates_of(std::string_view text, const std::string& where) {
+  std::vector<double> rates;
+  for (;;) {
+    const std::string_view part = text.substr(0, text.find(','));
+    const auto rate = read_number(part);
+    if (!rate || *rate < 0.0 || *rate > 1.0)
+      throw usage_error(where, "rate " + std::to_string(rates.size() + 1) + " is " + in_quotes(part) +
+                                   "; expected a number in [0, 1]");
+    rates.push_back(*rate);
+    if (rates.size() > kAcceptanceDepthMax)
+      throw usage_error(where,
+                        "has more than " + std::to_string(kAcceptanceDepthMax) + " rates; expected at most that");
+    if (part.size() == text.size()) return rates;
+    text.remove_prefix(part.size() + 1);
+  }
+}
+
+ModelPointer make_constant(std::string_view text, std::uint64_t seed, const std::string& where) {
+  const std::vector<double> rates = rates_of(text, where);
+  if (rates.size() != 1)
+    throw usage_error(where, "constant has " + std::to_string(rates.size()) +
+                                 " rates; expected one (several are positions: or unconditional:)");
+  return std::make_shared<PositionRates>(rates, seed, where);
+}
+
+ModelPointer make_positions(std::string_view text, std::uint64_t seed, const std::string& where) {
+  return std::make_shared<PositionRates>(rates_of(text, where), seed, where);
+}
+
+ModelPointer make_unconditional(std::string_view text, std::uint64_t seed, const std::string& where) {
+  const std::vector<double> survival = rates_of(text, where);
+  for (std::size_t i = 1; i < survival.size(); ++i)
+    if (survival[i] > survival[i - 1])
+      throw usage_error(where, "unconditional rate " + std::to_string(i + 1) +
+                                   " is above the one before it; expected "
+                                   "rates that never rise (conditional ones are positions:)");
+  return std::make_shared<PositionRates>(conditional_of(survival, where), seed, where);
+}
+
+ModelPointer make_ranks(std::string_view text, std::uint64_t seed, const std::string& where) {
+  return PositionRates::of_ranks(rates_of(text, where), seed, where);
+}
+
+ModelPointer make_beta(std::string_view text, std::uint64_t seed, const std::string& where) {
+  double mean = 0.7;
+  double spread = 0.15;
+  double decay = 1.0;
+  Parameters("beta", where)
+      .number("mean", 0, 1, mean)
+      .number("spread", 0, 0.5, spread)
+      .number("decay", 0.01, 1, decay)
+      .read(text);
+  return std::make_shared<BetaMixture>(beta_of(mean, spread, where), decay, seed);
+}
+
+ModelPointer make_markov(std::string_view text, std::uint64_t seed, const std::string& where) {
+  double good = 0.9;
+  double bad = 0.4;
+  double to_bad = 0.05;
+  double to_good = 0.1;
+  Parameters("markov", where)
+      .number("good", 0, 1, good)
+      .number("bad", 0, 1, bad)
+      .number("to_bad", 0, 1, to_bad)
+      .number("to_good", 0, 1, to_good)
+      .read(text);
+  return std::make_shared<RegimeChain>(two_state_regimes(good, bad, to_bad, to_good), seed);
+}
+
+ModelPointer make_entropy(std::string_view text, std::uint64_t seed, const std::string& where) {
+  double mean = 1.0;
+  double gamma = 0.2;
+  double memory = 0.5;
+  Parameters("entropy", where)
+      .number("mean", 0, 20, mean)
+      .number("gamma", 0, 10, gamma)
+      .number("memory", 0, 1, memory)
+      .read(text);
+  return std::make_shared<RegimeChain>(entropy_regimes(mean, gamma, memory), seed);
+}
+
+ModelPointer make_replay(std::string_view text, std::uint64_t, const std::string& where) {
+  std::string drafter;
+  std::string file(text);
+  if (text.starts_with("drafter=") || text.starts_with("file=")) {
+    file.clear();
+    Parameters("replay", where)
+        .text("drafter", [&](std::string_view name) { drafter = name; })
+        .rest("file", [&](std::string_view path) { file = path; })
+        .read(text);
+  }
+  if (file.empty())
+    throw usage_error(where, "replay has no file; expected replay:FILE or replay:drafter=NAME,file=FILE");
+  return std::make_shared<Replay>(read_recording(file, drafter));
+}
+
+ModelPointer make_verifier(std::string_view text, std::uint64_t seed, const std::string& where) {
+  VerifierRatesOptions options;
+  Parameters("verifier", where)
+      .whole("vocab", 2, 1 << 16, options.pairs.vocab_size)
+      .number("zipf", 0, 10, options.pairs.zipf)
+      .number("noise", 0, 10, options.pairs.noise)
+      .whole("drafts", 0, 16, options.drafts_max)
+      .text("tree", [&](std::string_view tree) { options.tree = parse_tree(tree, where); })
+      .whole("samples", 100, 1'000'000, options.samples)
+      .rest("by", [&](std::string_view verifier) { options.verifier = parse_verifier(verifier, where); })
+      .read(text);
+  return std::make_shared<VerifierRates>(options, seed, where);
+}
+
+struct Kind {
+  std::string_view name;
+  bool needs_text;
+  ModelPointer (*make)(std::string_view text, std::uint64_t seed, const std::string& where);
+};
+constexpr Kind kKinds[] = {
+    {"constant", true, make_constant}, {"positions", true, make_positions}, {"unconditional", true, make_unconditional},
+    {"ranks", true, make_ranks},       {"beta", false, make_beta},          {"markov", false, make_markov},
+    {"entropy", false, make_entropy},  {"replay", true, make_replay},       {"verifier", false, make_verifier},
+};
+
+constexpr std::string_view kContext = "+context";
+
+ModelPointer with_context(ModelPointer model, std::string_view text, const std::string& where) {
+  std::int32_t trained = 2048;
+  std::int32_t half = 4096;
+  constexpr std::int32_t kTokensMax = 1 << 28;
+  Parameters("context", where).whole("trained", 0, kTokensMax, trained).whole("half", 1, kTokensMax, half).read(text);
+  return std::make_shared<ContextDecay>(std::move(model), trained, half);
+}
+
+}  // namespace
+
+ModelPointer make_acceptance(std::string_view text, std::uint64_t seed, const std::string& where) {
+  if (const std::size_t at = text.rfind(kContext); at != std::string_view::npos) {
+    const std::string_view behind = text.substr(at + kContext.size());
+    if (behind.empty() || behind.front() == ':')
+      return with_context(make_acceptance(text.substr(0, at), seed, where), behind.substr(behind.empty() ? 0 : 1),
+                          where);
+  }
+  const std::string_view name = text.substr(0, text.find(':'));
+  const std::string_view rest = name.size() == text.size() ? "" : text.substr(name.size() + 1);
+  const auto kind = std::ranges::find(kKinds, name, &Kind::name);
+  if (kind == std::end(kKinds)) {
+    std::string names;
+    for (const Kind& k : kKinds) names.append(names.empty() ? "" : ", ").append(k.name);
+    throw usage_error(where, "the acceptance model is " + in_quotes(name) + "; expected one of " + names);
+  }
+  if (kind->needs_text && rest.empty())
+    throw usage_error(where, "acceptance model " + std::string(name) + " has no parameters; expected " +
+                                 std::string(name) + (name == "replay" ? ":FILE" : ":RATE"));
+  return kind->make(rest, seed, where);
+}
+
+}  // namespace draftproof
