@@ -58,9 +58,9 @@ inline void require_draft_shape(std::int32_t nodes, std::int32_t depth) {
     refuse_draft_shape(nodes, depth);
 }
 
-// The random words of acceptances: key = the request's seed, counter = (index, row, place, Purpose::simulator). Rows
-// below 16 are left to arrivals and lengths.
-enum class AcceptanceWords : std::uint32_t { request = 16, step = 17, text = 18, context = 19 };
+// The random words of acceptances: key = the request's seed, counter = (index, row, place, Purpose::simulator).
+// (Arrivals and lengths have the seed of the run as their key.)
+enum class AcceptanceWords : std::uint32_t { request, step, text, context };
 
 inline RandomBlock acceptance_block(std::uint64_t request_seed, AcceptanceWords row, std::int32_t place,
                                     std::uint32_t index = 0) {

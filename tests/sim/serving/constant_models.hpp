@@ -33,18 +33,18 @@ struct ConstantAcceptance final : AcceptanceModel {
   double rate;
   std::uint64_t seed;
 
-  AcceptanceState begin(std::uint64_t request) const override { return {request, 0.0f, 0}; }
+  AcceptanceState begin(std::uint64_t request) const override { return {request, 0, 0}; }
   std::int32_t accepted(AcceptanceState& state, AcceptancePlace place, std::int32_t,
                         std::int32_t depth) const override {
     for (std::int32_t i = 0; i < depth; ++i) {
       const RandomBlock block =
           philox_block(seed, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(place.output_len),
-                       static_cast<std::uint32_t>(state.request), 0x7e57);
+                       static_cast<std::uint32_t>(state.seed), 0x7e57);
       if (uniform_53(high_half(block)) >= rate) return i;
     }
     return depth;
   }
-  std::vector<double> survival(std::int32_t, std::int32_t depth) const override {
+  std::vector<double> survival(std::int32_t, std::int32_t depth, std::int32_t) const override {
     std::vector<double> rates(static_cast<std::size_t>(depth), rate);
     return survival_of(rates);
   }
