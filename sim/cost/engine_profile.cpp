@@ -1,6 +1,7 @@
 #include "sim/cost/engine_profile.hpp"
 
 #include <iomanip>
+#include <limits>
 #include <sstream>
 
 #include "reference/error.hpp"
@@ -12,28 +13,36 @@ namespace {
 
 constexpr std::array<const char*, kEngineConstants> kNames{
     "bandwidth_efficiency", "flop_efficiency", "expert_bandwidth_efficiency",
-    "expert_exponent",      "layer_launch_ms", "step_floor_ms",
-    "pass_floor_ms",        "tree_pass_ms",    "speculation_ms",
-    "collective_ms"};
+    "expert_exponent",      "layer_launch_ms", "draft_layer_launch_ms",
+    "step_floor_ms",        "pass_floor_ms",   "tree_pass_ms",
+    "speculation_ms",       "collective_ms"};
 
 // Efficiencies and exponents are shares; times in milliseconds may be 0.
 constexpr bool is_share(std::size_t index) {
   return index < 4;
 }
 
+double constant_of(const TomlValue& value, std::size_t index) {
+  return is_share(index) ? value.number(0.001, 1.5) : value.number(0.0, 1e5);
+}
+
 EngineProfile engine_of(const TomlValue& entry) {
-  entry.allow_only({"name", "aliases", "source", "eager", "graph_rows", "eager_layer_launch_ms", kNames[0], kNames[1],
-                    kNames[2], kNames[3], kNames[4], kNames[5], kNames[6], kNames[7], kNames[8], kNames[9]});
+  entry.allow_only({"name", "aliases", "source", "eager", "eager_drafts", "graph_rows", "eager_layer_launch_ms",
+                    kNames[0], kNames[1], kNames[2], kNames[3], kNames[4], kNames[5], kNames[6], kNames[7], kNames[8],
+                    kNames[9], kNames[10]});
   EngineProfile profile;
   profile.name = entry.at("name").text();
+  profile.aliases = entry.texts_or_none("aliases");
   profile.source = entry.text_or("source", entry.where());
   profile.eager = entry.flag_or("eager", false);
+  profile.eager_drafts = entry.flag_or("eager_drafts", profile.eager);
   for (std::size_t i = 0; i < kEngineConstants; ++i) {
     const TomlValue& constant = entry.at(kNames[i]);
-    constant.allow_only({"value", "spread"});
-    profile.constants[i].value =
-        is_share(i) ? constant.at("value").number(0.001, 1.5) : constant.at("value").number(0.0, 1e5);
+    constant.allow_only({"value", "spread", "prior"});
+    profile.constants[i].value = constant_of(constant.at("value"), i);
     profile.constants[i].spread = constant.number_or("spread", 0.0, 0.0, 10.0);
+    const TomlValue* prior = constant.find("prior");
+    profile.constants[i].prior = prior ? constant_of(*prior, i) : profile.constants[i].value;
   }
   if (const TomlValue* rows = entry.find("graph_rows"))
     for (const TomlValue& row : rows->items()) {
@@ -50,6 +59,26 @@ const PresetFolder<EngineProfile>& presets() {
   return read;
 }
 
+[[noreturn]] void refuse(const std::string& name, const std::vector<NamedEntry>& names) {
+  throw input_error("engine " + in_quotes(name),
+                    "unknown; expected a preset (nearest: " + near_names(name, names) + ") or a TOML file");
+}
+
+// FILE.toml, or FILE.toml:NAME.
+EngineProfile engine_of_file(const std::string& path, const std::string& name) {
+  const TomlValue file = read_toml(path);
+  file.allow_only({"engine", "fit"});
+  const TomlValue& engines = file.at("engine");
+  if (engines.kind() == TomlValue::Kind::table) return engine_of(engines);
+  PresetFolder<EngineProfile> all;
+  for (const TomlValue& entry : engines.items()) add_preset(all, entry, engine_of);
+  if (name.empty() && all.presets.size() == 1) return all.presets.front();
+  if (name.empty())
+    throw input_error(path, "it has several engines; expected " + path + ":NAME, one of " + near_names("", all.names));
+  if (const EngineProfile* profile = all.match(name)) return *profile;
+  refuse(name, all.names);
+}
+
 }  // namespace
 
 const char* name_of(EngineConstant constant) {
@@ -62,25 +91,30 @@ std::optional<EngineProfile> match_engine(const std::string& name) {
 }
 
 EngineProfile find_engine(const std::string& name_or_path) {
-  if (name_or_path.ends_with(".toml")) return engine_of(read_one_preset(name_or_path, "engine"));
+  const std::size_t suffix = name_or_path.rfind(".toml");
+  if (suffix != std::string::npos) {
+    const std::size_t end = suffix + 5;
+    if (end == name_or_path.size()) return engine_of_file(name_or_path, "");
+    if (name_or_path[end] == ':') return engine_of_file(name_or_path.substr(0, end), name_or_path.substr(end + 1));
+  }
   if (const auto profile = match_engine(name_or_path)) return *profile;
-  throw input_error(
-      "engine " + in_quotes(name_or_path),
-      "unknown; expected a preset (nearest: " + near_names(name_or_path, presets().names) + ") or a TOML file");
+  refuse(name_or_path, presets().names);
 }
 
-std::vector<EngineProfile> engine_presets() {
+const std::vector<EngineProfile>& engine_presets() {
   return presets().presets;
 }
 
 std::string toml_of(const EngineProfile& profile) {
   std::ostringstream out;
-  out << "[engine]\nname = " << toml_quoted(profile.name) << "\nsource = " << toml_quoted(profile.source)
-      << "\neager = " << (profile.eager ? "true" : "false") << "\n"
-      << std::setprecision(17);
+  out << "[[engine]]\nname = " << toml_quoted(profile.name) << "\naliases = [";
+  for (std::size_t i = 0; i < profile.aliases.size(); ++i) out << (i ? ", " : "") << toml_quoted(profile.aliases[i]);
+  out << "]\nsource = " << toml_quoted(profile.source) << "\neager = " << (profile.eager ? "true" : "false")
+      << "\neager_drafts = " << (profile.eager_drafts ? "true" : "false") << "\n"
+      << std::setprecision(6);
   for (std::size_t i = 0; i < kEngineConstants; ++i)
     out << kNames[i] << " = { value = " << profile.constants[i].value << ", spread = " << profile.constants[i].spread
-        << " }\n";
+        << ", prior = " << profile.constants[i].prior << " }\n";
   if (!profile.graph_rows.empty()) {
     out << "graph_rows = [";
     for (std::size_t i = 0; i < profile.graph_rows.size(); ++i) out << (i ? ", " : "") << profile.graph_rows[i];

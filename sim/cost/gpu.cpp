@@ -19,6 +19,7 @@ Gpu gpu_of(const TomlValue& entry) {
   gpu.bandwidth = 1e9 * entry.at("bandwidth_gb_s").number(0.1, 1e6);
   gpu.bf16_flops = 1e12 * entry.at("bf16_tflops").number(1e-3, 1e6);
   gpu.fp8_flops = 1e12 * entry.number_or("fp8_tflops", gpu.bf16_flops / 1e12, 1e-3, 1e6);
+  gpu.has_fp8 = entry.find("fp8_tflops") != nullptr;
   gpu.fp4_flops = 1e12 * entry.number_or("fp4_tflops", gpu.fp8_flops / 1e12, 1e-3, 1e6);
   gpu.link_bandwidth = 1e9 * entry.number_or("link_gb_s", kPcieGigabytes, 1e-3, 1e5);
   return gpu;

@@ -22,6 +22,13 @@ struct PresetFolder {
   }
 };
 
+template <class Preset>
+void add_preset(PresetFolder<Preset>& all, const TomlValue& entry, Preset (*read)(const TomlValue& entry)) {
+  all.presets.push_back(read(entry));
+  all.names.push_back({{entry.at("name").text()}});
+  for (const std::string& alias : entry.texts_or_none("aliases")) all.names.back().names.push_back(alias);
+}
+
 // Reads DRAFTPROOF_PRESETS/`folder`, files in the order of their names; `read` turns an entry into a preset.
 template <class Preset>
 PresetFolder<Preset> read_presets(const std::string& folder, const char* table,
@@ -33,12 +40,8 @@ PresetFolder<Preset> read_presets(const std::string& folder, const char* table,
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
     const TomlValue file = read_toml(path);
-    file.allow_only({table});
-    for (const TomlValue& entry : file.at(table).items()) {
-      all.presets.push_back(read(entry));
-      all.names.push_back({{entry.at("name").text()}});
-      for (const std::string& alias : entry.texts_or_none("aliases")) all.names.back().names.push_back(alias);
-    }
+    file.allow_only({table, "fit"});  // what is known of a fit stands before the engines it gave
+    for (const TomlValue& entry : file.at(table).items()) add_preset(all, entry, read);
   }
   return all;
 }

@@ -94,7 +94,9 @@ TEST_CASE("Names of engines and drafters are matched as people and files write t
   CHECK(find_engine("SGLang (SpecForge bench_eagle3.py)").name == "SGLang");
   CHECK(find_engine("EAGLE-3 HF code base").eager);
   CHECK(find_engine("HF transformers (Spec-Bench)").eager);
-  CHECK_FALSE(find_engine("HF + CUDA graphs (Sequoia)").eager);
+  CHECK(find_engine("HF + CUDA graphs (Sequoia)").eager);
+  CHECK_FALSE(find_engine("HF + CUDA graphs (Sequoia)").eager_drafts);
+  CHECK_FALSE(find_engine("TensorRT-LLM 1.0").eager);
   const ModelShape target = find_model("Llama-3.1-8B");
   for (const auto& [written, preset] :
        std::vector<std::pair<std::string, std::string>>{{"EAGLE-3 dynamic tree", "EAGLE-3"},

@@ -1,0 +1,166 @@
+#include "sim/cost/roofline.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace draftproof {
+namespace {
+
+constexpr double kOverlap = 1.5;      // p of memory and compute
+constexpr double kHostOverlap = 4.0;  // of the host's launches and the GPU
+constexpr double kExpertLayerLaunches =
+    1.5;  // a layer with experts launches more kernels: routing, permutation, two GEMMs
+constexpr double kHostLinkBandwidth = 25e9;  // bytes a second, PCIe 4.0 x16 in practice
+constexpr double kNanoseconds = 1e9;
+constexpr double kNanosecondsOfMs = 1e6;
+constexpr double kActivationBytes = 2.0;
+
+double norm(double a, double b, double p) {
+  if (a <= 0.0 || b <= 0.0) return std::max(a, b);
+  const double high = std::max(a, b);
+  const double ratio = std::min(a, b) / high;
+  return high * std::pow(1.0 + std::pow(ratio, p), 1.0 / p);
+}
+
+}  // namespace
+
+struct Roofline::Pass {
+  const ModelShape& shape;
+  const Precision& precision;
+  double extra_parameters = 0.0;
+  double rows = 0.0;
+  double streams = 0.0;
+  double kv_tokens = 0.0;
+  double attended = 0.0;
+  double logit_rows = 0.0;
+  bool eager = false;
+  double layer_launch_ms = 0.0;
+  double host_bytes = 0.0;  // over the host's link
+};
+
+Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
+
+double Roofline::weight_bytes() const {
+  return setup_.precision.weight_bytes * (setup_.model.total_parameters() - setup_.model.embedding_parameters);
+}
+
+double Roofline::kv_bytes_per_token() const {
+  return setup_.precision.kv_bytes * setup_.model.kv_values_per_token();
+}
+
+double Roofline::experts_touched(double rows, double streams) const {
+  const ModelShape& model = setup_.model;
+  if (!model.is_moe() || rows <= 0.0) return 0.0;
+  const double each = std::max(1.0, rows / std::max(1.0, streams));
+  const double independent =
+      std::max(1.0, streams) * std::pow(each, setup_.engine.value(EngineConstant::expert_exponent));
+  return model.experts * (1.0 - std::pow(1.0 - model.experts_per_token / model.experts, independent));
+}
+
+double Roofline::pass_ns(const Pass& pass) const {
+  const EngineProfile& engine = setup_.engine;
+  const ModelShape& shape = pass.shape;
+  const double share = engine.eager ? 1.0 : setup_.tp;  // of the bandwidth of one GPU
+  double rows = pass.rows;
+  bool eager = pass.eager;
+  double layer_launch_ms = pass.layer_launch_ms;
+  if (!eager && !engine.graph_rows.empty()) {
+    const auto size = std::lower_bound(engine.graph_rows.begin(), engine.graph_rows.end(), rows);
+    if (size == engine.graph_rows.end()) {
+      eager = true;
+      layer_launch_ms = engine.eager_layer_launch_ms;
+    } else {
+      rows = *size;
+    }
+  }
+
+  const double head = pass.logit_rows > 0.0 ? shape.head_parameters : 0.0;
+  const double read = (shape.body_parameters + head + pass.extra_parameters) * pass.precision.weight_bytes +
+                      pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
+  double memory_s = read / (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+  double layers = shape.layers;
+  if (shape.is_moe()) {
+    memory_s += experts_touched(pass.rows, pass.streams) * shape.expert_layers * shape.expert_parameters *
+                pass.precision.weight_bytes /
+                (engine.value(EngineConstant::expert_bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+    layers += (kExpertLayerLaunches - 1.0) * shape.expert_layers;
+  }
+  const double routed = shape.experts_per_token * shape.expert_layers * shape.expert_parameters;
+  const double operations = 2.0 * rows * (shape.body_parameters + routed) + 2.0 * pass.logit_rows * head +
+                            4.0 * pass.attended * shape.kv_layers * shape.heads * shape.head_dim;
+  const double compute_s =
+      operations / (engine.value(EngineConstant::flop_efficiency) * pass.precision.flops(setup_.gpu) * share);
+
+  double seconds = norm(memory_s, compute_s, kOverlap);
+  if (pass.host_bytes > 0.0) seconds = norm(seconds, pass.host_bytes / kHostLinkBandwidth, kHostOverlap);
+  double ns = seconds * kNanoseconds;
+  const double launches_ns = layers * layer_launch_ms * kNanosecondsOfMs;
+  ns = eager ? norm(ns, launches_ns, kHostOverlap) : ns + launches_ns;
+  if (share > 1.0) {
+    // A ring sends each value twice, but for the part that is already there.
+    const double bytes = 2.0 * (share - 1.0) / share * rows * shape.width * kActivationBytes;
+    ns += 2.0 * shape.layers *
+          (engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
+           bytes / setup_.gpu.link_bandwidth * kNanoseconds);
+  }
+  return ns;
+}
+
+double Roofline::target_ns(const PassLoad& load) const {
+  const EngineProfile& engine = setup_.engine;
+  Pass pass{setup_.model, setup_.precision};
+  pass.rows = static_cast<double>(load.rows);
+  pass.streams = static_cast<double>(load.streams);
+  pass.kv_tokens = static_cast<double>(load.kv_tokens);
+  pass.attended = static_cast<double>(load.attended);
+  pass.logit_rows = static_cast<double>(load.logit_rows);
+  pass.eager = engine.eager;
+  pass.layer_launch_ms = engine.value(EngineConstant::layer_launch_ms);
+  if (!engine.eager && load.rows > load.streams && setup_.precision.kv_bytes < 2.0 && !setup_.gpu.has_fp8) {
+    pass.eager = true;
+    pass.layer_launch_ms = engine.eager_layer_launch_ms;
+  }
+  if (setup_.offloaded) pass.host_bytes = weight_bytes();
+  return pass_ns(pass);
+}
+
+double Roofline::draft_ns(const DraftLoad& load) const {
+  if (load.passes <= 0 || !setup_.drafter || setup_.drafter->kind == DrafterKind::ngram) return 0.0;
+  const EngineProfile& engine = setup_.engine;
+  Pass pass{setup_.drafter->shape, setup_.draft_precision};
+  pass.rows = static_cast<double>(load.rows) / load.passes;
+  pass.streams = static_cast<double>(load.requests);
+  pass.kv_tokens = static_cast<double>(load.kv_tokens);
+  pass.logit_rows = pass.rows;
+  pass.attended = pass.kv_tokens;
+  pass.eager = engine.eager_drafts;
+  pass.layer_launch_ms = engine.value(EngineConstant::draft_layer_launch_ms);
+  const double pass_ns_each =
+      pass_ns(pass) + kNanosecondsOfMs * (engine.value(EngineConstant::pass_floor_ms) +
+                                          (load.tree ? engine.value(EngineConstant::tree_pass_ms) : 0.0));
+  const double first_ns =
+      setup_.drafter->first_pass_parameters * setup_.draft_precision.weight_bytes /
+      (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * (engine.eager ? 1.0 : setup_.tp)) *
+      kNanoseconds;
+  return load.passes * pass_ns_each + first_ns;
+}
+
+double Roofline::overhead_ns(std::int64_t, const DraftLoad& load) const {
+  const EngineProfile& engine = setup_.engine;
+  const bool drafts = load.passes > 0 && load.requests > 0;
+  return kNanosecondsOfMs *
+         (engine.value(EngineConstant::step_floor_ms) + (drafts ? engine.value(EngineConstant::speculation_ms) : 0.0));
+}
+
+double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precision) {
+  constexpr double kRest = 2e9;  // bytes of a device: activations, graphs, the first of the cache
+  const double bytes = 1.03 * model.total_parameters() * precision.weight_bytes + kRest;
+  const auto fits = [&](double gpus) { return bytes <= 0.95 * gpus * gpu.memory_bytes; };
+  for (const double gpus : {1.0, 2.0, 4.0, 8.0})
+    if (fits(gpus)) return gpus;
+  double gpus = 16.0;
+  while (!fits(gpus) && gpus < 4096.0) gpus += 8.0;
+  return gpus;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,63 @@
+// The time of a pass from what it must read and compute, and what an engine adds.
+//
+//   memory    (weights once + KV of every sequence) / (efficiency x bandwidth x tp) + experts touched, likewise
+//   compute   2 x parameters x rows + attention over the context, / (efficiency x rate x tp)
+//   pass      (memory^p + compute^p)^(1/p), p = 1.5: they overlap, but not fully
+//             + layers x launch + two all-reduces a layer where tp > 1
+//   eager     (pass^4 + (layers x launch)^4)^(1/4) instead: the host launches while the GPU computes
+//   experts   E (1 - (1 - k/E)^m) of each layer are touched by m = streams x (rows of a stream)^exponent: rows of one
+//             sequence choose alike
+//
+// Where captured graphs are used, rows are padded to the next size; past the largest size a pass runs eagerly (the
+// cliff). So does the verification of several rows over a cache of 8 bits where the GPU has no such units.
+// More GPUs of an eager engine hold the layers one after the other and add no bandwidth.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/cost/cost_model.hpp"
+#include "sim/cost/drafter.hpp"
+#include "sim/cost/engine_profile.hpp"
+#include "sim/cost/gpu.hpp"
+#include "sim/cost/model_shape.hpp"
+#include "sim/cost/precision.hpp"
+
+namespace draftproof {
+
+struct RooflineSetup {
+  ModelShape model;
+  Gpu gpu;
+  double tp = 1.0;  // GPUs that share every layer
+  EngineProfile engine;
+  Precision precision;
+  std::optional<Drafter> drafter;  // nothing: no step drafts
+  Precision draft_precision;
+  bool offloaded = false;  // the target's weights come from the host's memory in every pass
+};
+
+class Roofline final : public CostModel {
+ public:
+  explicit Roofline(const RooflineSetup& setup);
+
+  double target_ns(const PassLoad& load) const override;
+  double draft_ns(const DraftLoad& load) const override;
+  double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+
+  // Bytes of the weights that one pass over many rows reads, and of what a token caches.
+  double weight_bytes() const;
+  double kv_bytes_per_token() const;
+  // Experts of a layer that the rows of a pass touch; 0 for a dense model.
+  double experts_touched(double rows, double streams) const;
+
+ private:
+  struct Pass;
+  double pass_ns(const Pass& pass) const;
+
+  RooflineSetup setup_;
+};
+
+// The least number of GPUs (1, 2, 4, 8, 16, 24, ...) whose memory holds the weights, with a twentieth left for the rest.
+double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precision);
+
+}  // namespace draftproof

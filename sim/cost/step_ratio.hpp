@@ -1,0 +1,33 @@
+// Plain and speculative steps of one batch on a cost model, and their ratio: what published speedups are compared with.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/cost/cost_model.hpp"
+#include "sim/cost/drafter.hpp"
+
+namespace draftproof {
+
+// The form of a draft: a chain of K is {K, K}.
+struct DraftForm {
+  std::int32_t nodes = 0;  // drafted tokens of a request
+  std::int32_t depth = 0;
+  bool is_tree() const { return nodes > depth; }
+};
+
+struct BatchLoad {
+  std::int64_t batch = 1;
+  std::int64_t context = 1024;  // tokens in the cache of a request
+  bool guidance = false;        // a companion stream for each request, of the target only
+};
+
+PassLoad plain_pass(const BatchLoad& batch);
+PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form);
+DraftLoad drafting(const BatchLoad& batch, const DraftForm& form, DrafterKind kind);
+
+double plain_step_ns(const CostModel& model, const BatchLoad& batch);
+double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind);
+// speculative / plain; acceptance length / step ratio is the speedup.
+double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind);
+
+}  // namespace draftproof

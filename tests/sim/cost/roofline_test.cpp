@@ -1,0 +1,182 @@
+// The roofline against sums done by hand, published step times, and what must be so whatever the constants.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sim/cost/roofline.hpp"
+#include "sim/cost/step_ratio.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+// Constants of which every term can be computed by hand.
+EngineProfile plain_engine() {
+  EngineProfile engine;
+  engine.name = "by hand";
+  const double values[kEngineConstants] = {0.5, 0.25, 0.4, 1.0, 0.01, 0.02, 1.0, 0.1, 0.05, 0.3, 0.002};
+  for (std::size_t i = 0; i < kEngineConstants; ++i) engine.constants[i].value = values[i];
+  return engine;
+}
+
+RooflineSetup llama_setup() {
+  RooflineSetup setup;
+  setup.model = find_model("Llama-3.1-8B");
+  setup.gpu = find_gpu("H100");
+  setup.engine = plain_engine();
+  return setup;
+}
+
+double milliseconds(double ns) {
+  return ns / 1e6;
+}
+
+}  // namespace
+
+TEST_CASE("A plain pass of Llama-3.1-8B on an H100 takes what a sum by hand says") {
+  const Roofline roofline(llama_setup());
+  // 32 layers: attention 2 x 4096 x 128 x (32 + 8), feed-forward 3 x 4096 x 14336; the head 4096 x 128256.
+  const double body = 32.0 * (2.0 * 4096 * 128 * 40 + 3.0 * 4096 * 14336);
+  const double head = 4096.0 * 128256;
+  CHECK(roofline.weight_bytes() == 2.0 * (body + head));
+  CHECK(roofline.kv_bytes_per_token() == 131072.0);  // models.csv
+  PassLoad load{4, 4, 4000, 4000, 4};
+  const double memory = (2.0 * (body + head) + 4000 * 131072.0) / (0.5 * 3350e9);
+  const double compute = (2.0 * 4 * body + 2.0 * 4 * head + 4.0 * 4000 * 32 * 32 * 128) / (0.25 * 989e12);
+  const double seconds = std::pow(std::pow(memory, 1.5) + std::pow(compute, 1.5), 1.0 / 1.5) + 32 * 0.01e-3;
+  CHECK(milliseconds(roofline.target_ns(load)) == Approx(1e3 * seconds));
+  CHECK(milliseconds(roofline.overhead_ns(4, {})) == Approx(1.0));
+}
+
+TEST_CASE("The published fit of Llama-3.1-8B on an H100 with vLLM is met within a quarter") {
+  // SpecDecode-Bench/simulator@2fdccbd: verify 5.886 ms + 21.01 us a token + 39.26 ns a KV token, and 1.207 ms a step.
+  RooflineSetup setup = llama_setup();
+  setup.engine = find_engine("vLLM");
+  const Roofline roofline(setup);
+  for (const auto& [tokens, kv] : {std::pair{1, 1000}, std::pair{6, 1000}, std::pair{32, 32'000}, std::pair{64, 60'000},
+                                   std::pair{256, 131'072}}) {
+    INFO(tokens << " tokens, " << kv << " KV tokens");
+    const double published_ms = 5.886 + 0.02101 * tokens + 39.26e-6 * kv + 1.207;
+    const PassLoad load{tokens, tokens, kv, kv, tokens};
+    const double modelled_ms = milliseconds(roofline.target_ns(load) + roofline.overhead_ns(tokens, {}));
+    CHECK(modelled_ms == Approx(published_ms).epsilon(0.25));
+  }
+}
+
+TEST_CASE("Draft passes take their own roofline, launches and floor, one after the other") {
+  RooflineSetup setup = llama_setup();
+  setup.drafter = find_drafter("EAGLE-3", setup.model);
+  const Roofline roofline(setup);
+  const ModelShape& head = setup.drafter->shape;
+  const DraftLoad load{1, 5, 5, 0, false};
+  const double memory_ms = 1e3 * 2.0 * (head.body_parameters + head.head_parameters) / (0.5 * 3350e9);
+  const double compute_ms = 1e3 * 2.0 * (head.body_parameters + head.head_parameters) / (0.25 * 989e12);
+  const double pass_ms = std::pow(std::pow(memory_ms, 1.5) + std::pow(compute_ms, 1.5), 1.0 / 1.5) + 0.02 + 0.1;
+  const double first_ms = 1e3 * 2.0 * 3.0 * 4096 * 4096 / (0.5 * 3350e9);
+  CHECK(milliseconds(roofline.draft_ns(load)) == Approx(5 * pass_ms + first_ms));
+  DraftLoad tree = load;
+  tree.tree = true;
+  CHECK(milliseconds(roofline.draft_ns(tree)) == Approx(5 * (pass_ms + 0.05) + first_ms));
+  CHECK(roofline.draft_ns({1, 0, 0, 0, false}) == 0.0);
+  CHECK(milliseconds(roofline.overhead_ns(1, load)) == Approx(1.3));
+}
+
+TEST_CASE("Drafts that are looked up cost no pass") {
+  RooflineSetup setup = llama_setup();
+  setup.drafter = find_drafter("n-gram", setup.model);
+  CHECK(Roofline(setup).draft_ns({8, 1, 40, 0, false}) == 0.0);
+}
+
+TEST_CASE("Experts touched grow with the rows and end at all of them") {
+  RooflineSetup setup = llama_setup();
+  setup.model = find_model("Qwen3-30B-A3B");
+  const Roofline roofline(setup);
+  CHECK(roofline.experts_touched(1, 1) == Approx(8.0));
+  CHECK(roofline.experts_touched(2, 2) == Approx(128.0 * (1.0 - std::pow(1.0 - 8.0 / 128.0, 2))));
+  CHECK(roofline.experts_touched(10'000, 100) == Approx(128.0));
+  CHECK(Roofline(llama_setup()).experts_touched(8, 8) == 0.0);
+}
+
+TEST_CASE("Graphs are padded to their sizes, and past the largest a pass falls off the cliff") {
+  RooflineSetup setup = llama_setup();
+  setup.engine.graph_rows = {8, 64};
+  setup.engine.eager_layer_launch_ms = 2.0;
+  const Roofline roofline(setup);
+  const auto pass_ms = [&](std::int64_t rows) { return milliseconds(roofline.target_ns({rows, rows, 0, 0, 1})); };
+  CHECK(pass_ms(1) == pass_ms(8));
+  CHECK(pass_ms(9) == pass_ms(64));
+  CHECK(pass_ms(64) < 25.0);
+  CHECK(pass_ms(65) > 64.0);  // 32 layers at 2 ms, and not less
+}
+
+TEST_CASE("Verification over a cache of 8 bits runs eagerly where the GPU has no such units") {
+  RooflineSetup setup = llama_setup();
+  setup.gpu = find_gpu("A100");
+  setup.engine = find_engine("vLLM");
+  const BatchLoad batch{1, 1000, false};
+  const double as_fp16 = Roofline(setup).target_ns(verify_pass(batch, {5, 5}));
+  setup.precision.kv_bytes = 1.0;
+  CHECK(Roofline(setup).target_ns(plain_pass(batch)) < as_fp16);
+  CHECK(Roofline(setup).target_ns(verify_pass(batch, {5, 5})) > 1.4 * as_fp16);
+  setup.gpu = find_gpu("H100");
+  CHECK(Roofline(setup).target_ns(verify_pass(batch, {5, 5})) < as_fp16);
+}
+
+TEST_CASE("Guidance doubles streams and rows of the target, and not the draft") {
+  const BatchLoad plain{4, 1000, false};
+  const BatchLoad guided{4, 1000, true};
+  CHECK(plain_pass(guided).rows == 2 * plain_pass(plain).rows);
+  CHECK(plain_pass(guided).kv_tokens == 2 * plain_pass(plain).kv_tokens);
+  CHECK(verify_pass(guided, {5, 5}).rows == 48);
+  CHECK(drafting(guided, {5, 5}, DrafterKind::head).rows == drafting(plain, {5, 5}, DrafterKind::head).rows);
+}
+
+TEST_CASE("More GPUs make a graph engine faster and pay two all-reduces a layer; an eager engine gains nothing") {
+  RooflineSetup setup = llama_setup();
+  const PassLoad load{1, 1, 1000, 1000, 1};
+  const double one = Roofline(setup).target_ns(load);
+  setup.tp = 4.0;
+  const double four = Roofline(setup).target_ns(load);
+  CHECK(four < one);
+  CHECK(four > one / 4.0 + 64 * 2000.0 * 0.99);  // 64 all-reduces of 2 us
+  setup.engine.eager = true;
+  const double eager_four = Roofline(setup).target_ns(load);
+  setup.tp = 1.0;
+  CHECK(eager_four == Roofline(setup).target_ns(load));
+}
+
+TEST_CASE("Weights that come from the host's memory take its link's time: 70 B in 16 bits about 5.6 s a pass") {
+  RooflineSetup setup = llama_setup();
+  setup.model = find_model("Llama-2-70B");
+  setup.gpu = find_gpu("L40");
+  setup.offloaded = true;
+  CHECK(milliseconds(Roofline(setup).target_ns({1, 1, 0, 0, 1})) == Approx(137.4e9 / 25e9 * 1e3).epsilon(0.02));
+}
+
+TEST_CASE("Times are positive and finite for every load, and rise with rows, context and passes") {
+  RooflineSetup setup = llama_setup();
+  setup.engine = find_engine("SGLang");
+  setup.drafter = find_drafter("EAGLE-3", setup.model);
+  const Roofline roofline(setup);
+  double last = 0.0;
+  for (const std::int64_t rows : {0, 1, 7, 60, 300, 512, 513, 9000}) {
+    const double ns = roofline.target_ns({rows, rows, rows * 100, rows * 100, rows});
+    CHECK(std::isfinite(ns));
+    CHECK(ns > 0.0);
+    CHECK(ns >= last);
+    last = ns;
+  }
+  double ratio = 1.0;
+  for (const int depth : {1, 2, 3, 5, 8, 13}) {
+    const double longer = step_ratio(roofline, {1, 1000, false}, {depth, depth}, DrafterKind::head);
+    CHECK(longer > ratio);
+    ratio = longer;
+  }
+}
+
+TEST_CASE("The least number of GPUs holds the weights") {
+  CHECK(least_tp(find_model("Llama-3.1-8B"), find_gpu("H100"), {}) == 1.0);
+  CHECK(least_tp(find_model("Llama-3.1-70B"), find_gpu("H100"), {}) == 2.0);
+  CHECK(least_tp(find_model("Llama-3.1-70B"), find_gpu("RTX 4090"), {}) == 8.0);
+  CHECK(least_tp(find_model("DeepSeek-V3"), find_gpu("H200"), precision_of("fp8")) == 8.0);
+  CHECK(least_tp(find_model("DeepSeek-V3"), find_gpu("H100"), precision_of("fp8")) == 16.0);
+}
