@@ -41,7 +41,7 @@ class ThreadTeam {
       const int of = (thread + i) % threads_;
       const std::int64_t share_begin = ranges * of / threads_;
       const std::int64_t share_end = ranges * (of + 1) / threads_;
-      for (std::int64_t claimed; (claimed = claim(of, phase, share_end - share_begin)) >= 0;) {
+      for (std::int64_t claimed = 0; (claimed = claim(of, phase, share_end - share_begin)) >= 0;) {
         const std::int64_t begin = (share_begin + claimed) * grain;
         body(begin, begin + grain < items ? begin + grain : items);
         if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranges) return end_phase(phase);
