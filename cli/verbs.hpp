@@ -20,6 +20,7 @@ inline constexpr Verb kVerbs[] = {
     {"mutants", "Catch the bugs that shipped, and accuse nothing sound"},
     {"prove", "Prove the distribution of every verifier by enumeration over exact fractions"},
     {"regress", "Compare every kernel with the reference, bit for bit"},
+    {"sim", "Serve a workload in simulated time: one policy of speculation against another"},
     {"soak", "Verify a billion chains and test what comes out against its exact distribution"},
     {"speculate", "Measure what speculation is worth: drafters, drafts and kinds of work on a real model"},
     {"verifiers", "List the verifiers: the draft that each takes, its guarantee, its source"},

@@ -9,6 +9,7 @@
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
 #include "reference/printable.hpp"
+#include "reference/strict_number.hpp"
 
 namespace draftproof {
 namespace {
@@ -182,6 +183,28 @@ std::int64_t TomlValue::integer_or(std::string_view key, std::int64_t otherwise,
 double TomlValue::number_or(std::string_view key, double otherwise, double least, double most) const {
   const TomlValue* value = find(key);
   return value ? value->number(least, most) : otherwise;
+}
+
+TomlValue TomlValue::with(std::string_view dotted, const TomlValue& value) const {
+  const std::size_t point = dotted.find('.');
+  const std::string_view key = dotted.substr(0, point);
+  TomlValue copy = *this;
+  std::size_t at = keys_.size();
+  if (kind_ == Kind::array) {
+    at = static_cast<std::size_t>(read_integer(key, 0, static_cast<std::int64_t>(values_.size()) - 1).value_or(-1));
+  } else {
+    at = static_cast<std::size_t>(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());
+  }
+  const bool last = point == std::string_view::npos;
+  if (at < values_.size()) {
+    copy.values_[at] = last ? value : values_[at].with(dotted.substr(point + 1), value);
+  } else if (last && kind_ == Kind::table) {
+    copy.keys_.emplace_back(key);
+    copy.values_.push_back(value);
+  } else {
+    throw input_error(value.where(), "there is no " + in_quotes(key) + " in " + where());
+  }
+  return copy;
 }
 
 std::vector<std::string> TomlValue::texts_or_none(std::string_view key) const {

@@ -25,6 +25,7 @@ class TomlValue {
   Kind kind() const { return kind_; }
   std::string where() const;  // "FILE:LINE: gpu.memory_gb", without the name at the top of a file
   int line() const { return line_; }
+  const std::string& file() const { return *file_; }
 
   // Of a table: its keys in the file's order.
   std::vector<std::string> keys() const;
@@ -46,6 +47,10 @@ class TomlValue {
   bool flag_or(std::string_view key, bool otherwise) const;
   std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
   double number_or(std::string_view key, double otherwise, double least, double most) const;
+  // A copy of a table with another value under a dotted name ("workload.arrivals.rate"; of items of an array by their
+  // number, "policy.0.speculation"). The value keeps its own place for messages. Error (input) at the value: a table on
+  // the way is absent.
+  TomlValue with(std::string_view dotted, const TomlValue& value) const;
   // One text or an array of texts; empty where absent.
   std::vector<std::string> texts_or_none(std::string_view key) const;
 

@@ -173,7 +173,7 @@ std::vector<RecordedArrival> read_jsonl(const std::string& path, std::string_vie
 
 }  // namespace
 
-std::vector<RecordedArrival> read_arrivals(const std::string& path) {
+std::vector<RecordedArrival> read_arrivals_file(const std::string& path) {
   const InputFile file(path, kTraceBytesMax);
   return path.ends_with(".jsonl") ? read_jsonl(path, file.text()) : read_csv(path, file.text());
 }

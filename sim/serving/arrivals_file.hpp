@@ -23,6 +23,6 @@ struct RecordedArrival {
 
 // A file whose name ends in .jsonl is JSONL. Errors (input) naming file and line: a missing column, a value that is no
 // number, a length below 1, arrivals that go back, no request.
-std::vector<RecordedArrival> read_arrivals(const std::string& path);
+std::vector<RecordedArrival> read_arrivals_file(const std::string& path);
 
 }  // namespace draftproof

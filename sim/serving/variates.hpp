@@ -1,7 +1,7 @@
 // Random variates by address, with the same bits on every machine: logarithms and exponentials are the contract's.
 //
 //   key     = seed of the workload
-//   counter = (2^28 stream + attempt, low word of the item, its high word, Purpose::simulator)
+//   counter = (attempt, stream, item, Purpose::simulator), rows below those of acceptance_model.hpp
 #pragma once
 
 #include <cmath>
@@ -21,13 +21,12 @@ enum class VariateStream : std::uint32_t { gap = 0, prompt_len = 1, output_len =
 
 struct VariateAddress {
   std::uint64_t seed;
-  std::uint64_t item;
+  std::uint64_t item;  // below 2^32
   VariateStream stream;
 
   RandomBlock block(std::uint32_t attempt = 0) const {
-    const auto index = static_cast<std::uint32_t>(stream) * 0x1000'0000u + attempt;
     return PhiloxSource().block(
-        seed, {index, static_cast<std::uint32_t>(item), static_cast<std::uint32_t>(item >> 32), Purpose::simulator});
+        seed, {attempt, static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(item), Purpose::simulator});
   }
 };
 

@@ -37,6 +37,22 @@ TEST_CASE("What is wrong in a TOML file is named with file, line and the dotted 
   CHECK_THROWS_AS(read_toml("/nowhere/f.toml"), Error);
 }
 
+TEST_CASE("A table with another value under a dotted name keeps the rest, and the value its own place") {
+  const TomlValue file = parse_toml("a = { b = 1, c = 2 }\nlist = [{ x = 1 }, { x = 2 }]\n", "f.toml");
+  const TomlValue grid = parse_toml("\n\nvalue = 7\n", "g.toml");
+  const TomlValue& seven = grid.at("value");
+  const TomlValue changed = file.with("a.b", seven).with("list.1.x", seven).with("a.d", seven);
+  CHECK(changed.at("a").at("b").integer(0, 9) == 7);
+  CHECK(changed.at("a").at("c").integer(0, 9) == 2);
+  CHECK(changed.at("a").at("d").integer(0, 9) == 7);
+  CHECK(changed.at("list").items()[1].at("x").integer(0, 9) == 7);
+  CHECK(changed.at("list").items()[0].at("x").integer(0, 9) == 1);
+  CHECK(file.at("a").at("b").integer(0, 9) == 1);
+  CHECK_THROWS_WITH(changed.at("a").at("b").integer(0, 3), Catch::StartsWith("g.toml:3: value: it is 7"));
+  CHECK_THROWS_WITH(file.with("e.b", seven), "g.toml:3: value: there is no 'e' in f.toml:1");
+  CHECK_THROWS_WITH(file.with("list.2.x", seven), "g.toml:3: value: there is no '2' in f.toml:2: list");
+}
+
 TEST_CASE("A text written as a TOML string is read back as it was") {
   for (const std::string text : {"", "plain", "a \"quote\" and a \\", "tab\tline\nend"})
     CHECK(parse_toml("t = " + toml_quoted(text), "f").at("t").text() == text);

@@ -1,4 +1,4 @@
-// The simplest cost and acceptance models: times and rates that one can calculate with.
+// The simplest acceptance model, with rates that one can calculate with.
 #pragma once
 
 #include <cmath>
@@ -7,23 +7,9 @@
 #include "reference/random/uniform.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/rates.hpp"
-#include "sim/cost/cost_model.hpp"
+#include "sim/cost/linear_cost.hpp"
 
 namespace draftproof::testing {
-
-struct LinearCost final : CostModel {
-  double fixed_ns = 1e6;
-  double row_ns = 0.0;
-  double kv_token_ns = 0.0;
-  double draft_pass_ns = 0.0;
-  double engine_ns = 0.0;
-
-  double target_ns(const PassLoad& load) const override {
-    return fixed_ns + row_ns * static_cast<double>(load.rows) + kv_token_ns * static_cast<double>(load.kv_tokens);
-  }
-  double draft_ns(const DraftLoad& load) const override { return draft_pass_ns * load.passes; }
-  double overhead_ns(std::int64_t, const DraftLoad&) const override { return engine_ns; }
-};
 
 // Every draft is accepted with probability `rate`, given that those before it were.
 struct ConstantAcceptance final : AcceptanceModel {

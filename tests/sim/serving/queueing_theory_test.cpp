@@ -8,7 +8,6 @@ namespace draftproof {
 namespace {
 
 using testing::ConstantAcceptance;
-using testing::LinearCost;
 
 constexpr double kStepNs = 1e6;
 
@@ -97,10 +96,12 @@ TEST_CASE("tokens per step at a constant acceptance rate are those of the chain 
   for (const double rate : {0.0, 0.3, 0.8, 1.0})
     for (const int drafts : {1, 4, 8}) {
       ServingOptions options = single_server();
+      LinearCost cost;
+      cost.fixed_ns = kStepNs;
       options.speculation.rule = SpeculationRule::fixed;
       options.speculation.num_drafts = drafts;
       WorkloadOptions workload = poisson(1, 1.0, {LengthKind::constant, 1e5});
-      const ServingResult result = simulate(Workload(workload, 4), LinearCost(), ConstantAcceptance(rate), options);
+      const ServingResult result = simulate(Workload(workload, 4), cost, ConstantAcceptance(rate), options);
       const double expected = rate == 1.0 ? drafts + 1.0 : (1.0 - std::pow(rate, drafts + 1)) / (1.0 - rate);
       INFO("a = " << rate << ", K = " << drafts);
       CHECK(result.metrics.tokens_per_step() == Approx(expected).epsilon(0.015));

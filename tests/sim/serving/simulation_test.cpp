@@ -13,7 +13,6 @@ namespace draftproof {
 namespace {
 
 using testing::ConstantAcceptance;
-using testing::LinearCost;
 
 LinearCost slow_cost() {
   LinearCost cost;

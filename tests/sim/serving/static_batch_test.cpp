@@ -10,7 +10,6 @@ namespace draftproof {
 namespace {
 
 using testing::ConstantAcceptance;
-using testing::LinearCost;
 
 }  // namespace
 

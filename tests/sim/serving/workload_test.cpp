@@ -114,7 +114,7 @@ TEST_CASE("recorded requests are read from CSV and JSONL as the public traces ha
                    "{\"timestamp\": 1000, \"input_length\": 100, \"output_length\": 20, \"hash_ids\": [0]}\n\n"
                    "{\"timestamp\": 1500, \"input_length\": 50, \"output_length\": 1}\n");
   for (const char* const name : {"ours.csv", "azure.csv", "burst.csv", "mooncake.jsonl"}) {
-    const std::vector<RecordedArrival> rows = read_arrivals(folder.file(name));
+    const std::vector<RecordedArrival> rows = read_arrivals_file(folder.file(name));
     INFO(name);
     REQUIRE(rows.size() == 2);
     CHECK(rows[0].arrival_ns == 0);
@@ -131,7 +131,7 @@ TEST_CASE("a recorded request that is none is refused by its line") {
   const std::string path = folder.file("trace.csv");
   const auto refusal = [&](const std::string& text) {
     write_whole_file(path, text);
-    return error_of(ErrorKind::input, [&] { read_arrivals(path); }).substr(path.size());
+    return error_of(ErrorKind::input, [&] { read_arrivals_file(path); }).substr(path.size());
   };
   const std::string head = "arrival_s,prompt_len,output_len\n";
   CHECK(refusal("arrival_s,prompt_len\n1,2\n") ==

@@ -1,0 +1,114 @@
+// draftproof sim: a scenario served in simulated time, one policy of speculation against another.
+#include <deque>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/sim/report.hpp"
+#include "reference/error.hpp"
+#include "reference/files/output_paths.hpp"
+#include "reference/files/run_folder.hpp"
+#include "reference/printable.hpp"
+#include "sim/serving/comparison.hpp"
+#include "sim/serving/run_files.hpp"
+
+namespace draftproof {
+namespace {
+
+struct SimArguments {
+  std::string scenario;
+  std::string out;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> replications;
+  int threads = 1;
+  bool json = false;
+};
+
+// The files of one policy while it runs.
+struct PolicyFiles {
+  std::ofstream requests;
+  std::ofstream steps;
+  std::unique_ptr<RunFiles> writer;
+};
+
+class OutFolder {
+ public:
+  OutFolder(const std::string& path, const Scenario& scenario) : folder_(path, names_of(scenario)) {
+    for (const ScenarioPolicy& policy : scenario.policies) {
+      PolicyFiles& files = files_.emplace_back();
+      if (scenario.static_batch) continue;
+      files.requests.open(folder_.staged("requests." + policy.name + ".csv"), std::ios::binary);
+      files.steps.open(folder_.staged("steps." + policy.name + ".json"), std::ios::binary);
+      files.writer = std::make_unique<RunFiles>(files.requests, files.steps, policy.name);
+    }
+  }
+
+  ServingObserver* observer(std::size_t policy) { return files_[policy].writer.get(); }
+
+  void commit(const Json& document) {
+    for (PolicyFiles& files : files_) {
+      if (!files.writer) continue;
+      files.writer.reset();
+      files.requests.close();
+      files.steps.close();
+      if (!files.requests || !files.steps)
+        throw input_error("--out", "the files could not be written; is the disk full?");
+    }
+    write_json_file(folder_.staged("result.json"), document);
+    folder_.commit();
+  }
+  std::string path(const std::string& name) const { return folder_.final_path(name); }
+
+ private:
+  static std::vector<std::string> names_of(const Scenario& scenario) {
+    std::vector<std::string> names{"result.json"};
+    for (const ScenarioPolicy& policy : scenario.policies) {
+      names.push_back("requests." + policy.name + ".csv");
+      names.push_back("steps." + policy.name + ".json");
+    }
+    return names;
+  }
+
+  RunFolder folder_;
+  std::deque<PolicyFiles> files_;  // which stay where they are
+};
+
+void run(const SimArguments& arguments, ProgramContext& context) {
+  Scenario scenario = read_scenario(read_toml(arguments.scenario));
+  if (arguments.seed) scenario.seed = *arguments.seed;
+  if (arguments.replications) scenario.replications = *arguments.replications;
+  std::unique_ptr<OutFolder> out;
+  if (!arguments.out.empty()) out = std::make_unique<OutFolder>(arguments.out, scenario);
+  const std::vector<PolicyReport> reports =
+      compare(scenario, arguments.threads, [&](std::size_t policy) { return out ? out->observer(policy) : nullptr; });
+  Json document = json_document(context.arguments);
+  document.update(sim_json(arguments.scenario, scenario, reports));
+  if (out) out->commit(document);
+  if (arguments.json) {
+    print_json(document);
+  } else {
+    print_sim_report(std::cout, scenario, reports);
+    if (out) std::cout << "\nwritten to " << printable_line(out->path("")) << '\n';
+  }
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<SimArguments>();
+  options.required_text("scenario", arguments->scenario, "Scenario to run (docs/simulator.md)", "SCENARIO.toml");
+  options.text("--out", arguments->out,
+               "Folder for the result, the requests (CSV) and the steps (Chrome trace) of the first replication",
+               "DIR");
+  options.integer("--seed", arguments->seed, {}, "Instead of the scenario's");
+  options.integer("--replications", arguments->replications, {1, 10'000}, "Instead of the scenario's");
+  options.threads(arguments->threads);
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

@@ -1,0 +1,239 @@
+#include "sim/serving/scenario.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "reference/error.hpp"
+#include "sim/acceptance/acceptance_choice.hpp"
+#include "sim/serving/arrivals_file.hpp"
+#include "sim/serving/scenario_server.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int32_t kInt32Max = std::numeric_limits<std::int32_t>::max();
+
+// An error of another reader, as one at a value of the file.
+template <class Body>
+auto at_value(const TomlValue& value, Body body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    throw input_error(value.where(), error.what());
+  }
+}
+
+std::int32_t int32_or(const TomlValue& table, std::string_view key, std::int64_t otherwise, std::int64_t least,
+                      std::int64_t most = kInt32Max) {
+  return static_cast<std::int32_t>(table.integer_or(key, otherwise, least, most));
+}
+
+const std::string& one_of(const TomlValue& value, std::initializer_list<const char*> words) {
+  std::string list;
+  for (const char* const word : words) {
+    if (value.text() == word) return value.text();
+    list += (list.empty() ? "" : ", ") + std::string(word);
+  }
+  throw input_error(value.where(), "it is '" + value.text() + "'; expected one of " + list);
+}
+
+// A path in a file is relative to the file's folder.
+std::string path_beside(const TomlValue& value) {
+  const std::filesystem::path path = value.text();
+  return (path.is_absolute() ? path : std::filesystem::path(value.file()).parent_path() / path).string();
+}
+
+ArrivalOptions read_arrivals(const TomlValue& table, WorkloadOptions& workload) {
+  ArrivalOptions arrivals;
+  const std::string& kind = one_of(table.at("kind"), {"poisson", "gamma", "on_off", "closed", "recorded"});
+  constexpr double kLeast = 1e-9;
+  constexpr double kMost = 1e9;
+  if (kind == "closed") {
+    table.allow_only({"kind", "concurrency"});
+    arrivals.kind = ArrivalKind::closed;
+    arrivals.concurrency = static_cast<std::int32_t>(table.at("concurrency").integer(1, 1'000'000));
+    return arrivals;
+  }
+  if (kind == "recorded") {
+    table.allow_only({"kind", "file", "rate"});
+    arrivals.kind = ArrivalKind::recorded;
+    arrivals.rate = table.find("rate") == nullptr ? 0.0 : table.at("rate").number(kLeast, kMost);
+    const TomlValue& file = table.at("file");
+    workload.recorded = at_value(file, [&] {
+      return std::make_shared<const std::vector<RecordedArrival>>(read_arrivals_file(path_beside(file)));
+    });
+    return arrivals;
+  }
+  arrivals.rate = table.at("rate").number(kLeast, kMost);
+  if (kind == "poisson") {
+    table.allow_only({"kind", "rate"});
+    arrivals.kind = ArrivalKind::poisson;
+  } else if (kind == "gamma") {
+    table.allow_only({"kind", "rate", "variation"});
+    arrivals.kind = ArrivalKind::gamma;
+    arrivals.variation = table.at("variation").number(0.01, 100.0);
+  } else {
+    table.allow_only({"kind", "rate", "on_s", "off_s"});
+    arrivals.kind = ArrivalKind::on_off;
+    arrivals.on_s = table.at("on_s").number(kLeast, kMost);
+    arrivals.off_s = table.at("off_s").number(kLeast, kMost);
+  }
+  return arrivals;
+}
+
+// A whole number stands for a constant length.
+LengthOptions read_lengths(const TomlValue& value, bool recorded) {
+  LengthOptions lengths;
+  if (value.kind() == TomlValue::Kind::integer) {
+    lengths.mean = static_cast<double>(value.integer(1, kInt32Max));
+    return lengths;
+  }
+  const TomlValue& kind = value.at("kind");
+  const std::string& name = one_of(kind, {"lognormal", "exponential", "recorded"});
+  if (name == "recorded") {
+    value.allow_only({"kind", "least", "most"});
+    if (!recorded)
+      throw input_error(kind.where(), "there are no recorded requests; expected workload.arrivals of kind recorded");
+    lengths.kind = LengthKind::recorded;
+  } else if (name == "exponential") {
+    value.allow_only({"kind", "mean", "least", "most"});
+    lengths.kind = LengthKind::exponential;
+    lengths.mean = value.at("mean").number(0.01, 1e9);
+  } else {
+    value.allow_only({"kind", "mean", "variation", "least", "most"});
+    lengths.kind = LengthKind::lognormal;
+    lengths.mean = value.at("mean").number(0.01, 1e9);
+    lengths.variation = value.at("variation").number(0.001, 100.0);
+  }
+  lengths.least = int32_or(value, "least", 1, 1);
+  lengths.most = int32_or(value, "most", kInt32Max, lengths.least);
+  return lengths;
+}
+
+WorkloadOptions read_workload(const TomlValue& table, std::int64_t& warmup_requests) {
+  table.allow_only({"requests", "warmup", "arrivals", "prompt", "output", "companion_prompt"});
+  WorkloadOptions workload;
+  workload.num_requests = table.at("requests").integer(1, std::int64_t{1} << 32);
+  warmup_requests = table.integer_or("warmup", 0, 0, workload.num_requests - 1);
+  workload.arrivals = read_arrivals(table.at("arrivals"), workload);
+  const bool recorded = workload.recorded != nullptr;
+  workload.prompt = read_lengths(table.at("prompt"), recorded);
+  workload.output = read_lengths(table.at("output"), recorded);
+  if (const TomlValue* companion = table.find("companion_prompt"))
+    workload.companion_prompt_len = static_cast<std::int32_t>(companion->integer(1, kInt32Max));
+  return workload;
+}
+
+void read_scheduler(const TomlValue& table, SchedulerOptions& options, double& swap_block_us) {
+  table.allow_only({"token_budget", "running_max", "context_max", "kv_blocks", "chunked_prefill", "prefill_chunk_max",
+                    "drafts_with_prefill", "policy", "prefill_steps_max", "preemption", "swap_blocks", "swap_block_us",
+                    "admission_reserve_blocks"});
+  options.token_budget = int32_or(table, "token_budget", options.token_budget, 1);
+  options.running_max = int32_or(table, "running_max", options.running_max, 1);
+  options.context_len_max = int32_or(table, "context_max", options.context_len_max, 2);
+  options.num_blocks = int32_or(table, "kv_blocks", options.num_blocks, 1, 1 << 27);
+  options.chunked_prefill = table.flag_or("chunked_prefill", options.chunked_prefill);
+  options.prefill_chunk_max = int32_or(table, "prefill_chunk_max", options.prefill_chunk_max, 1);
+  options.drafts_with_prefill = table.flag_or("drafts_with_prefill", options.drafts_with_prefill);
+  if (const TomlValue* policy = table.find("policy"))
+    options.policy =
+        one_of(*policy, {"one_rule", "two_phase"}) == "one_rule" ? StepPolicy::one_rule : StepPolicy::two_phase;
+  options.prefill_steps_max = int32_or(table, "prefill_steps_max", options.prefill_steps_max, 1);
+  if (const TomlValue* preemption = table.find("preemption"))
+    options.preemption =
+        one_of(*preemption, {"recompute", "swap"}) == "swap" ? Preemption::swap : Preemption::recompute;
+  options.num_swap_blocks = int32_or(table, "swap_blocks", 0, 0, 1 << 27);
+  swap_block_us = table.number_or("swap_block_us", 0.0, 0.0, 1e9);
+  options.admission_reserve_blocks = int32_or(table, "admission_reserve_blocks", 0, 0);
+}
+
+// The value of a policy's own table, or that of the whole file.
+const TomlValue* policy_or_file(const TomlValue& policy, const TomlValue& file, std::string_view key) {
+  const TomlValue* found = policy.find(key);
+  return found != nullptr ? found : file.find(key);
+}
+
+bool is_name(const std::string& text) {
+  return !text.empty() && text.size() <= 64 && text.front() != '.' && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  });
+}
+
+ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const ScenarioServer& server) {
+  table.allow_only({"name", "speculation", "drafter", "acceptance", "tree_depth"});
+  ScenarioPolicy policy;
+  policy.name = table.at("name").text();
+  if (!is_name(policy.name))
+    throw input_error(table.at("name").where(),
+                      "it is '" + policy.name + "'; expected at most 64 letters, digits, '_', '-' and '.'");
+  const TomlValue& speculation = table.at("speculation");
+  policy.speculation = at_value(speculation, [&] { return parse_speculation(speculation.text(), "speculation"); });
+  policy.acceptance = "constant:0";
+  if (policy.speculation.rule == SpeculationRule::off) {
+    policy.cost = server.cost_without_drafter();
+    return policy;
+  }
+  const TomlValue* acceptance = policy_or_file(table, file, "acceptance");
+  if (acceptance == nullptr)
+    throw input_error(table.where(), "it speculates without acceptance; expected one here or at the top of the file");
+  policy.acceptance = acceptance->text();
+  policy.acceptance_where = acceptance->where();
+  at_value(*acceptance, [&] { return make_acceptance(policy.acceptance, 0, "acceptance"); });
+  const TomlValue* drafter = policy_or_file(table, file, "drafter");
+  server.set_drafter(drafter, table.where(), policy);
+  const TomlValue* depth = table.find("tree_depth");
+  if (depth != nullptr) policy.drafting.tree_depth = static_cast<std::int32_t>(depth->integer(1, kAcceptanceDepthMax));
+  if (depth == nullptr && policy.speculation.rule == SpeculationRule::tree)
+    throw input_error(speculation.where(), "it drafts trees; expected tree_depth beside it");
+  return policy;
+}
+
+}  // namespace
+
+Scenario read_scenario(const TomlValue& file) {
+  file.allow_only({"server", "linear", "workload", "scheduler", "slo", "run", "drafter", "acceptance", "policy"});
+  Scenario scenario;
+  scenario.workload = read_workload(file.at("workload"), scenario.warmup_requests);
+  const ScenarioServer server(file);
+  scenario.server = server.description();
+  scenario.scheduler.context_len_max = 32'768;
+  scenario.scheduler.token_budget = 8192;
+  double swap_block_us = 0.0;
+  const TomlValue* scheduler = file.find("scheduler");
+  if (scheduler != nullptr) read_scheduler(*scheduler, scenario.scheduler, swap_block_us);
+  if (scheduler == nullptr || scheduler->find("kv_blocks") == nullptr)
+    scenario.scheduler.num_blocks = server.kv_blocks();
+  if (const TomlValue* slo = file.find("slo")) {
+    slo->allow_only({"ttft_ms", "tpot_ms"});
+    scenario.scheduler.service_level.ttft_ns =
+        static_cast<std::int64_t>(slo->number_or("ttft_ms", 0.0, 0.0, 1e9) * 1e6);
+    scenario.scheduler.service_level.tpot_ns =
+        static_cast<std::int64_t>(slo->number_or("tpot_ms", 0.0, 0.0, 1e9) * 1e6);
+  }
+  if (const TomlValue* run = file.find("run")) {
+    run->allow_only({"seed", "replications", "mode"});
+    scenario.seed = static_cast<std::uint64_t>(run->integer_or("seed", 1, 0, std::numeric_limits<std::int64_t>::max()));
+    scenario.replications = int32_or(*run, "replications", 1, 1, 10'000);
+    if (const TomlValue* mode = run->find("mode")) {
+      scenario.static_batch = one_of(*mode, {"serving", "static"}) == "static";
+      if (scenario.static_batch && scenario.workload.arrivals.kind != ArrivalKind::closed)
+        throw input_error(mode->where(), "a static batch has no arrivals; expected workload.arrivals of kind closed");
+    }
+  }
+  for (const TomlValue& table : file.at("policy").items()) {
+    ScenarioPolicy policy = read_policy(table, file, server);
+    policy.drafting.swap_block_ns = swap_block_us * 1e3;
+    for (const ScenarioPolicy& other : scenario.policies)
+      if (other.name == policy.name)
+        throw input_error(table.at("name").where(),
+                          "there are two policies '" + policy.name + "'; expected names that differ");
+    scenario.policies.push_back(std::move(policy));
+  }
+  if (scenario.policies.empty())
+    throw input_error(file.at("policy").where(), "it is empty; expected at least one policy");
+  return scenario;
+}
+
+}  // namespace draftproof

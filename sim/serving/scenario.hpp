@@ -1,0 +1,38 @@
+// A scenario: a server, a workload and the policies to be compared on it, as a TOML file says them (docs/simulator.md).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/serving/simulation.hpp"
+#include "sim/toml.hpp"
+
+namespace draftproof {
+
+struct ScenarioPolicy {
+  std::string name;  // letters, digits, '_', '-' and '.': it is part of file names
+  SpeculationChoice speculation;
+  SimulatedDrafting drafting;
+  std::string drafter;     // empty: of a linear server, which has one
+  std::string acceptance;  // acceptance_choice.hpp
+  std::string acceptance_where;
+  std::shared_ptr<const CostModel> cost;
+};
+
+struct Scenario {
+  std::string server;  // in words
+  WorkloadOptions workload;
+  SchedulerOptions scheduler;
+  std::int64_t warmup_requests = 0;
+  bool static_batch = false;  // run_static_batch() with the batch of the closed workload; else simulate()
+  std::uint64_t seed = 1;
+  std::int32_t replications = 1;
+  std::vector<ScenarioPolicy> policies;  // at least one; the others are compared with the first
+};
+
+// Errors (input) at FILE:LINE and the name of the value: an unknown key, a value outside its range, an unknown preset,
+// a model that does not fit into the memory, a policy without its drafter, two policies of one name.
+Scenario read_scenario(const TomlValue& file);
+
+}  // namespace draftproof

@@ -1,0 +1,100 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::ProgramResult;
+using testing::run_draftproof;
+using testing::TemporaryFolder;
+using testing::write_whole_file;
+
+const std::string kScenario = R"(acceptance = "beta:mean=0.7,spread=0.15"
+[linear]
+target_ms = 6.0
+row_us = 21.0
+draft_pass_ms = 0.7
+[workload]
+requests = 100
+arrivals = { kind = "gamma", rate = 10.0, variation = 2.0 }
+prompt = 200
+output = { kind = "lognormal", mean = 100, variation = 0.7, most = 600 }
+[slo]
+tpot_ms = 6
+[run]
+replications = 2
+[[policy]]
+name = "off"
+speculation = "off"
+[[policy]]
+name = "threshold"
+speculation = "threshold:max=6"
+)";
+
+ordered_json without_time(ordered_json document) {
+  for (auto& policy : document.at("policies")) policy.erase("wall_s");
+  document.erase("command");
+  return document;
+}
+
+}  // namespace
+
+TEST_CASE("sim answers with the figures of every policy, the same in every run") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("s.toml"), kScenario);
+  const auto run = [&](const std::string& threads) {
+    const ProgramResult result = run_draftproof({"sim", folder.file("s.toml"), "--json", "--threads", threads});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return ordered_json::parse(result.out);
+  };
+  const ordered_json document = run("1");
+  REQUIRE(document.at("policies").size() == 2);
+  for (const ordered_json& policy : document.at("policies")) {
+    for (const char* const key : {"throughput", "goodput", "kv_use", "wasted_draft_tokens", "events", "wall_s"})
+      CHECK(policy.at(key).is_number());
+    for (const char* const key : {"ttft_ms", "tpot_ms", "itl_ms"}) {
+      const ordered_json& latency = policy.at(key);
+      CHECK(latency.at("p50").get<double>() <= latency.at("p90").get<double>());
+      CHECK(latency.at("p90").get<double>() <= latency.at("p99").get<double>());
+      CHECK(latency.at("p50_interval").size() == 2);
+    }
+  }
+  CHECK(document.at("policies")[1].at("latency_ratio").at("mean").get<double>() > 1.1);
+  CHECK(without_time(document) == without_time(run("2")));
+}
+
+TEST_CASE("sim writes its files together, or none of them") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("s.toml"), kScenario);
+  const ProgramResult result = run_draftproof({"sim", folder.file("s.toml"), "--out", folder.file("out")});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  CHECK(result.out.find("threshold") != std::string::npos);
+  for (const char* const name :
+       {"result.json", "requests.off.csv", "steps.off.json", "requests.threshold.csv", "steps.threshold.json"})
+    CHECK(std::filesystem::file_size(folder.file(std::string("out/") + name)) > 100);
+  // One policy's requests do not fit into the cache: nothing is written.
+  write_whole_file(folder.file("bad.toml"), kScenario + "[scheduler]\nkv_blocks = 14\n");
+  const ProgramResult bad = run_draftproof({"sim", folder.file("bad.toml"), "--out", folder.file("bad")});
+  CHECK(bad.exit_code == 2);
+  CHECK(bad.err.find("of the workload: it may need") != std::string::npos);
+  CHECK(std::count(bad.err.begin(), bad.err.end(), '\n') == 1);
+  CHECK(!std::filesystem::exists(folder.file("bad")));
+}
+
+TEST_CASE("sim refuses a scenario by its line") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("s.toml"), kScenario + "speed = 3\n");
+  const ProgramResult result = run_draftproof({"sim", folder.file("s.toml")});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("s.toml:21: policy[1].speed: unknown key 'speed'; expected one of name, ") !=
+        std::string::npos);
+}
+
+}  // namespace draftproof
