@@ -1,5 +1,5 @@
-// Kernels for every vector instruction set that was compiled and that this processor has. Included by files that Highway
-// compiles once a target.
+// Kernels for every vector instruction set that was compiled and that this processor has. Included by files that
+// Highway compiles once a target.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace draftproof {
 
 // `scalar` first, then what `of_target` (HWY_DYNAMIC_DISPATCH of a function that returns kernels, with their target's
-// name) gives for each; targets for which it gives the scalar ones are left out. Not thread-safe: it changes what Highway
-// dispatches to meanwhile.
+// name) gives for each; targets for which it gives the scalar ones are left out. Not thread-safe: it changes what
+// Highway dispatches to meanwhile.
 template <class Kernels, class OfTarget>
 std::vector<Kernels> kernels_of_every_target(const Kernels& scalar, OfTarget of_target) {
   std::vector<Kernels> found{scalar};

@@ -54,7 +54,7 @@ void update_golden(const RegressOptions& options, const RegressionReport& report
 }
 
 RegressionReport run_regression(const RegressOptions& options) {
-  const std::vector<RegressCase> cases = wanted_cases(options);
+  // What can be refused is refused before the cases make their inputs, which takes seconds.
   if (options.update && !options.filter.empty())
     throw usage_error("--update", "the golden file holds every case; leave --filter out");
   const regress::Digests golden = options.update ? regress::Digests() : regress::read_digests(options.golden);
@@ -64,6 +64,7 @@ RegressionReport run_regression(const RegressOptions& options) {
   const std::string why = device::why_unavailable(run_options.executor);
   if (!why.empty() && gpu_is_required())
     throw usage_error("--executor " + options.executor, why + ", and DRAFTPROOF_REQUIRE_GPU=1 asks for one");
+  const std::vector<RegressCase> cases = wanted_cases(options);
   Progress progress("regress", cases.size(), "cases");
   RegressionReport report = regress::run_cases(cases, run_options, options.threads, [&] { progress.advance(); });
   if (options.update) {

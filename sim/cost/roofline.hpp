@@ -57,7 +57,8 @@ class Roofline final : public CostModel {
   RooflineSetup setup_;
 };
 
-// The least number of GPUs (1, 2, 4, 8, 16, 24, ...) whose memory holds the weights, with a twentieth left for the rest.
+// The least number of GPUs (1, 2, 4, 8, 16, 24, ...) whose memory holds the weights, with a twentieth left for the
+// rest.
 double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precision);
 
 }  // namespace draftproof

@@ -142,8 +142,8 @@ class StaticBatch {
   SpeculationPolicy policy_;
   std::vector<Place> places_;  // in the order in which they came
   std::int64_t next_ = 0;
-  // Steps by accepted drafts, without and with a rejected one below: all that acceptance by position needs, at the price
-  // of one addition a step.
+  // Steps by accepted drafts, without and with a rejected one below: all that acceptance by position needs, at the
+  // price of one addition a step.
   std::array<std::array<std::int64_t, 2>, kDraftLenMax + 1> steps_with_{};
   std::int64_t drafts_ = 0;
   std::int64_t draft_tokens_ = 0;

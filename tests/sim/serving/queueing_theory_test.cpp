@@ -38,8 +38,8 @@ ServingResult serve(const WorkloadOptions& workload, const ServingOptions& optio
 
 }  // namespace
 
-// Pollaczek and Khinchine for constant service S: wait = rho S / (2 (1 - rho)). N = 400,000; the mean wait of so many has
-// a standard error of 0.9 % at rho = 0.8 (the wait is correlated over about 1 / (1 - rho)^2 requests).
+// Pollaczek and Khinchine for constant service S: wait = rho S / (2 (1 - rho)). N = 400,000; the mean wait of so many
+// has a standard error of 0.9 % at rho = 0.8 (the wait is correlated over about 1 / (1 - rho)^2 requests).
 TEST_CASE("waiting times at constant service are those of M/D/1") {
   for (const double load : {0.3, 0.6, 0.8}) {
     const ServingResult result =
@@ -54,7 +54,8 @@ TEST_CASE("waiting times at constant service are those of M/D/1") {
 }
 
 // Exponential service of mean 1/mu: time in the system = 1 / (mu - lambda). Lengths are whole tokens, so service is
-// geometric: E[S] = t/p, E[S^2] = t^2 (2 - p) / p^2 with p = 1 - exp(-1/mean), and the wait lambda E[S^2] / (2 (1 - rho)).
+// geometric: E[S] = t/p, E[S^2] = t^2 (2 - p) / p^2 with p = 1 - exp(-1/mean), and the wait lambda E[S^2] / (2 (1 -
+// rho)).
 TEST_CASE("waiting times at exponential service are those of M/M/1") {
   constexpr double kMeanTokens = 40.0;
   constexpr double kTokenNs = 25'000.0;
