@@ -24,6 +24,10 @@ std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSi
 // Plans and commits of the scheduler over a batch of requests that are replaced as they end, counted in sequence-steps.
 std::vector<BenchCase> scheduler_cases(const BenchSizes& sizes);
 
+// The serving simulator on one thread: the static batch, replays and full serving, counted in sequence-steps, and two
+// lengths of a trace counted in requests, whose times should be equal.
+std::vector<BenchCase> simulator_cases(const BenchSizes& sizes);
+
 // A transformer of the shipped model's sizes with random weights: its matrix products in each format of files, whole
 // steps of decoding, prefill, and attention alone. `quick`: a tiny one.
 std::vector<BenchCase> forward_cases(const std::vector<int>& threads, bool quick);

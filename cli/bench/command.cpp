@@ -60,6 +60,7 @@ class Bench {
     add(soak_cases(options_.threads, sizes_));
     add(forward_cases(options_.threads, options_.quick));
     add(scheduler_cases(sizes_));
+    add(simulator_cases(sizes_));
     if (cases.size() == bandwidth_count)
       throw usage_error("--filter", "no measurement has '" + options_.filter + "' in its name");
     const std::optional<std::string> python = choose_python();

@@ -14,9 +14,10 @@ struct BenchSizes {
   std::int64_t verify_vocab_size = 128256;
   std::int64_t chain_trials = 16'000'000;
   std::int64_t sequence_steps = 2'000'000;
+  std::int64_t simulated_requests = 5'000;
 };
 
 // For tests of the program: every measurement is taken, none means anything.
-inline constexpr BenchSizes kQuickSizes{std::size_t{16} << 20, 8192, 4, 3, 8192, 64'000, 10'000};
+inline constexpr BenchSizes kQuickSizes{std::size_t{16} << 20, 8192, 4, 3, 8192, 64'000, 10'000, 100};
 
 }  // namespace draftproof

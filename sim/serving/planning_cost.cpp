@@ -7,7 +7,7 @@ namespace draftproof {
 
 void PlanningCost::set_context(double kv_tokens_per_request) {
   // A context that has hardly grown changes no decision.
-  if (std::abs(kv_tokens_per_request - kv_tokens_per_request_) <= kv_tokens_per_request_ / 64.0) return;
+  if (std::abs(kv_tokens_per_request - kv_tokens_per_request_) <= kv_tokens_per_request_ / 16.0) return;
   kv_tokens_per_request_ = kv_tokens_per_request;
   batch_ = -1;
 }
@@ -27,13 +27,13 @@ double PlanningCost::target_ns(std::int64_t num_tokens, std::int64_t batch) cons
     batch_ = batch;
     least_ = num_tokens;  // a decision asks for the fewest first
     step_ = std::max<std::int64_t>((batch * drafts_max_ * 2 + kLines - 1) / kLines, 1);
+    lines_per_row_ = 1.0 / static_cast<double>(step_);
     for (std::int32_t i = 0; i <= kLines; ++i)
       ns_[static_cast<std::size_t>(i)] = exact_target_ns(least_ + i * step_, batch);
   }
-  const std::int64_t line = std::min<std::int64_t>((num_tokens - least_) / step_, kLines - 1);
-  const double low = ns_[static_cast<std::size_t>(line)];
-  const double high = ns_[static_cast<std::size_t>(line + 1)];
-  return low + (high - low) * (static_cast<double>(num_tokens - least_ - line * step_) / static_cast<double>(step_));
+  const double at = static_cast<double>(num_tokens - least_) * lines_per_row_;
+  const std::size_t line = std::min<std::size_t>(static_cast<std::size_t>(at), kLines - 1);
+  return ns_[line] + (ns_[line + 1] - ns_[line]) * (at - static_cast<double>(line));
 }
 
 double PlanningCost::draft_ns(std::int32_t passes, std::int64_t batch) const {

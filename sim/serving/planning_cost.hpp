@@ -36,6 +36,7 @@ class PlanningCost final : public StepCost {
   mutable std::int64_t batch_ = -1;
   mutable std::int64_t least_ = 0;
   mutable std::int64_t step_ = 1;
+  mutable double lines_per_row_ = 1.0;
   mutable std::array<double, kLines + 1> ns_{};
 };
 

@@ -1,0 +1,111 @@
+#include <memory>
+#include <string>
+
+#include "cli/bench/cases.hpp"
+#include "sim/acceptance/acceptance_choice.hpp"
+#include "sim/acceptance/replay.hpp"
+#include "sim/cost/linear_cost.hpp"
+#include "sim/serving/simulation.hpp"
+#include "sim/serving/static_batch.hpp"
+
+namespace draftproof {
+namespace {
+
+// The published fit of an 8B model on an H100.
+LinearCost published_cost() {
+  LinearCost cost;
+  cost.fixed_ns = 5.886e6;
+  cost.row_ns = 21.0e3;
+  cost.kv_token_ns = 39.3;
+  cost.draft_pass_ns = 0.7e6;
+  cost.engine_ns = 1.2e6;
+  return cost;
+}
+
+// Outputs of 200 tokens on average. With an arrival rate the server is busy to two thirds.
+WorkloadOptions workload_of(std::int64_t requests, std::int32_t batch, double rate) {
+  WorkloadOptions workload;
+  workload.num_requests = requests;
+  if (rate > 0.0) {
+    workload.arrivals.rate = rate;
+  } else {
+    workload.arrivals.kind = ArrivalKind::closed;
+    workload.arrivals.concurrency = batch;
+  }
+  workload.prompt = {LengthKind::lognormal, 300.0, 0.7, 1, 3000};
+  workload.output = {LengthKind::lognormal, 200.0, 0.7, 1, 1000};
+  return workload;
+}
+
+// What a drafter might have had accepted: three of four places take 1 to 5 drafts.
+Recording synthetic_recording() {
+  Recording recording;
+  std::uint32_t word = 2463534242u;
+  for (int r = 0; r < 64; ++r) {
+    auto& request = recording.requests.emplace_back();
+    for (int p = 0; p < 1000; ++p) {
+      word = word * 1664525u + 1013904223u;
+      request.accepted.push_back(static_cast<std::uint8_t>((word >> 28) % 4 == 0 ? 0 : (word >> 16) % 6));
+    }
+  }
+  return recording;
+}
+
+BenchCase static_case(const char* name, const char* speculation, std::int64_t requests,
+                      const std::function<std::shared_ptr<const AcceptanceModel>()>& acceptance_of) {
+  BenchCase out;
+  out.name = name;
+  out.goal = BenchGoal{"ns_per_element", true, 1e9 / 20e6};
+  out.prepare = [=] {
+    const auto workload = std::make_shared<Workload>(workload_of(requests, 64, 0.0), 1);
+    const auto acceptance = acceptance_of();
+    const StaticBatchOptions options{64, parse_speculation(speculation, name), {}};
+    const auto run = [=] { return run_static_batch(*workload, published_cost(), *acceptance, options); };
+    BenchWork work;
+    work.elements = static_cast<std::uint64_t>(run().acceptance.steps);
+    work.body = [run] { run(); };
+    return work;
+  };
+  return out;
+}
+
+// per_request: counted in requests and not in sequence-steps.
+BenchCase serving_case(const std::string& name, const char* speculation, std::int64_t requests, std::int32_t batch,
+                       double rate, bool per_request) {
+  BenchCase out;
+  out.name = name;
+  if (!per_request) out.goal = BenchGoal{"ns_per_element", true, 1e9 / 3e6};
+  out.prepare = [=] {
+    const auto workload = std::make_shared<Workload>(workload_of(requests, batch, rate), 1);
+    const auto acceptance = make_acceptance("constant:0.8", 1, name);
+    ServingOptions options;
+    options.scheduler.num_blocks = 16'384;
+    options.scheduler.running_max = batch;
+    options.speculation = parse_speculation(speculation, name);
+    const auto run = [=] { return simulate(*workload, published_cost(), *acceptance, options); };
+    BenchWork work;
+    work.elements = static_cast<std::uint64_t>(per_request ? requests : run().metrics.sequence_steps);
+    work.body = [run] { run(); };
+    return work;
+  };
+  return out;
+}
+
+}  // namespace
+
+std::vector<BenchCase> simulator_cases(const BenchSizes& sizes) {
+  const std::int64_t requests = sizes.simulated_requests;
+  const auto constant = [] { return make_acceptance("constant:0.8", 1, "bench"); };
+  const auto replay = [] { return std::shared_ptr<const AcceptanceModel>(new Replay(synthetic_recording())); };
+  return {static_case("sim_static_b64", "fixed:4", requests, constant),
+          static_case("sim_static_b64_off", "off", requests, constant),
+          static_case("sim_replay_b64", "fixed:5", requests, replay),
+          serving_case("sim_serving_b64", "fixed:4", requests, 64, 0.0, false),
+          serving_case("sim_serving_b64_off", "off", requests, 64, 0.0, false),
+          serving_case("sim_serving_b64_goodput", "goodput", requests, 64, 0.0, false),
+          serving_case("sim_serving_poisson", "fixed:4", requests, 64, 12.0, false),
+          serving_case("sim_requests_1x", "fixed:4", requests, 64, 12.0, true),
+          serving_case("sim_requests_8x", "fixed:4", 8 * requests, 64, 12.0, true)};
+}
+
+}  // namespace draftproof
