@@ -2,6 +2,7 @@
 // Highway compiles once a target.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -10,17 +11,18 @@
 
 namespace draftproof {
 
-// `scalar` first, then what `of_target` (HWY_DYNAMIC_DISPATCH of a function that returns kernels, with their target's
-// name) gives for each; targets for which it gives the scalar ones are left out. Not thread-safe: it changes what
+// Adds to `found` what `of_target` (HWY_DYNAMIC_DISPATCH of a function that returns kernels, with their target's name)
+// gives for each target; what has the name of one that is there already is left out. Not thread-safe: it changes what
 // Highway dispatches to meanwhile.
 template <class Kernels, class OfTarget>
-std::vector<Kernels> kernels_of_every_target(const Kernels& scalar, OfTarget of_target) {
-  std::vector<Kernels> found{scalar};
+std::vector<Kernels> kernels_of_every_target(std::vector<Kernels> found, OfTarget of_target) {
   for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
     hwy::SetSupportedTargetsForTest(rest & -rest);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     const Kernels kernels = of_target();
-    if (std::strcmp(kernels.target, "scalar") != 0) found.push_back(kernels);
+    if (std::none_of(found.begin(), found.end(),
+                     [&](const Kernels& other) { return std::strcmp(other.target, kernels.target) == 0; }))
+      found.push_back(kernels);
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());

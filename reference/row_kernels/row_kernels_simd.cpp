@@ -105,7 +105,8 @@ namespace draftproof {
 HWY_EXPORT(kernels_of_target);
 
 std::vector<RowKernels> available_row_kernels() {
-  return kernels_of_every_target(scalar_row_kernels(), [] { return HWY_DYNAMIC_DISPATCH(kernels_of_target)(); });
+  return kernels_of_every_target(std::vector{scalar_row_kernels()},
+                                 [] { return HWY_DYNAMIC_DISPATCH(kernels_of_target)(); });
 }
 
 namespace {

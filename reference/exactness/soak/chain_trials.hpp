@@ -53,7 +53,7 @@ struct ChainTrialKernel {
   const char* target;  // instruction set
   ChainTrials run;
 };
-// One for every instruction set of this processor, the best first; the last runs trials one by one.
+// The first runs trials one by one; then one for every instruction set of this processor that has vectors for it.
 std::vector<ChainTrialKernel> available_chain_trials();
 // The best of this processor.
 ChainTrials chain_trials();

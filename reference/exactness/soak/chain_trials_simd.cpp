@@ -161,22 +161,15 @@ ChainTrialKernel trials_of_target() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "reference/simd_targets.hpp"
+
 namespace draftproof {
 
 HWY_EXPORT(trials_of_target);
 
 std::vector<ChainTrialKernel> available_chain_trials() {
-  std::vector<ChainTrialKernel> found;
-  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    const ChainTrialKernel kernel = HWY_DYNAMIC_DISPATCH(trials_of_target)();
-    if (kernel.run != run_chain_trials_one_by_one) found.push_back(kernel);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  found.push_back({"one by one", run_chain_trials_one_by_one});
-  return found;
+  return kernels_of_every_target(std::vector{ChainTrialKernel{"one by one", run_chain_trials_one_by_one}},
+                                 [] { return HWY_DYNAMIC_DISPATCH(trials_of_target)(); });
 }
 
 ChainTrials chain_trials() {

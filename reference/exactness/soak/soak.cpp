@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <string>
 
 #include "reference/error.hpp"
@@ -75,6 +76,8 @@ SoakResult soak(const SoakOptions& options, const std::function<void(std::int64_
     for (const auto& own : of_thread)
       for (std::size_t cell = 0; cell < own.size(); ++cell) counts[cell] += static_cast<std::int64_t>(own[cell]);
     result.trials += round;
+    if (std::accumulate(counts.begin(), counts.end(), std::int64_t{0}) != result.trials)
+      throw Error(ErrorKind::internal, "soak", "the counts of strings do not add up to the trials");
     const double log_wealth = dirichlet_log_wealth(counts, distribution, static_cast<double>(result.cells));
     result.looks.push_back({result.trials, log_wealth / std::numbers::ln10});
     result.refuted_on_the_way = log_wealth >= -std::log(options.alpha);

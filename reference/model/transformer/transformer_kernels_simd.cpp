@@ -55,7 +55,7 @@ namespace draftproof {
 HWY_EXPORT(transformer_kernels_of_target);
 
 std::vector<TransformerKernels> available_transformer_kernels() {
-  return kernels_of_every_target(scalar_transformer_kernels(),
+  return kernels_of_every_target(std::vector{scalar_transformer_kernels()},
                                  [] { return HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)(); });
 }
 

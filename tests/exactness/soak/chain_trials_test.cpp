@@ -28,6 +28,11 @@ DenseMasses<Rational> fractions_of(const Distribution& distribution) {
 }  // namespace
 
 TEST_CASE("Vectors of trials emit what the templates of production emit trial by trial") {
+  const std::vector<ChainTrialKernel> kernels = available_chain_trials();
+  CHECK(kernels.front().run == run_chain_trials_one_by_one);
+  // What runs is among them, so it is compared.
+  CHECK(std::any_of(kernels.begin(), kernels.end(),
+                    [](const ChainTrialKernel& kernel) { return kernel.run == chain_trials(); }));
   int differing = 0;
   for (const ModelKind kind : kModelKinds) {
     for (const std::int32_t vocab_size : {1, 2, 5, 8}) {
@@ -38,7 +43,7 @@ TEST_CASE("Vectors of trials emit what the templates of production emit trial by
         std::uint64_t total = 0;
         for (const std::uint64_t n : expected) total += n;
         CHECK(total == 203);
-        for (const ChainTrialKernel& kernel : available_chain_trials())
+        for (const ChainTrialKernel& kernel : kernels)
           differing += counts_of(kernel.run, tables, 11, 0xfffffd00u, 203) != expected;
       }
     }

@@ -1,6 +1,8 @@
 #include "reference/exactness/soak/soak.hpp"
 
 #include <catch2/catch.hpp>
+#include <set>
+#include <string>
 
 #include "reference/exactness/soak/chain_trials.hpp"
 #include "tests/support/statistical.hpp"
@@ -48,8 +50,29 @@ TEST_CASE("Trials of one model are refuted by the distribution of another") {
   CHECK(follows(observed, model.emitted_distribution()));
 }
 
-TEST_CASE("A soak of no trials is refused") {
+TEST_CASE("The counted strings of a soak are told by their tokens, each once") {
   SoakOptions options;
+  options.trials = 20'000;
+  options.vocab_size = 3;
+  options.draft_len = 2;
+  std::set<std::string> strings;
+  for (const TestResult& test : soak(options).tests) {
+    for (const auto& cell : test.worst_cells) {
+      std::string text;
+      for (const auto& [name, token] : cell.keys) text += name + "=" + std::to_string(token) + " ";
+      INFO(text);
+      CHECK(cell.keys.size() >= 1);
+      CHECK(cell.keys.size() <= 3);
+      CHECK(strings.insert(test.name + " " + text).second);
+    }
+  }
+  CHECK(strings.size() > 1);
+}
+
+TEST_CASE("A soak of one trial is one, and of none is refused") {
+  SoakOptions options;
+  options.trials = 1;
+  CHECK(soak(options).trials == 1);
   options.trials = 0;
   CHECK_THROWS_WITH(soak(options), Catch::Contains("--trials: 0; there must be 1 or more"));
 }
