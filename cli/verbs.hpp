@@ -23,6 +23,7 @@ inline constexpr Verb kVerbs[] = {
     {"sim", "Serve a workload in simulated time: one policy of speculation against another"},
     {"soak", "Verify a billion chains and test what comes out against its exact distribution"},
     {"speculate", "Measure what speculation is worth: drafters, drafts and kinds of work on a real model"},
+    {"sweep", "Run a grid of scenarios over cores and machines; rows go to SQLite as they finish"},
     {"verifiers", "List the verifiers: the draft that each takes, its guarantee, its source"},
     {"verify", "Replay a trace file: what an engine's verification step emits"},
 };

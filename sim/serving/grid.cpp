@@ -1,0 +1,109 @@
+#include "sim/serving/grid.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include "reference/error.hpp"
+#include "reference/files/input_file.hpp"
+#include "reference/io/sha256.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::size_t kPointsMax = 1'000'000;
+
+Cell cell_of(const TomlValue& value) {
+  switch (value.kind()) {
+    case TomlValue::Kind::text:
+      return value.text();
+    case TomlValue::Kind::integer:
+      return value.integer(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+    case TomlValue::Kind::number:
+      return value.number();
+    case TomlValue::Kind::flag:
+      return std::int64_t{value.flag() ? 1 : 0};
+    default:
+      throw input_error(value.where(), "it is a table or a list; expected a text, a number, true or false");
+  }
+}
+
+Cell cell_of(double value) {
+  return std::isfinite(value) ? Cell(value) : Cell(std::monostate{});
+}
+Cell cell_of(const std::optional<double>& value) {
+  return value ? cell_of(*value) : Cell(std::monostate{});
+}
+
+void append(Row& row, const Estimate& estimate) {
+  row.push_back(cell_of(estimate.mean));
+  row.push_back(cell_of(estimate.low));
+  row.push_back(cell_of(estimate.high));
+}
+
+}  // namespace
+
+Grid::Grid(const std::string& path) {
+  const TomlValue file = read_toml(path);
+  file.allow_only({"scenario", "grid"});
+  const std::string scenario_path = (std::filesystem::path(path).parent_path() / file.at("scenario").text()).string();
+  scenario_ = read_toml(scenario_path);
+  const TomlValue& grid = file.at("grid");
+  for (const std::string& key : grid.keys()) {
+    const TomlValue& list = grid.at(key);
+    if (list.kind() != TomlValue::Kind::array || list.items().empty())
+      throw input_error(list.where(), "it has no list of values; expected one, and keys with points in quotes");
+    keys_.push_back(key);
+    values_.push_back(list.items());
+    size_ *= list.items().size();
+    if (size_ > kPointsMax)
+      throw input_error(list.where(), "the grid has more than " + std::to_string(kPointsMax) + " points");
+  }
+  for (std::size_t point = 0; point < size_; ++point) {
+    scenario(point);
+    for (std::size_t key = 0; key < keys_.size(); ++key) cell_of(value(point, key));
+  }
+  const InputFile scenario_text(scenario_path);
+  const InputFile grid_text(path);
+  identity_ = sha256_hex(grid_text.bytes()) + " " + sha256_hex(scenario_text.bytes());
+}
+
+// The last key changes fastest.
+const TomlValue& Grid::value(std::size_t point, std::size_t key) const {
+  for (std::size_t later = keys_.size() - 1; later > key; --later) point /= values_[later].size();
+  return values_[key][point % values_[key].size()];
+}
+
+Scenario Grid::scenario(std::size_t point) const {
+  TomlValue file = scenario_;
+  for (std::size_t key = 0; key < keys_.size(); ++key) file = file.with(keys_[key], value(point, key));
+  return read_scenario(file);
+}
+
+std::vector<std::string> Grid::columns() const {
+  std::vector<std::string> columns{"policy"};
+  columns.insert(columns.end(), keys_.begin(), keys_.end());
+  const auto estimate = [&](const std::string& name) {
+    for (const char* const suffix : {"", "_low", "_high"}) columns.push_back(name + suffix);
+  };
+  for (std::size_t f = 0; f < kFigures; ++f) estimate(name_of(static_cast<Figure>(f)));
+  estimate("speedup");
+  estimate("latency_ratio");
+  for (const char* const name : {"requests", "sequence_steps", "events"}) columns.emplace_back(name);
+  return columns;
+}
+
+std::vector<Row> Grid::run(std::size_t point) const {
+  std::vector<Row> rows;
+  for (const PolicyReport& report : compare(scenario(point), 1)) {
+    Row& row = rows.emplace_back();
+    row.emplace_back(report.name);
+    for (std::size_t key = 0; key < keys_.size(); ++key) row.push_back(cell_of(value(point, key)));
+    for (const Estimate& estimate : report.figures) append(row, estimate);
+    append(row, report.speedup);
+    append(row, report.latency_ratio);
+    for (const std::int64_t count : {report.requests, report.sequence_steps, report.events}) row.emplace_back(count);
+  }
+  return rows;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,147 @@
+#include "sim/serving/row_store.hpp"
+
+#include <sqlite3.h>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string quoted_name(const std::string& name) {
+  std::string quoted = "\"";
+  for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+}  // namespace
+
+struct RowStore::Implementation {
+  std::string path;
+  sqlite3* database = nullptr;
+  std::string group_name;
+  std::size_t columns = 0;
+  std::string first_column;
+
+  ~Implementation() { sqlite3_close(database); }
+
+  [[noreturn]] void fail() const {
+    throw input_error(path, std::string(sqlite3_errmsg(database)) + "; expected an SQLite file that can be written");
+  }
+
+  // A statement that ends with its scope.
+  class Statement {
+   public:
+    Statement(const Implementation& store, const std::string& sql) : store_(store) {
+      if (sqlite3_prepare_v2(store.database, sql.c_str(), -1, &statement_, nullptr) != SQLITE_OK) store.fail();
+    }
+    ~Statement() { sqlite3_finalize(statement_); }
+    Statement(const Statement&) = delete;
+    Statement& operator=(const Statement&) = delete;
+
+    void bind(int at, const Cell& cell) {
+      if (const auto* integer = std::get_if<std::int64_t>(&cell)) sqlite3_bind_int64(statement_, at, *integer);
+      if (const auto* number = std::get_if<double>(&cell)) sqlite3_bind_double(statement_, at, *number);
+      if (const auto* text = std::get_if<std::string>(&cell))
+        sqlite3_bind_text(statement_, at, text->data(), static_cast<int>(text->size()), SQLITE_TRANSIENT);
+    }
+    // True: there is a row.
+    bool step() {
+      const int result = sqlite3_step(statement_);
+      if (result != SQLITE_ROW && result != SQLITE_DONE) store_.fail();
+      return result == SQLITE_ROW;
+    }
+    Cell cell(int at) const {
+      switch (sqlite3_column_type(statement_, at)) {
+        case SQLITE_INTEGER:
+          return static_cast<std::int64_t>(sqlite3_column_int64(statement_, at));
+        case SQLITE_FLOAT:
+          return sqlite3_column_double(statement_, at);
+        case SQLITE_NULL:
+          return std::monostate{};
+        default:
+          return std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement_, at)));
+      }
+    }
+    int columns() const { return sqlite3_column_count(statement_); }
+
+   private:
+    const Implementation& store_;
+    sqlite3_stmt* statement_ = nullptr;
+  };
+
+  void run(const std::string& sql) const { Statement(*this, sql).step(); }
+};
+
+RowStore::RowStore(const std::string& path, const std::string& identity, const std::string& group_name,
+                   const std::vector<std::string>& columns)
+    : implementation_(std::make_unique<Implementation>()) {
+  Implementation& store = *implementation_;
+  store.path = path;
+  store.group_name = quoted_name(group_name);
+  store.columns = columns.size();
+  store.first_column = quoted_name(columns.front());
+  if (sqlite3_open_v2(path.c_str(), &store.database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
+    store.fail();
+  sqlite3_busy_timeout(store.database, 5000);
+  store.run("CREATE TABLE IF NOT EXISTS identity (text TEXT PRIMARY KEY)");
+  std::string list;
+  for (const std::string& column : columns) list += ", " + quoted_name(column);
+  store.run("CREATE TABLE IF NOT EXISTS rows (" + store.group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" +
+            store.group_name + ", " + store.first_column + "))");
+  bool known = false;
+  {
+    Implementation::Statement found(store, "SELECT text FROM identity");
+    while (found.step()) {
+      known = true;
+      if (found.cell(0) != Cell(identity))
+        throw input_error(path, "it holds the rows of something else; expected a file of the same grid, or a new one");
+    }
+  }
+  if (known) return;
+  Implementation::Statement insert(store, "INSERT INTO identity VALUES (?)");
+  insert.bind(1, identity);
+  insert.step();
+}
+
+RowStore::~RowStore() = default;
+
+std::vector<std::int64_t> RowStore::groups() const {
+  const Implementation& store = *implementation_;
+  std::vector<std::int64_t> groups;
+  Implementation::Statement select(store, "SELECT DISTINCT " + store.group_name + " FROM rows ORDER BY 1");
+  while (select.step()) groups.push_back(std::get<std::int64_t>(select.cell(0)));
+  return groups;
+}
+
+void RowStore::add(std::int64_t group, const std::vector<Row>& rows) {
+  const Implementation& store = *implementation_;
+  std::string places = "?";
+  for (std::size_t i = 0; i < store.columns; ++i) places += ", ?";
+  store.run("BEGIN IMMEDIATE");
+  try {
+    for (const Row& row : rows) {
+      Implementation::Statement insert(store, "INSERT OR IGNORE INTO rows VALUES (" + places + ")");
+      insert.bind(1, group);
+      for (std::size_t i = 0; i < row.size(); ++i) insert.bind(static_cast<int>(i) + 2, row[i]);
+      insert.step();
+    }
+    store.run("COMMIT");
+  } catch (...) {
+    sqlite3_exec(store.database, "ROLLBACK", nullptr, nullptr, nullptr);
+    throw;
+  }
+}
+
+std::vector<Row> RowStore::rows() const {
+  const Implementation& store = *implementation_;
+  std::vector<Row> rows;
+  Implementation::Statement select(store,
+                                   "SELECT * FROM rows ORDER BY " + store.group_name + ", " + store.first_column);
+  while (select.step()) {
+    Row& row = rows.emplace_back();
+    for (int i = 1; i < select.columns(); ++i) row.push_back(select.cell(i));
+  }
+  return rows;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,38 @@
+// Rows of results in an SQLite file that grows: each group of rows (a point of a sweep, an experiment) is there whole or
+// not at all, also after a kill, and a later run finds which ones are there.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace draftproof {
+
+using Cell = std::variant<std::monostate, std::int64_t, double, std::string>;  // monostate: NULL
+using Row = std::vector<Cell>;
+
+class RowStore {
+ public:
+  // Opens or creates the table `rows` with the columns (group_name INTEGER, ...columns) and no two rows of one group
+  // with equal first column. identity: what the rows come from; a file with rows of something else is refused. Errors
+  // (input) naming the path: no SQLite file, another identity, locked by another process, not writable.
+  RowStore(const std::string& path, const std::string& identity, const std::string& group_name,
+           const std::vector<std::string>& columns);
+  ~RowStore();
+  RowStore(const RowStore&) = delete;
+  RowStore& operator=(const RowStore&) = delete;
+
+  std::vector<std::int64_t> groups() const;  // ascending
+  // One transaction. Each row has as many cells as there are columns.
+  void add(std::int64_t group, const std::vector<Row>& rows);
+  // Ordered by group and first column; without the group.
+  std::vector<Row> rows() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace draftproof

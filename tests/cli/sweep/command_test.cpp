@@ -1,0 +1,144 @@
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "sim/serving/grid.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::ProgramResult;
+using testing::run_command;
+using testing::run_draftproof;
+using testing::TemporaryFolder;
+using testing::write_whole_file;
+
+struct SmallGrid {
+  TemporaryFolder folder;
+  std::string path = folder.file("grid.toml");
+
+  // requests: how long a point takes.
+  explicit SmallGrid(int requests = 200) {
+    write_whole_file(folder.file("base.toml"),
+                     "acceptance = \"constant:0.8\"\n[linear]\ntarget_ms = 6.0\nrow_us = 21.0\n"
+                     "draft_pass_ms = 0.7\n[workload]\nrequests = " +
+                         std::to_string(requests) +
+                         "\narrivals = { kind = \"poisson\", rate = 8 }\nprompt = 100\noutput = "
+                         "{ kind = \"exponential\", mean = 100 }\n[run]\nreplications = 2\n"
+                         "[[policy]]\nname = \"off\"\nspeculation = \"off\"\n[[policy]]\n"
+                         "name = \"on\"\nspeculation = \"fixed:3\"\n");
+    write_whole_file(path,
+                     "scenario = \"base.toml\"\n[grid]\n\"workload.arrivals.rate\" = [2, 6.5, 12]\n"
+                     "\"policy.1.speculation\" = [\"fixed:2\", \"goodput:max=4\"]\n");
+  }
+
+  std::string out(const std::string& name) const { return folder.file(name + ".sqlite"); }
+  std::vector<Row> rows(const std::string& name) const {
+    const Grid grid(path);
+    return RowStore(out(name), grid.identity(), "point", grid.columns()).rows();
+  }
+  ordered_json sweep(const std::string& name, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments{"sweep", path, "--out", out(name), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return ordered_json::parse(result.out);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a sweep has a row for each point and policy, the same on any number of threads, resumed or not") {
+  const SmallGrid grid;
+  CHECK(grid.sweep("one", {"--threads", "1"}).at("points_computed") == 6);
+  const std::vector<Row> rows = grid.rows("one");
+  REQUIRE(rows.size() == 12);
+  // The last key changes fastest: policy, rate, speculation.
+  CHECK(rows[0][0] == Cell("off"));
+  CHECK(rows[0][1] == Cell(std::int64_t{2}));
+  CHECK(rows[2][2] == Cell("goodput:max=4"));
+  CHECK(rows[4][1] == Cell(6.5));
+  CHECK(std::get<double>(rows[1][3]) > 0.0);
+
+  CHECK(grid.sweep("two", {"--threads", "3"}).at("threads") == 3);
+  CHECK(grid.rows("two") == rows);
+
+  CHECK(grid.sweep("three", {"--points", "2"}).at("points_computed") == 2);
+  CHECK(grid.rows("three").size() == 4);
+  const ordered_json rest = grid.sweep("three", {});
+  CHECK(rest.at("points_there") == 2);
+  CHECK(rest.at("points_computed") == 4);
+  CHECK(grid.rows("three") == rows);
+}
+
+TEST_CASE("a sweep that is killed keeps its finished points, and the next run computes the rest") {
+  const SmallGrid grid(4000);
+  grid.sweep("whole", {});
+  // Killed without a chance to tidy up, as soon as a first point is in the file.
+  const std::string script =
+      "\"$0\" sweep \"$1\" --out \"$2\" --threads 1 & pid=$!; i=0; "
+      "while [ \"$(head -c 30000 \"$2\" 2>/dev/null | grep -c fixed:2)\" = 0 ] && [ $i -lt 600 ]; "
+      "do i=$((i+1)); sleep 0.01; done; kill -9 $pid; wait $pid";
+  run_command({"sh", "-c", script, std::filesystem::path(DRAFTPROOF_PROGRAM).string(), grid.path, grid.out("killed")});
+  const std::size_t kept = grid.rows("killed").size();
+  CHECK(kept >= 2);
+  CHECK(kept < 12);
+  CHECK(kept % 2 == 0);  // both policies of a point, or none
+  const ordered_json rest = grid.sweep("killed", {});
+  CHECK(rest.at("points_there") == kept / 2);
+  CHECK(grid.rows("killed") == grid.rows("whole"));
+}
+
+TEST_CASE("a sweep has the same rows with 1, 2 and 4 ranks") {
+  const std::vector<std::string> mpirun{"mpirun", "--allow-run-as-root", "--oversubscribe"};
+  if (run_command({"sh", "-c", "command -v mpirun"}).exit_code != 0) {
+    WARN("SKIPPED: there is no mpirun");
+    return;
+  }
+  const SmallGrid grid;
+  grid.sweep("alone", {"--threads", "1"});
+  for (const char* const ranks : {"2", "4"}) {
+    std::vector<std::string> command = mpirun;
+    for (const std::string& word :
+         {std::string("-n"), std::string(ranks), std::string(DRAFTPROOF_PROGRAM), std::string("sweep"), grid.path,
+          std::string("--out"), grid.out(ranks), std::string("--json")})
+      command.push_back(word);
+    const ProgramResult result = run_command(command);
+    INFO(result.err);
+    if (result.err.find("was built without MPI") != std::string::npos) {
+      WARN("SKIPPED: sweep was built without MPI");
+      return;
+    }
+    REQUIRE(result.exit_code == 0);
+    CHECK(ordered_json::parse(result.out).at("ranks") == std::stoi(ranks));
+    CHECK(grid.rows(ranks) == grid.rows("alone"));
+  }
+}
+
+TEST_CASE("a sweep refuses the file of another grid, and a grid with a fault by its line") {
+  const SmallGrid grid;
+  grid.sweep("rows", {"--points", "1"});
+  const auto refusal = [&](const std::string& text) {
+    write_whole_file(grid.path, text);
+    const ProgramResult result = run_draftproof({"sweep", grid.path, "--out", grid.out("rows")});
+    CHECK(result.exit_code == 2);
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    return result.err;
+  };
+  const std::string head = "scenario = \"base.toml\"\n[grid]\n";
+  CHECK(refusal(head + "\"workload.arrivals.rate\" = [3]\n").find("it holds the rows of something else") !=
+        std::string::npos);
+  CHECK(
+      refusal(head + "\"workload.arrivals.rat\" = [3]\n").find("grid.toml:3: grid.workload.arrivals.rat[0]: unknown") !=
+      std::string::npos);
+  CHECK(refusal(head + "\"workload.arrivals.rate\" = [3, -1]\n")
+            .find("grid.toml:3: grid.workload.arrivals.rate[1]: it is -1") != std::string::npos);
+  CHECK(refusal(head + "workload.arrivals.rate = [3]\n").find("keys with points in quotes") != std::string::npos);
+}
+
+}  // namespace draftproof
