@@ -1,0 +1,278 @@
+#include "sim/import/prometheus_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+#include "reference/strict_number.hpp"
+#include "sim/import/text_lines.hpp"
+
+namespace draftproof {
+namespace {
+
+struct Sample {
+  std::string name;                           // without "vllm:" and "_total"
+  std::map<std::string, std::string> labels;  // all
+  double value = 0.0;
+};
+
+bool is_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':';
+}
+
+Error malformed(const std::string& where, const std::string& what) {
+  return input_error(where, what + "; expected NAME{LABEL=\"...\",...} NUMBER");
+}
+
+// name{label="value",...} number [timestamp]; values escape \\, \" and \n.
+Sample parse_sample(const std::string& line, const std::string& where) {
+  Sample sample;
+  std::size_t at = 0;
+  const auto skip_blanks = [&] {
+    while (at < line.size() && (line[at] == ' ' || line[at] == '\t')) ++at;
+  };
+  skip_blanks();
+  while (at < line.size() && is_name(line[at])) sample.name += line[at++];
+  skip_blanks();
+  if (at < line.size() && line[at] == '{') {
+    ++at;
+    for (;;) {
+      skip_blanks();
+      if (at < line.size() && line[at] == ',') {
+        ++at;
+        continue;
+      }
+      if (at < line.size() && line[at] == '}') break;
+      std::string label;
+      while (at < line.size() && is_name(line[at])) label += line[at++];
+      skip_blanks();
+      if (label.empty() || at + 1 >= line.size() || line[at] != '=') throw malformed(where, "has malformed labels");
+      ++at;
+      skip_blanks();
+      if (at >= line.size() || line[at] != '"') throw malformed(where, "has a label without quotes");
+      std::string value;
+      for (++at; at < line.size() && line[at] != '"'; ++at) {
+        if (line[at] == '\\' && at + 1 < line.size()) {
+          ++at;
+          value += line[at] == 'n' ? '\n' : line[at];
+        } else {
+          value += line[at];
+        }
+      }
+      if (at >= line.size()) throw malformed(where, "has a label that does not end");
+      ++at;
+      sample.labels[label] = value;
+    }
+    ++at;
+  }
+  skip_blanks();
+  if (at < line.size() && line[at] == '+') ++at;
+  const char* const first = line.data() + at;
+  const char* const last = line.data() + line.size();
+  const auto [end, error] = std::from_chars(first, last, sample.value);
+  if (sample.name.empty() || error != std::errc{} || (end != last && *end != ' ' && *end != '\t'))
+    throw malformed(where, "the value is " + in_quotes(line.substr(std::min(at, line.size()))));
+  return sample;
+}
+
+// The name without the prefix of the engine and the suffix of counters; empty for names of others.
+std::string short_name(std::string_view name) {
+  for (const std::string_view prefix : {"vllm:", "vllm_"})
+    if (name.starts_with(prefix)) {
+      name.remove_prefix(prefix.size());
+      if (name.ends_with("_total")) name.remove_suffix(6);
+      return std::string(name);
+    }
+  if (name.starts_with("sglang:") || name.starts_with("sglang_")) return "sglang:" + std::string(name.substr(7));
+  return "";
+}
+
+// Was the name's line one of ours? Others are skipped unread: an exporter may write them as it likes.
+bool concerns_us(std::string_view line) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return line.starts_with("vllm:") || line.starts_with("vllm_") || line.starts_with("sglang:") ||
+         line.starts_with("sglang_");
+}
+
+// A counter over dumps, resets included.
+struct Counter {
+  double before_resets = 0.0;
+  double latest = 0.0;
+  void add(double value) {
+    if (value < latest) before_resets += latest;
+    latest = value;
+  }
+  double total() const { return before_resets + latest; }
+};
+
+constexpr std::string_view kDrafts = "spec_decode_num_drafts";
+constexpr std::string_view kDraftTokens = "spec_decode_num_draft_tokens";
+constexpr std::string_view kAccepted = "spec_decode_num_accepted_tokens";
+constexpr std::string_view kPerPosition = "spec_decode_num_accepted_tokens_per_pos";
+constexpr std::string_view kEmitted = "spec_decode_num_emitted_tokens";
+constexpr std::string_view kGenerated = "generation_tokens";
+constexpr std::string_view kFirstTokens = "time_to_first_token_seconds_count";
+constexpr std::string_view kSglangLength = "sglang:spec_accept_length";
+
+class Totals {
+ public:
+  void add(const Sample& sample, const std::string& name, const std::string& where) {
+    std::string series = name;
+    for (const auto& [label, value] : sample.labels) series += '\x1f' + label + '=' + value;
+    if (!std::isfinite(sample.value) || sample.value < 0.0)
+      throw input_error(where, sample.name + " is " + std::to_string(sample.value) + "; expected a count");
+    Series& found = series_[series];
+    found.name = name;
+    if (name == kPerPosition) {
+      const auto position = sample.labels.find("position");
+      const auto number = position == sample.labels.end() ? std::nullopt : read_integer(position->second, 0, 1023);
+      if (!number)
+        throw input_error(where,
+                          sample.name +
+                              (position == sample.labels.end() ? " has no label position"
+                                                               : " has position " + in_quotes(position->second)) +
+                              "; expected a whole number from 0");
+      found.position = static_cast<std::size_t>(*number);
+    }
+    found.counter.add(sample.value);
+  }
+
+  std::optional<double> sum(std::string_view name) const {
+    std::optional<double> sum;
+    for (const auto& [key, series] : series_)
+      if (series.name == name) sum = sum.value_or(0.0) + series.counter.total();
+    return sum;
+  }
+  std::vector<double> by_position() const {
+    std::vector<double> counts;
+    for (const auto& [key, series] : series_) {
+      if (series.name != kPerPosition) continue;
+      if (series.position >= counts.size()) counts.resize(series.position + 1);
+      counts[series.position] += series.counter.total();
+    }
+    return counts;
+  }
+  std::vector<double> gauges(std::string_view name) const {
+    std::vector<double> values;
+    for (const auto& [key, series] : series_)
+      if (series.name == name) values.push_back(series.counter.latest);
+    return values;
+  }
+
+ private:
+  struct Series {
+    std::string name;
+    std::size_t position = 0;
+    Counter counter;
+  };
+  std::map<std::string, Series> series_;
+};
+
+AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
+  AcceptanceData data;
+  data.format = "Prometheus text (SGLang)";
+  std::vector<AcceptanceWindow> windows;
+  for (const double length : totals.gauges(kSglangLength))
+    if (length >= 1.0) windows.push_back({name, std::nullopt, {}, length});
+  if (windows.empty()) throw input_error(name, "spec_accept_length is 0: nothing was drafted yet");
+  merge_windows(windows, name, data);
+  return data;
+}
+
+// num_accepted of vLLM before 0.9 counts drafts behind a rejected one: there, emitted tokens say the acceptance length,
+// if the number of drafts is known.
+AcceptanceData from_counters(const Totals& totals, const std::string& name) {
+  AcceptanceData data;
+  data.format = "Prometheus text";
+  const auto drafts = totals.sum(kDrafts);
+  const auto drafted = totals.sum(kDraftTokens);
+  const auto accepted = totals.sum(kAccepted);
+  if (!drafts)
+    throw input_error(name, totals.sum(kEmitted)
+                                ? "has counters of vLLM before 0.9, which do not count drafts; expected "
+                                  "vllm:spec_decode_num_drafts_total"
+                                : "has no vllm:spec_decode_num_drafts_total; expected the counters of a "
+                                  "server that speculates");
+  if (*drafts == 0.0) throw input_error(name, "vllm:spec_decode_num_drafts_total is 0: nothing was drafted yet");
+  AcceptanceWindow window{name, std::llround(*drafts), {}, std::nullopt};
+  for (const double count : totals.by_position()) window.survival.push_back(count / *drafts);
+  double sum = 0.0;
+  for (const double s : window.survival) sum += s;
+  require_survival(window.survival, name + ", accepted tokens per position over drafts", 1e-9);
+  if (accepted) window.acceptance_length = 1.0 + *accepted / *drafts;
+  if (accepted && drafted && *accepted > *drafted)
+    throw input_error(name, "more tokens are accepted than drafted; expected at most as many");
+  if (accepted && !window.survival.empty() && std::abs(sum * *drafts - *accepted) > 0.001 * *accepted + 1.0)
+    throw input_error(name, "the accepted tokens of all positions are " + std::to_string(std::llround(sum * *drafts)) +
+                                ", and num_accepted_tokens is " + std::to_string(std::llround(*accepted)) +
+                                "; expected the same");
+  merge_windows({window}, name, data);
+  if (drafted) data.draft_tokens = std::llround(*drafted);
+  if (accepted) data.accepted_tokens = std::llround(*accepted);
+  // Without positions: drafts all have K tokens.
+  if (data.draft_len == 0 && drafted) data.draft_len = static_cast<std::int32_t>(std::ceil(*drafted / *drafts - 1e-9));
+  const auto generated = totals.sum(kGenerated);
+  if (generated && accepted) {
+    // Steps that emitted, without those that ended prompts.
+    const double steps = *generated - *accepted - totals.sum(kFirstTokens).value_or(0.0);
+    if (steps > 0.0 && *drafts < 0.95 * steps) {
+      data.draft_share = *drafts / steps;
+      data.notes.push_back("Only " + std::to_string(std::lround(100.0 * *drafts / steps)) +
+                           " % of the steps had a draft; the acceptance length is of those.");
+    }
+  }
+  return data;
+}
+
+}  // namespace
+
+bool is_prometheus_text(std::string_view text) {
+  TextLines lines(text, "");
+  while (lines.next())
+    if (concerns_us(lines.line()) && (has_words(lines.line(), "spec_decode") || has_words(lines.line(), "spec_accept")))
+      return true;
+  return false;
+}
+
+AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model) {
+  std::map<std::string, Totals> by_model;
+  std::vector<std::string> with_speculation;
+  TextLines lines(text, name);
+  while (lines.next()) {
+    if (!concerns_us(lines.line())) continue;
+    std::string_view line_name = lines.line();
+    line_name.remove_prefix(line_name.find_first_not_of(" \t"));
+    line_name = line_name.substr(0, line_name.find_first_of("{ \t"));
+    const std::string known = short_name(line_name);
+    const bool speculates = known.starts_with("spec_decode_num") || known == kSglangLength;
+    if (!speculates && known != kGenerated && known != kFirstTokens) continue;
+    if (known.ends_with("_created")) continue;  // when a counter began, not what it counted
+    const Sample sample = parse_sample(lines.line(), lines.where());
+    const auto label = sample.labels.find("model_name");
+    const std::string of_model = label == sample.labels.end() ? "" : label->second;
+    if (speculates && std::ranges::count(with_speculation, of_model) == 0) with_speculation.push_back(of_model);
+    by_model[of_model].add(sample, known, lines.where());
+  }
+  if (with_speculation.empty())
+    throw input_error(name, "has no counters of speculation; expected vllm:spec_decode_num_drafts_total and the like");
+  std::string chosen = model;
+  if (model.empty()) {
+    if (with_speculation.size() > 1) {
+      std::string names;
+      for (const std::string& m : with_speculation) names.append(names.empty() ? "" : ", ").append(in_quotes(m));
+      throw input_error(name, "has counters of several models (" + names + "); expected one, chosen by its model_name");
+    }
+    chosen = with_speculation.front();
+  } else if (std::ranges::count(with_speculation, model) == 0) {
+    throw input_error(name, "has no counters of speculation with model_name " + in_quotes(model) +
+                                "; expected one of " + in_quotes(with_speculation.front()) +
+                                (with_speculation.size() > 1 ? ", ..." : ""));
+  }
+  const Totals& totals = by_model[chosen];
+  return totals.gauges(kSglangLength).empty() ? from_counters(totals, name) : from_gauges(totals, name);
+}
+
+}  // namespace draftproof

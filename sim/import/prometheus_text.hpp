@@ -1,0 +1,22 @@
+// Counters of speculation in Prometheus text (exposition format 0.0.4), as a server's /metrics answers:
+// vllm:spec_decode_num_drafts_total and its companions (reference/engine/prometheus writes them too), and SGLang's gauge
+// sglang:spec_accept_length.
+//
+// Engines (label engine) are added up. Several dumps behind one another count once: a counter that falls was reset, and
+// what it had reached before is added. num_accepted_tokens_per_pos counts unconditionally, from position 0.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/import/acceptance_data.hpp"
+
+namespace draftproof {
+
+bool is_prometheus_text(std::string_view text);
+// model: the model_name whose counters to read; empty: the only one. Errors (input): several models and none chosen, or
+// none of this name; no counters of speculation, or none that counted a draft; naming the line: a sample without a
+// number, a position that is no whole number, counters that contradict one another.
+AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model = "");
+
+}  // namespace draftproof

@@ -1,0 +1,43 @@
+// Acceptance rates as a table, in one of two forms.
+//
+//   one configuration or window a row   p1, p2, ... with rate_kind (conditional or unconditional, in words), and of
+//                                       mean_acceptance_length with tau_kind (with or without the bonus token), K,
+//                                       num_drafts, num_draft_tokens, num_accepted_tokens what is known; further columns
+//                                       name the configuration (engine, hardware, target_model, draft_method,
+//                                       draft_model) and are otherwise ignored
+//   one position a row                  position with conditional or unconditional, or with counts: accepted with
+//                                       reached (conditional), accepted (or accepted_all_steps) with steps or drafts
+//                                       (unconditional). The demo's acceptance.csv is such a table
+//
+// Positions count from 0 or 1, whichever comes first. Where nothing says what kind the rates are, the acceptance length
+// beside them decides; where that is missing too, the table is refused.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/csv.hpp"
+#include "sim/import/acceptance_data.hpp"
+
+namespace draftproof {
+
+// One row of the first form.
+struct RateRow {
+  int line = 0;
+  std::string configuration;  // what must be equal where rows are merged
+  std::int32_t draft_len = 0;
+  AcceptanceWindow window;
+  std::optional<std::int64_t> draft_tokens, accepted_tokens;
+  std::vector<std::string> notes;
+};
+
+bool is_rates_csv(std::string_view text);
+// Errors (input) naming file and line: a cell that is no number, rates outside [0, 1], unconditional rates that rise,
+// rates of unknown kind.
+std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& name);
+// All rows of a file as one; errors (input) also where they are of several configurations.
+AcceptanceData read_rates_csv(std::string_view text, const std::string& name);
+
+}  // namespace draftproof

@@ -1,0 +1,74 @@
+#include "sim/import/read_acceptance.hpp"
+
+#include <algorithm>
+
+#include "reference/error.hpp"
+#include "reference/files/input_file.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/acceptance/replay.hpp"
+#include "sim/import/prometheus_text.hpp"
+#include "sim/import/rates_csv.hpp"
+#include "sim/import/result_json.hpp"
+#include "sim/import/sglang_log.hpp"
+#include "sim/import/text_lines.hpp"
+#include "sim/import/vllm_log.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 30;
+
+AcceptanceData of_recording(std::string_view text, const std::string& name, const std::string& drafter) {
+  const Recording recording = parse_recording(text, name, drafter);
+  const auto replay = std::make_shared<Replay>(recording);
+  AcceptanceData data;
+  data.format = "recorded acceptances";
+  data.windows = std::ssize(recording.requests);
+  std::int32_t longest = 0;
+  for (const RecordedRequest& request : recording.requests)
+    for (const std::uint8_t accepted : request.accepted) longest = std::max<std::int32_t>(longest, accepted);
+  data.draft_len = std::min(longest, kAcceptanceDepthMax);
+  data.survival = replay->survival_in_run(data.draft_len, data.draft_len);
+  data.acceptance_length = acceptance_length_of(data.survival);
+  data.replay = replay;
+  data.notes.push_back("Recorded acceptances of drafter " + recording.drafter +
+                       ": every number of drafts is replayed on its own.");
+  return data;
+}
+
+AcceptanceData of_any(std::string_view text, const std::string& name, const std::string& choice) {
+  std::string_view body = text;
+  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
+  body.remove_prefix(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
+  if (body.empty()) throw input_error(name, "is empty; expected what a server says of acceptance");
+  const bool json = body.front() == '{' || body.front() == '[';
+  if (json && body.find("\"acc_len\"") != std::string_view::npos) return of_recording(body, name, choice);
+  if (is_prometheus_text(text)) return read_prometheus_text(text, name, choice);
+  if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics"))
+    return read_vllm_log(text, name);
+  // Logs may begin with a bracket too, as SGLang's do.
+  if (has_words(text, "accept len:")) return read_sglang_log(text, name);
+  if (json) return read_result_json(body, name);
+  if (is_rates_csv(text)) return read_rates_csv(text, name);
+  if (is_sglang_log(text)) return read_sglang_log(text, name);
+  if (is_vllm_log(text)) return read_vllm_log(text, name);
+  throw input_error(name,
+                    "is of no known format; expected vLLM's log or Prometheus text, SGLang's log, a CSV of rates "
+                    "(with a header), recorded acceptances (JSON lines with acc_len), or the JSON of demo or "
+                    "generate");
+}
+
+}  // namespace
+
+AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const std::string& choice) {
+  AcceptanceData data = of_any(text, name, choice);
+  data.path = name;
+  return data;
+}
+
+AcceptanceData read_acceptance(const std::string& path, const std::string& choice) {
+  const InputFile file(path, kFileBytesMax);
+  return parse_acceptance(file.text(), path, choice);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,23 @@
+// Reads what an operator has of acceptance; the format is found out from the content.
+//
+//   vLLM log               vllm_log.hpp
+//   Prometheus text        prometheus_text.hpp
+//   SGLang log             sglang_log.hpp
+//   CSV of rates           rates_csv.hpp
+//   JSON documents         result_json.hpp
+//   recorded acceptances   sim/acceptance/recording.hpp
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/import/acceptance_data.hpp"
+
+namespace draftproof {
+
+// `choice`: a model_name of Prometheus text, or a drafter of a recording, where the file has several. Errors (input)
+// naming the file: those of the formats, and a file that is none of them.
+AcceptanceData read_acceptance(const std::string& path, const std::string& choice = "");
+AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const std::string& choice = "");
+
+}  // namespace draftproof

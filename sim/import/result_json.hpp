@@ -1,0 +1,15 @@
+// Acceptance from JSON documents: this project's own (demo, generate, verify: acceptance_by_position), and SGLang's
+// answers and server info (spec_accept_length, avg_spec_accept_length, with spec_verify_ct steps where they are said).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/import/acceptance_data.hpp"
+
+namespace draftproof {
+
+// Errors (input): no JSON, a document that has none of these, or rates that are not rates.
+AcceptanceData read_result_json(std::string_view text, const std::string& name);
+
+}  // namespace draftproof

@@ -1,0 +1,25 @@
+// SGLang's decode lines and the summary of its benchmark:
+//
+//   [2026-07-21 15:00:13 TP0] Decode batch, #running-req: 24, #token: 233600, token usage: 0.66, accept len: 3.05,
+//     accept rate: 0.68, cuda graph: True, gen throughput (token/s): 239.06, #queue-req: 2
+//   Accept length:                           5.86
+//
+// The length has the bonus token. Lines cover equally many steps, and are weighted by their running requests. Of several
+// tensor-parallel ranks (TP1, ...) only the first is read; data-parallel ranks (DP1, ...) all are. The rate is not used:
+// versions divide by the drafts or by num_draft_tokens, which counts the root. K and trees are read from the
+// server_args at the head of the log, where they are: speculative_num_steps=3, speculative_eagle_topk=1,
+// speculative_num_draft_tokens=4 (the root is one of these).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "sim/import/acceptance_data.hpp"
+
+namespace draftproof {
+
+bool is_sglang_log(std::string_view text);
+// Errors (input) naming the line: a length that is no number of at least 1; and where no line has one.
+AcceptanceData read_sglang_log(std::string_view text, const std::string& name);
+
+}  // namespace draftproof

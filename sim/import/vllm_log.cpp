@@ -1,0 +1,284 @@
+#include "sim/import/vllm_log.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/error.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/import/text_lines.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::string_view kWindowMark = "SpecDecoding metrics";
+constexpr std::string_view kCounterMark = "Speculative metrics";
+constexpr std::string_view kThroughput = "Avg generation throughput";
+constexpr double kRounding = 0.0006;  // of rates with three digits
+
+// How many steps drafted: exact where all drafts were as long as the list of rates, else what rates and counts imply.
+std::optional<std::int64_t> drafts_of(std::optional<std::int64_t> accepted, std::optional<std::int64_t> drafted,
+                                      const std::vector<double>& survival, std::optional<double> length,
+                                      std::int64_t draft_len) {
+  if (!accepted || !drafted) return std::nullopt;
+  const double sum = survival.empty() ? length.value_or(1.0) - 1.0 : acceptance_length_of(survival) - 1.0;
+  if (draft_len > 0 && *drafted % draft_len == 0) {
+    const std::int64_t steps = *drafted / draft_len;
+    const double slack = survival.empty() ? 0.006 : kRounding * static_cast<double>(survival.size());
+    if (std::abs(static_cast<double>(steps) * sum - static_cast<double>(*accepted)) <=
+        1.0 + slack * static_cast<double>(steps))
+      return steps;
+  }
+  if (*accepted > 0 && sum > 0.0) return std::max<std::int64_t>(1, std::llround(static_cast<double>(*accepted) / sum));
+  if (*accepted == 0 && draft_len > 0) return (*drafted + draft_len - 1) / draft_len;
+  return std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& name) : lines_(text, name), name_(name) {}
+
+  AcceptanceData read() {
+    while (lines_.next()) {
+      try {
+        read_line(lines_.line(), lines_.where());
+      } catch (const Error& error) {
+        if (!lines_.is_cut()) throw;
+        data_.notes.push_back("The last line ends early and is left out.");
+      }
+    }
+    finish();
+    return std::move(data_);
+  }
+
+ private:
+  void read_line(const std::string& line, const std::string& where) {
+    if (const auto k = count_field(line, "num_spec_tokens", where)) draft_len_hint_ = *k;
+    if (const auto k = count_field(line, "num_speculative_tokens", where)) draft_len_hint_ = *k;
+    if (has_words(line, kWindowMark)) return read_window(line, where);
+    if (has_words(line, kCounterMark)) return read_counters(line, where);
+    if (has_words(line, kThroughput)) return read_throughput(line, where);
+    read_summary(line, where);
+  }
+
+  void read_window(std::string_view line, const std::string& where) {
+    line.remove_prefix(find_words(line, kWindowMark) + kWindowMark.size());
+    AcceptanceWindow window;
+    window.where = where;
+    window.acceptance_length = field(line, "mean acceptance length", where);
+    const auto accepted = count_field(line, "accepted", where);
+    const auto drafted = count_field(line, "drafted", where);
+    const auto rate = share_field(line, "draft acceptance rate", where);
+    window.survival = list_field(line, "per-position acceptance rate", where);
+    if (window.acceptance_length && *window.acceptance_length < 1.0)
+      throw input_error(where, "Mean acceptance length is " + std::to_string(*window.acceptance_length) +
+                                   "; expected at least 1, since the bonus token counts");
+    require_survival(window.survival, where, 2.0 * kRounding);
+    if (drafted && accepted && *accepted > *drafted)
+      throw input_error(where, std::to_string(*accepted) + " of " + std::to_string(*drafted) +
+                                   " drafted tokens are accepted; expected at most all");
+    if (drafted && *drafted == 0) return;  // nothing was drafted in this window
+    if (!window.acceptance_length && window.survival.empty() && rate && accepted && drafted) {
+      // Before mean acceptance lengths were printed: with K of the configuration, 1 + K x rate.
+      if (draft_len_hint_ == 0) {
+        ++without_length_;
+        return;
+      }
+      window.acceptance_length =
+          1.0 + static_cast<double>(draft_len_hint_) * static_cast<double>(*accepted) / static_cast<double>(*drafted);
+    }
+    if (!window.acceptance_length && window.survival.empty()) return;
+    if (window.acceptance_length && !window.survival.empty()) check_sum(window);
+    const std::int64_t draft_len = window.survival.empty() ? draft_len_hint_ : std::ssize(window.survival);
+    window.drafts = drafts_of(accepted, drafted, window.survival, window.acceptance_length, draft_len);
+    if (window.drafts && *window.drafts > 0 && accepted && (window.survival.empty() || !list_is_short_))
+      window.acceptance_length = 1.0 + static_cast<double>(*accepted) / static_cast<double>(*window.drafts);
+    accepted_ += accepted.value_or(0);
+    drafted_ += drafted.value_or(0);
+    has_counts_ &= accepted && drafted;
+    if (const auto accepted_throughput = field(line, "accepted throughput", where);
+        accepted_throughput && generation_throughput_ && window.acceptance_length.value_or(1.0) > 1.0) {
+      drafts_per_second_ += *accepted_throughput / (*window.acceptance_length - 1.0);
+      steps_per_second_ += *generation_throughput_ - *accepted_throughput;
+    }
+    generation_throughput_.reset();
+    windows_.push_back(std::move(window));
+  }
+
+  // 1 + the sum of the rates is the mean acceptance length, but for their rounding.
+  void check_sum(const AcceptanceWindow& window) {
+    const double sum = acceptance_length_of(window.survival);
+    const double slack = 0.0051 + kRounding * static_cast<double>(window.survival.size());
+    list_is_short_ = sum < *window.acceptance_length - slack;
+    if (list_is_short_) ++short_lists_;
+    if (sum > *window.acceptance_length + slack)
+      throw input_error(window.where, "the per-position rates add up to an acceptance length of " +
+                                          std::to_string(sum) + ", and Mean acceptance length is " +
+                                          std::to_string(*window.acceptance_length) +
+                                          "; expected unconditional rates, whose sum is that length less 1");
+  }
+
+  void read_counters(std::string_view line, const std::string& where) {
+    const auto k = count_field(line, "number of speculative tokens", where);
+    const auto emitted = count_field(line, "number of emitted tokens", where);
+    const auto accepted = count_field(line, "number of accepted tokens", where);
+    const auto drafted = count_field(line, "number of draft tokens", where);
+    if (!drafted || !accepted || *drafted == 0) return;
+    if (!emitted || !k || *k == 0) {
+      // A version in between, which counts as today's does, and tells no K.
+      if (draft_len_hint_ == 0) {
+        ++without_length_;
+        return;
+      }
+      AcceptanceWindow window{where, *drafted / draft_len_hint_, {}, 1.0};
+      window.acceptance_length = 1.0 + static_cast<double>(*accepted) / static_cast<double>(*window.drafts);
+      accepted_ += *accepted;
+      drafted_ += *drafted;
+      windows_.push_back(std::move(window));
+      return;
+    }
+    const Counters now{*k, *drafted, *emitted};
+    // Counters since the start: the newest line has all, but for those before a restart.
+    if (counters_ && (now.drafted < counters_->drafted || now.draft_len != counters_->draft_len)) close_counters();
+    counters_ = now;
+    counters_where_ = where;
+  }
+
+  void close_counters() {
+    if (!counters_) return;
+    const std::int64_t drafts = counters_->drafted / counters_->draft_len;
+    if (drafts > 0)
+      windows_.push_back(
+          {counters_where_, drafts, {}, static_cast<double>(counters_->emitted) / static_cast<double>(drafts)});
+    drafted_ += counters_->drafted;
+    accepted_ += counters_->emitted - drafts;
+    draft_len_hint_ = counters_->draft_len;
+    had_counters_ = true;
+    counters_.reset();
+  }
+
+  void read_throughput(std::string_view line, const std::string& where) {
+    const auto generated = field(line, kThroughput, where);
+    if (!generated) return;
+    generation_throughput_ = generated;
+    data_.throughput.push_back({field(line, "running", where).value_or(0.0), *generated,
+                                field(line, "avg prompt throughput", where).value_or(0.0)});
+  }
+
+  // The blocks that benchmarks print at their end, a field a line.
+  void read_summary(std::string_view line, const std::string& where) {
+    const auto keep = [](std::optional<std::int64_t>& value, std::optional<std::int64_t> read) {
+      if (read) value = read;
+    };
+    if (const auto length = field(line, "acceptance length", where))
+      summary_length_ = length;
+    else if (const auto mean = field(line, "mean_acceptance_length", where))
+      summary_length_ = mean;
+    keep(summary_drafts_, count_field(line, "num_drafts", where));
+    keep(summary_drafted_, count_field(line, "num_draft_tokens", where));
+    keep(summary_accepted_, count_field(line, "num_accepted_tokens", where));
+    if (line.size() < 80 && !has_words(line, "speculative")) {
+      keep(summary_drafts_, count_field(line, "drafts", where));
+      keep(summary_drafted_, count_field(line, "draft tokens", where));
+      keep(summary_accepted_, count_field(line, "accepted tokens", where));
+    }
+    for (const std::string_view key : {"acceptance at token ", "position "}) {
+      const std::size_t at = find_words(line, key);
+      if (at == std::string_view::npos || at > 8) continue;
+      const std::string position = std::to_string(summary_rates_.size());
+      const std::string whole = std::string(key) + position;
+      if (const auto rate = field(line, whole, where)) {
+        // bench serve prints percentages without their sign.
+        const bool percent = key == "position ";
+        summary_rates_.push_back(percent ? *rate / 100.0 : *rate);
+      }
+    }
+  }
+
+  void finish() {
+    close_counters();
+    data_.format = "vLLM log";
+    if (windows_.empty() && (summary_length_ || !summary_rates_.empty() || (summary_drafts_ && summary_accepted_)))
+      windows_.push_back(summary_window());
+    if (windows_.empty())
+      throw input_error(name_, without_length_ > 0
+                                   ? "has acceptance rates of drafted tokens only, and does not say how many tokens a "
+                                     "draft has; expected a log with Mean acceptance length, or with num_spec_tokens=K"
+                                   : "has no line of speculative-decoding metrics; expected vLLM's "
+                                     "\"SpecDecoding metrics: ...\"");
+    merge_windows(windows_, name_, data_);
+    if (data_.draft_len == 0) data_.draft_len = static_cast<std::int32_t>(draft_len_hint_);
+    if (drafted_ > 0 && has_counts_) {
+      data_.draft_tokens = drafted_;
+      data_.accepted_tokens = accepted_;
+    }
+    if (short_lists_ > 0)
+      data_.notes.push_back(
+          std::to_string(short_lists_) +
+          " lists of rates are shorter than the drafts: their sum is below the mean acceptance length.");
+    if (had_counters_)
+      data_.notes.push_back(
+          "Counters of vLLM before 0.9: the acceptance length is emitted tokens / drafts, since their accepted tokens "
+          "count drafts behind a rejected one.");
+    if (without_length_ > 0)
+      data_.notes.push_back(std::to_string(without_length_) + " lines do not say how many tokens a draft has.");
+    if (steps_per_second_ > 0.0) {
+      const double share = drafts_per_second_ / steps_per_second_;
+      if (share < 0.95) {
+        data_.draft_share = std::max(share, 0.0);
+        data_.notes.push_back("By the generation throughput only " +
+                              std::to_string(static_cast<int>(std::lround(100.0 * share))) +
+                              " % of the steps had a draft; the acceptance length is of those.");
+      }
+    }
+  }
+
+  AcceptanceWindow summary_window() {
+    AcceptanceWindow window{name_, summary_drafts_, summary_rates_, summary_length_};
+    require_survival(window.survival, name_, 0.001);
+    if (summary_drafts_ && summary_accepted_ && *summary_drafts_ > 0)
+      window.acceptance_length = 1.0 + static_cast<double>(*summary_accepted_) / static_cast<double>(*summary_drafts_);
+    accepted_ = summary_accepted_.value_or(0);
+    drafted_ = summary_drafted_.value_or(0);
+    return window;
+  }
+
+  struct Counters {
+    std::int64_t draft_len, drafted, emitted;
+  };
+
+  TextLines lines_;
+  std::string name_;
+  AcceptanceData data_;
+  std::vector<AcceptanceWindow> windows_;
+  std::int64_t draft_len_hint_ = 0;
+  std::int64_t accepted_ = 0;
+  std::int64_t drafted_ = 0;
+  bool has_counts_ = true;
+  std::int64_t without_length_ = 0;  // lines
+  std::int64_t short_lists_ = 0;
+  bool list_is_short_ = false;  // of the window that is read
+  std::optional<Counters> counters_;
+  std::string counters_where_;
+  bool had_counters_ = false;
+  std::optional<double> generation_throughput_;  // of the newest line, until a window takes it
+  double drafts_per_second_ = 0.0;               // summed over windows of equal length
+  double steps_per_second_ = 0.0;
+  std::optional<double> summary_length_;
+  std::optional<std::int64_t> summary_drafts_, summary_drafted_, summary_accepted_;
+  std::vector<double> summary_rates_;
+};
+
+}  // namespace
+
+bool is_vllm_log(std::string_view text) {
+  for (const std::string_view mark : {kWindowMark, kCounterMark, kThroughput, std::string_view("acceptance at token "),
+                                      std::string_view("Acceptance length:"), std::string_view("acceptance length:")})
+    if (has_words(text, mark)) return true;
+  return false;
+}
+
+AcceptanceData read_vllm_log(std::string_view text, const std::string& name) {
+  return Reader(text, name).read();
+}
+
+}  // namespace draftproof

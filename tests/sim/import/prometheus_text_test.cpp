@@ -1,0 +1,124 @@
+#include "sim/import/prometheus_text.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "reference/engine/prometheus.hpp"
+#include "sim/import/read_acceptance.hpp"
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+AcceptanceData read(const std::string& text, const std::string& model = "") {
+  return parse_acceptance(text, "metrics.txt", model);
+}
+std::string refusal(const std::string& text, const std::string& model = "") {
+  return error_of(ErrorKind::input, [&] { read(text, model); });
+}
+
+// Counters of one engine: drafts, accepted by position.
+std::string counters(const std::string& labels, double drafts, const std::vector<double>& accepted) {
+  std::string text =
+      "# HELP vllm:spec_decode_num_drafts_total Number of spec decoding drafts.\n"
+      "# TYPE vllm:spec_decode_num_drafts_total counter\n";
+  double sum = 0.0;
+  for (const double a : accepted) sum += a;
+  const auto sample = [&](const std::string& name, const std::string& more, double value) {
+    text += "vllm:spec_decode_" + name + "{" + labels + more + "} " + std::to_string(value) + "\n";
+  };
+  sample("num_drafts_total", "", drafts);
+  sample("num_drafts_created", "", 1.7802746209391844e9);
+  sample("num_draft_tokens_total", "", drafts * static_cast<double>(accepted.size()));
+  sample("num_accepted_tokens_total", "", sum);
+  for (std::size_t i = 0; i < accepted.size(); ++i)
+    sample("num_accepted_tokens_per_pos_total", ",position=\"" + std::to_string(i) + "\"", accepted[i]);
+  sample("num_accepted_tokens_per_pos_created", ",position=\"0\"", 1.78e9);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("what the engine writes as Prometheus text is read back") {
+  EngineMetrics metrics;
+  AcceptanceCounts counts(3);
+  for (int step = 0; step < 100; ++step)
+    counts.add_step({3, static_cast<std::size_t>(step % 4), step % 4 < 3, static_cast<std::size_t>(step % 4 + 1)});
+  metrics.acceptance = counts;
+  const AcceptanceData data = read(prometheus_text(metrics, "a \"model\"\\with\nnames"));
+  CHECK(data.drafts == 100);
+  CHECK(data.draft_tokens == 300);
+  CHECK(data.accepted_tokens == 150);
+  CHECK(data.survival == std::vector<double>{0.75, 0.5, 0.25});
+  CHECK(data.acceptance_length == 2.5);
+  CHECK_FALSE(data.draft_share);
+}
+
+TEST_CASE("engines are added up, exponents read, and the times of creation ignored") {
+  const std::string text = counters("engine=\"0\",model_name=\"m\"", 100, {80, 50}) +
+                           counters("engine=\"1\",model_name=\"m\"", 300, {180, 70});
+  const AcceptanceData data = read(text);
+  CHECK(data.drafts == 400);
+  CHECK(data.survival[0] == Approx(260.0 / 400));
+  CHECK(data.acceptance_length == Approx(1.0 + 380.0 / 400));
+  CHECK(data.draft_len == 2);
+  const AcceptanceData large = read(
+      "vllm:spec_decode_num_drafts_total{model_name=\"m\"} 1.5e+06\r\n"
+      "vllm:spec_decode_num_draft_tokens_total{model_name=\"m\"} 4.5e+06\r\n"
+      "vllm:spec_decode_num_accepted_tokens_total{model_name=\"m\"} 3e6 1712345678000\r\n");
+  CHECK(large.drafts == 1'500'000);
+  CHECK(large.acceptance_length == Approx(3.0));
+  CHECK(large.draft_len == 3);
+  CHECK(large.survival.empty());
+}
+
+TEST_CASE("several dumps of one server count once, and a reset does not lose what was before") {
+  const std::string labels = "engine=\"0\",model_name=\"m\"";
+  const std::string text = counters(labels, 100, {80, 50}) + counters(labels, 200, {150, 90});
+  CHECK(read(text).drafts == 200);
+  const AcceptanceData reset = read(text + counters(labels, 50, {40, 30}));
+  CHECK(reset.drafts == 250);
+  CHECK(reset.survival[0] == Approx(190.0 / 250));
+}
+
+TEST_CASE("of several models one is chosen by its name") {
+  const std::string text = counters("model_name=\"a\"", 100, {80}) + counters("model_name=\"b\"", 100, {20});
+  CHECK(refusal(text) ==
+        "metrics.txt: has counters of several models ('a', 'b'); expected one, chosen by its model_name");
+  CHECK(read(text, "b").survival[0] == Approx(0.2));
+  CHECK(refusal(text, "c").find("no counters of speculation with model_name 'c'") != std::string::npos);
+}
+
+TEST_CASE("steps without a draft show in the generated tokens") {
+  // 1000 tokens, 100 of them first ones and 300 accepted: 600 steps, of which 150 drafted.
+  const AcceptanceData data = read(counters("model_name=\"m\"", 150, {120, 100, 80}) +
+                                   "vllm:generation_tokens_total{model_name=\"m\"} 1000.0\n"
+                                   "vllm:time_to_first_token_seconds_count{model_name=\"m\"} 100.0\n");
+  REQUIRE(data.draft_share);
+  CHECK(*data.draft_share == Approx(0.25));
+  CHECK(data.tokens_per_step() == Approx(1.5));
+}
+
+TEST_CASE("SGLang's gauge is the acceptance length") {
+  const AcceptanceData data = read(
+      "# TYPE sglang:spec_accept_length gauge\n"
+      "sglang:spec_accept_length{engine_type=\"unified\",model_name=\"glm\",tp_rank=\"0\"} 2.9\n"
+      "sglang:spec_accept_rate{model_name=\"glm\"} 0.63\n");
+  CHECK(data.acceptance_length == Approx(2.9));
+  CHECK(data.survival.empty());
+}
+
+TEST_CASE("malformed samples are named with their line, and those of others are passed over") {
+  const std::string good = counters("model_name=\"m\"", 10, {5});
+  CHECK(read("vllm:foo{bar baz\nprocess_cpu_seconds_total zero\n" + good).drafts == 10);
+  CHECK(refusal("vllm:spec_decode_num_drafts_total{model_name=\"m\"} many\n") ==
+        "metrics.txt, line 1: the value is 'many'; expected NAME{LABEL=\"...\",...} NUMBER");
+  CHECK(refusal("\nvllm:spec_decode_num_drafts_total{model_name=\"m} 3\n")
+            .starts_with("metrics.txt, line 2: has a label that does not end"));
+  CHECK(refusal(good + "vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name=\"m\",position=\"x\"} 3\n")
+            .find("has position 'x'; expected a whole number from 0") != std::string::npos);
+  CHECK(refusal("vllm:spec_decode_num_drafts_total{model_name=\"m\"} 0.0\n").find("nothing was drafted yet") !=
+        std::string::npos);
+  // Conditional counts do not exist: one that rises with the position contradicts itself.
+  CHECK(refusal(counters("model_name=\"m\"", 10, {5, 7})).find("expected rates that never rise") != std::string::npos);
+}

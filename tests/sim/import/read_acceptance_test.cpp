@@ -1,0 +1,126 @@
+// Formats told apart by their content, and those that need few words of their own.
+#include "sim/import/read_acceptance.hpp"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "sim/acceptance/rates.hpp"
+#include "sim/import/rates_csv.hpp"
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+AcceptanceData read(const std::string& text, const std::string& choice = "") {
+  return parse_acceptance(text, "file", choice);
+}
+std::string refusal(const std::string& text) {
+  return error_of(ErrorKind::input, [&] { read(text); });
+}
+
+}  // namespace
+
+TEST_CASE("SGLang's decode lines are weighted by running requests, one tensor-parallel rank of them") {
+  const AcceptanceData data = read(
+      "[2026-07-21 15:00:10] server_args=ServerArgs(model_path='m', speculative_num_steps=3, speculative_eagle_topk=1, "
+      "speculative_num_draft_tokens=4, port=1)\n"
+      "[2026-07-21 15:00:13 TP0] Decode batch, #running-req: 24, #token: 233600, token usage: 0.66, accept len: 3.00, "
+      "accept rate: 0.68, cuda graph: True, gen throughput (token/s): 239.06, #queue-req: 2\n"
+      "[2026-07-21 15:00:13 TP1] Decode batch, #running-req: 24, accept len: 3.00, accept rate: 0.68\n"
+      "[2026-07-21 15:00:15] INFO:     127.0.0.1:43514 - \"POST /generate HTTP/1.1\" 200 OK\n"
+      "[2026-07-21 15:00:17 TP0] Decode batch. #running-req: 8, #token: 227968, accept len: 2.60, accept rate: 0.54, "
+      "gen "
+      "throughput (token/s): 631.96, #queue-req: 3\n");
+  CHECK(data.format == "SGLang log");
+  CHECK(data.windows == 2);
+  CHECK(data.acceptance_length == Approx(1.0 + (24 * 2.0 + 8 * 1.6) / 32).margin(0.02));
+  CHECK(data.draft_len == 3);
+  CHECK(data.tree_nodes == 0);
+  CHECK(data.throughput.size() == 2);
+  CHECK(read("Accept length:                           5.86      \n").acceptance_length == Approx(5.86));
+  const AcceptanceData tree = read(
+      "speculative_num_steps=5 speculative_eagle_topk=4 speculative_num_draft_tokens=8\n"
+      "Decode batch, #running-req: 1, accept len: 3.5, accept rate: 0.5\n");
+  CHECK(tree.tree_nodes == 7);
+  CHECK(tree.draft_len == 5);
+  CHECK(refusal("[x] Decode batch, #running-req: 1, accept len: many\nfoo\n") ==
+        "file, line 1: accept len is \"many\"; expected a number");
+}
+
+TEST_CASE("a table of positions says what its rates are") {
+  const AcceptanceData conditional = read("position,conditional\n1,0.8\n2,0.5\n");
+  CHECK(conditional.survival == std::vector<double>{0.8, 0.4});
+  const AcceptanceData unconditional = read("position,unconditional\n0,0.8\n1,0.5\n");
+  CHECK(unconditional.survival == std::vector<double>{0.8, 0.5});
+  CHECK(unconditional.acceptance_length == Approx(2.3));
+  const AcceptanceData counts = read("position,accepted,drafts\n0,80,100\n1,50,100\n");
+  CHECK(counts.survival == std::vector<double>{0.8, 0.5});
+  CHECK(counts.drafts == 100);
+  // The demo's file: conditional and unconditional rates side by side, the latter over all steps.
+  const AcceptanceData demo = read(
+      "position,reached,accepted,conditional,conditional_standard_error,steps,accepted_all_steps,unconditional,"
+      "unconditional_standard_error\n1,90,60,0.6667,0.05,120,60,0.5,0.04\n2,60,30,0.5,0.06,120,30,0.25,0.03\n");
+  CHECK(demo.survival == std::vector<double>{0.5, 0.25});
+  CHECK(demo.survival_error == std::vector<double>{0.04, 0.03});
+  CHECK(refusal("position,rate\n1,0.8\n").find("expected conditional, unconditional, or accepted with steps") !=
+        std::string::npos);
+  CHECK(refusal("position,unconditional\n1,0.8\n3,0.5\n") ==
+        "file, line 3: position is '3'; expected positions in order, from 0 or 1");
+  CHECK(refusal("position,unconditional\n1,0.5\n2,0.8\n").find("never rise") != std::string::npos);
+  CHECK(refusal("position,conditional\n1,x\n") == "file, line 2: conditional is 'x'; expected a number");
+}
+
+TEST_CASE("rows of rates are conditional or unconditional as they say, or as their acceptance length shows") {
+  const std::string header = "K,mean_acceptance_length,tau_kind,rate_kind,p1,p2,p3\n";
+  const auto survival = [&](const std::string& row) { return read(header + row + "\n").survival; };
+  CHECK(survival("3,2.2,incl. bonus,unconditional,0.6,0.4,0.2") == std::vector<double>{0.6, 0.4, 0.2});
+  CHECK(survival("3,,,conditional n-alpha,0.6,0.5,0.5") == std::vector<double>{0.6, 0.3, 0.15});
+  CHECK(survival("3,2.2,incl. bonus,,0.6,0.4,0.2") == std::vector<double>{0.6, 0.4, 0.2});
+  CHECK(survival("3,2.05,incl. bonus,,0.6,0.5,0.5") == std::vector<double>{0.6, 0.3, 0.15});
+  CHECK(refusal(header + "3,3.9,incl. bonus,,0.6,0.5,0.5\n").find("does not say whether p1, p2, ... are conditional") !=
+        std::string::npos);
+  CHECK(refusal(header + "3,,,per-RANK acceptance,0.6,0.1,0.05\n").find("rates of siblings by rank") !=
+        std::string::npos);
+  // Without the bonus token one more is emitted.
+  CHECK(read("K,mean_acceptance_length,tau_kind\n3,1.4,accepted only (excl. bonus)\n").acceptance_length ==
+        Approx(2.4));
+  // Differences of separate runs are no rates; the length stays.
+  const AcceptanceData differences =
+      read(header + "3,2.1,incl. bonus,\"uncond. increments AL(K)-AL(K-1) across SEPARATE runs\",0.8,0.4,-0.1\n");
+  CHECK(differences.survival.empty());
+  CHECK(differences.acceptance_length == Approx(2.1));
+  CHECK(differences.notes.front().find("not rates") != std::string::npos);
+  CHECK(refusal("target_model,K,rate_kind,p1\na,1,unconditional,0.5\nb,1,unconditional,0.6\n")
+            .find("line 3: is of another configuration") != std::string::npos);
+}
+
+TEST_CASE("JSON documents of this project and of SGLang are read") {
+  const AcceptanceData demo = read(
+      "{\"command\": \"demo\", \"steps\": 400, \"draft_tokens\": 700, \"accepted\": 300, \"acceptance_length\": 2.0, "
+      "\"acceptance_by_position\": {\"conditional\": [0.6, 0.5, null], \"unconditional\": [0.5, 0.25, null], "
+      "\"conditional_standard_error\": [0.1, 0.1, null], \"unconditional_standard_error\": [0.02, 0.01, null]}}");
+  CHECK(demo.format == "draftproof JSON");
+  CHECK(demo.survival == std::vector<double>{0.5, 0.25});
+  CHECK(demo.survival_error == std::vector<double>{0.02, 0.01});
+  CHECK(demo.drafts == 400);
+  CHECK(demo.acceptance_length == Approx(1.75));
+  const AcceptanceData sglang = read(
+      "{\"internal_states\": [{\"avg_spec_accept_length\": 3.5}, "
+      "{\"avg_spec_accept_length\": 2.5}]}");
+  CHECK(sglang.acceptance_length == Approx(3.0));
+  CHECK(refusal("{\"acceptance\": 3}").find("has no acceptance") != std::string::npos);
+  CHECK(refusal("{\"a\": ").find("is no JSON document") != std::string::npos);
+}
+
+TEST_CASE("recorded acceptances are replayed, and what is no known format is refused") {
+  const std::string lines =
+      "{\"acc_eagle\": {\"acc_len\": [1, 3, 2, 1]}, \"acc_ngram\": {\"acc_len\": [1, 1, 1, 1]}}\n";
+  const AcceptanceData data = read(lines);
+  REQUIRE(data.replay);
+  CHECK(data.replay->survival_in_run(1, 1) == std::vector<double>{0.5});
+  CHECK(read(lines, "ngram").acceptance_length == 1.0);
+  CHECK(refusal("").find("is empty") != std::string::npos);
+  CHECK(refusal("hello\nworld\n").find("is of no known format; expected vLLM's log") != std::string::npos);
+  CHECK(refusal("\xFF\xFEh\0i").find("UTF-16") != std::string::npos);
+}

@@ -1,0 +1,196 @@
+// Lines as servers of different versions print them.
+#include "sim/import/vllm_log.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "sim/import/read_acceptance.hpp"
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+AcceptanceData read(const std::string& text) {
+  return parse_acceptance(text, "server.log");
+}
+std::string refusal(const std::string& text) {
+  return error_of(ErrorKind::input, [&] { read(text); });
+}
+
+const std::string kPrefix = "(APIServer pid=1) INFO 05-30 07:49:21 [metrics.py:101] ";
+const std::string kLine =
+    "SpecDecoding metrics: Mean acceptance length: 3.07, Accepted throughput: 1.05 tokens/s, Drafted throughput: 1.51 "
+    "tokens/s, Accepted: 141 tokens, Drafted: 204 tokens, Per-position acceptance rate: 0.897, 0.676, 0.500, Avg Draft "
+    "acceptance rate: 69.1%";
+
+}  // namespace
+
+TEST_CASE("a line of vLLM gives its counts exactly: drafts, rates, acceptance length") {
+  const AcceptanceData data = read(kPrefix + kLine + "\n");
+  CHECK(data.format == "vLLM log");
+  CHECK(data.windows == 1);
+  CHECK(data.drafts == 68);
+  CHECK(data.draft_tokens == 204);
+  CHECK(data.accepted_tokens == 141);
+  CHECK(data.draft_len == 3);
+  REQUIRE(data.survival.size() == 3);
+  CHECK(data.survival[0] == Approx(61.0 / 68));  // 0.897 of 68 steps
+  CHECK(data.survival[1] == Approx(46.0 / 68));
+  CHECK(data.survival[2] == Approx(34.0 / 68));
+  CHECK(data.acceptance_length == Approx(1.0 + 141.0 / 68));
+  CHECK(data.survival_error[1] == Approx(std::sqrt(46.0 / 68 * 22.0 / 68 / 68)));
+  CHECK(data.notes.empty());
+}
+
+TEST_CASE("windows are weighted by their drafts") {
+  const AcceptanceData data = read(
+      "SpecDecoding metrics: Mean acceptance length: 2.00, Accepted: 100 tokens, Drafted: 200 tokens, Per-position "
+      "acceptance rate: 0.600, 0.400, Avg Draft acceptance rate: 50.0%\n"
+      "INFO other: things happen\n"
+      "SpecDecoding metrics: Mean acceptance length: 1.50, Accepted: 150 tokens, Drafted: 600 tokens, Per-position "
+      "acceptance rate: 0.300, 0.200, Avg Draft acceptance rate: 25.0%\n");
+  CHECK(data.windows == 2);
+  CHECK(data.drafts == 400);
+  CHECK(data.survival[0] == Approx((60.0 + 90.0) / 400));
+  CHECK(data.acceptance_length == Approx(1.0 + 250.0 / 400));
+}
+
+TEST_CASE("colours, carriage returns, byte order marks, prefixes and the order of fields do not matter") {
+  const AcceptanceData plain = read(kLine);
+  const std::string coloured =
+      "\xEF\xBB\xBF\x1b[0;36m(EngineCore_DP0 pid=42)\x1b[0;0m \x1b[32mINFO\x1b[0m 2026-05-30T07:49:21Z "
+      "[loggers.py:1] " +
+      kLine + "\x1b[0m\r\n";
+  CHECK(read(coloured).survival == plain.survival);
+  CHECK(read("{\"level\": \"INFO\", \"message\": \"" + kLine + "\"}\n").acceptance_length == plain.acceptance_length);
+  // vLLM 0.10.2 wrote the rate first and the list last.
+  const AcceptanceData other = read(
+      "INFO 09-09 11:51:35 [metrics.py:96] SpecDecoding metrics: Draft acceptance rate: 88.8%, Mean acceptance length: "
+      "5.44, Accepted throughput: 4.37 tokens/s, Drafted throughput: 4.92 tokens/s, Accepted: 262 tokens, Drafted: 295 "
+      "tokens, Per-position acceptance rate: 0.983, 0.949, 0.915, 0.881, 0.712\n");
+  CHECK(other.drafts == 59);
+  CHECK(other.acceptance_length == Approx(1.0 + 262.0 / 59));
+  CHECK(other.survival[4] == Approx(42.0 / 59));
+}
+
+TEST_CASE("lines without positions give the acceptance length, those without a length need the number of drafts") {
+  const AcceptanceData data = read(
+      "SpecDecoding metrics: Mean acceptance length: 1.90, Accepted throughput: 27.20 "
+      "tokens/s, Drafted throughput: 30.10 tokens/s, Accepted: 272 tokens, Drafted: 301 "
+      "tokens\n");
+  CHECK(data.survival.empty());
+  CHECK(data.drafts == 302);  // 272 / 0.90, which two digits leave open by one or two
+  CHECK(data.acceptance_length == Approx(1.9).margin(0.002));
+  const std::string early =
+      "SpecDecoding metrics: Draft acceptance rate: 50.0%, Accepted: 66 tokens, Drafted: 132 tokens\n";
+  CHECK(refusal(early).find("does not say how many tokens a draft has") != std::string::npos);
+  const AcceptanceData with_config = read("config: SpeculativeConfig(method='eagle', num_spec_tokens=4)\n" + early);
+  CHECK(with_config.acceptance_length == Approx(3.0));
+  CHECK(with_config.draft_len == 4);
+}
+
+TEST_CASE("counters of early versions count drafts behind a rejected one, so that emitted tokens are used") {
+  const AcceptanceData data = read(
+      "INFO 10-16 19:05:40 metrics.py:367] Speculative metrics: Draft acceptance rate: 0.600, System efficiency: "
+      "0.500, "
+      "Number of speculative tokens: 3, Number of accepted tokens: 180, Number of draft tokens: 300, Number of emitted "
+      "tokens: 200.\n"
+      "INFO 10-16 19:05:47 metrics.py:367] Speculative metrics: Draft acceptance rate: 0.642, System efficiency: "
+      "0.598, "
+      "Number of speculative tokens: 3, Number of accepted tokens: 8547, Number of draft tokens: 13311, Number of "
+      "emitted tokens: 10616.\n");
+  CHECK(data.windows == 1);  // the counters run on
+  CHECK(data.drafts == 4437);
+  CHECK(data.acceptance_length == Approx(10616.0 / 4437));  // 0.598 of 4
+  CHECK(data.acceptance_length == Approx(0.598 * 4).epsilon(1e-3));
+  CHECK(data.draft_len == 3);
+}
+
+TEST_CASE("a restart of the server begins its counters anew") {
+  const auto line = [](int accepted, int drafted, int emitted) {
+    return "Speculative metrics: Draft acceptance rate: 0.5, System efficiency: 0.5, Number of speculative tokens: 2, "
+           "Number of accepted tokens: " +
+           std::to_string(accepted) + ", Number of draft tokens: " + std::to_string(drafted) +
+           ", Number of emitted tokens: " + std::to_string(emitted) + ",\n";
+  };
+  const AcceptanceData data = read(line(50, 100, 90) + line(150, 300, 270) + line(10, 20, 15) + line(20, 40, 30));
+  CHECK(data.windows == 2);
+  CHECK(data.drafts == 150 + 20);
+  CHECK(data.acceptance_length == Approx((270.0 + 30.0) / 170));
+}
+
+TEST_CASE("the summaries of benchmarks are read") {
+  const AcceptanceData bench = read(
+      "---------------Speculative Decoding---------------\nAcceptance rate (%):                     33.70     \n"
+      "Acceptance length:                       2.69      \nDrafts:                                  3221      \n"
+      "Draft tokens:                            16105     \nAccepted tokens:                         5430      \n"
+      "Per-position acceptance (%):\n  Position 0:                            73.21     \n"
+      "  Position 1:                            47.50     \n  Position 2:                            24.90     \n"
+      "  Position 3:                            14.30     \n  Position 4:                            8.67      \n");
+  CHECK(bench.drafts == 3221);
+  CHECK(bench.survival[0] == Approx(0.7321).margin(2e-4));
+  CHECK(bench.acceptance_length == Approx(1.0 + 5430.0 / 3221));
+  const AcceptanceData offline = read(
+      "--------------------------------------------------\ntotal_num_output_tokens: 101774\nnum_drafts: 36593\n"
+      "num_draft_tokens: 109779\nnum_accepted_tokens: 65181\nmean acceptance length: 2.78\n"
+      "--------------------------------------------------\nacceptance at token 0: 0.75\nacceptance at token 1: 0.57\n"
+      "acceptance at token 2: 0.46\n");
+  CHECK(offline.survival.size() == 3);
+  CHECK(offline.acceptance_length == Approx(1.0 + 65181.0 / 36593));
+}
+
+TEST_CASE("steps without a draft show in the generation throughput") {
+  // 100 tokens/s, 40 of them accepted drafts: 60 steps a second, and 40 / (3 - 1) = 20 had a draft.
+  const AcceptanceData data = read(
+      "INFO [loggers.py:123] Engine 000: Avg prompt throughput: 5.0 tokens/s, Avg generation throughput: 100.0 "
+      "tokens/s, "
+      "Running: 4 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.2%, Prefix cache hit rate: 0.0%\n"
+      "INFO [metrics.py:96] SpecDecoding metrics: Mean acceptance length: 3.00, Accepted throughput: 40.00 tokens/s, "
+      "Drafted throughput: 60.00 tokens/s, Accepted: 400 tokens, Drafted: 600 tokens, Per-position acceptance rate: "
+      "0.800, 0.700, 0.500, Avg Draft acceptance rate: 66.7%\n");
+  REQUIRE(data.draft_share);
+  CHECK(*data.draft_share == Approx(1.0 / 3));
+  CHECK(data.tokens_per_step() == Approx(1.0 + 2.0 / 3));
+  REQUIRE(data.throughput.size() == 1);
+  CHECK(data.throughput[0].running == 4.0);
+  CHECK(data.throughput[0].tokens_per_second == 100.0);
+}
+
+TEST_CASE("windows without drafts count nothing, and a log without any is refused") {
+  const std::string nothing =
+      "SpecDecoding metrics: Mean acceptance length: nan, Accepted throughput: 0.00 tokens/s, "
+      "Drafted throughput: 0.00 tokens/s, Accepted: 0 tokens, Drafted: 0 tokens, Per-position "
+      "acceptance rate: , Avg Draft acceptance rate: nan%\n";
+  CHECK(read("SpecDecoding metrics: Mean acceptance length: 1.00, Accepted: 0 tokens, Drafted: 60 tokens, Per-position "
+             "acceptance rate: 0.000, 0.000, 0.000, Avg Draft acceptance rate: 0.0%\n")
+            .acceptance_length == 1.0);
+  CHECK(refusal("INFO: Speculative metrics and SpecDecoding metrics are logged every 10 s\n")
+            .find("has no line of speculative-decoding metrics") != std::string::npos);
+  CHECK(read(kLine + "\n" + nothing.substr(0, nothing.find(", Per-position")) + "\n").windows == 1);
+}
+
+TEST_CASE("a malformed line is named with its number") {
+  CHECK(refusal(kLine + "\nfoo\nSpecDecoding metrics: Mean acceptance length: abc, Accepted: 3 tokens\n") ==
+        "server.log, line 3: mean acceptance length is \"abc, Accepted: 3 tokens\"; expected a number");
+  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.0, Accepted: 1.5 tokens, Drafted: 3 tokens\n")
+            .starts_with("server.log, line 1: accepted is 1.5"));
+  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.7, 1.4\n")
+            .starts_with("server.log, line 1: acceptance rate 2 is 1.4"));
+  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.5, 0.7\n")
+            .find("above the one before it") != std::string::npos);
+  // Conditional rates where unconditional ones belong.
+  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.7, 0.65, 0.6\n")
+            .find("add up to an acceptance length of 2.95") != std::string::npos);
+  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 0.62, Accepted: 3 tokens, Drafted: 9 tokens\n")
+            .find("expected at least 1") != std::string::npos);
+  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.0, Accepted: 9 tokens, Drafted: 3 tokens\n")
+            .find("9 of 3 drafted tokens are accepted") != std::string::npos);
+}
+
+TEST_CASE("a last line that was cut while it was written is left out") {
+  const AcceptanceData data = read(kLine + "\nSpecDecoding metrics: Mean acceptance length: 2.6");
+  CHECK(data.windows == 1);
+  const AcceptanceData cut = read(kLine + "\nSpecDecoding metrics: Mean acceptance length: ");
+  CHECK(cut.windows == 1);
+  CHECK(cut.notes.front().find("ends early") != std::string::npos);
+}
