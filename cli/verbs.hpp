@@ -13,6 +13,7 @@ struct Verb {
 inline constexpr Verb kVerbs[] = {
     {"audit", "Test what another sampler drew against the distribution it should have drawn from"},
     {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
+    {"calibrate", "Fit the constants of engines to measured speedups, with their uncertainty"},
     {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
     {"generate", "Text from a language model, plain or with speculation, one request or many"},
     {"machine", "Describe this machine: processor, memory, vector instructions"},
@@ -24,6 +25,7 @@ inline constexpr Verb kVerbs[] = {
     {"soak", "Verify a billion chains and test what comes out against its exact distribution"},
     {"speculate", "Measure what speculation is worth: drafters, drafts and kinds of work on a real model"},
     {"sweep", "Run a grid of scenarios over cores and machines; rows go to SQLite as they finish"},
+    {"validate", "Predict measured speedups from other laboratories' only, and say by how much it errs"},
     {"verifiers", "List the verifiers: the draft that each takes, its guarantee, its source"},
     {"verify", "Replay a trace file: what an engine's verification step emits"},
 };

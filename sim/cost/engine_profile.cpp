@@ -27,15 +27,16 @@ double constant_of(const TomlValue& value, std::size_t index) {
 }
 
 EngineProfile engine_of(const TomlValue& entry) {
-  entry.allow_only({"name", "aliases", "source", "eager", "eager_drafts", "graph_rows", "eager_layer_launch_ms",
-                    kNames[0], kNames[1], kNames[2], kNames[3], kNames[4], kNames[5], kNames[6], kNames[7], kNames[8],
-                    kNames[9], kNames[10]});
+  entry.allow_only({"name", "aliases", "source", "eager", "eager_drafts", "generic", "graph_rows",
+                    "eager_layer_launch_ms", kNames[0], kNames[1], kNames[2], kNames[3], kNames[4], kNames[5],
+                    kNames[6], kNames[7], kNames[8], kNames[9], kNames[10]});
   EngineProfile profile;
   profile.name = entry.at("name").text();
   profile.aliases = entry.texts_or_none("aliases");
   profile.source = entry.text_or("source", entry.where());
   profile.eager = entry.flag_or("eager", false);
   profile.eager_drafts = entry.flag_or("eager_drafts", profile.eager);
+  profile.generic = entry.flag_or("generic", false);
   for (std::size_t i = 0; i < kEngineConstants; ++i) {
     const TomlValue& constant = entry.at(kNames[i]);
     constant.allow_only({"value", "spread", "prior"});
@@ -111,7 +112,7 @@ std::string toml_of(const EngineProfile& profile) {
   for (std::size_t i = 0; i < profile.aliases.size(); ++i) out << (i ? ", " : "") << toml_quoted(profile.aliases[i]);
   out << "]\nsource = " << toml_quoted(profile.source) << "\neager = " << (profile.eager ? "true" : "false")
       << "\neager_drafts = " << (profile.eager_drafts ? "true" : "false") << "\n"
-      << std::setprecision(6);
+      << (profile.generic ? "generic = true\n" : "") << std::setprecision(6);
   for (std::size_t i = 0; i < kEngineConstants; ++i)
     out << kNames[i] << " = { value = " << profile.constants[i].value << ", spread = " << profile.constants[i].spread
         << ", prior = " << profile.constants[i].prior << " }\n";

@@ -38,6 +38,7 @@ struct EngineProfile {
   // Launches come from the host while the GPU works: a pass takes the longer of both. Else a captured graph launches.
   bool eager = false;
   bool eager_drafts = false;  // the same of draft passes
+  bool generic = false;       // stands for engines of which no constants are known
   std::array<UncertainConstant, kEngineConstants> constants;
   // Rows are padded to the next size for which a graph was captured; past the largest one a pass runs eagerly, at
   // eager_layer_launch_ms a layer. Empty: no graphs.

@@ -10,9 +10,9 @@ struct Gpu {
   std::string name;
   std::string source;
   double memory_bytes = 0.0;
-  double bandwidth = 0.0;       // bytes a second
-  double bf16_flops = 0.0;      // operations a second, dense
-  double fp8_flops = 0.0;       // as bf16 where the device has no such units
+  double bandwidth = 0.0;   // bytes a second
+  double bf16_flops = 0.0;  // operations a second, dense
+  double fp8_flops = 0.0;   // as bf16 where the device has no such units
   bool has_fp8 = false;
   double fp4_flops = 0.0;       // as fp8 likewise
   double link_bandwidth = 0.0;  // bytes a second in one direction to its peers; a typical PCIe link where unknown

@@ -26,7 +26,8 @@ struct ModelFields {
   double expert_layers = -1.0;  // -1: all, if there are experts
   double kv_layers = -1.0;      // -1: all
   double kv_values = -1.0;      // -1: keys and values of all KV heads
-  double parameters = 0.0;      // of everything, where the figures above do not give them (latent attention, hybrids)
+  double native_bits = 16.0;
+  double parameters = 0.0;  // of everything, where the figures above do not give them (latent attention, hybrids)
 };
 
 // Counts the parameters. Input error at `where` if the figures contradict one another.

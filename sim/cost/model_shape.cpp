@@ -14,26 +14,10 @@ namespace draftproof {
 namespace {
 
 ModelShape model_of(const TomlValue& entry) {
-  entry.allow_only({"name",
-                    "aliases",
-                    "layers",
-                    "width",
-                    "heads",
-                    "kv_heads",
-                    "head_dim",
-                    "ffn",
-                    "gated",
-                    "vocab",
-                    "tied",
-                    "experts",
-                    "experts_per_token",
-                    "expert_ffn",
-                    "shared_ffn",
-                    "expert_layers",
-                    "kv_layers",
-                    "kv_values",
-                    "parameters_b",
-                    "source"});
+  entry.allow_only(
+      {"name",       "aliases",       "layers",    "width",     "heads",        "kv_heads",          "head_dim",
+       "ffn",        "gated",         "vocab",     "tied",      "experts",      "experts_per_token", "expert_ffn",
+       "shared_ffn", "expert_layers", "kv_layers", "kv_values", "parameters_b", "native_bits",       "source"});
   ModelFields fields;
   fields.name = entry.at("name").text();
   fields.source = entry.text_or("source", entry.where());
@@ -54,6 +38,7 @@ ModelShape model_of(const TomlValue& entry) {
   fields.kv_layers = entry.number_or("kv_layers", -1.0, 0, 1e4);
   fields.kv_values = entry.number_or("kv_values", -1.0, 0, 1e7);
   fields.parameters = 1e9 * entry.number_or("parameters_b", 0.0, 0, 1e5);
+  fields.native_bits = entry.number_or("native_bits", 16.0, 1, 64);
   return shape_of(fields, entry.where());
 }
 
@@ -98,6 +83,7 @@ ModelShape shape_of(const ModelFields& f, const std::string& where) {
   shape.head_dim = f.head_dim;
   shape.vocab = f.vocab;
   shape.tied = f.tied;
+  shape.native_bits = f.native_bits;
   shape.experts = f.experts;
   shape.experts_per_token = moe ? f.experts_per_token : 0.0;
   shape.expert_layers = expert_layers;

@@ -18,7 +18,8 @@ struct ModelShape {
   double kv_heads = 0.0;
   double head_dim = 0.0;
   double vocab = 0.0;
-  bool tied = false;  // the head is the embedding table
+  double native_bits = 16.0;  // of the weights as their authors publish them
+  bool tied = false;          // the head is the embedding table
 
   // Of a mixture of experts; 0 experts: dense.
   double experts = 0.0;

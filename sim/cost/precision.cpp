@@ -42,6 +42,7 @@ Precision precision_of(const std::string& text) {
     precision.weight_bytes = 1.06;
   } else if (has(lower, {"fp32", "float32"})) {
     precision.weight_bytes = 4.0;
+    precision.head_bytes = 4.0;
     precision.kv_bytes = 4.0;
   }
   if (has(cache, {"8"})) precision.kv_bytes = 1.0;

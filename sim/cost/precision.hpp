@@ -9,6 +9,7 @@ namespace draftproof {
 
 struct Precision {
   double weight_bytes = 2.0;   // of one parameter; of 4 bits with their scales 0.55
+  double head_bytes = 2.0;     // of the matrix over the vocabulary, which quantisers leave as it is
   double kv_bytes = 2.0;       // of one cached number
   double compute_bits = 16.0;  // of the multiplication: weights of 4 bits that are unpacked multiply in 16
 

@@ -27,7 +27,6 @@ double norm(double a, double b, double p) {
 struct Roofline::Pass {
   const ModelShape& shape;
   const Precision& precision;
-  double extra_parameters = 0.0;
   double rows = 0.0;
   double streams = 0.0;
   double kv_tokens = 0.0;
@@ -41,7 +40,10 @@ struct Roofline::Pass {
 Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
 
 double Roofline::weight_bytes() const {
-  return setup_.precision.weight_bytes * (setup_.model.total_parameters() - setup_.model.embedding_parameters);
+  const ModelShape& model = setup_.model;
+  return setup_.precision.head_bytes * model.head_parameters +
+         setup_.precision.weight_bytes *
+             (model.total_parameters() - model.embedding_parameters - model.head_parameters);
 }
 
 double Roofline::kv_bytes_per_token() const {
@@ -75,7 +77,7 @@ double Roofline::pass_ns(const Pass& pass) const {
   }
 
   const double head = pass.logit_rows > 0.0 ? shape.head_parameters : 0.0;
-  const double read = (shape.body_parameters + head + pass.extra_parameters) * pass.precision.weight_bytes +
+  const double read = shape.body_parameters * pass.precision.weight_bytes + head * pass.precision.head_bytes +
                       pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
   double memory_s = read / (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
   double layers = shape.layers;

@@ -13,6 +13,7 @@
 // More GPUs of an eager engine hold the layers one after the other and add no bandwidth.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -43,6 +44,11 @@ class Roofline final : public CostModel {
   double target_ns(const PassLoad& load) const override;
   double draft_ns(const DraftLoad& load) const override;
   double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+
+  // Other constants of the same engine; a fit tries many.
+  void set_constants(const std::array<UncertainConstant, kEngineConstants>& constants) {
+    setup_.engine.constants = constants;
+  }
 
   // Bytes of the weights that one pass over many rows reads, and of what a token caches.
   double weight_bytes() const;

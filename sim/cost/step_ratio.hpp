@@ -12,7 +12,8 @@ namespace draftproof {
 struct DraftForm {
   std::int32_t nodes = 0;  // drafted tokens of a request
   std::int32_t depth = 0;
-  bool is_tree() const { return nodes > depth; }
+  bool branches = false;  // also said of a tree that has as many nodes as levels
+  bool is_tree() const { return branches || nodes > depth; }
 };
 
 struct BatchLoad {

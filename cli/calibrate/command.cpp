@@ -1,0 +1,112 @@
+// draftproof calibrate: engine constants from measured speedups, and how well these determine them.
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "reference/error.hpp"
+#include "reference/files/atomic_file.hpp"
+#include "reference/files/output_paths.hpp"
+#include "reference/printable.hpp"
+#include "sim/cost/validation.hpp"
+
+namespace draftproof {
+namespace {
+
+struct Arguments {
+  std::string data;
+  std::string out;
+  std::string start = "prior";
+  bool json = false;
+};
+
+Json json_of(const std::vector<EngineProfile>& engines) {
+  Json json = Json::array();
+  for (const EngineProfile& engine : engines) {
+    Json entry{{"name", engine.name}, {"constants", Json::object()}};
+    for (std::size_t i = 0; i < kEngineConstants; ++i)
+      entry["constants"][name_of(static_cast<EngineConstant>(i))] = {{"value", engine.constants[i].value},
+                                                                     {"spread", engine.constants[i].spread},
+                                                                     {"prior", engine.constants[i].prior}};
+    json.push_back(entry);
+  }
+  return json;
+}
+
+// The engines with the fit that gave them, in the form of sim/presets/engines.
+void write_profiles(const std::string& path, const FitRecord& record, const std::vector<EngineProfile>& engines) {
+  AtomicFile file(path);
+  file.stream()
+      << "# Engines: named overhead profiles, written by draftproof calibrate. Fields: sim/cost/engine_profile.hpp.\n\n"
+      << toml_of(record);
+  for (const EngineProfile& engine : engines) file.stream() << "\n" << toml_of(engine);
+  file.commit();
+}
+
+void run(const Arguments& arguments, const ProgramContext& context) {
+  require_no_overwriting({{"--data", arguments.data}}, {{"--out", arguments.out}});
+  const MeasuredData data = read_measured_data(arguments.data);
+  if (data.points.empty())
+    throw input_error(
+        printable_line(arguments.data),
+        "none of its rows can be used; expected measured speedups (draftproof validate says why each is excluded)");
+  std::vector<const MeasuredPoint*> points;
+  for (const MeasuredPoint& point : data.points) points.push_back(&point);
+  const FitState prior = arguments.start == "prior" ? fit_prior() : shipped_fit().state;
+  const EngineFit fit = fit_engines(points, prior);
+  const std::vector<EngineProfile> engines = engines_with(fit.state, fit.covariance);
+  if (!arguments.out.empty()) {
+    FitRecord record;
+    record.state = fit_prior();
+    record = validate(data, record).record;
+    record.state = fit.state;
+    record.sources = fit.sources;
+    write_profiles(arguments.out, record, engines);
+  }
+
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document["rows"] = fit.rows;
+    document["configurations"] = fit.configurations;
+    document["sources"] = fit.sources;
+    document["excluded"] = data.excluded.size();
+    document["converged"] = fit.converged;
+    document["parameters"] = Json::array();
+    for (std::size_t i = 0; i < fit_parameters().size(); ++i)
+      document["parameters"].push_back({{"name", fit_parameters()[i].name},
+                                        {"factor", std::exp(fit.state.offset[i])},
+                                        {"spread", fit.state.spread[i]},
+                                        {"prior_spread", prior.spread[i]},
+                                        {"determined", fit.determined(i, prior)}});
+    document["engines"] = json_of(engines);
+    document["out"] = arguments.out.empty() ? Json(nullptr) : Json(arguments.out);
+    return print_json(document);
+  }
+  std::cout << fit.rows << " rows in " << fit.configurations << " configurations from " << fit.sources.size()
+            << " sources; " << data.excluded.size() << " rows excluded\n\n"
+            << std::left << std::setw(38) << "factor on the prior of" << std::right << std::setw(8) << "factor"
+            << std::setw(9) << "+- %" << std::setw(10) << "prior %" << std::setw(13) << "determined\n";
+  for (std::size_t i = 0; i < fit_parameters().size(); ++i)
+    std::cout << std::left << std::setw(38) << fit_parameters()[i].name << std::right << std::fixed
+              << std::setprecision(3) << std::setw(8) << std::exp(fit.state.offset[i]) << std::setprecision(1)
+              << std::setw(9) << 100.0 * fit.state.spread[i] << std::setw(10) << 100.0 * prior.spread[i]
+              << std::setprecision(0) << std::setw(10) << 100.0 * fit.determined(i, prior) << " %\n";
+  if (!fit.converged) std::cout << "\nThe fit did not converge.\n";
+  if (!arguments.out.empty()) std::cout << "\nWritten: " << printable_line(arguments.out) << "\n";
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  options.required_text("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)", "CSV");
+  options.choice("--start", arguments->start, {"prior", "shipped"},
+                 "What is known before: the priors, or the shipped constants");
+  options.file("--out", arguments->out, "Write all engines with these constants; use one as --engine FILE:NAME");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

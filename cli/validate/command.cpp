@@ -1,0 +1,169 @@
+// draftproof validate: published speedups, each predicted without having seen its source.
+#include <algorithm>
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "reference/printable.hpp"
+#include "sim/cost/validation.hpp"
+
+namespace draftproof {
+namespace {
+
+struct Arguments {
+  std::string data;
+  bool json = false;
+};
+
+Json json_of(const GroupFigures& figures) {
+  Json json;
+  json["rows"] = figures.rows;
+  json["sources"] = figures.sources;
+  const auto number = [&](const char* key, double value) {
+    json[key] = figures.rows == 0 ? Json(nullptr) : Json(value);
+  };
+  number("step_ratio_median", figures.step_ratio_median);
+  number("step_ratio_p90", figures.step_ratio_p90);
+  number("bias", figures.bias);
+  number("speedup_median", figures.speedup_median);
+  number("speedup_p90", figures.speedup_p90);
+  number("textbook_median", figures.textbook_median);
+  number("band80_coverage", figures.band80_coverage);
+  json["choices"] = figures.choices;
+  json["regret"] = figures.choices == 0 ? Json(nullptr) : Json(figures.regret);
+  json["textbook_regret"] = figures.choices == 0 ? Json(nullptr) : Json(figures.textbook_regret);
+  return json;
+}
+
+Json json_of(const CalibratedFigures& figures) {
+  Json json{{"predictions", figures.predictions}, {"step_ratio_median", nullptr}, {"step_ratio_p90", nullptr}};
+  if (figures.predictions == 0) return json;
+  json["step_ratio_median"] = figures.step_ratio_median;
+  json["step_ratio_p90"] = figures.step_ratio_p90;
+  return json;
+}
+
+Json json_of(const PredictedPoint& predicted) {
+  const MeasuredPoint& point = *predicted.point;
+  Json json;
+  json["line"] = point.line;
+  json["id"] = printable_line(point.id);
+  json["source"] = printable_line(point.source);
+  json["hardware"] = printable_line(point.hardware);
+  json["engine"] = printable_line(point.engine);
+  json["model"] = printable_line(point.model);
+  json["method"] = printable_line(point.method);
+  json["draft"] = point.draft;
+  json["batch"] = point.batch.batch;
+  json["complete"] = point.complete();
+  json["assumptions"] = point.assumptions;
+  json["constants"] = predicted.from_shipped ? "shipped" : "other sources";
+  json["step_ratio"] = point.step_ratio;
+  json["predicted"] = predicted.step_ratio();
+  json["low"] = predicted.step_ratio() * std::exp(-predicted.half_width);
+  json["high"] = predicted.step_ratio() * std::exp(predicted.half_width);
+  json["speedup"] = point.speedup;
+  json["predicted_speedup"] = predicted.speedup();
+  json["textbook"] = point.textbook_ratio;
+  return json;
+}
+
+std::map<std::string, std::vector<const ExcludedRow*>> by_reason(const std::vector<ExcludedRow>& excluded) {
+  std::map<std::string, std::vector<const ExcludedRow*>> reasons;
+  for (const ExcludedRow& row : excluded) reasons[row.reason].push_back(&row);
+  return reasons;
+}
+
+Json json_of(const std::vector<ExcludedRow>& excluded) {
+  Json json = Json::array();
+  for (const auto& [reason, rows] : by_reason(excluded)) {
+    Json entry{{"reason", reason}, {"count", rows.size()}, {"rows", Json::array()}};
+    for (const ExcludedRow* row : rows)
+      entry["rows"].push_back({{"line", row->line}, {"detail", printable_line(row->detail)}});
+    json.push_back(entry);
+  }
+  return json;
+}
+
+std::string percent(double share, int digits = 1) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(digits) << 100.0 * share;
+  return out.str();
+}
+
+void print_group(std::ostream& out, const std::string& name, const GroupFigures& figures) {
+  if (figures.rows == 0) return;
+  out << std::left << std::setw(30) << printable_line(name).substr(0, 29) << std::right << std::setw(5) << figures.rows
+      << std::setw(8) << percent(figures.step_ratio_median) << std::setw(7) << percent(figures.step_ratio_p90)
+      << std::setw(8) << percent(figures.bias) << std::setw(8) << percent(figures.speedup_median) << std::setw(7)
+      << percent(figures.speedup_p90) << std::setw(10) << percent(figures.textbook_median) << std::setw(9)
+      << percent(figures.band80_coverage, 0) << std::setw(8)
+      << (figures.choices == 0 ? std::string("-") : percent(figures.regret, 2)) << "\n";
+}
+
+void print_text(const Validation& validation, const MeasuredData& data, std::ostream& out) {
+  out << "Step ratio and speedup of each row, predicted without its source; errors in per cent\n\n"
+      << std::left << std::setw(30) << "group" << std::right << std::setw(5) << "rows" << std::setw(8) << "median"
+      << std::setw(7) << "p90" << std::setw(8) << "bias" << std::setw(8) << "speedup" << std::setw(7) << "p90"
+      << std::setw(10) << "textbook" << std::setw(9) << "in band" << std::setw(8) << "regret"
+      << "\n";
+  print_group(out, "overall", validation.overall);
+  for (const auto& [name, figures] : validation.groups) print_group(out, name, figures);
+  const auto calibrated = [&](const char* name, const CalibratedFigures& figures) {
+    if (figures.predictions > 0)
+      out << "  " << name << ": median " << percent(figures.step_ratio_median) << ", p90 "
+          << percent(figures.step_ratio_p90) << " (" << figures.predictions << " predictions)\n";
+  };
+  out << "\nWith one other configuration of the same machine measured\n";
+  calibrated("complete rows", validation.calibrated_complete);
+  calibrated("all rows", validation.calibrated_all);
+  out << "\nWorst ten\n";
+  for (const PredictedPoint* predicted : validation.worst) {
+    const MeasuredPoint& point = *predicted->point;
+    out << "  line " << std::left << std::setw(5) << point.line << std::right << std::fixed << std::setprecision(2)
+        << std::setw(6) << predicted->step_ratio() << " for " << std::setw(5) << point.step_ratio << "  "
+        << printable_line(point.source + ", " + point.hardware + ", " + point.model + ", " + point.method + " " +
+                          point.draft)
+        << ", batch " << point.batch.batch << "\n";
+  }
+  out << "\nExcluded rows: " << data.excluded.size() << "\n";
+  for (const auto& [reason, rows] : by_reason(data.excluded)) {
+    out << "  " << rows.size() << "  " << reason << " (";
+    for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 8); ++i)
+      out << (i == 0 ? "line " : ", ") << rows[i]->line;
+    out << (rows.size() > 8 ? ", ..." : "") << ")\n";
+  }
+}
+
+void run(const Arguments& arguments, const ProgramContext& context) {
+  const MeasuredData data = read_measured_data(arguments.data);
+  const Validation validation = validate(data, shipped_fit());
+  if (!arguments.json) return print_text(validation, data, std::cout);
+  Json document = json_document(context.arguments);
+  document["overall"] = json_of(validation.overall);
+  document["groups"] = Json::object();
+  for (const auto& [name, figures] : validation.groups) document["groups"][printable_line(name)] = json_of(figures);
+  document["calibrated"] = {{"complete", json_of(validation.calibrated_complete)},
+                            {"all", json_of(validation.calibrated_all)}};
+  document["excluded"] = json_of(data.excluded);
+  document["worst"] = Json::array();
+  for (const PredictedPoint* predicted : validation.worst) document["worst"].push_back(json_of(*predicted));
+  document["rows"] = Json::array();
+  for (const PredictedPoint& predicted : validation.points) document["rows"].push_back(json_of(predicted));
+  print_json(document);
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<Arguments>();
+  options.required_text("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)", "CSV");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

@@ -1,0 +1,96 @@
+// Engine constants from measured step ratios: least squares with tight priors, in which a source counts as one
+// observation and not as many as it has rows.
+//
+// What is fitted are factors on the priors of the engines' presets, a few for all engines alike. The residual of a
+// configuration is the logarithm of measured over predicted step ratio, the mean over its rows. Residuals of one source
+// share an error (variance components below), by which they are whitened; without it the fit learns a laboratory.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "sim/cost/engine_profile.hpp"
+#include "sim/cost/measured_point.hpp"
+
+namespace draftproof {
+
+// A factor on one constant of some engines.
+struct FitParameter {
+  const char* name;
+  EngineConstant constant;
+  double prior_spread;  // of its logarithm
+  bool (*applies)(const EngineProfile& engine);
+};
+const std::vector<FitParameter>& fit_parameters();
+
+// Logarithms of the factors, one for each of fit_parameters().
+struct FitState {
+  std::vector<double> offset;
+  std::vector<double> spread;
+};
+FitState fit_prior();
+
+struct EngineFit {
+  FitState state;
+  std::vector<double> covariance;  // of the offsets, row by row
+  std::vector<std::string> sources;
+  std::size_t configurations = 0;
+  std::size_t rows = 0;
+  int iterations = 0;
+  bool converged = false;
+
+  // How much the data tell of parameter i beside its prior: 0 nothing, 1 all.
+  double determined(std::size_t i, const FitState& prior) const;
+};
+
+// Standard deviations of a logarithm: what a source's step ratios have in common, what a configuration adds, and the
+// noise of one row. From the residuals of published speedups (simulator.md); a mixture of experts and a row with
+// assumptions have twice the first two.
+struct VarianceComponents {
+  double source = 0.08;
+  double configuration = 0.09;
+  double noise = 0.025;
+};
+
+EngineFit fit_engines(const std::vector<const MeasuredPoint*>& points, const FitState& prior,
+                      const VarianceComponents& variance = {});
+
+// The presets with these factors on their priors; spreads from `covariance`, or from the spreads of the state where
+// it is empty.
+std::vector<EngineProfile> engines_with(const FitState& state, const std::vector<double>& covariance = {});
+
+// Predicts step ratios with some engines' constants.
+class StepRatioModel {
+ public:
+  explicit StepRatioModel(const std::vector<EngineProfile>& engines) : engines_(engines) {}
+  // The logarithm of the step ratio of a point. Where the number of GPUs is not stated it is the mean over those that
+  // are possible, weighted by how well each explains the measured plain step, if that is stated.
+  double log_ratio(const MeasuredPoint& point) const;
+
+ private:
+  std::vector<EngineProfile> engines_;
+};
+
+// What is known of the shipped constants: a table [fit] in sim/presets/engines.
+struct FitRecord {
+  FitState state;
+  std::vector<std::string> sources;  // that it has seen
+  // Of a dense model on one GPU, of a dense one otherwise, and of a mixture of experts: the standard deviation of the
+  // logarithm of a step ratio of an unseen source, and its degrees of freedom.
+  struct Scatter {
+    double total = 0.0;
+    double source = 0.0;
+    double configuration = 0.0;
+    double degrees = 0.0;
+  };
+  // Before any data: worth four configurations.
+  std::array<Scatter, 3> scatter{Scatter{0.09, 0.06, 0.067, 4.0}, Scatter{0.14, 0.1, 0.1, 4.0},
+                                 Scatter{0.18, 0.12, 0.134, 4.0}};
+  double noise = 0.025;
+};
+const FitRecord& shipped_fit();
+std::string toml_of(const FitRecord& record);
+
+}  // namespace draftproof

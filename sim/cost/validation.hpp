@@ -1,0 +1,79 @@
+// How well step ratios and speedups of sources are predicted that the constants have not seen.
+//
+// Each source is predicted with constants fitted without it: the engines' priors and the other sources of the file if
+// the shipped constants have seen the source, else the shipped constants as prior and those others that they have not
+// seen. Bands come from the residuals of other sources, a source being one observation, with Student's factor.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/cost/fit.hpp"
+#include "sim/cost/measured_point.hpp"
+
+namespace draftproof {
+
+struct PredictedPoint {
+  const MeasuredPoint* point = nullptr;
+  double log_ratio = 0.0;   // of the step ratio
+  double half_width = 0.0;  // of its 80 % band, in the logarithm
+  bool from_shipped = false;
+
+  double step_ratio() const;
+  double speedup() const;  // from the measured acceptance length
+  double error() const;    // of the step ratio, predicted / measured - 1
+  double speedup_error() const;
+  double textbook_error() const;  // of the step ratio by the textbook formula
+  bool in_band() const;
+};
+
+// Errors are fractions.
+struct GroupFigures {
+  std::size_t rows = 0;
+  std::size_t sources = 0;
+  double step_ratio_median = 0.0;  // of the absolute errors
+  double step_ratio_p90 = 0.0;
+  double bias = 0.0;  // median of the errors
+  double speedup_median = 0.0;
+  double speedup_p90 = 0.0;
+  double textbook_median = 0.0;
+  double band80_coverage = 0.0;  // share of the rows
+  std::size_t choices = 0;       // machines, loads and data with several drafts to choose from
+  double regret = 0.0;           // mean share of the best speedup that is lost by the model's choice; 0 without choices
+  double textbook_regret = 0.0;
+};
+GroupFigures figures_of(const std::vector<const PredictedPoint*>& points);
+
+// With one configuration of the same machine known: every configuration in turn, errors of the others.
+struct CalibratedFigures {
+  std::size_t predictions = 0;
+  double step_ratio_median = 0.0;
+  double step_ratio_p90 = 0.0;
+};
+
+struct Validation {
+  std::vector<PredictedPoint> points;  // in the file's order
+  GroupFigures overall;
+  std::vector<std::pair<std::string, GroupFigures>> groups;  // complete, ..., then sources by name
+  CalibratedFigures calibrated_complete, calibrated_all;
+  std::vector<const PredictedPoint*> worst;  // at most ten, the largest error first
+  FitRecord record;                          // with the scatter of these residuals
+};
+
+Validation validate(const MeasuredData& data, const FitRecord& shipped);
+
+// A band's class: 0 dense, one GPU, nothing assumed; 1 dense otherwise; 2 a mixture of experts.
+std::size_t scatter_class(const MeasuredPoint& point);
+// Scatter by class from residuals (logarithms, of sources that were not seen), with `prior` as so many sources as it
+// has degrees of freedom.
+std::array<FitRecord::Scatter, 3> scatter_of(const std::vector<PredictedPoint>& residuals,
+                                             const std::array<FitRecord::Scatter, 3>& prior);
+// Half the width of the band in the logarithm that covers `share` of the rows of unseen sources.
+double band_half_width(const FitRecord::Scatter& scatter, double noise, double share);
+
+// The step ratio after one configuration of the machine was measured: the cost beyond a plain step, step ratio - 1, is
+// scaled by what was measured there.
+double calibrated_log_ratio(double log_ratio, double measured_log_ratio, double predicted_log_ratio);
+
+}  // namespace draftproof
