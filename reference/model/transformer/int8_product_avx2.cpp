@@ -1,4 +1,4 @@
-// Products of int8 rows with AVX2: half a group, 8 rows of weights, are the lanes of one vector, and up to 8 rows of
+// Products of int8 rows with AVX2: a group is two vectors of 8 rows of weights, and up to 4 rows of
 // activations are accumulators. Products of bytes are added in 16 bits, where 8 of a nibble and an int8 (at most
 // 16 * 15 * 127 = 30480) fit; codes of a byte are taken as two nibbles.
 //
@@ -19,7 +19,7 @@
 namespace draftproof {
 namespace {
 
-constexpr int kRowsAtOnce = 8;
+constexpr int kRowsAtOnce = 4;
 
 // A fence: g++ 12 would keep more alive than there are registers, and spill.
 [[gnu::always_inline]] inline void fence(__m256i& v) {
@@ -48,54 +48,58 @@ template <PackedLayout kLayout>
   return _mm256_setzero_si256();
 }
 
-// sum[m] += for parts [begin, end) the products of nibbles of the codes (kHigh: the upper ones) with q + 4 (p - begin),
-// in 16 bits.
+// sum[h][m] += for parts [begin, end) the products of nibbles of the codes (kHigh: the upper ones) of 8 rows of weights
+// each, with q + 4 (p - begin), in 16 bits. A broadcast of activations serves both halves.
 template <int kRows, bool kHigh, bool kFresh>
-[[gnu::always_inline]] inline void add_nibbles(__m256i (&sum)[kRows], const std::byte* codes, int begin, int end,
+[[gnu::always_inline]] inline void add_nibbles(__m256i (&sum)[2][kRows], const std::byte* codes, int begin, int end,
                                                const std::int8_t* q) {
   const __m256i low_nibbles = _mm256_set1_epi8(15);
 #pragma GCC unroll 8
   for (int p = begin; p < end; ++p) {
-    __m256i part = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + p * 64));
-    if (kHigh) part = _mm256_srli_epi16(part, 4);
-    part = _mm256_and_si256(part, low_nibbles);
+    __m256i part[2];
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h) {
+      part[h] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes + p * 64 + h * 32));
+      if (kHigh) part[h] = _mm256_srli_epi16(part[h], 4);
+      part[h] = _mm256_and_si256(part[h], low_nibbles);
+    }
 #pragma GCC unroll 8
     for (int m = 0; m < kRows; ++m) {
-      const __m256i products = _mm256_maddubs_epi16(part, four_codes(q + m * 32 + 4 * (p - begin)));
-      sum[m] = kFresh && p == begin ? products : _mm256_add_epi16(sum[m], products);
-      fence(sum[m]);
+      const __m256i four = four_codes(q + m * 32 + 4 * (p - begin));
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        const __m256i products = _mm256_maddubs_epi16(part[h], four);
+        sum[h][m] = kFresh && p == begin ? products : _mm256_add_epi16(sum[h][m], products);
+        fence(sum[h][m]);
+      }
     }
   }
 }
 
-// For lanes 8 `upper` ... of the group.
 template <PackedFormat kFormat, int kRows>
-[[gnu::noinline]] void half_group_times(const std::byte* group, std::size_t blocks, bool upper, const Int8Tile& tile,
-                                        int first_row, float* out, std::size_t out_stride, const std::byte* prefetch,
-                                        std::size_t prefetch_step) {
+[[gnu::noinline]] void group_times(const std::byte* group, std::size_t blocks, const Int8Tile& tile, int first_row,
+                                   float* out, std::size_t out_stride, const std::byte* prefetch,
+                                   std::size_t prefetch_step) {
   constexpr PackedLayout kLayout = layout_of(kFormat);
   constexpr int kHalves = kLayout.halves ? 2 : 1;
-  constexpr std::size_t kBlockBytes = kLayout.scale_bytes_of_block() + kLayout.code_bytes_of_block();
-  const std::byte* scales = group + (upper ? 8 * kLayout.scale_bytes : 0);
-  const std::byte* codes = group + kLayout.codes_at(blocks) + (upper ? 32 : 0);
+  const std::byte* scales = group;
+  const std::byte* codes = group + kLayout.codes_at(blocks);
   const auto tile_rows = static_cast<std::size_t>(tile.rows);
   const __m256i ones = _mm256_set1_epi16(1);
   const __m256i sixteens = _mm256_set1_epi16(16);
-  __m256 sum[kRows];
-  for (__m256& s : sum) s = _mm256_setzero_ps();
+  __m256 sum[2][kRows];
+  for (auto& of_half : sum)
+    for (__m256& s : of_half) s = _mm256_setzero_ps();
   for (std::size_t b = 0; b < blocks; ++b) {
-    for (std::size_t line = 0; line < kBlockBytes; line += 64)
+    for (std::size_t line = 0; line < prefetch_step; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T0);
     prefetch += prefetch_step;
     const std::size_t cell = b * tile_rows + static_cast<std::size_t>(first_row);
     const std::int8_t* const q = tile.q + cell * kBlockColumns;
 #pragma GCC unroll 2
     for (int half = 0; half < kHalves; ++half) {
-      __m256i products[kRows];
-      __m256i dot[kRows];
-      const auto widen = [&](int m, __m256i factor) __attribute__((always_inline)) {
-        return _mm256_madd_epi16(products[m], factor);
-      };
+      __m256i products[2][kRows];
+      __m256i dot[2][kRows];
       if constexpr (kLayout.code_bits == 4) {
         if (kLayout.halves) {
           if (half == 0) add_nibbles<kRows, false, true>(products, codes, 0, 4, q);
@@ -104,64 +108,76 @@ template <PackedFormat kFormat, int kRows>
           add_nibbles<kRows, false, true>(products, codes, 0, 4, q);
           add_nibbles<kRows, true, false>(products, codes, 0, 4, q + 16);
         }
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h)
 #pragma GCC unroll 8
-        for (int m = 0; m < kRows; ++m)
-          dot[m] =
-              _mm256_add_epi32(widen(m, ones), offset_dot<kLayout>(tile, cell + static_cast<std::size_t>(m), half));
+          for (std::size_t m = 0; m < kRows; ++m)
+            dot[h][m] =
+                _mm256_add_epi32(_mm256_madd_epi16(products[h][m], ones), offset_dot<kLayout>(tile, cell + m, half));
       } else {
         const int begin = kLayout.halves ? half * 4 : 0;
         const int end = kLayout.halves ? half * 4 + 4 : 8;
         add_nibbles<kRows, false, true>(products, codes, begin, end, q + begin * 4);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h)
 #pragma GCC unroll 8
-        for (int m = 0; m < kRows; ++m) {
-          dot[m] =
-              _mm256_add_epi32(widen(m, ones), offset_dot<kLayout>(tile, cell + static_cast<std::size_t>(m), half));
-          fence(dot[m]);
-        }
+          for (std::size_t m = 0; m < kRows; ++m) {
+            dot[h][m] =
+                _mm256_add_epi32(_mm256_madd_epi16(products[h][m], ones), offset_dot<kLayout>(tile, cell + m, half));
+            fence(dot[h][m]);
+          }
         add_nibbles<kRows, true, true>(products, codes, begin, end, q + begin * 4);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h)
 #pragma GCC unroll 8
-        for (int m = 0; m < kRows; ++m) dot[m] = _mm256_add_epi32(dot[m], widen(m, sixteens));
+          for (int m = 0; m < kRows; ++m)
+            dot[h][m] = _mm256_add_epi32(dot[h][m], _mm256_madd_epi16(products[h][m], sixteens));
       }
-      const __m256 d = load_scale<kLayout>(scales, half);
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        const std::byte* const here = scales + h * 8 * kLayout.scale_bytes;
+        const __m256 d = load_scale<kLayout>(here, half);
 #pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m)
-        sum[m] =
-            _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[m]),
-                            _mm256_mul_ps(d, _mm256_set1_ps(tile.scale[cell + static_cast<std::size_t>(m)])), sum[m]);
-      if constexpr (kLayout.has_min) {
-        const __m256 min = load_scale<kLayout>(scales, kHalves + half);
+        for (std::size_t m = 0; m < kRows; ++m)
+          sum[h][m] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[h][m]),
+                                      _mm256_mul_ps(d, _mm256_set1_ps(tile.scale[cell + m])), sum[h][m]);
+        if constexpr (kLayout.has_min) {
+          const __m256 min = load_scale<kLayout>(here, kHalves + half);
 #pragma GCC unroll 8
-        for (int m = 0; m < kRows; ++m) {
-          const std::size_t at = cell + static_cast<std::size_t>(m);
-          const float s =
-              kLayout.halves ? tile.scaled_half_sums[at * 2 + static_cast<std::size_t>(half)] : tile.scaled_sum[at];
-          sum[m] = _mm256_fmadd_ps(min, _mm256_set1_ps(s), sum[m]);
+          for (std::size_t m = 0; m < kRows; ++m) {
+            const std::size_t at = cell + m;
+            const float s =
+                kLayout.halves ? tile.scaled_half_sums[at * 2 + static_cast<std::size_t>(half)] : tile.scaled_sum[at];
+            sum[h][m] = _mm256_fmadd_ps(min, _mm256_set1_ps(s), sum[h][m]);
+          }
         }
       }
     }
     scales += kLayout.scale_bytes_of_block();
     codes += kLayout.code_bytes_of_block();
   }
-  out += static_cast<std::size_t>(first_row) * out_stride + (upper ? 8 : 0);
+  out += static_cast<std::size_t>(first_row) * out_stride;
+#pragma GCC unroll 2
+  for (int h = 0; h < 2; ++h)
 #pragma GCC unroll 8
-  for (std::size_t m = 0; m < kRows; ++m) _mm256_storeu_ps(out + m * out_stride, sum[m]);
+    for (std::size_t m = 0; m < kRows; ++m) _mm256_storeu_ps(out + m * out_stride + h * 8, sum[h][m]);
 }
 
-using HalfGroupTimes = decltype(&half_group_times<PackedFormat::byte_scale, 1>);
+using GroupTimes = decltype(&group_times<PackedFormat::byte_scale, 1>);
 
 template <PackedFormat kFormat, std::size_t... kRows>
-constexpr std::array<HalfGroupTimes, kRowsAtOnce> by_rows(std::index_sequence<kRows...>) {
-  return {half_group_times<kFormat, static_cast<int>(kRows) + 1>...};
+constexpr std::array<GroupTimes, kRowsAtOnce> by_rows(std::index_sequence<kRows...>) {
+  return {group_times<kFormat, static_cast<int>(kRows) + 1>...};
 }
 
 // What multiplies some rows of a tile, by their number less 1.
 template <PackedFormat kFormat>
-const std::array<HalfGroupTimes, kRowsAtOnce>& table_of() {
+const std::array<GroupTimes, kRowsAtOnce>& table_of() {
   static constexpr auto table = by_rows<kFormat>(std::make_index_sequence<kRowsAtOnce>());
   return table;
 }
 
-const std::array<HalfGroupTimes, kRowsAtOnce>& table_of(PackedFormat format) {
+const std::array<GroupTimes, kRowsAtOnce>& table_of(PackedFormat format) {
   switch (format) {
     case PackedFormat::byte_scale:
       return table_of<PackedFormat::byte_scale>();
@@ -196,10 +212,9 @@ void int8_product(const ProductPart& part, std::span<const Int8Tile> tiles) {
       const int chunks = (tile.rows + kRowsAtOnce - 1) / kRowsAtOnce;
       for (int chunk = 0, row = 0; chunk < chunks; ++chunk) {
         const int rows = (tile.rows - row) / (chunks - chunk);
-        const std::size_t step = &tile == tiles.data() && chunk == 0 ? block_bytes : 0;
-        for (const bool upper : {false, true})
-          table[static_cast<std::size_t>(rows) - 1](group, blocks, upper, tile, row, out, part.out_stride, prefetch,
-                                                    upper ? 0 : step);
+        const std::size_t step = &tile == tiles.data() ? block_bytes / static_cast<std::size_t>(chunks) : 0;
+        table[static_cast<std::size_t>(rows) - 1](group, blocks, tile, row, out, part.out_stride, prefetch, step);
+        prefetch += step * blocks;
         row += rows;
       }
     }

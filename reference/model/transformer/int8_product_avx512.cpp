@@ -1,8 +1,9 @@
-// Products of int8 rows with AVX-512 VNNI: a group's 16 rows of weights are the lanes of one vector, and up to 16 rows
-// of activations are accumulators, so that weights are read once for all of them.
+// Products of int8 rows with AVX-512 VNNI: a group's 16 rows of weights are the lanes of one vector, and up to 6 rows of
+// activations are accumulators. Of many rows two groups are multiplied at once, so that a broadcast of activations
+// serves both: the multipliers are the limit then, not the loads. Weights come from memory once for all rows of a tile.
 //
-// Intrinsics, since Highway 1.0.3 has no vpdpbusd of unsigned and signed bytes; and assembly for that one instruction,
-// since g++ 12 does not fold the broadcast of the activations into it, which costs an eighth of the speed at 8 rows.
+// Intrinsics, since Highway 1.0.3 has no vpdpbusd of unsigned and signed bytes; and assembly for that one instruction
+// where there is one group, since g++ 12 does not fold the broadcast of the activations into it.
 #include "reference/model/transformer/transformer_kernels.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -27,6 +28,10 @@ using AliasedWord [[gnu::may_alias]] = std::int32_t;
   asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(codes), "m"(*reinterpret_cast<const AliasedWord*>(q)));
 }
 
+[[gnu::always_inline]] inline __m512i broadcast(const std::int8_t* q) {
+  return _mm512_set1_epi32(*reinterpret_cast<const AliasedWord*>(q));
+}
+
 template <PackedLayout kLayout>
 [[gnu::always_inline]] inline __m512 load_scale(const std::byte* scales, int which) {
   if constexpr (kLayout.scale_bytes == 4) return _mm512_loadu_ps(reinterpret_cast<const float*>(scales) + which * 16);
@@ -44,92 +49,127 @@ template <PackedLayout kLayout>
   return _mm512_setzero_si512();
 }
 
-// Prefetches are for every block `prefetch_step` bytes on.
-template <PackedFormat kFormat, int kRows>
-[[gnu::noinline]] void group_times(const std::byte* group, std::size_t blocks, const Int8Tile& tile, float* out,
-                                   std::size_t out_stride, const std::byte* prefetch, std::size_t prefetch_step) {
+// The sums of kGroups neighbouring groups for kRows rows of a tile from `first_row` on. A broadcast of activations
+// serves all groups, and what is unpacked all rows. Prefetches are for every block `prefetch_step` bytes on.
+template <PackedFormat kFormat, int kGroups, int kRows>
+[[gnu::noinline]] void groups_times(const std::byte* group, std::size_t group_bytes, std::size_t blocks,
+                                    const Int8Tile& tile, int first_row, float* out, std::size_t out_stride,
+                                    const std::byte* prefetch, std::size_t prefetch_step) {
   constexpr PackedLayout kLayout = layout_of(kFormat);
   constexpr int kHalves = kLayout.halves ? 2 : 1;
-  constexpr std::size_t kBlockBytes = kLayout.scale_bytes_of_block() + kLayout.code_bytes_of_block();
+  const auto tile_rows = static_cast<std::size_t>(tile.rows);
   const std::byte* scales = group;
   const std::byte* codes = group + kLayout.codes_at(blocks);
-  const std::int8_t* q = tile.q;
+  const std::int8_t* q = tile.q + static_cast<std::size_t>(first_row) * kBlockColumns;
   const __m512i low_nibbles = _mm512_set1_epi8(15);
-  __m512 sum[kRows];
-  for (__m512& s : sum) s = _mm512_setzero_ps();
+  __m512 sum[kGroups][kRows];
+  for (auto& of_group : sum)
+    for (__m512& s : of_group) s = _mm512_setzero_ps();
   for (std::size_t b = 0; b < blocks; ++b) {
-    for (std::size_t line = 0; line < kBlockBytes; line += 64)
+    for (std::size_t line = 0; line < prefetch_step; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T0);
     prefetch += prefetch_step;
-    const std::size_t cell = b * kRows;
+    const std::size_t cell = b * tile_rows + static_cast<std::size_t>(first_row);
 #pragma GCC unroll 2
     for (int half = 0; half < kHalves; ++half) {
-      __m512i dot[kRows];
+      __m512i dot[kGroups][kRows];
 #pragma GCC unroll 16
-      for (int m = 0; m < kRows; ++m) dot[m] = first_dot<kLayout>(tile, cell + static_cast<std::size_t>(m), half);
+      for (std::size_t m = 0; m < kRows; ++m) {
+        const __m512i first = first_dot<kLayout>(tile, cell + m, half);
+#pragma GCC unroll 2
+        for (auto& of_group : dot) of_group[m] = first;
+      }
+      const auto add = [&](const __m512i(&part)[kGroups], const std::int8_t* at) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+        for (int m = 0; m < kRows; ++m) {
+          if constexpr (kGroups == 1) {
+            add_dots(dot[0][m], part[0], at + m * 32);
+          } else {
+            const __m512i four = broadcast(at + m * 32);
+#pragma GCC unroll 2
+            for (int g = 0; g < kGroups; ++g) dot[g][m] = _mm512_dpbusd_epi32(dot[g][m], part[g], four);
+          }
+        }
+      };
       if constexpr (kLayout.code_bits == 4) {
 #pragma GCC unroll 4
         for (int p = 0; p < 4; ++p) {
-          const __m512i both = _mm512_loadu_si512(codes + p * 64);
-          const __m512i low = _mm512_and_si512(both, low_nibbles);
-          const __m512i high = _mm512_and_si512(_mm512_srli_epi16(both, 4), low_nibbles);
-          if (!kLayout.halves || half == 0) {
-#pragma GCC unroll 16
-            for (int m = 0; m < kRows; ++m) add_dots(dot[m], low, q + m * 32 + 4 * p);
+          __m512i low[kGroups], high[kGroups];
+#pragma GCC unroll 2
+          for (int g = 0; g < kGroups; ++g) {
+            const __m512i both = _mm512_loadu_si512(codes + g * group_bytes + p * 64);
+            low[g] = _mm512_and_si512(both, low_nibbles);
+            high[g] = _mm512_and_si512(_mm512_srli_epi16(both, 4), low_nibbles);
           }
-          if (!kLayout.halves || half == 1) {
-#pragma GCC unroll 16
-            for (int m = 0; m < kRows; ++m) add_dots(dot[m], high, q + m * 32 + 16 + 4 * p);
-          }
+          if (!kLayout.halves || half == 0) add(low, q + 4 * p);
+          if (!kLayout.halves || half == 1) add(high, q + 16 + 4 * p);
         }
       } else {
 #pragma GCC unroll 8
         for (int p = half * 4; p < (kLayout.halves ? half * 4 + 4 : 8); ++p) {
-          const __m512i part = _mm512_loadu_si512(codes + p * 64);
-#pragma GCC unroll 16
-          for (int m = 0; m < kRows; ++m) add_dots(dot[m], part, q + m * 32 + 4 * p);
+          __m512i part[kGroups];
+#pragma GCC unroll 2
+          for (int g = 0; g < kGroups; ++g) part[g] = _mm512_loadu_si512(codes + g * group_bytes + p * 64);
+          add(part, q + 4 * p);
         }
       }
-      const __m512 d = load_scale<kLayout>(scales, half);
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) {
+        const __m512 d = load_scale<kLayout>(scales + g * group_bytes, half);
 #pragma GCC unroll 16
-      for (int m = 0; m < kRows; ++m)
-        sum[m] =
-            _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[m]),
-                            _mm512_mul_ps(d, _mm512_set1_ps(tile.scale[cell + static_cast<std::size_t>(m)])), sum[m]);
-      if constexpr (kLayout.has_min) {
-        const __m512 min = load_scale<kLayout>(scales, kHalves + half);
+        for (std::size_t m = 0; m < kRows; ++m)
+          sum[g][m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[g][m]),
+                                      _mm512_mul_ps(d, _mm512_set1_ps(tile.scale[cell + m])), sum[g][m]);
+        if constexpr (kLayout.has_min) {
+          const __m512 min = load_scale<kLayout>(scales + g * group_bytes, kHalves + half);
 #pragma GCC unroll 16
-        for (int m = 0; m < kRows; ++m) {
-          const std::size_t at = cell + static_cast<std::size_t>(m);
-          const float s =
-              kLayout.halves ? tile.scaled_half_sums[at * 2 + static_cast<std::size_t>(half)] : tile.scaled_sum[at];
-          sum[m] = _mm512_fmadd_ps(min, _mm512_set1_ps(s), sum[m]);
+          for (std::size_t m = 0; m < kRows; ++m) {
+            const std::size_t at = cell + m;
+            const float s =
+                kLayout.halves ? tile.scaled_half_sums[at * 2 + static_cast<std::size_t>(half)] : tile.scaled_sum[at];
+            sum[g][m] = _mm512_fmadd_ps(min, _mm512_set1_ps(s), sum[g][m]);
+          }
         }
       }
     }
     scales += kLayout.scale_bytes_of_block();
     codes += kLayout.code_bytes_of_block();
-    q += kRows * kBlockColumns;
+    q += tile_rows * kBlockColumns;
   }
+  out += static_cast<std::size_t>(first_row) * out_stride;
+#pragma GCC unroll 2
+  for (int g = 0; g < kGroups; ++g)
 #pragma GCC unroll 16
-  for (std::size_t m = 0; m < kRows; ++m) _mm512_storeu_ps(out + m * out_stride, sum[m]);
+    for (std::size_t m = 0; m < kRows; ++m) _mm512_storeu_ps(out + m * out_stride + g * kGroupRows, sum[g][m]);
 }
 
-using GroupTimes = decltype(&group_times<PackedFormat::byte_scale, 1>);
+constexpr int kRowsAtOnce = 6;  // whose sums and dots of two groups fit into 32 registers
+// Up to here a pass waits for memory, which comes faster when groups are read one after the other.
+constexpr int kRowsOfSingleGroups = 4;
+
+using GroupsTimes = decltype(&groups_times<PackedFormat::byte_scale, 1, 1>);
+
+// By the number of rows of activations less 1.
+using ByRows = std::array<GroupsTimes, kRowsAtOnce>;
+
+struct GroupsTimesTable {
+  ByRows one_group;
+  ByRows two_groups;
+};
 
 template <PackedFormat kFormat, std::size_t... kRows>
-constexpr std::array<GroupTimes, kTileRows> by_rows(std::index_sequence<kRows...>) {
-  return {group_times<kFormat, static_cast<int>(kRows) + 1>...};
+constexpr GroupsTimesTable by_rows(std::index_sequence<kRows...>) {
+  return {{groups_times<kFormat, 1, static_cast<int>(kRows) + 1>...},
+          {groups_times<kFormat, 2, static_cast<int>(kRows) + 1>...}};
 }
 
-// What multiplies a tile of rows, by its number of rows less 1.
 template <PackedFormat kFormat>
-const std::array<GroupTimes, kTileRows>& table_of() {
-  static constexpr auto table = by_rows<kFormat>(std::make_index_sequence<kTileRows>());
+const GroupsTimesTable& table_of() {
+  static constexpr GroupsTimesTable table = by_rows<kFormat>(std::make_index_sequence<kRowsAtOnce>());
   return table;
 }
 
-const std::array<GroupTimes, kTileRows>& table_of(PackedFormat format) {
+const GroupsTimesTable& table_of(PackedFormat format) {
   switch (format) {
     case PackedFormat::byte_scale:
       return table_of<PackedFormat::byte_scale>();
@@ -151,19 +191,33 @@ const std::array<GroupTimes, kTileRows>& table_of(PackedFormat format) {
 }
 
 void int8_product(const ProductPart& part, std::span<const Int8Tile> tiles) {
-  const auto& table = table_of(part.weights->format());
+  const GroupsTimesTable& table = table_of(part.weights->format());
   const auto blocks = static_cast<std::size_t>(part.weights->blocks());
-  const std::size_t block_bytes = part.weights->group_bytes() / blocks;
+  const std::size_t group_bytes = part.weights->group_bytes();
   const std::byte* const end = part.weights->group(part.group_end);
-  for (std::int64_t g = part.group_begin; g < part.group_end; ++g) {
+  for (std::int64_t g = part.group_begin; g < part.group_end;) {
+    const bool pair = g + 1 < part.group_end && tiles.front().rows > kRowsOfSingleGroups;
+    const ByRows& by_rows_here = pair ? table.two_groups : table.one_group;
+    const std::size_t groups = pair ? 2 : 1;
     const std::byte* const group = part.weights->group(g);
-    const std::byte* prefetch = group + kPrefetchBytes;
+    // Two groups are read side by side, so that the second is needed as soon as the first.
+    const std::byte* prefetch = group + (groups - 1) * group_bytes + kPrefetchBytes;
     if (prefetch >= end && part.next != nullptr) prefetch = part.next + (prefetch - end);
     for (const Int8Tile& tile : tiles) {
       float* const out = part.out + static_cast<std::size_t>(tile.first_row) * part.out_stride + g * kGroupRows;
-      const std::size_t step = &tile == tiles.data() ? block_bytes : 0;
-      table[static_cast<std::size_t>(tile.rows) - 1](group, blocks, tile, out, part.out_stride, prefetch, step);
+      const int chunks = (tile.rows + kRowsAtOnce - 1) / kRowsAtOnce;
+      for (int chunk = 0, row = 0; chunk < chunks; ++chunk) {
+        const int rows = (tile.rows - row) / (chunks - chunk);
+        // Each chunk of the first tile asks for its share of what comes next: memory is kept busy all the time.
+        const std::size_t step =
+            &tile == tiles.data() ? groups * group_bytes / blocks / static_cast<std::size_t>(chunks) : 0;
+        by_rows_here[static_cast<std::size_t>(rows) - 1](group, group_bytes, blocks, tile, row, out, part.out_stride,
+                                                         prefetch, step);
+        prefetch += step * blocks;
+        row += rows;
+      }
     }
+    g += static_cast<std::int64_t>(groups);
   }
 }
 
