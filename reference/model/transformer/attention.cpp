@@ -22,9 +22,12 @@ std::vector<AttentionTask> attention_tasks(const ForwardBatch& batch, std::int64
   std::vector<AttentionTask> tasks;
   for (std::size_t begin = 0; begin < n;) {
     std::size_t end = begin + 1;
-    while (end < n && end - begin < tokens_per_task && batch.streams[end] == batch.streams[begin]) ++end;
+    while (end < n && batch.streams[end] == batch.streams[begin]) ++end;
+    // All of one head of keys and values first: a thread then reads few of them from memory.
     for (std::int64_t kv_head = 0; kv_head < kv_heads; ++kv_head)
-      tasks.push_back({begin, end, kv_head * per_kv_head, (kv_head + 1) * per_kv_head});
+      for (std::size_t token = begin; token < end; token += tokens_per_task)
+        tasks.push_back(
+            {token, std::min(end, token + tokens_per_task), kv_head * per_kv_head, (kv_head + 1) * per_kv_head});
     begin = end;
   }
   // Few tasks that threads cannot share evenly: a head each.
