@@ -92,6 +92,8 @@ class Scratch:
             made = command[command.index("-o") + 1]
             self.compile_of[made] = command
             self.source_of[made] = os.path.relpath(entry["file"], self.tree)
+            if "/Unity/" in entry["file"]:  # such a file names its parts by their whole paths, past the faulty ones
+                raise SystemExit(f"{self.build}: it compiles files together; configure it with -DDRAFTPROOF_UNITY=OFF")
         self.dependents = collections.defaultdict(set)  # file of the tree -> objects
         made = None
         lines = subprocess.run(["ninja", "-C", self.build, "-t", "deps"], check=True, capture_output=True,
