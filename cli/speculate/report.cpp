@@ -16,7 +16,7 @@ std::string number(const char* format, const Json& value) {
   return text.data();
 }
 
-std::string padded(std::string text, std::size_t width, bool right = true) {
+std::string padded(const std::string& text, std::size_t width, bool right = true) {
   const std::string space(text.size() < width ? width - text.size() : 0, ' ');
   return right ? space + text : text + space;
 }

@@ -36,11 +36,11 @@ void append(std::vector<std::byte>& out, float x, std::int32_t dtype) {
 
 float element(const HostRows& rows, std::int64_t at) {
   if (rows.dtype == DRAFTPROOF_F32) {
-    float x;
+    float x = 0.0f;
     std::memcpy(&x, rows.bytes.data() + at * 4, 4);
     return x;
   }
-  std::uint16_t bits;
+  std::uint16_t bits = 0;
   std::memcpy(&bits, rows.bytes.data() + at * 2, 2);
   return rows.dtype == DRAFTPROOF_F16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }

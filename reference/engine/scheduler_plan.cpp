@@ -130,7 +130,8 @@ Scheduler::Fit Scheduler::plan_request(RequestHandle handle, std::int32_t reserv
   if (sample) {
     const bool may_draft = plan_.phase == StepPhase::speculative ||
                            (plan_.phase == StepPhase::mixed && (options_.drafts_with_prefill || total == num_streams));
-    if (may_draft) drafts = std::min(wanted_drafts(request), (tokens_left_ - total) / num_streams);
+    const std::int32_t left = tokens_left_ - total;
+    if (may_draft) drafts = std::min(wanted_drafts(request), num_streams == 1 ? left : left / 2);
   } else {
     if (!options_.chunked_prefill) return Fit::no_tokens;
     // The last token of every stream waits for the step in which the others' come too.
