@@ -56,6 +56,7 @@ double per_token(double ms, std::int64_t tokens) {
 
 struct Measurement::Decoded {
   std::vector<Generation> generations;
+  std::vector<std::int64_t> prompt_tokens;  // of each
   std::int64_t tokens = 0;
   double ms = 0.0;
   StepTimes times;
@@ -139,6 +140,8 @@ Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, co
     decoded.times.verify_ms += kMsPerNs * static_cast<double>(metrics.verify_ns - verify_ns);
     decoded.times.sample_ms += kMsPerNs * static_cast<double>(metrics.sample_ns - sample_ns) - ranked_ms;
   }
+  for (const std::vector<Token>& prompt : tokens)
+    decoded.prompt_tokens.push_back(static_cast<std::int64_t>(prompt.size()));
   for (const std::uint64_t id : ids) {
     Generation& generation = decoded.generations.emplace_back(*engine.take(id));
     if (generation.failure) std::rethrow_exception(generation.failure);
@@ -183,7 +186,11 @@ MeasuredRow Measurement::measure(const Work& work, const Configuration& configur
     plain.add_to(row.plain);
     speculative.add_to(row.speculative);
     for (std::size_t i = 0; i < group.size(); ++i) {
-      row.acceptance.push_back(speculative.generations[i].acceptance);
+      const AcceptanceCounts& counts = row.acceptance.emplace_back(speculative.generations[i].acceptance);
+      row.requests.push_back({speculative.prompt_tokens[i],
+                              static_cast<std::int64_t>(plain.generations[i].tokens.size()),
+                              static_cast<std::int64_t>(speculative.generations[i].tokens.size()), counts.steps,
+                              counts.drafts, counts.draft_tokens});
       if (!row.equal.value_or(false) || plain.generations[i].tokens == speculative.generations[i].tokens) continue;
       row.equal = false;
       row.difference = difference_of(group[i], plain.generations[i].tokens, speculative.generations[i].tokens);

@@ -14,6 +14,7 @@
 #include "reference/draft/drafter.hpp"
 #include "reference/engine/acceptance.hpp"
 #include "reference/model/text_model.hpp"
+#include "sim/machine/speedup_prediction.hpp"
 
 namespace draftproof {
 
@@ -30,6 +31,7 @@ struct MeasuredRow {
   std::int64_t prompts = 0;
   std::int64_t plain_tokens = 0;
   std::vector<AcceptanceCounts> acceptance;  // of each prompt
+  std::vector<CountedRequest> requests;      // likewise
   RankCounts ranks;
   std::vector<PairedTime> pairs;  // whole requests, prompts included; a pair for each batch
   StepTimes plain;

@@ -1,5 +1,6 @@
 // A row as JSON.
 #include "cli/shared/acceptance_json.hpp"
+#include "cli/shared/counted_request_json.hpp"
 #include "cli/speculate/table.hpp"
 
 namespace draftproof {
@@ -58,6 +59,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
   row["sample_ms"] = per_step(measured.speculative.sample_ms, measured.speculative);
   row["step_ms"] = per_step(measured.speculative.ms, measured.speculative);
   row["plain_ms"] = per_step(measured.plain.ms, measured.plain);
+  row["requests"] = counted_requests_json(measured.requests);
   row["equal"] = measured.equal ? Json(*measured.equal) : Json(nullptr);
   row["difference"] = measured.difference.empty() ? Json(nullptr) : Json(measured.difference);
   return row;

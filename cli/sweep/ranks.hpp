@@ -1,5 +1,5 @@
-// The processes of a sweep that mpirun has started: rank 0 hands out points and has the file, the others ask it. Behind it
-// stands MPI where the build found its headers; without, a sweep is one process.
+// The processes of a sweep that mpirun has started: rank 0 hands out points and has the file, the others ask it.
+// Behind it stands MPI where the build found its headers; without, a sweep is one process.
 #pragma once
 
 #include <memory>

@@ -26,8 +26,8 @@ struct ExtrapolatedSurvival {
 
 // survival [m >= 1] -> [depth].
 ExtrapolatedSurvival extrapolate_rates(std::span<const double> survival, std::int32_t depth);
-// acceptance_length: with the bonus token, of drafts with `drafts` tokens -> [depth]. Errors (usage) at `where`: a length
-// outside [1, drafts + 1].
+// acceptance_length: with the bonus token, of drafts with `drafts` tokens -> [depth]. Errors (usage) at `where`: a
+// length outside [1, drafts + 1].
 ExtrapolatedSurvival extrapolate_length(double acceptance_length, std::int32_t drafts, std::int32_t depth,
                                         const std::string& where);
 // The same of trees of `nodes` nodes and `levels` levels (tree_survival.hpp), to the rates of a chain.

@@ -1,0 +1,126 @@
+#include "sim/machine/machine_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <sstream>
+
+#include "reference/error.hpp"
+#include "sim/toml.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+constexpr double kMsMax = 1e9;
+constexpr std::int64_t kCountMax = 1'000'000'000;
+
+// Those at the context of the first, by rows.
+std::vector<TimedPass> by_rows(const MachineProfile& profile) {
+  std::vector<TimedPass> passes;
+  for (const TimedPass& pass : profile.passes)
+    if (pass.context_len == profile.passes.front().context_len) passes.push_back(pass);
+  return passes;
+}
+
+// Milliseconds that a token of context adds to a row.
+double ms_of_context_token(const MachineProfile& profile) {
+  const TimedPass& near = profile.passes.front();
+  for (const TimedPass& far : profile.passes)
+    if (far.rows == near.rows && far.context_len > near.context_len)
+      return std::max(0.0, far.ms - near.ms) / static_cast<double>(far.context_len - near.context_len);
+  return 0.0;
+}
+
+}  // namespace
+
+double MachineProfile::pass_ms(double rows, double context_len) const {
+  const std::vector<TimedPass> timed = by_rows(*this);
+  std::size_t above = 1;
+  while (above + 1 < timed.size() && static_cast<double>(timed[above].rows) < rows) ++above;
+  const TimedPass& a = timed[above - 1];
+  const TimedPass& b = timed[above];
+  const double slope = (b.ms - a.ms) / static_cast<double>(b.rows - a.rows);
+  const double at_context = a.ms + slope * (rows - static_cast<double>(a.rows));
+  return at_context + rows * ms_of_context_token(*this) * (context_len - static_cast<double>(a.context_len));
+}
+
+double MachineProfile::pass_ms_of_layers(double kept_layers, double rows, double context_len) const {
+  const double share = head_share + (1.0 - head_share) * kept_layers / static_cast<double>(layers);
+  return share * pass_ms(rows, context_len);
+}
+
+void check(const MachineProfile& profile, const std::string& where) {
+  if (profile.passes.empty()) throw input_error(where, "it has no timed passes; expected two or more");
+  for (const TimedPass& pass : profile.passes)
+    if (!(pass.ms > 0.0 && std::isfinite(pass.ms)) || pass.rows < 1 || pass.context_len < 0)
+      throw input_error(where, "a pass of " + std::to_string(pass.rows) + " rows takes " + std::to_string(pass.ms) +
+                                   " ms; expected rows and times above 0");
+  const std::vector<TimedPass> timed = by_rows(profile);
+  if (timed.size() < 2)
+    throw input_error(where, "it has " + std::to_string(timed.size()) + " row counts at context " +
+                                 std::to_string(profile.passes.front().context_len) + "; expected two or more");
+  for (std::size_t i = 1; i < timed.size(); ++i) {
+    if (timed[i].rows <= timed[i - 1].rows)
+      throw input_error(where, "passes of " + std::to_string(timed[i - 1].rows) + " and " +
+                                   std::to_string(timed[i].rows) + " rows; expected rising row counts");
+  }
+  if (profile.layers < 1) throw input_error(where, "layers is 0; expected 1 or more");
+}
+
+std::string toml_of(const MachineProfile& profile) {
+  std::ostringstream out;
+  out << std::setprecision(17) << "[machine]\ncpu = " << toml_quoted(profile.cpu)
+      << "\nsimd = " << toml_quoted(profile.simd) << "\nmodel = " << toml_quoted(profile.model)
+      << "\narithmetic = " << toml_quoted(profile.arithmetic) << "\nthreads = " << profile.threads
+      << "\nlayers = " << profile.layers << "\nhead_share = " << profile.head_share << "\nstep_ms = " << profile.step_ms
+      << "\npasses = [\n";
+  for (const TimedPass& pass : profile.passes)
+    out << "  { rows = " << pass.rows << ", context_len = " << pass.context_len << ", ms = " << pass.ms << " },\n";
+  out << "]\n";
+  return out.str();
+}
+
+MachineProfile read_machine_profile(const std::string& path) {
+  const TomlValue file = read_toml(path);
+  file.allow_only({"machine"});
+  const TomlValue& machine = file.at("machine");
+  machine.allow_only({"cpu", "simd", "model", "arithmetic", "threads", "layers", "head_share", "step_ms", "passes"});
+  MachineProfile profile;
+  profile.cpu = machine.at("cpu").text();
+  profile.simd = machine.at("simd").text();
+  profile.model = machine.at("model").text();
+  profile.arithmetic = machine.at("arithmetic").text();
+  profile.threads = static_cast<int>(machine.at("threads").integer(1, 1024));
+  profile.layers = machine.at("layers").integer(1, kCountMax);
+  profile.head_share = machine.at("head_share").number(0.0, 1.0);
+  profile.step_ms = machine.at("step_ms").number(0.0, kMsMax);
+  for (const TomlValue& pass : machine.at("passes").items()) {
+    pass.allow_only({"rows", "context_len", "ms"});
+    profile.passes.push_back({pass.at("rows").integer(1, kCountMax), pass.at("context_len").integer(0, kCountMax),
+                              pass.at("ms").number(0.0, kMsMax)});
+  }
+  check(profile, machine.where());
+  return profile;
+}
+
+double MachineCost::target_ns(const PassLoad& load) const {
+  const auto rows = static_cast<double>(std::max<std::int64_t>(load.rows, 1));
+  return kNsPerMs * profile_.pass_ms(rows, static_cast<double>(load.attended) / rows);
+}
+
+double MachineCost::draft_ns(const DraftLoad& load) const {
+  if (draft_layers_ == 0 || load.passes == 0) return 1.0;
+  const auto passes = static_cast<double>(load.passes);
+  const double context =
+      static_cast<double>(load.kv_tokens) / static_cast<double>(std::max<std::int64_t>(load.requests, 1));
+  return kNsPerMs * passes *
+         profile_.pass_ms_of_layers(static_cast<double>(draft_layers_), static_cast<double>(load.rows) / passes,
+                                    context);
+}
+
+double MachineCost::overhead_ns(std::int64_t requests, const DraftLoad&) const {
+  return std::max(1.0, kNsPerMs * profile_.step_ms * static_cast<double>(requests));
+}
+
+}  // namespace draftproof

@@ -1,0 +1,61 @@
+// What this computer's own engine takes for a step, from few timed configurations, and what that says of all others.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/cost/cost_model.hpp"
+
+namespace draftproof {
+
+// A forward pass of the target over a chain of `rows` tokens of one stream, behind context_len committed ones.
+struct TimedPass {
+  std::int64_t rows = 0;
+  std::int64_t context_len = 0;
+  double ms = 0.0;
+};
+
+struct MachineProfile {
+  std::string cpu;
+  std::string simd;
+  std::string model;
+  std::string arithmetic;
+  int threads = 1;
+  std::int64_t layers = 0;
+  double head_share = 0.0;  // of the bytes of weights that a pass reads, those of the head
+  // By rows, then by context. At least two row counts at one context, and that context's one-row pass at another one.
+  std::vector<TimedPass> passes;
+  double step_ms = 0.0;  // of a plain step beside its pass: the scheduler, the row's token
+
+  // A pass of `rows` rows: between the timed row counts along a line, behind the last one along the last line; each row
+  // takes longer by its further context as the one-row passes say.
+  double pass_ms(double rows, double context_len) const;
+  // The same of a model that keeps `kept_layers` of the layers, and the head.
+  double pass_ms_of_layers(double kept_layers, double rows, double context_len) const;
+};
+
+// Errors (input) at `where`: passes that pass_ms() cannot stand on, or times that are not above 0.
+void check(const MachineProfile& profile, const std::string& where);
+
+// As a [machine] table, which is read back to the same values.
+std::string toml_of(const MachineProfile& profile);
+MachineProfile read_machine_profile(const std::string& path);
+
+// The clock of this computer for the simulator and for choosing numbers of drafts. Drafts cost the passes of a model
+// that keeps `draft_layers` layers; 0: drafts are looked up, at no cost.
+class MachineCost final : public CostModel {
+ public:
+  explicit MachineCost(MachineProfile profile, std::int64_t draft_layers = 0)
+      : profile_(std::move(profile)), draft_layers_(draft_layers) {}
+
+  double target_ns(const PassLoad& load) const override;
+  double draft_ns(const DraftLoad& load) const override;
+  double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+
+ private:
+  MachineProfile profile_;
+  std::int64_t draft_layers_;
+};
+
+}  // namespace draftproof
