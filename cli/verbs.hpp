@@ -15,6 +15,7 @@ inline constexpr Verb kVerbs[] = {
     {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
     {"calibrate", "Fit the constants of engines to measured speedups, with their uncertainty"},
     {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
+    {"experiments", "What people quote of speculation, and what the simulator says of each claim"},
     {"generate", "Text from a language model, plain or with speculation, one request or many"},
     {"machine", "Describe this machine: processor, memory, vector instructions"},
     {"model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},

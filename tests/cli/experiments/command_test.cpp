@@ -1,0 +1,40 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "sim/serving/row_store.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+
+TEST_CASE("experiments writes rows, tables and claims of what it says") {
+  const testing::TemporaryFolder folder;
+  const testing::ProgramResult result =
+      testing::run_draftproof({"experiments", "long_drafts", "--out", folder.file("out"), "--json"});
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  const auto document = nlohmann::json::parse(result.out);
+  REQUIRE(document.at("experiments").size() == 1);
+  const auto& experiment = document.at("experiments")[0];
+  CHECK(experiment.at("consistent") == 2);
+  CHECK(experiment.at("claims")[0].at("model")[0].get<double>() == Approx((1 - std::pow(0.5, 9)) / 0.5));
+  const RowStore store(folder.file("out/rows.sqlite"), "experiments", "experiment_number", {"claim"});
+  REQUIRE(store.rows().size() == 2);
+  CHECK(store.rows()[0][1] == Cell("long_drafts"));
+  CHECK(testing::read_whole_file(folder.file("out/claims.md")).find("| a = 0.5 | 2 | 2 | yes |") != std::string::npos);
+  const std::string csv = testing::read_whole_file(folder.file("out/long_drafts.csv"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+  for (const auto& figure : document.at("files").at("figures"))
+    CHECK(testing::read_whole_file(figure.get<std::string>()).find("<svg") != std::string::npos);
+}
+
+TEST_CASE("an experiment that there is not is refused with those that there are") {
+  const testing::ProgramResult result = testing::run_draftproof({"experiments", "nothing"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("experiment: 'nothing' is not one of acceptance_by_drafter, ") != std::string::npos);
+}
+
+}  // namespace draftproof

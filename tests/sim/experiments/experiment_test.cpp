@@ -1,0 +1,133 @@
+#include "sim/experiments/experiment.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <map>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace draftproof {
+namespace {
+
+using testing::TemporaryFolder;
+using testing::write_whole_file;
+
+const std::string kExperiments = DRAFTPROOF_SOURCE_DIR "/experiments";
+const std::string kClaims = DRAFTPROOF_SOURCE_DIR "/docs/claims.md";
+
+const std::string kHead = R"(title = "t"
+question = "q"
+source = "s"
+quantity = "x"
+reading = "r"
+tolerance = 0.05
+)";
+
+ExperimentResult run_text(const std::string& rest) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("one"));
+  write_whole_file(folder.file("one/experiment.toml"), kHead + rest);
+  return run_experiment(folder.path(), "one", 1);
+}
+
+// The sections of claims.md by the name of their experiment.
+std::map<std::string, std::string> sections_of(const std::string& markdown) {
+  const std::string mark = "\n<a id=\"";
+  std::map<std::string, std::string> sections;
+  for (std::size_t at = markdown.find(mark); at != std::string::npos;) {
+    const std::size_t next = markdown.find(mark, at + 1);
+    const std::size_t name = at + mark.size();
+    sections[markdown.substr(name, markdown.find('"', name) - name)] = markdown.substr(at, next - at);
+    at = next;
+  }
+  return sections;
+}
+
+// What is claimed, and whether it is consistent: the model's figures and the reasons cut out.
+std::string verdicts_of(const std::string& section) {
+  std::string verdicts;
+  for (std::size_t at = section.find("\n| "); at != std::string::npos; at = section.find("\n| ", at + 1)) {
+    std::vector<std::string> cells;
+    for (std::size_t cell = at + 1; cells.size() < 4; cell = section.find('|', cell + 1))
+      cells.push_back(section.substr(cell, section.find('|', cell + 1) - cell));
+    verdicts += cells[0] + cells[1] + cells[3] + "\n";
+  }
+  return verdicts;
+}
+
+}  // namespace
+
+// By hand: a + a^2 of 0.5 and 0.6 are 0.75 and 0.96.
+TEST_CASE("a claim of accepted tokens is held against the chain formula, a tenth above it is refuted") {
+  const std::string claim =
+      "kind = \"chain_formula\"\n[[claim]]\nwhat = \"w\"\nrate = [0.5, 0.6]\ndrafts = 2\nclaimed = ";
+  const ExperimentResult good = run_text(claim + "[0.76, 0.95]\n");
+  REQUIRE(good.claims.size() == 1);
+  CHECK(good.claims[0].model.low == Approx(0.75));
+  CHECK(good.claims[0].model.high == Approx(0.96));
+  CHECK(good.consistent() == 1);
+  const ExperimentResult bad = run_text(claim + "[0.85, 1.06]\n");
+  CHECK(bad.consistent() == 0);
+  // a + a^2 = 1.06 for a = (sqrt(1 + 4 * 1.06) - 1) / 2
+  CHECK(bad.claims[0].why.find(text_of(
+            {100 * (std::sqrt(1 + 4 * 0.85) - 1) / 2, 100 * (std::sqrt(1 + 4 * 1.06) - 1) / 2})) != std::string::npos);
+  CHECK(run_text(claim + "[2.0, 2.5]\n").claims[0].why == "no rate gives more than 2 accepted tokens");
+}
+
+// Speedups made of c = 0.1: (1 + a) / 1.1 for K = 1.
+TEST_CASE("one draft cost that explains all speedups is found, and rows that no one cost explains are refuted") {
+  const auto claims = [](double first, double second) {
+    return "kind = \"draft_cost\"\n[[claim]]\nwhat = \"a\"\nrate = 0.5\ndrafts = 1\nclaimed = " +
+           std::to_string(first) +
+           "\n[[claim]]\nwhat = \"b\"\nrate = 0.9\ndrafts = 1\nclaimed = " + std::to_string(second) + "\n";
+  };
+  const ExperimentResult good = run_text(claims(1.5 / 1.1, 1.9 / 1.1));
+  CHECK(good.consistent() == 2);
+  CHECK(good.claims[0].model.low == Approx(1.5 / 1.1).epsilon(1e-3));
+  CHECK(run_text(claims(1.5 / 1.02, 1.9 / 1.3)).consistent() == 0);
+}
+
+TEST_CASE("speedups of one target latency are consistent, others are not") {
+  const auto claims = [](double second) {
+    return "kind = \"target_latency\"\n[[claim]]\nwhat = \"a\"\ndraft_ms = 1.0\npasses = 5\ntokens = 4.0\nclaimed = " +
+           std::to_string(4.0 * 20 / 25) +
+           "\n[[claim]]\nwhat = \"b\"\ndraft_ms = 0.2\npasses = 5\ntokens = 3.0\nclaimed = " + std::to_string(second) +
+           "\n";
+  };
+  CHECK(run_text(claims(3.0 * 20 / 21)).consistent() == 2);
+  CHECK(run_text(claims(3.0 * 5 / 6)).consistent() < 2);
+}
+
+TEST_CASE("an experiment that is none is refused by file and line") {
+  const std::string message =
+      error_of(ErrorKind::input, [] { run_text("kind = \"guess\"\n[[claim]]\nwhat = \"w\"\nclaimed = 1\n"); });
+  CHECK(message.find("experiment.toml:7: kind: it is 'guess'; expected one of chain_formula") != std::string::npos);
+  CHECK(error_of(ErrorKind::input, [] {
+          run_text("kind = \"chain_formula\"\n[[claim]]\nwhat = \"w\"\nclaimed = 1\nrates = 2\n");
+        }).find("experiment.toml:11: claim[0].rates: unknown key") != std::string::npos);
+}
+
+// Sections of scenarios hang on presets and fitted constants: their figures may move a little, their verdicts not.
+TEST_CASE("docs/claims.md is what the experiments give") {
+  std::vector<ExperimentResult> results;
+  for (const std::string& name : experiment_names(kExperiments))
+    results.push_back(run_experiment(kExperiments, name, 1));
+  REQUIRE(results.size() >= 9);
+  const auto now = sections_of(claims_markdown(results));
+  const auto file = sections_of(testing::read_whole_file(kClaims));
+  INFO("to write it again: ./draftproof experiments --claims docs/claims.md");
+  REQUIRE(now.size() == results.size());
+  REQUIRE(file.size() == results.size());
+  for (const ExperimentResult& result : results) {
+    INFO(result.name);
+    if (result.kind == "scenario") {
+      CHECK(verdicts_of(now.at(result.name)) == verdicts_of(file.at(result.name)));
+      CHECK(!verdicts_of(now.at(result.name)).empty());
+    } else {
+      CHECK(now.at(result.name) == file.at(result.name));
+    }
+  }
+}
+
+}  // namespace draftproof
