@@ -1,5 +1,7 @@
 #include "sim/cost/drafter.hpp"
 
+#include <algorithm>
+
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
 #include "sim/cost/preset_folder.hpp"
@@ -18,6 +20,7 @@ struct DrafterPreset {
   double heads = 1.0;            // output heads that a pass reads, each over `vocab` tokens
   double head_squares = 0.0;     // width x width matrices in front of each of them
   double vocab = 0.0;            // 0: the target's
+  double target_share = 0.0;     // of the target's layers, where it drafts for itself
   int default_nodes = 0;
   int default_depth = 0;
 };
@@ -30,7 +33,7 @@ DrafterKind kind_of(const TomlValue& value) {
 
 DrafterPreset drafter_of(const TomlValue& entry) {
   entry.allow_only({"name", "aliases", "source", "kind", "layers", "dense", "input_squares", "feature_squares", "heads",
-                    "head_squares", "vocab", "default_nodes", "default_depth"});
+                    "head_squares", "vocab", "target_share", "default_nodes", "default_depth"});
   DrafterPreset preset;
   preset.name = entry.at("name").text();
   preset.kind = kind_of(entry.at("kind"));
@@ -41,6 +44,7 @@ DrafterPreset drafter_of(const TomlValue& entry) {
   preset.heads = entry.number_or("heads", 1.0, 0, 1000);
   preset.head_squares = entry.number_or("head_squares", 0.0, 0, 1000);
   preset.vocab = entry.number_or("vocab", 0.0, 0, 1e8);
+  preset.target_share = entry.number_or("target_share", 0.0, 0, 1);
   preset.default_nodes = static_cast<int>(entry.integer_or("default_nodes", 0, 0, 100'000));
   preset.default_depth = static_cast<int>(entry.integer_or("default_depth", 0, 0, 10'000));
   return preset;
@@ -63,6 +67,14 @@ Drafter drafter_for(const DrafterPreset& preset, const ModelShape& target) {
   drafter.kind = preset.kind;
   drafter.default_nodes = preset.default_nodes;
   drafter.default_depth = preset.default_depth;
+  if (preset.target_share > 0.0) {
+    drafter.shape = target;
+    drafter.shape.layers *= preset.target_share;
+    drafter.shape.expert_layers *= preset.target_share;
+    drafter.shape.kv_layers *= preset.target_share;
+    drafter.shape.body_parameters *= preset.target_share;
+    return drafter;
+  }
   const double square = target.width * target.width;
   drafter.first_pass_parameters = preset.feature_squares * square;
   ModelShape& shape = drafter.shape;
@@ -117,14 +129,19 @@ const char* name_of(DrafterKind kind) {
 std::optional<Drafter> match_drafter(const std::string& method, const std::string& draft_model,
                                      const ModelShape& target) {
   const DrafterPreset* preset = presets().match(method);
-  if (preset && preset->kind != DrafterKind::model) return drafter_for(*preset, target);
-  if (!preset && draft_model.empty()) return std::nullopt;
-  if (!preset && (preset = presets().match(draft_model)) && preset->kind != DrafterKind::model)
-    return drafter_for(*preset, target);
-  auto shape = match_model(draft_model);
-  if (!shape) shape = guess_model(draft_model);
+  if (preset && (preset->kind != DrafterKind::model || preset->target_share > 0.0)) return drafter_for(*preset, target);
+  // The checkpoint may say what the method leaves open: "speculative decoding", yuhuili/EAGLE3-LLaMA3.1-Instruct-8B.
+  const std::vector<std::string> words = name_words(draft_model);
+  for (const char* head : {"EAGLE-3", "EAGLE", "Medusa", "MTP", "DFlash"}) {
+    const std::vector<std::string> name = name_words(head);
+    if (std::search(words.begin(), words.end(), name.begin(), name.end()) != words.end())
+      return drafter_for(*presets().match(head), target);
+  }
+  const std::string model = draft_model.empty() && preset ? method : draft_model;
+  auto shape = match_model(model);
+  if (!shape) shape = guess_model(model);
   if (!shape) return std::nullopt;
-  Drafter drafter = model_drafter(*shape, draft_model);
+  Drafter drafter = model_drafter(*shape, model);
   if (preset) {
     drafter.default_nodes = preset->default_nodes;
     drafter.default_depth = preset->default_depth;
@@ -134,7 +151,7 @@ std::optional<Drafter> match_drafter(const std::string& method, const std::strin
 
 Drafter find_drafter(const std::string& name, const ModelShape& target) {
   const DrafterPreset* preset = presets().match(name);
-  if (preset && preset->kind != DrafterKind::model) return drafter_for(*preset, target);
+  if (preset && (preset->kind != DrafterKind::model || preset->target_share > 0.0)) return drafter_for(*preset, target);
   if (name.ends_with(".toml") || name.ends_with(".json")) return model_drafter(find_model(name), name);
   if (const auto shape = match_model(name)) return model_drafter(*shape, shape->name);
   throw input_error("drafter " + in_quotes(name),

@@ -110,7 +110,7 @@ ModelShape shape_of(const ModelFields& f, const std::string& where) {
 }
 
 std::optional<ModelShape> match_model(const std::string& name) {
-  const ModelShape* shape = presets().match(name);
+  const ModelShape* shape = presets().match(name, false);
   return shape ? std::optional(*shape) : std::nullopt;
 }
 

@@ -30,8 +30,9 @@ bool is_parameter_count(const std::string& word) {
 }
 
 // Letters of the words of `preset` that are found in `name` in their order; 0 where they are not, or where the name has
-// a number of parameters beside them.
-std::size_t letters_matched(const std::vector<std::string>& name, const std::vector<std::string>& preset) {
+// a number of parameters beside them that it must not have.
+std::size_t letters_matched(const std::vector<std::string>& name, const std::vector<std::string>& preset,
+                            bool any_size) {
   std::size_t next = 0;
   std::size_t letters = 0;
   bool other_size = false;
@@ -39,7 +40,7 @@ std::size_t letters_matched(const std::vector<std::string>& name, const std::vec
     if (next < preset.size() && word == preset[next]) {
       letters += word.size();
       ++next;
-    } else if (is_parameter_count(word)) {
+    } else if (!any_size && is_parameter_count(word)) {
       other_size = true;
     }
   }
@@ -95,13 +96,13 @@ std::vector<std::string> name_words(std::string_view name) {
   return words;
 }
 
-std::optional<std::size_t> match_name(std::string_view name, const std::vector<NamedEntry>& entries) {
+std::optional<std::size_t> match_name(std::string_view name, const std::vector<NamedEntry>& entries, bool any_size) {
   const std::vector<std::string> words = name_words(name);
   std::optional<std::size_t> best;
   std::size_t most = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     for (const std::string& preset : entries[i].names) {
-      const std::size_t letters = letters_matched(words, name_words(preset));
+      const std::size_t letters = letters_matched(words, name_words(preset), any_size);
       if (letters > most) {
         most = letters;
         best = i;

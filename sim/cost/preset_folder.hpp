@@ -16,8 +16,8 @@ struct PresetFolder {
   std::vector<Preset> presets;
   std::vector<NamedEntry> names;  // of each
 
-  const Preset* match(const std::string& name) const {
-    const auto index = match_name(name, names);
+  const Preset* match(const std::string& name, bool any_size = true) const {
+    const auto index = match_name(name, names, any_size);
     return index ? &presets[*index] : nullptr;
   }
 };

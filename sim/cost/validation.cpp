@@ -96,7 +96,7 @@ double worth(double configurations) {
   return configurations / (1.0 + 0.3 * (configurations - 1.0));
 }
 
-// The root of the weighted mean of squares, in which a source counts for at most 1.5 times the result: one laboratory
+// The root of the weighted mean of squares, in which a source counts for at most twice the result: one laboratory
 // with a setup that the model does not know would else widen the bands of all.
 double robust_total(const std::vector<SourceSquare>& squares, const FitRecord::Scatter& prior) {
   double total = prior.total;
@@ -104,7 +104,7 @@ double robust_total(const std::vector<SourceSquare>& squares, const FitRecord::S
     double sum = prior.degrees * prior.total * prior.total;
     double weights = prior.degrees;
     for (const SourceSquare& square : squares) {
-      sum += square.weight * std::min(square.mean, 2.25 * total * total);
+      sum += square.weight * std::min(square.mean, 4.0 * total * total);
       weights += square.weight;
     }
     total = std::sqrt(sum / weights);
