@@ -20,6 +20,7 @@ inline constexpr Verb kVerbs[] = {
     {"machine", "Describe this machine: processor, memory, vector instructions"},
     {"model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},
     {"mutants", "Catch the bugs that shipped, and accuse nothing sound"},
+    {"predict", "Say when speculation pays: K, tree and batch sizes for a model, a GPU and a drafter"},
     {"prove", "Prove the distribution of every verifier by enumeration over exact fractions"},
     {"regress", "Compare every kernel with the reference, bit for bit"},
     {"sim", "Serve a workload in simulated time: one policy of speculation against another"},

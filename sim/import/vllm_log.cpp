@@ -33,6 +33,13 @@ std::optional<std::int64_t> drafts_of(std::optional<std::int64_t> accepted, std:
   return std::nullopt;
 }
 
+std::optional<ThroughputWindow> throughput_of(std::string_view line, const std::string& where) {
+  const auto generated = field(line, kThroughput, where);
+  if (!generated) return std::nullopt;
+  return ThroughputWindow{field(line, "running", where).value_or(0.0), *generated,
+                          field(line, "avg prompt throughput", where).value_or(0.0)};
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& name) : lines_(text, name), name_(name) {}
@@ -157,11 +164,10 @@ class Reader {
   }
 
   void read_throughput(std::string_view line, const std::string& where) {
-    const auto generated = field(line, kThroughput, where);
-    if (!generated) return;
-    generation_throughput_ = generated;
-    data_.throughput.push_back({field(line, "running", where).value_or(0.0), *generated,
-                                field(line, "avg prompt throughput", where).value_or(0.0)});
+    const auto window = throughput_of(line, where);
+    if (!window) return;
+    generation_throughput_ = window->tokens_per_second;
+    data_.throughput.push_back(*window);
   }
 
   // The blocks that benchmarks print at their end, a field a line.
@@ -275,6 +281,22 @@ bool is_vllm_log(std::string_view text) {
                                       std::string_view("Acceptance length:"), std::string_view("acceptance length:")})
     if (has_words(text, mark)) return true;
   return false;
+}
+
+std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const std::string& name) {
+  std::vector<ThroughputWindow> windows;
+  TextLines lines(text, name);
+  while (lines.next()) {
+    if (!has_words(lines.line(), kThroughput)) continue;
+    try {
+      if (const auto window = throughput_of(lines.line(), lines.where())) windows.push_back(*window);
+    } catch (const Error&) {
+      if (!lines.is_cut()) throw;
+    }
+  }
+  if (windows.empty())
+    throw input_error(name, "has no line of throughput; expected vLLM's \"Avg generation throughput: ...\"");
+  return windows;
 }
 
 AcceptanceData read_vllm_log(std::string_view text, const std::string& name) {

@@ -18,6 +18,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/import/acceptance_data.hpp"
 
@@ -28,5 +29,7 @@ bool is_vllm_log(std::string_view text);
 // that contradict the acceptance length of their line; and where no line says enough. A last line without its end that
 // is malformed is left out.
 AcceptanceData read_vllm_log(std::string_view text, const std::string& name);
+// The throughput lines alone, of servers that may not speculate. Errors (input): a malformed line; none at all.
+std::vector<ThroughputWindow> read_vllm_throughput(std::string_view text, const std::string& name);
 
 }  // namespace draftproof

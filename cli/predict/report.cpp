@@ -1,0 +1,166 @@
+#include "cli/predict/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <sstream>
+
+#include "cli/shared/figure.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string number(const char* format, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string short_name(const DraftForm& form) {
+  return form.is_tree() ? "tree " + std::to_string(form.nodes) + ", depth " + std::to_string(form.depth)
+                        : "K = " + std::to_string(form.depth);
+}
+
+void print_row(std::ostream& out, const std::string& batch, const std::string& draft, double tokens, double ratio,
+               double speedup, const std::string& band, double per_second, const char* mark) {
+  std::array<char, 160> line{};
+  std::snprintf(line.data(), line.size(), "%6s  %-18s%11.2f%12.2f%9.2f  %-15s%10.0f %s\n", batch.c_str(), draft.c_str(),
+                tokens, ratio, speedup, band.c_str(), per_second, mark);
+  out << line.data();
+}
+
+std::string head_of(const PredictionInputs& inputs) {
+  const RooflineSetup& s = inputs.setup;
+  return s.model.name + " on " + (s.tp > 1.0 ? number("%.0f x ", s.tp) : std::string()) + s.gpu.name + ", " +
+         s.engine.name + ", drafter " + s.drafter->name;
+}
+
+Json or_null(const std::optional<std::int64_t>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json row_json(const PredictionRow& row) {
+  Json json;
+  json["batch"] = row.batch;
+  json["k"] = row.form.is_tree() ? Json(nullptr) : Json(row.form.depth);
+  json["tree"] = row.form.is_tree() ? Json{{"nodes", row.form.nodes}, {"depth", row.form.depth}} : Json(nullptr);
+  json["speedup"] = row.speedup;
+  json["low"] = row.low;
+  json["high"] = row.high;
+  json["step_ratio"] = row.step_ratio;
+  json["tokens_per_step"] = row.tokens_per_step;
+  json["tokens_per_second"] = row.tokens_per_second;
+  return json;
+}
+
+}  // namespace
+
+void print_prediction(std::ostream& out, const PredictionInputs& inputs, const Prediction& prediction) {
+  out << printable_line(head_of(inputs)) << ", context " << inputs.options.context << "\n"
+      << "acceptance: " << printable_line(inputs.acceptance) << "\n";
+  for (const std::string& note : inputs.notes) out << "  " << printable_line(note) << "\n";
+  for (std::size_t i = 0; i < inputs.measured.size(); ++i) {
+    const MeasuredStep& step = inputs.measured[i];
+    out << "measured: " << number("%.3g ms", step.ms) << " at batch " << step.batch.batch
+        << (step.form.nodes > 0 ? ", " + short_name(step.form) : std::string(", plain"))
+        << number(" (%.2f of the preset's", inputs.residuals_before[i])
+        << number(", %.2f after calibration)", inputs.residuals_after[i]) << "\n";
+  }
+  out << "\n batch  draft             tokens/step  step ratio  speedup  80 % band        tokens/s\n";
+  for (const BatchPrediction& batch : prediction.batches) {
+    const std::string size = std::to_string(batch.batch);
+    print_row(out, size, "plain", 1.0, 1.0, 1.0, "", batch.plain_tokens_per_second, batch.pays() ? "" : "<- best");
+    for (std::size_t i = 0; i < batch.rows.size(); ++i) {
+      const PredictionRow& row = batch.rows[i];
+      print_row(out, size, short_name(row.form), row.tokens_per_step, row.step_ratio, row.speedup,
+                number("%.2f", row.low) + " to " + number("%.2f", row.high), row.tokens_per_second,
+                i == batch.best && batch.pays() ? "<- best" : "");
+    }
+    out << "\n";
+  }
+  if (prediction.batch_of_memory < prediction.batches.back().batch)
+    out << "The memory holds about " << prediction.batch_of_memory << " requests of this context.\n";
+  out << printable_line(prediction.advice) << "\n" << std::flush;
+}
+
+Json prediction_json(const PredictionInputs& inputs, const Prediction& prediction) {
+  const RooflineSetup& s = inputs.setup;
+  Json json;
+  json["model"] = s.model.name;
+  json["gpu"] = s.gpu.name;
+  json["tp"] = s.tp;
+  json["engine"] = s.engine.name;
+  json["drafter"] = s.drafter->name;
+  json["context"] = inputs.options.context;
+  json["acceptance"] = inputs.acceptance;
+  json["notes"] = inputs.notes;
+  Json measured = Json::array();
+  for (std::size_t i = 0; i < inputs.measured.size(); ++i) {
+    const MeasuredStep& step = inputs.measured[i];
+    measured.push_back({{"ms", step.ms},
+                        {"batch", step.batch.batch},
+                        {"k", step.form.depth},
+                        {"measured_over_preset", inputs.residuals_before[i]},
+                        {"measured_over_calibrated", inputs.residuals_after[i]}});
+  }
+  json["calibration"] = measured;
+  Json rows = Json::array();
+  Json best = Json::array();
+  for (const BatchPrediction& batch : prediction.batches) {
+    for (const PredictionRow& row : batch.rows) rows.push_back(row_json(row));
+    Json entry = row_json(batch.rows[batch.best]);
+    entry["pays"] = batch.pays();
+    entry["plain_ms"] = batch.plain_ms;
+    entry["plain_tokens_per_second"] = batch.plain_tokens_per_second;
+    entry["best_k"] = row_json(batch.rows[batch.best_chain]);
+    entry["best_tree"] = batch.best_tree ? row_json(batch.rows[*batch.best_tree]) : Json(nullptr);
+    best.push_back(entry);
+  }
+  json["rows"] = rows;
+  json["best"] = best;
+  json["break_even_batch"] = or_null(prediction.break_even);
+  json["break_even_low"] = or_null(prediction.break_even_low);
+  json["break_even_high"] = or_null(prediction.break_even_high);
+  json["batch_max"] = prediction.looked_up_to;
+  json["batch_of_memory"] = prediction.batch_of_memory;
+  json["advice"] = prediction.advice;
+  return json;
+}
+
+std::string prediction_figure(const PredictionInputs& inputs, const Prediction& curve) {
+  // Columns: batch, best with its band, then K = 1, 3, 5 and the best tree.
+  constexpr std::array<std::int32_t, 3> kShown{1, 3, 5};
+  std::ostringstream script;
+  script << "$rows << EOD\n";
+  bool trees = false;
+  for (const BatchPrediction& batch : curve.batches) {
+    const PredictionRow& best = batch.rows[batch.best];
+    script << batch.batch << ' ' << best.speedup << ' ' << best.low << ' ' << best.high;
+    for (const std::int32_t k : kShown) {
+      const auto row = std::ranges::find_if(
+          batch.rows, [&](const PredictionRow& r) { return !r.form.is_tree() && r.form.depth == k; });
+      script << ' ' << (row == batch.rows.end() ? std::string("NaN") : std::to_string(row->speedup));
+    }
+    script << ' ' << (batch.best_tree ? std::to_string(batch.rows[*batch.best_tree].speedup) : std::string("NaN"))
+           << '\n';
+    trees |= batch.best_tree.has_value();
+  }
+  script << "EOD\n"
+         << "set title " << gnuplot_quoted(printable_line(head_of(inputs))) << "\n"
+         << "set logscale x 2\nset xlabel 'requests at a time'\nset ylabel 'speedup over plain decoding'\n"
+         << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key top right\n"
+         << "plot $rows using 1:3:4 with filledcurves lc rgb '#dbe7f5' title '80 % band of the best', "
+         << "1 with lines lc rgb '#999999' dt 2 notitle, "
+         << "$rows using 1:2 with lines lw 3 lc rgb '#1f5fa8' title 'best'";
+  constexpr std::array<const char*, 3> kColours{"#d98c3f", "#4f9a5b", "#a6517c"};
+  for (std::size_t i = 0; i < kShown.size(); ++i)
+    if (inputs.options.drafts_max >= kShown[i])
+      script << ", $rows using 1:" << 5 + i << " with lines lw 1.5 lc rgb '" << kColours[i]
+             << "' title 'K = " << kShown[i] << "'";
+  if (trees) script << ", $rows using 1:8 with lines lw 1.5 dt 3 lc rgb '#555555' title 'best tree'";
+  script << "\n";
+  return script.str();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,135 @@
+#include "sim/predict/acceptance_estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "reference/error.hpp"
+#include "sim/acceptance/extrapolation.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/acceptance/tree_survival.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr double kSpreadOfTrees = 0.05;  // of the rule for siblings (tree_survival.hpp)
+
+std::string number(double value) {
+  std::ostringstream out;
+  out.precision(3);
+  out << value;
+  return out.str();
+}
+
+// Conditional rates by position: medians over the configurations of servers and papers that publish them (some 1,300
+// log lines and rows of 22 sources), and the scatter of the acceptance length between configurations.
+struct Typical {
+  const char* drafter;  // its name begins so; empty: any of the kind
+  DrafterKind kind;
+  std::vector<double> conditional;
+  double spread;
+  double draft_share;
+};
+const std::vector<Typical>& typical_rates() {
+  static const std::vector<Typical> table{
+      {"EAGLE-3", DrafterKind::head, {0.68, 0.69, 0.72, 0.70}, 0.12, 1.0},
+      {"MTP", DrafterKind::head, {0.85, 0.81, 0.78, 0.80}, 0.09, 1.0},
+      {"EAGLE", DrafterKind::head, {0.76, 0.67, 0.64}, 0.09, 1.0},
+      {"Hydra", DrafterKind::head, {0.68, 0.60, 0.57}, 0.15, 1.0},
+      {"", DrafterKind::head, {0.70, 0.68, 0.66}, 0.15, 1.0},
+      {"Medusa", DrafterKind::parallel, {0.55, 0.42, 0.38}, 0.15, 1.0},
+      {"", DrafterKind::parallel, {0.73, 0.74, 0.72}, 0.12, 1.0},
+      {"", DrafterKind::model, {0.74, 0.80, 0.82}, 0.15, 1.0},
+      {"", DrafterKind::ngram, {0.58, 0.75, 0.79, 0.83}, 0.30, 0.5},
+  };
+  return table;
+}
+
+}  // namespace
+
+void AcceptanceEstimate::set_known_rates(std::vector<double> survival) {
+  survival_ = std::move(survival);
+}
+
+AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::optional<std::int32_t> drafts) {
+  AcceptanceEstimate estimate;
+  estimate.notes_ = data.notes;
+  estimate.draft_share_ = data.draft_share.value_or(1.0);
+  estimate.description_ = data.format + " " + data.path;
+  if (data.replay) {
+    estimate.model_ = data.replay;
+    estimate.trees_ = false;
+    return estimate;
+  }
+  if (!data.survival.empty()) {
+    estimate.set_known_rates(data.survival);
+    estimate.errors_ = data.survival_error;
+    return estimate;
+  }
+  const std::int32_t levels = drafts.value_or(data.draft_len);
+  if (levels < 1)
+    throw usage_error(data.path,
+                      "has an acceptance length alone and does not say of how many drafts; expected it with "
+                      "--metrics-drafts K");
+  estimate.single_length_ = data.acceptance_length;
+  estimate.single_length_error_ = data.acceptance_length_error.value_or(0.0);
+  estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};
+  estimate.notes_.push_back("Only the acceptance length " + number(data.acceptance_length) + " at " +
+                            std::to_string(levels) + " drafts is known; other numbers of drafts are extrapolated.");
+  return estimate;
+}
+
+AcceptanceEstimate AcceptanceEstimate::of_model(std::shared_ptr<const AcceptanceModel> model, const std::string& text) {
+  AcceptanceEstimate estimate;
+  estimate.description_ = text;
+  try {
+    estimate.trees_ = model->survival(8, 2).front() > model->survival(2, 2).front();
+  } catch (const Error&) {
+    estimate.trees_ = false;  // tabulated for other drafts
+  }
+  estimate.model_ = std::move(model);
+  return estimate;
+}
+
+AcceptanceEstimate AcceptanceEstimate::typical_of(const Drafter& drafter) {
+  const auto found = std::ranges::find_if(typical_rates(), [&](const Typical& typical) {
+    return typical.kind == drafter.kind && drafter.name.starts_with(typical.drafter);
+  });
+  AcceptanceEstimate estimate;
+  estimate.description_ = "typical of such drafters";
+  estimate.set_known_rates(survival_of(found->conditional));
+  estimate.spread_ = found->spread;
+  estimate.draft_share_ = found->draft_share;
+  estimate.notes_.emplace_back(
+      "No metrics are given: the acceptance is the median of published ones of such drafters, and the band is wide.");
+  if (found->draft_share < 1.0) estimate.notes_.emplace_back("Half of the steps are assumed to find a draft.");
+  return estimate;
+}
+
+LengthEstimate AcceptanceEstimate::length(const DraftForm& form, std::int32_t context) const {
+  if (model_) return {acceptance_length_of(model_->survival_in_run(form.nodes, form.depth, context)), spread_};
+  ExtrapolatedSurvival chain;
+  double variance = spread_ * spread_;
+  if (single_length_) {
+    const std::string where = description_;
+    if (single_form_.nodes == form.nodes && single_form_.depth == form.depth)
+      return {*single_length_, std::hypot(spread_, single_length_error_ / *single_length_)};
+    chain = single_form_.is_tree()
+                ? extrapolate_tree_length(*single_length_, single_form_.nodes, single_form_.depth, form.depth, where)
+                : extrapolate_length(*single_length_, single_form_.depth, form.depth, where);
+    variance += std::pow(single_length_error_ / *single_length_, 2.0);
+  } else {
+    chain = extrapolate_rates(survival_, form.depth);
+    // Errors of positions go together: whoever accepts the second draft has accepted the first.
+    double error = 0.0;
+    for (std::size_t i = 0; i < std::min(errors_.size(), chain.survival.size()); ++i) error += errors_[i];
+    variance += std::pow(error / acceptance_length_of(chain.survival), 2.0);
+  }
+  variance += chain.length_spread * chain.length_spread;
+  if (!form.is_tree()) return {acceptance_length_of(chain.survival), std::sqrt(variance)};
+  const TreeSurvivals trees = position_survivals(conditional_of(chain.survival, description_), form.depth);
+  variance += kSpreadOfTrees * kSpreadOfTrees;
+  return {acceptance_length_of(trees[static_cast<std::size_t>(form.nodes)]), std::sqrt(variance)};
+}
+
+}  // namespace draftproof

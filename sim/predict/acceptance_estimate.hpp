@@ -1,0 +1,57 @@
+// The acceptance length of drafts of any form, with how far it may be off: from an operator's figures, from an
+// acceptance model, or from what such drafters typically have.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/acceptance/acceptance_model.hpp"
+#include "sim/cost/drafter.hpp"
+#include "sim/cost/step_ratio.hpp"
+#include "sim/import/acceptance_data.hpp"
+
+namespace draftproof {
+
+struct LengthEstimate {
+  double length = 1.0;  // tokens of a step that has a draft
+  double spread = 0.0;  // standard deviation of its logarithm
+};
+
+class AcceptanceEstimate {
+ public:
+  // Figures of a server. Errors (usage): they have no rates and do not say how many tokens a draft had; `drafts` says
+  // it then.
+  static AcceptanceEstimate of_data(const AcceptanceData& data, std::optional<std::int32_t> drafts);
+  // A model (acceptance_choice.hpp), taken for exact.
+  static AcceptanceEstimate of_model(std::shared_ptr<const AcceptanceModel> model, const std::string& text);
+  // Medians of published rates of such drafters; far less certain.
+  static AcceptanceEstimate typical_of(const Drafter& drafter);
+
+  // Of a chain or tree with this context.
+  LengthEstimate length(const DraftForm& form, std::int32_t context) const;
+  // Can it say anything of trees?
+  bool knows_trees() const { return trees_; }
+  double draft_share() const { return draft_share_; }  // of the steps, that have a draft
+  const std::string& description() const { return description_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  AcceptanceEstimate() = default;
+  void set_known_rates(std::vector<double> survival);
+
+  std::string description_;
+  std::vector<std::string> notes_;
+  double draft_share_ = 1.0;
+  bool trees_ = true;
+  double spread_ = 0.0;                           // of all lengths
+  std::shared_ptr<const AcceptanceModel> model_;  // where set, the lengths are its
+  std::vector<double> survival_;                  // else: of the positions that are known, with their standard errors
+  std::vector<double> errors_;
+  std::optional<double> single_length_;  // else: the length of one form alone
+  double single_length_error_ = 0.0;
+  DraftForm single_form_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,50 @@
+// Engine constants of a user's machine from a few measured step times: the constants that make what was measured most
+// likely, each starting from its preset with a spread.
+//
+//   log t_measured = log t(constants) + noise,   log constants ~ normal(log preset, spread)
+//
+// Solved by Gauss-Newton steps with one scalar update a measurement (an iterated Kalman filter). What the measurements
+// say of step ratios is the part of their variance that goes away.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/cost/roofline.hpp"
+#include "sim/cost/step_ratio.hpp"
+
+namespace draftproof {
+
+struct MeasuredStep {
+  double ms = 0.0;
+  BatchLoad batch;
+  DraftForm form;            // {0, 0}: a plain step
+  double draft_share = 1.0;  // of the requests, that had a draft
+};
+
+// The time of a step in which this share of the requests has a draft.
+double step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind,
+               double draft_share);
+
+class MachineCalibration {
+ public:
+  // Errors (usage): a time that is not positive.
+  MachineCalibration(const RooflineSetup& preset, const std::vector<MeasuredStep>& measured);
+
+  const RooflineSetup& setup() const { return setup_; }
+  // Of the variance that the constants give the logarithm of a step ratio, the share that is left: 1 without
+  // measurements.
+  double variance_left(const BatchLoad& batch, const DraftForm& form, double draft_share) const;
+  // Measured over predicted times, with the preset and after calibration.
+  std::vector<double> residuals_before() const { return before_; }
+  std::vector<double> residuals_after() const { return after_; }
+
+ private:
+  RooflineSetup setup_;
+  DrafterKind kind_ = DrafterKind::head;
+  std::vector<double> prior_variance_;           // of the logarithm of each constant
+  std::vector<std::vector<double>> covariance_;  // after the measurements
+  std::vector<double> before_, after_;
+};
+
+}  // namespace draftproof

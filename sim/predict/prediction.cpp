@@ -1,0 +1,220 @@
+#include "sim/predict/prediction.hpp"
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <sstream>
+
+namespace draftproof {
+namespace {
+
+constexpr double kNormal90 = 1.2815515655446004;  // 80 % of a normal distribution lie within so many deviations
+
+// The drafts to compare, with the acceptance of each, which does not depend on the batch.
+struct Candidate {
+  DraftForm form;
+  LengthEstimate length;
+};
+
+class Predictor {
+ public:
+  Predictor(const MachineCalibration& machine, const AcceptanceEstimate& acceptance, const StepRatioScatter& scatter,
+            const PredictOptions& options)
+      : machine_(machine),
+        acceptance_(acceptance),
+        scatter_(scatter),
+        options_(options),
+        cost_(machine.setup()),
+        kind_(machine.setup().drafter->kind) {
+    const auto context = static_cast<std::int32_t>(options.context);
+    for (std::int32_t k = 1; k <= options.drafts_max; ++k) add({k, k}, context);
+    if (!acceptance.knows_trees() || kind_ == DrafterKind::ngram) return;
+    for (const std::int32_t nodes : options.tree_nodes)
+      for (std::int32_t depth = 2; depth <= std::min(options.drafts_max, nodes - 1); ++depth)
+        add({nodes, depth}, context);
+  }
+
+  // Of the trees of a size the one whose depth is best.
+  BatchPrediction of_batch(std::int64_t batch) const {
+    const BatchLoad load{batch, options_.context, options_.guidance};
+    BatchPrediction prediction;
+    prediction.batch = batch;
+    const double plain = plain_step_ns(cost_, load);
+    prediction.plain_ms = plain * 1e-6;
+    prediction.plain_tokens_per_second = static_cast<double>(batch) / (plain * 1e-9);
+    std::vector<PredictionRow>& rows = prediction.rows;
+    for (const Candidate& candidate : candidates_) {
+      PredictionRow row = row_of(load, candidate, plain);
+      if (candidate.form.is_tree() && !rows.empty() && rows.back().form.is_tree() &&
+          rows.back().form.nodes == candidate.form.nodes) {
+        if (row.speedup > rows.back().speedup) rows.back() = row;
+      } else {
+        rows.push_back(row);
+      }
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      set_band(load, rows[i]);
+      const bool taken = options_.engine_takes_trees || !rows[i].form.is_tree();
+      if (taken && rows[i].speedup > rows[prediction.best].speedup) prediction.best = i;
+      if (rows[i].form.is_tree()) {
+        if (!prediction.best_tree || rows[i].speedup > rows[*prediction.best_tree].speedup) prediction.best_tree = i;
+      } else if (rows[i].speedup > rows[prediction.best_chain].speedup) {
+        prediction.best_chain = i;
+      }
+    }
+    return prediction;
+  }
+
+  std::int64_t batch_of_memory() const {
+    const RooflineSetup& setup = machine_.setup();
+    const double weights = setup.model.total_parameters() * setup.precision.weight_bytes;
+    constexpr double kShareForKv = 0.9;  // engines leave a tenth of the memory to activations
+    const double free = kShareForKv * setup.gpu.memory_bytes * setup.tp - weights;
+    const double of_request =
+        cost_.kv_bytes_per_token() * static_cast<double>(options_.context) * (options_.guidance ? 2.0 : 1.0);
+    return of_request > 0.0 ? static_cast<std::int64_t>(std::max(0.0, std::floor(free / of_request)))
+                            : options_.batch_max;
+  }
+
+ private:
+  void add(const DraftForm& form, std::int32_t context) {
+    candidates_.push_back({form, acceptance_.length(form, context)});
+  }
+
+  PredictionRow row_of(const BatchLoad& load, const Candidate& candidate, double plain) const {
+    PredictionRow row;
+    row.batch = load.batch;
+    row.form = candidate.form;
+    const double share = acceptance_.draft_share();
+    row.tokens_per_step = 1.0 + share * (candidate.length.length - 1.0);
+    const double step = step_ns(cost_, load, candidate.form, kind_, share);
+    row.step_ratio = step / plain;
+    row.speedup = row.tokens_per_step / row.step_ratio;
+    row.tokens_per_second = static_cast<double>(load.batch) * row.tokens_per_step / (step * 1e-9);
+    return row;
+  }
+
+  // Errors of cost and acceptance are independent. What a measured machine leaves of the cost's is what its
+  // measurements do not say.
+  void set_band(const BatchLoad& load, PredictionRow& row) const {
+    const double left = machine_.variance_left(load, row.form, acceptance_.draft_share());
+    const double cost = std::sqrt(left * scatter_.source * scatter_.source + configuration_variance(left) +
+                                  scatter_.noise * scatter_.noise);
+    const double student = boost::math::quantile(boost::math::students_t(scatter_.degrees), 0.9);
+    const auto found = std::ranges::find_if(candidates_, [&](const Candidate& c) {
+      return c.form.nodes == row.form.nodes && c.form.depth == row.form.depth;
+    });
+    const double half = std::hypot(student * cost, kNormal90 * found->length.spread);
+    row.low = row.speedup * std::exp(-half);
+    row.high = row.speedup * std::exp(half);
+  }
+  // A configuration's own error shrinks less than the machine's: other drafts and batches are other configurations.
+  double configuration_variance(double left) const {
+    return scatter_.configuration * scatter_.configuration * (0.5 + 0.5 * left);
+  }
+
+  const MachineCalibration& machine_;
+  const AcceptanceEstimate& acceptance_;
+  StepRatioScatter scatter_;
+  const PredictOptions& options_;
+  Roofline cost_;
+  DrafterKind kind_;
+  std::vector<Candidate> candidates_;
+};
+
+// Batch sizes, denser where they are small: eight to a factor of two.
+std::vector<std::int64_t> batch_ladder(std::int64_t most) {
+  std::vector<std::int64_t> ladder;
+  for (std::int64_t batch = 1; batch < most; batch += std::max<std::int64_t>(1, batch / 8)) ladder.push_back(batch);
+  ladder.push_back(most);
+  return ladder;
+}
+
+std::string fixed(double value, int digits) {
+  std::ostringstream out;
+  out.setf(std::ios::fixed);
+  out.precision(digits);
+  out << value;
+  return out.str();
+}
+
+std::string advice_of(const Prediction& prediction, const std::string& drafter) {
+  const auto paying = std::ranges::find_if(prediction.batches, &BatchPrediction::pays);
+  std::ostringstream out;
+  if (paying == prediction.batches.end()) {
+    const BatchPrediction& first = prediction.batches.front();
+    const PredictionRow& best = first.rows[first.best];
+    out << "Leave speculation off: with " << drafter << " the best, " << name_of(best.form) << ", is "
+        << fixed(best.speedup, 2) << " times as fast as plain decoding at batch " << first.batch << " (80 % band "
+        << fixed(best.low, 2) << " to " << fixed(best.high, 2) << ").";
+    return out.str();
+  }
+  const PredictionRow& best = paying->rows[paying->best];
+  out << "Use " << drafter << " with " << name_of(best.form) << " at batch " << best.batch << ": "
+      << fixed(best.speedup, 2) << " times as fast (80 % band " << fixed(best.low, 2) << " to " << fixed(best.high, 2)
+      << ")";
+  const PredictionRow* last = &best;
+  for (const BatchPrediction& batch : prediction.batches) {
+    const PredictionRow& row = batch.rows[batch.best];
+    if (row.batch <= best.batch || !batch.pays()) continue;
+    const bool same = row.form.nodes == last->form.nodes && row.form.depth == last->form.depth;
+    out << ", " << (same ? "" : name_of(row.form) + " ") << "at batch " << row.batch << ": " << fixed(row.speedup, 2);
+    last = &row;
+  }
+  if (prediction.break_even) {
+    out << "; turn speculation off from " << *prediction.break_even << " requests at a time on";
+    if (prediction.break_even_low || prediction.break_even_high)
+      out << " (80 % band "
+          << (prediction.break_even_low ? std::to_string(*prediction.break_even_low)
+                                        : "above " + std::to_string(prediction.looked_up_to))
+          << " to "
+          << (prediction.break_even_high ? std::to_string(*prediction.break_even_high)
+                                         : "above " + std::to_string(prediction.looked_up_to))
+          << ")";
+  } else {
+    out << "; it pays up to " << prediction.looked_up_to << " requests at a time, "
+        << (prediction.looked_up_to == prediction.batch_of_memory ? "as many as the memory holds"
+                                                                  : "as far as was looked");
+  }
+  if (best.low < 1.0) out << "; the band includes a loss, so measure before you rely on it";
+  out << ".";
+  return out.str();
+}
+
+}  // namespace
+
+std::string name_of(const DraftForm& form) {
+  if (!form.is_tree()) return "K = " + std::to_string(form.depth);
+  return "a tree of " + std::to_string(form.nodes) + " nodes, " + std::to_string(form.depth) + " deep";
+}
+
+Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& acceptance,
+                   const StepRatioScatter& scatter, const PredictOptions& options) {
+  const Predictor predictor(machine, acceptance, scatter, options);
+  Prediction prediction;
+  for (const std::int64_t batch : options.batches) prediction.batches.push_back(predictor.of_batch(batch));
+  prediction.batch_of_memory = predictor.batch_of_memory();
+  const std::int64_t largest_asked = std::ranges::max(options.batches);
+  prediction.looked_up_to =
+      std::max({largest_asked, std::min(options.batch_max, prediction.batch_of_memory), std::int64_t{1}});
+  // From above: the last size at which it pays ends the search.
+  const std::vector<std::int64_t> ladder = batch_ladder(prediction.looked_up_to);
+  const auto pays = [&](std::int64_t batch, double PredictionRow::*figure) {
+    const BatchPrediction at = predictor.of_batch(batch);
+    return std::ranges::any_of(at.rows, [&](const PredictionRow& row) {
+      return row.*figure > 1.0 && (options.engine_takes_trees || !row.form.is_tree());
+    });
+  };
+  const auto break_even = [&](double PredictionRow::*figure) -> std::optional<std::int64_t> {
+    std::optional<std::int64_t> off;
+    for (auto batch = ladder.rbegin(); batch != ladder.rend() && !pays(*batch, figure); ++batch) off = *batch;
+    return off;
+  };
+  prediction.break_even = break_even(&PredictionRow::speedup);
+  prediction.break_even_low = break_even(&PredictionRow::low);
+  prediction.break_even_high = break_even(&PredictionRow::high);
+  prediction.advice = advice_of(prediction, machine.setup().drafter->name);
+  return prediction;
+}
+
+}  // namespace draftproof

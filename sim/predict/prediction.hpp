@@ -1,0 +1,74 @@
+// What speculation would gain: speedup, tokens per second and step ratio of every number of drafts and tree, the best
+// of them by batch size, and from which batch size on speculation should be off.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/predict/acceptance_estimate.hpp"
+#include "sim/predict/machine_calibration.hpp"
+
+namespace draftproof {
+
+// How far step ratios of this model are off, as standard deviations of their logarithm: what all of a machine's have in
+// common, and what a configuration adds; Student's factor with so many degrees of freedom.
+struct StepRatioScatter {
+  double source = 0.08;
+  double configuration = 0.09;
+  double noise = 0.025;
+  double degrees = 17.0;
+};
+
+struct PredictOptions {
+  std::vector<std::int64_t> batches{1, 8, 32};
+  std::int64_t context = 1024;
+  bool guidance = false;
+  std::int32_t drafts_max = 8;
+  std::vector<std::int32_t> tree_nodes{8, 16, 32, 60};
+  // Does the engine verify trees? If not, they have rows, and the best draft is a chain.
+  bool engine_takes_trees = true;
+  std::int64_t batch_max = 1024;  // as far as a break-even is looked for, if the memory holds so many requests
+};
+
+struct PredictionRow {
+  std::int64_t batch = 1;
+  DraftForm form;
+  double tokens_per_step = 1.0;  // of a request, steps without a draft included
+  double step_ratio = 1.0;
+  double speedup = 1.0;
+  double low = 1.0, high = 1.0;    // of the speedup: the 80 % band
+  double tokens_per_second = 0.0;  // of the whole batch
+};
+
+struct BatchPrediction {
+  std::int64_t batch = 1;
+  double plain_ms = 0.0;  // a step without speculation
+  double plain_tokens_per_second = 0.0;
+  std::vector<PredictionRow> rows;  // chains of 1, 2, ..., then trees
+  std::size_t best = 0;             // of rows that the engine takes
+  std::size_t best_chain = 0;
+  std::optional<std::size_t> best_tree;
+
+  // Is it faster than plain decoding?
+  bool pays() const { return rows[best].speedup > 1.0; }
+};
+
+struct Prediction {
+  std::vector<BatchPrediction> batches;
+  // The least batch size from which on nothing pays, up to the largest that was looked at; and where the band's lower
+  // and upper end put it. Nothing: it pays everywhere.
+  std::optional<std::int64_t> break_even, break_even_low, break_even_high;
+  std::int64_t looked_up_to = 0;
+  std::int64_t batch_of_memory = 0;  // requests of this context that the memory holds
+  std::string advice;                // one sentence
+};
+
+Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& acceptance,
+                   const StepRatioScatter& scatter, const PredictOptions& options);
+
+// "K = 3", "a tree of 16 nodes, 4 deep".
+std::string name_of(const DraftForm& form);
+
+}  // namespace draftproof

@@ -1,0 +1,85 @@
+// `draftproof predict` as one runs it.
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+
+namespace draftproof {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::ProgramResult;
+using testing::run_draftproof;
+using testing::TemporaryFolder;
+using testing::write_whole_file;
+
+const std::string kLog =
+    "INFO [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.60, Accepted throughput: 160.0 tokens/s, "
+    "Drafted throughput: 500.0 tokens/s, Accepted: 1600 tokens, Drafted: 5000 tokens, Per-position acceptance rate: "
+    "0.700, 0.450, 0.250, 0.130, 0.070, Avg Draft acceptance rate: 32.0%\n";
+
+std::vector<std::string> arguments_with(const std::vector<std::string>& more) {
+  std::vector<std::string> all{"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "EAGLE-3"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("predict answers with rows, the best of each batch, a break-even and one sentence") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path("server.log");
+  write_whole_file(log, kLog);
+  const ProgramResult result = run_draftproof(arguments_with(
+      {"--metrics", log, "--batch", "1,8,64", "--context", "512", "--json", "--out", folder.path("out")}));
+  REQUIRE(result.exit_code == 0);
+  const ordered_json document = ordered_json::parse(result.out);
+  // Chains of 1 to 8 and trees of four sizes, at three batch sizes.
+  CHECK(document.at("rows").size() == 3 * (8 + 4));
+  for (const auto& row : document.at("rows")) {
+    CHECK(row.at("low").get<double>() < row.at("speedup").get<double>());
+    CHECK(row.at("speedup").get<double>() < row.at("high").get<double>());
+    CHECK(row.at("step_ratio").get<double>() > 1.0);
+    CHECK(row.at("k").is_null() != row.at("tree").is_null());
+    CHECK(row.at("tokens_per_step").get<double>() / row.at("step_ratio").get<double>() ==
+          Approx(row.at("speedup").get<double>()));
+    if (row.at("k") == 5) CHECK(row.at("tokens_per_step").get<double>() == Approx(2.6));
+  }
+  REQUIRE(document.at("best").size() == 3);
+  CHECK(document.at("best")[0].at("batch") == 1);
+  CHECK(document.at("best")[0].at("pays") == true);
+  CHECK(document.at("best")[0].at("k").is_number());  // vLLM verifies chains
+  CHECK(document.at("best")[0].at("best_tree").at("tree").at("nodes").get<int>() >= 8);
+  CHECK((document.at("break_even_batch").is_null() || document.at("break_even_batch").get<int>() > 1));
+  CHECK(document.at("advice").get<std::string>().starts_with("Use EAGLE-3 with K = "));
+  CHECK(document.at("acceptance").get<std::string>().starts_with("vLLM log "));
+  CHECK(std::filesystem::exists(folder.path("out/predict.json")));
+  CHECK((document.at("files").at("figure").is_null() || std::filesystem::exists(folder.path("out/predict.svg"))));
+
+  const ProgramResult text = run_draftproof(arguments_with({"--metrics", log, "--calibrate-with", "8.0,11.5@1:3"}));
+  CHECK(text.exit_code == 0);
+  CHECK(text.out.find("<- best") != std::string::npos);
+  CHECK(text.out.find("measured: 11.5 ms at batch 1, K = 3") != std::string::npos);
+}
+
+TEST_CASE("predict refuses what it cannot use in one line") {
+  const auto refusal = [](const std::vector<std::string>& more) {
+    const ProgramResult result = run_draftproof(arguments_with(more));
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    return result.err;
+  };
+  CHECK(refusal({"--acceptance", "constant:2"}) ==
+        "draftproof: error: --acceptance: rate 1 is \"2\"; expected a number in [0, 1]\n");
+  CHECK(refusal({"--acceptance", "constant:0.7", "--metrics", "x"}).find("expected one of them") != std::string::npos);
+  CHECK(refusal({"--metrics", "no-such-file"}).find("no-such-file") != std::string::npos);
+  CHECK(refusal({"--calibrate-with", "-3"}).find("expected a positive time") != std::string::npos);
+  const TemporaryFolder folder;
+  const std::string log = folder.path("bad.log");
+  write_whole_file(log, kLog + "SpecDecoding metrics: Mean acceptance length: two, Accepted: 1 tokens\n");
+  CHECK(refusal({"--metrics", log}).find("bad.log, line 2: mean acceptance length is") != std::string::npos);
+}
+
+}  // namespace draftproof

@@ -1,0 +1,205 @@
+#include "sim/predict/prediction.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "sim/acceptance/acceptance_choice.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/import/read_acceptance.hpp"
+#include "sim/predict/measured_steps.hpp"
+#include "tests/support/error_of.hpp"
+
+using namespace draftproof;
+
+namespace {
+
+RooflineSetup setup_of(const char* drafter = "EAGLE-3") {
+  RooflineSetup setup;
+  setup.model = find_model("Llama-3.1-8B");
+  setup.gpu = find_gpu("H100");
+  setup.engine = find_engine("SGLang");
+  setup.drafter = find_drafter(drafter, setup.model);
+  return setup;
+}
+
+AcceptanceEstimate model_of(const char* text) {
+  return AcceptanceEstimate::of_model(make_acceptance(text, 0, "test"), text);
+}
+
+const PredictionRow& chain(const BatchPrediction& batch, std::int32_t k) {
+  return *std::ranges::find_if(batch.rows,
+                               [&](const PredictionRow& r) { return !r.form.is_tree() && r.form.depth == k; });
+}
+
+}  // namespace
+
+TEST_CASE("a prediction's speedup is tokens of a step over step ratio, and its band spans both uncertainties") {
+  const MachineCalibration machine(setup_of(), {});
+  PredictOptions options;
+  options.batches = {1, 64};
+  const Prediction prediction = predict(machine, model_of("constant:0.7"), {}, options);
+  const Roofline cost(machine.setup());
+  for (const BatchPrediction& batch : prediction.batches) {
+    const PredictionRow& row = chain(batch, 3);
+    const BatchLoad load{batch.batch, options.context, false};
+    CHECK(row.tokens_per_step == Approx(1 + 0.7 + 0.49 + 0.343));
+    CHECK(row.step_ratio == Approx(step_ratio(cost, load, {3, 3}, DrafterKind::head)));
+    CHECK(row.speedup == Approx(row.tokens_per_step / row.step_ratio));
+    CHECK(row.tokens_per_second == Approx(row.speedup * batch.plain_tokens_per_second));
+    // Student's t_17 has 80 % within 1.333; log errors 0.08, 0.09, 0.025.
+    CHECK(std::log(row.high / row.speedup) == Approx(1.333 * std::sqrt(0.0064 + 0.0081 + 0.000625)).epsilon(1e-3));
+    CHECK(row.low * row.high == Approx(row.speedup * row.speedup));
+    for (const PredictionRow& other : batch.rows) CHECK(batch.rows[batch.best].speedup >= other.speedup);
+  }
+  // Verification is nearly free at batch 1 and costs at 64: the gain falls.
+  CHECK(chain(prediction.batches[1], 8).speedup < chain(prediction.batches[0], 8).speedup);
+}
+
+TEST_CASE("speculation pays below its break-even batch and not from it on, and its band brackets it") {
+  const MachineCalibration machine(setup_of(), {});
+  PredictOptions options;
+  options.batches = {1};
+  options.context = 256;
+  options.tree_nodes.clear();
+  const Prediction prediction = predict(machine, model_of("constant:0.35"), {}, options);
+  REQUIRE(prediction.break_even);
+  const std::int64_t off = *prediction.break_even;
+  REQUIRE(prediction.break_even_low);
+  CHECK(*prediction.break_even_low <= off);
+  if (prediction.break_even_high) CHECK(*prediction.break_even_high >= off);
+  options.batches = {off / 2, off, 2 * off};
+  const Prediction around = predict(machine, model_of("constant:0.35"), {}, options);
+  CHECK(around.batches[0].pays());
+  CHECK_FALSE(around.batches[1].pays());
+  CHECK_FALSE(around.batches[2].pays());
+  CHECK(prediction.advice.find("turn speculation off from " + std::to_string(off)) != std::string::npos);
+  // A drafter that nothing is accepted of never pays.
+  options.batches = {1, 8};
+  const Prediction none = predict(machine, model_of("constant:0.01"), {}, options);
+  CHECK(none.break_even == 1);
+  CHECK(none.advice.starts_with("Leave speculation off: with EAGLE-3 the best, K = 1, is 0."));
+}
+
+TEST_CASE("trees have rows, and are advised where the engine takes them") {
+  const MachineCalibration machine(setup_of(), {});
+  PredictOptions options;
+  options.batches = {1};
+  const AcceptanceEstimate acceptance = model_of("constant:0.7");
+  const BatchPrediction with = predict(machine, acceptance, {}, options).batches[0];
+  REQUIRE(with.best_tree);
+  CHECK(with.rows[with.best].form.is_tree());
+  options.engine_takes_trees = false;
+  const BatchPrediction without = predict(machine, acceptance, {}, options).batches[0];
+  CHECK_FALSE(without.rows[without.best].form.is_tree());
+  CHECK(without.best == without.best_chain);
+  CHECK(without.best_tree);
+  // Mixtures and recordings say nothing of siblings.
+  CHECK_FALSE(model_of("beta").knows_trees());
+  CHECK(model_of("ranks:0.6,0.2").knows_trees());
+}
+
+TEST_CASE("steps without a draft dilute the gain and the cost") {
+  AcceptanceData data;
+  data.survival = {0.8, 0.7, 0.6};
+  data.acceptance_length = 3.1;
+  data.draft_share = 0.4;
+  const MachineCalibration machine(setup_of("n-gram"), {});
+  PredictOptions options;
+  options.batches = {1};
+  options.drafts_max = 3;
+  const Prediction diluted = predict(machine, AcceptanceEstimate::of_data(data, std::nullopt), {}, options);
+  const PredictionRow row = chain(diluted.batches[0], 3);
+  CHECK(row.tokens_per_step == Approx(1.0 + 0.4 * 2.1));
+  data.draft_share.reset();
+  const PredictionRow full =
+      chain(predict(machine, AcceptanceEstimate::of_data(data, std::nullopt), {}, options).batches[0], 3);
+  CHECK(full.tokens_per_step == Approx(3.1));
+  CHECK(row.step_ratio <= full.step_ratio);
+}
+
+TEST_CASE("errors of counts widen the band, and a length alone is extrapolated with more") {
+  AcceptanceData data;
+  data.survival = {0.8, 0.6, 0.4};
+  const AcceptanceEstimate exact = AcceptanceEstimate::of_data(data, std::nullopt);
+  CHECK(exact.length({3, 3}, 0).spread == 0.0);
+  CHECK(exact.length({3, 3}, 0).length == Approx(2.8));
+  CHECK(exact.length({6, 6}, 0).spread > 0.0);
+  CHECK(exact.length({12, 3}, 0).spread > 0.04);
+  data.survival_error = {0.02, 0.02, 0.02};
+  CHECK(AcceptanceEstimate::of_data(data, std::nullopt).length({3, 3}, 0).spread == Approx(0.06 / 2.8));
+  AcceptanceData single;
+  single.acceptance_length = 2.8;
+  single.path = "log";
+  CHECK(error_of(ErrorKind::usage, [&] { AcceptanceEstimate::of_data(single, std::nullopt); }) ==
+        "log: has an acceptance length alone and does not say of how many drafts; expected it with --metrics-drafts K");
+  const AcceptanceEstimate estimate = AcceptanceEstimate::of_data(single, 3);
+  CHECK(estimate.length({3, 3}, 0).length == Approx(2.8));
+  CHECK(estimate.length({5, 5}, 0).length > 2.8);
+  CHECK(estimate.length({5, 5}, 0).spread > 0.04);
+}
+
+TEST_CASE("measured steps of a machine move its constants to what was measured, and narrow the band") {
+  // A machine with less bandwidth and a heavier floor than its preset.
+  RooflineSetup truth = setup_of();
+  truth.engine.constants[static_cast<std::size_t>(EngineConstant::bandwidth_efficiency)].value *= 0.85;
+  truth.engine.constants[static_cast<std::size_t>(EngineConstant::step_floor_ms)].value *= 1.8;
+  truth.engine.constants[static_cast<std::size_t>(EngineConstant::speculation_ms)].value *= 1.5;
+  const Roofline real(truth);
+  const BatchLoad one{1, 1024, false};
+  const BatchLoad eight{8, 1024, false};
+  const std::vector<MeasuredStep> measured{
+      {plain_step_ns(real, one) * 1e-6, one, {}, 1.0},
+      {speculative_step_ns(real, one, {3, 3}, DrafterKind::head) * 1e-6, one, {3, 3}, 1.0}};
+  const MachineCalibration before(setup_of(), {});
+  const MachineCalibration after(setup_of(), measured);
+  CHECK(after.residuals_before()[0] > 1.1);
+  for (const double residual : after.residuals_after()) CHECK(residual == Approx(1.0).margin(0.02));
+  const auto error = [&](const MachineCalibration& machine, const BatchLoad& load, const DraftForm& form) {
+    return std::abs(std::log(step_ratio(Roofline(machine.setup()), load, form, DrafterKind::head) /
+                             step_ratio(real, load, form, DrafterKind::head)));
+  };
+  CHECK(error(after, one, {5, 5}) < 0.3 * error(before, one, {5, 5}) + 0.003);
+  CHECK(error(after, eight, {3, 3}) < error(before, eight, {3, 3}) + 0.003);
+  CHECK(before.variance_left(one, {5, 5}, 1.0) == 1.0);
+  CHECK(after.variance_left(one, {5, 5}, 1.0) < 0.3);
+  PredictOptions options;
+  options.batches = {1};
+  const auto width = [&](const MachineCalibration& machine) {
+    const PredictionRow row = chain(predict(machine, model_of("constant:0.7"), {}, options).batches[0], 5);
+    return std::log(row.high / row.low);
+  };
+  CHECK(width(after) < 0.8 * width(before));
+}
+
+TEST_CASE("a measured step is a number, or the throughput of a log") {
+  const BatchLoad load{4, 512, false};
+  CHECK(read_measured_step("7.5", load, "x").batch.batch == 4);
+  const MeasuredStep speculative = read_measured_step("11.2@8:3", load, "x");
+  CHECK(speculative.ms == 11.2);
+  CHECK(speculative.batch.batch == 8);
+  CHECK(speculative.form.depth == 3);
+  CHECK_THROWS_WITH(read_measured_step("11.2@x", load, "--calibrate-with"),
+                    Catch::Contains("--calibrate-with: is '11.2@x'; expected MS, MS@BATCH"));
+  const auto throughput = [](double prompt, double generated, int running) {
+    return "INFO [loggers.py:123] Engine 000: Avg prompt throughput: " + std::to_string(prompt) +
+           " tokens/s, Avg generation throughput: " + std::to_string(generated) +
+           " tokens/s, Running: " + std::to_string(running) + " reqs, Waiting: 0 reqs\n";
+  };
+  // 800 tokens/s of 8 requests: 10 ms a token each. A window with prompts, and one of fewer requests, do not count.
+  const std::string plain =
+      throughput(0, 800, 8) + throughput(500, 300, 8) + throughput(0, 800, 8) + throughput(0, 90, 1);
+  const MeasuredStep step = measured_step_of_log(plain, "log", load);
+  CHECK(step.batch.batch == 8);
+  CHECK(step.form.nodes == 0);
+  CHECK(step.ms == Approx(10.0));
+  const MeasuredStep with_drafts = measured_step_of_log(
+      throughput(0, 800, 8) +
+          "SpecDecoding metrics: Mean acceptance length: 2.50, Accepted throughput: 480.0 tokens/s, "
+          "Drafted throughput: 960.0 tokens/s, Accepted: 4800 tokens, Drafted: 9600 tokens, Per-position acceptance "
+          "rate: "
+          "0.800, 0.500, 0.200, Avg Draft acceptance rate: 50.0%\n",
+      "log", load);
+  CHECK(with_drafts.form.depth == 3);
+  CHECK(with_drafts.ms == Approx(25.0));
+}
