@@ -60,16 +60,6 @@ PredictOptions options_of(const PredictArguments& a, const std::string& engine) 
   return options;
 }
 
-// Of the published constants: a mixture of experts, or a model on several GPUs, is predicted half as well.
-StepRatioScatter scatter_of(const RooflineSetup& setup) {
-  StepRatioScatter scatter;
-  if (setup.model.is_moe() || setup.tp > 1.0) {
-    scatter.source *= 2.0;
-    scatter.configuration *= 2.0;
-  }
-  return scatter;
-}
-
 void write_files(const PredictArguments& a, const PredictionInputs& inputs, const MachineCalibration& machine,
                  const AcceptanceEstimate& acceptance, const StepRatioScatter& scatter, const Prediction& prediction,
                  Json& document) {
@@ -109,7 +99,7 @@ void run(const PredictArguments& a, const ProgramContext& context) {
   inputs.residuals_before = machine.residuals_before();
   inputs.residuals_after = machine.residuals_after();
 
-  const StepRatioScatter scatter = scatter_of(preset);
+  const StepRatioScatter scatter = scatter_of(preset, shipped_fit());
   const Prediction prediction = predict(machine, acceptance, scatter, inputs.options);
   Json document = json_document(context.arguments);
   document.update(prediction_json(inputs, prediction));

@@ -11,7 +11,7 @@ namespace {
 
 // Machines of one kind differ by more than a constant is uncertain over all of them.
 constexpr double kMachineSpread = 0.2;
-constexpr double kNoise = 0.03;  // of a measured time
+constexpr double kNoise = 0.02;  // of a measured time
 constexpr double kStep = 1e-3;   // of numerical derivatives, in the logarithm
 constexpr int kIterations = 12;
 

@@ -1,9 +1,10 @@
 #include "sim/predict/prediction.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <sstream>
+
+#include "sim/cost/validation.hpp"
 
 namespace draftproof {
 namespace {
@@ -98,21 +99,18 @@ class Predictor {
   // measurements do not say.
   void set_band(const BatchLoad& load, PredictionRow& row) const {
     const double left = machine_.variance_left(load, row.form, acceptance_.draft_share());
-    const double cost = std::sqrt(left * scatter_.source * scatter_.source + configuration_variance(left) +
-                                  scatter_.noise * scatter_.noise);
-    const double student = boost::math::quantile(boost::math::students_t(scatter_.degrees), 0.9);
+    FitRecord::Scatter scatter = scatter_.scatter;
+    // A configuration's own error shrinks less than the machine's: other drafts and batches are other configurations.
+    scatter.total = std::sqrt(left * scatter.source * scatter.source +
+                              (0.25 + 0.75 * left) * scatter.configuration * scatter.configuration);
+    const double cost = band_half_width(scatter, scatter_.noise, 0.8);
     const auto found = std::ranges::find_if(candidates_, [&](const Candidate& c) {
       return c.form.nodes == row.form.nodes && c.form.depth == row.form.depth;
     });
-    const double half = std::hypot(student * cost, kNormal90 * found->length.spread);
+    const double half = std::hypot(cost, kNormal90 * found->length.spread);
     row.low = row.speedup * std::exp(-half);
     row.high = row.speedup * std::exp(half);
   }
-  // A configuration's own error shrinks less than the machine's: other drafts and batches are other configurations.
-  double configuration_variance(double left) const {
-    return scatter_.configuration * scatter_.configuration * (0.5 + 0.5 * left);
-  }
-
   const MachineCalibration& machine_;
   const AcceptanceEstimate& acceptance_;
   StepRatioScatter scatter_;
@@ -182,6 +180,11 @@ std::string advice_of(const Prediction& prediction, const std::string& drafter) 
 }
 
 }  // namespace
+
+StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record) {
+  const bool other = setup.tp > 1.0 || !setup.model.assumption.empty();
+  return {record.scatter[setup.model.is_moe() ? 2 : other ? 1 : 0], record.noise};
+}
 
 std::string name_of(const DraftForm& form) {
   if (!form.is_tree()) return "K = " + std::to_string(form.depth);

@@ -7,19 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "sim/cost/fit.hpp"
 #include "sim/predict/acceptance_estimate.hpp"
 #include "sim/predict/machine_calibration.hpp"
 
 namespace draftproof {
 
-// How far step ratios of this model are off, as standard deviations of their logarithm: what all of a machine's have in
-// common, and what a configuration adds; Student's factor with so many degrees of freedom.
+// How far step ratios of this setup are off, by the shipped constants' record (sim/cost/fit.hpp), in the logarithm.
 struct StepRatioScatter {
-  double source = 0.08;
-  double configuration = 0.09;
-  double noise = 0.025;
-  double degrees = 17.0;
+  FitRecord::Scatter scatter;
+  double noise = 0.0;
 };
+StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record);
 
 struct PredictOptions {
   std::vector<std::int64_t> batches{1, 8, 32};

@@ -30,10 +30,10 @@ std::vector<std::string> arguments_with(const std::vector<std::string>& more) {
 
 TEST_CASE("predict answers with rows, the best of each batch, a break-even and one sentence") {
   const TemporaryFolder folder;
-  const std::string log = folder.path("server.log");
+  const std::string log = folder.path() + "/server.log";
   write_whole_file(log, kLog);
   const ProgramResult result = run_draftproof(arguments_with(
-      {"--metrics", log, "--batch", "1,8,64", "--context", "512", "--json", "--out", folder.path("out")}));
+      {"--metrics", log, "--batch", "1,8,64", "--context", "512", "--json", "--out", folder.path() + "/out"}));
   REQUIRE(result.exit_code == 0);
   const ordered_json document = ordered_json::parse(result.out);
   // Chains of 1 to 8 and trees of four sizes, at three batch sizes.
@@ -55,8 +55,8 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   CHECK((document.at("break_even_batch").is_null() || document.at("break_even_batch").get<int>() > 1));
   CHECK(document.at("advice").get<std::string>().starts_with("Use EAGLE-3 with K = "));
   CHECK(document.at("acceptance").get<std::string>().starts_with("vLLM log "));
-  CHECK(std::filesystem::exists(folder.path("out/predict.json")));
-  CHECK((document.at("files").at("figure").is_null() || std::filesystem::exists(folder.path("out/predict.svg"))));
+  CHECK(std::filesystem::exists(folder.path() + "/out/predict.json"));
+  CHECK((document.at("files").at("figure").is_null() || std::filesystem::exists(folder.path() + "/out/predict.svg")));
 
   const ProgramResult text = run_draftproof(arguments_with({"--metrics", log, "--calibrate-with", "8.0,11.5@1:3"}));
   CHECK(text.exit_code == 0);
@@ -77,7 +77,7 @@ TEST_CASE("predict refuses what it cannot use in one line") {
   CHECK(refusal({"--metrics", "no-such-file"}).find("no-such-file") != std::string::npos);
   CHECK(refusal({"--calibrate-with", "-3"}).find("expected a positive time") != std::string::npos);
   const TemporaryFolder folder;
-  const std::string log = folder.path("bad.log");
+  const std::string log = folder.path() + "/bad.log";
   write_whole_file(log, kLog + "SpecDecoding metrics: Mean acceptance length: two, Accepted: 1 tokens\n");
   CHECK(refusal({"--metrics", log}).find("bad.log, line 2: mean acceptance length is") != std::string::npos);
 }
