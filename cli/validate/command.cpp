@@ -8,6 +8,8 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/validate/replay.hpp"
+#include "reference/error.hpp"
 #include "reference/printable.hpp"
 #include "sim/cost/validation.hpp"
 
@@ -16,6 +18,7 @@ namespace {
 
 struct Arguments {
   std::string data;
+  std::string replay;
   bool json = false;
 };
 
@@ -139,7 +142,10 @@ void print_text(const Validation& validation, const MeasuredData& data, std::ost
   }
 }
 
-void run(const Arguments& arguments, const ProgramContext& context) {
+void run(const Arguments& arguments, ProgramContext& context) {
+  if (arguments.data.empty() == arguments.replay.empty())
+    throw usage_error("validate", "expected one of --data CSV and --replay DIR");
+  if (!arguments.replay.empty()) return run_replay(arguments.replay, arguments.json, context);
   const MeasuredData data = read_measured_data(arguments.data);
   const Validation validation = validate(data, shipped_fit());
   if (!arguments.json) return print_text(validation, data, std::cout);
@@ -161,7 +167,10 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 
 void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
-  options.required_text("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)", "CSV");
+  options.file("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)");
+  options.text("--replay", arguments->replay,
+               "Folder of recorded acceptances (*.jsonl): replay them at published cost, beside the published speedups",
+               "DIR");
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
