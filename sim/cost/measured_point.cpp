@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <regex>
 
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
@@ -56,19 +57,18 @@ double speedup_of(const MeasuredRow& row) {
   throw RowRefused{"no speedup", "speedup is empty, and so is spec_tok_s or baseline_tok_s"};
 }
 
-// "x4" or "4x" in the name of the hardware.
-double count_in(const std::string& hardware) {
-  for (std::size_t i = 0; i + 1 < hardware.size(); ++i) {
-    const bool after = (hardware[i] == 'x' || hardware[i] == 'X') && (i == 0 || hardware[i - 1] == ' ') &&
-                       hardware[i + 1] >= '1' && hardware[i + 1] <= '9';
-    if (after) return std::strtod(hardware.c_str() + i + 1, nullptr);
-  }
-  char* end = nullptr;
-  const double before = std::strtod(hardware.c_str(), &end);
-  while (*end == ' ') ++end;
-  const bool times =
-      end != hardware.c_str() && (*end == 'x' || *end == 'X' || static_cast<unsigned char>(*end) == 0xC3);
-  return times && before >= 1.0 && before <= 1024.0 ? before : 0.0;
+// "4x A100", "A100 x4", "H100*8", "TP8" in the name of the hardware; 0 where there is none.
+double count_in(const std::string& cell) {
+  const std::string hardware = cell.substr(0, 200);  // std::regex recurses by the length
+  static const std::regex before("^\\s*([0-9]{1,4})\\s*(x|\\*|\xC3\x97)\\s*[a-z]", std::regex::icase);
+  static const std::regex after("(?:(?:^|[\\s0-9)])(?:x|\\*|\xC3\x97)|\\btp\\s*=?)\\s*([0-9]{1,3})(?![0-9a-z.])",
+                                std::regex::icase);
+  std::smatch found;
+  if (std::regex_search(hardware, found, before)) return std::strtod(found[1].str().c_str(), nullptr);
+  const std::size_t bus = hardware.find("PCI");  // "PCIe 4.0 x16" is no count
+  const std::string text = hardware.substr(0, bus);
+  if (std::regex_search(text, found, after)) return std::strtod(found[1].str().c_str(), nullptr);
+  return 0.0;
 }
 
 // The target's precision: what is stated, the model's name, else what its authors published it in.
@@ -91,12 +91,17 @@ void read_draft(const MeasuredRow& row, const Drafter& drafter, bool counts_root
   const auto top_k = row.number("tree_topk", 1, 1e4);
   const std::string method = row.lower("draft_method");
   double levels = 0.0;
-  if (drafts && (!nodes || *nodes <= *drafts + 1.0)) {
+  // A budget of nodes may stand under K, too.
+  const bool tree_budget =
+      drafts && !nodes &&
+      ((depth && *depth < *drafts) || (drafter.default_nodes > drafter.default_depth && *drafts > 16.0));
+  if (tree_budget) nodes = *drafts;
+  if (drafts && !tree_budget && (!nodes || *nodes <= *drafts + 1.0)) {
     nodes = levels = *drafts;
   } else if (nodes) {
     const bool chain = (top_k && *top_k == 1.0) || contains(method, {"chain "}) || method.ends_with("chain");
     const double usual = drafter.default_depth > 0 ? drafter.default_depth : *nodes;
-    levels = depth ? *depth : drafts ? *drafts : chain ? *nodes : std::min(usual, *nodes);
+    levels = depth ? *depth : drafts && !tree_budget ? *drafts : chain ? *nodes : std::min(usual, *nodes);
     levels = std::min(levels, *nodes);
     if (counts_root && *nodes > levels) *nodes -= 1.0;  // SGLang's num_draft_tokens
   } else {
@@ -105,6 +110,8 @@ void read_draft(const MeasuredRow& row, const Drafter& drafter, bool counts_root
     levels = depth ? std::min(*depth, *nodes) : drafter.default_depth;
     point.assumptions.emplace_back("draft not stated: the drafter's default");
   }
+  if ((depth || drafts) && point.acceptance_length > 1.05 * (levels + 1.0))
+    throw RowRefused{"acceptance length above the depth of the draft", row.text("tau")};
   const bool branches = (top_k && *top_k > 1.0) || *nodes > levels || contains(method, {"tree"});
   if (contains(method, {"adaptive", "dynamic k", "dynamic length"})) {
     // A budget is stated; about half of it is verified, in four fifths of the passes (Talon's own rows).
@@ -190,8 +197,6 @@ MeasuredPoint point_of(const MeasuredRow& row) {
   }
   point.multi_gpu = point.setups.size() > 1 || point.setups.front().tp > 1.0;
   read_draft(row, *drafter, setup.engine.name == "SGLang", point);
-  if (point.acceptance_length > 1.05 * (point.form.depth + 1.0) && row.text("tree_depth") + row.text("K") != "")
-    throw RowRefused{"acceptance length above the depth of the draft", row.text("tau")};
 
   const auto batch = row.number("batch", 1e-3, 1e6);
   if (!batch) point.assumptions.emplace_back("batch not stated: 1");

@@ -88,8 +88,9 @@ std::vector<std::string> name_words(std::string_view name) {
       open = false;
     }
   }
-  for (std::string& word : words)  // 80g, 80gib
+  for (std::string& word : words)
     if (word.size() > 1 && is_digit(word[0])) {
+      if (word.size() > 2 && word.back() == 'x' && is_digit(word[word.size() - 2])) word.pop_back();  // H100x8
       if (word.ends_with("gib")) word.replace(word.size() - 3, 3, "gb");
       if (word.back() == 'g') word += 'b';
     }

@@ -269,7 +269,11 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
   group("moe", [](const MeasuredPoint& p) { return p.moe; });
   for (const DrafterKind kind : {DrafterKind::head, DrafterKind::parallel, DrafterKind::model, DrafterKind::ngram})
     group(name_of(kind), [kind](const MeasuredPoint& p) { return p.kind == kind; });
-  for (const std::string& source : sources) group(source, [&](const MeasuredPoint& p) { return p.source == source; });
+  std::set<std::string> names;
+  for (const auto& [name, figures] : result.groups) names.insert(name);
+  for (const std::string& source : sources)
+    group(names.count(source) ? "source " + source : source,
+          [&](const MeasuredPoint& p) { return p.source == source; });
 
   std::vector<const PredictedPoint*> all;
   for (const PredictedPoint& predicted : result.points) all.push_back(&predicted);

@@ -71,6 +71,28 @@ TEST_CASE("Trees, roots, adaptive budgets and chains are told apart") {
   CHECK_FALSE(adaptive.complete());
 }
 
+TEST_CASE("A budget of nodes under K is a tree, and an adaptive tree's depth bounds its acceptance length") {
+  const MeasuredPoint budget = one("lab,A100,1,HF,Vicuna-7B,fp16,EAGLE-2,,60,,,,1,,,,4.0,,2.5,");
+  CHECK(budget.form.nodes == 60);
+  CHECK(budget.form.depth == 6);
+  const MeasuredPoint deep = one("lab,A100,1,HF,Vicuna-7B,fp16,EAGLE-2,,30,,4,,1,,,,4.0,,2.5,");
+  CHECK(deep.form.nodes == 30);
+  CHECK(deep.form.depth == 4);
+  CHECK(one("lab,A100,1,HF,Vicuna-7B,fp16,EAGLE-3 adaptive tree,,,60,7,,1,,,,7.5,,3.5,").form.depth == 6);
+}
+
+TEST_CASE("A number of GPUs in the name of the hardware is read in all its forms") {
+  for (const auto& [hardware, tp] : std::vector<std::pair<std::string, double>>{{"4x A100", 4},
+                                                                                {"A100 x4", 4},
+                                                                                {"8xH100-80G", 8},
+                                                                                {"H100x8", 8},
+                                                                                {"H100*8", 8},
+                                                                                {"8 \xC3\x97 H200", 8},
+                                                                                {"H100 (TP=2)", 2}})
+    CHECK(one("lab," + hardware + ",,vLLM,Llama-3.1-8B,,EAGLE-3,,3,,,,1,,,,2.3,,1.5,").setups.at(0).tp == tp);
+  CHECK(one("lab,RTX 4090 (PCIe 4.0 x16),,vLLM,Llama-3.1-8B,,EAGLE-3,,3,,,,1,,,,2.3,,1.5,").setups.at(0).tp == 1.0);
+}
+
 TEST_CASE("An acceptance length without the bonus token gets one, and a number in words is read") {
   CHECK(
       one("lab,H100,1,vLLM,Llama-3.1-8B,,EAGLE-3,,3,,,,1,,,,1.5,excluding the bonus token,~1.9x,").acceptance_length ==

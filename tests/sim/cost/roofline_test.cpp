@@ -62,6 +62,23 @@ TEST_CASE("The published fit of Llama-3.1-8B on an H100 with vLLM is met within 
   }
 }
 
+TEST_CASE("Step ratios over the batch are those of the published fit within an eighth") {
+  // The same fit: drafting 2.135 ms + 0.84 us a token + 2.38 ns a KV token, for K = 3, contexts of 1,000 tokens.
+  RooflineSetup setup = llama_setup();
+  setup.engine = find_engine("vLLM");
+  setup.drafter = find_drafter("EAGLE", setup.model);
+  const Roofline roofline(setup);
+  for (const int batch : {1, 8, 32, 64, 128}) {
+    INFO("batch " << batch);
+    const double kv = 1000.0 * batch;
+    const double plain = 5.886 + 0.02101 * batch + 39.26e-6 * kv + 1.207;
+    const double speculative =
+        5.886 + 0.02101 * 4 * batch + 39.26e-6 * kv + 2.135 + 0.84e-3 * 3 * batch + 2.38e-6 * kv + 1.207;
+    CHECK(step_ratio(roofline, {batch, 1000, false}, {3, 3, false}, DrafterKind::head) ==
+          Approx(speculative / plain).epsilon(0.125));
+  }
+}
+
 TEST_CASE("Draft passes take their own roofline, launches and floor, one after the other") {
   RooflineSetup setup = llama_setup();
   setup.drafter = find_drafter("EAGLE-3", setup.model);

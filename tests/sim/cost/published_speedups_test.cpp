@@ -1,0 +1,47 @@
+// The goals of the cost model on published speedups, where these are at hand, and that the shipped constants are theirs.
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "sim/cost/validation.hpp"
+#include "tests/support/shared_data.hpp"
+
+using namespace draftproof;
+
+TEST_CASE("Published speedups are predicted within the goals by constants that have not seen their source") {
+  const auto path = testing::shared_data("speedups.csv");
+  if (!path) return;
+  const MeasuredData data = read_measured_data(*path);
+  CHECK(data.points.size() + data.excluded.size() == 601);
+  CHECK(data.excluded.empty());
+  const Validation validation = validate(data, shipped_fit());
+  std::map<std::string, GroupFigures> groups(validation.groups.begin(), validation.groups.end());
+  const GroupFigures& complete = groups.at("complete");
+  CHECK(complete.rows >= 200);
+  CHECK(complete.step_ratio_median <= 0.10);
+  CHECK(complete.step_ratio_p90 <= 0.25);
+  CHECK(complete.band80_coverage >= 0.75);
+  CHECK(complete.band80_coverage <= 0.88);
+  CHECK(complete.regret <= 0.01);
+  CHECK(groups.at("moe").step_ratio_median <= 0.20);
+  CHECK(groups.at("moe").step_ratio_p90 <= 0.40);
+  CHECK(validation.overall.step_ratio_median <= 0.5 * validation.overall.textbook_median);
+  CHECK(validation.overall.regret <= 0.01);
+  CHECK(validation.calibrated_complete.step_ratio_median <= 0.03);
+  CHECK(validation.calibrated_complete.step_ratio_p90 <= 0.10);
+  for (const PredictedPoint& predicted : validation.points) CHECK_FALSE(predicted.from_shipped);
+}
+
+TEST_CASE("The shipped constants are what calibrate makes of the published speedups") {
+  const auto path = testing::shared_data("speedups.csv");
+  if (!path) return;
+  const MeasuredData data = read_measured_data(*path);
+  std::vector<const MeasuredPoint*> points;
+  for (const MeasuredPoint& point : data.points) points.push_back(&point);
+  const EngineFit fit = fit_engines(points, fit_prior());
+  CHECK(fit.sources == shipped_fit().sources);
+  for (std::size_t i = 0; i < fit.state.offset.size(); ++i) {
+    INFO(fit_parameters()[i].name);
+    CHECK(shipped_fit().state.offset[i] == Approx(fit.state.offset[i]).margin(2e-3));
+    CHECK(shipped_fit().state.spread[i] == Approx(fit.state.spread[i]).epsilon(0.01));
+  }
+}
