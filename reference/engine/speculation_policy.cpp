@@ -54,13 +54,14 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
     present_.clear();
     for (const Candidate& candidate : candidates_)
       if (requests_[candidate.rate_class] > 0) present_.push_back(candidate);
-    std::int64_t rows = other_tokens;
-    for (const std::int64_t streams : streams_) rows += streams;
-    Best best{0.0, 0};
+    rows_ = other_tokens;
+    for (const std::int64_t streams : streams_) rows_ += streams;
+    target_ns_.assign(static_cast<std::size_t>((rows_ - other_tokens) * choice_.most + 1), -1.0);
+    Best best{0.0, 1.0, 0};
     std::int32_t longest = 0;
     for (std::int32_t most = 0; most <= choice_.most; ++most) {
-      const Best found = best_of(most, rows);
-      if (found.goodput <= best.goodput) continue;
+      const Best found = best_of(most);
+      if (!found.is_above(best)) continue;
       best = found;
       longest = most;
     }
@@ -70,17 +71,24 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
   }
 }
 
-SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest, std::int64_t rows) const {
+double SpeculationPolicy::target_ns(std::int64_t more_rows) {
+  double& ns = target_ns_[static_cast<std::size_t>(more_rows)];
+  if (ns < 0.0) ns = cost_->target_ns(rows_ + more_rows, batch_);
+  return ns;
+}
+
+SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest) {
   double tokens = static_cast<double>(batch_);
+  std::int64_t more_rows = 0;
   const double draft_ns = cost_->draft_ns(longest, batch_);
-  Best best{tokens / (cost_->target_ns(rows, batch_) + draft_ns), 0};
+  Best best{tokens, target_ns(0) + draft_ns, 0};
   for (std::size_t i = 0; i < present_.size(); ++i) {
     const Candidate& candidate = present_[i];
     if (candidate.depth > longest) continue;
-    tokens += candidate.probability * static_cast<double>(requests_[candidate.rate_class]);
-    rows += streams_[candidate.rate_class];
-    const double goodput = tokens / (cost_->target_ns(rows, batch_) + draft_ns);
-    if (goodput > best.goodput) best = {goodput, i + 1};
+    tokens += candidate.probability * static_cast<double>(requests_[static_cast<std::size_t>(candidate.rate_class)]);
+    more_rows += streams_[static_cast<std::size_t>(candidate.rate_class)];
+    const Best found{tokens, target_ns(more_rows) + draft_ns, i + 1};
+    if (found.is_above(best)) best = found;
   }
   return best;
 }

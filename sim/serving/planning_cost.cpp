@@ -6,37 +6,54 @@
 namespace draftproof {
 
 void PlanningCost::set_context(double kv_tokens_per_request) {
-  // A context that has hardly grown changes no decision.
   if (std::abs(kv_tokens_per_request - kv_tokens_per_request_) <= kv_tokens_per_request_ / 16.0) return;
   kv_tokens_per_request_ = kv_tokens_per_request;
-  batch_ = -1;
+  for (Known& known : known_) known.batch = -1;
 }
 
-double PlanningCost::exact_target_ns(std::int64_t num_tokens, std::int64_t batch) const {
+PlanningCost::Known& PlanningCost::known_of(std::int64_t batch) const {
+  Known& known = known_[static_cast<std::size_t>(batch) % known_.size()];
+  if (known.batch == batch) return known;
+  known.batch = batch;
+  // Some 16 lines between no drafts and all of them.
+  known.rows_apart = std::max<std::int64_t>(batch * drafts_max_ / 16, 1);
+  known.lines_per_row = 1.0 / static_cast<double>(known.rows_apart);
+  known.target_ns.clear();
+  known.draft_ns.clear();
+  return known;
+}
+
+double PlanningCost::end_ns(Known& known, std::size_t end) const {
+  if (end >= known.target_ns.size()) known.target_ns.resize(end + 1, -1.0);
+  double& ns = known.target_ns[end];
+  if (ns >= 0.0) return ns;
   PassLoad load;
-  load.rows = num_tokens;
-  load.streams = batch;
-  load.logit_rows = num_tokens;
-  load.kv_tokens = std::llround(kv_tokens_per_request_ * static_cast<double>(batch));
-  load.attended = std::llround(kv_tokens_per_request_ * static_cast<double>(num_tokens));
-  return cost_.target_ns(load);
+  load.rows = std::max(static_cast<std::int64_t>(end) * known.rows_apart, std::int64_t{1});
+  load.streams = known.batch;
+  load.logit_rows = load.rows;
+  load.kv_tokens = std::llround(kv_tokens_per_request_ * static_cast<double>(known.batch));
+  load.attended = std::llround(kv_tokens_per_request_ * static_cast<double>(load.rows));
+  return ns = cost_.target_ns(load);
 }
 
 double PlanningCost::target_ns(std::int64_t num_tokens, std::int64_t batch) const {
-  if (batch != batch_ || num_tokens < least_ || num_tokens > least_ + kLines * step_) {
-    batch_ = batch;
-    least_ = num_tokens;  // a decision asks for the fewest first
-    step_ = std::max<std::int64_t>((batch * drafts_max_ * 2 + kLines - 1) / kLines, 1);
-    lines_per_row_ = 1.0 / static_cast<double>(step_);
-    for (std::int32_t i = 0; i <= kLines; ++i)
-      ns_[static_cast<std::size_t>(i)] = exact_target_ns(least_ + i * step_, batch);
-  }
-  const double at = static_cast<double>(num_tokens - least_) * lines_per_row_;
-  const std::size_t line = std::min<std::size_t>(static_cast<std::size_t>(at), kLines - 1);
-  return ns_[line] + (ns_[line + 1] - ns_[line]) * (at - static_cast<double>(line));
+  Known& known = known_of(batch);
+  const double at = static_cast<double>(num_tokens) * known.lines_per_row;
+  const auto line = static_cast<std::size_t>(at);
+  const double low = end_ns(known, line);
+  return low + (end_ns(known, line + 1) - low) * (at - static_cast<double>(line));
 }
 
 double PlanningCost::draft_ns(std::int32_t passes, std::int64_t batch) const {
+  Known& known = known_of(batch);
+  const auto at = static_cast<std::size_t>(passes);
+  if (at >= known.draft_ns.size()) known.draft_ns.resize(at + 1, -1.0);
+  double& ns = known.draft_ns[at];
+  if (ns < 0.0) ns = exact_draft_ns(passes, batch);
+  return ns;
+}
+
+double PlanningCost::exact_draft_ns(std::int32_t passes, std::int64_t batch) const {
   DraftLoad load;
   if (passes > 0) {
     load.requests = batch;

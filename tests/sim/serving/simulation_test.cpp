@@ -135,6 +135,21 @@ TEST_CASE("policies are compared on the same requests") {
   CHECK(differ);
 }
 
+TEST_CASE("under guidance every request has a companion, whose rows and blocks count") {
+  WorkloadOptions guided = busy_workload();
+  guided.companion_prompt_len = 1;
+  ServingOptions options = small_server("fixed:3");
+  options.scheduler.num_blocks = 2000;
+  options.scheduler.token_budget = 4096;  // else it cuts drafts
+  const ServingResult plain = simulate(Workload(busy_workload(), 12), slow_cost(), ConstantAcceptance(0.7), options);
+  const ServingResult both = simulate(Workload(guided, 12), slow_cost(), ConstantAcceptance(0.7), options);
+  CHECK(both.metrics.generation_tokens() == plain.metrics.generation_tokens());
+  CHECK(both.metrics.acceptance.accepted_tokens == plain.metrics.acceptance.accepted_tokens);  // drawn by place
+  CHECK(both.metrics.prompt_tokens == plain.metrics.prompt_tokens + 400);
+  CHECK(both.metrics.verify_ns > plain.metrics.verify_ns);
+  CHECK(both.metrics.blocks_held_max > plain.metrics.blocks_held_max);
+}
+
 TEST_CASE("speculation pays at a small batch and costs at a large one") {
   LinearCost cost = slow_cost();
   cost.row_ns = 2e5;
