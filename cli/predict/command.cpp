@@ -42,7 +42,9 @@ AcceptanceEstimate acceptance_of(const PredictArguments& a, const Drafter& draft
   if (!a.metrics.empty() && !a.acceptance.empty())
     throw usage_error("--acceptance", "is given beside --metrics; expected one of them");
   if (!a.metrics.empty())
-    return AcceptanceEstimate::of_data(read_acceptance(a.metrics, a.metrics_name), a.metrics_drafts);
+    return AcceptanceEstimate::of_data(
+        read_acceptance(a.metrics, {a.metrics_name, a.metrics_rates == "as said" ? "" : a.metrics_rates}),
+        a.metrics_drafts);
   if (!a.acceptance.empty())
     return AcceptanceEstimate::of_model(make_acceptance(a.acceptance, 0, "--acceptance"), a.acceptance);
   return AcceptanceEstimate::typical_of(drafter);

@@ -17,6 +17,8 @@ void add_predict_options(Options& options, PredictArguments& a) {
   options.text("--metrics-name", a.metrics_name, "Of several in that file: a model_name, or a drafter", "NAME");
   options.integer("--metrics-drafts", a.metrics_drafts, {1, 64},
                   "Tokens of a draft there, if the file does not say it");
+  options.choice("--metrics-rates", a.metrics_rates, {"as said", "conditional", "unconditional"},
+                 "What the rates of a table there are, if it does not say it");
   options.text("--acceptance", a.acceptance, "Instead: an acceptance model, as constant:0.8 (docs/predict.md)",
                "MODEL");
   options.integers("--batch", a.batches, {1, 1 << 20}, "Requests at a time");

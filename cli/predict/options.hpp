@@ -20,6 +20,7 @@ struct PredictArguments {
   std::string metrics;
   std::string metrics_name;
   std::optional<int> metrics_drafts;
+  std::string metrics_rates = "as said";
   std::string acceptance;
   std::vector<int> batches{1, 8, 32};
   int context = 1024;

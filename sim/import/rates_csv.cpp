@@ -14,7 +14,53 @@ namespace draftproof {
 namespace {
 
 constexpr std::array kLengthColumns{"mean_acceptance_length", "acceptance_length", "tau"};
-constexpr std::array kKnownColumns{"position", "p1", kLengthColumns[0], kLengthColumns[1], kLengthColumns[2]};
+
+// What people call the columns, in lower case with underscores for blanks and dashes.
+struct Names {
+  const char* column;
+  std::vector<std::string> others;
+};
+const std::vector<Names>& other_names() {
+  static const std::vector<Names> names{
+      {"position", {"pos", "draft_position", "token_position", "draft_token"}},
+      {"conditional", {"conditional_rate", "conditional_acceptance_rate", "conditional_acceptance", "alpha", "a_i"}},
+      {"unconditional",
+       {"unconditional_rate", "unconditional_acceptance_rate", "unconditional_acceptance", "survival", "cumulative",
+        "s_i"}},
+      {"rate", {"acceptance_rate", "acceptance", "p", "per_position_acceptance_rate"}},
+      {"rate_kind", {"kind", "type"}},
+      {"accepted", {"accepted_tokens", "num_accepted"}},
+      {"drafts", {"num_drafts", "draft_steps"}},
+      {"mean_acceptance_length", {"mean_accept_length", "accept_length", "accept_len"}},
+  };
+  return names;
+}
+
+std::string plain_name(std::string name) {
+  for (char& c : name) c = c == ' ' || c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
+}
+
+// The table with our names for its columns, where it has not both. K stays as it is.
+CsvTable with_our_names(CsvTable table) {
+  for (std::string& column : table.columns) {
+    const std::string plain = plain_name(column);
+    if (plain != "k" && table.column(plain) < 0) column = plain;
+    for (const Names& names : other_names())
+      if (std::ranges::count(names.others, plain) > 0 && table.column(names.column) < 0) column = names.column;
+  }
+  return table;
+}
+
+// Semicolons and tabs as commas, where the header has no comma.
+std::string with_commas(std::string_view text) {
+  std::string out(text);
+  const std::string_view header = std::string_view(out).substr(0, out.find('\n'));
+  if (header.find(',') != std::string_view::npos) return out;
+  const char separator = header.find(';') != std::string_view::npos ? ';' : '\t';
+  std::ranges::replace(out, separator, ',');
+  return out;
+}
 
 // A row's cells by the names of their columns.
 class Cells {
@@ -91,7 +137,7 @@ Kind kind_by_length(const std::vector<double>& rates, std::optional<double> leng
   return unconditional ? Kind::unconditional : conditional ? Kind::conditional : Kind::unknown;
 }
 
-RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name) {
+RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name, const std::string& told) {
   const Cells cells(table, csv, name);
   RateRow row;
   row.line = csv.line;
@@ -106,7 +152,7 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
   }
   row.draft_len = static_cast<std::int32_t>(cells.count("K").value_or(std::ssize(rates)));
   row.window.acceptance_length = length_of(cells);
-  row.window.drafts = cells.count("num_drafts");
+  row.window.drafts = cells.count("drafts");
   row.draft_tokens = cells.count("num_draft_tokens");
   row.accepted_tokens = cells.count("num_accepted_tokens");
   if (rates.empty()) {
@@ -117,11 +163,12 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
   const std::string words = cells.text("rate_kind");
   Kind kind = kind_of(words);
   if (kind == Kind::unknown && words.empty()) kind = kind_by_length(rates, row.window.acceptance_length);
+  if (kind == Kind::unknown) kind = kind_of(told);
   switch (kind) {
     case Kind::unknown:
       throw input_error(cells.where(),
                         "does not say whether p1, p2, ... are conditional; expected conditional or "
-                        "unconditional in the column rate_kind");
+                        "unconditional in a column rate_kind, or --metrics-rates");
     case Kind::per_rank:
       throw input_error(cells.where(),
                         "has rates of siblings by rank, not of positions; expected an acceptance model "
@@ -167,16 +214,20 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
 }
 
 // The table of positions.
-AcceptanceData read_positions(const CsvTable& table, const std::string& name) {
+AcceptanceData read_positions(const CsvTable& table, const std::string& name, const std::string& told) {
   const auto has = [&](const char* column) { return table.column(column) >= 0; };
-  const char* steps = has("steps") ? "steps" : has("drafts") ? "drafts" : has("num_drafts") ? "num_drafts" : nullptr;
+  const char* steps = has("steps") ? "steps" : has("drafts") ? "drafts" : nullptr;
   const char* accepted = has("accepted_all_steps") ? "accepted_all_steps" : "accepted";
   const bool counts = steps != nullptr && has(accepted);
   const bool reached = has("reached") && has("accepted");
-  if (!counts && !has("unconditional") && !has("conditional") && !reached)
+  // Plain rates, if the first row or the caller says what they are.
+  const Kind kind =
+      table.rows.empty() ? Kind::unknown : kind_of(Cells(table, table.rows[0], name).text("rate_kind") + told);
+  const bool rates = has("rate") && (kind == Kind::conditional || kind == Kind::unconditional);
+  if (!counts && !has("unconditional") && !has("conditional") && !reached && !rates)
     throw input_error(name,
                       "has the column position, and none that says what the rates are; expected conditional, "
-                      "unconditional, or accepted with steps");
+                      "unconditional, or accepted with steps; or --metrics-rates");
   AcceptanceData data;
   data.format = "CSV of rates";
   AcceptanceWindow window;
@@ -203,8 +254,10 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name) {
       }
     }
     if (!s) s = cells.number("unconditional");
+    if (!s && rates && kind == Kind::unconditional) s = cells.number("rate");
     if (!s) {
       std::optional<double> rate = cells.number("conditional");
+      if (!rate && rates) rate = cells.number("rate");
       if (!rate && reached) {
         const auto of = cells.count("reached");
         const auto n = cells.count("accepted");
@@ -228,21 +281,24 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name) {
 
 bool is_rates_csv(std::string_view text) {
   TextLines lines(text, "");
-  if (!lines.next() || lines.line().find(',') == std::string::npos) return false;
-  const CsvTable header = parse_csv(lines.line(), "");
-  return std::ranges::any_of(kKnownColumns, [&](const char* column) { return header.column(column) >= 0; });
+  if (!lines.next() || lines.line().find_first_of(",;\t") == std::string::npos) return false;
+  const CsvTable header = with_our_names(parse_csv(with_commas(lines.line()), ""));
+  for (const char* column : {"position", "p1", kLengthColumns[0], kLengthColumns[1], kLengthColumns[2]})
+    if (header.column(column) >= 0) return true;
+  return false;
 }
 
-std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& name) {
+std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& name, const std::string& kind) {
+  const CsvTable named = with_our_names(table);
   std::vector<RateRow> rows;
-  for (const CsvRow& row : table.rows) rows.push_back(row_of(table, row, name));
+  for (const CsvRow& row : named.rows) rows.push_back(row_of(named, row, name, kind));
   return rows;
 }
 
-AcceptanceData read_rates_csv(std::string_view text, const std::string& name) {
-  const CsvTable table = parse_csv(text, name);
-  if (table.column("position") >= 0) return read_positions(table, name);
-  const std::vector<RateRow> rows = read_rate_rows(table, name);
+AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind) {
+  const CsvTable table = with_our_names(parse_csv(with_commas(text), name));
+  if (table.column("position") >= 0) return read_positions(table, name, kind);
+  const std::vector<RateRow> rows = read_rate_rows(table, name, kind);
   if (rows.empty()) throw input_error(name, "has no row; expected one or more");
   AcceptanceData data;
   data.format = "CSV of rates";

@@ -9,8 +9,10 @@
 //                                       reached (conditional), accepted (or accepted_all_steps) with steps or drafts
 //                                       (unconditional). The demo's acceptance.csv is such a table
 //
-// Positions count from 0 or 1, whichever comes first. Where nothing says what kind the rates are, the acceptance length
-// beside them decides; where that is missing too, the table is refused.
+// Columns are separated by commas, semicolons or tabs, and known by more than one name (pos, conditional_rate, survival,
+// ...; a column rate with a column kind beside it). Positions count from 0 or 1, whichever comes first. Where nothing
+// says what kind the rates are, the acceptance length beside them decides; where that is missing too, the table is
+// refused, unless the caller knows.
 #pragma once
 
 #include <optional>
@@ -36,8 +38,9 @@ struct RateRow {
 bool is_rates_csv(std::string_view text);
 // Errors (input) naming file and line: a cell that is no number, rates outside [0, 1], unconditional rates that rise,
 // rates of unknown kind.
-std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& name);
+std::vector<RateRow> read_rate_rows(const CsvTable& table, const std::string& name, const std::string& kind = "");
 // All rows of a file as one; errors (input) also where they are of several configurations.
-AcceptanceData read_rates_csv(std::string_view text, const std::string& name);
+// kind: "conditional" or "unconditional" for rates of which the file does not say it; empty: not known.
+AcceptanceData read_rates_csv(std::string_view text, const std::string& name, const std::string& kind = "");
 
 }  // namespace draftproof

@@ -1,6 +1,7 @@
 #include "sim/import/read_acceptance.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
@@ -36,22 +37,27 @@ AcceptanceData of_recording(std::string_view text, const std::string& name, cons
   return data;
 }
 
-AcceptanceData of_any(std::string_view text, const std::string& name, const std::string& choice) {
+bool is_json(std::string_view body) {
+  const std::string_view first = body.substr(0, body.find('\n'));
+  return nlohmann::json::accept(first) || nlohmann::json::accept(body);
+}
+
+AcceptanceData of_any(std::string_view text, const std::string& name, const ImportOptions& options) {
   std::string_view body = text;
   if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
   body.remove_prefix(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
   if (body.empty()) throw input_error(name, "is empty; expected what a server says of acceptance");
-  const bool json = body.front() == '{' || body.front() == '[';
-  if (json && body.find("\"acc_len\"") != std::string_view::npos) return of_recording(body, name, choice);
-  if (is_prometheus_text(text)) return read_prometheus_text(text, name, choice);
+  // Logs may begin with a bracket or be JSON lines too.
+  const bool braced = body.front() == '{' || body.front() == '[';
+  if (braced && body.find("\"acc_len\"") != std::string_view::npos) return of_recording(body, name, options.choice);
+  if (is_prometheus_text(text)) return read_prometheus_text(text, name, options.choice);
   if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics"))
     return read_vllm_log(text, name);
-  // Logs may begin with a bracket too, as SGLang's do.
-  if (has_words(text, "accept len:")) return read_sglang_log(text, name);
-  if (json) return read_result_json(body, name);
-  if (is_rates_csv(text)) return read_rates_csv(text, name);
+  if (braced && is_json(body)) return read_result_json(body, name);
+  if (is_rates_csv(text)) return read_rates_csv(text, name, options.rates);
   if (is_sglang_log(text)) return read_sglang_log(text, name);
   if (is_vllm_log(text)) return read_vllm_log(text, name);
+  if (body.front() == '{') return read_result_json(body, name);  // which says what is wrong with it
   throw input_error(name,
                     "is of no known format; expected vLLM's log or Prometheus text, SGLang's log, a CSV of rates "
                     "(with a header), recorded acceptances (JSON lines with acc_len), or the JSON of demo or "
@@ -60,15 +66,15 @@ AcceptanceData of_any(std::string_view text, const std::string& name, const std:
 
 }  // namespace
 
-AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const std::string& choice) {
-  AcceptanceData data = of_any(text, name, choice);
+AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const ImportOptions& options) {
+  AcceptanceData data = of_any(text, name, options);
   data.path = name;
   return data;
 }
 
-AcceptanceData read_acceptance(const std::string& path, const std::string& choice) {
+AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options) {
   const InputFile file(path, kFileBytesMax);
-  return parse_acceptance(file.text(), path, choice);
+  return parse_acceptance(file.text(), path, options);
 }
 
 }  // namespace draftproof

@@ -15,9 +15,13 @@
 
 namespace draftproof {
 
-// `choice`: a model_name of Prometheus text, or a drafter of a recording, where the file has several. Errors (input)
-// naming the file: those of the formats, and a file that is none of them.
-AcceptanceData read_acceptance(const std::string& path, const std::string& choice = "");
-AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const std::string& choice = "");
+struct ImportOptions {
+  std::string choice;  // a model_name of Prometheus text, or a drafter of a recording, where the file has several
+  std::string rates;   // "conditional" or "unconditional", of tables that do not say it; empty: not known
+};
+
+// Errors (input) naming the file: those of the formats, and a file that is none of them.
+AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options = {});
+AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const ImportOptions& options = {});
 
 }  // namespace draftproof

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/error.hpp"
+#include "sim/import/text_lines.hpp"
 
 namespace draftproof {
 namespace {
@@ -63,11 +64,28 @@ void collect(const Json& json, const std::string& name, std::vector<AcceptanceWi
     for (const Json& part : json) collect(part, name, windows);
 }
 
+// One document, or one a line.
+Json documents_of(std::string_view text, const std::string& name) {
+  Json document = Json::parse(text, nullptr, false);
+  if (!document.is_discarded()) return document;
+  Json list = Json::array();
+  TextLines lines(text, name);
+  while (lines.next()) {
+    if (lines.line().find_first_not_of(" \t") == std::string::npos) continue;
+    Json line = Json::parse(lines.line(), nullptr, false);
+    if (line.is_discarded()) {
+      if (lines.is_cut() && !list.empty()) break;
+      throw input_error(lines.where(), "is no JSON document; expected one a line, or one in all");
+    }
+    list.push_back(std::move(line));
+  }
+  return list;
+}
+
 }  // namespace
 
 AcceptanceData read_result_json(std::string_view text, const std::string& name) {
-  const Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded()) throw input_error(name, "is no JSON document; expected one");
+  const Json document = documents_of(text, name);
   if (document.is_object() && document.contains("acceptance_by_position")) {
     if (!document["acceptance_by_position"].is_object())
       throw input_error(name, "acceptance_by_position is no object; expected the result of demo or generate --json");

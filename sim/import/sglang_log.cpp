@@ -20,17 +20,25 @@ std::optional<int> rank_of(std::string_view line, std::string_view kind) {
   return std::nullopt;
 }
 
+constexpr std::string_view kKeys[] = {"accept len",    "accept_len",         "accept length",
+                                      "accept_length", "spec_accept_length", "avg_spec_accept_length"};
+
+std::optional<double> length_of(std::string_view line, const std::string& where) {
+  for (const std::string_view key : kKeys)
+    if (const auto length = field(line, key, where)) return length;
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_sglang_log(std::string_view text) {
-  return has_words(text, "accept len:") || has_words(text, "accept length:");
+  return has_words(text, "accept len") || has_words(text, "accept_len");
 }
 
 AcceptanceData read_sglang_log(std::string_view text, const std::string& name) {
   AcceptanceData data;
   data.format = "SGLang log";
   std::vector<AcceptanceWindow> windows;
-  std::optional<double> summary;
   std::int64_t other_ranks = 0;
   std::int64_t top_k = 1;
   std::int64_t draft_tokens = 0;
@@ -46,12 +54,11 @@ AcceptanceData read_sglang_log(std::string_view text, const std::string& name) {
     } catch (const Error&) {  // "speculative_num_steps=None": not set
     }
     try {
-      if (const auto length = field(line, "accept length", where)) summary = length;
-      const auto length = field(line, "accept len", where);
+      const auto length = length_of(line, where);
       if (!length) continue;
       if (*length < 1.0)
-        throw input_error(
-            where, "accept len is " + std::to_string(*length) + "; expected at least 1, since the bonus token counts");
+        throw input_error(where, "the accept length is " + std::to_string(*length) +
+                                     "; expected at least 1, since the bonus token counts");
       const std::string_view prefix = std::string_view(line).substr(0, find_words(line, "decode batch"));
       if (!rank_of(prefix, "DP") && rank_of(prefix, "TP").value_or(0) > 0) {
         ++other_ranks;
@@ -67,7 +74,6 @@ AcceptanceData read_sglang_log(std::string_view text, const std::string& name) {
       data.notes.push_back("The last line ends early and is left out.");
     }
   }
-  if (windows.empty() && summary && *summary >= 1.0) windows.push_back({name, std::nullopt, {}, summary});
   if (windows.empty())
     throw input_error(name,
                       "has no line with an accept length; expected SGLang's \"Decode batch, ... accept len: ...\"");

@@ -11,7 +11,7 @@ using namespace draftproof;
 namespace {
 
 AcceptanceData read(const std::string& text, const std::string& model = "") {
-  return parse_acceptance(text, "metrics.txt", model);
+  return parse_acceptance(text, "metrics.txt", {model, ""});
 }
 std::string refusal(const std::string& text, const std::string& model = "") {
   return error_of(ErrorKind::input, [&] { read(text, model); });

@@ -12,8 +12,8 @@ using namespace draftproof;
 
 namespace {
 
-AcceptanceData read(const std::string& text, const std::string& choice = "") {
-  return parse_acceptance(text, "file", choice);
+AcceptanceData read(const std::string& text, const std::string& choice = "", const std::string& rates = "") {
+  return parse_acceptance(text, "file", {choice, rates});
 }
 std::string refusal(const std::string& text) {
   return error_of(ErrorKind::input, [&] { read(text); });
@@ -44,6 +44,7 @@ TEST_CASE("SGLang's decode lines are weighted by running requests, one tensor-pa
       "Decode batch, #running-req: 1, accept len: 3.5, accept rate: 0.5\n");
   CHECK(tree.tree_nodes == 7);
   CHECK(tree.draft_len == 5);
+  CHECK(read("accept_length: 3.1\naccept_length: 2.9\n").acceptance_length == Approx(3.0));
   CHECK(refusal("[x] Decode batch, #running-req: 1, accept len: many\nfoo\n") ==
         "file, line 1: accept len is \"many\"; expected a number");
 }
@@ -63,6 +64,11 @@ TEST_CASE("a table of positions says what its rates are") {
       "unconditional_standard_error\n1,90,60,0.6667,0.05,120,60,0.5,0.04\n2,60,30,0.5,0.06,120,30,0.25,0.03\n");
   CHECK(demo.survival == std::vector<double>{0.5, 0.25});
   CHECK(demo.survival_error == std::vector<double>{0.04, 0.03});
+  CHECK(read("Position;Acceptance Rate;Kind\n1;0.8;conditional\n2;0.5;conditional\n").survival ==
+        std::vector<double>{0.8, 0.4});
+  CHECK(read("pos\tsurvival\n1\t0.8\n2\t0.5\n").survival == std::vector<double>{0.8, 0.5});
+  CHECK(read("position,rate\n1,0.8\n2,0.5\n", "", "conditional").survival == std::vector<double>{0.8, 0.4});
+  CHECK(read("position,rate\n1,0.8\n2,0.5\n", "", "unconditional").survival == std::vector<double>{0.8, 0.5});
   CHECK(refusal("position,rate\n1,0.8\n").find("expected conditional, unconditional, or accepted with steps") !=
         std::string::npos);
   CHECK(refusal("position,unconditional\n1,0.8\n3,0.5\n") ==
@@ -109,6 +115,10 @@ TEST_CASE("JSON documents of this project and of SGLang are read") {
       "{\"internal_states\": [{\"avg_spec_accept_length\": 3.5}, "
       "{\"avg_spec_accept_length\": 2.5}]}");
   CHECK(sglang.acceptance_length == Approx(3.0));
+  const AcceptanceData lines = read(
+      "{\"meta_info\": {\"spec_accept_length\": 3.2, \"spec_verify_ct\": 100}}\n"
+      "{\"meta_info\": {\"spec_accept_length\": 2.0, \"spec_verify_ct\": 300}}\n");
+  CHECK(lines.acceptance_length == Approx((3.2 * 100 + 2.0 * 300) / 400));
   CHECK(refusal("{\"acceptance\": 3}").find("has no acceptance") != std::string::npos);
   CHECK(refusal("{\"a\": ").find("is no JSON document") != std::string::npos);
 }
