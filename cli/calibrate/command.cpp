@@ -1,4 +1,5 @@
-// draftproof calibrate: engine constants from measured speedups, and how well these determine them.
+// draftproof calibrate: engine constants from measured speedups, and how well these determine them; or this computer's
+// own, from a few timed passes.
 #include <cmath>
 #include <iomanip>
 #include <iostream>
@@ -6,6 +7,8 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/model_path.hpp"
+#include "cli/shared/this_machine.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/output_paths.hpp"
@@ -17,6 +20,9 @@ namespace {
 
 struct Arguments {
   std::string data;
+  bool this_machine = false;
+  std::string model = kShippedModel;
+  int threads = 1;
   std::string out;
   std::string start = "prior";
   bool json = false;
@@ -45,7 +51,30 @@ void write_profiles(const std::string& path, const FitRecord& record, const std:
   file.commit();
 }
 
+void run_this_machine(const Arguments& arguments, const ProgramContext& context) {
+  const MachineProfile profile = time_this_machine(arguments.model, {false, arguments.threads}).profile;
+  if (!arguments.out.empty()) {
+    AtomicFile file(arguments.out);
+    file.stream()
+        << "# What a computer takes for passes of a model, written by draftproof calibrate --this-machine.\n\n"
+        << toml_of(profile);
+    file.commit();
+  }
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document["profile"] = machine_profile_json(profile);
+    document["out"] = arguments.out.empty() ? Json(nullptr) : Json(arguments.out);
+    return print_json(document);
+  }
+  print_machine_profile(profile, std::cout);
+  if (!arguments.out.empty()) std::cout << "\nWritten: " << printable_line(arguments.out) << "\n";
+}
+
 void run(const Arguments& arguments, const ProgramContext& context) {
+  if (arguments.this_machine == !arguments.data.empty())
+    throw usage_error("calibrate", arguments.this_machine ? "--data and --this-machine exclude each other"
+                                                          : "expected --data CSV or --this-machine");
+  if (arguments.this_machine) return run_this_machine(arguments, context);
   require_no_overwriting({{"--data", arguments.data}}, {{"--out", arguments.out}});
   const MeasuredData data = read_measured_data(arguments.data);
   if (data.points.empty())
@@ -101,10 +130,14 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 
 void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
-  options.required_text("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)", "CSV");
+  options.file("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)");
+  options.flag("--this-machine", arguments->this_machine, "Time passes of the project's own engine on this computer");
+  options.text("--model", arguments->model, "With --this-machine: smollm2, a GGUF file or a Hugging Face folder",
+               "MODEL");
+  options.integer("--threads", arguments->threads, kThreadRange, "With --this-machine: of the engine");
   options.choice("--start", arguments->start, {"prior", "shipped"},
                  "What is known before: the priors, or the shipped constants");
-  options.file("--out", arguments->out, "Write all engines with these constants; use one as --engine FILE:NAME");
+  options.file("--out", arguments->out, "Write what was found: engines, for --engine FILE:NAME, or this machine");
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

@@ -1,4 +1,5 @@
-// draftproof validate: published speedups, each predicted without having seen its source.
+// draftproof validate: published speedups, each predicted without having seen its source; or those of this computer,
+// from a few timed passes.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -9,6 +10,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/validate/replay.hpp"
+#include "cli/validate/this_machine.hpp"
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
 #include "sim/cost/validation.hpp"
@@ -19,6 +21,8 @@ namespace {
 struct Arguments {
   std::string data;
   std::string replay;
+  bool this_machine = false;
+  std::string table = kSpeculateTable;
   bool json = false;
 };
 
@@ -143,9 +147,11 @@ void print_text(const Validation& validation, const MeasuredData& data, std::ost
 }
 
 void run(const Arguments& arguments, ProgramContext& context) {
-  if (arguments.data.empty() == arguments.replay.empty())
-    throw usage_error("validate", "expected one of --data CSV and --replay DIR");
+  const int kinds =
+      (arguments.data.empty() ? 0 : 1) + (arguments.replay.empty() ? 0 : 1) + (arguments.this_machine ? 1 : 0);
+  if (kinds != 1) throw usage_error("validate", "expected one of --data CSV, --replay DIR and --this-machine");
   if (!arguments.replay.empty()) return run_replay(arguments.replay, arguments.json, context);
+  if (arguments.this_machine) return validate_this_machine(arguments.table, arguments.json, context);
   const MeasuredData data = read_measured_data(arguments.data);
   const Validation validation = validate(data, shipped_fit());
   if (!arguments.json) return print_text(validation, data, std::cout);
@@ -171,6 +177,9 @@ void add_command(Options& options, ProgramContext& context) {
   options.text("--replay", arguments->replay,
                "Folder of recorded acceptances (*.jsonl): replay them at published cost, beside the published speedups",
                "DIR");
+  options.flag("--this-machine", arguments->this_machine,
+               "Predict what `draftproof speculate` measured on this computer, from five timed passes");
+  options.file("--table", arguments->table, "With --this-machine: the result of `draftproof speculate`");
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

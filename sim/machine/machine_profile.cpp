@@ -45,11 +45,6 @@ double MachineProfile::pass_ms(double rows, double context_len) const {
   return at_context + rows * ms_of_context_token(*this) * (context_len - static_cast<double>(a.context_len));
 }
 
-double MachineProfile::pass_ms_of_layers(double kept_layers, double rows, double context_len) const {
-  const double share = head_share + (1.0 - head_share) * kept_layers / static_cast<double>(layers);
-  return share * pass_ms(rows, context_len);
-}
-
 void check(const MachineProfile& profile, const std::string& where) {
   if (profile.passes.empty()) throw input_error(where, "it has no timed passes; expected two or more");
   for (const TimedPass& pass : profile.passes)
@@ -65,7 +60,6 @@ void check(const MachineProfile& profile, const std::string& where) {
       throw input_error(where, "passes of " + std::to_string(timed[i - 1].rows) + " and " +
                                    std::to_string(timed[i].rows) + " rows; expected rising row counts");
   }
-  if (profile.layers < 1) throw input_error(where, "layers is 0; expected 1 or more");
 }
 
 std::string toml_of(const MachineProfile& profile) {
@@ -73,8 +67,7 @@ std::string toml_of(const MachineProfile& profile) {
   out << std::setprecision(17) << "[machine]\ncpu = " << toml_quoted(profile.cpu)
       << "\nsimd = " << toml_quoted(profile.simd) << "\nmodel = " << toml_quoted(profile.model)
       << "\narithmetic = " << toml_quoted(profile.arithmetic) << "\nthreads = " << profile.threads
-      << "\nlayers = " << profile.layers << "\nhead_share = " << profile.head_share << "\nstep_ms = " << profile.step_ms
-      << "\npasses = [\n";
+      << "\nstep_ms = " << profile.step_ms << "\npasses = [\n";
   for (const TimedPass& pass : profile.passes)
     out << "  { rows = " << pass.rows << ", context_len = " << pass.context_len << ", ms = " << pass.ms << " },\n";
   out << "]\n";
@@ -85,15 +78,13 @@ MachineProfile read_machine_profile(const std::string& path) {
   const TomlValue file = read_toml(path);
   file.allow_only({"machine"});
   const TomlValue& machine = file.at("machine");
-  machine.allow_only({"cpu", "simd", "model", "arithmetic", "threads", "layers", "head_share", "step_ms", "passes"});
+  machine.allow_only({"cpu", "simd", "model", "arithmetic", "threads", "step_ms", "passes"});
   MachineProfile profile;
   profile.cpu = machine.at("cpu").text();
   profile.simd = machine.at("simd").text();
   profile.model = machine.at("model").text();
   profile.arithmetic = machine.at("arithmetic").text();
   profile.threads = static_cast<int>(machine.at("threads").integer(1, 1024));
-  profile.layers = machine.at("layers").integer(1, kCountMax);
-  profile.head_share = machine.at("head_share").number(0.0, 1.0);
   profile.step_ms = machine.at("step_ms").number(0.0, kMsMax);
   for (const TomlValue& pass : machine.at("passes").items()) {
     pass.allow_only({"rows", "context_len", "ms"});
@@ -110,13 +101,11 @@ double MachineCost::target_ns(const PassLoad& load) const {
 }
 
 double MachineCost::draft_ns(const DraftLoad& load) const {
-  if (draft_layers_ == 0 || load.passes == 0) return 1.0;
+  if (draft_share_ == 0.0 || load.passes == 0) return 1.0;
   const auto passes = static_cast<double>(load.passes);
   const double context =
       static_cast<double>(load.kv_tokens) / static_cast<double>(std::max<std::int64_t>(load.requests, 1));
-  return kNsPerMs * passes *
-         profile_.pass_ms_of_layers(static_cast<double>(draft_layers_), static_cast<double>(load.rows) / passes,
-                                    context);
+  return kNsPerMs * passes * draft_share_ * profile_.pass_ms(static_cast<double>(load.rows) / passes, context);
 }
 
 double MachineCost::overhead_ns(std::int64_t requests, const DraftLoad&) const {

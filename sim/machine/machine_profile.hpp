@@ -22,8 +22,6 @@ struct MachineProfile {
   std::string model;
   std::string arithmetic;
   int threads = 1;
-  std::int64_t layers = 0;
-  double head_share = 0.0;  // of the bytes of weights that a pass reads, those of the head
   // By rows, then by context. At least two row counts at one context, and that context's one-row pass at another one.
   std::vector<TimedPass> passes;
   double step_ms = 0.0;  // of a plain step beside its pass: the scheduler, the row's token
@@ -31,8 +29,6 @@ struct MachineProfile {
   // A pass of `rows` rows: between the timed row counts along a line, behind the last one along the last line; each row
   // takes longer by its further context as the one-row passes say.
   double pass_ms(double rows, double context_len) const;
-  // The same of a model that keeps `kept_layers` of the layers, and the head.
-  double pass_ms_of_layers(double kept_layers, double rows, double context_len) const;
 };
 
 // Errors (input) at `where`: passes that pass_ms() cannot stand on, or times that are not above 0.
@@ -42,12 +38,12 @@ void check(const MachineProfile& profile, const std::string& where);
 std::string toml_of(const MachineProfile& profile);
 MachineProfile read_machine_profile(const std::string& path);
 
-// The clock of this computer for the simulator and for choosing numbers of drafts. Drafts cost the passes of a model
-// that keeps `draft_layers` layers; 0: drafts are looked up, at no cost.
+// The clock of this computer for the simulator and for choosing numbers of drafts. A draft pass costs `draft_share` of a
+// pass of the target, which is the share of its bytes of weights; 0: drafts are looked up, at no cost.
 class MachineCost final : public CostModel {
  public:
-  explicit MachineCost(MachineProfile profile, std::int64_t draft_layers = 0)
-      : profile_(std::move(profile)), draft_layers_(draft_layers) {}
+  explicit MachineCost(MachineProfile profile, double draft_share = 0.0)
+      : profile_(std::move(profile)), draft_share_(draft_share) {}
 
   double target_ns(const PassLoad& load) const override;
   double draft_ns(const DraftLoad& load) const override;
@@ -55,7 +51,7 @@ class MachineCost final : public CostModel {
 
  private:
   MachineProfile profile_;
-  std::int64_t draft_layers_;
+  double draft_share_;
 };
 
 }  // namespace draftproof

@@ -31,11 +31,11 @@ struct StepLoad {
 
 double step_ms(const MachineProfile& profile, const StepLoad& load, const DraftPasses& drafting) {
   double ms = profile.pass_ms(load.rows, load.context / load.rows) + profile.step_ms * load.requests;
-  if (drafting.kept_layers == 0.0 || load.drafting == 0.0) return ms;
+  if (drafting.share == 0.0 || load.drafting == 0.0) return ms;
   const double context = load.context / load.rows;
   double rows = load.emitted;
   for (const std::int64_t width : drafting.widths) {
-    ms += profile.pass_ms_of_layers(drafting.kept_layers, std::max(rows, 1.0), context);
+    ms += drafting.share * profile.pass_ms(std::max(rows, 1.0), context);
     rows = static_cast<double>(width) * load.drafting;
   }
   return ms;

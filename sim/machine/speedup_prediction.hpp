@@ -26,10 +26,10 @@ struct CountedRequest {
   std::int64_t draft_tokens = 0;  // nodes, of all drafts
 };
 
-// How drafts are made. Every pass goes through the kept layers and the head; the first one of a draft also takes in the
-// tokens that the step before emitted.
+// How drafts are made. The first pass of a draft takes in the tokens that the step before emitted, each further one the
+// nodes of the one before.
 struct DraftPasses {
-  double kept_layers = 0.0;          // 0: looked up, at no cost
+  double share = 0.0;                // of a pass of the target that one takes; 0: looked up, at no cost
   std::vector<std::int64_t> widths;  // nodes that each pass adds: 1, 1, ... for chains
 };
 

@@ -79,6 +79,12 @@ TEST_CASE("Other files in the folder of a run stay, as do those in the current f
     run.commit();
     check_is_run(out, content, {"notes.txt"});
   }
+  // A file that the new run has not got is the former one's, and goes away.
+  RunFolder fewer(out, kNames);
+  write_files(fewer, "fewer", {"table.csv", "result.json"});
+  fewer.commit();
+  CHECK(names_in(out) == std::vector<std::string>{"notes.txt", "result.json", "table.csv"});
+  CHECK(read_whole_file(out + "/notes.txt") == "mine");
   CHECK(names_in(folder.path()) == std::vector<std::string>{"out"});
 
   const fs::path before = fs::current_path();

@@ -135,6 +135,13 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
              t.set("cu_num_draft_tokens", I32{0, 2, 2});
            },
            {"'cu_num_draft_tokens'", "B + 1 entries", "[B] = [2]"}},
+          {"drafts of no requests",
+           [](TraceBuilder& t) {
+             t.set("cu_num_draft_tokens", {0}, I32{})
+                 .set("draft_tokens", I32{1, 2})
+                 .set("target_logits", {1, 4}, F32(4, 0));
+           },
+           {"'cu_num_draft_tokens'", "ends at 0"}},
           {"a missing row",
            [](TraceBuilder& t) {
              t.set("target_logits", {3, 4}, F32(12, 0));

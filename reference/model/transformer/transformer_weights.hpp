@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "reference/model/transformer/packed_matrix.hpp"
@@ -26,7 +27,9 @@ struct TransformerWeights {
   std::shared_ptr<const PackedMatrix> head;  // the embedding where that is tied
   std::vector<PackedLayer> layers;
 
-  std::size_t bytes_per_pass() const;  // of the matrices that one pass reads
+  // Of the matrices that one pass reads, through these layers or through all.
+  std::size_t bytes_per_pass(std::span<const std::int64_t> of_layers) const;
+  std::size_t bytes_per_pass() const;
 };
 
 inline std::int64_t query_width_of(const ModelDescription& shape) {

@@ -23,8 +23,6 @@ MachineProfile known() {
   profile.model = "m";
   profile.arithmetic = "int8";
   profile.threads = 2;
-  profile.layers = 10;
-  profile.head_share = 0.2;
   profile.passes = {{1, 64, 2.1}, {4, 64, 2.4}, {16, 64, 3.6}, {1, 576, 2.356}};
   return profile;
 }
@@ -38,10 +36,9 @@ TEST_CASE("passes lie on the lines between the timed ones, and rows take longer 
   CHECK(profile.pass_ms(10, 64) == Approx(3.0));
   CHECK(profile.pass_ms(40, 64) == Approx(6.0));
   CHECK(profile.pass_ms(2, 164) == Approx(2.2 + 2 * 0.05));
-  // Half of the layers, and the head: 0.2 + 0.8 / 2.
-  CHECK(profile.pass_ms_of_layers(5, 1, 64) == Approx(0.6 * 2.1));
   // As a clock of the simulator: two streams, three rows each, behind 64 tokens.
   CHECK(MachineCost(profile).target_ns({6, 2, 128, 6 * 64, 6}) == Approx(2.6e6));
+  CHECK(MachineCost(profile, 0.5).draft_ns({2, 3, 6, 128, false}) == Approx(3 * 0.5 * 2.2e6));
 }
 
 TEST_CASE("a machine's profile is read back as written, and one that cannot be is refused with its line") {
@@ -62,7 +59,8 @@ TEST_CASE("a machine's profile is read back as written, and one that cannot be i
   MachineProfile single = known();
   single.passes = {{1, 64, 2.1}, {1, 576, 2.3}};
   std::ofstream(path) << toml_of(single);
-  CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }), Catch::Contains("1 row counts at context 64"));
+  CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }),
+             Catch::Contains("1 row counts at context 64"));
   std::ofstream(path) << toml_of(known()) << "wheels = 4\n";
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_machine_profile(path); }), Catch::Contains("wheels"));
 }
@@ -74,9 +72,9 @@ TEST_CASE("a predicted speedup is the ratio of the times that can be added up by
   const CountedRequest request{10, 21, 21, 9, 9, 36};
   const double plain = (3.0 + 20 * 2.1) / 21;
   CHECK(predicted_speedup(profile, std::vector{request}, {}) == Approx(plain / ((3.0 + 8 * 2.5) / 21)));
-  // Half of the layers draft, four passes a step; the first takes in 21 / 9 tokens.
+  // A drafter of six tenths of the target, four passes a step; the first takes in 21 / 9 tokens.
   const double drafting = 0.6 * (2.0 + 0.1 * 21 / 9 + 3 * 2.1);
-  CHECK(predicted_speedup(profile, std::vector{request}, {5, {1, 1, 1, 1}}) ==
+  CHECK(predicted_speedup(profile, std::vector{request}, {0.6, {1, 1, 1, 1}}) ==
         Approx(plain / ((3.0 + 8 * (2.5 + drafting)) / 21)));
   // Without drafts nothing is gained, whatever the step costs beside its pass.
   profile.step_ms = 0.7;
@@ -101,9 +99,8 @@ TEST_CASE("timing a model gives five passes, more rows and further context never
   timing.context_len = 16;
   timing.far_context_len = 48;
   timing.repeats = 3;
-  MachineProfile profile = time_machine(model, timing);
+  const MachineProfile profile = time_machine(model, timing);
   CHECK(profile.passes.size() == 5);
-  profile.layers = 1;
   check(profile, "timed");
   CHECK(profile.step_ms > 0.0);
   timing.far_context_len = 1 << 30;

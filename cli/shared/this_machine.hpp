@@ -1,0 +1,25 @@
+// This computer's engine timed on a model: what calibrate writes and validate predicts from.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "cli/shared/json_document.hpp"
+#include "reference/model/text_model.hpp"
+#include "sim/machine/machine_profile.hpp"
+
+namespace draftproof {
+
+struct TimedModel {
+  TextModel text;
+  MachineProfile profile;
+};
+
+// Opens a transformer and times it (sim/machine/time_machine.hpp), with a progress bar. Errors (usage, input) at
+// --model: it cannot be opened, or it has no passes to time.
+TimedModel time_this_machine(const std::string& model, const TextModelOptions& options);
+
+Json machine_profile_json(const MachineProfile& profile);
+void print_machine_profile(const MachineProfile& profile, std::ostream& out);
+
+}  // namespace draftproof

@@ -1,0 +1,216 @@
+#include "cli/validate/this_machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+
+#include "cli/shared/counted_request_json.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/model_path.hpp"
+#include "cli/shared/this_machine.hpp"
+#include "reference/draft/draft_plan.hpp"
+#include "reference/draft/drafter_choice.hpp"
+#include "reference/error.hpp"
+#include "reference/files/input_file.hpp"
+#include "reference/model/transformer/transformer_model.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::size_t kTableMax = std::size_t{256} << 20;
+
+struct Row {
+  std::string name;
+  std::string work;
+  const Json* measured;
+  double predicted;
+  double error() const { return predicted / measured->at("speedup").get<double>() - 1.0; }
+};
+
+struct Excluded {
+  std::string name;
+  std::string reason;
+};
+
+Json read_table(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    throw usage_error("--table", path +
+                                     " is not there; expected the result of draftproof speculate, which is to be run "
+                                     "on this computer before");
+  Json table = Json::parse(InputFile(path, kTableMax).text(), nullptr, false);
+  if (!table.is_object() || !table.contains("settings") || !table.contains("rows") || !table.at("rows").is_array())
+    throw input_error(path, "is no table of draftproof speculate; expected its result.json");
+  for (const char* const key : {"model", "arithmetic", "threads", "cpu", "simd"})
+    if (!table.at("settings").is_object() || !table.at("settings").contains(key))
+      throw input_error(path,
+                        std::string("its settings have no '") + key + "'; expected a table of draftproof speculate");
+  std::size_t number = 0;
+  for (const Json& row : table.at("rows")) {
+    for (const char* const key :
+         {"work", "drafter", "k", "tree", "temperature", "batch", "speedup", "speedup_low", "speedup_high", "requests"})
+      if (!row.is_object() || !row.contains(key))
+        throw input_error(path, "row " + std::to_string(number) + " has no '" + key +
+                                    "'; expected a table of this version of draftproof speculate");
+    if (!row.at("speedup").is_number() || !(row.at("speedup").get<double>() > 0.0))
+      throw input_error(path, "row " + std::to_string(number) + " has no speedup above 0");
+    ++number;
+  }
+  return table;
+}
+
+// Times were measured there and are predicted here: it must be one computer.
+void require_this_machine(const Json& settings, const MachineProfile& profile, const std::string& path) {
+  const auto require = [&](const char* key, const std::string& here) {
+    if (settings.at(key) != here)
+      throw usage_error("--table", path + " was measured with " + key + " " + settings.at(key).dump() +
+                                       ", and here it is \"" + here + "\"; expected a table of this computer");
+  };
+  require("cpu", profile.cpu);
+  require("arithmetic", profile.arithmetic);
+}
+
+std::string name_of(const Json& row) {
+  std::string name = row.at("drafter").get<std::string>() + " ";
+  name += row.at("tree").is_null() ? "K=" + row.at("k").dump() : row.at("tree").get<std::string>();
+  if (row.at("temperature") != 0.0) name += ", T=" + row.at("temperature").dump();
+  if (row.at("batch") != 1) name += ", batch " + row.at("batch").dump();
+  return name;
+}
+
+// What share of the target's weights a drafter's pass reads: known without timing it.
+class DraftShares {
+ public:
+  DraftShares(const TextModel& target, const TextModelOptions& options) : target_(target), options_(options) {}
+
+  double of(const std::string& drafter) {
+    const auto known = shares_.find(drafter);
+    if (known != shares_.end()) return known->second;
+    return shares_[drafter] = computed(parse_drafter(drafter, "rows[].drafter"));
+  }
+
+ private:
+  double computed(const DrafterChoice& choice) const {
+    const TransformerModel& target = *target_.transformer;
+    const auto share = [&](const TransformerModel& drafter) {
+      return static_cast<double>(drafter.bytes_per_pass()) / static_cast<double>(target.bytes_per_pass());
+    };
+    if (choice.kind == DrafterKind::layer_skip) {
+      std::vector<std::int64_t> kept;
+      for (std::int64_t layer = 0; layer < target.num_layers(); ++layer)
+        if (!std::ranges::binary_search(choice.left_out, layer)) kept.push_back(layer);
+      return share(*target.with_layers(kept));
+    }
+    if (choice.kind == DrafterKind::requantised) return share(*target.requantised(choice.number));
+    if (choice.kind == DrafterKind::model) {
+      const TextModel model = open_text_model(choice.path, model_path(choice.path), options_, "rows[].drafter");
+      if (model.transformer != nullptr) return share(*model.transformer);
+    }
+    return 0.0;
+  }
+
+  const TextModel& target_;
+  TextModelOptions options_;
+  std::map<std::string, double> shares_;
+};
+
+double predict_row(const Json& row, const MachineProfile& profile, double share, const std::string& path) {
+  const std::vector<CountedRequest> requests = read_counted_requests(row.at("requests"), path);
+  DraftPasses drafting{share, {}};
+  if (row.at("tree").is_null()) {
+    drafting.widths.assign(row.at("k").get<std::size_t>(), 1);
+  } else {
+    // Nodes at each depth: one pass drafts them.
+    const TreeShape shape = parse_tree(row.at("tree").get<std::string>(), "rows[].tree");
+    std::vector<std::size_t> depths;
+    for (const std::int32_t parent : shape.parents) {
+      const std::size_t depth = parent == kRootNode ? 0 : depths[static_cast<std::size_t>(parent)] + 1;
+      depths.push_back(depth);
+      if (depth == drafting.widths.size()) drafting.widths.push_back(0);
+      ++drafting.widths[depth];
+    }
+  }
+  const auto batch = row.at("batch").get<std::size_t>();
+  double logarithms = 0.0;
+  std::size_t groups = 0;
+  for (std::size_t begin = 0; begin < requests.size(); begin += batch, ++groups) {
+    const auto group = std::span(requests).subspan(begin, std::min(batch, requests.size() - begin));
+    logarithms += std::log(predicted_speedup(profile, group, drafting));
+  }
+  if (groups == 0) throw input_error(path, "a row of " + name_of(row) + " has no requests");
+  return std::exp(logarithms / static_cast<double>(groups));
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const auto last = static_cast<double>(values.size() - 1);
+  return values[static_cast<std::size_t>(std::lround(share * last))];
+}
+
+}  // namespace
+
+void validate_this_machine(const std::string& path, bool json, const ProgramContext& context) {
+  const Json table = read_table(path);
+  const Json& settings = table.at("settings");
+  const TextModelOptions options{settings.at("arithmetic").get<std::string>().starts_with("f32"),
+                                 settings.at("threads").get<int>()};
+  const TimedModel timed = time_this_machine(settings.at("model").get<std::string>(), options);
+  require_this_machine(settings, timed.profile, path);
+  DraftShares shares(timed.text, options);
+  std::vector<Row> rows;
+  std::vector<double> errors;
+  for (const Json& row : table.at("rows")) {
+    const double share = shares.of(row.at("drafter").get<std::string>());
+    rows.push_back(
+        {name_of(row), row.at("work").get<std::string>(), &row, predict_row(row, timed.profile, share, path)});
+    errors.push_back(std::abs(rows.back().error()));
+  }
+  if (rows.empty()) throw input_error(path, "it has no rows; expected some that speculate measured");
+  const double median = quantile(errors, 0.5);
+  const double p90 = quantile(errors, 0.9);
+  if (json) {
+    Json document = json_document(context.arguments);
+    document["table"] = path;
+    document["profile"] = machine_profile_json(timed.profile);
+    document["median"] = median;
+    document["p90"] = p90;
+    document["rows"] = Json::array();
+    for (const Row& row : rows) {
+      Json entry;
+      for (const char* const key : {"work", "drafter", "k", "tree", "temperature", "batch"})
+        entry[key] = row.measured->at(key);
+      entry["predicted"] = row.predicted;
+      entry["measured"] = row.measured->at("speedup");
+      entry["measured_low"] = row.measured->at("speedup_low");
+      entry["measured_high"] = row.measured->at("speedup_high");
+      entry["error"] = row.error();
+      document["rows"].push_back(entry);
+    }
+    return print_json(document);
+  }
+  print_machine_profile(timed.profile, std::cout);
+  char line[200];
+  std::snprintf(line, sizeof line, "\n%-12s %-34s %9s %9s %17s %8s\n", "work", "speculation", "predicted", "measured",
+                "95 %", "error");
+  std::cout << line;
+  for (const Row& row : rows) {
+    const Json& low = row.measured->at("speedup_low");
+    const Json& high = row.measured->at("speedup_high");
+    char interval[40] = "-";
+    if (low.is_number() && high.is_number())
+      std::snprintf(interval, sizeof interval, "%.2f to %.2f", low.get<double>(), high.get<double>());
+    std::snprintf(line, sizeof line, "%-12s %-34s %9.2f %9.2f %17s %+7.1f%%\n", printable_line(row.work).c_str(),
+                  printable_line(row.name).c_str(), row.predicted, row.measured->at("speedup").get<double>(), interval,
+                  100.0 * row.error());
+    std::cout << line;
+  }
+  std::snprintf(line, sizeof line, "\n%zu rows: absolute relative error median %.1f %%, 90th percentile %.1f %%\n",
+                rows.size(), 100.0 * median, 100.0 * p90);
+  std::cout << line;
+}
+
+}  // namespace draftproof
