@@ -2,9 +2,9 @@
 //
 // Columns (the header names them, in any order): required are hardware, target_model, draft_method, and what gives an
 // acceptance length (tau; or alpha with K) and a speedup (speedup; or spec_tok_s and baseline_tok_s). Used where
-// present: source_id or source_ref, id, gpu_count, tp, engine, target_precision, draft_model, K, tree_nodes, tree_depth,
-// tree_topk, temperature, dataset, batch, batch_kind, input_len, output_len, alpha_kind, tau_kind, cost_ratio_c,
-// baseline_tok_s, baseline_tpot_ms, note, duplicate_of. Others are ignored.
+// present: source_id or source_ref, id, gpu_count, tp, engine, target_precision, draft_model, K, tree_nodes,
+// tree_depth, tree_topk, temperature, dataset, batch, batch_kind, input_len, output_len, alpha_kind, tau_kind,
+// cost_ratio_c, baseline_tok_s, baseline_tpot_ms, note, duplicate_of. Others are ignored.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Measured step times in place of a roofline: a CSV file with the columns part, rows, ms and, for the target, kv_tokens.
+// Measured step times in place of a roofline: a CSV file with the columns part, rows, ms and, for the target,
+// kv_tokens.
 //
 //   part      target: a pass over `rows` rows of which attention reads `kv_tokens` cached tokens in all (0 if empty)
 //             draft: one draft pass over `rows` rows

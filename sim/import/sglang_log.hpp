@@ -5,10 +5,10 @@
 //   Accept length:                           5.86
 //   accept_length: 3.1 (spec_accept_length, avg_spec_accept_length)
 //
-// The length has the bonus token. Lines cover equally many steps, and are weighted by their running requests. Of several
-// tensor-parallel ranks (TP1, ...) only the first is read; data-parallel ranks (DP1, ...) all are. The rate is not used:
-// versions divide by the drafts or by num_draft_tokens, which counts the root. K and trees are read from the
-// server_args at the head of the log, where they are: speculative_num_steps=3, speculative_eagle_topk=1,
+// The length has the bonus token. Lines cover equally many steps, and are weighted by their running requests. Of
+// several tensor-parallel ranks (TP1, ...) only the first is read; data-parallel ranks (DP1, ...) all are. The rate
+// is not used: versions divide by the drafts or by num_draft_tokens, which counts the root. K and trees are read from
+// the server_args at the head of the log, where they are: speculative_num_steps=3, speculative_eagle_topk=1,
 // speculative_num_draft_tokens=4 (the root is one of these).
 #pragma once
 

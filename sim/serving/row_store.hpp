@@ -1,5 +1,5 @@
-// Rows of results in an SQLite file that grows: each group of rows (a point of a sweep, an experiment) is there whole or
-// not at all, also after a kill, and a later run finds which ones are there.
+// Rows of results in an SQLite file that grows: each group of rows (a point of a sweep, an experiment) is there whole
+// or not at all, also after a kill, and a later run finds which ones are there.
 #pragma once
 
 #include <cstdint>

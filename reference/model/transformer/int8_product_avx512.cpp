@@ -1,6 +1,7 @@
-// Products of int8 rows with AVX-512 VNNI: a group's 16 rows of weights are the lanes of one vector, and up to 6 rows of
-// activations are accumulators. Of many rows two groups are multiplied at once, so that a broadcast of activations
-// serves both: the multipliers are the limit then, not the loads. Weights come from memory once for all rows of a tile.
+// Products of int8 rows with AVX-512 VNNI: a group's 16 rows of weights are the lanes of one vector, and up to 6 rows
+// of activations are accumulators. Of many rows two groups are multiplied at once, so that a broadcast of activations
+// serves both: the multipliers are the limit then, not the loads. Weights come from memory once for all rows of a
+// tile.
 //
 // Intrinsics, since Highway 1.0.3 has no vpdpbusd of unsigned and signed bytes; and assembly for that one instruction
 // where there is one group, since g++ 12 does not fold the broadcast of the activations into it.

@@ -1,5 +1,5 @@
-// The loop on this computer: from speculate's table to predictions, on the shipped model where it is; and what is refused
-// without one. How near the predictions come is nobody's business here.
+// The loop on this computer: from speculate's table to predictions, on the shipped model where it is; and what is
+// refused without one. How near the predictions come is nobody's business here.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

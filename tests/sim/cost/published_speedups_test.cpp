@@ -1,4 +1,5 @@
-// The goals of the cost model on published speedups, where these are at hand, and that the shipped constants are theirs.
+// The goals of the cost model on published speedups, where these are at hand, and that the shipped constants are
+// theirs.
 #include <catch2/catch.hpp>
 #include <map>
 
