@@ -42,6 +42,7 @@ void SimulatedBackend::verify(const PlannedRequest& planned, SequenceOutcome& ou
 void SimulatedBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   pass_ = PassLoad{};
   draft_ = DraftLoad{};
+  held_slots_ = 0;
   committed_kv_tokens_ = 0;
   outcome.sequences.resize(plan.requests.size());
   outcome.paths.clear();
@@ -54,6 +55,7 @@ void SimulatedBackend::run(const StepPlan& plan, StepOutcome& outcome) {
       ++pass_.streams;
       pass_.kv_tokens += stream.context.length;
       pass_.attended += tokens * stream.context.length + tokens * (tokens + 1) / 2;
+      held_slots_ += static_cast<std::int64_t>(stream.context.blocks.size()) * kKvBlockSlots;
       committed_kv_tokens_ += stream.end();
     }
     outcome.sequences[i] = SequenceOutcome{};

@@ -37,7 +37,8 @@ class SimulatedBackend final : public Backend {
   // Of the last step.
   const PassLoad& pass() const { return pass_; }
   const DraftLoad& draft() const { return draft_; }
-  std::int64_t committed_kv_tokens() const { return committed_kv_tokens_; }  // without drafts
+  std::int64_t held_slots() const { return held_slots_; }                    // by the requests of the step
+  std::int64_t committed_kv_tokens() const { return committed_kv_tokens_; }  // of them, without drafts
 
   std::uint64_t number(RequestHandle handle) const { return requests_[static_cast<std::size_t>(handle)].number; }
 
@@ -58,6 +59,7 @@ class SimulatedBackend final : public Backend {
   std::int64_t now_ns_ = 0;
   PassLoad pass_;
   DraftLoad draft_;
+  std::int64_t held_slots_ = 0;
   std::int64_t committed_kv_tokens_ = 0;
 };
 

@@ -102,8 +102,7 @@ class Simulation {
     count_inter_token(plan);
     const EngineMetrics& now = scheduler_.metrics();
     in_system_ns_ += static_cast<double>(now.num_running + now.num_waiting) * static_cast<double>(duration_ns);
-    held_slot_ns_ +=
-        static_cast<double>(scheduler_.blocks().num_held() * kKvBlockSlots) * static_cast<double>(duration_ns);
+    held_slot_ns_ += static_cast<double>(backend_.held_slots()) * static_cast<double>(duration_ns);
     committed_slot_ns_ += static_cast<double>(backend_.committed_kv_tokens()) * static_cast<double>(duration_ns);
     planning_cost_->set_context(static_cast<double>(backend_.committed_kv_tokens()) /
                                 static_cast<double>(plan.requests.size()));

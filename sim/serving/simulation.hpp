@@ -39,7 +39,7 @@ struct ServingResult {
   std::int64_t events = 0;     // arrivals and steps
   std::int64_t requested_tokens = 0;
   double requests_in_system = 0.0;  // as the scheduler counts them, the mean over the time from 0 to the last end
-  double kv_waste = 0.0;            // share of the held slots that hold no committed token, over the time of all steps
+  double kv_waste = 0.0;  // share of the slots that a step's requests hold without a committed token, over all steps
 
   double seconds() const { return static_cast<double>(metrics.last_end_ns - metrics.first_begin_ns) * 1e-9; }
   double throughput() const { return metrics.goodput(); }  // tokens per second

@@ -33,7 +33,8 @@ StepPlan small_plan() {
   chunk.streams[0] = {{{}, 16}, 40};
   PlannedRequest drafting;
   drafting.request = 1;
-  drafting.streams[0] = {{{}, 99}, 1};
+  static constexpr std::array<std::int32_t, 7> kBlocks{3, 4, 5, 6, 7, 8, 9};
+  drafting.streams[0] = {{kBlocks, 99}, 1};
   drafting.sample = true;
   drafting.num_drafts_max = 3;
   drafting.draft_depth_max = 3;
@@ -73,6 +74,7 @@ TEST_CASE("a step's load is counted row by row") {
   CHECK(cost.draft.kv_tokens == 100);
   CHECK(!cost.draft.tree);
   CHECK(backend.committed_kv_tokens() == 56 + 100 + 11 + 6);
+  CHECK(backend.held_slots() == 7 * 16);  // the other streams of this plan have no blocks
   REQUIRE(outcome.sequences.size() == 3);
   CHECK(outcome.sequences[0].num_emitted == 0);
   CHECK(outcome.sequences[1].num_accepted == 3);
