@@ -118,7 +118,7 @@ void answer(const AuditArguments& arguments, ProgramContext& context) {
   if (figure_error) print_message("warning", "no figure: " + *figure_error);
   if (run.audit.verdict == AuditVerdict::consistent) return;
   if (arguments.json) print_message("warning", run.audit.sentence);
-  context.exit_code = run.audit.verdict == AuditVerdict::biased ? ExitCode::finding : ExitCode::misuse;
+  context.exit_code = run.audit.verdict == AuditVerdict::biased ? ExitCode::finding : ExitCode::inconclusive;
 }
 
 void answer_self_test(const AuditArguments& arguments, ProgramContext& context) {
@@ -156,7 +156,7 @@ void add_command(Options& options, ProgramContext& context) {
                "NAME");
   options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
   options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
-                 "Total variation distance that should be detectable; else the verdict is too_few_samples");
+                 "Total variation distance that should be detectable; else the verdict is inconclusive");
   options.file("--figure", arguments->figure, "SVG file to write: the worst cells, observed and expected");
   for (const TraceSettingInfo& setting : trace_settings()) {
     if (!is_about_distributions(setting.name)) continue;
@@ -170,7 +170,7 @@ void add_command(Options& options, ProgramContext& context) {
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
                           "Audit N batteries of correct samplers instead of a file, and report how many are accused");
   options.json(arguments->json);
-  options.footer("Exit code 0: consistent; 1: biased; 2: too few samples (or a usage or input error).");
+  options.footer("Exit code 0: consistent; 1: biased; 2: usage or input error; 4: inconclusive, too few samples.");
   options.on_run([arguments, &context] {
     arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
     check_options(*arguments);

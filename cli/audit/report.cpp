@@ -52,6 +52,9 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
   document["alpha"] = audit.alpha;
   document["tv_wanted"] = audit.tv_wanted;
   document["detectable_tv"] = audit.detectable_tv;
+  document["string_tokens"] = run.is_steps ? Json(audit.string_tokens) : Json();
+  document["string_tokens_max"] = run.is_steps ? Json(audit.string_tokens_max) : Json();
+  document["string_detectable_tv"] = run.is_steps ? Json(audit.string_detectable_tv) : Json();
   document["observations"] = audit.observations;
   document["groups"] = audit.groups;
   document["vocab_size"] = audit.vocab_size;

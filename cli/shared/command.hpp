@@ -11,9 +11,10 @@ namespace draftproof {
 
 enum class ExitCode {
   success = 0,
-  finding = 1,   // the answer is "no": a distribution that is not exact, files that differ
-  misuse = 2,    // a wrong option or input; one line on standard error
-  internal = 3,  // a bug of ours
+  finding = 1,       // the answer is "no": a distribution that is not exact, files that differ
+  misuse = 2,        // a wrong option or input; one line on standard error
+  internal = 3,      // a bug of ours
+  inconclusive = 4,  // too few samples for an answer
 };
 
 // What main() and the verb share. It outlives the parse.

@@ -7,8 +7,8 @@
 
 #include "reference/error.hpp"
 #include "reference/io/audit_csv.hpp"
+#include "reference/io/emitted_row.hpp"
 #include "reference/io/trace_tensors.hpp"
-#include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {
 namespace {
@@ -75,6 +75,39 @@ void count_samples(DrawSample& sample, std::span<const Token> samples, std::span
   }
 }
 
+// Where draws, or steps, were made: those of the tensors seed, step, row and position that are there, [n] each.
+DrawCoordinates read_coordinates(const SafetensorsFile& file, std::uint64_t n, const char* shape) {
+  DrawCoordinates at;
+  if (const std::optional<TensorView> seeds = find_tensor(file, "seed", {DType::u64, DType::i64})) {
+    require_shape(*seeds, {n}, shape);
+    for (std::uint64_t i = 0; i < n; ++i)
+      at.seed.push_back(seeds->dtype == DType::u64 ? seeds->as<std::uint64_t>()[i]
+                                                   : static_cast<std::uint64_t>(seeds->as<std::int64_t>()[i]));
+  }
+  for (const auto& [name, values] :
+       {std::pair("step", &at.step), std::pair("row", &at.row), std::pair("position", &at.position)}) {
+    const std::optional<TensorView> tensor = find_tensor(file, name, kIndexDTypes);
+    if (!tensor) continue;
+    require_shape(*tensor, {n}, shape);
+    for (std::uint64_t i = 0; i < n; ++i) values->push_back(integer_at(*tensor, i));
+  }
+  return at;
+}
+
+// Of the entries that are kept.
+DrawCoordinates selected(const DrawCoordinates& all, const std::vector<std::size_t>& kept) {
+  DrawCoordinates at;
+  const auto take = [&](const auto& values, auto& into) {
+    if (values.empty()) return;
+    for (const std::size_t i : kept) into.push_back(values[i]);
+  };
+  take(all.seed, at.seed);
+  take(all.step, at.step);
+  take(all.row, at.row);
+  take(all.position, at.position);
+  return at;
+}
+
 DrawSample read_draws(const std::string& path, const AuditFileOptions& options) {
   if (!options.outputs_path.empty())
     throw usage_error("--outputs", "has no use: " + path + " holds single draws, 'samples'");
@@ -85,13 +118,29 @@ DrawSample read_draws(const std::string& path, const AuditFileOptions& options) 
   sample.distributions.assign(trace->requests().begin(), trace->requests().end());
   for (std::size_t g = 0; g < sample.distributions.size(); ++g)
     sample.group_ids.push_back(static_cast<std::int64_t>(g));
-  TensorView ids = required(trace->file(), "samples", "[n]");
+  const TensorView ids = required(trace->file(), "samples", "[n]");
   if (ids.shape.size() != 1) throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; expected [n]");
-  const TokenTensor samples = read_tokens(std::move(ids), trace->vocab_size(), false);
-  if (sample.distributions.empty() && !samples.tokens.empty())
+  const std::size_t n = ids.shape[0];
+  if (sample.distributions.empty() && n > 0)
     throw input_error(path, "has samples but no row of the distribution; expected [G, V] with G of 1 or more");
-  count_samples(sample, samples.tokens,
-                groups_of_samples(trace->file(), samples.tokens.size(), sample.distributions.size()));
+  const std::vector<std::uint32_t> groups = groups_of_samples(trace->file(), n, sample.distributions.size());
+  OrderedDraws draws;
+  std::vector<std::size_t> kept;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t id = integer_at(ids, i);
+    if (id < 0 || id >= trace->vocab_size()) {
+      sample.malformed.add(static_cast<std::int64_t>(i), ids.where + ": " + entry_is(i, std::to_string(id)) +
+                                                             "; expected ids in [0, " +
+                                                             std::to_string(trace->vocab_size()) + ")");
+      continue;
+    }
+    draws.tokens.push_back(static_cast<Token>(id));
+    draws.groups.push_back(groups[i]);
+    kept.push_back(i);
+  }
+  count_samples(sample, draws.tokens, draws.groups);
+  draws.at = selected(read_coordinates(trace->file(), n, "[n]"), kept);
+  if (draws.at.any()) sample.ordered = std::move(draws);
   sample.keeps = trace;
   return sample;
 }
@@ -104,7 +153,7 @@ class EmissionReader {
   EmissionReader(const SafetensorsFile& file, StepSample& sample) : file_(file), sample_(sample) {}
 
   void read(std::int64_t vocab_size) {
-    TensorView ids =
+    const TensorView ids =
         required(file_, "output_tokens", "[B, K + 1] or [B, depth + 1], what each step emitted, padded with -1");
     const std::uint64_t requests = sample_.requests.size();
     if (ids.shape.size() != 2 || ids.shape[0] != requests)
@@ -112,24 +161,43 @@ class EmissionReader {
                                        ", K + 1], what each step emitted (histories for penalties go into "
                                        "another file: --outputs)");
     const std::size_t width = ids.shape[1];
-    const TokenTensor tokens = read_tokens(std::move(ids), vocab_size, true);
     const std::optional<TensorView> accepted = find_tensor(file_, "num_accepted", kIndexDTypes);
     if (accepted) require_shape(*accepted, {requests}, "[B]");
     sample_.begins = {0};
+    std::vector<std::int64_t> row(width);
     for (std::size_t b = 0; b < requests; ++b) {
-      const std::size_t count = check_row(tokens, b, tokens.tokens.subspan(b * width, width));
-      if (accepted && integer_at(*accepted, b) + 1 != static_cast<std::int64_t>(count))
-        throw input_error(accepted->where, entry_is(b, std::to_string(integer_at(*accepted, b))) + ", but request " +
-                                               std::to_string(b) + " has " + std::to_string(count) +
-                                               " output tokens; expected num_accepted + 1 of them");
-      const auto row = tokens.tokens.subspan(b * width, count);
-      sample_.tokens.insert(sample_.tokens.end(), row.begin(), row.end());
+      for (std::size_t i = 0; i < width; ++i) row[i] = integer_at(ids, b * width + i);
+      EmittedRow emitted = read_emitted_row(row, sample_.requests[b].draft, vocab_size);
+      if (emitted.wrong.empty() && accepted && integer_at(*accepted, b) + 1 != static_cast<std::int64_t>(emitted.count))
+        emitted.wrong = "has num_accepted " + std::to_string(integer_at(*accepted, b)) + " and " +
+                        std::to_string(emitted.count) + " output tokens; expected num_accepted + 1 of them";
+      if (!emitted.wrong.empty()) {
+        sample_.malformed.add(static_cast<std::int64_t>(b),
+                              ids.where + ": request " + std::to_string(b) + " " + emitted.wrong);
+        continue;
+      }
+      for (std::size_t i = 0; i < emitted.count; ++i) sample_.tokens.push_back(static_cast<Token>(row[i]));
       sample_.begins.push_back(sample_.tokens.size());
+      kept_.push_back(b);
     }
     if (const std::optional<TensorView> path = find_tensor(file_, "path", kIndexDTypes)) read_paths(*path);
+    keep_well_formed();
   }
 
+  // Numbers of the requests that are left.
+  const std::vector<std::size_t>& kept() const { return kept_; }
+
  private:
+  void keep_well_formed() {
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      if (kept_[i] == i) continue;
+      sample_.requests[i] = std::move(sample_.requests[kept_[i]]);
+      if (sample_.groups) (*sample_.groups)[i] = (*sample_.groups)[kept_[i]];
+    }
+    sample_.requests.resize(kept_.size());
+    if (sample_.groups) sample_.groups->resize(kept_.size());
+  }
+
   // [B, D]: the accepted nodes of each request, padded with -1.
   void read_paths(const TensorView& tensor) {
     const std::uint64_t requests = sample_.requests.size();
@@ -138,9 +206,10 @@ class EmissionReader {
                                           std::to_string(requests) + ", D], the accepted nodes padded with -1");
     const std::size_t width = tensor.shape[1];
     sample_.path_nodes.emplace();
-    for (std::size_t b = 0; b < requests; ++b) {
+    for (std::size_t at = 0; at < kept_.size(); ++at) {
+      const std::size_t b = kept_[at];
       const DraftTree& draft = sample_.requests[b].draft;
-      const std::size_t accepted = sample_.emitted(b).size() - 1;
+      const std::size_t accepted = sample_.emitted(at).size() - 1;
       std::int64_t above = kRootNode;
       for (std::size_t i = 0; i < std::max(width, accepted); ++i) {
         const std::int64_t node = i < width ? integer_at(tensor, b * width + i) : -1;
@@ -162,35 +231,9 @@ class EmissionReader {
     }
   }
 
-  // How many tokens the row holds before its padding.
-  std::size_t check_row(const TokenTensor& tokens, std::size_t b, std::span<const Token> row) const {
-    const std::string request = "request " + std::to_string(b);
-    const auto end = std::find(row.begin(), row.end(), kPaddingToken);
-    const auto count = static_cast<std::size_t>(end - row.begin());
-    if (std::any_of(end, row.end(), [](Token t) { return t != kPaddingToken; }))
-      throw input_error(tokens.tensor.where, request + " has -1 (padding) at " + std::to_string(count) +
-                                                 " and tokens after it; expected padding only at the end");
-    const DraftTree& draft = sample_.requests[b].draft;
-    const auto depth = static_cast<std::size_t>(draft.depth_max());
-    if (count < 1 || count > depth + 1)
-      throw input_error(
-          tokens.tensor.where,
-          request + " has " + std::to_string(count) + " tokens and " +
-              (draft.is_chain() ? std::to_string(depth) + " drafts; expected 1 to K + 1 tokens"
-                                : "a tree of depth " + std::to_string(depth) + "; expected 1 to depth + 1 tokens") +
-              ", not cut at a stop token");
-    const std::size_t matched = find_emitted_path(draft, row.first(count - 1)).nodes.size();
-    if (matched + 1 < count)
-      throw input_error(tokens.tensor.where,
-                        request + ", entry " + std::to_string(matched) + " is " + std::to_string(row[matched]) +
-                            (draft.is_chain() ? " and the draft there " + std::to_string(draft.tokens[matched])
-                                              : ", and no draft node after the tokens before it holds that token") +
-                            "; all tokens but the last are accepted drafts");
-    return count;
-  }
-
   const SafetensorsFile& file_;
   StepSample& sample_;
+  std::vector<std::size_t> kept_;
 };
 
 StepSample read_steps(const std::string& path, const AuditFileOptions& options) {
@@ -206,17 +249,20 @@ StepSample read_steps(const std::string& path, const AuditFileOptions& options) 
     sample.groups.emplace();
     for (std::size_t b = 0; b < sample.requests.size(); ++b) sample.groups->push_back(integer_at(*group, b));
   }
-  if (options.outputs_path.empty()) {
-    if (trace->file().contains("cu_output_tokens"))
-      throw input_error(path + ": " + tensor_label("cu_output_tokens"),
-                        "goes with a history named output_tokens, which here is what the steps emitted; put that into "
-                        "another file and name it with --outputs");
-    EmissionReader(trace->file(), sample).read(trace->vocab_size());
-  } else {
-    if (trace->file().contains("num_accepted"))
-      throw usage_error("--outputs", "has no use: " + path + " says itself what the steps emitted");
-    EmissionReader(SafetensorsFile::open(options.outputs_path), sample).read(trace->vocab_size());
-  }
+  const std::uint64_t steps = sample.requests.size();
+  const bool in_this_file = options.outputs_path.empty();
+  if (in_this_file && trace->file().contains("cu_output_tokens"))
+    throw input_error(path + ": " + tensor_label("cu_output_tokens"),
+                      "goes with a history named output_tokens, which here is what the steps emitted; put that into "
+                      "another file and name it with --outputs");
+  if (!in_this_file && trace->file().contains("num_accepted"))
+    throw usage_error("--outputs", "has no use: " + path + " says itself what the steps emitted");
+  const SafetensorsFile outputs = in_this_file ? trace->file() : SafetensorsFile::open(options.outputs_path);
+  EmissionReader reader(outputs, sample);
+  reader.read(trace->vocab_size());
+  DrawCoordinates at = selected(read_coordinates(trace->file(), steps, "[B]"), reader.kept());
+  at.position.clear();  // of a step it is where its tokens stand in the text, which the step says already
+  if (at.any()) sample.at = std::move(at);
   sample.keeps = trace;
   return sample;
 }

@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "reference/step/request.hpp"
@@ -20,12 +22,47 @@ struct TokenCount {
   std::int64_t count;  // > 0
 };
 
+// Where a draw was made. What is absent is 0 for all. No two draws have the same coordinates.
+struct DrawCoordinates {
+  std::vector<std::uint64_t> seed;     // [n] or empty
+  std::vector<std::int64_t> step;      // [n] or empty
+  std::vector<std::int64_t> row;       // [n] or empty: place in the batch
+  std::vector<std::int64_t> position;  // [n] or empty: place in the step
+
+  bool any() const { return !seed.empty() || !step.empty() || !row.empty() || !position.empty(); }
+};
+
+// Draws one by one, for tests of their independence.
+struct OrderedDraws {
+  std::vector<Token> tokens;          // [n]
+  std::vector<std::uint32_t> groups;  // [n]
+  DrawCoordinates at;
+};
+
+// What no sampler may put out, whatever its distribution: a token outside the vocabulary, padding in the wrong place.
+struct MalformedOutput {
+  std::int64_t index;  // of the draw, or of the request
+  std::string what;    // "token 70000 is outside of the vocabulary of 50257 tokens"
+};
+struct MalformedOutputs {
+  std::int64_t count = 0;
+  std::vector<MalformedOutput> first;  // at most kKeptMax
+
+  static constexpr std::size_t kKeptMax = 10;
+  void add(std::int64_t index, std::string what) {
+    ++count;
+    if (first.size() < kKeptMax) first.push_back({index, std::move(what)});
+  }
+};
+
 // Single draws: counts of tokens in groups, each group with one distribution.
 struct DrawSample {
   std::vector<VerifyRequest> distributions;  // [G] requests without drafts; validated
   std::vector<std::int64_t> group_ids;       // [G] as the file calls them
   std::vector<std::size_t> begins;           // [G + 1] into counts
   std::vector<TokenCount> counts;            // by group, ascending tokens in each, no token twice
+  std::optional<OrderedDraws> ordered;       // where the sample says where draws were made
+  MalformedOutputs malformed;                // not among the counts
   std::shared_ptr<const void> keeps;         // what the distributions refer to
 
   std::int64_t vocab_size() const { return distributions.empty() ? 0 : distributions.front().target.vocab_size; }
@@ -45,6 +82,8 @@ struct StepSample {
   // Requests of one group come from one context: the same distribution of the first token, and after the same draft the
   // same distribution of the second. Absent: found by content.
   std::optional<std::vector<std::int64_t>> groups;  // [B]
+  std::optional<DrawCoordinates> at;                // [B] seed, step and row (place in the batch) of the requests
+  MalformedOutputs malformed;                       // requests that are not among these
   std::shared_ptr<const void> keeps;                // what the requests refer to
 
   std::span<const Token> emitted(std::size_t request) const {

@@ -62,11 +62,11 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
-  if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "path", "group"});
+  if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "path", "group", "row"});
   if (kind == TraceKind::draws) {
     // A misplaced draft tensor would be ignored silently.
     std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });
-    right.insert(right.end(), {"samples", "group"});
+    right.insert(right.end(), {"samples", "group", "row"});
   }
   for (const std::string& name : file.names()) {
     if (std::find(right.begin(), right.end(), name) != right.end()) continue;
@@ -300,6 +300,7 @@ void TraceReader::read_parameters() {
 }
 
 void TraceReader::read_seeds_and_steps() {
+  if (trace_.kind == TraceKind::draws) return;  // there they say where each draw was made (audit_file.cpp)
   const std::optional<TensorView> seeds = per_request("seed", {DType::u64, DType::i64});
   trace_.has_seeds = seeds.has_value();
   for (std::size_t b = 0; b < request_count_; ++b) {

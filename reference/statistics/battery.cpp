@@ -55,6 +55,11 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
     return text.str();
   }
   text << evidence(test, tests);
+  if (test.is_correlation && test.rejects) {
+    text << ": correlated at level " << short_number(test.alpha) << "; the pairs are "
+         << short_number(test.estimated_tv) << " away from independence, whatever the distribution of each";
+    return text.str();
+  }
   const char* const which =
       test.null_distribution == NullDistribution::kolmogorov ? "along the order of probability of " : "of ";
   if (test.rejects) {
@@ -66,8 +71,9 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
            << short_number(worst.expected) << " expected";
     }
   } else if (test.detectable_tv < 1.0) {
-    text << ": nothing found; a total variation distance " << which << short_number(test.detectable_tv)
-         << " would have been found with 99 % probability";
+    text << ": nothing found; a "
+         << (test.is_correlation ? "distance of pairs from independence " : "total variation distance ") << which
+         << short_number(test.detectable_tv) << " would have been found with 99 % probability";
   } else {
     text << ": nothing found, but so few cannot show a fault with 99 % probability";
   }

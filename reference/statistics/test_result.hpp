@@ -50,6 +50,7 @@ struct TestResult {
   // Does detectable_tv hold for every fault of the distribution that the file was made to show? (Not for a test of a
   // part.)
   bool covers_all = false;
+  bool is_correlation = false;  // distances are those of pairs from independence, and say nothing of the marginals
 
   // Set by the battery that the test belongs to (battery.hpp).
   double alpha = 0.0;  // of the whole battery

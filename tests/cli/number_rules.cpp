@@ -83,6 +83,15 @@ ordered_json least_detectable_tv(const Place& at) {
   return least;
 }
 
+// Of the test of the longest strings that were counted.
+ordered_json string_detectable_tv(const Place& at) {
+  const std::int64_t tokens = at.document().at("string_tokens");
+  const std::string name = tokens > 2 ? "string_" + std::to_string(tokens) : "string";
+  for (const ordered_json& test : at.document().at("tests"))
+    if (test.at("name") == name) return test.at("detectable_tv");
+  return 1.0;
+}
+
 ordered_json clopper_pearson_end(const Place& at, const char* successes, const char* trials) {
   const Interval interval = clopper_pearson(count(at.container(1), successes), count(at.container(1), trials), 0.99);
   return at.index() == 0 ? interval.low : interval.high;
@@ -304,9 +313,10 @@ NumberRules rules_of_audit() {
   NumberRules rules = battery();
   for (const char* given : {"/alpha", "/tv_wanted", "/observations", "/groups", "/vocab_size", "/positions/*/reached",
                             "/positions/*/accepted", "/positions/*/expected_rate", "/positions/*/expected_by_rows",
-                            "/anytime_log10_wealth", "/read_ms", "/audit_ms"})
+                            "/string_tokens", "/string_tokens_max", "/anytime_log10_wealth", "/read_ms", "/audit_ms"})
     rules[given] = {};
   rules["/detectable_tv"] = least_detectable_tv;
+  rules["/string_detectable_tv"] = string_detectable_tv;
   rules["/positions/*/rate"] = ratio_of("accepted", "reached");
   rules["/positions/*/interval/*"] = [](const Place& at) { return clopper_pearson_end(at, "accepted", "reached"); };
   return rules;

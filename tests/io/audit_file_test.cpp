@@ -143,18 +143,43 @@ TEST_CASE("what was emitted can lie in a file of its own and histories keep thei
 }
 
 TEST_CASE("malformed steps name tensor and request") {
-  const auto with_output = [](std::vector<std::int32_t> tokens) {
-    return steps_file().drop("num_accepted").set<std::int32_t>("output_tokens", {2, 3}, tokens);
-  };
   contains(error_in(steps_file().drop("output_tokens")), "tensor 'output_tokens': is missing");
-  contains(error_in(with_output({0, -1, 1, 0, -1, -1})), "request 0 has -1 (padding) at 1");
-  contains(error_in(with_output({0, 1, 1, -1, -1, -1})), "request 1 has 0 tokens and 1 drafts");
-  contains(error_in(with_output({0, 1, 1, 1, 0, 1})), "request 1 has 3 tokens and 1 drafts");
-  contains(error_in(with_output({0, 0, 1, 0, -1, -1})), "request 0, entry 1 is 0 and the draft there 1");
-  contains(error_in(with_output({0, 1, 5, 0, -1, -1})), "entry 2 is 5");
-  contains(error_in(steps_file().set<std::int32_t>("num_accepted", {2, 1})), "'num_accepted': entry 1 is 1");
   contains(error_in(steps_file().set<std::int32_t>("group", {1})), "[B]");
+  contains(error_in(steps_file().set<std::int32_t>("row", {1})), "[B]");
   contains(error_in(steps_file().set<std::int32_t>("cu_output_tokens", {0, 0})), "--outputs");
+}
+
+TEST_CASE("what no verifier may emit is kept as a failure of the verifier, and the other steps are read") {
+  const TemporaryFolder folder;
+  const auto sample_of = [&](const TraceBuilder& file) {
+    return std::get<StepSample>(read_audit_file(file.write(folder.file("f.safetensors")), {}));
+  };
+  const auto fails = [&](std::vector<std::int32_t> tokens, std::size_t left, const std::string& what) {
+    const StepSample sample =
+        sample_of(steps_file().drop("num_accepted").set<std::int32_t>("output_tokens", {2, 3}, tokens));
+    CHECK(sample.requests.size() == left);
+    CHECK(sample.begins.size() == left + 1);
+    REQUIRE(sample.malformed.count == static_cast<std::int64_t>(2 - left));
+    contains(sample.malformed.first.front().what, what);
+  };
+  fails({0, -1, 1, 0, -1, -1}, 1, "request 0 has -1 (padding) at 1 and tokens after it");
+  fails({0, 1, 1, -1, -1, -1}, 1, "request 1 has 0 tokens and 1 drafts");
+  fails({0, 1, 1, 1, 0, 1}, 1, "request 1 has 3 tokens and 1 drafts");
+  fails({0, 0, 1, 0, -1, -1}, 1, "request 0 has token 0 at 1 where the draft is 1");
+  fails({0, 1, 70000, -2, -1, -1}, 0, "request 0 has token 70000; expected ids in [0, ");
+  const StepSample counted = sample_of(steps_file().set<std::int32_t>("num_accepted", {2, 1}));
+  REQUIRE(counted.malformed.count == 1);
+  CHECK(counted.malformed.first.front().index == 1);
+  contains(counted.malformed.first.front().what, "request 1 has num_accepted 1 and 1 output tokens");
+}
+
+TEST_CASE("where draws and steps were made is read beside them") {
+  const TemporaryFolder folder;
+  const StepSample steps = std::get<StepSample>(
+      read_audit_file(steps_file().set<std::int32_t>("row", {4, 5}).write(folder.file("f.safetensors")), {}));
+  REQUIRE(steps.at.has_value());
+  CHECK(steps.at->row == std::vector<std::int64_t>{4, 5});
+  CHECK_FALSE(std::get<StepSample>(read_audit_file(steps_file().write(folder.file("g.safetensors")), {})).at);
 }
 
 TEST_CASE("options that a file has no use for are errors") {
@@ -237,12 +262,19 @@ TEST_CASE("steps over trees are read with their paths") {
   CHECK_FALSE(without.path_nodes.has_value());
 }
 
-TEST_CASE("emitted tokens and paths that a tree does not have are errors naming the request and the entry") {
+TEST_CASE("emitted tokens that a tree does not have are failures, paths that it does not have are errors") {
+  const auto malformed = [](const TraceBuilder& file_of) {
+    const TemporaryFolder folder;
+    return std::get<StepSample>(read_audit_file(file_of.write(folder.file("f.safetensors")), {}))
+        .malformed.first.at(0)
+        .what;
+  };
   TraceBuilder file = trees_file();
   file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 2, -1, -1});
-  contains(error_in(file), "request 0, entry 1 is 1, and no draft node after the tokens before it holds that token");
+  contains(malformed(file),
+           "request 0 has token 1 at 1, and no draft node after the tokens before it holds that token");
   file.set<std::int32_t>("output_tokens", {2, 4}, {0, 2, 1, 1, 2, -1, -1, -1});
-  contains(error_in(file), "request 0 has 4 tokens and a tree of depth 2; expected 1 to depth + 1 tokens");
+  contains(malformed(file), "request 0 has 4 tokens and a tree of depth 2; expected 1 to depth + 1 tokens");
   file = trees_file();
   file.set<std::int32_t>("path", {2, 2}, {1, 2, -1, -1});
   contains(error_in(file),

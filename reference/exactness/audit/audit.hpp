@@ -24,7 +24,7 @@ struct AuditOptions {
   int threads = 1;         // no result depends on it
 };
 
-enum class AuditVerdict : std::uint8_t { consistent, biased, too_few_samples };
+enum class AuditVerdict : std::uint8_t { consistent, biased, inconclusive };
 std::string name_of(AuditVerdict verdict);
 
 // Acceptance of draft position j of the chain verifier.
@@ -44,7 +44,12 @@ struct Audit {
   double alpha = 0.0;
   double tv_wanted = 0.0;
   double detectable_tv = 1.0;  // smallest of the tests that cover the whole distribution
-  bool lossless = true;        // the verifier is said to be; of a lossy one nothing is known of the distribution
+  // Of steps: tokens of the longest completed strings that were counted, of how many a step can emit, and the smallest
+  // distance that the test of them could find. 1 where nothing beyond the first token was counted.
+  std::uint32_t string_tokens = 1;
+  std::uint32_t string_tokens_max = 1;
+  double string_detectable_tv = 1.0;
+  bool lossless = true;  // the verifier is said to be; of a lossy one nothing is known of the distribution
   std::int64_t observations = 0;
   std::int64_t groups = 0;
   std::int64_t vocab_size = 0;
@@ -57,7 +62,7 @@ struct Audit {
 };
 
 // Errors are those of processing the rows (input), and of a verifier that does not take the drafts (usage). A sample
-// without observations is too_few_samples.
+// without observations is inconclusive.
 Audit audit_draws(const DrawSample& sample, const AuditOptions& options);
 Audit audit_steps(const StepSample& sample, const AuditOptions& options);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/independence.hpp"
 #include "reference/exactness/audit/tests.hpp"
 #include "reference/parallel.hpp"
 #include "reference/random/philox.hpp"
@@ -122,9 +123,39 @@ class DrawAuditor {
       audit.tests.push_back(std::move(test));
     for (TestResult& test : uniformity_tests("transform", "draws", transformed, !cells_cover_most))
       audit.tests.push_back(std::move(test));
+    for (TestResult& test : malformed_tests("draws", "draw", draws_, sample_.malformed))
+      audit.tests.push_back(std::move(test));
+    if (sample_.ordered) {
+      for (TestResult& test : independence_tests(ordered_transforms(), sample_.ordered->at))
+        audit.tests.push_back(std::move(test));
+    }
     if (impossible == 0) audit.anytime_log10_wealth = log_wealth * 0.43429448190325183;  // log10 e
     conclude(audit, options_);
+    note_malformed(audit, sample_.malformed);
     return audit;
+  }
+
+  // [n] of the draws one by one; below 0 where the distribution leaves no choice, or forbids the token.
+  std::vector<double> ordered_transforms() const {
+    const OrderedDraws& draws = *sample_.ordered;
+    std::vector<double> transforms(draws.tokens.size(), -1.0);
+    std::vector<std::vector<std::size_t>> of_group(groups_.size());
+    for (std::size_t i = 0; i < draws.tokens.size(); ++i) of_group[draws.groups[i]].push_back(i);
+    StepWorkspace workspace;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (of_group[g].empty()) continue;
+      const std::vector<double> distribution = distribution_of_group(sample_.distributions[g], workspace);
+      if (is_one_hot(distribution)) continue;
+      const std::vector<double> before = masses_ranked_before(distribution);
+      for (const std::size_t i : of_group[g]) {
+        const auto token = static_cast<std::size_t>(draws.tokens[i]);
+        if (!(distribution[token] > 0.0)) continue;
+        const Address address{static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(i >> 32), 1, Purpose::choice};
+        const double v = uniform_53(high_half(PhiloxSource().block(derive_seed(options_.seed, 2), address)));
+        transforms[i] = before[token] + v * distribution[token];
+      }
+    }
+    return transforms;
   }
 
   CountedCell cell(std::size_t g, std::size_t token) const {

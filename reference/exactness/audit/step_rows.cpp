@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "reference/exactness/audit/tests.hpp"
 #include "reference/io/sha256.hpp"
@@ -75,6 +76,10 @@ class StepRecorder {
       if (!record_.wrong_path) found = {{reported.begin(), reported.end()}, false};
     }
     record_.end_is_known = !found.ambiguous;
+    drafted_.assign(request_.rows(), 0.0);
+    drafted_[0] = 1.0;
+    for (std::uint32_t row = 0; !children_[row].empty(); row = DraftTree::row_after(children_[row].front()))
+      ++record_.first_path_depth;
     path_rows_.push_back(0);
     for (const std::int32_t node : found.nodes) path_rows_.push_back(DraftTree::row_after(node));
   }
@@ -107,6 +112,11 @@ class StepRecorder {
     std::vector<double> q;
     if (!children_[row].empty() && (is_known || names_context)) q = normalised_distribution(rows_.proposal(row));
     if (row == 0 && !q.empty()) record_.draft_distribution = digest_of(q);
+    if (is_known && !q.empty()) {
+      for (const std::int32_t child : children_[row])
+        drafted_[DraftTree::row_after(child)] =
+            drafted_[row] * probability(q, tree_.tokens[static_cast<std::size_t>(child)]);
+    }
     if (is_known && !q.empty()) look_at_drafts(row, q);
     if (assumed_.chain_decisions) look_at_decision(row, p, q);
   }
@@ -114,13 +124,16 @@ class StepRecorder {
   // Without probabilities a chain's proposal is one-hot; siblings have none that is known.
   bool has_proposal() const { return request_.proposal_kind != ProposalKind::one_hot || tree_.is_chain(); }
 
-  // Is this the row after a first token that no row before it shows?
+  // Is this the row after a path that no row before it shows?
   bool note_next(std::uint32_t row) {
-    if (row == 0 || tree_.parents[row - 1] != kRootNode) return false;
-    const Token token = tree_.tokens[row - 1];
-    if (std::any_of(record_.next.begin(), record_.next.end(), [&](const NextRow& n) { return n.token == token; }))
+    if (row == 0) return false;
+    const bool is_deep = tree_.parents[row - 1] != kRootNode;
+    if (is_deep && request_.target.vocab_size > kDeepVocabMax) return false;
+    std::vector<Token> path = tree_.path(static_cast<std::int32_t>(row) - 1);
+    if (path.size() >= kStringTokensMax) return false;
+    if (std::any_of(record_.next.begin(), record_.next.end(), [&](const NextRow& n) { return n.path == path; }))
       return false;
-    record_.next.push_back({token, row, {}});
+    record_.next.push_back({std::move(path), row, {}, drafted_[row]});
     return true;
   }
 
@@ -220,6 +233,7 @@ class StepRecorder {
   StepRows rows_;
   std::vector<std::vector<std::int32_t>> children_;  // [K + 1] of the node of each row
   std::vector<std::uint32_t> path_rows_;             // [tau + 1]
+  std::vector<double> drafted_;                      // [K + 1] NextRow::drafted of each row
   StepRecord record_;
 };
 

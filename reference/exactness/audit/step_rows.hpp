@@ -24,18 +24,24 @@ struct DraftRecord {
   double accept_by_row = 1.0;  // sum_x min(p, q)
 };
 
-// A token that the drafts show the row after.
+// A path of drafts, and the row after it.
 struct NextRow {
-  Token token;
+  std::vector<Token> path;
   std::uint32_t row;
   DistributionDigest distribution;
+  double drafted;  // probability that the first drafts are this path, where it is known how they were drawn; else 0
 };
+
+// Rows after longer paths are noted where the vocabulary is small enough for strings of several tokens to be counted.
+inline constexpr std::int64_t kDeepVocabMax = 4096;
+inline constexpr std::size_t kStringTokensMax = 8;
 
 struct StepRecord {
   // [tau + 1] transforms of the emitted tokens under the target rows along their path. None where the token is
   // impossible or the row leaves no choice.
   std::vector<double> emitted;
-  std::uint32_t depth_max = 0;  // of the draft: the step could emit one token more
+  std::uint32_t depth_max = 0;         // of the draft: the step could emit one token more
+  std::uint32_t first_path_depth = 0;  // of the drafts reached by first children alone
   bool first_row_has_choice = false;
   std::vector<DraftRecord> drafts;  // [K] of a chain under Assumptions::chain_decisions
   std::vector<double> drafted;      // transforms of the drafts that were drawn, where q leaves a choice
@@ -58,7 +64,7 @@ struct StepRecord {
 
   DistributionDigest first_distribution{};  // of row 0, to find requests that share their distributions,
   DistributionDigest draft_distribution{};  // of the root's proposal (zero where there is none),
-  std::vector<NextRow> next;                // and of the rows after the drafted first tokens, each token once
+  std::vector<NextRow> next;                // and of the rows after drafted paths, each path once, parents first
 };
 
 // One step of a sample under what is assumed of its verifier. `key` is that of the auditor's own random numbers,

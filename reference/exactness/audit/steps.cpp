@@ -5,6 +5,7 @@
 
 #include "reference/exactness/audit/acceptance.hpp"
 #include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/independence.hpp"
 #include "reference/exactness/audit/next_tokens.hpp"
 #include "reference/exactness/audit/step_rows.hpp"
 #include "reference/exactness/audit/strings.hpp"
@@ -199,14 +200,31 @@ Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
   append(audit.tests, path_tests(sample, records, assumed));
   if (assumed.lossless) {
     append(audit.tests, count_tests("first_token", "steps", shared.first_token, cells_cover_most));
-    append(audit.tests, count_tests("string", "steps", shared.strings, false));
+    for (const StepRecord& record : records)
+      audit.string_tokens_max = std::max(audit.string_tokens_max, record.depth_max + 1);
+    for (std::size_t i = 0; i < shared.strings.size(); ++i) {
+      const std::uint32_t tokens = static_cast<std::uint32_t>(i) + 2;
+      std::vector<TestResult> of_strings =
+          count_tests(i == 0 ? "string" : "string_" + std::to_string(tokens), "steps", shared.strings[i], false);
+      if (of_strings.empty()) continue;
+      if (i > 0) of_strings.pop_back();  // the likelihood ratio says the same again
+      audit.string_tokens = tokens;
+      append(audit.tests, std::move(of_strings));
+    }
     append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
     append(audit.tests, draft_tests(sample, records, assumed));
     append(audit.tests,
            assumed.chain_decisions ? chain_tests(sample, records) : next_token_tests(records, assumed, key));
   }
+  append(audit.tests, malformed_tests("steps", "request", audit.observations, sample.malformed));
+  if (sample.at && assumed.lossless) {
+    std::vector<double> first;
+    for (const StepRecord& record : records) first.push_back(record.emitted[0]);
+    append(audit.tests, independence_tests(first, *sample.at));
+  }
   if (assumed.chain_decisions) audit.positions = acceptance_by_position(records);
   conclude(audit, options);
+  note_malformed(audit, sample.malformed);
   return audit;
 }
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <optional>
+#include <queue>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -67,39 +66,19 @@ class ContextFitter {
     });
   }
 
-  // Cells (a, b) for the first tokens a whose next distribution is known, and a alone for the others.
-  CountFit fit_strings(const Members& members) {
+  // Strings of `tokens` tokens: a cell for each path whose rows are all known, cut short where one is not.
+  CountFit fit_strings(const Members& members, std::size_t tokens) {
     if (is_small(members) || records_[members.front()].depth_max == 0) return {};
-    const std::vector<double> first = target_distribution_of(sample_.requests[members.front()], 0, workspace_);
-    const std::vector<Token> known = tokens_with_known_next(members, first);
-    if (known.empty()) return {};
-    const std::size_t vocab_size = first.size();
-    std::vector<std::vector<double>> next(vocab_size);
-    std::vector<std::size_t> begin(vocab_size);  // of the cells of a
-    std::vector<double> distribution;
-    for (std::size_t a = 0; a < vocab_size; ++a) {
-      begin[a] = distribution.size();
-      if (std::binary_search(known.begin(), known.end(), static_cast<Token>(a))) {
-        next[a] = next_distribution(static_cast<Token>(a));
-        for (const double p : next[a]) distribution.push_back(first[a] * p);
-      } else {
-        distribution.push_back(first[a]);
-      }
-    }
-    std::vector<std::int64_t> counts(distribution.size(), 0);
-    for (const std::size_t b : members) {
-      const std::span<const Token> emitted = sample_.emitted(b);
-      const auto a = static_cast<std::size_t>(emitted[0]);
-      std::size_t cell = begin[a];
-      if (!next[a].empty())
-        cell += emitted.size() > 1 ? static_cast<std::size_t>(emitted[1]) : completed_token(next[a], b);
-      ++counts[cell];
-    }
-    return fit_counts(counts, distribution, [&](std::size_t cell) {
-      const auto a = static_cast<std::size_t>(std::upper_bound(begin.begin(), begin.end(), cell) - begin.begin()) - 1;
-      CountedCell named{
-          {{"request", static_cast<std::int64_t>(members.front())}, {"token", static_cast<std::int64_t>(a)}}};
-      if (!next[a].empty()) named.keys.emplace_back("next_token", static_cast<std::int64_t>(cell - begin[a]));
+    if (tokens == 2) find_known_rows(members);
+    const StringTree tree = tree_of_strings(members, tokens);
+    if (tree.depth < tokens) return {};
+    std::vector<std::int64_t> counts(tree.distribution.size(), 0);
+    for (const std::size_t b : members) ++counts[cell_of(tree, b)];
+    return fit_counts(counts, tree.distribution, [&](std::size_t cell) {
+      CountedCell named{{{"request", static_cast<std::int64_t>(members.front())}}};
+      const std::vector<Token> path = tree.path(tree.cells[cell].parent, tree.cells[cell].token);
+      for (std::size_t i = 0; i < path.size(); ++i)
+        named.keys.emplace_back(i == 0 ? "token" : i == 1 ? "next_token" : "token_" + std::to_string(i + 1), path[i]);
       return named;
     });
   }
@@ -109,39 +88,137 @@ class ContextFitter {
     return static_cast<double>(members.size()) < 2.0 * kExpectedCountMinOfAudits;
   }
 
-  // A choice that the emitted tokens have no part in, or it would bias the counts: a is among them iff the drafts of so
-  // many requests hold it that at least one is certain but for e^-25; and every request that drafted it agrees on what
-  // follows. Where the first sibling is drawn from q, q says how many; else all of them must. Fills next_ with where to
-  // take the row from.
-  std::vector<Token> tokens_with_known_next(const Members& members, const std::vector<double>& first) {
-    next_.clear();
+  // The row after a path of drafts: a request and a row of it that show it.
+  struct Next {
+    std::size_t request;
+    std::uint32_t row;
+    DistributionDigest distribution;
+    double drafted;
+    bool agrees = true;        // all requests that show it
+    std::size_t requests = 0;  // that show it
+  };
+
+  // Tokens one after the other: an inner node has a known row, and for each token a child or a cell.
+  struct StringTree {
+    struct Node {
+      std::int64_t parent = -1;
+      Token token = 0;  // that follows the parent
+      std::size_t depth = 0;
+      std::vector<double> row = {};          // [V]
+      std::vector<std::int64_t> below = {};  // [V] an inner node, or -1 - cell
+    };
+    struct Cell {
+      std::int64_t parent;
+      Token token;
+    };
+    std::vector<Node> nodes;
+    std::vector<Cell> cells;
+    std::vector<double> distribution;  // of the cells
+    std::size_t depth = 0;             // tokens of the longest possible one
+
+    std::vector<Token> path(std::int64_t node, Token token) const {
+      std::vector<Token> reversed{token};
+      for (; nodes[static_cast<std::size_t>(node)].parent >= 0; node = nodes[static_cast<std::size_t>(node)].parent)
+        reversed.push_back(nodes[static_cast<std::size_t>(node)].token);
+      return {reversed.rbegin(), reversed.rend()};
+    }
+  };
+
+  // A choice that the emitted tokens have no part in, or it would bias the counts: a row is known iff the drafts of so
+  // many requests show it that at least one is certain but for e^-25; and every request that shows it agrees on it.
+  // Where the first sibling is drawn from q, q says how many; else all of them must.
+  void find_known_rows(const Members& members) {
+    known_.clear();
+    std::vector<std::size_t> as_deep(kStringTokensMax + 1, 0);  // requests whose first path has so many drafts
     for (const std::size_t b : members) {
+      const std::size_t deepest = std::min<std::size_t>(records_[b].first_path_depth, kStringTokensMax);
+      for (std::size_t depth = 0; depth <= deepest; ++depth) ++as_deep[depth];
       for (const NextRow& next : records_[b].next) {
-        Next& known = next_.try_emplace(next.token, Next{b, next.row, next.distribution}).first->second;
-        known.agrees = known.agrees && known.distribution == next.distribution;
+        Next& known = known_.try_emplace(next.path, Next{b, next.row, next.distribution, next.drafted}).first->second;
+        known.agrees = known.agrees && known.distribution == next.distribution && known.drafted == next.drafted;
         ++known.requests;
       }
     }
     const bool by_proposal = assumed_.drafts != DraftSampling::any && assumed_.drafts != DraftSampling::greedy;
-    std::vector<double> drafts;
-    if (by_proposal) drafts = first_draft_distribution_of(sample_.requests[members.front()], workspace_);
-    std::vector<Token> known;
-    for (const auto& [token, next] : next_) {
-      const auto a = static_cast<std::size_t>(token);
-      const bool is_certain = by_proposal ? static_cast<double>(members.size()) * drafts[a] >= kExpectedCountMinOfAudits
-                                          : next.requests == members.size();
-      if (next.agrees && is_certain && first[a] > 0.0) known.push_back(token);
-    }
-    std::stable_sort(known.begin(), known.end(), [&](Token a, Token b) {
-      return first[static_cast<std::size_t>(a)] > first[static_cast<std::size_t>(b)];
+    std::erase_if(known_, [&](const auto& entry) {
+      const Next& next = entry.second;
+      const bool is_certain =
+          by_proposal ? static_cast<double>(as_deep[entry.first.size()]) * next.drafted >= kExpectedCountMinOfAudits
+                      : next.requests == members.size();
+      return !next.agrees || !is_certain;
     });
-    known.resize(std::min(known.size(), std::max<std::size_t>(1, kStringCellsMax / first.size())));
-    std::sort(known.begin(), known.end());
-    return known;
   }
 
-  std::size_t completed_token(const std::vector<double>& distribution, std::size_t request) const {
-    double left = audit_uniform(key_, static_cast<std::int64_t>(request), 1, AuditUse::completion);
+  // The likeliest paths are followed first, until there are too many cells.
+  StringTree tree_of_strings(const Members& members, std::size_t tokens) {
+    struct Open {
+      double probability;
+      std::int64_t parent;
+      Token token;
+      const Next* next;
+      // In the order of probability, and then of their making.
+      bool operator<(const Open& other) const {
+        return std::tuple(probability, -parent, -token) < std::tuple(other.probability, -other.parent, -other.token);
+      }
+    };
+    StringTree tree;
+    std::priority_queue<Open> open;
+    const auto add_cell = [&](double probability, std::int64_t parent, Token token) {
+      StringTree::Node& above = tree.nodes[static_cast<std::size_t>(parent)];
+      above.below[static_cast<std::size_t>(token)] = -1 - static_cast<std::int64_t>(tree.cells.size());
+      tree.cells.push_back({parent, token});
+      tree.distribution.push_back(probability);
+      if (probability > 0.0) tree.depth = std::max(tree.depth, above.depth + 1);
+    };
+    const auto add_node = [&](const Open& at, std::vector<double> row) {
+      const auto node = static_cast<std::int64_t>(tree.nodes.size());
+      const std::size_t depth = at.parent < 0 ? 0 : tree.nodes[static_cast<std::size_t>(at.parent)].depth + 1;
+      if (at.parent >= 0)
+        tree.nodes[static_cast<std::size_t>(at.parent)].below[static_cast<std::size_t>(at.token)] = node;
+      const std::size_t vocab_size = row.size();
+      tree.nodes.push_back({at.parent, at.token, depth, std::move(row), std::vector<std::int64_t>(vocab_size)});
+      for (std::size_t i = 0; i < vocab_size; ++i) {
+        const auto token = static_cast<Token>(i);
+        const double probability = at.probability * tree.nodes.back().row[i];
+        const auto known = depth + 1 < tokens ? known_.find(tree.path(node, token)) : known_.end();
+        if (known != known_.end() && probability > 0.0) {
+          open.push({probability, node, token, &known->second});
+        } else {
+          add_cell(probability, node, token);
+        }
+      }
+    };
+    std::vector<double> first = target_distribution_of(sample_.requests[members.front()], 0, workspace_);
+    const std::size_t cells_max = std::max(kStringCellsMax, 2 * first.size());
+    const std::size_t vocab_size = first.size();
+    add_node({1.0, -1, 0, nullptr}, std::move(first));
+    while (!open.empty()) {
+      const Open at = open.top();
+      open.pop();
+      if (tree.cells.size() + open.size() + vocab_size <= cells_max) {
+        add_node(at, target_distribution_of(sample_.requests[at.next->request], at.next->row, workspace_));
+      } else {
+        add_cell(at.probability, at.parent, at.token);
+      }
+    }
+    return tree;
+  }
+
+  std::size_t cell_of(const StringTree& tree, std::size_t b) const {
+    const std::span<const Token> emitted = sample_.emitted(b);
+    std::int64_t at = 0;
+    for (std::size_t depth = 0; at >= 0; ++depth) {
+      const StringTree::Node& node = tree.nodes[static_cast<std::size_t>(at)];
+      const std::size_t token = depth < emitted.size()
+                                    ? static_cast<std::size_t>(emitted[depth])
+                                    : completed_token(node.row, b, static_cast<std::uint32_t>(depth));
+      at = node.below[token];
+    }
+    return static_cast<std::size_t>(-1 - at);
+  }
+
+  std::size_t completed_token(const std::vector<double>& distribution, std::size_t request, std::uint32_t depth) const {
+    double left = audit_uniform(key_, static_cast<std::int64_t>(request), depth, AuditUse::completion);
     std::size_t last = 0;
     for (std::size_t i = 0; i < distribution.size(); ++i) {
       if (!(distribution[i] > 0.0)) continue;
@@ -152,26 +229,12 @@ class ContextFitter {
     return last;
   }
 
-  // The row after a first token: a request and a row of it that show it.
-  struct Next {
-    std::size_t request;
-    std::uint32_t row;
-    DistributionDigest distribution;
-    bool agrees = true;        // all requests that show it
-    std::size_t requests = 0;  // that show it
-  };
-
-  std::vector<double> next_distribution(Token first) {
-    const Next& next = next_.at(first);
-    return target_distribution_of(sample_.requests[next.request], next.row, workspace_);
-  }
-
   const StepSample& sample_;
   std::span<const StepRecord> records_;
   const Assumptions& assumed_;
   std::uint64_t key_;
   StepWorkspace workspace_;
-  std::map<Token, Next> next_;
+  std::map<std::vector<Token>, Next> known_;  // of the members that are looked at
 };
 
 }  // namespace
@@ -191,7 +254,14 @@ SharedContexts fit_shared_contexts(const StepSample& sample, std::span<const Ste
     return std::tuple(group_of(sample, b), records[b].first_distribution, records[b].draft_distribution,
                       records[b].depth_max == 0);
   });
-  for (const Members& members : by_context) shared.strings.add(fitter.fit_strings(members));
+  for (const Members& members : by_context) {
+    std::size_t longest = 0;
+    for (const std::size_t b : members) longest = std::max<std::size_t>(longest, records[b].depth_max + std::size_t{1});
+    for (std::size_t tokens = 2; tokens <= std::min(longest, kStringTokensMax); ++tokens) {
+      if (shared.strings.size() < tokens - 1) shared.strings.emplace_back();
+      shared.strings[tokens - 2].add(fitter.fit_strings(members, tokens));
+    }
+  }
   return shared;
 }
 

@@ -1,7 +1,7 @@
-// The completed string of two tokens, and the first token alone, counted cell by cell over requests that share a
-// context. A verifier is lossless iff the string, completed by draws from the target where the step emitted one token
-// only, follows the product of the target's distributions; this holds for every lossless verifier, whatever it does
-// inside.
+// The completed strings of two tokens and more, and the first token alone, counted cell by cell over requests that share
+// a context. A verifier is lossless iff the string of K + 1 tokens, completed by draws from the target where the step
+// emitted fewer, follows the product of the target's distributions; this holds for every lossless verifier, whatever it
+// does inside.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace draftproof {
 struct SharedContexts {
   std::int64_t groups = 0;  // of requests that share the distribution of their first token
   CountFit first_token;
-  CountFit strings;
+  std::vector<CountFit> strings;  // [i] of i + 2 tokens
 };
 
 // Requests share a context when their group is the same, or, where the file gives none, the distributions of their

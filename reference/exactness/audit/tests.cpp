@@ -145,23 +145,54 @@ TestResult certainty_test(const std::string& name, const std::string& unit, std:
   return test;
 }
 
+std::vector<TestResult> malformed_tests(const std::string& unit, const char* index_name, std::int64_t n,
+                                        const MalformedOutputs& malformed) {
+  if (malformed.count == 0) return {};
+  std::vector<CountedCell> cells;
+  for (const MalformedOutput& output : malformed.first) cells.push_back({{{index_name, output.index}}, 1.0, 0.0});
+  return {certainty_test("well_formed", unit, n + malformed.count, malformed.count, std::move(cells))};
+}
+
 std::string name_of(AuditVerdict verdict) {
   switch (verdict) {
     case AuditVerdict::biased:
       return "biased";
-    case AuditVerdict::too_few_samples:
-      return "too_few_samples";
+    case AuditVerdict::inconclusive:
+      return "inconclusive";
     case AuditVerdict::consistent:
       break;
   }
   return "consistent";
 }
 
+namespace {
+
+// Which strings were counted, and at which distance: a verifier may be right in the first token and wrong in the third.
+std::string depth_text(const Audit& audit) {
+  if (audit.string_tokens_max < 2) return "";
+  if (audit.string_tokens < 2) return " of the first token";
+  return " of the first token, and of " + short_number(audit.string_detectable_tv) + " of completed strings of " +
+         std::to_string(audit.string_tokens) + " tokens,";
+}
+
+std::string untested_text(const Audit& audit) {
+  if (audit.string_tokens >= audit.string_tokens_max) return "";
+  return "; strings of " + (audit.string_tokens_max - audit.string_tokens > 1 ? "up to " : std::string()) +
+         std::to_string(audit.string_tokens_max) +
+         " tokens, which a step can emit, were not counted, as too few steps " + "share a context";
+}
+
+}  // namespace
+
 void conclude(Audit& audit, const AuditOptions& options) {
   audit.alpha = options.alpha;
   audit.tv_wanted = options.tv_wanted;
   judge(audit.tests, options.alpha);
   audit.detectable_tv = detectable_distance(audit.tests);
+  const std::string longest =
+      audit.string_tokens > 2 ? "string_" + std::to_string(audit.string_tokens) : std::string("string");
+  for (const TestResult& test : audit.tests)
+    if (test.name == longest) audit.string_detectable_tv = test.detectable_tv;
   const auto worst = std::min_element(audit.tests.begin(), audit.tests.end(),
                                       [](const TestResult& a, const TestResult& b) { return a.p_value < b.p_value; });
   const std::string over = std::to_string(audit.tests.size()) + " tests at level " + short_number(options.alpha);
@@ -174,15 +205,20 @@ void conclude(Audit& audit, const AuditOptions& options) {
                      ") with a lossy verifier: nothing impossible was found; its distribution "
                      "is not the target's and was not tested";
   } else if (audit.detectable_tv > options.tv_wanted) {
-    audit.verdict = AuditVerdict::too_few_samples;
+    audit.verdict = AuditVerdict::inconclusive;
     audit.sentence = "too few samples (" + over + "): nothing found, but only a total variation distance above " +
                      short_number(audit.detectable_tv) + " would have been found with 99 % probability; " +
                      short_number(options.tv_wanted) + " was wanted";
   } else {
     audit.verdict = AuditVerdict::consistent;
     audit.sentence = "consistent (" + over + "): nothing found; a total variation distance of " +
-                     short_number(audit.detectable_tv) + " would have been found with 99 % probability";
+                     short_number(audit.detectable_tv) + depth_text(audit) +
+                     " would have been found with 99 % probability" + untested_text(audit);
   }
+}
+
+void note_malformed(Audit& audit, const MalformedOutputs& malformed) {
+  if (malformed.count > 0) audit.sentence += ": " + malformed.first.front().what;
 }
 
 }  // namespace draftproof

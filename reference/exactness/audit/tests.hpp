@@ -60,7 +60,13 @@ std::size_t affordable_bins(std::int64_t n, std::size_t bins_max);
 TestResult certainty_test(const std::string& name, const std::string& unit, std::int64_t n, std::int64_t count,
                           std::vector<CountedCell> cells);
 
+// A test of outputs that no sampler may put out (`well_formed`); nothing where there is none.
+std::vector<TestResult> malformed_tests(const std::string& unit, const char* index_name, std::int64_t n,
+                                        const MalformedOutputs& malformed);
+
 // Judges the tests and comes to a verdict.
 void conclude(Audit& audit, const AuditOptions& options);
+// Adds to the sentence what the first malformed output was.
+void note_malformed(Audit& audit, const MalformedOutputs& malformed);
 
 }  // namespace draftproof

@@ -1,0 +1,18 @@
+"""draftproof: a reference for the last mile of LLM inference, from logits to emitted tokens, and an audit of samplers
+and verifiers of drafts."""
+
+from ._audit import audit_draws, audit_steps, check_filter, prove
+from ._core import Error
+from ._results import Audit, FilterCheck, FilterRow, Position, Proof, Test
+from ._sampling import Rows, Verified, Verifier, process_rows, sample, verifiers, verify
+from .callable.audit_callable import audit_callable, run_case
+from .callable.filter_cases import FilterCase
+from .callable.outcome import CallableAudit, CaseResult, Failure
+from .callable.sample_cases import SampleCase
+from .callable.verify_cases import VerifyCase
+
+__all__ = [
+    "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck", "FilterRow", "Position",
+    "Proof", "Rows", "SampleCase", "Test", "Verified", "Verifier", "VerifyCase", "audit_callable", "audit_draws",
+    "audit_steps", "check_filter", "process_rows", "prove", "run_case", "sample", "verifiers", "verify",
+]

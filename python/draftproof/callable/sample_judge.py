@@ -1,0 +1,103 @@
+"""Runs a case of a sampler and judges its draws."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from .. import _audit
+from .drive import CallFailure, Driver, ReadDict, tokens_of
+from .sample_cases import OFF, SampleCase
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """biased: what was found (test and sentence); detectable: the distance that would have been."""
+
+    biased: bool
+    name: str
+    sentence: str
+    n: int
+    distance: float | None
+    detectable: float | None
+    group: int = 0
+
+
+class SampleRun:
+    """Draws of one case, which grow from stage to stage."""
+
+    def __init__(self, driver: Driver, case: SampleCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+        self.driver = driver
+        self.case = case
+        self.seed = seed
+        self.offered = offered
+        self.calls = 0
+        self.samples: list[np.ndarray] = []
+        self.groups: list[np.ndarray] = []
+        self.seeds: list[np.ndarray] = []
+
+    @property
+    def n(self) -> int:
+        return self.calls * self.case.batch
+
+    def call(self) -> None:
+        case = self.case
+        slots, seeds = case.slots(self.calls, self.seed), case.seeds_of(self.calls, self.seed)
+        params = ReadDict({name: values[slots] for name, values in case.params.items()},
+                          {name: np.full(case.batch, OFF[name], np.float32) for name in self.offered})
+        keywords: dict[str, Any] = {}
+        if case.seeds == "one" and self.driver.takes_steps:
+            keywords["steps"] = np.full(case.batch, self.calls, np.uint32)
+        value = self.driver(case.logits[slots], params, seeds, **keywords)
+        self.samples.append(tokens_of(value, (case.batch,), "tokens [B]"))
+        self.groups.append(slots)
+        self.seeds.append(seeds)
+        self.calls += 1
+
+    def draw(self, n: int) -> None:
+        while self.n < n:
+            try:
+                self.call()
+            except CallFailure as failure:
+                if self.case.may_raise and failure.name == "raises":
+                    self.samples.append(np.zeros(self.case.batch, np.int64))
+                    self.groups.append(self.case.slots(self.calls, self.seed))
+                    self.seeds.append(self.case.seeds_of(self.calls, self.seed))
+                    self.calls += 1
+                    continue
+                raise
+
+    def judge(self, alpha: float) -> Judgement:
+        case = self.case
+        samples = np.concatenate(self.samples)
+        if case.may_raise:  # nothing can be drawn; what may not come back is an id outside of the vocabulary
+            wrong = samples[(samples >= case.vocab_size) | (samples < -1)]
+            sentence = f"a row with nothing to draw gave token {wrong[0]}" if wrong.size else "no token out of range"
+            return Judgement(bool(wrong.size), "well_formed", sentence, self.n, None, None)
+        places: dict[str, Any] = {"draw_row": np.tile(np.arange(case.batch), self.calls)}
+        steps = np.repeat(np.arange(self.calls), case.batch)
+        places["draw_step"] = steps
+        if case.seeds != "one":
+            places["draw_seed"] = np.concatenate(self.seeds)
+        groups = np.concatenate(self.groups)
+        common = {"group": groups, "alpha": alpha, "tv_wanted": 1.0, "seed": self.seed}
+        if not case.readings:
+            return self._judged(_audit.audit_draws(samples, case.logits, case.params, **common, **places))
+        assert case.merge is not None
+        inside = (samples >= 0) & (samples < case.vocab_size)
+        cells = np.where(inside, case.merge[np.where(inside, samples, 0)], samples)
+        found = [self._judged(_audit.audit_draws(cells, probs=probs.astype(np.float32), **common, **places))
+                 for probs in case.readings]
+        sound = [judgement for judgement in found if not judgement.biased]
+        return sound[0] if sound else min(found, key=lambda judgement: judgement.distance or 0.0)
+
+    def _judged(self, audit: Any) -> Judgement:
+        worst = min(audit.tests, key=lambda test: test.p_value, default=None)
+        # Rows that leave no choice have their support only; n of them show what is likelier than that.
+        detectable = audit.detectable_tv
+        if audit.verdict != "biased" or worst is None:
+            return Judgement(False, "", audit.sentence, self.n, None, detectable)
+        group = int(worst.worst_cells[0].get("group", 0)) if worst.worst_cells else 0
+        return Judgement(True, worst.name, audit.sentence, self.n, worst.estimated_tv, detectable, group)

@@ -1,0 +1,56 @@
+"""A failing case as Python that runs it again."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+
+from .filter_cases import FilterCase
+from .sample_cases import SampleCase
+from .verify_cases import VerifyCase
+
+#: Arrays up to so many numbers are written out.
+LITERAL_MAX = 80
+
+
+def literal(array: np.ndarray) -> str:
+    text = np.array2string(array, separator=", ", threshold=LITERAL_MAX + 1, floatmode="unique", max_line_width=110)
+    return f"np.array({text.replace('inf', 'np.inf').replace('nan', 'np.nan')}, np.{array.dtype})"
+
+
+def import_of(sampler: Callable[..., Any]) -> str:
+    module, name = getattr(sampler, "__module__", None), getattr(sampler, "__qualname__", None)
+    if module and name and module != "__main__" and "<" not in name and "." not in name:
+        return f"from {module} import {name} as sampler"
+    return f"# sampler: the callable under audit, {name or type(sampler).__name__}"
+
+
+def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int) -> str:
+    params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
+    lines = ["import numpy as np", "import draftproof", "from draftproof.callable import rows"]
+    if isinstance(case, VerifyCase):
+        lines.append("from draftproof.callable.verify_cases import dirichlet, logits, softmax, weighted")
+    lines += [import_of(sampler), ""]
+    name = type(case).__name__
+    if isinstance(case, VerifyCase):
+        small = sum(table.size for table in case.target) * (2 if case.drafter else 1) <= LITERAL_MAX
+        rows = case.source
+        if small:
+            tables = lambda values: "(" + "".join(literal(table) + ", " for table in values) + ")"  # noqa: E731
+            rows = f"target={tables(case.target)}, drafter={tables(case.drafter) if case.drafter else None}"
+        lines.append(f"case = draftproof.{name}({case.name!r}, source='', {rows},\n    draft_lens={case.draft_lens}, "
+                     f"params={{{params}}}, batch={case.batch}, seeds={case.seeds!r})")
+    else:
+        row = literal(case.logits) if case.logits.size <= LITERAL_MAX else case.source
+        more = ""
+        if isinstance(case, SampleCase):
+            more = f", batch={case.batch}, shuffled={case.shuffled}, seeds={case.seeds!r}"
+            if case.may_raise:
+                more += ", may_raise=True"
+            if case.readings:
+                more += f", readings=({', '.join(literal(r) for r in case.readings)},), merge={literal(case.merge)}"
+        assert isinstance(case, (SampleCase, FilterCase))
+        lines.append(f"case = draftproof.{name}({case.name!r}, logits={row}, source='',\n    params={{{params}}}{more})")
+    lines.append(f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}).sentence)")
+    return "\n".join(lines) + "\n"

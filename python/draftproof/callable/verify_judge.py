@@ -1,0 +1,90 @@
+"""Runs a case of a verifier and judges what it emitted, as completed strings of up to K + 1 tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _audit
+from .drive import Driver, ReadDict, tokens_of
+from .sample_cases import SampleCase
+from .sample_judge import Judgement
+from .verify_cases import VerifyCase
+
+
+class VerifyRun:
+    """Steps of one case, which grow from stage to stage."""
+
+    def __init__(self, driver: Driver, case: VerifyCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+        self.driver = driver
+        self.case = case
+        self.seed = seed
+        self.calls = 0
+        self.outputs: list[np.ndarray] = []
+        self.drafts: list[np.ndarray] = []
+        self.seeds: list[np.ndarray] = []
+        self._seeds = SampleCase("", case.target[0], "", {}, batch=case.batch, seeds=case.seeds)
+
+    @property
+    def n(self) -> int:
+        return self.calls * self.case.batch
+
+    @property
+    def is_shared(self) -> bool:
+        """One row serves all places: large vocabularies are never copied."""
+        return self.case.order == 0
+
+    def lens(self) -> np.ndarray:
+        return np.resize(np.asarray(self.case.draft_lens), self.case.batch)
+
+    def _gather(self, tables: tuple[np.ndarray, ...], drafts: np.ndarray, lens: np.ndarray, more: int) -> Any:
+        """Rows of all requests one after the other: of each its lens + more first ones."""
+        case = self.case
+        total = int((lens + more).sum())
+        if self.is_shared:
+            return np.broadcast_to(tables[0], (total, case.vocab_size))
+        width = drafts.shape[1] + more
+        rows = np.zeros((drafts.shape[0], width, case.vocab_size), np.float32)
+        for depth in range(width):
+            path = np.maximum(drafts[:, :depth], 0)
+            rows[:, depth] = case.at_depth(tables, depth)[case.row_index(path)]
+        return rows[np.arange(width)[None, :] < (lens + more)[:, None]]
+
+    def call(self) -> None:
+        case = self.case
+        rng = np.random.default_rng([self.seed, self.calls, 2])
+        lens = self.lens()
+        longest = int(lens.max(initial=0))
+        drafts = case.draw_drafts(case.batch, longest, rng)
+        drafts[np.arange(longest)[None, :] >= lens[:, None]] = -1
+        seeds = self._seeds.seeds_of(self.calls, self.seed)
+        tokens = drafts[drafts >= 0].astype(np.int32)
+        probs = None if case.drafter is None else np.ascontiguousarray(self._gather(case.drafter, drafts, lens, 0))
+        params = ReadDict({name: np.repeat(value, case.batch) for name, value in case.params.items()}, {})
+        target = np.ascontiguousarray(self._gather(case.target, drafts, lens, 1))
+        value = self.driver(tokens, probs, target, np.cumsum(lens).astype(np.int64), params, seeds)
+        self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
+        self.drafts.append(drafts)
+        self.seeds.append(seeds)
+        self.calls += 1
+
+    def draw(self, n: int) -> None:
+        while self.n < n:
+            self.call()
+
+    def judge(self, alpha: float) -> Judgement:
+        case = self.case
+        drafts = np.concatenate(self.drafts)
+        lens = np.tile(self.lens(), self.calls)
+        probs = None if case.drafter is None else self._gather(case.drafter, drafts, lens, 0)
+        audit = _audit.audit_steps(
+            np.concatenate(self.outputs), drafts[drafts >= 0], probs, self._gather(case.target, drafts, lens, 1),
+            np.cumsum(lens), {name: np.repeat(value, lens.size) for name, value in case.params.items()}, verifier="any",
+            alpha=alpha, tv_wanted=1.0, seed=self.seed, draw_seed=np.concatenate(self.seeds),
+            draw_row=np.tile(np.arange(case.batch), self.calls), draw_step=np.repeat(np.arange(self.calls), case.batch))
+        detectable = max(audit.detectable_tv, audit.string_detectable_tv) if audit.string_tokens > 1 else audit.detectable_tv
+        worst = min(audit.tests, key=lambda test: test.p_value, default=None)
+        if audit.verdict != "biased" or worst is None:
+            return Judgement(False, "", audit.sentence, self.n, None, detectable)
+        return Judgement(True, worst.name, audit.sentence, self.n, worst.estimated_tv, detectable)

@@ -1,0 +1,121 @@
+"""pytest plugin: a fixture and a marker for audits of samplers, with one budget of false alarms for a whole session.
+
+    def test_my_sampler(draftproof_audit):
+        draftproof_audit(my_sampler)                        # fails the test where the sampler is biased
+
+    @pytest.mark.draftproof(kind="verify", tv=0.05)
+    def test_my_verifier(draftproof_audit):
+        draftproof_audit(my_verifier)
+
+Every audit takes `--draftproof-alpha` / `--draftproof-audits` of the budget; a session with more audits than that is
+stopped. A bias, an error of the callable and too few samples fail a test with words of their own; with
+`--draftproof-allow-inconclusive` too few samples skip it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+
+class Biased(AssertionError):
+    """The callable's distribution is not the one that it should have."""
+
+
+class CallableError(AssertionError):
+    """The callable raised, hung, changed its inputs or gave back something of another form."""
+
+
+class Inconclusive(AssertionError):
+    """Nothing was found, but too few samples were looked at."""
+
+
+@dataclasses.dataclass
+class Session:
+    alpha: float
+    audits_max: int
+    allow_inconclusive: bool
+    results: list[tuple[str, Any]] = dataclasses.field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        return self.alpha / self.audits_max
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("draftproof")
+    group.addoption("--draftproof-alpha", type=float, default=1e-6,
+                    help="probability that a session accuses any sound callable (1e-6)")
+    group.addoption("--draftproof-audits", type=int, default=100, help="audits of a session that share it (100)")
+    group.addoption("--draftproof-json", metavar="FILE", help="write what the audits found")
+    group.addoption("--draftproof-allow-inconclusive", action="store_true", help="too few samples skip, and do not fail")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "draftproof(kind='sample', tv=0.02, ...): arguments of audit_callable for the "
+                                       "fixture draftproof_audit")
+    alpha, audits = config.getoption("--draftproof-alpha"), config.getoption("--draftproof-audits")
+    if not 0.0 < alpha < 1.0 or audits < 1:
+        raise pytest.UsageError(f"--draftproof-alpha is {alpha} and --draftproof-audits {audits}; expected a number in "
+                                "(0, 1) and 1 or more")
+    config.stash[_SESSION] = Session(alpha, audits, config.getoption("--draftproof-allow-inconclusive"))
+
+
+_SESSION: pytest.StashKey[Session] = pytest.StashKey()
+
+
+@pytest.fixture
+def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """audit(sampler, **arguments of audit_callable) -> CallableAudit; raises where the verdict is not 'consistent'."""
+    session = request.config.stash[_SESSION]
+    marker = request.node.get_closest_marker("draftproof")
+    marked = dict(marker.kwargs) if marker else {}
+
+    def audit(sampler: Callable[..., Any], **given: Any) -> Any:
+        from . import audit_callable
+
+        if len(session.results) >= session.audits_max:
+            raise pytest.UsageError(f"more than {session.audits_max} audits in this session; raise --draftproof-audits, "
+                                    "among which the false alarms are divided")
+        result = audit_callable(sampler, **{"alpha": session.share, **marked, **given})
+        session.results.append((request.node.nodeid, result))
+        if result.verdict == "biased":
+            raise Biased(str(result))
+        if result.verdict == "error":
+            raise CallableError(str(result))
+        if result.verdict == "inconclusive":
+            if session.allow_inconclusive:
+                pytest.skip(result.sentence)
+            raise Inconclusive(result.sentence)
+        return result
+
+    return audit
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int, config: pytest.Config) -> None:
+    session = config.stash.get(_SESSION, None)
+    if session is None or not session.results:
+        return
+    terminalreporter.section("draftproof")
+    for name, result in session.results:
+        terminalreporter.line(f"{name}: {result.sentence}")
+    terminalreporter.line(f"{len(session.results)} audits; any sound callable is accused with probability "
+                          f"{len(session.results) * session.share:.3g} at most")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    found = session.config.stash.get(_SESSION, None)
+    path = session.config.getoption("--draftproof-json")
+    if found is None or not path:
+        return
+    document = {"alpha": found.alpha, "alpha_of_an_audit": found.share,
+                "audits": [{"test": name, **result.to_json()} for name, result in found.results]}
+    target = Path(path)
+    staging = target.with_name(f".draftproof-{os.getpid()}.tmp")
+    staging.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    staging.replace(target)

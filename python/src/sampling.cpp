@@ -1,0 +1,151 @@
+// process_rows, sample, verify.
+#include <algorithm>
+
+#include "python/src/bindings.hpp"
+#include "python/src/requests.hpp"
+#include "reference/parallel.hpp"
+#include "reference/step/batch.hpp"
+#include "reference/step/verify_step.hpp"
+#include "reference/verify/chance.hpp"
+
+namespace draftproof::python {
+namespace {
+
+int threads_of(const Arguments& arguments) {
+  return static_cast<int>(std::clamp<std::int64_t>(arguments.integer("threads", 1), 1, 1024));
+}
+
+Sampler sampler_of(const Arguments& arguments) {
+  const std::string name = arguments.text("sampler", "inverse");
+  if (name != "inverse" && name != "race")
+    throw usage_error("sampler", "is '" + name + "'; expected 'inverse' or 'race'");
+  return name == "race" ? Sampler::race : Sampler::inverse;
+}
+
+// visit(b, distribution) of the one row of every request. Errors name the request.
+template <class Visit>
+void for_each_row(const Requests& batch, int threads, const Visit& visit) {
+  std::vector<StepWorkspace> workspaces(static_cast<std::size_t>(threads));
+  parallel_for(static_cast<std::int64_t>(batch.requests.size()), threads, [&](std::int64_t b, int thread) {
+    const VerifyRequest& request = batch.requests[static_cast<std::size_t>(b)];
+    validate(request, Verifier::naive, b);
+    try {
+      StepRows rows(request, {.logprobs = false}, workspaces[static_cast<std::size_t>(thread)]);
+      const Distribution& distribution = rows.target(0);
+      visit(static_cast<std::size_t>(b), distribution);
+    } catch (const RowError& error) {
+      throw error_in_request(request, b, error);
+    }
+  });
+}
+
+nb::dict process_rows(const nb::dict& values) {
+  Arguments arguments(values);
+  const Requests batch = requests_of(arguments);
+  const std::size_t count = batch.requests.size();
+  const auto vocab_size = static_cast<std::size_t>(batch.vocab_size());
+  std::vector<float> probabilities(count * vocab_size);
+  std::vector<float> kept_mass(count);
+  std::vector<std::int64_t> kept_count(count);
+  const int threads = threads_of(arguments);
+  {
+    const nb::gil_scoped_release release;
+    for_each_row(batch, threads, [&](std::size_t b, const Distribution& distribution) {
+      float* const out = probabilities.data() + b * vocab_size;
+      for (std::size_t i = 0; i < vocab_size; ++i) out[i] = distribution.probability(static_cast<Token>(i));
+      kept_mass[b] = static_cast<float>(distribution.kept_mass());
+      kept_count[b] = distribution.kept_count();
+    });
+  }
+  nb::dict result;
+  result["probabilities"] = array_of(std::move(probabilities), {count, vocab_size});
+  result["kept_mass"] = array_of(std::move(kept_mass));
+  result["kept_count"] = array_of(std::move(kept_count));
+  return result;
+}
+
+nb::object sample(const nb::dict& values) {
+  Arguments arguments(values);
+  const Requests batch = requests_of(arguments);
+  const Sampler sampler = sampler_of(arguments);
+  std::vector<Token> tokens(batch.requests.size());
+  const int threads = threads_of(arguments);
+  {
+    const nb::gil_scoped_release release;
+    for_each_row(batch, threads, [&](std::size_t b, const Distribution& distribution) {
+      PhiloxSource source;
+      AddressedChance<PhiloxSource> chance(source, batch.requests[b].seed, batch.requests[b].step, sampler);
+      tokens[b] = chance.draw(DistributionMasses(distribution), 0, Purpose::target_sample);
+    });
+  }
+  return array_of(std::move(tokens));
+}
+
+nb::dict verify(const nb::dict& values) {
+  Arguments arguments(values);
+  const Requests batch = requests_of(arguments);
+  VerifyOptions options;
+  options.verifier = parse_verifier(arguments.text("verifier", "chain"), "verifier");
+  options.sampler = sampler_of(arguments);
+  options.raw_logprobs = false;
+  options.logprobs = arguments.flag("logprobs", true);
+  const int threads = threads_of(arguments);
+  std::vector<Emission> emissions;
+  std::size_t width = 1;
+  {
+    const nb::gil_scoped_release release;
+    emissions = verify_batch(batch.requests, options, threads);
+    for (const VerifyRequest& request : batch.requests)
+      width = std::max(width, static_cast<std::size_t>(request.draft.depth_max()) + 1);
+  }
+  const std::size_t count = emissions.size();
+  std::vector<Token> tokens(count * width, kPaddingToken);
+  std::vector<float> logprobs(count * width, -std::numeric_limits<float>::infinity());
+  std::vector<std::int32_t> path(count * (width - 1), -1);
+  std::vector<std::int32_t> num_accepted(count);
+  for (std::size_t b = 0; b < count; ++b) {
+    std::copy(emissions[b].tokens.begin(), emissions[b].tokens.end(),
+              tokens.begin() + static_cast<std::ptrdiff_t>(b * width));
+    std::copy(emissions[b].logprobs.begin(), emissions[b].logprobs.end(),
+              logprobs.begin() + static_cast<std::ptrdiff_t>(b * width));
+    std::copy(emissions[b].path.begin(), emissions[b].path.end(),
+              path.begin() + static_cast<std::ptrdiff_t>(b * (width - 1)));
+    num_accepted[b] = static_cast<std::int32_t>(emissions[b].num_accepted);
+  }
+  nb::dict result;
+  result["tokens"] = array_of(std::move(tokens), {count, width});
+  result["num_accepted"] = array_of(std::move(num_accepted));
+  result["logprobs"] = options.logprobs ? array_of(std::move(logprobs), {count, width}) : nb::none();
+  result["path"] = array_of(std::move(path), {count, width - 1});
+  return result;
+}
+
+nb::list verifier_table() {
+  nb::list table;
+  for (const VerifierInfo& info : verifiers()) {
+    nb::dict row;
+    const auto text = [](std::string_view view) { return nb::str(view.data(), view.size()); };
+    row["name"] = text(info.name);
+    row["draft"] = text(name_of(info.draft));
+    row["drafts_drawn"] = text(name_of(info.proposal));
+    row["lossless"] = info.lossless;
+    row["guarantee"] = text(info.guarantee);
+    row["source"] = text(info.source);
+    nb::list parameters;
+    for (const VerifierParameter& parameter : info.parameters) parameters.append(text(parameter.name));
+    row["parameters"] = nb::tuple(parameters);
+    table.append(row);
+  }
+  return table;
+}
+
+}  // namespace
+
+void bind_sampling(nb::module_& module) {
+  module.def("process_rows", &process_rows, nb::arg("arguments"));
+  module.def("sample", &sample, nb::arg("arguments"));
+  module.def("verify", &verify, nb::arg("arguments"));
+  module.def("verifiers", &verifier_table);
+}
+
+}  // namespace draftproof::python

@@ -1,0 +1,151 @@
+"""audit_callable: sound callables pass, faulty ones are found, with what they did and a snippet that shows it again."""
+
+import time
+
+import numpy as np
+import pytest
+
+import draftproof
+import reference_numpy
+
+#: Enough for gross faults, quick for tests.
+COARSE = {"tv": 0.15}
+
+
+@pytest.mark.parametrize("sampler", [draftproof.sample, reference_numpy.sampler])
+def test_sound_samplers_are_not_accused(sampler):
+    found = draftproof.audit_callable(sampler, **COARSE)
+    assert found.verdict == "consistent", found
+
+
+def test_a_sound_filter_is_not_accused():
+    found = draftproof.audit_callable(reference_numpy.filter_rows, kind="filter")
+    assert found.verdict == "consistent", found
+    assert not any("min_p" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("verifier", [
+    draftproof.verify, lambda *a: draftproof.verify(*a, verifier="block"), reference_numpy.NumpyVerifier(),
+    reference_numpy.NumpyVerifier(block=True)], ids=["chain", "block", "numpy chain", "numpy block"])
+def test_sound_verifiers_are_not_accused(verifier):
+    found = draftproof.audit_callable(verifier, kind="verify", **COARSE)
+    assert found.verdict == "consistent", found
+
+
+@pytest.mark.parametrize("fault", reference_numpy.FAULTS)
+def test_every_known_fault_of_verifiers_is_found(fault):
+    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(fault), kind="verify", tv=0.05, failures_max=1)
+    assert found.verdict == "biased", found
+    assert 0 < found.failures[0].n <= 100_000
+
+
+def wrong_temperature(logits, params, seeds):
+    return draftproof.sample(logits, {**params, "temperature": params["temperature"] * 1.2}, seeds)
+
+
+def low_bits(logits, params, seeds):
+    return draftproof.sample(logits, dict(params), seeds & np.uint64(0xFFFFFFFF))
+
+
+def one_noise(logits, params, seeds):
+    return draftproof.sample(logits, dict(params), np.full_like(seeds, seeds[0]))
+
+
+def another_rows_parameters(logits, params, seeds):
+    return draftproof.sample(logits, {name: np.roll(value, 1) for name, value in params.items()}, seeds)
+
+
+def large_batches(logits, params, seeds):
+    if len(seeds) <= 64:
+        return draftproof.sample(logits, dict(params), seeds)
+    return draftproof.sample(logits, {**params, "top_p": np.ones_like(params["top_p"])}, seeds)
+
+
+@pytest.mark.parametrize("sampler, name", [
+    (wrong_temperature, None), (low_bits, "correlation_low_seed_bits"), (one_noise, "correlation_rows_1"),
+    (another_rows_parameters, None), (large_batches, None)])
+def test_faulty_samplers_are_found(sampler, name):
+    found = draftproof.audit_callable(sampler, **COARSE, failures_max=1)
+    assert found.verdict == "biased", found
+    if name is not None:
+        assert found.failures[0].name == name
+
+
+def test_a_failing_case_is_shrunk_and_its_snippet_shows_the_failure_again():
+    found = draftproof.audit_callable(wrong_temperature, **COARSE, failures_max=1)
+    failure = found.failures[0]
+    assert failure.case.vocab_size <= 8 and failure.case.groups == 1
+    printed = []
+    exec(failure.snippet.replace("print(", "show("), {"show": printed.append})
+    assert printed[0].startswith("biased"), printed
+
+
+def top_p_off(logits, params):
+    left = reference_numpy.filter_rows(logits, params)
+    cold = params["temperature"] <= 0.1
+    left[cold] = (logits / params["temperature"][:, None])[cold]
+    return left
+
+
+def test_a_filter_that_is_off_at_low_temperature_is_found_with_its_case():
+    found = draftproof.audit_callable(top_p_off, kind="filter", failures_max=1)
+    assert found.verdict == "biased"
+    assert found.failures[0].name == "wrong_set" and found.failures[0].case.logits.shape[0] == 1
+    assert found.failures[0].case.params["temperature"][0] <= 0.1
+
+
+def raises(logits, params, seeds):
+    if len(seeds) > 64:
+        raise MemoryError("no room")
+    return draftproof.sample(logits, dict(params), seeds)
+
+
+def hangs(logits, params, seeds):
+    time.sleep(30)
+
+
+def divides_in_place(logits, params, seeds):
+    logits /= 2.0
+    return draftproof.sample(logits, dict(params), seeds)
+
+
+def prints(logits, params, seeds):
+    print("here")
+    return draftproof.sample(logits, dict(params), seeds)
+
+
+@pytest.mark.parametrize("sampler, name", [
+    (raises, "raises"), (hangs, "hangs"), (divides_in_place, "mutates_inputs"), (prints, "prints"),
+    (lambda logits, params, seeds: np.zeros((len(seeds), 1), int), "wrong_shape"),
+    (lambda logits, params, seeds: np.zeros(len(seeds)), "wrong_dtype"),
+    (lambda logits, params, seeds: None, "wrong_dtype")])
+def test_what_goes_wrong_in_a_call_has_a_name(sampler, name):
+    found = draftproof.audit_callable(sampler, **COARSE, failures_max=1, time_limit=2.0)
+    assert found.verdict == "error"
+    assert found.failures[0].name == name and found.failures[0].snippet
+
+
+def test_too_little_time_is_inconclusive():
+    found = draftproof.audit_callable(reference_numpy.sampler, tv=0.01, time_budget=1.0)
+    assert found.verdict == "inconclusive"
+
+
+def test_arguments_are_checked():
+    with pytest.raises(draftproof.Error, match="kind: is 'draw'; expected one of sample, filter, verify"):
+        draftproof.audit_callable(draftproof.sample, kind="draw")
+    with pytest.raises(draftproof.Error, match=r"tv: is 0; expected a number in \(0, 1\)"):
+        draftproof.audit_callable(draftproof.sample, tv=0)
+    with pytest.raises(draftproof.Error, match="expected something that can be called"):
+        draftproof.audit_callable(3)
+
+
+def test_the_example_of_the_readme_finds_its_bug():
+    from pathlib import Path
+
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    printed = []
+    exec(code.replace("print(draftproof.audit_callable(sampler, kind=\"sample\"))",
+                      "show(draftproof.audit_callable(sampler, kind='sample', tv=.05, failures_max=1))"),
+         {"show": printed.append, "__name__": "example"})
+    assert printed[0].verdict == "biased"

@@ -1,0 +1,149 @@
+"""process_rows, sample and verify against plain numpy, and what they refuse."""
+
+import numpy as np
+import pytest
+
+import draftproof
+import reference_numpy
+
+
+def rows(count=40, vocab_size=50, seed=1):
+    return (2.0 * np.random.default_rng(seed).standard_normal((count, vocab_size))).astype(np.float32)
+
+
+def test_distributions_are_those_of_numpy():
+    logits = rows()
+    size = len(logits)
+    params = {"temperature": np.resize([1.0, 0.5, 2.0, 0.0], size), "top_k": np.resize([0, 5, 1], size),
+              "top_p": np.resize([1.0, 0.9, 0.5, 0.99, 0.7], size)}
+    found = draftproof.process_rows(logits, params, filter_order="top_k_first")
+    for i, row in enumerate(logits):
+        expected = reference_numpy.distribution(row, **reference_numpy.row_parameters(params, i))
+        np.testing.assert_allclose(found.probabilities[i], expected, atol=2e-7)
+        assert found.kept_count[i] == np.count_nonzero(expected)
+
+
+def test_masks_and_penalties_are_applied():
+    logits = rows(2, 8)
+    allowed = np.ones((2, 8), bool)
+    allowed[0, :4] = False
+    found = draftproof.process_rows(logits, allowed=allowed, presence_penalty=[0.0, 100.0], output_tokens=[[], [3, 5]])
+    assert (found.probabilities[0, :4] == 0).all() and (found.probabilities[0, 4:] > 0).all()
+    assert found.probabilities[1, 3] < 1e-30 and found.probabilities[1, 5] < 1e-30
+
+
+def test_layouts_and_dtypes_give_the_same_tokens():
+    logits = rows(16, 33)
+    seeds = np.arange(16)
+    tokens = draftproof.sample(logits, {"temperature": 0.8}, seeds)
+    wide = np.zeros((16, 64), np.float32)
+    wide[:, 5:38] = logits
+    half = logits.astype(np.float16)
+    for same in (wide[:, 5:38], np.asfortranarray(logits), logits.astype(np.float64), logits.tolist()):
+        assert np.array_equal(draftproof.sample(same, {"temperature": 0.8}, seeds), tokens)
+    assert np.array_equal(draftproof.sample(half, None, seeds), draftproof.sample(half.astype(np.float32), None, seeds))
+    frozen = logits.copy()
+    frozen.flags.writeable = False
+    assert np.array_equal(draftproof.sample(frozen, {"temperature": 0.8}, seeds), tokens)
+    # Any batch, and one row that is repeated without a copy.
+    assert draftproof.sample(logits[3:4], {"temperature": 0.8}, [3])[0] == tokens[3]
+    repeated = np.broadcast_to(logits[0], (5, 33))
+    assert np.array_equal(draftproof.sample(repeated, None, np.arange(5)),
+                          draftproof.sample(repeated.copy(), None, np.arange(5)))
+
+
+def test_arrays_of_another_library_are_taken_by_dlpack():
+    class Foreign:
+        """What PyTorch and JAX offer, and nothing of numpy."""
+
+        def __init__(self, array):
+            self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+        def __dlpack__(self, **keywords):
+            return self.array.__dlpack__(**keywords)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    logits = rows(4, 9)
+    assert np.array_equal(draftproof.sample(Foreign(logits), None, [1, 2, 3, 4]), draftproof.sample(logits, None, [1, 2, 3, 4]))
+
+
+@pytest.mark.parametrize("verifier", [v.name for v in draftproof.verifiers() if v.draft == "chain"])
+def test_greedy_targets_are_followed_by_every_chain_verifier(verifier):
+    if verifier == "synthetic":
+        pytest.skip("it accepts by a coin of its own")
+    logits = rows(9, 12)
+    drafts = [int(logits[0].argmax()), int(logits[1].argmax()), 3, 4]
+    found = draftproof.verify(drafts, None if verifier == "sampler_match" else np.full((4, 12), 1 / 12, np.float32),
+                              logits[:6], [3, 4], {"temperature": 0.0}, [1, 2], verifier=verifier)
+    greedy = logits.argmax(axis=1)
+    for b, first in enumerate((0, 4)):
+        emitted = found.tokens[b][found.tokens[b] >= 0]
+        assert np.array_equal(emitted, greedy[first:first + len(emitted)])
+        assert found.num_accepted[b] == len(emitted) - 1
+
+
+def test_a_tree_is_verified_with_its_path():
+    probs = np.full((4, 5), 0.2, np.float32)
+    found = draftproof.verify([0, 1, 2], probs, None, [3], target_probs=probs, draft_parents=[-1, -1, 0], seeds=[7],
+                              verifier="rrs")
+    assert found.tokens.shape == (1, 3) and found.path.shape == (1, 2)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x: draftproof.sample(x[0]), r"logits: has shape \[33\]; expected \[rows, V\]"),
+    (lambda x: draftproof.sample(x, top_p=1.5), r"request 0: top_p is 1\.5.*expected a number in \(0, 1\]"),
+    (lambda x: draftproof.sample(x, temperature=[1.0, 2.0]), r"temperature: has shape \[2\]; expected \[4\]"),
+    (lambda x: draftproof.sample(x * np.nan), "the logit is NaN"),
+    (lambda x: draftproof.sample(x.astype(object)), "logits: has dtype object"),
+    (lambda x: draftproof.sample(x, seeds=[0.5] * 4), "seeds: has dtype float64; expected whole numbers"),
+    (lambda x: draftproof.sample(x, top_k=1 << 40), "top_k: holds 1099511627776"),
+    (lambda x: draftproof.sample(x, nothing=1), "nothing: is no sampling parameter"),
+    (lambda x: draftproof.sample(np.zeros((2, 0), np.float32)), "expected a vocabulary of 1 token or more"),
+    (lambda x: draftproof.verify([99], None, x[:2], [1]), r"draft_tokens\[0\] is 99; expected an id in \[0, 33\)"),
+    (lambda x: draftproof.verify([1, 2], None, x, [1, 1]), "cu_num_draft_tokens"),
+    (lambda x: draftproof.verify([1], None, x[:3], [1]), "target: has 3 rows; expected 2"),
+    (lambda x: draftproof.verify([1], None, x[:2], [1], verifier="best"), 'verifier: the verifier is "best"'),
+    (lambda x: draftproof.verify([1], x[:1, :5], x[:2], [1]), r"draft_probs: has shape \[1, 5\]; expected \[rows, 33\]"),
+    (lambda x: draftproof.audit_draws([1], x), "group: is missing"),
+    (lambda x: draftproof.check_filter(x), "give either filtered_logits or kept"),
+    (lambda x: draftproof.prove("nobody"), "expected 'all' or one of chain"),
+])
+def test_what_is_refused_is_named(call, text):
+    with pytest.raises(draftproof.Error, match=text):
+        call(rows(4, 33))
+
+
+def test_hostile_arrays_never_reach_the_interpreter():
+    rng = np.random.default_rng(3)
+    dtypes = [np.float32, np.float16, np.float64, np.int32, np.uint8, np.complex64, object, "S3", np.bool_, ">f4"]
+
+    def hostile():
+        shape = tuple(rng.integers(0, 5, rng.integers(0, 4)))
+        array = np.asarray(10 * rng.standard_normal(shape))
+        with np.errstate(all="ignore"):
+            array = np.asarray(array.astype(dtypes[rng.integers(len(dtypes))]))
+        if array.ndim and rng.random() < 0.3:
+            array = array[::-1]
+        if rng.random() < 0.2 and array.dtype.kind == "f":
+            array = np.where(rng.random(array.shape) < 0.3, [np.nan, np.inf, -np.inf][rng.integers(3)], array)
+        return array if rng.random() < 0.9 else [None, "x", 3, [], {}][rng.integers(5)]
+
+    refused = 0
+    for _ in range(3000):
+        choice = rng.integers(5)
+        try:
+            if choice == 0:
+                draftproof.sample(hostile(), {"temperature": hostile(), "top_k": hostile()}, hostile())
+            elif choice == 1:
+                draftproof.verify(hostile(), hostile(), hostile(), hostile(), None, hostile())
+            elif choice == 2:
+                draftproof.audit_draws(hostile(), hostile(), group=hostile())
+            elif choice == 3:
+                draftproof.check_filter(hostile(), hostile(), top_p=hostile())
+            else:
+                draftproof.process_rows(hostile(), allowed=hostile(), output_tokens=[hostile()])
+        except (draftproof.Error, TypeError):
+            refused += 1
+    assert refused > 2000

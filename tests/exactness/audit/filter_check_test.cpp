@@ -1,0 +1,173 @@
+// Filters without sampling: what is kept under some usual reading passes, what is kept under none is named with its mass.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "reference/exactness/audit/filter_check.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/test_random.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr float kOut = -std::numeric_limits<float>::infinity();
+
+// Rows of one set of parameters each, and what a filter left of them.
+struct Rows {
+  std::int64_t vocab_size;
+  std::vector<float> logits;
+  std::vector<float> filtered;
+  std::vector<RowParameters> parameters;
+
+  FilterSample sample() const {
+    FilterSample sample;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      VerifyRequest request;
+      request.target = {DType::f32, logits.data() + static_cast<std::int64_t>(i) * vocab_size, 1, vocab_size,
+                        vocab_size};
+      request.parameters = parameters[i];
+      sample.rows.push_back(request);
+    }
+    sample.filtered = {DType::f32, filtered.data(), std::ssize(parameters), vocab_size, vocab_size};
+    return sample;
+  }
+  FilterCheck check() const { return check_filter(sample(), 2); }
+};
+
+RowParameters parameters_of(float temperature, std::int32_t top_k, float top_p, float min_p = 0.0f) {
+  RowParameters parameters;
+  parameters.temperature = temperature;
+  parameters.filters.top_k = top_k;
+  parameters.filters.top_p = top_p;
+  parameters.filters.min_p = min_p;
+  return parameters;
+}
+
+// As engines do it, in floats: top-k, then top-p over what is left, then min-p. `divide_by_zero`: vLLM's fault (B76), where
+// probabilities relative to mean + 10 standard deviations underflow to 0/0, and NaN means that nothing is masked.
+std::vector<float> filtered_by_floats(const std::vector<float>& logits, const RowParameters& p, bool divide_by_zero) {
+  std::vector<std::size_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+  std::vector<float> out(logits.size(), kOut);
+  const std::size_t k = p.filters.top_k > 0
+                            ? std::min<std::size_t>(logits.size(), static_cast<std::size_t>(p.filters.top_k))
+                            : logits.size();
+  float reference = logits[order[0]] / p.temperature;
+  if (divide_by_zero) {
+    float mean = 0.0f, square = 0.0f;
+    for (const float x : logits) mean += x / p.temperature / static_cast<float>(logits.size());
+    for (const float x : logits) square += std::pow(x / p.temperature - mean, 2.0f) / static_cast<float>(logits.size());
+    reference = mean + 10.0f * std::sqrt(square);
+  }
+  float sum = 0.0f;
+  for (std::size_t i = 0; i < k; ++i) sum += std::exp(logits[order[i]] / p.temperature - reference);
+  float before = 0.0f;
+  for (std::size_t i = 0; i < k; ++i) {
+    const float x = logits[order[i]] / p.temperature;
+    const float probability = std::exp(x - reference) / sum;
+    const bool drop = before >= p.filters.top_p ||
+                      probability < p.filters.min_p * (std::exp(logits[order[0]] / p.temperature - reference) / sum);
+    before += probability;
+    if (!drop) out[order[i]] = x;
+  }
+  return out;
+}
+
+Rows random_rows(std::size_t count, std::int64_t vocab_size, float scale, std::uint64_t seed, bool divide_by_zero) {
+  TestRandom random(seed);
+  Rows rows{vocab_size, {}, {}, {}};
+  const float temperatures[] = {1.0f, 0.1f, 0.7f, 2.0f};
+  const std::int32_t counts[] = {0, 5, 40};
+  const float masses[] = {0.9f, 1.0f, 0.5f, 0.99f, 0.3f};
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<float> logits;
+    for (std::int64_t t = 0; t < vocab_size; ++t) logits.push_back(scale * random.normal());
+    rows.parameters.push_back(
+        parameters_of(temperatures[i % 4], counts[i % 3], masses[i % 5], i % 7 == 0 ? 0.05f : 0.0f));
+    const std::vector<float> left = filtered_by_floats(logits, rows.parameters.back(), divide_by_zero);
+    rows.logits.insert(rows.logits.end(), logits.begin(), logits.end());
+    rows.filtered.insert(rows.filtered.end(), left.begin(), left.end());
+  }
+  return rows;
+}
+
+TEST_CASE("a filter in floats passes on every row, at any vocabulary") {
+  for (const std::int64_t vocab_size : {1, 2, 33, 1000, 50257}) {
+    const FilterCheck check = random_rows(vocab_size > 10'000 ? 12 : 200, vocab_size, 2.5f, 5, false).check();
+    INFO(check.sentence);
+    CHECK(check.holds);
+  }
+}
+
+TEST_CASE("B76, top-p that is silently off at low temperature, is found at once with all that it kept") {
+  Rows rows = random_rows(60, 1000, 3.0f, 6, true);
+  for (RowParameters& p : rows.parameters) p = parameters_of(0.1f, 0, 0.9f);
+  std::vector<float> logits(rows.logits.begin(), rows.logits.begin() + 1000);
+  rows.filtered.clear();
+  for (std::size_t i = 0; i < 60; ++i) {
+    logits.assign(rows.logits.begin() + static_cast<std::ptrdiff_t>(i * 1000),
+                  rows.logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * 1000));
+    const std::vector<float> left = filtered_by_floats(logits, rows.parameters[i], true);
+    rows.filtered.insert(rows.filtered.end(), left.begin(), left.end());
+  }
+  const FilterCheck check = rows.check();
+  CHECK_FALSE(check.holds);
+  REQUIRE_FALSE(check.failing.empty());
+  const FilterRow& worst = check.rows[static_cast<std::size_t>(check.failing.front())];
+  CHECK(worst.fault == FilterFault::wrong_set);
+  CHECK(worst.kept_count == 1000);
+  CHECK(worst.wrongly_kept_count == 1000 - worst.expected_count);
+  CHECK(worst.distance > 0.05);
+}
+
+TEST_CASE("a token too many and a token too few are named with their mass") {
+  const float ln = std::log(2.0f);
+  Rows rows{4, {2 * ln, ln, 0.0f, 0.0f}, {2 * ln, ln, 0.0f, kOut}, {parameters_of(1.0f, 2, 1.0f)}};
+  FilterRow row = rows.check().rows[0];
+  CHECK(row.wrongly_kept == std::vector<Token>{2});
+  CHECK(row.wrongly_kept_mass == Approx(0.125));
+  CHECK(row.distance == Approx(1.0 / 7.0));
+  rows.filtered = {2 * ln, kOut, kOut, kOut};
+  row = rows.check().rows[0];
+  CHECK(row.wrongly_dropped == std::vector<Token>{1});
+  CHECK(row.wrongly_dropped_mass == Approx(0.25));
+  // The right set with other values, and values shifted by a constant.
+  rows.filtered = {2 * ln, 1.5f * ln, kOut, kOut};
+  CHECK(rows.check().rows[0].fault == FilterFault::wrong_values);
+  rows.filtered = {2 * ln - 7.0f, ln - 7.0f, kOut, kOut};
+  CHECK(rows.check().holds);
+  rows.filtered = {2 * ln, std::nanf(""), kOut, kOut};
+  CHECK(rows.check().rows[0].fault == FilterFault::not_a_number);
+}
+
+TEST_CASE("ties at a cut may be broken in either direction, but not all be dropped") {
+  Rows rows{4, {1.0f, 0.0f, 0.0f, 0.0f}, {}, {parameters_of(1.0f, 2, 1.0f)}};
+  for (const std::vector<float>& kept :
+       {std::vector<float>{1.0f, 0.0f, kOut, kOut}, {1.0f, kOut, kOut, 0.0f}, {1.0f, 0.0f, 0.0f, 0.0f}}) {
+    rows.filtered = kept;
+    CHECK(rows.check().holds);
+  }
+  rows.filtered = {1.0f, kOut, kOut, kOut};
+  CHECK_FALSE(rows.check().holds);
+  rows.filtered = {kOut, 0.0f, 0.0f, 0.0f};
+  CHECK_FALSE(rows.check().holds);
+  // Greedy rows: any of the largest, and nothing else.
+  rows = {3, {1.0f, 1.0f, 0.0f}, {kOut, 1.0f, kOut}, {parameters_of(0.0f, 0, 1.0f)}};
+  CHECK(rows.check().holds);
+  rows.filtered = {1.0f, kOut, 0.0f};
+  CHECK_FALSE(rows.check().holds);
+}
+
+TEST_CASE("filtered logits of another shape are refused") {
+  Rows rows{3, {1.0f, 1.0f, 0.0f}, {1.0f, 1.0f, 0.0f}, {parameters_of(1.0f, 0, 1.0f)}};
+  FilterSample sample = rows.sample();
+  sample.filtered.vocab_size = 2;
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { check_filter(sample, 1); }),
+             Catch::Contains("filtered_logits: has shape [1, 2]; expected [1, 3]"));
+}
+
+}  // namespace
+}  // namespace draftproof

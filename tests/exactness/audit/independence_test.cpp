@@ -1,0 +1,163 @@
+// Draws whose every marginal is right and that share their randomness: found, as a correlation. Independent ones are not
+// accused.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <set>
+#include <string>
+
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/independence.hpp"
+#include "reference/statistics/battery.hpp"
+#include "reference/verify/block.hpp"
+#include "tests/exactness/audit/samples.hpp"
+#include "tests/exactness/audit/tree_samples.hpp"
+#include "tests/support/test_random.hpp"
+
+namespace draftproof {
+namespace {
+
+using namespace draftproof::testing;  // NOLINT: the samples above
+
+std::set<std::string> rejected(std::vector<TestResult> tests, double alpha) {
+  judge(tests, alpha);
+  std::set<std::string> names;
+  for (const TestResult& test : tests)
+    if (test.rejects) names.insert(test.name);
+  return names;
+}
+
+// `steps` steps of `rows` rows; u_of(step, row) is the number that draws there.
+template <class UniformOf>
+std::pair<std::vector<double>, DrawCoordinates> drawn_at(std::int64_t steps, std::int64_t rows, const UniformOf& u_of) {
+  std::pair<std::vector<double>, DrawCoordinates> drawn;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      drawn.first.push_back(u_of(step, row));
+      drawn.second.step.push_back(step);
+      drawn.second.row.push_back(row);
+    }
+  }
+  return drawn;
+}
+
+double number(std::uint64_t seed, std::int64_t a, std::int64_t b) {
+  return TestRandom(derive_seed(derive_seed(seed, static_cast<std::uint64_t>(a)), static_cast<std::uint64_t>(b)))
+      .uniform();
+}
+
+TEST_CASE("independent draws are not accused, however they are placed") {
+  const auto [u, at] = drawn_at(400, 64, [](std::int64_t step, std::int64_t row) { return number(1, step, row); });
+  const std::vector<TestResult> tests = independence_tests(u, at);
+  CHECK(tests.size() == 4 + 6);  // steps; rows 1, 2, ..., 32 apart
+  CHECK(rejected(tests, suite_level(1)).empty());
+  DrawCoordinates seeds;
+  for (std::size_t i = 0; i < u.size(); ++i) seeds.seed.push_back((i % 2 << 40) + i / 2);
+  CHECK(rejected(independence_tests(u, seeds), suite_level(1)).empty());
+}
+
+TEST_CASE("B79, one row of noise for all rows of a batch, is found in 200 steps") {
+  const auto [u, at] = drawn_at(200, 16, [](std::int64_t step, std::int64_t) { return number(2, step, 0); });
+  CHECK(rejected(independence_tests(u, at), suite_level(1)).count("correlation_rows_1") == 1);
+}
+
+TEST_CASE("B77, a step that reuses the number of half its number, is found although neighbours are independent") {
+  const auto whole = [](std::int64_t step, std::int64_t row) {
+    while (step > 0 && step % 2 == 0) step /= 2;
+    return number(6, step, row);
+  };
+  const auto [v, placed] = drawn_at(4000, 4, whole);
+  const std::set<std::string> found = rejected(independence_tests(v, placed), suite_level(1));
+  CHECK(found.count("correlation_double_step") == 1);
+  CHECK(found.count("correlation_next_step") == 0);
+}
+
+TEST_CASE("seeds that a cast made equal are found by what they share") {
+  std::vector<double> low, high, floats;
+  DrawCoordinates by_low, by_float;
+  for (std::uint64_t i = 0; i < 6000; ++i) {
+    by_low.seed.push_back((i % 2 << 33) + i / 2);
+    low.push_back(number(7, static_cast<std::int64_t>(i / 2), 0));
+    by_float.seed.push_back((std::uint64_t{1} << 40) + i * (1 << 16));
+    floats.push_back(number(8, static_cast<std::int64_t>(static_cast<float>(by_float.seed.back())), 0));
+  }
+  CHECK(rejected(independence_tests(low, by_low), suite_level(1)).count("correlation_low_seed_bits") == 1);
+  CHECK(rejected(independence_tests(floats, by_float), suite_level(1)).count("correlation_seed_as_float") == 1);
+}
+
+TEST_CASE("a marginal that is biased is no correlation") {
+  const auto [u, at] = drawn_at(2000, 8, [](std::int64_t step, std::int64_t row) {
+    const double x = number(9, step, row);
+    return x * x;
+  });
+  CHECK(rejected(independence_tests(u, at), suite_level(1)).empty());
+}
+
+TEST_CASE("an audit of draws reports a correlation as one, and says nothing of the distribution") {
+  const std::vector<double> p = {0.4, 0.3, 0.2, 0.1};
+  DrawSample sample = drawn(10, 0, p, p);
+  OrderedDraws ordered;
+  std::vector<std::int64_t> counts(4, 0);
+  for (std::int64_t i = 0; i < 20'000; ++i) {
+    TestRandom random(derive_seed(11, static_cast<std::uint64_t>(i / 2)));
+    const std::size_t token = random.draw(p);
+    ++counts[token];
+    ordered.tokens.push_back(static_cast<Token>(token));
+    ordered.groups.push_back(0);
+    ordered.at.step.push_back(i / 2);
+    ordered.at.row.push_back(i % 2);
+  }
+  for (std::size_t token = 0; token < 4; ++token) sample.counts.push_back({static_cast<Token>(token), counts[token]});
+  sample.begins = {0, 4};
+  sample.ordered = ordered;
+  AuditOptions options;
+  options.alpha = suite_level(1);
+  const Audit audit = audit_draws(sample, options);
+  CHECK(audit.verdict == AuditVerdict::biased);
+  CHECK_THAT(audit.sentence, Catch::Contains("correlation_rows_1") && Catch::Contains("away from independence"));
+  for (const TestResult& test : audit.tests)
+    if (test.is_correlation) CHECK(test.rejects == (test.name == "correlation_rows_1"));
+}
+
+TEST_CASE("B80, block verification with an unscaled residual, is found by 64,000 completed strings of any verifier") {
+  const TreeEngine unscaled = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+    const ChainOutcome sound = verify_block(std::span<const Token>(tree.tokens), p, q, chance);
+    TreeOutcome outcome{{}, sound.last_token};
+    for (std::uint32_t i = 0; i < sound.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
+    if (sound.num_accepted < tree.tokens.size())
+      outcome.last_token = chance.draw(positive_difference(p.row(sound.num_accepted), q.row(sound.num_accepted)),
+                                       sound.num_accepted, Purpose::residual);
+    return outcome;
+  };
+  AuditOptions options;
+  options.alpha = suite_level(1);
+  options.verifier = std::nullopt;
+  const auto steps_of = [](const TreeEngine& engine) {
+    return tree_steps(38, {.steps = 64'000}, Verifier::block, drafter_for(info_of(Verifier::block)), engine);
+  };
+  const Audit sound = audit_steps(steps_of({}), options);
+  INFO(sound.sentence);
+  CHECK(sound.verdict == AuditVerdict::consistent);
+  CHECK(sound.string_tokens == 4);
+  CHECK(sound.string_tokens_max == 4);
+  CHECK_THAT(sound.sentence, Catch::Contains("of completed strings of 4 tokens"));
+  const Audit faulty = audit_steps(steps_of(unscaled), options);
+  INFO(faulty.sentence);
+  CHECK(faulty.verdict == AuditVerdict::biased);
+  const auto string = std::find_if(faulty.tests.begin(), faulty.tests.end(),
+                                   [](const TestResult& test) { return test.name == "string_3"; });
+  REQUIRE(string != faulty.tests.end());
+  CHECK(string->rejects);
+}
+
+TEST_CASE("what cannot be counted to the full depth is said") {
+  AuditOptions options;
+  options.alpha = suite_level(1);
+  options.verifier = std::nullopt;
+  const Audit audit = audit_steps(stepped(42, {.steps = 20'000, .contexts = 0}, block_engine), options);
+  INFO(audit.sentence);
+  CHECK(audit.string_tokens == 1);
+  CHECK_THAT(audit.sentence, Catch::Contains("of the first token") && Catch::Contains("were not counted"));
+}
+
+}  // namespace
+}  // namespace draftproof
