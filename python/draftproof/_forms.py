@@ -167,6 +167,6 @@ def offsets(cu_num_draft_tokens: Any, requests: int | None, drafts: int) -> np.n
                     f"or [{requests + 1}], from 0")
     out = given if from_zero else np.concatenate([np.zeros(1, np.int64), given])
     if out[0] != 0 or (np.diff(out) < 0).any() or out[-1] != drafts:
-        raise Error(f"cu_num_draft_tokens: is {given[:8].tolist()}{'...' if given.size > 8 else ''}; expected sums that "
-                    f"ascend to {drafts}, the number of draft tokens")
+        raise Error(f"cu_num_draft_tokens: is {given[:8].tolist()}{'...' if given.size > 8 else ''}; expected sums "
+                    f"that ascend to {drafts}, the number of draft tokens")
     return np.ascontiguousarray(out)

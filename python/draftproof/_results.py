@@ -86,6 +86,10 @@ class Audit:
         """The test of this name; None where it was not possible."""
         return next((test for test in self.tests if test.name == name), None)
 
+    def worst(self) -> Test | None:
+        """The test that speaks loudest: a correlation that was found, else the smallest p value."""
+        return min(self.tests, key=lambda t: (not (t.is_correlation and t.rejects), t.p_value), default=None)
+
     def _repr_html_(self) -> str:
         rows = [(t.name, t.n, t.p_value, t.estimated_tv, t.detectable_tv, "rejects" if t.rejects else "")
                 for t in self.tests]
@@ -130,8 +134,8 @@ class FilterCheck:
         return "holds" if self.holds else "fails"
 
     def _repr_html_(self) -> str:
-        rows = [(r.row, r.fault, r.expected_count, r.kept_count, r.wrongly_kept_count, r.wrongly_dropped_count, r.distance)
-                for r in self.failing[:20]]
+        rows = [(r.row, r.fault, r.expected_count, r.kept_count, r.wrongly_kept_count, r.wrongly_dropped_count,
+                 r.distance) for r in self.failing[:20]]
         header = ["row", "fault", "expected", "kept", "wrongly kept", "wrongly dropped", "distance"]
         return html_of(self.verdict, self.sentence, header, rows)
 

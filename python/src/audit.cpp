@@ -248,9 +248,8 @@ void bind_audit(nb::module_& module) {
   module.def(
       "detectable_distance",
       [](double n, std::int64_t df, double alpha) {
-        return n > 0.0 && df > 0 && alpha > 0.0 && alpha < 1.0
-                   ? detectable_total_variation(n, df, alpha, kStatedPower)
-                   : 1.0;
+        return n > 0.0 && df > 0 && alpha > 0.0 && alpha < 1.0 ? detectable_total_variation(n, df, alpha, kStatedPower)
+                                                               : 1.0;
       },
       nb::arg("n"), nb::arg("df"), nb::arg("alpha"));
 }

@@ -7,6 +7,7 @@ import pytest
 
 import draftproof
 import reference_numpy
+from draftproof.callable.verify_cases import verify_cases
 
 #: Enough for gross faults, quick for tests.
 COARSE = {"tv": 0.15}
@@ -24,11 +25,16 @@ def test_a_sound_filter_is_not_accused():
     assert not any("min_p" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("verifier", [
-    draftproof.verify, lambda *a: draftproof.verify(*a, verifier="block"), reference_numpy.NumpyVerifier(),
-    reference_numpy.NumpyVerifier(block=True)], ids=["chain", "block", "numpy chain", "numpy block"])
+@pytest.mark.parametrize("verifier", ["chain", "block"])
 def test_sound_verifiers_are_not_accused(verifier):
-    found = draftproof.audit_callable(verifier, kind="verify", **COARSE)
+    found = draftproof.audit_callable(lambda *a: draftproof.verify(*a, verifier=verifier), kind="verify", **COARSE)
+    assert found.verdict == "consistent", found
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_sound_verifiers_in_numpy_are_not_accused(block):
+    small = [case for case in verify_cases() if case.vocab_size < 2000]
+    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(block=block), kind="verify", cases=small, **COARSE)
     assert found.verdict == "consistent", found
 
 

@@ -94,7 +94,7 @@ class SampleRun:
         return sound[0] if sound else min(found, key=lambda judgement: judgement.distance or 0.0)
 
     def _judged(self, audit: Any) -> Judgement:
-        worst = min(audit.tests, key=lambda test: test.p_value, default=None)
+        worst = audit.worst()
         # Rows that leave no choice have their support only; n of them show what is likelier than that.
         detectable = audit.detectable_tv
         if audit.verdict != "biased" or worst is None:

@@ -84,7 +84,7 @@ class VerifyRun:
             alpha=alpha, tv_wanted=1.0, seed=self.seed, draw_seed=np.concatenate(self.seeds),
             draw_row=np.tile(np.arange(case.batch), self.calls), draw_step=np.repeat(np.arange(self.calls), case.batch))
         detectable = max(audit.detectable_tv, audit.string_detectable_tv) if audit.string_tokens > 1 else audit.detectable_tv
-        worst = min(audit.tests, key=lambda test: test.p_value, default=None)
+        worst = audit.worst()
         if audit.verdict != "biased" or worst is None:
             return Judgement(False, "", audit.sentence, self.n, None, detectable)
         return Judgement(True, worst.name, audit.sentence, self.n, worst.estimated_tv, detectable)

@@ -40,8 +40,8 @@ class Readings {
   std::int64_t count_min() const { return count_min_; }
 
  private:
-  // Each bound is a prefix of the order. Tokens of equal logits stand or fall together in what may be kept, and are left
-  // out of what must be where the cut goes through them.
+  // Each bound is a prefix of the order. Tokens of equal logits stand or fall together in what may be kept, and are
+  // left out of what must be where the cut goes through them.
   void read(const FilterParameters& filters) {
     const std::size_t n = p_.size();
     const std::size_t k = filters.top_k > 0 ? std::min<std::size_t>(n, static_cast<std::size_t>(filters.top_k)) : n;

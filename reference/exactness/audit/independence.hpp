@@ -3,8 +3,8 @@
 // made equal.
 //
 // Every draw comes as the transform of its token (probability_transform.hpp): a uniform number, whatever its
-// distribution. Two draws that are independent fill the square evenly; a table of pairs is tested for independence given
-// its own margins, so that a bias of the marginal is not taken for a correlation.
+// distribution. Two draws that are independent fill the square evenly; a table of pairs is tested for independence
+// given its own margins, so that a bias of the marginal is not taken for a correlation.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace draftproof {
 // transforms [n] (below 0: the row left no choice; such draws are passed over). Of each kind of pair two tables are
 // tested, in each of which no draw stands twice; the p value is twice the smaller.
 //   correlation_next_step                     one stream (seed, row and position), steps t and t + 1
-//   correlation_double_step, _plus, _minus    the same, t with 2 t, 2 t + 1 and 2 t - 1: two generators from one seed, of
-//                                             which one takes two numbers a step and the other one
+//   correlation_double_step, _plus, _minus    the same, t with 2 t, 2 t + 1 and 2 t - 1: two generators from one seed,
+//                                             of which one takes two numbers a step and the other one
 //   correlation_next_position                 one seed, step and row, positions i and i + 1
 //   correlation_rows_1, _2, ... _64           one step, rows r and r + 1, 2, ..., 64
 //   correlation_next_seed                     one step, row and position: a seed and the next higher one in the sample

@@ -1,7 +1,7 @@
-// The completed strings of two tokens and more, and the first token alone, counted cell by cell over requests that share
-// a context. A verifier is lossless iff the string of K + 1 tokens, completed by draws from the target where the step
-// emitted fewer, follows the product of the target's distributions; this holds for every lossless verifier, whatever it
-// does inside.
+// The completed strings of two tokens and more, and the first token alone, counted cell by cell over requests that
+// share a context. A verifier is lossless iff the string of K + 1 tokens, completed by draws from the target where the
+// step emitted fewer, follows the product of the target's distributions; this holds for every lossless verifier,
+// whatever it does inside.
 #pragma once
 
 #include <cstdint>
