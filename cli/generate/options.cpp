@@ -136,10 +136,14 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                  [&options](const std::string& text) { options.tree = text; });
   command.integer("-k,--num-speculative-tokens", options.num_speculative_tokens, {0, kSpeculativeTokensMax},
                   "K, drafts per step at most");
-  command.text("--policy", options.policy,
-               "How many to draft: off, fixed:K, threshold, schedule:1=5,8=3,32=0, tree:... (default: up to K, as the "
-               "drafter proposes)",
-               "RULE");
+  command.text(
+      "--policy", options.policy,
+      "How many to draft: off, fixed:K, threshold, schedule:1=5,8=3,32=0, goodput, tree:... (default: up to K, as "
+      "the drafter proposes)",
+      "RULE");
+  command.file(
+      "--cost", options.cost,
+      "With --policy goodput: what a step costs here, as `draftproof calibrate --this-machine --out` wrote it");
   command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");
   command.seed(request.seed, "Same seed, same bytes on any machine");
   command.integer("--batch", options.batch, {1, 4096}, "Requests that run at the same time");
@@ -167,10 +171,14 @@ void validate(const GenerateOptions& options) {
   std::optional<TreeShape> tree;
   if (options.tree) tree = parse_tree(*options.tree, "--tree");
   plan_for(verifier, tree, options.num_speculative_tokens, "--tree");
-  if (!options.policy.empty() && parse_speculation(options.policy, "--policy").rule == SpeculationRule::goodput)
+  const bool by_goodput =
+      !options.policy.empty() && parse_speculation(options.policy, "--policy").rule == SpeculationRule::goodput;
+  if (by_goodput && options.cost.empty())
     throw usage_error("--policy", "is " + options.policy +
-                                      ", which needs a cost model of this machine, and there is none yet; expected "
-                                      "off, fixed:K, threshold, schedule:... or tree:...");
+                                      ", which needs to know what a step costs; expected --cost FILE beside it, which "
+                                      "draftproof calibrate --this-machine --out FILE writes");
+  if (!by_goodput && !options.cost.empty())
+    throw usage_error("--cost", "is given without --policy goodput, which alone asks for it");
   if (options.beams && drafter.kind != DrafterKind::none && options.drafter != "suffix")
     throw usage_error("--beams", "is given with a drafter; expected --drafter none, beam search does not speculate");
   if (options.beams && !options.trace.empty())

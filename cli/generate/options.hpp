@@ -49,6 +49,7 @@ struct GenerateOptions {
   std::optional<std::string> tree;
   int num_speculative_tokens = 8;
   std::string policy;  // empty: every draft that the drafter makes
+  std::string cost;    // of the goodput policy: what calibrate --this-machine wrote
   std::string sampler = "inverse";
 
   std::int64_t batch = 8;

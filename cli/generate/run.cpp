@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/shared/draft_share.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
@@ -12,6 +13,7 @@
 #include "reference/files/atomic_file.hpp"
 #include "reference/io/trace_writer.hpp"
 #include "reference/logits/pipeline.hpp"
+#include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {
 namespace {
@@ -22,7 +24,7 @@ std::int64_t context_of(const GenerateOptions& options, const LanguageModel& mod
   return std::min({options.context.value_or(kContextMax), model.context_len_max(), kContextMax});
 }
 
-SpeculationPolicy policy_of(const GenerateOptions& options, const DrafterChoice& drafter,
+SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& run, const DrafterChoice& drafter,
                             const DecodingOptions& decoding) {
   SpeculationChoice choice;
   if (!options.policy.empty()) {
@@ -32,13 +34,15 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const DrafterChoice&
     choice.rule = SpeculationRule::fixed;
     choice.num_drafts = plan.num_paths * plan.shape.size();
   }
-  return SpeculationPolicy(choice);
+  if (choice.rule != SpeculationRule::goodput) return SpeculationPolicy(choice);
+  const double share = draft_share(drafter, run.model, {options.activations == "f32", options.threads}, "--drafter");
+  return SpeculationPolicy(choice, std::make_shared<MachineStepCost>(read_machine_profile(options.cost), share));
 }
 
 EngineOptions engine_options(const GenerateOptions& options, const GenerateRun& run, const DrafterChoice& drafter,
                              const DecodingOptions& decoding) {
   EngineOptions engine;
-  engine.policy = policy_of(options, drafter, decoding);
+  engine.policy = policy_of(options, run, drafter, decoding);
   engine.scheduler.context_len_max = static_cast<std::int32_t>(context_of(options, *run.model.model));
   engine.scheduler.running_max = static_cast<std::int32_t>(options.batch);
   engine.scheduler.token_budget = static_cast<std::int32_t>(options.token_budget);

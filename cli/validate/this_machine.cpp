@@ -6,17 +6,14 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <memory>
 
 #include "cli/shared/counted_request_json.hpp"
+#include "cli/shared/draft_share.hpp"
 #include "cli/shared/json_document.hpp"
-#include "cli/shared/model_path.hpp"
 #include "cli/shared/this_machine.hpp"
 #include "reference/draft/draft_plan.hpp"
-#include "reference/draft/drafter_choice.hpp"
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {
@@ -82,42 +79,6 @@ std::string name_of(const Json& row) {
   return name;
 }
 
-// What share of the target's weights a drafter's pass reads: known without timing it.
-class DraftShares {
- public:
-  DraftShares(const TextModel& target, const TextModelOptions& options) : target_(target), options_(options) {}
-
-  double of(const std::string& drafter) {
-    const auto known = shares_.find(drafter);
-    if (known != shares_.end()) return known->second;
-    return shares_[drafter] = computed(parse_drafter(drafter, "rows[].drafter"));
-  }
-
- private:
-  double computed(const DrafterChoice& choice) const {
-    const TransformerModel& target = *target_.transformer;
-    const auto share = [&](const TransformerModel& drafter) {
-      return static_cast<double>(drafter.bytes_per_pass()) / static_cast<double>(target.bytes_per_pass());
-    };
-    if (choice.kind == DrafterKind::layer_skip) {
-      std::vector<std::int64_t> kept;
-      for (std::int64_t layer = 0; layer < target.num_layers(); ++layer)
-        if (!std::ranges::binary_search(choice.left_out, layer)) kept.push_back(layer);
-      return share(*target.with_layers(kept));
-    }
-    if (choice.kind == DrafterKind::requantised) return share(*target.requantised(choice.number));
-    if (choice.kind == DrafterKind::model) {
-      const TextModel model = open_text_model(choice.path, model_path(choice.path), options_, "rows[].drafter");
-      if (model.transformer != nullptr) return share(*model.transformer);
-    }
-    return 0.0;
-  }
-
-  const TextModel& target_;
-  TextModelOptions options_;
-  std::map<std::string, double> shares_;
-};
-
 double predict_row(const Json& row, const MachineProfile& profile, double share, const std::string& path) {
   const std::vector<CountedRequest> requests = read_counted_requests(row.at("requests"), path);
   DraftPasses drafting{share, {}};
@@ -160,13 +121,15 @@ void validate_this_machine(const std::string& path, bool json, const ProgramCont
                                  settings.at("threads").get<int>()};
   const TimedModel timed = time_this_machine(settings.at("model").get<std::string>(), options);
   require_this_machine(settings, timed.profile, path);
-  DraftShares shares(timed.text, options);
+  std::map<std::string, double> shares;  // by drafter
   std::vector<Row> rows;
   std::vector<double> errors;
   for (const Json& row : table.at("rows")) {
-    const double share = shares.of(row.at("drafter").get<std::string>());
-    rows.push_back(
-        {name_of(row), row.at("work").get<std::string>(), &row, predict_row(row, timed.profile, share, path)});
+    const auto drafter = row.at("drafter").get<std::string>();
+    if (!shares.contains(drafter))
+      shares[drafter] = draft_share(parse_drafter(drafter, path), timed.text, options, path);
+    rows.push_back({name_of(row), row.at("work").get<std::string>(), &row,
+                    predict_row(row, timed.profile, shares[drafter], path)});
     errors.push_back(std::abs(rows.back().error()));
   }
   if (rows.empty()) throw input_error(path, "it has no rows; expected some that speculate measured");

@@ -9,10 +9,10 @@
 //                                       reached (conditional), accepted (or accepted_all_steps) with steps or drafts
 //                                       (unconditional). The demo's acceptance.csv is such a table
 //
-// Columns are separated by commas, semicolons or tabs, and known by more than one name (pos, conditional_rate, survival,
-// ...; a column rate with a column kind beside it). Positions count from 0 or 1, whichever comes first. Where nothing
-// says what kind the rates are, the acceptance length beside them decides; where that is missing too, the table is
-// refused, unless the caller knows.
+// Columns are separated by commas, semicolons or tabs, and known by more than one name (pos, conditional_rate,
+// survival, ...; a column rate with a column kind beside it). Positions count from 0 or 1, whichever comes first.
+// Where nothing says what kind the rates are, the acceptance length beside them decides; where that is missing too,
+// the table is refused, unless the caller knows.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // Acceptance from JSON documents: this project's own (demo, generate, verify: acceptance_by_position), and SGLang's
-// answers and server info (spec_accept_length, avg_spec_accept_length, with spec_verify_ct steps where they are said), one
-// document or one a line.
+// answers and server info (spec_accept_length, avg_spec_accept_length, with spec_verify_ct steps where they are
+// said), one document or one a line.
 #pragma once
 
 #include <string>

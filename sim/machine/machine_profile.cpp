@@ -112,4 +112,15 @@ double MachineCost::overhead_ns(std::int64_t requests, const DraftLoad&) const {
   return std::max(1.0, kNsPerMs * profile_.step_ms * static_cast<double>(requests));
 }
 
+double MachineStepCost::target_ns(std::int64_t num_tokens, std::int64_t batch) const {
+  const auto context = static_cast<double>(profile_.passes.front().context_len);
+  return kNsPerMs *
+         (profile_.pass_ms(static_cast<double>(num_tokens), context) + profile_.step_ms * static_cast<double>(batch));
+}
+
+double MachineStepCost::draft_ns(std::int32_t passes, std::int64_t batch) const {
+  const auto context = static_cast<double>(profile_.passes.front().context_len);
+  return kNsPerMs * draft_share_ * passes * profile_.pass_ms(static_cast<double>(batch), context);
+}
+
 }  // namespace draftproof

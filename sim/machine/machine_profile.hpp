@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/engine/step_cost.hpp"
 #include "sim/cost/cost_model.hpp"
 
 namespace draftproof {
@@ -48,6 +49,20 @@ class MachineCost final : public CostModel {
   double target_ns(const PassLoad& load) const override;
   double draft_ns(const DraftLoad& load) const override;
   double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+
+ private:
+  MachineProfile profile_;
+  double draft_share_;
+};
+
+// The same for the goodput policy, behind as many tokens as the timed passes were.
+class MachineStepCost final : public StepCost {
+ public:
+  MachineStepCost(MachineProfile profile, double draft_share)
+      : profile_(std::move(profile)), draft_share_(draft_share) {}
+
+  double target_ns(std::int64_t num_tokens, std::int64_t batch) const override;
+  double draft_ns(std::int32_t passes, std::int64_t batch) const override;
 
  private:
   MachineProfile profile_;

@@ -91,6 +91,23 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
   }
 }
 
+TEST_CASE("the goodput policy drafts where rows cost next to nothing, and hardly where each costs a pass") {
+  const Corpus corpus;
+  const auto steps_at = [&](const std::string& ms_of_9_rows) {
+    const std::string path = corpus.folder.file("machine.toml");
+    write_whole_file(path,
+                     "[machine]\ncpu = \"c\"\nsimd = \"s\"\nmodel = \"m\"\narithmetic = \"counts\"\nthreads = 1\n"
+                     "step_ms = 0.0\npasses = [{ rows = 1, context_len = 8, ms = 1.0 }, "
+                     "{ rows = 9, context_len = 8, ms = " +
+                         ms_of_9_rows + " }]\n");
+    const ordered_json document = generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "90", "--drafter",
+                                                         "ngram:3", "--policy", "goodput", "--cost", path});
+    return document.at("requests")[0].at("num_steps").get<int>();
+  };
+  CHECK(steps_at("1.01") < 45);
+  CHECK(steps_at("9.0") > 80);
+}
+
 TEST_CASE("requests of a file run in one batch and get what each gets alone") {
   const Corpus corpus;
   const std::string prompts = R"({"prompt": "the draft "})"
@@ -200,7 +217,9 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--drafter", "model:ngram:99"}, "expected ngram:ORDER");
   refused({"--verifier", "magic"}, "magic");
   refused({"--policy", "always"}, "--policy");
-  refused({"--policy", "goodput"}, "--policy: is goodput, which needs a cost model");
+  refused({"--policy", "goodput"}, "--policy: is goodput, which needs to know what a step costs; expected --cost FILE");
+  refused({"--cost", corpus.folder.file("absent.toml")}, "--cost: is given without --policy goodput");
+  refused({"--policy", "goodput", "--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
   refused({"--context", "4", "--max-tokens", "5"}, "context");
