@@ -17,28 +17,19 @@ std::vector<std::uint64_t> cumulative_thresholds(const std::vector<double>& dist
   return below;
 }
 
-std::int32_t cell_of(const std::vector<std::uint64_t>& below, std::uint32_t word) {
-  std::size_t cell = 0;
-  while (word >= below[cell]) ++cell;
-  return static_cast<std::int32_t>(cell);
-}
-
-// The words of the tokens of a text, two each.
+// The words of the tokens of a text, four a block.
 class TextWords {
  public:
   explicit TextWords(std::uint64_t request_seed) : seed_(request_seed) {}
-  std::uint32_t transition(std::int32_t position) { return word(position, 0); }
-  std::uint32_t coin(std::int32_t position) { return word(position, 1); }
-
- private:
-  std::uint32_t word(std::int32_t position, int which) {
-    if (position / 2 != held_) {
-      held_ = position / 2;
+  std::uint32_t operator[](std::int32_t position) {
+    if (position / 4 != held_) {
+      held_ = position / 4;
       block_ = acceptance_block(seed_, AcceptanceWords::text, held_);
     }
-    return block_.word[2 * (position % 2) + which];
+    return block_.word[position % 4];
   }
 
+ private:
   std::uint64_t seed_;
   std::int32_t held_ = -1;
   RandomBlock block_{};
@@ -70,18 +61,27 @@ Regimes entropy_regimes(double mean_nats, double gamma, double memory) {
   return regimes;
 }
 
-RegimeChain::RegimeChain(Regimes regimes, std::uint64_t seed) : regimes_(std::move(regimes)), seed_(seed) {
-  for (const double rate : regimes_.rates) accept_below_.push_back(word_threshold(rate));
-  start_below_ = cumulative_thresholds(regimes_.start);
-  for (const std::vector<double>& row : regimes_.transition) next_below_.push_back(cumulative_thresholds(row));
+RegimeChain::RegimeChain(Regimes regimes, std::uint64_t seed)
+    : regimes_(std::move(regimes)), seed_(seed), start_below_(cumulative_thresholds(regimes_.start)) {
+  for (std::size_t r = 0; r < regimes_.rates.size(); ++r) {
+    std::vector<double> joint;
+    for (const double p : regimes_.transition[r]) joint.push_back(regimes_.rates[r] * p);
+    for (const double p : regimes_.transition[r]) joint.push_back((1.0 - regimes_.rates[r]) * p);
+    Outcomes& outcomes = outcomes_.emplace_back();
+    outcomes.below = cumulative_thresholds(joint);
+    for (std::size_t byte = 0; byte < outcomes.first.size(); ++byte) {
+      std::size_t c = byte == 0 ? 0 : outcomes.first[byte - 1];
+      while ((std::uint64_t{byte} << 24) >= outcomes.below[c]) ++c;
+      outcomes.first[byte] = static_cast<std::uint8_t>(c);
+    }
+  }
 }
 
 std::int32_t RegimeChain::first_regime(std::uint64_t request_seed) const {
-  return cell_of(start_below_, acceptance_block(request_seed, AcceptanceWords::request, 0).word[0]);
-}
-
-std::int32_t RegimeChain::next_regime(std::int32_t regime, std::uint32_t word) const {
-  return cell_of(next_below_[static_cast<std::size_t>(regime)], word);
+  const std::uint32_t word = acceptance_block(request_seed, AcceptanceWords::request, 0).word[0];
+  std::size_t regime = 0;
+  while (word >= start_below_[regime]) ++regime;
+  return static_cast<std::int32_t>(regime);
 }
 
 AcceptanceState RegimeChain::begin(std::uint64_t request) const {
@@ -94,16 +94,21 @@ std::int32_t RegimeChain::accepted(AcceptanceState& state, AcceptancePlace place
   require_draft_shape(nodes, depth);
   if (place.output_len < state.position) state = {state.seed, first_regime(state.seed), 0};
   TextWords words(state.seed);
-  for (; state.position < place.output_len; ++state.position)
-    state.choice = next_regime(state.choice, words.transition(state.position));
-  std::int32_t regime = state.choice;
-  std::int32_t position = state.position;
-  std::int32_t n = 0;
-  while (n < depth && words.coin(position) < accept_below_[static_cast<std::size_t>(regime)]) {
-    regime = next_regime(regime, words.transition(position++));
-    ++n;
+  const auto num_regimes = static_cast<std::uint32_t>(outcomes_.size());
+  const auto cell_at = [&](std::uint32_t regime, std::int32_t position) {
+    return outcomes_[regime].cell(words[position]);
+  };
+  auto regime = static_cast<std::uint32_t>(state.choice);
+  for (; state.position < place.output_len; ++state.position) {
+    const std::uint32_t cell = cell_at(regime, state.position);
+    regime = cell < num_regimes ? cell : cell - num_regimes;
   }
-  return n;
+  state.choice = static_cast<std::int32_t>(regime);
+  for (std::int32_t n = 0; n < depth; ++n) {
+    regime = cell_at(regime, state.position + n);
+    if (regime >= num_regimes) return n;  // rejected
+  }
+  return depth;
 }
 
 std::vector<double> RegimeChain::after_token(const std::vector<double>& regime_distribution) const {

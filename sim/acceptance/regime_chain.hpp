@@ -1,9 +1,9 @@
 // Texts with regimes, easy and hard stretches: each token has a regime, which follows that of the token before it as a
-// Markov chain, and is drafted with that regime's rate. Every token has two random words of its own, whichever step
-// drafts it: so a draft that starts at a place meets what an earlier one met there.
+// Markov chain, and is drafted with that regime's rate. Every token has a random word of its own, whichever step drafts
+// it: so a draft that starts at a place meets what an earlier one met there.
 #pragma once
 
-#include <string>
+#include <array>
 #include <vector>
 
 #include "sim/acceptance/acceptance_model.hpp"
@@ -26,6 +26,7 @@ Regimes entropy_regimes(double mean_nats, double gamma, double memory);
 
 class RegimeChain final : public AcceptanceModel {
  public:
+  // At most 128 regimes.
   RegimeChain(Regimes regimes, std::uint64_t seed);
 
   AcceptanceState begin(std::uint64_t request) const override;
@@ -36,8 +37,19 @@ class RegimeChain final : public AcceptanceModel {
                                       std::int32_t context_len = 0) const override;
 
  private:
+  // What one token's word decides in a regime: is a draft of it accepted, and which regime has the next token? Cell c
+  // of 2 R: accepted if c < R, next regime c mod R.
+  struct Outcomes {
+    std::array<std::uint8_t, 256> first{};  // a cell at or before that of the words with this first byte
+    std::vector<std::uint64_t> below;       // [2 R] cumulative
+    std::uint32_t cell(std::uint32_t word) const {
+      std::uint32_t c = first[word >> 24];
+      while (word >= below[c]) ++c;
+      return c;
+    }
+  };
+
   std::int32_t first_regime(std::uint64_t request_seed) const;
-  std::int32_t next_regime(std::int32_t regime, std::uint32_t word) const;
   std::vector<double> survival_from(std::vector<double> regime_distribution, std::int32_t depth) const;
   // One step with `depth` drafts: the distribution of the regime where the next step begins.
   std::vector<double> after_step(std::vector<double> regime_distribution, std::int32_t depth) const;
@@ -45,9 +57,8 @@ class RegimeChain final : public AcceptanceModel {
 
   Regimes regimes_;
   std::uint64_t seed_;
-  std::vector<std::uint64_t> accept_below_;             // [R]
-  std::vector<std::uint64_t> start_below_;              // [R] cumulative
-  std::vector<std::vector<std::uint64_t>> next_below_;  // [R][R] cumulative
+  std::vector<std::uint64_t> start_below_;  // [R] cumulative
+  std::vector<Outcomes> outcomes_;          // [R]
 };
 
 }  // namespace draftproof

@@ -93,13 +93,25 @@ void merge_windows(const std::vector<AcceptanceWindow>& windows, const std::stri
 
   std::size_t longest = 0;
   for (const AcceptanceWindow& window : used) longest = std::max(longest, window.survival.size());
+  bool same_length = true;
   for (std::size_t i = 0; i < longest; ++i) {
+    // Over the windows that had drafts so long.
     std::vector<double> values;
-    for (const AcceptanceWindow& window : used) values.push_back(i < window.survival.size() ? window.survival[i] : 0.0);
-    const Estimate estimate = weighted_mean(values, drafts, true);
-    data.survival.push_back(estimate.value);
+    std::vector<std::int64_t> of_drafts;
+    for (std::size_t w = 0; w < used.size(); ++w) {
+      same_length &= used[w].survival.size() == longest;
+      if (i >= used[w].survival.size()) continue;
+      values.push_back(used[w].survival[i]);
+      if (!drafts.empty()) of_drafts.push_back(drafts[w]);
+    }
+    const Estimate estimate = weighted_mean(values, of_drafts, true);
+    data.survival.push_back(i == 0 ? estimate.value : std::min(estimate.value, data.survival.back()));
     if (estimate.error) data.survival_error.push_back(*estimate.error);
   }
+  if (data.survival_error.size() < data.survival.size()) data.survival_error.clear();
+  if (!same_length)
+    data.notes.emplace_back(
+        "The windows have drafts of several lengths: each position is counted over those that reach it.");
   std::vector<double> accepted;
   for (const AcceptanceWindow& window : used)
     accepted.push_back(window.acceptance_length.value_or(acceptance_length_of(window.survival)) - 1.0);

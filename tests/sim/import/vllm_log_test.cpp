@@ -55,6 +55,17 @@ TEST_CASE("windows are weighted by their drafts") {
   CHECK(data.acceptance_length == Approx(1.0 + 250.0 / 400));
 }
 
+TEST_CASE("where the number of drafts changed, a position is counted over the windows that reach it") {
+  const AcceptanceData data = read(
+      "SpecDecoding metrics: Mean acceptance length: 1.60, Accepted: 60 tokens, Drafted: 100 tokens, Per-position "
+      "acceptance rate: 0.600, Avg Draft acceptance rate: 60.0%\n"
+      "SpecDecoding metrics: Mean acceptance length: 2.10, Accepted: 110 tokens, Drafted: 200 tokens, Per-position "
+      "acceptance rate: 0.700, 0.400, Avg Draft acceptance rate: 55.0%\n");
+  CHECK(data.survival[0] == Approx(0.65));
+  CHECK(data.survival[1] == Approx(0.4));
+  CHECK(data.notes.front().find("several lengths") != std::string::npos);
+}
+
 TEST_CASE("colours, carriage returns, byte order marks, prefixes and the order of fields do not matter") {
   const AcceptanceData plain = read(kLine);
   const std::string coloured =
