@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,8 @@ class StepRatioModel {
 struct FitRecord {
   FitState state;
   std::vector<std::string> sources;  // that it has seen
+  // The offsets of a fit without one of these sources, with which that one is predicted honestly.
+  std::map<std::string, std::vector<double>> without;
   // Of a dense model on one GPU, of a dense one otherwise, and of a mixture of experts: the standard deviation of the
   // logarithm of a step ratio of an unseen source, and its degrees of freedom.
   struct Scatter {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<const char*, 3> kScatterNames{"dense", "dense_other", "moe"};
 
 FitRecord record_of(const TomlValue& table) {
-  table.allow_only({"sources", "noise", "parameter", "dense", "dense_other", "moe"});
+  table.allow_only({"sources", "noise", "parameter", "without", "dense", "dense_other", "moe"});
   FitRecord record;
   record.sources = table.texts_or_none("sources");
   record.noise = table.at("noise").number(1e-4, 1.0);
@@ -29,6 +29,15 @@ FitRecord record_of(const TomlValue& table) {
     }
     if (!known) throw input_error(entry.at("name").where(), "no parameter of the fit has this name");
   }
+  if (const TomlValue* without = table.find("without"))
+    for (const std::string& source : without->keys()) {
+      std::vector<double>& offsets = record.without[source];
+      for (const TomlValue& offset : without->at(source).items()) offsets.push_back(offset.number(-10.0, 10.0));
+      if (offsets.size() != parameters.size())
+        throw input_error(without->at(source).where(), "it has " + std::to_string(offsets.size()) +
+                                                           " offsets; expected " + std::to_string(parameters.size()) +
+                                                           ", one for each parameter of the fit");
+    }
   for (std::size_t i = 0; i < kScatterNames.size(); ++i) {
     const TomlValue& scatter = table.at(kScatterNames[i]);
     scatter.allow_only({"total", "source", "configuration", "degrees"});
@@ -58,6 +67,12 @@ std::string toml_of(const FitRecord& record) {
   for (std::size_t i = 0; i < record.state.offset.size(); ++i)
     out << "[[fit.parameter]]\nname = " << toml_quoted(fit_parameters()[i].name)
         << "\noffset = " << record.state.offset[i] << "\nspread = " << record.state.spread[i] << "\n";
+  if (!record.without.empty()) out << "[fit.without]\n";
+  for (const auto& [source, offsets] : record.without) {
+    out << toml_quoted(source) << " = [";
+    for (std::size_t i = 0; i < offsets.size(); ++i) out << (i ? ", " : "") << offsets[i];
+    out << "]\n";
+  }
   return out.str();
 }
 

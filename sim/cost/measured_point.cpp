@@ -143,7 +143,7 @@ MeasuredPoint point_of(const MeasuredRow& row) {
   point.line = row.line();
   if (!row.text("duplicate_of").empty()) throw RowRefused{"duplicate of another row", row.text("duplicate_of")};
   point.id = row.text("id");
-  point.source = row.text("source_id").empty() ? row.text("source_ref") : row.text("source_id");
+  point.source = printable_line(row.text("source_id").empty() ? row.text("source_ref") : row.text("source_id"));
   if (point.source.empty()) point.source = "unnamed";
   point.hardware = row.text("hardware");
   point.engine = row.text("engine");

@@ -113,15 +113,30 @@ double robust_total(const std::vector<SourceSquare>& squares, const FitRecord::S
 }
 
 // The constants with which a source is predicted.
-StepRatioModel model_without(const std::string& source, const MeasuredData& data, const FitRecord& shipped,
-                             bool& from_shipped) {
+struct SourceConstants {
+  FitState state;
+  bool from_shipped = false;
+};
+
+SourceConstants constants_without(const std::string& source, const MeasuredData& data, const FitRecord& shipped) {
   const std::set<std::string> seen(shipped.sources.begin(), shipped.sources.end());
-  from_shipped = !seen.count(source);
-  std::vector<const MeasuredPoint*> others;
-  for (const MeasuredPoint& point : data.points)
-    if (point.source != source && !(from_shipped && seen.count(point.source))) others.push_back(&point);
-  const FitState prior = from_shipped ? shipped.state : fit_prior();
-  return StepRatioModel(engines_with(others.empty() ? prior : fit_engines(others, prior).state));
+  std::vector<const MeasuredPoint*> unseen, others;
+  std::set<std::string> other_sources;
+  for (const MeasuredPoint& point : data.points) {
+    if (point.source == source) continue;
+    others.push_back(&point);
+    other_sources.insert(point.source);
+    if (!seen.count(point.source)) unseen.push_back(&point);
+  }
+  FitState prior = shipped.state;
+  const auto without = shipped.without.find(source);
+  if (seen.count(source)) {
+    // A file that holds as many sources as the shipped constants have seen tells all by itself.
+    if (without == shipped.without.end() || other_sources.size() + 1 >= seen.size())
+      return {others.empty() ? fit_prior() : fit_engines(others, fit_prior()).state, false};
+    prior.offset = without->second;
+  }
+  return {unseen.empty() ? prior : fit_engines(unseen, prior).state, true};
 }
 
 }  // namespace
@@ -232,14 +247,17 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
   result.points.resize(data.points.size());
   std::set<std::string> sources;
   for (const MeasuredPoint& point : data.points) sources.insert(point.source);
+  std::map<std::string, bool> from_shipped;
   for (const std::string& source : sources) {
-    bool from_shipped = false;
-    const StepRatioModel model = model_without(source, data, shipped, from_shipped);
+    const SourceConstants constants = constants_without(source, data, shipped);
+    const StepRatioModel model(engines_with(constants.state));
+    result.record.without[source] = constants.state.offset;
+    from_shipped[source] = constants.from_shipped;
     for (std::size_t i = 0; i < data.points.size(); ++i) {
       if (data.points[i].source != source) continue;
       result.points[i].point = &data.points[i];
       result.points[i].log_ratio = model.log_ratio(data.points[i]);
-      result.points[i].from_shipped = from_shipped;
+      result.points[i].from_shipped = constants.from_shipped;
     }
   }
 
@@ -247,12 +265,11 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
   const FitRecord before;  // what is assumed of the scatter without any data
   const std::set<std::string> seen(shipped.sources.begin(), shipped.sources.end());
   for (const std::string& source : sources) {
-    const bool from_shipped = !seen.count(source);
     std::vector<PredictedPoint> others;
     for (const PredictedPoint& predicted : result.points)
-      if (predicted.point->source != source && !(from_shipped && seen.count(predicted.point->source)))
+      if (predicted.point->source != source && !(from_shipped[source] && seen.count(predicted.point->source)))
         others.push_back(predicted);
-    const auto scatter = scatter_of(others, from_shipped ? shipped.scatter : before.scatter);
+    const auto scatter = scatter_of(others, from_shipped[source] ? shipped.scatter : before.scatter);
     for (PredictedPoint& predicted : result.points)
       if (predicted.point->source == source)
         predicted.half_width = band_half_width(scatter[scatter_class(*predicted.point)], shipped.noise, 0.8);
@@ -285,7 +302,9 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
   result.worst = all;
   result.calibrated_complete = calibrated_figures(result.points, true);
   result.calibrated_all = calibrated_figures(result.points, false);
-  result.record = shipped;
+  result.record.state = shipped.state;
+  result.record.sources.assign(sources.begin(), sources.end());
+  result.record.noise = shipped.noise;
   result.record.scatter = scatter_of(result.points, before.scatter);
   return result;
 }

@@ -1,8 +1,9 @@
 // How well step ratios and speedups of sources are predicted that the constants have not seen.
 //
-// Each source is predicted with constants fitted without it: the engines' priors and the other sources of the file if
-// the shipped constants have seen the source, else the shipped constants as prior and those others that they have not
-// seen. Bands come from the residuals of other sources, a source being one observation, with Student's factor.
+// Each source is predicted with constants fitted without it. Where the shipped constants have not seen it, they are the
+// prior, and the other sources of the file that they have not seen are the data. Where they have: the engines' priors and
+// all other sources of the file if these are as many as the shipped constants have seen, else what was shipped without
+// that source. Bands come from the residuals of other sources, a source being one observation, with Student's factor.
 #pragma once
 
 #include <map>
@@ -16,9 +17,9 @@ namespace draftproof {
 
 struct PredictedPoint {
   const MeasuredPoint* point = nullptr;
-  double log_ratio = 0.0;   // of the step ratio
-  double half_width = 0.0;  // of its 80 % band, in the logarithm
-  bool from_shipped = false;
+  double log_ratio = 0.0;     // of the step ratio
+  double half_width = 0.0;    // of its 80 % band, in the logarithm
+  bool from_shipped = false;  // the shipped constants, or those shipped without this source, were the prior
 
   double step_ratio() const;
   double speedup() const;  // from the measured acceptance length

@@ -32,6 +32,27 @@ TEST_CASE("Published speedups are predicted within the goals by constants that h
   for (const PredictedPoint& predicted : validation.points) CHECK_FALSE(predicted.from_shipped);
 }
 
+TEST_CASE(
+    "A source that the shipped constants have seen, alone in its file, is predicted by those shipped without it") {
+  const auto path = testing::shared_data("speedups.csv");
+  if (!path) return;
+  const MeasuredData data = read_measured_data(*path);
+  const Validation whole = validate(data, shipped_fit());
+  MeasuredData alone;
+  std::vector<double> expected;
+  for (const PredictedPoint& predicted : whole.points)
+    if (predicted.point->source == "spec-bench") {
+      alone.points.push_back(*predicted.point);
+      expected.push_back(predicted.log_ratio);
+    }
+  const Validation part = validate(alone, shipped_fit());
+  REQUIRE(part.points.size() == 17);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(part.points[i].from_shipped);
+    CHECK(part.points[i].log_ratio == Approx(expected[i]).margin(1e-3));
+  }
+}
+
 TEST_CASE("The shipped constants are what calibrate makes of the published speedups") {
   const auto path = testing::shared_data("speedups.csv");
   if (!path) return;
