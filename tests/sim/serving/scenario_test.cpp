@@ -2,10 +2,12 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sim/serving/comparison.hpp"
+#include "sim/serving/grid.hpp"
 #include "sim/serving/run_files.hpp"
 #include "tests/support/error_of.hpp"
 
@@ -92,6 +94,23 @@ TEST_CASE("a scenario says server, workload, scheduler and policies") {
   load.rows = 10;
   load.kv_tokens = 1000;
   CHECK(scenario.policies[1].cost->target_ns(load) == Approx(5.886e6 + 210e3 + 39.3e3));
+}
+
+TEST_CASE("the scenarios and grids that come with the project can be read") {
+  int scenarios = 0, grids = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DRAFTPROOF_SOURCE_DIR "/experiments/scenarios")) {
+    INFO(entry.path());
+    const TomlValue file = read_toml(entry.path().string());
+    if (file.find("grid") != nullptr) {
+      CHECK(Grid(entry.path().string()).size() > 1);
+      ++grids;
+    } else {
+      CHECK(!read_scenario(file).policies.empty());
+      ++scenarios;
+    }
+  }
+  CHECK(scenarios >= 2);
+  CHECK(grids >= 1);
 }
 
 TEST_CASE("a scenario that is none is refused by line and key") {
