@@ -13,6 +13,7 @@
 #include "cli/bench/device.hpp"
 #include "cli/bench/pytorch.hpp"
 #include "cli/bench/result.hpp"
+#include "cli/bench/shipped.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -27,13 +28,14 @@ struct BenchOptions {
   std::string filter;
   bool quick = false;
   std::string pytorch = "auto";
+  std::string llama_cpp = "auto";
   std::string out;
   bool json = false;
   std::string device = "cpu";
   std::string write_inputs;
 };
 
-constexpr int kPytorchRepeat = 3;  // its runs are long, and their fastest settles at once
+constexpr int kPeerRepeat = 3;  // a peer's runs are long, and their fastest settles at once
 
 using Clock = std::chrono::steady_clock;
 
@@ -59,21 +61,28 @@ class Bench {
     add(verify_cases(options_.threads, [this]() -> const VerifyInputs& { return inputs(); }));
     add(soak_cases(options_.threads, sizes_));
     add(forward_cases(options_.threads, options_.quick));
+    if (!options_.quick) add(shipped_model_cases(options_.threads));
     add(scheduler_cases(sizes_));
     add(simulator_cases(sizes_));
     if (cases.size() == bandwidth_count)
       throw usage_error("--filter", "no measurement has '" + options_.filter + "' in its name");
-    const std::optional<std::string> python = choose_python();
-    Progress progress("bench", cases.size() + (python ? 1 : 0), "measurements");
+    const std::optional<std::string> pytorch = choose_pytorch();
+    const std::optional<std::string> llama_cpp = choose_llama_cpp(cases);
+    Progress progress("bench", cases.size() + (pytorch ? 1 : 0) + (llama_cpp ? 1 : 0), "measurements");
     for (const BenchCase& one : cases) {
       measure(one);
       progress.advance();
     }
-    if (python) compare_with_pytorch(*python);
+    if (pytorch) {
+      compare_with_pytorch(*pytorch);
+      progress.advance();
+    }
+    if (llama_cpp) compare_with_llama_cpp(*llama_cpp);
   }
 
   const std::vector<BenchResult>& results() const { return results_; }
   const std::string& pytorch_version() const { return pytorch_version_; }
+  const std::string& llama_cpp_version() const { return llama_cpp_version_; }
 
  private:
   const VerifyInputs& inputs() {
@@ -140,23 +149,46 @@ class Bench {
     results_.push_back(std::move(result));
   }
 
-  std::optional<std::string> choose_python() const {
-    if (options_.pytorch == "off" || (options_.pytorch == "auto" && options_.quick)) return std::nullopt;
-    const std::optional<std::string> python = find_python_with_torch();
-    if (!python && options_.pytorch == "on")
-      throw usage_error("--pytorch", "neither $DRAFTPROOF_PYTHON nor python3 imports torch; install python3-torch");
+  // The interpreter for a peer, where it is wanted and there.
+  static std::optional<std::string> choose(const std::string& option, const std::string& wanted, bool by_itself,
+                                           const std::vector<std::string>& modules, const std::string& package) {
+    if (wanted == "off" || (wanted == "auto" && !by_itself)) return std::nullopt;
+    const std::optional<std::string> python = find_python_with(modules);
+    if (!python && wanted == "on")
+      throw usage_error(option,
+                        "neither $DRAFTPROOF_PYTHON nor python3 imports " + modules.front() + "; install " + package);
     return python;
   }
 
+  std::optional<std::string> choose_pytorch() const {
+    return choose("--pytorch", options_.pytorch, !options_.quick, {"torch"}, "python3-torch");
+  }
+
+  std::optional<std::string> choose_llama_cpp(const std::vector<BenchCase>& cases) const {
+    const bool compared = std::ranges::any_of(cases, [](const BenchCase& c) { return c.name.starts_with("shipped_"); });
+    if (!compared && options_.llama_cpp == "on")
+      throw usage_error("--llama-cpp", "the shipped model is not measured; ./draftproof fetch smollm2 downloads it");
+    return choose("--llama-cpp", options_.llama_cpp, compared, llama_cpp_modules(), "the Python package xllamacpp");
+  }
+
   void compare_with_pytorch(const std::string& python) {
-    const PytorchTimings timings =
-        time_pytorch(python, inputs(), bench_row(sizes_.row_vocab_size), options_.threads, kPytorchRepeat);
+    const PeerTimings timings =
+        time_pytorch(python, inputs(), bench_row(sizes_.row_vocab_size), options_.threads, kPeerRepeat);
     pytorch_version_ = timings.version;
     for (BenchResult& result : results_) {
       // Softmax is one thing to PyTorch, whichever kernel set it is compared with.
       const bool is_mass = result.name.rfind("row_mass_", 0) == 0;
       const auto found = timings.ms.find({is_mass ? "row_mass" : result.name, result.threads});
       if (found != timings.ms.end()) result.pytorch_ms = found->second;
+    }
+  }
+
+  void compare_with_llama_cpp(const std::string& python) {
+    const PeerTimings timings = time_llama_cpp(python, options_.threads, kPeerRepeat);
+    llama_cpp_version_ = timings.version;
+    for (BenchResult& result : results_) {
+      const auto found = timings.ms.find({result.name, result.threads});
+      if (found != timings.ms.end()) result.llama_cpp_ms = found->second;
     }
   }
 
@@ -167,11 +199,13 @@ class Bench {
   std::map<int, double> bytes_per_s_;
   std::vector<BenchResult> results_;
   std::string pytorch_version_;
+  std::string llama_cpp_version_;
 };
 
 Json document_of(const Bench& bench, const ProgramContext& context) {
   Json document = json_document(context.arguments);
   document["pytorch"] = bench.pytorch_version().empty() ? Json(nullptr) : Json(bench.pytorch_version());
+  document["llama_cpp"] = bench.llama_cpp_version().empty() ? Json(nullptr) : Json(bench.llama_cpp_version());
   document["results"] = Json::array();
   for (const BenchResult& result : bench.results()) document["results"].push_back(to_json(result));
   return document;
@@ -195,9 +229,12 @@ void run_bench(BenchOptions options, const ProgramContext& context) {
   if (!options.out.empty()) write_json_file(options.out, document);
   if (options.json) return print_json(document);
   print_bench_table(std::cout, bench.results());
-  std::cout << "\nms: the fastest repeat; ratios are of fastest to fastest. x PyTorch: its time over ours"
-            << (bench.pytorch_version().empty() ? "; not measured here.\n"
-                                                : ", PyTorch " + bench.pytorch_version() + ".\n");
+  const auto measured_with = [](const std::string& name, const std::string& version) {
+    return version.empty() ? " (" + name + " was not timed)" : " (" + name + " " + version + ")";
+  };
+  std::cout << "\nms: the fastest repeat; ratios are of fastest to fastest. x: a peer's time over ours"
+            << measured_with("PyTorch", bench.pytorch_version())
+            << measured_with("llama.cpp", bench.llama_cpp_version()) << ".\n";
 }
 
 }  // namespace
@@ -215,6 +252,8 @@ void add_command(Options& options, ProgramContext& context) {
   options.flag("--quick", arguments->quick, "Tiny sizes: shows that it runs, measures nothing of meaning");
   options.choice("--pytorch", arguments->pytorch, {"auto", "off", "on"},
                  "Time PyTorch too: auto (when installed), off, on");
+  options.choice("--llama-cpp", arguments->llama_cpp, {"auto", "off", "on"},
+                 "Time llama.cpp on the shipped model too: auto (when installed), off, on");
   options.file("--out", arguments->out, "Also write the JSON document to this file");
   options.on_run([arguments, &context] { run_bench(*arguments, context); });
 }

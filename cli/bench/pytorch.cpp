@@ -1,21 +1,15 @@
 #include "cli/bench/pytorch.hpp"
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 
-#include "cli/shared/json_document.hpp"
 #include "reference/error.hpp"
 
 namespace draftproof {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kPeer = "experiments/bench/torch_peer.py";
 
 // A folder that goes away with its contents.
 class TemporaryFolder {
@@ -46,76 +40,29 @@ void write_elements(const fs::path& path, const std::vector<T>& elements) {
   if (!file) throw input_error(path.string(), "could not be written; is the disk full?");
 }
 
-// The peer lies in the source tree, of which the build folder is a part: look above the program, then here.
-fs::path find_peer() {
-  std::error_code ignored;
-  for (const fs::path& start : {fs::read_symlink("/proc/self/exe", ignored), fs::current_path() / "here"}) {
-    for (fs::path folder = start.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
-      if (fs::exists(folder / kPeer)) return folder / kPeer;
-  }
-  throw input_error("--pytorch", std::string(kPeer) + " is not found; run the program from its source tree");
-}
-
-std::string output_of(const std::string& command) {
-  struct Close {
-    void operator()(std::FILE* pipe) const { pclose(pipe); }
-  };
-  std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
-  if (!pipe) throw input_error("--pytorch", "no process could be started");
-  std::string text;
-  std::array<char, 4096> block;
-  for (std::size_t count = 0; (count = std::fread(block.data(), 1, block.size(), pipe.get())) > 0;)
-    text.append(block.data(), count);
-  if (const int status = pclose(pipe.release()); status != 0)
-    throw input_error("--pytorch", "the command failed: " + command);
-  return text;
-}
-
-PytorchTimings parse(const std::string& text) {
-  PytorchTimings timings;
-  const Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded()) throw Error(ErrorKind::internal, kPeer, "what it printed is not JSON");
-  timings.version = document.at("torch").get<std::string>();
-  for (const Json& result : document.at("results"))
-    timings.ms[{result.at("name").get<std::string>(), result.at("threads").get<int>()}] = result.at("ms").get<double>();
-  return timings;
-}
-
 }  // namespace
 
-std::optional<std::string> find_python_with_torch() {
-  std::vector<std::string> candidates;
-  if (const char* chosen = std::getenv("DRAFTPROOF_PYTHON")) candidates.emplace_back(chosen);
-  candidates.insert(candidates.end(), {"python3", "/usr/bin/python3"});
-  for (const std::string& python : candidates) {
-    const std::string command = shell_command({python, "-c", "import torch"}) + " >/dev/null 2>&1";
-    if (std::system(command.c_str()) == 0) return python;
-  }
-  return std::nullopt;
-}
-
-PytorchTimings time_pytorch(const std::string& python, const VerifyInputs& inputs, const std::vector<float>& row,
-                            const std::vector<int>& threads, int repeat) {
-  const fs::path peer = find_peer();
+PeerTimings time_pytorch(const std::string& python, const VerifyInputs& inputs, const std::vector<float>& row,
+                         const std::vector<int>& threads, int repeat) {
   const TemporaryFolder folder;
   write_elements(folder.path() / "target_logits.f32", inputs.target_logits);
   write_elements(folder.path() / "target_probs.f32", inputs.target_probs);
   write_elements(folder.path() / "draft_probs.f32", inputs.draft_probs);
   write_elements(folder.path() / "drafts.i32", inputs.drafts);
   write_elements(folder.path() / "row.f32", row);
-  std::vector<std::string> command{python, peer.string(), folder.path().string()};
+  std::vector<std::string> arguments{folder.path().string()};
   const auto add = [&](const char* option, std::int64_t value) {
-    command.emplace_back(option);
-    command.push_back(std::to_string(value));
+    arguments.emplace_back(option);
+    arguments.push_back(std::to_string(value));
   };
   add("--batch", inputs.batch);
   add("--draft-len", inputs.draft_len);
   add("--vocab-size", inputs.vocab_size);
   add("--row-vocab-size", static_cast<std::int64_t>(row.size()));
   add("--repeat", repeat);
-  command.emplace_back("--threads");
-  for (const int count : threads) command.push_back(std::to_string(count));
-  return parse(output_of(shell_command(command)));
+  arguments.emplace_back("--threads");
+  for (const int count : threads) arguments.push_back(std::to_string(count));
+  return run_peer(python, "torch_peer.py", arguments, "--pytorch");
 }
 
 }  // namespace draftproof

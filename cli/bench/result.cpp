@@ -32,7 +32,7 @@ std::string with_decimals(const Json& number, int decimals) {
   return out.str();
 }
 
-using Row = std::array<std::string, 11>;
+using Row = std::array<std::string, 12>;
 
 Row row_of(const BenchResult& result) {
   const Json json = to_json(result);
@@ -48,6 +48,7 @@ Row row_of(const BenchResult& result) {
           with_decimals(json["ratio_to_mass_pass"], 2),
           with_decimals(json["ratio_to_one_row"], 2),
           with_decimals(json["ratio_to_pytorch"], 1),
+          with_decimals(json["ratio_to_llama_cpp"], 2),
           goal.is_null() ? ""
                          : goal.get<std::string>() + (met.is_null()     ? ""
                                                       : met.get<bool>() ? "  met"
@@ -78,6 +79,8 @@ Json to_json(const BenchResult& result) {
   json["one_row_ms"] = number_or_null(name, result.one_row_ms);
   json["ratio_to_pytorch"] = number_or_null(name, ratio(result.pytorch_ms, result.ms));
   json["pytorch_ms"] = number_or_null(name, result.pytorch_ms);
+  json["ratio_to_llama_cpp"] = number_or_null(name, ratio(result.llama_cpp_ms, result.ms));
+  json["llama_cpp_ms"] = number_or_null(name, result.llama_cpp_ms);
   json["acceptance_length"] = number_or_null(name, result.acceptance_length);
   json["goal"] = nullptr;
   json["met"] = nullptr;
@@ -93,7 +96,7 @@ Json to_json(const BenchResult& result) {
 
 void print_bench_table(std::ostream& out, std::span<const BenchResult> results) {
   std::vector<Row> rows{{"name", "threads", "ms", "median", "ns/element", "GB/s", "of bandwidth", "of mass pass",
-                         "of one row", "x PyTorch", "goal"}};
+                         "of one row", "x PyTorch", "x llama.cpp", "goal"}};
   for (const BenchResult& result : results) rows.push_back(row_of(result));
   Row padding;
   for (std::size_t column = 0; column < padding.size(); ++column) {

@@ -29,6 +29,7 @@ struct BenchResult {
   std::optional<double> mass_pass_ms;           // the mass kernel alone over the same rows
   std::optional<double> one_row_ms;             // the same work for one row of activations
   std::optional<double> pytorch_ms;             // PyTorch's fastest repeat of the same work
+  std::optional<double> llama_cpp_ms;           // llama.cpp's, with the same model file
   std::optional<double> acceptance_length;      // of the verified batch: emitted tokens a request
   std::optional<BenchGoal> goal;
 };

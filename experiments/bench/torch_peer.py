@@ -143,7 +143,7 @@ def main():
             for name, work in verify_work.items():
                 by_variant = {v: fastest_ms(lambda: work(f), args.repeat) for v, f in variants.items()}
                 results.append({"name": name, "threads": threads, "ms": min(by_variant.values()), **by_variant})
-    print(json.dumps({"torch": torch.__version__, "results": results}, indent=1))
+    print(json.dumps({"version": torch.__version__, "results": results}, indent=1))
 
 
 if __name__ == "__main__":

@@ -104,11 +104,12 @@ TEST_CASE("the derived numbers of the exactness lab follow from their parts") {
 
 TEST_CASE("the derived numbers of bench and regress follow from their parts") {
   ordered_json bench = document_of({"bench", "--quick", "--threads", "1,2", "--repeat", "2"});
-  // No tiny run times PyTorch; the writer of its keys does not care.
+  // No tiny run times a peer; the writer of its keys does not care.
   BenchResult with_peer;
   with_peer.name = "row_with_peer";
   with_peer.ms = 3.0;
   with_peer.pytorch_ms = 4.5;
+  with_peer.llama_cpp_ms = 2.0;
   with_peer.mass_pass_ms = 2.0;
   with_peer.goal = BenchGoal{"ratio_to_pytorch", false, 1.5};
   bench.at("results").push_back(ordered_json::parse(to_json(with_peer).dump()));

@@ -396,9 +396,10 @@ NumberRules rules_of_bench() {
                     {"/results/*/ratio_to_mass_pass", ratio_of("ms", "mass_pass_ms")},
                     {"/results/*/ratio_to_one_row", ratio_of("ms", "one_row_ms")},
                     {"/results/*/ratio_to_pytorch", ratio_of("pytorch_ms", "ms")},
+                    {"/results/*/ratio_to_llama_cpp", ratio_of("llama_cpp_ms", "ms")},
                     {"/results/*/met", meets_goal}};
   for (const char* given : {"threads", "ms", "ms_median", "elements", "bytes", "mass_pass_ms", "one_row_ms",
-                            "pytorch_ms", "acceptance_length"})
+                            "pytorch_ms", "llama_cpp_ms", "acceptance_length"})
     rules[std::string("/results/*/") + given] = {};
   return rules;
 }

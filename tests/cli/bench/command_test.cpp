@@ -22,7 +22,7 @@ ordered_json results_of(std::vector<std::string> options) {
   REQUIRE(run.exit_code == 0);
   CHECK(run.err.empty());
   const auto document = ordered_json::parse(run.out);
-  for (const char* key : {"version", "command", "machine", "pytorch"}) {
+  for (const char* key : {"version", "command", "machine", "pytorch", "llama_cpp"}) {
     INFO(key);
     CHECK(document.contains(key));
   }
@@ -60,8 +60,9 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     INFO(result.dump());
     for (const char* key : {"ms", "ms_median"}) CHECK(result.at(key).get<double>() > 0.0);
     CHECK(result.at("ms") <= result.at("ms_median"));
-    for (const char* key : {"ns_per_element", "bytes", "gb_per_s", "ratio_to_bandwidth", "ratio_to_mass_pass",
-                            "ratio_to_one_row", "one_row_ms", "ratio_to_pytorch", "pytorch_ms", "acceptance_length"}) {
+    for (const char* key :
+         {"ns_per_element", "bytes", "gb_per_s", "ratio_to_bandwidth", "ratio_to_mass_pass", "ratio_to_one_row",
+          "one_row_ms", "ratio_to_pytorch", "pytorch_ms", "ratio_to_llama_cpp", "llama_cpp_ms", "acceptance_length"}) {
       const ordered_json& value = result.at(key);
       CHECK((value.is_null() || (std::isfinite(value.get<double>()) && value.get<double>() > 0.0)));
     }
