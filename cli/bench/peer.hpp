@@ -18,8 +18,8 @@ struct PeerTimings {
 // does.
 std::optional<std::string> find_python_with(const std::vector<std::string>& modules);
 
-// Runs `script` of experiments/bench and reads the document that it prints. Errors (input) at `option`: the script is not
-// found beside this program's sources, or it fails.
+// Runs `script` of experiments/bench and reads the document that it prints. Errors (input) at `option`: the script is
+// not found beside this program's sources, or it fails.
 PeerTimings run_peer(const std::string& python, const std::string& script, const std::vector<std::string>& arguments,
                      const std::string& option);
 

@@ -127,8 +127,11 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
   command.free_text("--negative-prompt", request.negative_prompt, "What guidance leads away from");
-  command.text("--drafter", options.drafter,
-               "none, prompt_lookup, suffix, model:PATH, layer_skip:LIST, requantised:BITS", "NAME");
+  command.text(
+      "--drafter", options.drafter,
+      "none, prompt_lookup, suffix, model:PATH, layer_skip:LIST, requantised:BITS, or auto: the draft model in "
+      "the model's folder, else suffix",
+      "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Of drafters with probabilities (default: like the target)");
   command.text("--verifier", options.verifier, "NAME:PARAMETER=VALUE,...; `draftproof verifiers` lists them", "NAME");
@@ -166,7 +169,8 @@ void validate(const GenerateOptions& options) {
   if (options.prompt.has_value() == !options.prompts.empty())
     throw usage_error("--prompt", options.prompt ? "is given beside --prompts; expected one of them"
                                                  : "is not given; expected --prompt TEXT or --prompts FILE");
-  const DrafterChoice drafter = parse_drafter(options.drafter, "--drafter");
+  const bool automatic = options.drafter == "auto";
+  const DrafterChoice drafter = parse_drafter(automatic ? "suffix" : options.drafter, "--drafter");
   const VerifierChoice verifier = parse_verifier(options.verifier, "--verifier");
   std::optional<TreeShape> tree;
   if (options.tree) tree = parse_tree(*options.tree, "--tree");
@@ -179,7 +183,7 @@ void validate(const GenerateOptions& options) {
                                       "draftproof calibrate --this-machine --out FILE writes");
   if (!by_goodput && !options.cost.empty())
     throw usage_error("--cost", "is given without --policy goodput, which alone asks for it");
-  if (options.beams && drafter.kind != DrafterKind::none && options.drafter != "suffix")
+  if (options.beams && drafter.kind != DrafterKind::none && !automatic)
     throw usage_error("--beams", "is given with a drafter; expected --drafter none, beam search does not speculate");
   if (options.beams && !options.trace.empty())
     throw usage_error("--trace", "is given with --beams; expected one of them, beam search has no verification steps");

@@ -43,7 +43,7 @@ struct GenerateOptions {
   std::optional<std::int64_t> logprobs;
   std::optional<std::int64_t> beams;
 
-  std::string drafter = "suffix";
+  std::string drafter = "auto";     // see automatic_drafter()
   double draft_temperature = -1.0;  // below 0: like the request's
   std::string verifier = "chain";
   std::optional<std::string> tree;

@@ -1,6 +1,7 @@
 #include "reference/draft/drafter_choice.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include "reference/error.hpp"
@@ -69,6 +70,16 @@ DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
   choice.kind = is_ngram ? DrafterKind::ngram : DrafterKind::requantised;
   choice.number = static_cast<int>(*number);
   return choice;
+}
+
+std::string automatic_drafter(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return "suffix";
+  const fs::path folder = fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
+  if (fs::exists(folder / "draft" / "config.json", ignored)) return "model:" + (folder / "draft").string();
+  if (fs::is_regular_file(folder / "draft.gguf", ignored)) return "model:" + (folder / "draft.gguf").string();
+  return "suffix";
 }
 
 }  // namespace draftproof
