@@ -34,8 +34,8 @@ ChainOutcome verify_chain(std::span<const Token> draft, Target& target, Proposal
   const auto draft_len = static_cast<std::uint32_t>(draft.size());
   for (std::uint32_t row = 0; row < draft_len; ++row) {
     const Token token = draft[row];
-    const auto p = target.probability(row, token);  // first the target: the order of arguments would be the compiler's
-    const auto q = proposal.probability(row, token);
+    const auto& p = target.probability(row, token);  // first the target: the order of arguments would be the compiler's
+    const auto& q = proposal.probability(row, token);
     if (chance.accept(p, q, row)) continue;
     return {row, chance.draw(residual_masses(target, proposal, row), row, Purpose::residual)};
   }

@@ -404,6 +404,15 @@ NumberRules rules_of_bench() {
   return rules;
 }
 
+// A count of a row is the sum of its requests'.
+Formula sum_of_requests(const char* key) {
+  return [key](const Place& at) {
+    std::int64_t sum = 0;
+    for (const ordered_json& request : at.container().at("requests")) sum += count(request, key);
+    return ordered_json(sum);
+  };
+}
+
 NumberRules rules_of_speculate() {
   NumberRules rules{{"/rows/*/acceptance_length",
                      [](const Place& at) {
@@ -419,8 +428,11 @@ NumberRules rules_of_speculate() {
   for (const char* given :
        {"/settings/?", "/rows/*/?", "/rows/*/acceptance_by_position/conditional/*",
         "/rows/*/acceptance_by_position/unconditional/*", "/rows/*/acceptance_by_position/conditional_standard_error/*",
-        "/rows/*/acceptance_by_position/unconditional_standard_error/*", "/rows/*/acceptance_by_rank/*"})
+        "/rows/*/acceptance_by_position/unconditional_standard_error/*", "/rows/*/acceptance_by_rank/*",
+        "/rows/*/requests/*/?"})
     rules[given] = {};
+  for (const char* const key : {"plain_tokens", "tokens", "steps", "drafts", "draft_tokens"})
+    rules[std::string("/rows/*/") + key] = sum_of_requests(key);
   return rules;
 }
 

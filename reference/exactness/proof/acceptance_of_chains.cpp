@@ -57,8 +57,8 @@ Rational chain_path_sum(const Models& models, const TokenString& prefix, std::in
 
 Rational chain_recursion(const Models& models, const TokenString& prefix, std::int32_t depth) {
   if (depth == 0) return 0;
-  const ExactMasses p = models.target(prefix);
-  const ExactMasses q = models.draft(prefix);
+  const ExactMasses& p = models.target(prefix);
+  const ExactMasses& q = models.draft(prefix);
   Rational distance(0);
   for (std::size_t x = 0; x < p.size(); ++x) distance += abs(p[x] - q[x]) / 2;
   const Rational beta = 1 - distance;
@@ -102,8 +102,8 @@ Rational block_recursion(const Models& models, const TokenString& prefix, std::i
   const std::function<Rational(const TokenString&, std::int32_t, const Rational&, const Rational&)> visit =
       [&](const TokenString& path, std::int32_t left, const Rational& a, const Rational& q_path) -> Rational {
     if (left == 0) return 0;
-    const ExactMasses p = models.target(path);
-    const ExactMasses q = models.draft(path);
+    const ExactMasses& p = models.target(path);
+    const ExactMasses& q = models.draft(path);
     Rational sum(0);
     for (std::size_t x = 0; x < p.size(); ++x) {
       const Rational q_next = q_path * q[x];
@@ -119,8 +119,8 @@ Rational block_path_expectation(const Models& models, const TokenString& prefix,
   const std::function<Rational(const TokenString&, std::int32_t, const Rational&, const Rational&)> visit =
       [&](const TokenString& path, std::int32_t left, const Rational& weight, const Rational& q_path) -> Rational {
     if (left == 0) return 0;
-    const ExactMasses p = models.target(path);
-    const ExactMasses q = models.draft(path);
+    const ExactMasses& p = models.target(path);
+    const ExactMasses& q = models.draft(path);
     Rational sum(0);
     for (std::size_t x = 0; x < p.size(); ++x) {
       if (q[x] == 0) continue;

@@ -110,7 +110,7 @@ ExactDistribution distribution_after_second_softmax(std::span<const float> logit
   return normalised(std::move(distribution));
 }
 
-Hunt distribution_hunt(RowCode faulty_code) {
+Hunt distribution_hunt(const RowCode& faulty_code) {
   return {Detector::enumeration, [faulty_code](bool faulty) {
             std::vector<RowParameters> settings;
             for (const float temperature : {0.5f, 1.0f, 2.0f})

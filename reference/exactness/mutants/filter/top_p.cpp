@@ -48,12 +48,12 @@ std::vector<Logits> rows_of_many_tokens() {
 }
 
 // A mutant whose sound twin is the production filter: `faulty_rule` on small rows or on rows of many tokens.
-Hunt small_row_hunt(std::vector<RowParameters> settings, KeptRule faulty_rule) {
+Hunt small_row_hunt(std::vector<RowParameters> settings, const KeptRule& faulty_rule) {
   return {Detector::enumeration, [settings = std::move(settings), faulty_rule](bool faulty) {
             return find_wrong_row_distribution(settings, row_code_of(faulty ? faulty_rule : kept_by_production));
           }};
 }
-Hunt many_token_hunt(KeptRule faulty_rule) {
+Hunt many_token_hunt(const KeptRule& faulty_rule) {
   return {Detector::differential, [faulty_rule](bool faulty) {
             return find_wrong_kept_tokens(rows_of_many_tokens(), plain_settings(),
                                           faulty ? faulty_rule : kept_by_production);
@@ -109,7 +109,7 @@ KeptTokens kept_within_tolerance(const LogitsDistribution& row, const FilterPara
   return kept_by_walk(row, [&](float before, float) { return before >= parameters.top_p - kTolerance; });
 }
 
-std::function<LargeSampler()> sampler_with(RowParameters parameters, KeptRule rule) {
+std::function<LargeSampler()> sampler_with(RowParameters parameters, const KeptRule& rule) {
   return [parameters, rule] { return sampler_of_rule(usual_target_logits(), parameters, rule); };
 }
 

@@ -30,7 +30,7 @@ ReplayRequest request_with_min_tokens() {
   return request;
 }
 
-Hunt replay_hunt(ReplayRequest (*request)(), StartVerifier faulty_engine) {
+Hunt replay_hunt(ReplayRequest (*request)(), const StartVerifier& faulty_engine) {
   return {Detector::replay, [request, faulty_engine](bool faulty) {
             const StartVerifier sound_engine = [] { return verify_soundly; };
             return find_replay_difference(request(), faulty ? faulty_engine : sound_engine);
