@@ -1,6 +1,6 @@
 // Is anything correlated that should be independent? Draws whose every marginal is right can still share their
-// randomness: the coin of one step with the draw of another, the rows of a batch with one another, two seeds that a cast
-// made equal.
+// randomness: the coin of one step with the draw of another, the rows of a batch with one another, two seeds that a
+// cast made equal.
 //
 // Every draw comes as the transform of its token (probability_transform.hpp): a uniform number, whatever its
 // distribution. Two draws that are independent fill the square evenly; a table of pairs is tested for independence

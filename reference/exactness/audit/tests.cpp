@@ -193,8 +193,8 @@ void conclude(Audit& audit, const AuditOptions& options) {
       audit.string_tokens > 2 ? "string_" + std::to_string(audit.string_tokens) : std::string("string");
   for (const TestResult& test : audit.tests)
     if (test.name == longest) audit.string_detectable_tv = test.detectable_tv;
-  // Where draws are correlated, tests of the distribution, which take them for independent, say little: a correlation is
-  // what is reported then.
+  // Where draws are correlated, tests of the distribution, which take them for independent, say little: a correlation
+  // is what is reported then.
   const auto rank = [](const TestResult& test) {
     return std::pair(!(test.is_correlation && test.rejects), test.p_value);
   };

@@ -1,4 +1,5 @@
-// Filters without sampling: what is kept under some usual reading passes, what is kept under none is named with its mass.
+// Filters without sampling: what is kept under some usual reading passes, what is kept under none is named with its
+// mass.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -45,8 +46,9 @@ RowParameters parameters_of(float temperature, std::int32_t top_k, float top_p, 
   return parameters;
 }
 
-// As engines do it, in floats: top-k, then top-p over what is left, then min-p. `divide_by_zero`: vLLM's fault (B76), where
-// probabilities relative to mean + 10 standard deviations underflow to 0/0, and NaN means that nothing is masked.
+// As engines do it, in floats: top-k, then top-p over what is left, then min-p. `divide_by_zero`: vLLM's fault (B76),
+// where probabilities relative to mean + 10 standard deviations underflow to 0/0, and NaN means that nothing is
+// masked.
 std::vector<float> filtered_by_floats(const std::vector<float>& logits, const RowParameters& p, bool divide_by_zero) {
   std::vector<std::size_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);

@@ -1,5 +1,5 @@
-// Draws whose every marginal is right and that share their randomness: found, as a correlation. Independent ones are not
-// accused.
+// Draws whose every marginal is right and that share their randomness: found, as a correlation. Independent ones are
+// not accused.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
