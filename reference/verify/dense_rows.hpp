@@ -54,10 +54,15 @@ std::vector<Token> most_probable_tokens(const DenseMasses<Number>& masses, std::
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < masses.size(); ++i)
     if (masses[i] > 0) tokens.push_back(static_cast<Token>(i));
-  std::stable_sort(tokens.begin(), tokens.end(), [&](Token a, Token b) {
-    return masses[static_cast<std::size_t>(a)] > masses[static_cast<std::size_t>(b)];
-  });
-  tokens.resize(std::min(tokens.size(), count));
+  // Of a vocabulary a few are asked for: no need to sort the others.
+  const std::size_t kept = std::min(tokens.size(), count);
+  std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(kept), tokens.end(),
+                    [&](Token a, Token b) {
+                      const Number& of_a = masses[static_cast<std::size_t>(a)];
+                      const Number& of_b = masses[static_cast<std::size_t>(b)];
+                      return of_a > of_b || (of_a == of_b && a < b);
+                    });
+  tokens.resize(kept);
   return tokens;
 }
 

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "reference/error.hpp"
+#include "reference/exactness/audit/audit.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 #include "tests/support/error_of.hpp"
@@ -113,7 +114,13 @@ TEST_CASE("malformed draws name tensor and entry") {
   const TemporaryFolder folder;
   const auto draws = read_audit_file(
       draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2}).write(folder.file("f.safetensors")), {});
-  CHECK(std::holds_alternative<DrawSample>(draws));
+  const Audit audit = audit_draws(std::get<DrawSample>(draws), {});
+  CHECK(audit.verdict == AuditVerdict::biased);
+  const auto well_formed = std::find_if(audit.tests.begin(), audit.tests.end(),
+                                        [](const TestResult& test) { return test.name == "well_formed"; });
+  REQUIRE(well_formed != audit.tests.end());
+  CHECK(well_formed->rejects);
+  CHECK(well_formed->n == 5);
   contains(error_in(draws_file().set<float>("samples", {1.f, 1.f, 1.f, 1.f, 1.f})), "has dtype F32");
   contains(error_in(draws_file().set<std::int32_t>("draft_tokens", {1})), "'draft_tokens': is not a tensor");
   contains(error_in(draws_file().set<float>("tempreature", {1.0f, 1.0f})), "'tempreature': is not a tensor");
