@@ -21,8 +21,9 @@ std::string number(double value) {
   return out.str();
 }
 
-// Conditional rates by position: medians over the configurations of servers and papers that publish them (some 1,300
-// log lines and rows of 22 sources), and the scatter of the acceptance length between configurations.
+// Conditional rates by position, near the medians over the configurations of servers and papers that publish them (some
+// 1,300 log lines and rows of 22 sources), and the scatter of the acceptance length between configurations. Hydra's and
+// Medusa's are guesses from the lengths that their trees reach; that n-grams draft in half of the steps is assumed.
 struct Typical {
   const char* drafter;  // its name begins so; empty: any of the kind
   DrafterKind kind;
