@@ -10,7 +10,8 @@
 
 namespace draftproof {
 
-// A forward pass of the target over a chain of `rows` tokens of one stream, behind context_len committed ones.
+// A step of the engine with `rows` rows of the target, a chain behind context_len committed tokens: its forward pass
+// and what verification of the rows takes, but for what a plain step needs beside its pass (step_ms).
 struct TimedPass {
   std::int64_t rows = 0;
   std::int64_t context_len = 0;

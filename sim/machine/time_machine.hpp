@@ -1,5 +1,5 @@
-// Times this computer's engine on a model: at most five configurations, in turns, so that all meet the same
-// disturbances; the lower quartile of each.
+// Times steps of this computer's engine on a model: five configurations, in turns, so that all meet the same
+// disturbances; the lower quartile of each. A step of n rows verifies n - 1 guesses.
 #pragma once
 
 #include <functional>
