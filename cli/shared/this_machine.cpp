@@ -19,14 +19,18 @@ TimedModel time_this_machine(const std::string& model, const TextModelOptions& o
   const MachineTiming timing;
   Progress progress("timing this machine", static_cast<std::uint64_t>(timing.repeats), "rounds");
   MachineProfile profile = time_machine(*text.model, timing, [&] { progress.advance(); });
-  const nlohmann::ordered_json machine = describe_machine(transformer_kernels().target);
-  profile.cpu = machine.at("cpu").is_string() ? machine.at("cpu").get<std::string>() : "unknown";
+  profile.cpu = processor_name();
   profile.simd = transformer_kernels().target;
   profile.model = text.name;
   profile.arithmetic = text.arithmetic;
   profile.threads = options.threads;
   check(profile, "timing this machine");
   return {std::move(text), std::move(profile)};
+}
+
+std::string processor_name() {
+  const nlohmann::ordered_json cpu = describe_machine("").at("cpu");
+  return cpu.is_string() ? cpu.get<std::string>() : "unknown";
 }
 
 Json machine_profile_json(const MachineProfile& profile) {

@@ -19,6 +19,7 @@ struct TimedModel {
 // --model: it cannot be opened, or it has no passes to time.
 TimedModel time_this_machine(const std::string& model, const TextModelOptions& options);
 
+std::string processor_name();  // as JSON documents have it; "unknown" where the system does not tell
 Json machine_profile_json(const MachineProfile& profile);
 void print_machine_profile(const MachineProfile& profile, std::ostream& out);
 

@@ -60,15 +60,11 @@ Json read_table(const std::string& path) {
   return table;
 }
 
-// Times were measured there and are predicted here: it must be one computer.
-void require_this_machine(const Json& settings, const MachineProfile& profile, const std::string& path) {
-  const auto require = [&](const char* key, const std::string& here) {
-    if (settings.at(key) != here)
-      throw usage_error("--table", path + " was measured with " + key + " " + settings.at(key).dump() +
-                                       ", and here it is \"" + here + "\"; expected a table of this computer");
-  };
-  require("cpu", profile.cpu);
-  require("arithmetic", profile.arithmetic);
+// Times were measured there and are predicted here: it must be one computer and one arithmetic.
+void require_same(const Json& settings, const char* key, const std::string& here, const std::string& path) {
+  if (settings.at(key) != here)
+    throw usage_error("--table", path + " was measured with " + key + " " + settings.at(key).dump() +
+                                     ", and here it is \"" + here + "\"; expected a table of this computer");
 }
 
 std::string name_of(const Json& row) {
@@ -119,8 +115,9 @@ void validate_this_machine(const std::string& path, bool json, const ProgramCont
   const Json& settings = table.at("settings");
   const TextModelOptions options{settings.at("arithmetic").get<std::string>().starts_with("f32"),
                                  settings.at("threads").get<int>()};
+  require_same(settings, "cpu", processor_name(), path);
   const TimedModel timed = time_this_machine(settings.at("model").get<std::string>(), options);
-  require_this_machine(settings, timed.profile, path);
+  require_same(settings, "arithmetic", timed.profile.arithmetic, path);
   std::map<std::string, double> shares;  // by drafter
   std::vector<Row> rows;
   std::vector<double> errors;
