@@ -14,7 +14,7 @@ double draft_share(const DrafterChoice& choice, const TextModel& target, const T
   if (target.transformer == nullptr) return 0.0;
   const TransformerModel& whole = *target.transformer;
   const auto share = [&](const TransformerModel& drafter) {
-    return static_cast<double>(drafter.bytes_per_pass()) / static_cast<double>(whole.bytes_per_pass());
+    return static_cast<double>(drafter.weights_per_pass()) / static_cast<double>(whole.weights_per_pass());
   };
   if (choice.kind == DrafterKind::layer_skip) {
     std::vector<std::int64_t> kept;

@@ -1,4 +1,5 @@
-// What share of the target's bytes of weights a drafter's pass reads: what it costs, without timing it.
+// What share of the target's weights a drafter's pass multiplies with: what it costs, without timing it. Not of their
+// bytes: small formats are unpacked, and a pass over 4-bit weights takes as long as one over the file's.
 #pragma once
 
 #include "reference/draft/drafter_choice.hpp"

@@ -41,7 +41,7 @@ std::string toml_of(const MachineProfile& profile);
 MachineProfile read_machine_profile(const std::string& path);
 
 // The clock of this computer for the simulator and for choosing numbers of drafts. A draft pass costs `draft_share`
-// of a pass of the target, which is the share of its bytes of weights; 0: drafts are looked up, at no cost.
+// of a pass of the target, which is the share of its weights; 0: drafts are looked up, at no cost.
 class MachineCost final : public CostModel {
  public:
   explicit MachineCost(MachineProfile profile, double draft_share = 0.0)

@@ -48,7 +48,7 @@ class TransformerModel final : public LanguageModel {
   Arithmetic arithmetic() const { return arithmetic_; }
   int threads() const { return team_->threads(); }
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layers_.size()); }
-  std::size_t bytes_per_pass() const { return weights_->bytes_per_pass(layers_); }
+  std::int64_t weights_per_pass() const { return weights_->weights_per_pass(layers_); }
 
  private:
   TransformerModel(std::shared_ptr<const TransformerWeights> weights, Arithmetic arithmetic,

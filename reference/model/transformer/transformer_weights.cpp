@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "reference/error.hpp"
 #include "reference/parallel.hpp"
@@ -116,20 +115,22 @@ class Rounder {
 
 }  // namespace
 
-std::size_t TransformerWeights::bytes_per_pass(std::span<const std::int64_t> of_layers) const {
+std::size_t TransformerWeights::bytes_per_pass() const {
   std::size_t bytes = head->bytes();
-  for (const std::int64_t layer : of_layers) {
-    const PackedLayer& l = layers[static_cast<std::size_t>(layer)];
+  for (const PackedLayer& l : layers)
     for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
       bytes += (*matrix)->bytes();
-  }
   return bytes;
 }
 
-std::size_t TransformerWeights::bytes_per_pass() const {
-  std::vector<std::int64_t> all(layers.size());
-  std::iota(all.begin(), all.end(), 0);
-  return bytes_per_pass(all);
+std::int64_t TransformerWeights::weights_per_pass(std::span<const std::int64_t> of_layers) const {
+  std::int64_t weights = head->rows() * head->columns();
+  for (const std::int64_t layer : of_layers) {
+    const PackedLayer& l = layers[static_cast<std::size_t>(layer)];
+    for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
+      weights += (*matrix)->rows() * (*matrix)->columns();
+  }
+  return weights;
 }
 
 TransformerWeights pack_weights(const ModelWeights& model, int threads) {

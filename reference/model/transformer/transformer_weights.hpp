@@ -27,9 +27,9 @@ struct TransformerWeights {
   std::shared_ptr<const PackedMatrix> head;  // the embedding where that is tied
   std::vector<PackedLayer> layers;
 
-  // Of the matrices that one pass reads, through these layers or through all.
-  std::size_t bytes_per_pass(std::span<const std::int64_t> of_layers) const;
-  std::size_t bytes_per_pass() const;
+  std::size_t bytes_per_pass() const;  // of the matrices that one pass reads
+  // Elements of the matrices that a pass through these layers and the head multiplies with.
+  std::int64_t weights_per_pass(std::span<const std::int64_t> of_layers) const;
 };
 
 inline std::int64_t query_width_of(const ModelDescription& shape) {
