@@ -11,17 +11,6 @@
 namespace draftproof {
 namespace {
 
-// The published fit of an 8B model on an H100.
-LinearCost published_cost() {
-  LinearCost cost;
-  cost.fixed_ns = 5.886e6;
-  cost.row_ns = 21.0e3;
-  cost.kv_token_ns = 39.3;
-  cost.draft_pass_ns = 0.7e6;
-  cost.engine_ns = 1.2e6;
-  return cost;
-}
-
 // Outputs of 200 tokens on average. With an arrival rate the server is busy to two thirds.
 WorkloadOptions workload_of(std::int64_t requests, std::int32_t batch, double rate) {
   WorkloadOptions workload;
@@ -60,7 +49,7 @@ BenchCase static_case(const char* name, const char* speculation, std::int64_t re
     const auto workload = std::make_shared<Workload>(workload_of(requests, 64, 0.0), 1);
     const auto acceptance = acceptance_of();
     const StaticBatchOptions options{64, parse_speculation(speculation, name), {}};
-    const auto run = [=] { return run_static_batch(*workload, published_cost(), *acceptance, options); };
+    const auto run = [=] { return run_static_batch(*workload, published_cost_8b_h100(), *acceptance, options); };
     BenchWork work;
     work.elements = static_cast<std::uint64_t>(run().acceptance.steps);
     work.body = [run] { run(); };
@@ -82,7 +71,7 @@ BenchCase serving_case(const std::string& name, const char* speculation, std::in
     options.scheduler.num_blocks = 16'384;
     options.scheduler.running_max = batch;
     options.speculation = parse_speculation(speculation, name);
-    const auto run = [=] { return simulate(*workload, published_cost(), *acceptance, options); };
+    const auto run = [=] { return simulate(*workload, published_cost_8b_h100(), *acceptance, options); };
     BenchWork work;
     work.elements = static_cast<std::uint64_t>(per_request ? requests : run().metrics.sequence_steps);
     work.body = [run] { run(); };

@@ -98,18 +98,6 @@ std::uint8_t matched(std::span<const Token> proposal, std::span<const Token> wha
 
 }  // namespace
 
-LinearCost published_cost_8b_h100() {
-  LinearCost cost;
-  cost.fixed_ns = 5.886e6;
-  cost.row_ns = 21.0e3;
-  cost.kv_token_ns = 39.3;
-  cost.draft_pass_ns = 2.135e6;
-  cost.draft_row_ns = 0.84e3;
-  cost.draft_kv_token_ns = 2.4;
-  cost.engine_ns = 1.2e6;
-  return cost;
-}
-
 std::vector<ReplayedSpeedup> replay_speedups(const Recording& recording, const std::vector<std::int64_t>& batches) {
   const LinearCost cost = published_cost_8b_h100();
   std::vector<ReplayedSpeedup> rows;

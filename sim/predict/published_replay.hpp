@@ -19,10 +19,6 @@
 
 namespace draftproof {
 
-// verify 5.886 ms + 21.0 us a row + 39.3 ns a cached token; EAGLE's draft 2.135 ms + 0.84 us a row + 2.4 ns a cached
-// token; 1.2 ms a step.
-LinearCost published_cost_8b_h100();
-
 struct ReplayedSpeedup {
   std::string policy;                  // "FIXED_3", "ORACLE"
   std::optional<std::int32_t> drafts;  // nothing: ORACLE

@@ -50,7 +50,7 @@ TEST_CASE("Trials of one model are refuted by the distribution of another") {
   CHECK(follows(observed, model.emitted_distribution()));
 }
 
-TEST_CASE("The counted strings of a soak are told by their tokens, each once") {
+TEST_CASE("The counted strings of a soak are named by their tokens, each once") {
   SoakOptions options;
   options.trials = 300'000;
   options.kind = ModelKind::dense;

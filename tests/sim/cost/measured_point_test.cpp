@@ -53,7 +53,7 @@ TEST_CASE("A full row is read, and nothing is assumed") {
   CHECK(point.textbook_ratio < 1.4);
 }
 
-TEST_CASE("Trees, roots, adaptive budgets and chains are told apart") {
+TEST_CASE("Trees, roots, adaptive budgets and chains are distinguished") {
   const std::string before = "lab,H100,1,";
   const MeasuredPoint tree = one(before + "HF transformers,Vicuna-7B,fp16,EAGLE-2,,,60,6,10,1,,,,4.0,,2.5,");
   CHECK(tree.form.nodes == 60);

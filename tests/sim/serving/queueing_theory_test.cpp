@@ -89,7 +89,7 @@ TEST_CASE("Little's law holds between what the scheduler counts and how long req
   const double stay_ns = result.e2e.mean_ns -
                          0.5 * static_cast<double>(result.metrics.busy_ns) / static_cast<double>(result.metrics.steps);
   CHECK(result.requests_in_system == Approx(arrivals_per_ns * stay_ns).epsilon(0.01));
-  CHECK(result.requests_in_system > 4.0);  // else the law would say little
+  CHECK(result.requests_in_system > 4.0);  // else the check would show little
 }
 
 // tokens per step = (1 - a^(K+1)) / (1 - a); its standard error over 1e5 steps is below 0.6 %.
