@@ -19,6 +19,14 @@ bool is_harmless(std::uint32_t code_point) {
   return !control && !reverses;
 }
 
+std::string quoted_for_shell(const std::string& argument) {
+  static const std::string kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
+  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 }  // namespace
 
 std::vector<PrintableCharacter> printable_characters(std::string_view bytes) {
@@ -55,6 +63,15 @@ std::string in_quotes(std::string_view text) {
   for (const PrintableCharacter& c : printable_characters(text.substr(0, size)))
     quoted += c.text == "\n" || c.text == "\t" ? "\uFFFD" : c.text;
   return quoted + (size < text.size() ? "...'" : "'");
+}
+
+std::string shell_command(const std::vector<std::string>& arguments) {
+  std::string command;
+  for (const std::string& argument : arguments) {
+    if (!command.empty()) command += ' ';
+    command += quoted_for_shell(argument);
+  }
+  return command;
 }
 
 }  // namespace draftproof

@@ -27,4 +27,7 @@ std::string printable_line(std::string_view text);
 // replaced, and still UTF-8 if it was.
 std::string in_quotes(std::string_view text);
 
+// Arguments as a command line that a POSIX shell splits into the same arguments again.
+std::string shell_command(const std::vector<std::string>& arguments);
+
 }  // namespace draftproof

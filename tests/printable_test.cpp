@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
+#include "tests/support/run_program.hpp"
 
 namespace draftproof {
 namespace {
@@ -37,6 +39,13 @@ TEST_CASE("bytes that are not UTF-8 become one replacement character each") {
 TEST_CASE("a line has no line ends and no tabs, and those at its end are left out") {
   CHECK(printable_line("two\nlines\tof\x1b text\n\n") == "two lines of" + kBad + " text");
   CHECK(printable_line("\n").empty());
+}
+
+TEST_CASE("a shell command is what a shell splits into the arguments again") {
+  const std::vector<std::string> arguments = {"plain", "two words", "", "it's", "$HOME `id` \\ \"", "--k=5", "*"};
+  const auto result = testing::run_command({"sh", "-c", "printf '<%s>' " + shell_command(arguments)});
+  CHECK(result.out == "<plain><two words><><it's><$HOME `id` \\ \"><--k=5><*>");
+  CHECK(shell_command({"draftproof", "demo", "--seed", "7"}) == "draftproof demo --seed 7");
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 
 #include "cli/audit/report.hpp"
 #include "cli/shared/command.hpp"
-#include "cli/shared/figure.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/files/output_paths.hpp"
 #include "reference/io/audit_file.hpp"
 #include "reference/printable.hpp"

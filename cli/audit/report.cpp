@@ -5,8 +5,8 @@
 #include <iomanip>
 #include <sstream>
 
-#include "cli/shared/figure.hpp"
 #include "cli/shared/test_report.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/printable.hpp"
 #include "reference/statistics/battery.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "cli/shared/json_document.hpp"
 #include "reference/error.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "cli/shared/acceptance_json.hpp"
 #include "cli/shared/consistency_json.hpp"
-#include "cli/shared/figure.hpp"
 #include "cli/shared/painted_text.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/files/output_paths.hpp"
 #include "reference/io/trace_writer.hpp"
 

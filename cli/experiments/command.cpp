@@ -9,10 +9,10 @@
 
 #include "cli/experiments/report.hpp"
 #include "cli/shared/command.hpp"
-#include "cli/shared/figure.hpp"
 #include "cli/shared/progress.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/files/run_folder.hpp"
 #include "reference/printable.hpp"
 #include "sim/serving/row_store.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/shared/figure.hpp"
 #include "cli/shared/terminal.hpp"
+#include "reference/files/figure.hpp"
 
 namespace draftproof {
 namespace {

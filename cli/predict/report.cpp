@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "cli/shared/figure.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {

@@ -49,14 +49,6 @@ std::string with_escaped_controls(const std::string& text) {
   return escaped;
 }
 
-std::string quoted_for_shell(const std::string& argument) {
-  static const std::string kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
-  if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string::npos) return argument;
-  std::string quoted = "'";
-  for (const char c : argument) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 }  // namespace
 
 Json json_document(const std::vector<std::string>& arguments) {
@@ -86,15 +78,6 @@ void write_json_file(const std::string& path, const Json& document) {
   AtomicFile file(path);
   write_json(file.stream(), path, document);
   file.commit();
-}
-
-std::string shell_command(const std::vector<std::string>& arguments) {
-  std::string command;
-  for (const std::string& argument : arguments) {
-    if (!command.empty()) command += ' ';
-    command += quoted_for_shell(argument);
-  }
-  return command;
 }
 
 }  // namespace draftproof

@@ -28,7 +28,4 @@ void print_json(const Json& document);
 // The same to a file that appears complete or not at all.
 void write_json_file(const std::string& path, const Json& document);
 
-// Arguments as a command line that a POSIX shell splits into the same arguments again.
-std::string shell_command(const std::vector<std::string>& arguments);
-
 }  // namespace draftproof

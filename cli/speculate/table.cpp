@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cli/shared/figure.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/files/input_file.hpp"
 
 namespace draftproof {

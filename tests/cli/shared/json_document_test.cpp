@@ -61,13 +61,6 @@ TEST_CASE("bytes that are not UTF-8 become the replacement character") {
   CHECK(out.str().find('\x1b') == std::string::npos);  // the escape byte itself would act on a terminal
 }
 
-TEST_CASE("the command is what a shell would split into the arguments again") {
-  const std::vector<std::string> arguments = {"plain", "two words", "", "it's", "$HOME `id` \\ \"", "--k=5", "*"};
-  const auto result = testing::run_command({"sh", "-c", "printf '<%s>' " + shell_command(arguments)});
-  CHECK(result.out == "<plain><two words><><it's><$HOME `id` \\ \"><--k=5><*>");
-  CHECK(shell_command({"draftproof", "demo", "--seed", "7"}) == "draftproof demo --seed 7");
-}
-
 TEST_CASE("a stream that fails is an input error that names it") {
   std::ofstream full("/dev/full");
   CHECK_THROWS_WITH(write_json(full, "result.json", Json{{"a", 1}}), Catch::StartsWith("result.json: "));

@@ -1,4 +1,4 @@
-#include "cli/shared/figure.hpp"
+#include "reference/files/figure.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -42,6 +42,21 @@ TEST_CASE("a figure is the same bytes each time") {
   const TemporaryFolder folder;
   for (const char* name : {"a.svg", "b.svg"}) write_figure(folder.file(name), "plot sin(x) title 'sin'");
   CHECK(read_whole_file(folder.file("a.svg")) == read_whole_file(folder.file("b.svg")));
+}
+
+TEST_CASE("the ending of its name is a figure's format") {
+  if (!gnuplot_is_here()) return;
+  const TemporaryFolder folder;
+  write_figure(folder.file("f.png"), "plot x notitle", {320, 160});
+  const std::string png = read_whole_file(folder.file("f.png"));
+  REQUIRE(png.size() > 24);
+  CHECK(png.substr(1, 3) == "PNG");
+  // The header of a PNG file: width and height, big-endian, at byte 16.
+  CHECK(png.substr(16, 8) == std::string({0, 0, 1, 0x40, 0, 0, 0, static_cast<char>(0xa0)}));
+  write_figure(folder.file("f.pdf"), "plot x notitle");
+  CHECK(read_whole_file(folder.file("f.pdf")).starts_with("%PDF"));
+  CHECK_THROWS_WITH(write_figure(folder.file("f.gif"), "plot x notitle"),
+                    Catch::Contains("f.gif") && Catch::Contains(".svg, .png or .pdf"));
 }
 
 // A program named gnuplot that runs these shell commands, and is the one that is found while it lives.

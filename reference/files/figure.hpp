@@ -1,4 +1,4 @@
-// Figures for papers: a gnuplot script becomes an SVG file.
+// Figures for papers: a gnuplot script becomes an SVG, PNG or PDF file.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct FigureOptions {
 // to `svg_path`, complete or not at all. Error (input) with gnuplot's words when it is not installed, does not work,
 // does not accept the script or does not end within its time, or when the file cannot be written. A figure is an extra:
 // callers have shown their result, or go on to, and warn.
-void write_figure(const std::string& svg_path, const std::string& script, FigureOptions options = {});
+void write_figure(const std::string& path, const std::string& script, FigureOptions options = {});
 
 // `text` as a gnuplot string constant, in which nothing is expanded; line ends become spaces.
 std::string gnuplot_quoted(const std::string& text);

@@ -1,4 +1,4 @@
-#include "cli/shared/figure.hpp"
+#include "reference/files/figure.hpp"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -141,7 +141,34 @@ std::string ending_of(int status) {
   return "drew nothing";
 }
 
-std::string run_gnuplot(const std::string& figure, const std::string& script, std::chrono::milliseconds time_limit) {
+struct FigureFormat {
+  const char* ending;
+  const char* terminal;  // the size goes behind it
+  int pixels_per_unit;   // of the size
+  const char* mark;      // stands at the end of every complete picture
+};
+
+constexpr std::array<FigureFormat, 3> kFormats{
+    {{".svg", "svg noenhanced font 'sans-serif,14' background '#ffffff' size ", 1, "</svg>"},
+     {".png", "pngcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 1, "IEND"},
+     {".pdf", "pdfcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 96, "%%EOF"}}};
+
+const FigureFormat& format_of(const std::string& path) {
+  for (const FigureFormat& format : kFormats)
+    if (path.ends_with(format.ending)) return format;
+  throw input_error(path, "is not the name of a figure; expected one that ends with .svg, .png or .pdf");
+}
+
+std::string size_text(const FigureFormat& format, const FigureOptions& options) {
+  const auto length = [&](int pixels) {
+    if (format.pixels_per_unit == 1) return std::to_string(pixels);
+    return std::to_string(static_cast<double>(pixels) / format.pixels_per_unit) + "in";
+  };
+  return length(options.width_px) + "," + length(options.height_px);
+}
+
+std::string run_gnuplot(const std::string& figure, const FigureFormat& format, const std::string& script,
+                        std::chrono::milliseconds time_limit) {
   ScratchFile input;
   ScratchFile output;
   ScratchFile errors;
@@ -157,19 +184,19 @@ std::string run_gnuplot(const std::string& figure, const std::string& script, st
     throw input_error(figure,
                       "gnuplot was still running after " + std::to_string(time_limit.count()) + " ms and was ended");
   std::string picture = output.contents();
-  if (*status != 0 || picture.find("</svg>") == std::string::npos)
+  if (*status != 0 || picture.find(format.mark) == std::string::npos)
     throw input_error(figure, "gnuplot " + ending_of(*status) + ": " + trimmed_line(errors.contents()));
   return picture;
 }
 
 }  // namespace
 
-void write_figure(const std::string& svg_path, const std::string& script, FigureOptions options) {
+void write_figure(const std::string& path, const std::string& script, FigureOptions options) {
+  const FigureFormat& format = format_of(path);
   const std::string terminal =
-      "set encoding utf8\nset terminal svg noenhanced font 'sans-serif,14' background '#ffffff' size " +
-      std::to_string(options.width_px) + "," + std::to_string(options.height_px) + "\n";
-  const std::string picture = run_gnuplot(svg_path, terminal + script + "\n", options.time_limit);
-  AtomicFile file(svg_path);
+      std::string("set encoding utf8\nset terminal ") + format.terminal + size_text(format, options) + "\n";
+  const std::string picture = run_gnuplot(path, format, terminal + script + "\n", options.time_limit);
+  AtomicFile file(path);
   file.stream() << picture;
   file.commit();
 }

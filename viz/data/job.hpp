@@ -1,0 +1,46 @@
+// What a computation on a worker thread shares with those who wait for it: progress and the wish to end.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace draftproof {
+
+// Thrown by Job::check() out of a computation whose result nobody wants any more. No std::exception: nothing that
+// reports errors may catch it by accident.
+struct Cancelled {};
+
+struct JobProgress {
+  double fraction = 0;  // of the whole, in [0, 1]
+  std::string doing;    // as "verifying chains, 12 of 17"
+};
+
+// Shared by the thread that computes and the one that draws.
+class Job {
+ public:
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  // Cancelled where it was. Computations call it at least every 20 ms.
+  void check() const {
+    if (cancelled()) throw Cancelled{};
+  }
+
+  void report(double fraction, std::string doing) {
+    const std::lock_guard lock(mutex_);
+    progress_ = {fraction, std::move(doing)};
+  }
+  JobProgress progress() const {
+    const std::lock_guard lock(mutex_);
+    return progress_;
+  }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  mutable std::mutex mutex_;
+  JobProgress progress_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,48 @@
+#include "viz/data/table.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos && (text.empty() || (text[0] != ' ' && text.back() != ' ')))
+    return text;
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
+  return result + "\"";
+}
+
+struct Text {
+  std::string operator()(std::int64_t value) const { return std::to_string(value); }
+  std::string operator()(double value) const {
+    if (!std::isfinite(value)) return "";
+    std::array<char, 32> digits{};
+    return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+  }
+  std::string operator()(const std::string& value) const { return quoted(value); }
+};
+
+}  // namespace
+
+std::string to_csv(const Table& table) {
+  std::string csv;
+  const auto append = [&](const std::string& field, bool first) { csv += (first ? "" : ",") + field; };
+  for (std::size_t i = 0; i < table.columns.size(); ++i) append(quoted(table.columns[i]), i == 0);
+  csv += '\n';
+  for (const std::vector<TableCell>& row : table.rows) {
+    if (row.size() != table.columns.size())
+      throw Error(
+          ErrorKind::internal, "table",
+          "a row has " + std::to_string(row.size()) + " cells; expected " + std::to_string(table.columns.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) append(std::visit(Text{}, row[i]), i == 0);
+    csv += '\n';
+  }
+  return csv;
+}
+
+}  // namespace draftproof
