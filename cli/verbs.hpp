@@ -11,6 +11,7 @@ struct Verb {
 
 // In the order of the program's help.
 inline constexpr Verb kVerbs[] = {
+    {"acceptance", "Show how acceptance falls along a draft, for several drafters, and the best K at a draft cost"},
     {"audit", "Test what another sampler drew against the distribution it should have drawn from"},
     {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
     {"calibrate", "Fit the constants of engines to measured speedups, with their uncertainty"},

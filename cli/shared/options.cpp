@@ -153,7 +153,8 @@ void Options::files(const std::string& name, std::vector<std::string>& paths, co
     paths = texts;
   };
   // An option of any number of values would take "[x]" for a list of them, and read x.
-  implementation_->add(name, "FILE", "", help, read)->expected(1, kFilesMax);
+  CLI::Option* const added = implementation_->add(name, "FILE", "", help, read)->expected(1, kFilesMax);
+  if (!name.starts_with('-')) added->allow_extra_args();  // positional ones behind the first
 }
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "reference/error.hpp"
-#include "sim/acceptance/extrapolation.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 
@@ -107,20 +106,27 @@ AcceptanceEstimate AcceptanceEstimate::typical_of(const Drafter& drafter) {
   return estimate;
 }
 
+// Where no model says it.
+ExtrapolatedSurvival AcceptanceEstimate::chain_survival(std::int32_t depth) const {
+  if (!single_length_) return extrapolate_rates(survival_, depth);
+  return single_form_.is_tree()
+             ? extrapolate_tree_length(*single_length_, single_form_.nodes, single_form_.depth, depth, description_)
+             : extrapolate_length(*single_length_, single_form_.depth, depth, description_);
+}
+
+std::vector<double> AcceptanceEstimate::survival(std::int32_t depth, std::int32_t context) const {
+  return model_ ? model_->survival_in_run(depth, depth, context) : chain_survival(depth).survival;
+}
+
 LengthEstimate AcceptanceEstimate::length(const DraftForm& form, std::int32_t context) const {
   if (model_) return {acceptance_length_of(model_->survival_in_run(form.nodes, form.depth, context)), spread_};
-  ExtrapolatedSurvival chain;
+  if (single_length_ && single_form_.nodes == form.nodes && single_form_.depth == form.depth)
+    return {*single_length_, std::hypot(spread_, single_length_error_ / *single_length_)};
+  const ExtrapolatedSurvival chain = chain_survival(form.depth);
   double variance = spread_ * spread_;
   if (single_length_) {
-    const std::string where = description_;
-    if (single_form_.nodes == form.nodes && single_form_.depth == form.depth)
-      return {*single_length_, std::hypot(spread_, single_length_error_ / *single_length_)};
-    chain = single_form_.is_tree()
-                ? extrapolate_tree_length(*single_length_, single_form_.nodes, single_form_.depth, form.depth, where)
-                : extrapolate_length(*single_length_, single_form_.depth, form.depth, where);
     variance += std::pow(single_length_error_ / *single_length_, 2.0);
   } else {
-    chain = extrapolate_rates(survival_, form.depth);
     // Errors of positions go together: whoever accepts the second draft has accepted the first.
     double error = 0.0;
     for (std::size_t i = 0; i < std::min(errors_.size(), chain.survival.size()); ++i) error += errors_[i];

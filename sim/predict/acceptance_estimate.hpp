@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/acceptance/acceptance_model.hpp"
+#include "sim/acceptance/extrapolation.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/cost/step_ratio.hpp"
 #include "sim/import/acceptance_data.hpp"
@@ -31,6 +32,13 @@ class AcceptanceEstimate {
 
   // Of a chain or tree with this context.
   LengthEstimate length(const DraftForm& form, std::int32_t context) const;
+  // s_1 .. s_depth of chains of `depth` drafts with this context.
+  std::vector<double> survival(std::int32_t depth, std::int32_t context) const;
+  // Positions whose rates are given, rather than extrapolated. Nothing: a model says them all.
+  std::optional<std::int32_t> positions_known() const {
+    if (model_) return std::nullopt;
+    return static_cast<std::int32_t>(survival_.size());
+  }
   // Can it say anything of trees?
   bool knows_trees() const { return trees_; }
   double draft_share() const { return draft_share_; }  // of the steps, that have a draft
@@ -40,6 +48,7 @@ class AcceptanceEstimate {
  private:
   AcceptanceEstimate() = default;
   void set_known_rates(std::vector<double> survival);
+  ExtrapolatedSurvival chain_survival(std::int32_t depth) const;
 
   std::string description_;
   std::vector<std::string> notes_;

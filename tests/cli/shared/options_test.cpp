@@ -121,6 +121,21 @@ TEST_CASE("options keep their defaults and take what is given") {
   CHECK(parse({"--batteries", "7"}).batteries == 7);
 }
 
+TEST_CASE("Several files may stand without an option's name, before options and behind them") {
+  std::vector<std::string> files;
+  int count = 0;
+  const auto parse_files = [&](const std::vector<std::string>& arguments) {
+    Options options("verb", "A verb for tests");
+    options.files("file", files, "Files");
+    options.integer("--count", count, {0, 10}, "A count");
+    options.on_run([] {});
+    options.parse_and_run(arguments);
+  };
+  parse_files({"verb", "a", "b:c", "--count", "3", "d"});
+  CHECK(files == std::vector<std::string>{"a", "b:c", "d"});
+  CHECK(count == 3);
+}
+
 TEST_CASE("a value that does not fit is refused in a sentence that names the option, the value and what was expected") {
   CHECK(refusal({"--count", "11"}) == "--count is '11'; expected a whole number in [1, 10]");
   CHECK(refusal({"-c", "010"}) == "--count is '010'; expected a whole number in [1, 10]");

@@ -1,0 +1,102 @@
+// draftproof acceptance: how does acceptance fall along a draft, drafter by drafter, and how many drafts pay?
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "reference/printable.hpp"
+#include "viz/data/acceptance_decay.hpp"
+
+namespace draftproof {
+namespace {
+
+struct AcceptanceArguments {
+  AcceptanceDecaySettings settings;
+  std::vector<std::string> sources;
+  std::string rates = "as said";
+  bool json = false;
+};
+
+std::string number(const char* format, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+std::string interval(const DecayValue& value) {
+  if (!value.low || !value.high) return "";
+  return number("%.3f", *value.low) + " to " + number("%.3f", *value.high);
+}
+
+void print_curve(std::ostream& out, const DecayCurve& curve) {
+  out << printable_line(curve.source) << " (" << curve.format;
+  if (curve.drafts) out << ", " << *curve.drafts << " steps counted";
+  if (curve.draft_share < 1.0) out << number(", a draft in %.0f %% of the steps", 100.0 * curve.draft_share);
+  out << ")\n";
+  for (const std::string& note : curve.notes) out << "  " << printable_line(note) << "\n";
+  out << "  position  conditional  95 %              unconditional  95 %              tokens/step  speedup\n";
+  for (std::size_t i = 0; i < curve.unconditional.size(); ++i) {
+    const auto k = static_cast<std::int32_t>(i + 1);
+    std::array<char, 160> line{};
+    std::snprintf(line.data(), line.size(), "  %4d%c%15.3f  %-16s%15.3f  %-16s%13.2f%9.2f %s\n", k,
+                  k > curve.positions_known ? '*' : ' ', curve.conditional[i].value,
+                  interval(curve.conditional[i]).c_str(), curve.unconditional[i].value,
+                  interval(curve.unconditional[i]).c_str(), curve.tokens_per_step[i + 1].value,
+                  curve.speedup[i + 1].value, k == curve.best_k ? "<- best" : "");
+    out << line.data();
+  }
+  if (curve.positions_known < static_cast<std::int32_t>(curve.unconditional.size())) out << "  * by extrapolation\n";
+  if (curve.best_k == 0) {
+    out << "  No draft pays: the first one is accepted with " << number("%.3f", curve.pays_below)
+        << ", and costs as much or more.\n\n";
+    return;
+  }
+  out << "  Best: K = " << curve.best_k << number(", speedup %.2f", curve.best_speedup);
+  if (curve.best_k_low && curve.best_k_high && *curve.best_k_low != *curve.best_k_high)
+    out << " (K = " << *curve.best_k_low << " to " << *curve.best_k_high << " within the intervals)";
+  out << number("; drafts pay below a cost of %.3f target steps\n\n", curve.pays_below);
+}
+
+void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
+  AcceptanceDecaySettings settings = arguments.settings;
+  if (!arguments.sources.empty()) settings.sources = arguments.sources;
+  if (arguments.rates != "as said") settings.rates = arguments.rates;
+  Job job;
+  AcceptanceDecaySnapshot snapshot;
+  compute(settings, job, [&](AcceptanceDecaySnapshot published) { snapshot = std::move(published); });
+  for (const DecayCurve& curve : snapshot.curves)
+    if (curve.error) throw *curve.error;
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document.update(to_json(snapshot));
+    return print_json(document);
+  }
+  for (const DecayCurve& curve : snapshot.curves) print_curve(std::cout, curve);
+  std::cout << "A draft token costs " << settings.draft_cost
+            << " target steps; speedup(K) = tokens per step / (1 + K x cost), Leviathan et al. 2211.17192.\n";
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<AcceptanceArguments>();
+  AcceptanceDecaySettings& s = arguments->settings;
+  options.files("source", arguments->sources,
+                "What a server says of acceptance (log, Prometheus text, CSV, JSON), the folder of a demo, "
+                "drafter:NAME for published rates of such a drafter, or an acceptance model as constant:0.8 "
+                "(docs/predict.md)");
+  options.number("--draft-cost", s.draft_cost, {0.0, 100.0}, "Cost of a draft token, in target steps");
+  options.integer("--drafts-max", s.drafts_max, {1, kDecayDraftsMax}, "Longest draft");
+  options.integer("--context", s.context, {1, 1 << 24}, "Tokens of context, of models whose rates depend on it");
+  options.text("--name", s.name, "Of several in a file: a model_name, or a drafter", "NAME");
+  options.choice("--rates", arguments->rates, {"as said", "conditional", "unconditional"},
+                 "What the rates of a table are, if it does not say it");
+  options.integer("--drafts", s.drafts, {0, kDecayDraftsMax},
+                  "Tokens of a draft in a file that does not say it; 0: it does");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

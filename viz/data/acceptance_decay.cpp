@@ -1,0 +1,213 @@
+#include "viz/data/acceptance_decay.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include "reference/statistics/binomial_interval.hpp"
+#include "sim/acceptance/acceptance_choice.hpp"
+#include "sim/acceptance/chain_gain.hpp"
+#include "sim/acceptance/rates.hpp"
+#include "sim/cost/drafter.hpp"
+#include "sim/import/read_acceptance.hpp"
+#include "sim/predict/acceptance_estimate.hpp"
+
+namespace draftproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kDrafter = "drafter:";
+constexpr const char* kResult = "result.json";         // of a run of demo
+constexpr double kNormalQuantile = 1.959963984540054;  // of kDecayLevel, both sides
+constexpr std::int32_t kCosts = 41;                    // points of the axis of draft costs
+constexpr double kCostLeast = 0.01;
+constexpr double kCostMost = 1.0;
+
+void require(const AcceptanceDecaySettings& s) {
+  if (s.sources.empty()) throw usage_error("sources", "there is none; expected a file, a folder or a model");
+  if (!(s.draft_cost >= 0.0 && s.draft_cost <= 100.0))
+    throw usage_error("draft cost", "is " + std::to_string(s.draft_cost) + "; expected a number in [0, 100]");
+  if (s.drafts_max < 1 || s.drafts_max > kDecayDraftsMax)
+    throw usage_error("drafts", "at most " + std::to_string(s.drafts_max) + " are asked for; expected 1 to " +
+                                    std::to_string(kDecayDraftsMax));
+}
+
+// What is known of a source before its curve is drawn.
+struct Source {
+  std::string format;
+  AcceptanceEstimate estimate;
+  std::optional<AcceptanceData> data;
+};
+
+Source open_file(const std::string& source, const AcceptanceDecaySettings& settings) {
+  std::error_code ignored;
+  const std::string path = fs::is_directory(source, ignored) ? (fs::path(source) / kResult).string() : source;
+  AcceptanceData data = read_acceptance(path, {settings.name, settings.rates});
+  const auto drafts = settings.drafts > 0 ? std::optional(settings.drafts) : std::nullopt;
+  return {data.format, AcceptanceEstimate::of_data(data, drafts), data};
+}
+
+Source open_source(const std::string& source, const AcceptanceDecaySettings& settings) {
+  std::error_code ignored;
+  if (fs::exists(source, ignored)) return open_file(source, settings);
+  if (source.starts_with(kDrafter)) {
+    // Rates go by the drafter's kind: the target's shape, which a drafter has a cost from, plays no part.
+    const Drafter drafter = find_drafter(source.substr(kDrafter.size()), find_model("Llama-3.1-8B-Instruct"));
+    return {"published rates", AcceptanceEstimate::typical_of(drafter), std::nullopt};
+  }
+  if (source.find(':') == std::string::npos)
+    throw input_error(source,
+                      "there is no such file or folder; expected one, drafter:NAME or an acceptance model as "
+                      "constant:0.8");
+  return {"acceptance model", AcceptanceEstimate::of_model(make_acceptance(source, 0, source), source), std::nullopt};
+}
+
+// The interval of a rate that was counted. Steps of one text depend on each other, so a standard error over windows or
+// texts may be larger than that of coins: then the counts are those of as many independent steps as would have it
+// (Korn, Graubard, Survey Methodology 24 (1998): Clopper and Pearson's interval of the effective sample).
+void add_counted_interval(DecayValue& rate, double trials, double independent_share) {
+  const auto n = std::llround(trials * independent_share);
+  const Interval interval = clopper_pearson(std::llround(rate.value * static_cast<double>(n)), n, kDecayLevel);
+  rate.low = interval.low;
+  rate.high = interval.high;
+}
+
+double independent_share_of(double rate, double trials, const std::optional<double>& standard_error) {
+  if (!standard_error || !(*standard_error > 0.0)) return 1.0;
+  return std::min(1.0, rate * (1.0 - rate) / trials / (*standard_error * *standard_error));
+}
+
+void add_intervals(DecayCurve& curve, const AcceptanceData& data) {
+  const std::size_t known = std::min(data.survival.size(), curve.unconditional.size());
+  double reached = data.drafts ? static_cast<double>(*data.drafts) : 0.0;
+  for (std::size_t i = 0; i < known; ++i) {
+    DecayValue& survival = curve.unconditional[i];
+    std::optional<double> error;
+    if (i < data.survival_error.size()) error = data.survival_error[i];
+    if (data.drafts) {
+      const auto trials = static_cast<double>(*data.drafts);
+      const double share = independent_share_of(survival.value, trials, error);
+      add_counted_interval(survival, trials, share);
+      if (reached * share >= 1.0) add_counted_interval(curve.conditional[i], reached, share);
+      reached = survival.value * trials;
+    } else if (error) {
+      survival.low = std::max(0.0, survival.value - kNormalQuantile * *error);
+      survival.high = std::min(1.0, survival.value + kNormalQuantile * *error);
+    }
+  }
+}
+
+// E(K) at one end of the intervals of its K positions; nothing where one has none, and of K = 0, where it is 1. The ends go together, since whoever
+// accepts the second draft has accepted the first: the interval covers at least as often as those of the positions.
+std::optional<double> tokens_at_end(const DecayCurve& curve, std::size_t drafts,
+                                    std::optional<double> DecayValue::*end) {
+  if (drafts == 0) return std::nullopt;
+  std::vector<double> survival;
+  for (std::size_t i = 0; i < drafts; ++i) {
+    const std::optional<double>& limit = curve.unconditional[i].*end;
+    if (!limit) return std::nullopt;
+    survival.push_back(*limit);
+  }
+  return chain_tokens_per_step(survival, curve.draft_share);
+}
+
+std::optional<std::int32_t> best_at_end(const DecayCurve& curve, const ChainCost& cost,
+                                        std::optional<double> DecayValue::*end) {
+  std::vector<double> tokens{1.0};
+  for (std::size_t k = 1; k < curve.tokens_per_step.size() && curve.tokens_per_step[k].*end; ++k)
+    tokens.push_back(*(curve.tokens_per_step[k].*end));
+  if (tokens.size() <= 1) return std::nullopt;
+  return best_chain(tokens, cost).drafts;
+}
+
+void fill_curve(DecayCurve& curve, const Source& source, const AcceptanceDecaySnapshot& snapshot) {
+  const AcceptanceDecaySettings& settings = snapshot.settings;
+  const std::int32_t drafts_max = settings.drafts_max;
+  const AcceptanceEstimate& estimate = source.estimate;
+  curve.format = source.format;
+  curve.notes = estimate.notes();
+  curve.draft_share = estimate.draft_share();
+  curve.positions_known = std::min(drafts_max, estimate.positions_known().value_or(drafts_max));
+  const std::vector<double> survival = estimate.survival(drafts_max, settings.context);
+  for (const double s : survival) curve.unconditional.push_back({s, {}, {}});
+  for (const double a : conditional_of(survival, curve.source)) curve.conditional.push_back({a, {}, {}});
+  double product = 1.0;
+  for (const DecayValue& a : curve.conditional) curve.survival_product.push_back(product *= a.value);
+  if (source.data) {
+    curve.drafts = source.data->drafts;
+    curve.acceptance_length = source.data->acceptance_length;
+    curve.acceptance_length_error = source.data->acceptance_length_error;
+    add_intervals(curve, *source.data);
+  }
+
+  const ChainCost cost{settings.draft_cost, curve.draft_share};
+  for (std::int32_t k = 0; k <= drafts_max; ++k) {
+    // Of drafts of this length: verifiers that judge a draft as a whole, and recordings, have rates of their own at each.
+    DecayValue tokens{chain_tokens_per_step(estimate.survival(k, settings.context), curve.draft_share), {}, {}};
+    tokens.low = tokens_at_end(curve, static_cast<std::size_t>(k), &DecayValue::low);
+    tokens.high = tokens_at_end(curve, static_cast<std::size_t>(k), &DecayValue::high);
+    DecayValue speedup{chain_speedup(tokens.value, k, cost), {}, {}};
+    if (tokens.low) speedup.low = chain_speedup(*tokens.low, k, cost);
+    if (tokens.high) speedup.high = chain_speedup(*tokens.high, k, cost);
+    curve.tokens_per_step.push_back(tokens);
+    curve.speedup.push_back(speedup);
+  }
+  std::vector<double> tokens;
+  for (const DecayValue& value : curve.tokens_per_step) tokens.push_back(value.value);
+  const BestChain best = best_chain(tokens, cost);
+  curve.best_k = best.drafts;
+  curve.best_speedup = best.speedup;
+  curve.best_k_low = best_at_end(curve, cost, &DecayValue::low);
+  curve.best_k_high = best_at_end(curve, cost, &DecayValue::high);
+  for (std::size_t k = 1; k < tokens.size() && curve.draft_share > 0.0; ++k)
+    curve.pays_below = std::max(curve.pays_below, (tokens[k] - 1.0) / (curve.draft_share * static_cast<double>(k)));
+  for (const double c : snapshot.costs)
+    curve.best_k_by_cost.push_back(best_chain(tokens, {c, curve.draft_share}).drafts);
+}
+
+}  // namespace
+
+void compute(const AcceptanceDecaySettings& settings, Job& job,
+             const std::function<void(AcceptanceDecaySnapshot)>& publish) {
+  require(settings);
+  AcceptanceDecaySnapshot snapshot;
+  snapshot.settings = settings;
+  for (std::int32_t i = 0; i < kCosts; ++i)
+    snapshot.costs.push_back(kCostLeast * std::pow(kCostMost / kCostLeast, static_cast<double>(i) / (kCosts - 1)));
+  for (const std::string& source : settings.sources) {
+    job.check();
+    job.report(static_cast<double>(snapshot.curves.size()) / static_cast<double>(settings.sources.size()),
+               "reading " + source);
+    DecayCurve& curve = snapshot.curves.emplace_back();
+    curve.source = source;
+    try {
+      fill_curve(curve, open_source(source, settings), snapshot);
+    } catch (const Error& error) {
+      curve = {};
+      curve.source = source;
+      curve.error = error;
+    }
+  }
+  publish(snapshot);
+}
+
+std::vector<std::string> command_arguments(const AcceptanceDecaySettings& settings) {
+  const AcceptanceDecaySettings standard;
+  std::vector<std::string> arguments{"draftproof", "acceptance"};
+  arguments.insert(arguments.end(), settings.sources.begin(), settings.sources.end());
+  const auto add = [&](const std::string& name, const std::string& value) {
+    arguments.push_back(name);
+    arguments.push_back(value);
+  };
+  add("--draft-cost", nlohmann::json(settings.draft_cost).dump());
+  add("--drafts-max", std::to_string(settings.drafts_max));
+  if (settings.context != standard.context) add("--context", std::to_string(settings.context));
+  if (!settings.name.empty()) add("--name", settings.name);
+  if (!settings.rates.empty()) add("--rates", settings.rates);
+  if (settings.drafts > 0) add("--drafts", std::to_string(settings.drafts));
+  return arguments;
+}
+
+}  // namespace draftproof
