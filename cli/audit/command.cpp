@@ -13,6 +13,7 @@
 #include "cli/shared/stopwatch.hpp"
 #include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
+#include "reference/exactness/audit/fitting.hpp"
 #include "reference/files/figure.hpp"
 #include "reference/files/output_paths.hpp"
 #include "reference/io/audit_file.hpp"
@@ -82,6 +83,7 @@ AuditRun run_audit(const AuditArguments& arguments) {
     } else {
       run.is_steps = true;
       run.audit = audit_steps(std::get<StepSample>(input), arguments.options);
+      note_fitting_verifiers(run.audit, std::get<StepSample>(input), arguments.options);
     }
   } catch (const Error& error) {
     throw Error(error.kind(), arguments.path, error.what());  // such errors name a row, but not its file

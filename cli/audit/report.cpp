@@ -49,6 +49,7 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
   document["verifier"] = run.is_steps ? Json(run.verifier) : Json();
   document["verdict"] = name_of(audit.verdict);
   document["sentence"] = audit.sentence;
+  document["fits"] = audit.fits;
   document["alpha"] = audit.alpha;
   document["tv_wanted"] = audit.tv_wanted;
   document["detectable_tv"] = audit.detectable_tv;

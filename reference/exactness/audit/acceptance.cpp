@@ -17,15 +17,6 @@ constexpr std::int64_t kRateBins = 10;
 constexpr double kVarianceMin = kExpectedCountMinOfAudits;
 constexpr double kPositionLevel = 0.99;
 
-enum class Doubt { open, none, too_close };  // the rate is below 1, it is 1, rounding decides which
-
-struct Decision {
-  std::int64_t position;
-  double rate;
-  Doubt doubt;
-  bool accepted;
-};
-
 Doubt doubt_of(const DraftRecord& draft, double tolerance) {
   if (draft.ratio > 1.0 + tolerance) return Doubt::none;
   return draft.ratio > 1.0 - tolerance ? Doubt::too_close : Doubt::open;
@@ -36,8 +27,9 @@ void for_each_decision(std::span<const StepRecord> records, const Visit& visit) 
   for (const StepRecord& record : records) {
     if (record.impossible_draft) continue;
     for (std::size_t i = 0; i < record.drafts.size() && i <= record.accepted; ++i)
-      visit(record.drafts[i], Decision{static_cast<std::int64_t>(i), std::min(1.0, record.drafts[i].ratio),
-                                       doubt_of(record.drafts[i], record.ratio_tolerance), i < record.accepted});
+      visit(Decision{static_cast<std::int64_t>(i), std::min(1.0, record.drafts[i].ratio),
+                     doubt_of(record.drafts[i], record.ratio_tolerance), i < record.accepted});
+    for (const Decision& decision : record.decisions) visit(decision);
   }
 }
 
@@ -103,7 +95,7 @@ std::vector<RateCell> rate_cells(std::span<const StepRecord> records, std::size_
                                  const CellOf& cell_of) {
   std::vector<RateCell> cells(count);
   for (std::size_t i = 0; i < count; ++i) cells[i].cell.keys = {{key, static_cast<std::int64_t>(i)}};
-  for_each_decision(records, [&](const DraftRecord&, const Decision& decision) {
+  for_each_decision(records, [&](const Decision& decision) {
     if (decision.doubt != Doubt::open || decision.rate <= 0.0) return;
     RateCell& cell = cells[cell_of(decision)];
     cell.cell.observed += decision.accepted ? 1.0 : 0.0;
@@ -116,13 +108,13 @@ std::vector<RateCell> rate_cells(std::span<const StepRecord> records, std::size_
 
 std::vector<TestResult> certain_decisions(std::span<const StepRecord> records) {
   std::int64_t certain = 0;
-  std::int64_t rejected = 0;
+  std::int64_t wrong = 0;
   std::vector<CountedCell> cells;
-  for_each_decision(records, [&](const DraftRecord&, const Decision& decision) {
+  for_each_decision(records, [&](const Decision& decision) {
     if (decision.doubt != Doubt::none) return;
     ++certain;
-    if (decision.accepted) return;
-    ++rejected;
+    if (decision.accepted == (decision.rate > 0.0)) return;
+    ++wrong;
     const auto found = std::find_if(cells.begin(), cells.end(), [&](const CountedCell& cell) {
       return cell.keys.front().second == decision.position;
     });
@@ -135,11 +127,12 @@ std::vector<TestResult> certain_decisions(std::span<const StepRecord> records) {
   if (certain == 0) return {};
   std::sort(cells.begin(), cells.end(), [](const CountedCell& a, const CountedCell& b) { return a.keys < b.keys; });
   keep_worst(cells);
-  return {certainty_test("acceptance_certain", "drafts with p > q", certain, rejected, std::move(cells))};
+  return {certainty_test("acceptance_certain", "decisions that are certain", certain, wrong, std::move(cells))};
 }
 
-// The distribution of the number accepted [K + 1], given the drafts.
+// The distribution of the number accepted [K + 1], given the drafts; empty where it is not known.
 std::vector<double> accepted_distribution(const StepRecord& record) {
+  if (record.impossible_draft || record.drafts.empty()) return record.accepted_distribution;
   std::vector<double> distribution;
   double reach = 1.0;
   for (const DraftRecord& draft : record.drafts) {
@@ -181,9 +174,9 @@ AcceptedCounts count_accepted(std::span<const StepRecord> records, const std::ve
   AcceptedCounts counts{std::vector<double>(categories, 0.0), std::vector<double>(categories, 0.0),
                         std::vector<double>(categories * categories, 0.0)};
   for (const StepRecord& record : records) {
-    if (record.impossible_draft || record.drafts.empty()) continue;
-    std::vector<double> distribution(categories, 0.0);
     const std::vector<double> fine = accepted_distribution(record);
+    if (fine.size() < 2) continue;
+    std::vector<double> distribution(categories, 0.0);
     for (std::size_t i = 0; i < fine.size(); ++i) distribution[category[i]] += fine[i];
     counts.observed[category[record.accepted]] += 1.0;
     ++counts.n;
@@ -201,7 +194,6 @@ std::pair<std::vector<std::size_t>, std::size_t> accepted_categories(std::span<c
                                                                      std::size_t numbers) {
   std::vector<double> variance(numbers, 0.0);
   for (const StepRecord& record : records) {
-    if (record.impossible_draft || record.drafts.empty()) continue;
     const std::vector<double> distribution = accepted_distribution(record);
     for (std::size_t i = 0; i < distribution.size(); ++i) variance[i] += distribution[i] * (1.0 - distribution[i]);
   }
@@ -222,7 +214,7 @@ std::pair<std::vector<std::size_t>, std::size_t> accepted_categories(std::span<c
 
 std::vector<TestResult> num_accepted_test(std::span<const StepRecord> records) {
   std::size_t numbers = 1;
-  for (const StepRecord& record : records) numbers = std::max(numbers, record.drafts.size() + 1);
+  for (const StepRecord& record : records) numbers = std::max(numbers, accepted_distribution(record).size());
   const auto [category, categories] = accepted_categories(records, numbers);
   if (categories < 2) return {};
   const AcceptedCounts counts = count_accepted(records, category, categories);
@@ -261,14 +253,16 @@ std::vector<TestResult> num_accepted_test(std::span<const StepRecord> records) {
 
 std::vector<PositionAudit> acceptance_by_position(std::span<const StepRecord> records) {
   std::vector<PositionAudit> positions;
-  for_each_decision(records, [&](const DraftRecord& draft, const Decision& decision) {
-    const auto i = static_cast<std::size_t>(decision.position);
-    if (positions.size() <= i) positions.resize(i + 1);
-    ++positions[i].reached;
-    positions[i].accepted += decision.accepted ? 1 : 0;
-    positions[i].expected_rate += decision.rate;
-    positions[i].expected_by_rows += draft.accept_by_row;
-  });
+  for (const StepRecord& record : records) {
+    if (record.impossible_draft) continue;
+    for (std::size_t i = 0; i < record.drafts.size() && i <= record.accepted; ++i) {
+      if (positions.size() <= i) positions.resize(i + 1);
+      ++positions[i].reached;
+      positions[i].accepted += i < record.accepted ? 1 : 0;
+      positions[i].expected_rate += std::min(1.0, record.drafts[i].ratio);
+      positions[i].expected_by_rows += record.drafts[i].accept_by_row;
+    }
+  }
   for (PositionAudit& position : positions) {
     position.interval = clopper_pearson(position.accepted, position.reached, kPositionLevel);
     position.expected_rate /= static_cast<double>(position.reached);
@@ -279,7 +273,9 @@ std::vector<PositionAudit> acceptance_by_position(std::span<const StepRecord> re
 
 std::vector<TestResult> acceptance_tests(std::span<const StepRecord> records) {
   std::size_t positions = 0;
-  for (const StepRecord& record : records) positions = std::max(positions, record.drafts.size());
+  for_each_decision(records, [&](const Decision& decision) {
+    positions = std::max(positions, static_cast<std::size_t>(decision.position) + 1);
+  });
   std::vector<TestResult> tests = certain_decisions(records);
   const auto by_position = rate_cells(records, positions, "position", [](const Decision& decision) {
     return static_cast<std::size_t>(decision.position);

@@ -1,5 +1,7 @@
 #include "reference/exactness/audit/assumptions.hpp"
 
+#include "reference/exactness/audit/own_decisions.hpp"
+
 namespace draftproof {
 namespace {
 
@@ -30,6 +32,7 @@ Assumptions assumptions_of(const AssumedVerifier& verifier, bool trees) {
   }
   assumed.lossless = is_exact(*verifier);
   if (assumed.lossless) assumed.drafts = verifier->info().proposal;
+  if (has_own_decisions(*verifier)) assumed.decides = verifier;
   switch (verifier->verifier) {
     case Verifier::chain:
       assumed.chain_decisions = true;

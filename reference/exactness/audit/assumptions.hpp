@@ -23,6 +23,8 @@ struct Assumptions {
   bool keeps_support = true;
   // Token chain: the decisions on drafts are coins of known rates.
   bool chain_decisions = false;
+  // The verifier whose decisions given the drafts are known (own_decisions.hpp), other than the token chain.
+  std::optional<VerifierChoice> decides;
   // At every node that is reached, the token emitted there follows the target's row, whatever was drafted above. Else
   // this holds for the completed string alone.
   bool exact_at_nodes = false;

@@ -55,6 +55,7 @@ struct Audit {
   std::int64_t vocab_size = 0;
   std::vector<TestResult> tests;
   std::vector<PositionAudit> positions;  // of steps of the token chain
+  std::vector<std::string> fits;         // verifiers under which nothing is found (note_fitting_verifiers)
   // Of single draws: log10 of the wealth of a bettor against the distribution (e_process.hpp). It may be looked at as
   // often as one likes while a sample grows, which p values may not. Absent where a token of probability 0 made it
   // infinite.

@@ -70,7 +70,8 @@ class StepRecorder {
     for (std::int32_t node = 0; node < tree_.size(); ++node)
       children_[DraftTree::row_after(tree_.parents[static_cast<std::size_t>(node)])].push_back(node);
     EmittedPath found = find_emitted_path(tree_, emitted_.first(emitted_.size() - 1));
-    if (sample.path_nodes) {
+    path_is_reported_ = sample.path_nodes.has_value();
+    if (path_is_reported_) {
       const std::span<const std::int32_t> reported = sample.reported_path(index);
       record_.wrong_path = tokens_of(tree_, reported) != tokens_of(tree_, found.nodes);
       if (!record_.wrong_path) found = {{reported.begin(), reported.end()}, false};
@@ -91,6 +92,7 @@ class StepRecorder {
     record_.emitted.assign(emitted_.size(), kNoTransform);
     for (std::uint32_t row = 0; row < request_.rows(); ++row) look_at_row(row);
     look_at_end();
+    if (assumed_.decides) look_at_own_decisions();
     return std::move(record_);
   }
 
@@ -210,6 +212,7 @@ class StepRecorder {
   void look_at_end() {
     const std::uint32_t row = path_rows_.back();
     if (children_[row].empty()) return;
+    record_.recovered = true;
     if (assumed_.needs_possible_drafts) {
       const Distribution& q = rows_.proposal(row);
       for (const std::int32_t node : children_[row])
@@ -220,6 +223,31 @@ class StepRecorder {
         record_.end_is_known && std::any_of(children_[row].begin(), children_[row].end(), [&](std::int32_t node) {
           return tree_.tokens[static_cast<std::size_t>(node)] == emitted_.back();
         });
+  }
+
+  void look_at_own_decisions() {
+    if (record_.impossible_draft || record_.repeated_draft || record_.wrong_path) return;
+    // Of two siblings of one token a verifier may take either; RRS only the first, and says so in its path.
+    const bool either_is_known = assumed_.decides->verifier == Verifier::rrs && path_is_reported_;
+    if (!either_is_known && has_repeats()) return;
+    std::vector<std::int32_t> path;
+    for (const std::uint32_t row : std::span(path_rows_).subspan(1)) path.push_back(static_cast<std::int32_t>(row) - 1);
+    OwnOutcome own = own_outcome(*assumed_.decides, rows_, path, emitted_.back(), record_.ratio_tolerance);
+    record_.decisions = std::move(own.decisions);
+    record_.accepted_distribution = std::move(own.num_accepted);
+    record_.impossible_recovery = record_.recovered && own.impossible_last && !record_.impossible_token;
+    double total = 0.0;
+    for (const double mass : own.last) total += mass;
+    if (!(total > 0.0)) return;
+    for (double& mass : own.last) mass /= total;
+    record_last(path_rows_.back(), own.last);
+  }
+
+  bool has_repeats() const {
+    for (std::uint32_t row = 0; row < children_.size(); ++row)
+      for (const std::int32_t node : children_[row])
+        if (holds_before(row, node)) return true;
+    return false;
   }
 
   double uniform(std::uint32_t row, AuditUse use) const { return audit_uniform(key_, index_, row, use); }
@@ -234,6 +262,7 @@ class StepRecorder {
   std::vector<std::vector<std::int32_t>> children_;  // [K + 1] of the node of each row
   std::vector<std::uint32_t> path_rows_;             // [tau + 1]
   std::vector<double> drafted_;                      // [K + 1] NextRow::drafted of each row
+  bool path_is_reported_ = false;
   StepRecord record_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reference/exactness/audit/assumptions.hpp"
+#include "reference/exactness/audit/own_decisions.hpp"
 #include "reference/io/audit_sample.hpp"
 #include "reference/step/step_rows.hpp"
 
@@ -46,8 +47,14 @@ struct StepRecord {
   std::vector<DraftRecord> drafts;  // [K] of a chain under Assumptions::chain_decisions
   std::vector<double> drafted;      // transforms of the drafts that were drawn, where q leaves a choice
   std::uint32_t accepted = 0;
-  // Transform of the last token under the residual distribution, or p_K for the bonus token: of chain_decisions.
+  // Of Assumptions::decides: what the step shows of the verifier's decisions, and the distribution of the number
+  // accepted [K + 1], empty where it is not known.
+  std::vector<Decision> decisions;
+  std::vector<double> accepted_distribution;
+  // Transform of the last token under what it was drawn from: the residual distribution, or p for a bonus token. Of
+  // chain_decisions and decides.
   double last = kNoTransform;
+  bool recovered = false;  // the step ended at a node with children
 
   // Ratios this close to 1 may be on either side of it in the engine, which rounded otherwise.
   double ratio_tolerance = 0.0;
@@ -57,7 +64,7 @@ struct StepRecord {
   std::int32_t impossible_node = -1;  // the first
   bool repeated_draft = false;        // a sibling holds the token of an earlier one
   std::int32_t repeated_node = -1;    // the first
-  bool impossible_recovery = false;   // recovered although p < q there (and p > 0: else it is an impossible token)
+  bool impossible_recovery = false;   // recovered where the residual has no mass (and p > 0: else impossible_token)
   bool drafted_recovery = false;      // the last token is drafted at the node where it was emitted
   bool end_is_known = true;           // drafted_recovery can be told: one path only, and drafts that are possible
   bool wrong_path = false;            // the path that is reported has other tokens than were emitted

@@ -139,12 +139,13 @@ std::vector<TestResult> path_tests(const StepSample& sample, std::span<const Ste
   return tests;
 }
 
-std::vector<TestResult> chain_tests(const StepSample& sample, std::span<const StepRecord> records) {
+// Of a verifier whose decisions are known.
+std::vector<TestResult> decision_tests(const StepSample& sample, std::span<const StepRecord> records) {
   std::vector<TestResult> tests = acceptance_tests(records);
   UniformTally recovered;
   UniformTally bonus;
   bool any_recovered = false;
-  const auto is_recovered = [](const StepRecord& record) { return record.accepted < record.drafts.size(); };
+  const auto is_recovered = [](const StepRecord& record) { return record.recovered; };
   for (const StepRecord& record : records) {
     any_recovered = any_recovered || is_recovered(record);
     if (record.impossible_draft || record.last == kNoTransform) continue;
@@ -213,8 +214,8 @@ Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
     }
     append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
     append(audit.tests, draft_tests(sample, records, assumed));
-    append(audit.tests,
-           assumed.chain_decisions ? chain_tests(sample, records) : next_token_tests(records, assumed, key));
+    if (!assumed.chain_decisions) append(audit.tests, next_token_tests(records, assumed, key));
+    if (assumed.chain_decisions || assumed.decides) append(audit.tests, decision_tests(sample, records));
   }
   append(audit.tests, malformed_tests("steps", "request", audit.observations, sample.malformed));
   if (sample.at && assumed.lossless) {

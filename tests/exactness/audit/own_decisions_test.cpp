@@ -1,0 +1,231 @@
+// Tests of what one verifier alone does: its decisions and what it draws from, against full enumeration of the
+// templates; faults that no string shows; whose steps they are.
+#include "reference/exactness/audit/own_decisions.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/fitting.hpp"
+#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "reference/verify/block.hpp"
+#include "reference/verify/enumerating_chance.hpp"
+#include "reference/verify/sampler_match.hpp"
+#include "reference/verify/sibling_rules/greedy_draft.hpp"
+#include "reference/verify/sibling_rules/k_seq.hpp"
+#include "reference/verify/sibling_rules/naive_sampling.hpp"
+#include "reference/verify/sibling_rules/rrs.hpp"
+#include "reference/verify/sibling_rules/rrsw.hpp"
+#include "reference/verify/traversal.hpp"
+#include "tests/exactness/audit/tree_samples.hpp"
+#include "tests/support/statistical.hpp"
+
+namespace draftproof {
+namespace {
+
+using namespace draftproof::testing;  // NOLINT: the samples above
+
+using Chance = EnumeratingChance<double>;
+using Outcome = std::pair<std::vector<std::int32_t>, Token>;
+
+TreeOutcome as_tree(const ChainOutcome& chain) {
+  TreeOutcome outcome{{}, chain.last_token};
+  for (std::uint32_t i = 0; i < chain.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
+  return outcome;
+}
+
+TreeOutcome run(Verifier verifier, const DraftTree& tree, TreeRows& p, TreeRows& q, Chance& chance) {
+  const auto walk = [&](auto rule) { return verify_tree(tree, p, q, rule, chance); };
+  switch (verifier) {
+    case Verifier::block:
+      return as_tree(verify_block(std::span<const Token>(tree.tokens), p, q, chance));
+    case Verifier::sampler_match:
+      return as_tree(verify_sampler_match(std::span<const Token>(tree.tokens), p, chance));
+    case Verifier::traversal:
+      return verify_traversal(tree, p, q, chance);
+    case Verifier::rrs:
+      return walk([](auto&&... a) { return accept_sibling_rrs(a...); });
+    case Verifier::rrsw:
+      return walk([](auto&&... a) { return accept_sibling_rrsw(a...); });
+    case Verifier::k_seq:
+      return walk([](auto&&... a) { return accept_sibling_k_seq(a...); });
+    case Verifier::greedy_draft:
+      return walk([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
+    default:
+      return walk([](auto&&... a) { return accept_sibling_naive_sampling(a...); });
+  }
+}
+
+TreeRows rows_of(const RowMatrix& matrix) {
+  TreeRows rows;
+  for (std::int64_t r = 0; r < matrix.rows; ++r) {
+    auto& row = rows.rows.emplace_back();
+    for (std::int64_t i = 0; i < matrix.vocab_size; ++i)
+      row.push_back(static_cast<double>(element_of(matrix.row(r), i)));
+    row = normalised(std::move(row));
+  }
+  return rows;
+}
+
+StepSample steps_of(const std::string& verifier, const TreeStepOptions& options, std::uint64_t seed,
+                    const TreeEngine& engine = {}) {
+  const VerifierChoice choice = parse_verifier(verifier, "test");
+  return tree_steps(seed, options, choice, drafter_for(choice.info()), engine);
+}
+
+AuditOptions assuming(const std::string& verifier, int decisions = 1) {
+  AuditOptions options;
+  options.alpha = suite_level(decisions);
+  options.verifier = parse_assumed_verifier(verifier, "test");
+  return options;
+}
+
+const TestResult& test_of(const Audit& audit, const std::string& name) {
+  const auto found =
+      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
+  INFO(name);
+  REQUIRE(found != audit.tests.end());
+  return *found;
+}
+
+bool has_repeats(const DraftTree& tree) {
+  for (std::int32_t i = 0; i < tree.size(); ++i)
+    for (std::int32_t j = 0; j < i; ++j)
+      if (tree.parents[static_cast<std::size_t>(i)] == tree.parents[static_cast<std::size_t>(j)] &&
+          tree.tokens[static_cast<std::size_t>(i)] == tree.tokens[static_cast<std::size_t>(j)])
+        return true;
+  return false;
+}
+
+TEST_CASE("decisions and the last token's distribution multiply to what enumeration gives, for every outcome") {
+  int known = 0;
+  for (const VerifierInfo& info : verifiers()) {
+    if (!has_own_decisions(info.verifier)) continue;
+    ++known;
+    const StepSample sample = steps_of(std::string(info.name), {.steps = 12, .contexts = 0}, 51);
+    for (std::size_t b = 0; b < sample.requests.size(); ++b) {
+      const VerifyRequest& request = sample.requests[b];
+      if (has_repeats(request.draft) && info.verifier != Verifier::rrs) continue;
+      TreeRows target = rows_of(request.target);
+      TreeRows proposal = rows_of(request.proposal);
+      std::map<Outcome, double> enumerated;
+      Chance chance;
+      do {
+        const TreeOutcome outcome = run(info.verifier, request.draft, target, proposal, chance);
+        enumerated[{outcome.path, outcome.last_token}] += chance.probability();
+      } while (chance.next());
+      double sum = 0.0;
+      for (const auto& [outcome, probability] : enumerated) {
+        StepWorkspace workspace;
+        StepRows rows(request, {.logprobs = false}, workspace);
+        const OwnOutcome own = own_outcome(info.verifier, rows, outcome.first, outcome.second, 1e-5);
+        double product = own.last[static_cast<std::size_t>(outcome.second)] / total_of(own.last);
+        for (const Decision& decision : own.decisions) product *= decision.accepted ? decision.rate : 1 - decision.rate;
+        INFO(info.name << ", request " << b << ", " << outcome.first.size() << " accepted, token " << outcome.second);
+        CHECK(product == Approx(probability).margin(1e-9));
+        CHECK_FALSE(own.impossible_last);
+        sum += product;
+        if (own.num_accepted.empty()) continue;
+        double of_length = 0.0;
+        for (const auto& [other, other_probability] : enumerated)
+          if (other.first.size() == outcome.first.size()) of_length += other_probability;
+        CHECK(own.num_accepted[outcome.first.size()] == Approx(of_length).margin(1e-9));
+      }
+      CHECK(sum == Approx(1.0));
+    }
+  }
+  CHECK(known == 9);
+}
+
+TEST_CASE("p values of decisions and of recovered tokens are uniform for right verifiers") {
+  std::vector<double> p_values;
+  for (const VerifierInfo& info : verifiers()) {
+    if (!has_own_decisions(info.verifier)) continue;
+    for (std::uint64_t seed = 0; seed < 24; ++seed) {
+      const StepSample sample = steps_of(std::string(info.name), {.steps = 800, .contexts = 0}, 1000 + seed);
+      for (const TestResult& test : audit_steps(sample, assuming(std::string(info.name))).tests) {
+        if (test.null_distribution == NullDistribution::certainty) {
+          INFO(info.name << ": " << test.name);
+          CHECK(test.statistic == 0.0);
+        } else if (test.name.starts_with("acceptance") || test.name.starts_with("recovered") ||
+                   test.name == "num_accepted") {
+          p_values.push_back(test.p_value);
+        }
+      }
+    }
+  }
+  CHECK(p_values.size() > 500);
+  CHECK(kolmogorov_p_value(std::ssize(p_values), uniform_distance(p_values)) > suite_level());
+}
+
+const TreeEngine kUnscaledBlock = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+  TreeOutcome outcome = as_tree(verify_block(std::span<const Token>(tree.tokens), p, q, chance));
+  const auto row = static_cast<std::uint32_t>(outcome.path.size());
+  if (row < tree.tokens.size())
+    outcome.last_token = chance.draw(positive_difference(p.row(row), q.row(row)), row, Purpose::residual);
+  return outcome;
+};
+
+TEST_CASE("B80 is found where no two steps share a context, by its recovered tokens") {
+  for (const std::int64_t contexts : {1, 0}) {
+    const StepSample sample = steps_of("block", {.steps = 6000, .contexts = contexts}, 52, kUnscaledBlock);
+    const Audit audit = audit_steps(sample, assuming("block", 4));
+    INFO(audit.sentence);
+    CHECK(audit.verdict == AuditVerdict::biased);
+    CHECK(test_of(audit, "recovered_support").rejects);
+    CHECK_FALSE(test_of(audit, "acceptance_by_position").rejects);
+  }
+}
+
+TEST_CASE("decisions by another weight of the path are found") {
+  // Coins of the token chain, all of them thrown, and the scaled residual: B37's acceptance alone.
+  const TreeEngine engine = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+    std::uint32_t accepted = 0;
+    double weight = 1.0, accepted_weight = 1.0;
+    for (std::uint32_t row = 0; row < tree.tokens.size(); ++row) {
+      const double p_x = p.probability(row, tree.tokens[row]), q_x = q.probability(row, tree.tokens[row]);
+      weight = block_weight(weight, p_x, q_x);
+      if (!chance.accept(p_x, q_x, row)) continue;
+      accepted = row + 1;
+      accepted_weight = weight;
+    }
+    TreeOutcome outcome = as_tree({accepted, 0});
+    auto last = accepted == tree.tokens.size()
+                    ? p.row(accepted)
+                    : positive_difference(scaled(p.row(accepted), accepted_weight), q.row(accepted));
+    if (!(total_of(last) > 0)) last = p.row(accepted);
+    outcome.last_token = chance.draw(last, accepted, Purpose::residual);
+    return outcome;
+  };
+  const Audit audit = audit_steps(steps_of("block", {.contexts = 0}, 53, engine), assuming("block"));
+  CHECK(test_of(audit, "acceptance_by_position").rejects);
+  CHECK(test_of(audit, "num_accepted").rejects);
+  CHECK_FALSE(test_of(audit, "draft_ks").rejects);
+}
+
+TEST_CASE("an audit under the wrong verifier names the right one, and a faulty engine's names none") {
+  const auto hint = [](const std::string& emitted_by, const std::string& audited_as, const TreeEngine& engine = {}) {
+    const StepSample sample = steps_of(emitted_by, {.steps = 5000}, 54, engine);
+    const AuditOptions options = assuming(audited_as, 40);
+    Audit audit = audit_steps(sample, options);
+    note_fitting_verifiers(audit, sample, options);
+    UNSCOPED_INFO(audit.sentence);
+    CHECK((audit.sentence.find("was it that one?") != std::string::npos) == !audit.fits.empty());
+    return audit.fits;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(hint("block", "chain") == Names{"block", "traversal"});
+  CHECK(hint("chain", "block") == Names{"chain", "rrs", "rrsw", "k_seq", "greedy_draft"});
+  CHECK(hint("sampler_match", "chain") == Names{"sampler_match", "naive", "target_only"});
+  CHECK(hint("rrsw", "traversal") == Names{"rrsw"});
+  CHECK(hint("traversal", "rrsw") == Names{"traversal"});
+  CHECK(hint("chain", "chain").empty());  // nothing is accused
+  CHECK(hint("block", "block", kUnscaledBlock).empty());
+  CHECK(hint("block", "chain", kUnscaledBlock).empty());
+}
+
+}  // namespace
+}  // namespace draftproof
