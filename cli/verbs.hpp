@@ -15,6 +15,7 @@ inline constexpr Verb kVerbs[] = {
     {"audit", "Test what another sampler drew against the distribution it should have drawn from"},
     {"bench", "Measure the reference, or the kernels, against this machine's bandwidth"},
     {"calibrate", "Fit the constants of engines to measured speedups, with their uncertainty"},
+    {"dash", "A window: speculation live, distributions, trees, predictions, serving, proofs"},
     {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
     {"experiments", "What people quote of speculation, and what the simulator says of each claim"},
     {"generate", "Text from a language model, plain or with speculation, one request or many"},

@@ -1,0 +1,217 @@
+// The dashboard around its panels, with a panel made for it.
+#include "viz/app/dashboard.hpp"
+
+#include <implot.h>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "reference/error.hpp"
+#include "tests/io/temporary_folder.hpp"
+#include "tests/viz/driver.hpp"
+
+namespace draftproof {
+
+// Powers of a base.
+struct PowersSettings {
+  double base = 2;
+  std::int64_t count = 5;
+  std::string kind = "powers";
+  std::string note;
+  bool negated = false;
+  bool operator==(const PowersSettings&) const = default;
+};
+struct PowersSnapshot {
+  PowersSettings settings;
+  std::vector<double> values;
+};
+
+void compute(const PowersSettings& settings, Job& job, const std::function<void(PowersSnapshot)>& publish) {
+  if (settings.base > 9.5) throw usage_error("--base", "is above 9.5; expected less");
+  PowersSnapshot snapshot{settings, {}};
+  double value = settings.negated ? -1 : 1;
+  for (std::int64_t i = 0; i < settings.count; ++i) {
+    job.check();
+    snapshot.values.push_back(settings.kind == "powers" ? value : 1 / value);
+    value *= settings.base;
+  }
+  publish(snapshot);
+}
+nlohmann::ordered_json to_json(const PowersSnapshot& snapshot) {
+  return {{"base", snapshot.settings.base}, {"values", snapshot.values}, {"note", snapshot.settings.note}};
+}
+Table to_table(const PowersSnapshot& snapshot) {
+  Table table{{"power"}, {}};
+  for (const double value : snapshot.values) table.rows.push_back({value});
+  return table;
+}
+std::string to_figure(const PowersSnapshot&) {
+  return "plot x";
+}
+std::vector<std::string> command_arguments(const PowersSettings& settings) {
+  return {"draftproof", "powers", "--note", settings.note};
+}
+
+class PowersPanel final : public SnapshotPanel<PowersSettings, PowersSnapshot> {
+ public:
+  PanelInfo info() const override { return {"powers", "Powers", "How fast do powers grow?"}; }
+  bool open(const OpenedResult& result) override {
+    if (result.verb != "powers") return false;
+    if (!result.document.contains("base")) throw input_error(result.file, "has no base");
+    show({{result.document["base"].get<double>(), 1, "powers", "", false}, {1.0}});
+    return true;
+  }
+
+ private:
+  void draw_body(Controls& controls, PowersSettings& settings, const PowersSnapshot* snapshot) override {
+    static const std::vector<std::string> kKinds{"powers", "inverses"};
+    controls.slider("base", settings.base, {1, 10}, "b of b^n.");
+    controls.slider("count", settings.count, 0, 100, "How many n of b^n.");
+    controls.choice("kind", settings.kind, kKinds, "b^n or b^-n.");
+    controls.text("note", settings.note, "A note.");
+    controls.toggle("negated", settings.negated, "-b^n.");
+    if (snapshot == nullptr) return;
+    if (ImPlot::BeginPlot("Powers")) {
+      ImPlot::PlotBars("values", snapshot->values.data(), static_cast<int>(snapshot->values.size()));
+      ImPlot::EndPlot();
+    }
+  }
+};
+
+namespace {
+
+using testing::Driver;
+
+std::vector<std::unique_ptr<Panel>> panels() {
+  std::vector<std::unique_ptr<Panel>> panels;
+  panels.push_back(std::make_unique<PowersPanel>());
+  return panels;
+}
+
+TEST_CASE("controls change the settings, and the snapshot follows") {
+  Driver driver(panels());
+  const auto& panel = driver.panel<PowersPanel>("powers");
+  REQUIRE(panel.shown() != nullptr);
+  CHECK(panel.shown()->values == std::vector<double>{1, 2, 4, 8, 16});
+  driver.type_into_slider("powers/base", "3");
+  CHECK(panel.shown()->values == std::vector<double>{1, 3, 9, 27, 81});
+  driver.drag_slider("powers/count", 0);
+  CHECK(panel.settings().count == 0);
+  CHECK(panel.shown()->values.empty());
+  driver.type_into_slider("powers/count", "2");
+  driver.choose("powers/kind", "inverses");
+  CHECK(panel.shown()->values == std::vector<double>{1, 1 / 3.0});
+  driver.click("powers/negated");
+  CHECK(panel.shown()->values == std::vector<double>{-1, -1 / 3.0});
+  driver.type_into("powers/note", "it's");
+  CHECK(panel.shown()->settings.note == "it's");
+}
+
+TEST_CASE("what a computation refuses stands in the window, and the snapshot stays") {
+  Driver driver(panels());
+  const auto& panel = driver.panel<PowersPanel>("powers");
+  driver.drag_slider("powers/base", 1);
+  CHECK(panel.state().error == "--base: is above 9.5; expected less");
+  CHECK(panel.settings().base > 9.5);
+  CHECK(panel.shown()->settings.base <= 9.5);
+  driver.type_into_slider("powers/base", "2");
+  CHECK(panel.state().error.empty());
+  CHECK(panel.shown()->values == std::vector<double>{1, 2, 4, 8, 16});
+}
+
+TEST_CASE("the command line is copied, and rows are exported") {
+  const testing::TemporaryFolder folder;
+  DashboardOptions options;
+  options.out_folder = folder.file("exports");
+  Driver driver(panels(), options);
+  driver.type_into("powers/note", "two words");
+  driver.click("powers/Copy command");
+  CHECK(std::string(ImGui::GetClipboardText()) == "draftproof powers --note 'two words'");
+  driver.click("powers/csv");
+  CHECK(testing::read_whole_file(folder.file("exports/powers.csv")) == "power\n1\n2\n4\n8\n16\n");
+}
+
+TEST_CASE("a file that no panel shows, or that is broken, gives a message and changes nothing") {
+  const testing::TemporaryFolder folder;
+  Driver driver(panels());
+  const auto& panel = driver.panel<PowersPanel>("powers");
+  Dashboard& dashboard = driver.dashboard();
+  testing::write_whole_file(folder.file("broken.json"), "{\"command\": ");
+  dashboard.open(folder.file("broken.json"));
+  driver.frames(3);  // until the message has its size
+  CHECK_THAT(dashboard.message(), Catch::Contains("broken.json") && Catch::Contains("is not a JSON document"));
+  driver.click("message/close");
+  CHECK(dashboard.message().empty());
+  dashboard.open(folder.file("absent.json"));
+  CHECK_THAT(dashboard.message(), Catch::Contains("absent.json"));
+  testing::write_whole_file(folder.file("other.json"), R"({"command": "draftproof roots --n 2"})");
+  dashboard.open(folder.file("other.json"));
+  CHECK_THAT(dashboard.message(), Catch::Contains("no panel shows") && Catch::Contains("draftproof roots"));
+  testing::write_whole_file(folder.file("incomplete.json"), R"({"command": "draftproof powers"})");
+  dashboard.open(folder.file("incomplete.json"));
+  CHECK_THAT(dashboard.message(), Catch::Contains("has no base"));
+  CHECK(panel.settings() == PowersSettings{});
+  // A folder is opened by the result in it.
+  std::filesystem::create_directory(folder.file("run"));
+  testing::write_whole_file(folder.file("run/result.json"), R"({"command": "draftproof powers", "base": 7})");
+  dashboard.open(folder.file("run"));
+  driver.frame();
+  CHECK(dashboard.message().empty());
+  CHECK(panel.shown()->settings.base == 7);
+}
+
+TEST_CASE("a recording comes back from its file and replays to the same snapshots") {
+  const testing::TemporaryFolder folder;
+  nlohmann::ordered_json seen;
+  {
+    Driver driver(panels());
+    driver.drag_slider("powers/base", 0.3f);
+    driver.type_into_slider("powers/count", "7");
+    driver.choose("powers/kind", "inverses");
+    driver.type_into("powers/note", "noted");
+    seen = driver.panel<PowersPanel>("powers").snapshot();
+    write_recording(folder.file("session.jsonl"), driver.recording());
+  }
+  CHECK(seen["values"].size() == 7);
+  Driver driver(panels());
+  driver.replay(read_recording(folder.file("session.jsonl")));
+  CHECK(driver.panel<PowersPanel>("powers").snapshot() == seen);
+}
+
+TEST_CASE("what is not a recording is refused with its line") {
+  const testing::TemporaryFolder folder;
+  const std::string header =
+      R"({"format":"draftproof dashboard recording 1","width_px":640,"height_px":480,"scale":1,"panel":""})";
+  const auto error_of = [&](const std::string& text) {
+    testing::write_whole_file(folder.file("r.jsonl"), text);
+    try {
+      read_recording(folder.file("r.jsonl"));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(error_of(header + "\n" + R"({"delta_s":0.1,"events":[]})" + "\n").empty());
+  CHECK_THAT(error_of(""), Catch::Contains("is empty"));
+  CHECK_THAT(error_of("{}\n"), Catch::Contains("line 1"));
+  CHECK_THAT(error_of(header + "\nno json\n"), Catch::Contains("line 2"));
+  CHECK_THAT(error_of(header + "\n" + R"({"delta_s":0.1,"events":[{"kind":"shout"}]})" + "\n"),
+             Catch::Contains("line 2") && Catch::Contains("shout"));
+}
+
+TEST_CASE("a panel that there is not is refused by name") {
+  DashboardOptions options;
+  options.only_panel = "roots";
+  CHECK_THROWS_WITH(Dashboard(panels(), options), Catch::Contains("--panel") && Catch::Contains("powers"));
+}
+
+TEST_CASE("themes and scales change in the menu, and the dashboard draws in all of them") {
+  Driver driver(panels());
+  driver.click("menu/200 %");
+  CHECK(driver.dashboard().ui().scale == 2);
+  driver.click("menu/theme");
+  CHECK_FALSE(driver.dashboard().ui().dark);
+  driver.frames(2);
+}
+
+}  // namespace
+}  // namespace draftproof

@@ -1,0 +1,231 @@
+#include "viz/app/dashboard.hpp"
+
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <array>
+
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+#include "viz/panels/colours.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr ImGuiWindowFlags kWholeWindow = ImGuiWindowFlags_NoTitleBar | ImGuiWindowFlags_NoResize |
+                                          ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoCollapse |
+                                          ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoDocking;
+
+// Of the docked layout: the panels that stand at the right, narrow ones.
+constexpr std::array kAtRight{"distribution_lab", "acceptance_decay", "exactness", "kernels"};
+
+bool stands_at_right(const Panel& panel) {
+  return std::find(kAtRight.begin(), kAtRight.end(), std::string(panel.info().name)) != kAtRight.end();
+}
+
+// Where a panel stands when all are visible at once: a grid as square as may be.
+ImVec2 grid_of(std::size_t count) {
+  int columns = 1;
+  while (static_cast<std::size_t>(columns) * static_cast<std::size_t>(columns) < count) ++columns;
+  const int rows = (static_cast<int>(count) + columns - 1) / columns;
+  return {static_cast<float>(columns), static_cast<float>(std::max(1, rows))};
+}
+
+}  // namespace
+
+Dashboard::Dashboard(std::vector<std::unique_ptr<Panel>> panels, DashboardOptions options)
+    : panels_(std::move(panels)), options_(std::move(options)) {
+  if (!options_.only_panel.empty()) panel(options_.only_panel);
+}
+
+Panel& Dashboard::panel(const std::string& name) const {
+  std::string names;
+  for (const auto& panel : panels_) {
+    if (panel->info().name == name) return *panel;
+    names += (names.empty() ? "" : ", ") + std::string(panel->info().name);
+  }
+  throw usage_error("--panel", in_quotes(name) + " is not one of " + names);
+}
+
+void Dashboard::settle() {
+  for (const auto& panel : panels_)
+    if (options_.only_panel.empty() || panel->info().name == options_.only_panel) panel->settle();
+  exporter_.settle();
+}
+
+void Dashboard::open(const std::string& path) {
+  message_.clear();
+  try {
+    const OpenedResult result = open_result(path);
+    for (const auto& panel : panels_) {
+      if (!options_.only_panel.empty() && panel->info().name != options_.only_panel) continue;
+      if (!panel->open(result)) continue;
+      to_front_ = panel->info().title;
+      return;
+    }
+    message_ = printable_line(path) + ": no panel shows such a file" +
+               (result.verb.empty() ? std::string() : " (a result of draftproof " + printable_line(result.verb) + ")");
+  } catch (const Error& error) {
+    message_ = printable_line(error.what());
+  }
+}
+
+void Dashboard::draw() {
+  controls_.begin_frame();
+  if (!options_.only_panel.empty()) {
+    const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+    ImGui::SetNextWindowPos(viewport->WorkPos);
+    ImGui::SetNextWindowSize(viewport->WorkSize);
+    Panel& only = panel(options_.only_panel);
+    if (ImGui::Begin(only.info().title, nullptr, kWholeWindow)) draw_panel(only);
+    ImGui::End();
+    return draw_message();
+  }
+  draw_menu();
+  const ImVec2 grid = grid_of(panels_.size());
+  if (!options_.side_by_side) {
+    const ImGuiID dock = ImGui::DockSpaceOverViewport();
+    if (!laid_out_) lay_out(dock);
+  }
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  const ImVec2 cell{viewport->WorkSize.x / grid.x, viewport->WorkSize.y / grid.y};
+  for (std::size_t i = 0; i < panels_.size(); ++i) {
+    if (options_.side_by_side) {
+      const int column = static_cast<int>(i) % static_cast<int>(grid.x);
+      const int row = static_cast<int>(i) / static_cast<int>(grid.x);
+      ImGui::SetNextWindowPos({viewport->WorkPos.x + static_cast<float>(column) * cell.x,
+                               viewport->WorkPos.y + static_cast<float>(row) * cell.y});
+      ImGui::SetNextWindowSize(cell);
+    }
+    const char* const title = panels_[i]->info().title;
+    if (to_front_ == title) ImGui::SetNextWindowFocus();
+    if (ImGui::Begin(title)) draw_panel(*panels_[i]);
+    ImGui::End();
+  }
+  to_front_.clear();
+  draw_message();
+}
+
+void Dashboard::lay_out(unsigned dock_id) {
+  constexpr float kRightShare = 0.42f;
+  laid_out_ = true;
+  ImGui::DockBuilderRemoveNode(dock_id);
+  ImGui::DockBuilderAddNode(dock_id, ImGuiDockNodeFlags_DockSpace);
+  ImGui::DockBuilderSetNodeSize(dock_id, ImGui::GetMainViewport()->WorkSize);
+  ImGuiID left = 0, right = 0;
+  ImGui::DockBuilderSplitNode(dock_id, ImGuiDir_Right, kRightShare, &right, &left);
+  for (const auto& panel : panels_)
+    ImGui::DockBuilderDockWindow(panel->info().title, stands_at_right(*panel) ? right : left);
+  ImGui::DockBuilderFinish(dock_id);
+  for (const auto& panel : panels_) {  // the first of each side is in front
+    if (stands_at_right(*panel)) continue;
+    to_front_ = panel->info().title;
+    break;
+  }
+}
+
+void Dashboard::draw_menu() {
+  controls_.begin_panel("menu");
+  if (!ImGui::BeginMainMenuBar()) return;
+  for (const auto& panel : panels_) {
+    if (ImGui::MenuItem(panel->info().title)) to_front_ = panel->info().title;
+    controls_.describe(panel->info().title, panel->info().question);
+  }
+  ImGui::Separator();
+  if (ImGui::MenuItem(options_.ui.dark ? "Light" : "Dark")) {
+    options_.ui.dark = !options_.ui.dark;
+    set_theme(options_.ui);
+  }
+  controls_.describe("theme", "Light or dark colours.");
+  for (const float scale : {1.0f, 1.5f, 2.0f}) {
+    const std::string label = std::to_string(static_cast<int>(scale * 100)) + " %";
+    if (ImGui::MenuItem(label.c_str(), nullptr, options_.ui.scale == scale)) {
+      options_.ui.scale = scale;
+      set_theme(options_.ui);
+    }
+    controls_.describe(label.c_str(), "Size of text and controls.");
+  }
+  ImGui::EndMainMenuBar();
+}
+
+void Dashboard::draw_panel(Panel& panel) {
+  const PanelInfo info = panel.info();
+  ImGui::PushID(info.name);
+  controls_.begin_panel(info.name);
+  draw_tools(panel);
+  draw_state(panel);
+  ImGui::Separator();
+  ImGui::BeginChild("body");
+  panel.draw(controls_);
+  ImGui::EndChild();
+  ImGui::PopID();
+}
+
+void Dashboard::draw_tools(Panel& panel) {
+  ImGui::AlignTextToFramePadding();
+  ImGui::TextDisabled("%s", panel.info().question);
+  const float wanted = 19 * ImGui::GetFontSize();
+  const float text_end = ImGui::GetItemRectMax().x + ImGui::GetStyle().ItemSpacing.x;
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
+  if (right - text_end > wanted) ImGui::SameLine(ImGui::GetWindowContentRegionMax().x - wanted);
+  if (controls_.button("Copy command", "Copies the command line that prints the numbers that are shown."))
+    ImGui::SetClipboardText(shell_command(panel.command()).c_str());
+  for (const char* const ending : {"csv", "svg", "png", "pdf"}) {
+    ImGui::SameLine();
+    const std::string tooltip = std::string(ending) == "csv"
+                                    ? "Writes what is shown as rows to " + options_.out_folder + "/."
+                                    : "Writes the figure, drawn by gnuplot, to " + options_.out_folder + "/.";
+    if (controls_.button(ending, tooltip.c_str())) export_panel(panel, ending);
+  }
+}
+
+void Dashboard::export_panel(const Panel& panel, const std::string& ending) {
+  const std::string contents = ending == "csv" ? to_csv(panel.table()) : panel.figure_script();
+  if (contents.empty() || (ending == "csv" && panel.table().columns.empty())) {
+    message_ = "There is nothing to export yet.";
+    return;
+  }
+  exporter_.write({options_.out_folder + "/" + panel.info().name + "." + ending, contents});
+}
+
+void Dashboard::draw_state(Panel& panel) {
+  const WorkerState state = panel.state();
+  if (!state.error.empty()) {
+    ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(palette::kVermilion));
+    ImGui::TextWrapped("%s", printable(state.error).c_str());
+    ImGui::PopStyleColor();
+  }
+  // A line of its own whether or not something runs, so that nothing jumps.
+  if (state.busy) {
+    ImGui::ProgressBar(static_cast<float>(state.progress.fraction),
+                       {16 * ImGui::GetFontSize(), ImGui::GetTextLineHeight()}, "");
+    ImGui::SameLine();
+    if (ImGui::SmallButton("cancel")) panel.cancel();
+    controls_.describe("cancel", "Ends what is being computed; what is shown stays.");
+    ImGui::SameLine();
+    ImGui::TextDisabled("%s", state.progress.doing.c_str());
+  } else {
+    ImGui::TextDisabled("%s", exporter_.message().c_str());
+  }
+}
+
+void Dashboard::draw_message() {
+  if (message_.empty()) return;
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + viewport->WorkSize.y},
+                          ImGuiCond_Always, {0.5f, 1.5f});
+  controls_.begin_panel("message");
+  const ImGuiWindowFlags flags = ImGuiWindowFlags_AlwaysAutoResize | ImGuiWindowFlags_NoSavedSettings |
+                                 ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoTitleBar |
+                                 ImGuiWindowFlags_NoFocusOnAppearing;
+  if (ImGui::Begin("Message", nullptr, flags)) {
+    ImGui::PushTextWrapPos(40 * ImGui::GetFontSize());
+    ImGui::TextUnformatted(message_.c_str());
+    ImGui::PopTextWrapPos();
+    if (controls_.button("close", "Takes this message away.")) message_.clear();
+  }
+  ImGui::End();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,60 @@
+// All panels in one docked layout, with what they have in common: command lines to copy, exports, progress, errors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "viz/app/exporter.hpp"
+#include "viz/app/ui_context.hpp"
+#include "viz/panels/controls.hpp"
+#include "viz/panels/panel.hpp"
+
+namespace draftproof {
+
+struct DashboardOptions {
+  UiOptions ui;
+  std::string only_panel;               // fills the window; empty: all panels, docked
+  bool side_by_side = false;            // every panel is visible at once, for measuring frames
+  std::string out_folder = "out/dash";  // of exports
+};
+
+class Dashboard {
+ public:
+  // Usage error where only_panel is the name of none of them.
+  Dashboard(std::vector<std::unique_ptr<Panel>> panels, DashboardOptions options);
+
+  // One frame, between ImGui::NewFrame() and ImGui::Render().
+  void draw();
+
+  // A result for the panel that takes it, which comes to the front. What is wrong with it is a message in the window.
+  void open(const std::string& path);
+  const std::string& message() const { return message_; }
+
+  const std::vector<std::unique_ptr<Panel>>& panels() const { return panels_; }
+  // Usage error for a name that none has.
+  Panel& panel(const std::string& name) const;
+  Controls& controls() { return controls_; }
+  const UiOptions& ui() const { return options_.ui; }
+  // Waits for all panels, for tests and replays.
+  void settle();
+
+ private:
+  void draw_menu();
+  void draw_panel(Panel& panel);
+  void draw_tools(Panel& panel);
+  void draw_state(Panel& panel);
+  void draw_message();
+  void lay_out(unsigned dock_id);
+  void export_panel(const Panel& panel, const std::string& ending);
+
+  std::vector<std::unique_ptr<Panel>> panels_;
+  DashboardOptions options_;
+  Controls controls_;
+  Exporter exporter_;
+  std::string message_;
+  std::string to_front_;  // title of the window to be focused in the next frame
+  bool laid_out_ = false;
+};
+
+}  // namespace draftproof

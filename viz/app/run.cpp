@@ -1,0 +1,144 @@
+#include "viz/app/run.hpp"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "reference/error.hpp"
+#include "viz/app/null_surface.hpp"
+#include "viz/app/png.hpp"
+#include "viz/app/window.hpp"
+#include "viz/panels/all_panels.hpp"
+
+namespace draftproof {
+namespace {
+
+// Frames until sizes, scroll bars and docked windows have found their places.
+constexpr int kSettlingFrames = 4;
+
+void open_all(Dashboard& dashboard, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    dashboard.open(path);
+    if (!dashboard.message().empty()) throw input_error("", dashboard.message());
+  }
+}
+
+// The surface draws; the panels wait for what the controls ask.
+template <class Surface>
+void draw_settled(Surface& surface, Dashboard& dashboard) {
+  for (int i = 0; i < kSettlingFrames; ++i) {
+    surface.begin_frame();
+    dashboard.draw();
+    surface.end_frame();
+    dashboard.settle();
+  }
+}
+
+nlohmann::ordered_json snapshots(const Dashboard& dashboard, const std::string& only_panel) {
+  nlohmann::ordered_json result = nlohmann::ordered_json::object();
+  for (const auto& panel : dashboard.panels()) {
+    if (!only_panel.empty() && panel->info().name != only_panel) continue;
+    const WorkerState state = panel->state();
+    if (!state.error.empty()) throw input_error(panel->info().name, state.error);
+    result[panel->info().name] = panel->snapshot();
+  }
+  return result;
+}
+
+double cpu_time_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+}  // namespace
+
+void run_in_window(const RunOptions& options, const std::string& record_to) {
+  const UiContext context(options.dashboard.ui);
+  Window window(options.width_px, options.height_px, Window::Visibility::shown);
+  Dashboard dashboard(all_panels(), options.dashboard);
+  Recording recording{
+      options.width_px, options.height_px, options.dashboard.ui.scale, options.dashboard.only_panel, {}};
+  std::vector<std::string> dropped = options.opened;
+  window.on_drop([&](const std::string& path) { dropped.push_back(path); });
+  while (!window.is_closing()) {
+    window.begin_frame();
+    RecordedFrame frame{static_cast<double>(ImGui::GetIO().DeltaTime), {}};
+    if (!record_to.empty()) frame.events = events_of_frame();
+    for (const std::string& path : dropped) {
+      dashboard.open(path);
+      frame.events.push_back({RecordedEvent::Kind::open, 0, 0, 0, false, path});
+    }
+    dropped.clear();
+    if (!record_to.empty()) recording.frames.push_back(std::move(frame));
+    dashboard.draw();
+    window.end_frame();
+  }
+  if (!record_to.empty()) write_recording(record_to, recording);
+}
+
+nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::string& path) {
+  const UiContext context(options.dashboard.ui);
+  Window window(options.width_px, options.height_px, Window::Visibility::hidden);
+  Dashboard dashboard(all_panels(), options.dashboard);
+  open_all(dashboard, options.opened);
+  draw_settled(window, dashboard);
+  write_png(path, window.picture());
+  return snapshots(dashboard, options.dashboard.only_panel);
+}
+
+nlohmann::ordered_json snapshots_of(const RunOptions& options) {
+  const UiContext context(options.dashboard.ui);
+  NullSurface surface(options.width_px, options.height_px);
+  Dashboard dashboard(all_panels(), options.dashboard);
+  open_all(dashboard, options.opened);
+  draw_settled(surface, dashboard);
+  return snapshots(dashboard, options.dashboard.only_panel);
+}
+
+nlohmann::ordered_json replay(const RunOptions& options, const Recording& recording) {
+  DashboardOptions dashboard_options = options.dashboard;
+  dashboard_options.ui.scale = static_cast<float>(recording.scale);
+  dashboard_options.only_panel = recording.only_panel;
+  const UiContext context(dashboard_options.ui);
+  NullSurface surface(recording.width_px, recording.height_px);
+  Dashboard dashboard(all_panels(), dashboard_options);
+  for (const RecordedFrame& frame : recording.frames) {
+    repeat_events(frame);
+    for (const RecordedEvent& event : frame.events)
+      if (event.kind == RecordedEvent::Kind::open) dashboard.open(event.path);
+    surface.begin_frame();
+    dashboard.draw();
+    surface.end_frame();
+    dashboard.settle();
+  }
+  return snapshots(dashboard, recording.only_panel);
+}
+
+FrameTimes measure_frames(const RunOptions& options, int frames) {
+  DashboardOptions dashboard_options = options.dashboard;
+  dashboard_options.side_by_side = true;
+  const UiContext context(dashboard_options.ui);
+  NullSurface surface(options.width_px, options.height_px);
+  Dashboard dashboard(all_panels(), dashboard_options);
+  open_all(dashboard, options.opened);
+  draw_settled(surface, dashboard);
+  std::vector<double> times;
+  FrameTimes result;
+  for (int i = 0; i < frames; ++i) {
+    const double begin = cpu_time_ms();
+    surface.begin_frame();
+    dashboard.draw();
+    surface.end_frame();
+    times.push_back(cpu_time_ms() - begin);
+    result.vertices = std::max(result.vertices, ImGui::GetDrawData()->TotalVtxCount);
+  }
+  std::sort(times.begin(), times.end());
+  result.frames = frames;
+  result.median_ms = times.at(times.size() / 2);
+  result.slowest_ms = times.back();
+  return result;
+}
+
+}  // namespace draftproof

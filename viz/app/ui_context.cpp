@@ -1,0 +1,68 @@
+#include "viz/app/ui_context.hpp"
+
+#include <imgui.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <string>
+
+#include "reference/error.hpp"
+#include "viz/app/imgui_config.hpp"
+#include "viz/panels/colours.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr float kFontSize_px = 16;
+
+void add_fonts() {
+  ImGuiIO& io = ImGui::GetIO();
+  ImFontConfig config;
+  config.OversampleH = 2;
+  if (io.Fonts->AddFontFromFileTTF(DRAFTPROOF_FONTS "/Roboto-Regular.ttf", kFontSize_px, &config) == nullptr)
+    throw input_error(DRAFTPROOF_FONTS, "holds no font Roboto-Regular.ttf; ./draftproof dash fetches it");
+}
+
+}  // namespace
+
+void imgui_assertion_failed(const char* expression, const char* file, int line) {
+  throw Error(ErrorKind::internal, std::string(file) + ":" + std::to_string(line),
+              std::string("Dear ImGui expects ") + expression);
+}
+
+void set_theme(const UiOptions& options) {
+  ImGuiStyle& style = ImGui::GetStyle();
+  style = ImGuiStyle();
+  options.dark ? ImGui::StyleColorsDark() : ImGui::StyleColorsLight();
+  options.dark ? ImPlot::StyleColorsDark() : ImPlot::StyleColorsLight();
+  style.FontSizeBase = kFontSize_px;
+  style.FrameRounding = 3;
+  style.WindowRounding = 0;
+  style.TabRounding = 3;
+  style.ScaleAllSizes(options.scale);
+  style.FontScaleMain = options.scale;
+  ImPlotStyle& plot = ImPlot::GetStyle();
+  plot = ImPlotStyle();
+  options.dark ? ImPlot::StyleColorsDark() : ImPlot::StyleColorsLight();
+  plot.UseLocalTime = false;
+  plot.PlotDefaultSize = {24 * kFontSize_px * options.scale, 16 * kFontSize_px * options.scale};
+}
+
+UiContext::UiContext(UiOptions options) {
+  ImGui::CreateContext();
+  ImPlot::CreateContext();
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;
+  io.LogFilename = nullptr;
+  io.ConfigFlags |= ImGuiConfigFlags_NavEnableKeyboard | ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  add_fonts();
+  set_theme(options);
+}
+
+UiContext::~UiContext() {
+  ImPlot::DestroyContext();
+  ImGui::DestroyContext();
+}
+
+}  // namespace draftproof

@@ -1,0 +1,59 @@
+// The widgets of the panels. Each has a label, what it changes, its range, and a tooltip of one sentence that names the
+// symbol and the equation. Where each stands is kept by name, so that tests can move the mouse there.
+#pragma once
+
+#include <imgui.h>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+namespace draftproof {
+
+struct SliderRange {
+  double least;
+  double most;
+  bool logarithmic = false;
+  const char* format = "%.3g";
+};
+
+struct ControlRect {
+  ImVec2 min, max;
+  ImVec2 center() const { return {(min.x + max.x) / 2, (min.y + max.y) / 2}; }
+};
+
+class Controls {
+ public:
+  // Before a panel draws. Names of controls are "<panel>/<label>" from here on.
+  void begin_panel(const std::string& panel);
+  // Before a frame: what is not drawn again is gone.
+  void begin_frame();
+
+  // Each is true in the frame in which the value changes.
+  bool slider(const char* label, double& value, SliderRange range, const char* tooltip);
+  bool slider(const char* label, std::int64_t& value, std::int64_t least, std::int64_t most, const char* tooltip);
+  bool choice(const char* label, std::string& value, std::span<const std::string> items, const char* tooltip);
+  bool toggle(const char* label, bool& value, const char* tooltip);
+  bool button(const char* label, const char* tooltip);
+  // Takes over what was typed when the person presses Enter or leaves the field.
+  bool text(const char* label, std::string& value, const char* tooltip);
+
+  // For what a panel draws itself: shows `tooltip` over the item drawn last, and keeps its place as "<panel>/<label>".
+  void describe(const char* label, const char* tooltip);
+  // Keeps a place that is no item, in pixels of the window.
+  void mark(const std::string& label, ControlRect rect);
+
+  // Null where no such control was drawn in this frame.
+  const ControlRect* find(const std::string& name) const;
+  const std::map<std::string, ControlRect>& all() const { return rects_; }
+
+ private:
+  void width_of_controls() const;
+
+  std::string panel_;
+  std::map<std::string, ControlRect> rects_;
+  std::map<std::string, std::string> typed_;  // text that is being edited
+};
+
+}  // namespace draftproof
