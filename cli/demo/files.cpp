@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <sstream>
 
-#include "cli/shared/acceptance_json.hpp"
 #include "cli/shared/consistency_json.hpp"
 #include "cli/shared/painted_text.hpp"
+#include "reference/engine/acceptance_json.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/figure.hpp"

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "cli/shared/acceptance_json.hpp"
 #include "cli/shared/painted_text.hpp"
+#include "reference/engine/acceptance_json.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {

@@ -1,7 +1,11 @@
-#include "cli/shared/acceptance_json.hpp"
+#include "reference/engine/acceptance_json.hpp"
+
+#include <nlohmann/json.hpp>
 
 namespace draftproof {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 Json or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);

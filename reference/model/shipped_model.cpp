@@ -1,0 +1,36 @@
+#include "reference/model/shipped_model.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Programs are build/PRESET/NAME, those of verbs build/PRESET/verbs/NAME.
+fs::path shipped_model() {
+  std::error_code ignored;
+  fs::path preset = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  if (preset.filename() == "verbs") preset = preset.parent_path();
+  return preset.parent_path() / "models" / "SmolLM2-135M-Instruct.gguf";
+}
+
+}  // namespace
+
+bool has_shipped_model() {
+  std::error_code ignored;
+  return fs::exists(shipped_model(), ignored);
+}
+
+std::string model_path(const std::string& name) {
+  if (name != kShippedModel) return name;
+  if (!has_shipped_model())
+    throw input_error(name, "the model is not in " + shipped_model().parent_path().string() +
+                                "; './draftproof fetch smollm2' downloads it (93 MB)");
+  return shipped_model().string();
+}
+
+}  // namespace draftproof
