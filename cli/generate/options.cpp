@@ -110,6 +110,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                  [&options](const std::string& text) { options.prompt = text; });
   command.file("--prompts", options.prompts,
                "Many: a JSON object a line, {\"prompt\": ..., \"chat\": ..., \"max_tokens\": ...}");
+  command.integer("--outputs", options.outputs, {1, 4096},
+                  "Outputs of the prompt, each a request, with the seeds S, S + 1, ...");
   command.flag("--chat", request.chat, "Put the prompt into the model's chat template");
   command.integer("--max-tokens", request.max_tokens, kTokens, "Tokens of the output");
   add_sampling_options(command, request.temperature, request.top_p, request.top_k, request.min_p);
@@ -169,6 +171,8 @@ void validate(const GenerateOptions& options) {
   if (options.prompt.has_value() == !options.prompts.empty())
     throw usage_error("--prompt", options.prompt ? "is given beside --prompts; expected one of them"
                                                  : "is not given; expected --prompt TEXT or --prompts FILE");
+  if (options.outputs != 1 && !options.prompt)
+    throw usage_error("--outputs", "is given with --prompts; expected a line for each request, or --prompt");
   const bool automatic = options.drafter == "auto";
   const DrafterChoice drafter = parse_drafter(automatic ? "suffix" : options.drafter, "--drafter");
   const VerifierChoice verifier = parse_verifier(options.verifier, "--verifier");
@@ -192,7 +196,15 @@ void validate(const GenerateOptions& options) {
 }
 
 std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
-  if (options.prompt) return {{"--prompt", *options.prompt, options.request}};
+  if (options.prompt) {
+    std::vector<PromptRequest> outputs(static_cast<std::size_t>(options.outputs),
+                                       {"--prompt", *options.prompt, options.request});
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (i > 0) outputs[i].where = "--prompt, output " + std::to_string(i + 1);
+      outputs[i].parameters.seed += i;
+    }
+    return outputs;
+  }
   const std::string text = std::string(InputFile(options.prompts).text());
   std::vector<PromptRequest> requests;
   std::size_t line_number = 0;

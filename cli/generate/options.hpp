@@ -32,6 +32,7 @@ struct GenerateOptions {
   std::string model = "smollm2";
   std::optional<std::string> prompt;
   std::string prompts;  // a JSONL file
+  std::int64_t outputs = 1;
   RequestParameters request;
   double repetition_penalty = 1.0;
   double frequency_penalty = 0.0;

@@ -101,6 +101,7 @@ bool Engine::step() {
   const StepPlan& plan = scheduler_.plan();
   if (plan.empty()) return false;
   backend_.run(plan, outcome_);
+  if (on_step_) on_step_(plan, outcome_);
   backend_.move(scheduler_.commit(outcome_));
   collect_finished();
   if (share_prefixes_) share_new_blocks();

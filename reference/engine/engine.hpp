@@ -6,6 +6,7 @@
 // and preemptions.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,10 @@ struct EngineOptions {
 
 // Tokens that a request can get at most.
 std::int32_t output_len_max(const ActiveRequest& request);
+
+// A step that has been run and is not committed yet: its plan, with what became of it and how long that took. The
+// backend's requests and rows are those of the step.
+using OnStep = std::function<void(const StepPlan& plan, const StepOutcome& outcome)>;
 
 class Engine {
  public:
@@ -53,6 +58,7 @@ class Engine {
   std::optional<Generation> take(std::uint64_t request);
 
   void on_tokens(OnTokens callback) { backend_.on_tokens = std::move(callback); }
+  void on_step(OnStep callback) { on_step_ = std::move(callback); }
   const Scheduler& scheduler() const { return scheduler_; }
   const ModelBackend& backend() const { return backend_; }
 
@@ -74,6 +80,7 @@ class Engine {
   std::map<std::uint64_t, Generation> ended_;
   std::uint64_t next_request_ = 0;
   StepOutcome outcome_;
+  OnStep on_step_;
 };
 
 }  // namespace draftproof

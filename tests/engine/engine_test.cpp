@@ -96,6 +96,32 @@ class PoisonedModel final : public ContextModel {
   ToyModel model{kVocab, 1, 2};
 };
 
+TEST_CASE("who looks at the steps sees each once, before it is committed, with its times") {
+  ToyModel target(kVocab, 1, 2);
+  PhiloxSource source;
+  SourceSampler<PhiloxSource> sampler(source);
+  Engine engine(target, nullptr, sampler, {});
+  DecodingOptions options;
+  options.stop.max_tokens = 5;
+  const std::uint64_t request = engine.submit(std::array<Token, 3>{1, 2, 3}, options);
+  std::int64_t steps = 0;
+  std::int64_t last_end_ns = 0;
+  engine.on_step([&](const StepPlan& plan, const StepOutcome& outcome) {
+    CHECK(plan.step == steps);
+    CHECK(outcome.sequences.size() == plan.requests.size());
+    CHECK(engine.scheduler().metrics().steps == steps);
+    CHECK(outcome.begin_ns >= last_end_ns);
+    CHECK(outcome.draft_ns + outcome.verify_ns + outcome.sample_ns <= outcome.end_ns - outcome.begin_ns);
+    last_end_ns = outcome.end_ns;
+    ++steps;
+  });
+  engine.run();
+  CHECK(steps == 5);
+  CHECK(engine.scheduler().metrics().last_end_ns == last_end_ns);
+  CHECK(engine.take(request)->tokens ==
+        generate(target, nullptr, options, std::array<Token, 3>{1, 2, 3}, source).tokens);
+}
+
 TEST_CASE("a request that cannot go on ends alone, and says why") {
   PoisonedModel target;
   LookupDrafter drafter{PromptLookup(1, 4)};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
@@ -89,6 +90,26 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
     CHECK(document.at("acceptance_by_position").at("conditional")[0] > 0.5);
     CHECK(document.at("tokens") == 90);
   }
+}
+
+TEST_CASE("several outputs of a prompt are its requests with the next seeds, in one batch") {
+  const Corpus corpus;
+  const Arguments request{"--prompt", "the draft ", "--max-tokens", "40", "--temperature", "1", "--drafter", "ngram:3"};
+  const auto with = [&](Arguments more) {
+    more.insert(more.end(), request.begin(), request.end());
+    return generate_json(corpus, more);
+  };
+  const ordered_json all = with({"--outputs", "3", "--seed", "5", "--verifier", "coupled"});
+  REQUIRE(all.at("requests").size() == 3);
+  std::set<ordered_json> texts;
+  for (int i = 0; i < 3; ++i) {
+    const ordered_json alone = with({"--seed", std::to_string(5 + i), "--verifier", "coupled"});
+    CHECK(all.at("requests")[static_cast<std::size_t>(i)].at("tokens") == alone.at("requests")[0].at("tokens"));
+    texts.insert(alone.at("requests")[0].at("text"));
+  }
+  CHECK(texts.size() == 3);
+  check_error(corpus, {"--prompts", write_prompts(corpus, "{\"prompt\": \"a\"}\n"), "--outputs", "2"},
+              "--outputs: is given with --prompts");
 }
 
 TEST_CASE("the goodput policy drafts where rows cost next to nothing, and hardly where each costs a pass") {
