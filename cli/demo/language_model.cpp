@@ -96,6 +96,7 @@ Json language_model_json(const LanguageModelRun& run) {
   json["arithmetic"] = run.model.arithmetic;
   json["drafter"] = run.drafter;
   json["num_speculative_tokens"] = kDraftLen;
+  json["max_tokens"] = kTokens;
   json["prompt"] = run.prompt;
   json["text"] = run.speculative.text;
   json["plain_text"] = run.plain.text;

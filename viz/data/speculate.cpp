@@ -1,0 +1,127 @@
+#include "viz/data/speculate.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "reference/draft/drafter_factory.hpp"
+#include "reference/engine/generate.hpp"
+#include "reference/model/shipped_model.hpp"
+#include "viz/data/model_shelf.hpp"
+#include "viz/data/speculate_lane.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::chrono::milliseconds kPublishInterval{33};
+
+double per_second(std::int64_t count, std::int64_t ns) {
+  return ns > 0 ? 1e9 * static_cast<double>(count) / static_cast<double>(ns) : 0.0;
+}
+
+// The first pass of all reads the weights from cold memory, and is neither lane's.
+void warm_up(TextModel& model, const SpeculateRequest& request) {
+  DecodingOptions one = request.decoding;
+  one.stop.max_tokens = 1;
+  PhiloxSource source;
+  generate(*model.model, nullptr, one, request.prompt, source);
+}
+
+// Of the shown output, and of the others once both lanes have them.
+bool agree(const SpeculateLane& plain, const SpeculateLane& speculation) {
+  const auto tokens_of = [](const SpeculateLane& lane) {
+    std::vector<Token> tokens;
+    for (const auto& step : lane.steps)
+      for (const ShownToken& token : step->emitted) tokens.push_back(token.token);
+    return tokens;
+  };
+  const std::vector<Token> a = tokens_of(plain);
+  const std::vector<Token> b = tokens_of(speculation);
+  if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()))
+    return false;
+  if (!plain.ended || !speculation.ended) return true;
+  for (std::size_t i = 0; i < plain.outputs.size(); ++i)
+    if (plain.outputs[i].tokens != speculation.outputs[i].tokens) return false;
+  return true;
+}
+
+SpeculateSnapshot snapshot_of(const SpeculateSettings& settings, const TextModel& model,
+                              const SpeculateRequest& request, const SpeculateLaneRun& plain,
+                              const SpeculateLaneRun& speculation) {
+  SpeculateSnapshot snapshot;
+  snapshot.settings = settings;
+  snapshot.model = model.name;
+  snapshot.arithmetic = model.arithmetic;
+  const VerifierInfo& verifier = request.decoding.verify.verifier.info();
+  snapshot.guarantee = verifier.guarantee;
+  snapshot.plain = plain.lane();
+  snapshot.speculation = speculation.lane();
+  snapshot.agree = agree(snapshot.plain, snapshot.speculation);
+  const bool is_coupled = verifier.verifier == Verifier::coupled || verifier.verifier == Verifier::coupled_list;
+  snapshot.must_agree = verifier.lossless && (settings.temperature == 0.0 || is_coupled);
+  return snapshot;
+}
+
+}  // namespace
+
+std::string standard_model() {
+  return has_shipped_model() ? kShippedModel : "ngram:6";
+}
+
+double SpeculateLane::tokens_per_second() const {
+  return per_second(tokens(), time_ns());
+}
+
+double SpeculateSnapshot::speedup() const {
+  const double without = plain.tokens_per_second();
+  return without > 0.0 ? speculation.tokens_per_second() / without : 0.0;
+}
+
+void compute(const SpeculateSettings& settings, Job& job, const std::function<void(SpeculateSnapshot)>& publish) {
+  validate(settings);
+  const TextModelOptions model_options{false, settings.threads};
+  job.report(0.0, "opening " + settings.model);
+  const std::shared_ptr<TextModel> model = borrow_text_model(settings.model, model_options, "model");
+  job.check();
+  job.report(0.0, "making the drafter " + settings.drafter);
+  const std::shared_ptr<Drafter> drafter =
+      make_drafter(parse_drafter(settings.drafter, "drafter"), *model, std::nullopt, model_options, "drafter");
+  const SpeculateRequest request(settings, *model);
+  SpeculateLaneRun plain(settings, request, *model, nullptr);
+  SpeculateLaneRun speculation(settings, request, *model, drafter.get());
+  job.check();
+  warm_up(*model, request);
+  auto published = std::chrono::steady_clock::now();
+  while (!plain.ended() || !speculation.ended()) {
+    job.check();
+    const bool plain_is_behind = plain.steps().time_ns() <= speculation.steps().time_ns();
+    (speculation.ended() || (!plain.ended() && plain_is_behind) ? plain : speculation).step();
+    if (const auto now = std::chrono::steady_clock::now(); now - published >= kPublishInterval) {
+      published = now;
+      const double most = 2.0 * static_cast<double>(settings.max_tokens * settings.outputs);
+      const auto tokens = static_cast<double>(plain.steps().tokens() + speculation.steps().tokens());
+      job.report(tokens / most, "decoding with and without speculation");
+      publish(snapshot_of(settings, *model, request, plain, speculation));
+    }
+  }
+  publish(snapshot_of(settings, *model, request, plain, speculation));
+}
+
+SpeculateView view_at(const SpeculateSnapshot& snapshot, std::int64_t time_ns) {
+  const auto steps_until = [&](const SpeculateLane& lane) {
+    const auto end = std::upper_bound(lane.steps.begin(), lane.steps.end(), time_ns,
+                                      [](std::int64_t time, const auto& step) { return time < step->end_ns; });
+    return static_cast<std::size_t>(end - lane.steps.begin());
+  };
+  const auto rate_of = [&](const SpeculateLane& lane, std::size_t steps) {
+    if (steps == 0) return 0.0;
+    return per_second(lane.steps[steps - 1]->tokens, lane.steps[steps - 1]->end_ns);
+  };
+  SpeculateView view;
+  view.plain_steps = steps_until(snapshot.plain);
+  view.speculation_steps = steps_until(snapshot.speculation);
+  view.plain_tokens_per_second = rate_of(snapshot.plain, view.plain_steps);
+  view.speculation_tokens_per_second = rate_of(snapshot.speculation, view.speculation_steps);
+  return view;
+}
+
+}  // namespace draftproof

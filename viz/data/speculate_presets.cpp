@@ -1,0 +1,97 @@
+// The lessons of panel "Speculate". Each holds on every computer in its tokens, trees and acceptance; how much time it
+// costs is measured where it runs.
+#include <utility>
+
+#include "viz/data/speculate.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr const char* kRecipe =
+    "Repeat this recipe, with honey instead of sugar:\n"
+    "Mix two cups of flour with one cup of sugar. Add two eggs and a cup of milk. Stir the flour, the sugar, the eggs "
+    "and the milk until the dough is smooth. Bake the dough for thirty minutes and let it cool for ten minutes.";
+constexpr const char* kStory =
+    "The lighthouse keeper had two rules. The first was never to let the lamp go out. The second";
+constexpr const char* kLicence = "You may copy and distribute the ";
+
+constexpr const char* kWatchCopying =
+    "Most of the answer stands in the prompt: runs of green are drafts found there, accepted many at a time, for the "
+    "price of one verification each.";
+constexpr const char* kWatchBadDrafter =
+    "Nearly every draft is rejected at position 1, so each step yields one token as plain decoding does, and the "
+    "orange "
+    "spans are lost time: the lower lane is slower than the upper one.";
+constexpr const char* kWatchLargeK =
+    "Drafting takes K passes of the drafter in every step, but few steps get far: compare the width of the orange "
+    "spans "
+    "with the bars of the last positions, then lower K.";
+constexpr const char* kWatchFullBatch =
+    "Verification computes K + 1 rows for each of the outputs, and with many rows a pass is no longer limited by "
+    "reading "
+    "weights: its span grows, and the speedup of a single request shrinks or is gone.";
+constexpr const char* kWatchGuidance =
+    "Each token costs two rows, one with the prompt and one without: verification doubles, drafting does not; and "
+    "since "
+    "guidance pulls the answer towards the prompt, more of what is copied from there is accepted than at scale 1.";
+constexpr const char* kWatchTree =
+    "Siblings are second chances: where the first child of a node is rejected another may be accepted, so more tokens "
+    "are accepted per step than from a chain as deep, for more rows to verify.";
+constexpr const char* kWatchCoupled =
+    "The coupled verifier draws with the noise of plain decoding, so at temperature 0.8 both lanes write the same "
+    "text; "
+    "with verifier chain only the distribution of the texts is the same.";
+
+SpeculatePreset preset(const char* name, const char* watch, SpeculateSettings settings) {
+  return {name, watch, std::move(settings)};
+}
+
+}  // namespace
+
+std::vector<SpeculatePreset> speculate_presets(const std::string& model) {
+  const bool is_ngram = model.starts_with("ngram:");
+  SpeculateSettings base;
+  base.model = model;
+  base.prompt = is_ngram ? kLicence : kStory;
+  base.max_tokens = is_ngram ? 300 : 100;
+  base.drafter = is_ngram ? "ngram:3" : "layer_skip:12-14";
+  base.num_speculative_tokens = 4;
+
+  SpeculateSettings copying = base;
+  copying.drafter = "suffix";
+  copying.num_speculative_tokens = 8;
+  if (!is_ngram) {
+    copying.prompt = kRecipe;
+    copying.chat = true;
+  }
+  SpeculateSettings bad_drafter = base;
+  bad_drafter.drafter = is_ngram ? "ngram:1" : "layer_skip:5-25";
+  SpeculateSettings large_k = base;
+  large_k.num_speculative_tokens = 16;
+  SpeculateSettings full_batch = base;
+  full_batch.drafter = "suffix";
+  full_batch.outputs = 16;
+  full_batch.temperature = 0.8;
+  full_batch.max_tokens = 48;
+  full_batch.num_speculative_tokens = 8;
+  full_batch.ignore_eos = true;
+  SpeculateSettings guidance = copying;
+  guidance.cfg_scale = 1.5;
+  SpeculateSettings tree = base;
+  tree.temperature = 0.8;
+  tree.verifier = "rrs";
+  tree.tree = "3x2x1x1";
+  SpeculateSettings coupled = base;
+  coupled.temperature = 0.8;
+  coupled.seed = 1;
+  coupled.verifier = "coupled";
+  return {preset("Copying text", kWatchCopying, std::move(copying)),
+          preset("A bad drafter", kWatchBadDrafter, std::move(bad_drafter)),
+          preset("K too large", kWatchLargeK, std::move(large_k)),
+          preset("A full batch", kWatchFullBatch, std::move(full_batch)),
+          preset("Guidance", kWatchGuidance, std::move(guidance)),
+          preset("A tree", kWatchTree, std::move(tree)),
+          preset("The same text", kWatchCoupled, std::move(coupled))};
+}
+
+}  // namespace draftproof

@@ -1,0 +1,27 @@
+// The settings of panel "Speculate" as what the engine takes: the same as `draftproof generate` makes of
+// command_arguments().
+#pragma once
+
+#include <vector>
+
+#include "reference/draft/drafter_choice.hpp"
+#include "reference/engine/engine.hpp"
+#include "reference/model/text_model.hpp"
+#include "viz/data/speculate.hpp"
+
+namespace draftproof {
+
+// Errors (usage) name the setting, its value and what is expected: unknown names, numbers out of range, a tree that the
+// verifier does not take, drafter none.
+void validate(const SpeculateSettings& settings);
+
+struct SpeculateRequest {
+  SpeculateRequest(const SpeculateSettings& settings, const TextModel& model);
+
+  std::vector<Token> prompt;
+  DecodingOptions decoding;  // of the first output; its spans point into the model
+};
+
+EngineOptions engine_options(const SpeculateSettings& settings, const SpeculateRequest& request, bool speculates);
+
+}  // namespace draftproof
