@@ -30,6 +30,8 @@ enum class Detector : char {
   replay = 'S',        // speculative against plain decoding with the same state
   differential = 'D',  // bits against the reference
   acceptance = 'A',    // the distribution of the number of accepted drafts
+  independence = 'I',  // draws whose every marginal is right depend on each other (audit/independence.hpp)
+  output = 'O',        // an audit of what was emitted, beside the rows (audit/audit.hpp)
 };
 
 // What one detector says of one piece of code.

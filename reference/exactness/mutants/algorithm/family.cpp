@@ -34,7 +34,7 @@ const ExactMasses& plain_draft() {
 std::vector<Mutant> algorithm_mutants() {
   return {argmax_drafts_mutant(),    raw_proposal_mutant(),   default_parameters_mutant(), in_place_edits_mutant(),
           bfloat16_drafts_mutant(),  wrong_slice_mutant(),    tokenwise_block_mutant(),    one_token_residual_mutant(),
-          divided_residual_mutant(), residual_floor_mutant(), misaligned_rows_mutant()};
+          divided_residual_mutant(), residual_floor_mutant(), misaligned_rows_mutant(),    unscaled_block_mutant()};
 }
 
 }  // namespace draftproof

@@ -58,5 +58,6 @@ Mutant one_token_residual_mutant();  // B38
 Mutant divided_residual_mutant();    // B39
 Mutant residual_floor_mutant();      // B40
 Mutant misaligned_rows_mutant();     // B43/45
+Mutant unscaled_block_mutant();      // B80
 
 }  // namespace draftproof

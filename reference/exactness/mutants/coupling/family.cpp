@@ -10,6 +10,7 @@ std::vector<Mutant> coupling_mutants() {
                               differing_ranks_mutant()};
   for (Mutant& mutant : shared_key_mutants()) mutants.push_back(std::move(mutant));
   for (Mutant& mutant : shared_seed_mutants()) mutants.push_back(std::move(mutant));
+  for (Mutant& mutant : shared_number_mutants()) mutants.push_back(std::move(mutant));
   std::sort(mutants.begin(), mutants.end(), [](const Mutant& a, const Mutant& b) { return a.id < b.id; });
   return mutants;
 }

@@ -9,7 +9,7 @@
 namespace draftproof {
 
 std::vector<Mutant> top_k_mutants();         // B46 B47 B48 B62
-std::vector<Mutant> top_p_mutants();         // B49 B50 B51 B52
+std::vector<Mutant> top_p_mutants();         // B49 B50 B51 B52 B76
 std::vector<Mutant> filter_order_mutants();  // B63 B64
 std::vector<Mutant> row_mapping_mutants();   // B56 B58
 std::vector<Mutant> out_of_range_mutants();  // B54 B60 B61

@@ -1,10 +1,13 @@
 // Top-p: where the cut falls, and of which mass p is the share.
 #include <algorithm>
+#include <cmath>
 
 #include "reference/exactness/mutants/distribution_sampler.hpp"
 #include "reference/exactness/mutants/filter/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
+#include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
+#include "reference/random/philox.hpp"
 
 namespace draftproof {
 namespace {
@@ -109,6 +112,57 @@ KeptTokens kept_within_tolerance(const LogitsDistribution& row, const FilterPara
   return kept_by_walk(row, [&](float before, float) { return before >= parameters.top_p - kTolerance; });
 }
 
+// Probabilities are taken relative to the mean and ten standard deviations, which a row of low temperature never
+// reaches: all of them underflow, their shares are 0/0, and a comparison with NaN drops nothing.
+KeptTokens kept_unless_nan(const LogitsDistribution& row, const FilterParameters& parameters) {
+  const auto size = static_cast<std::size_t>(row.vocab_size());
+  const auto logit = [&](std::size_t i) { return row.logit(static_cast<Token>(i)); };
+  float mean = 0.0f;
+  float square = 0.0f;
+  for (std::size_t i = 0; i < size; ++i) mean += logit(i) / static_cast<float>(size);
+  for (std::size_t i = 0; i < size; ++i) square += (logit(i) - mean) * (logit(i) - mean) / static_cast<float>(size);
+  const float reference = mean + 10.0f * std::sqrt(square);
+  const auto weight = [&](std::size_t i) {
+    return static_cast<float>(natural_exp(static_cast<double>(logit(i) - reference)));
+  };
+  float sum = 0.0f;
+  for (std::size_t i = 0; i < size; ++i) sum += weight(i);
+  KeptTokens kept(size, true);
+  float before = 0.0f;
+  for (const Token token : ids_in_order(row)) {
+    kept[static_cast<std::size_t>(token)] = !(before >= parameters.top_p);
+    before += weight(static_cast<std::size_t>(token)) / sum;
+  }
+  return kept;
+}
+
+// Logits of standard deviation 3, as models have them, at temperatures down to 0.1.
+Finding find_top_p_off_when_cold(bool faulty) {
+  std::vector<Logits> rows;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    Logits& row = rows.emplace_back();
+    for (std::uint32_t token = 0; token < 64; ++token) {
+      const RandomBlock block = PhiloxSource().block(derive_seed(76, i), {token, 0, 0, Purpose::choice});
+      float sum = 0.0f;  // of twelve uniform numbers: normal but for its tails
+      for (const std::uint32_t word : block.word)
+        for (const std::uint32_t shift : {0u, 8u, 16u}) sum += static_cast<float>(word >> shift & 0xffu) / 256.0f;
+      row.push_back(3.0f * (sum - 6.0f));
+    }
+  }
+  std::vector<RowParameters> settings;
+  for (const float temperature : {1.0f, 0.3f, 0.1f}) {
+    settings.push_back(with_top_p(0.9f));
+    settings.back().temperature = temperature;
+  }
+  return find_wrong_kept_tokens(rows, settings, faulty ? kept_unless_nan : kept_by_production);
+}
+
+RowParameters cold_top_p() {
+  RowParameters parameters = with_top_p(0.9f);
+  parameters.temperature = 0.1f;
+  return parameters;
+}
+
 std::function<LargeSampler()> sampler_with(RowParameters parameters, const KeptRule& rule) {
   return [parameters, rule] { return sampler_of_rule(usual_target_logits(), parameters, rule); };
 }
@@ -137,6 +191,12 @@ std::vector<Mutant> top_p_mutants() {
        "top-p stops at a kept mass of p - 1e-5, so that the boundary token is lost",
        {many_token_hunt(kept_within_tolerance)},
        sampler_with(with_top_p(0.9f), kept_within_tolerance)},
+      {"B76",
+       "vLLM 0.33.0, Triton top-k/top-p for batches above 64",
+       "top-p takes probabilities relative to mean + 10 standard deviations: at low temperature they are 0/0, and "
+       "nothing is dropped",
+       {{Detector::differential, find_top_p_off_when_cold}},
+       sampler_with(cold_top_p(), kept_unless_nan)},
   };
 }
 

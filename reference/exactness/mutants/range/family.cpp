@@ -73,10 +73,10 @@ LargeSampler large_race_sampler(WordNoise noise) {
 }
 
 std::vector<Mutant> range_mutants() {
-  return {masked_token_wins_mutant(),         coin_of_one_mutant(),   coin_of_zero_mutant(),
-          ratio_against_zero_mutant(),        constant_coin_mutant(), index_of_nan_mutant(),
-          clamped_exponential_mutant(),       coarse_gumbel_mutant(), shrunk_uniform_mutant(),
-          half_precision_running_sum_mutant()};
+  return {masked_token_wins_mutant(),          coin_of_one_mutant(),   coin_of_zero_mutant(),
+          ratio_against_zero_mutant(),         constant_coin_mutant(), index_of_nan_mutant(),
+          clamped_exponential_mutant(),        coarse_gumbel_mutant(), shrunk_uniform_mutant(),
+          half_precision_running_sum_mutant(), tile_end_mutant()};
 }
 
 }  // namespace draftproof

@@ -24,5 +24,6 @@ Mutant clamped_exponential_mutant();         // B22
 Mutant coarse_gumbel_mutant();               // B23
 Mutant shrunk_uniform_mutant();              // B25
 Mutant half_precision_running_sum_mutant();  // B26
+Mutant tile_end_mutant();                    // B78
 
 }  // namespace draftproof
