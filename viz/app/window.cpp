@@ -30,7 +30,7 @@ void opened_by_drop(GLFWwindow* window, int count, const char** paths) {
 
 }  // namespace
 
-Window::Window(int width_px, int height_px, Visibility visibility) {
+Window::Window(int width_px, int height_px, Visibility visibility) : visibility_(visibility) {
   if (glfwInit() != GLFW_TRUE) throw window_error();
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 0);
@@ -80,7 +80,7 @@ void Window::end_frame() {
   glClearColor(background.x, background.y, background.z, 1);
   glClear(GL_COLOR_BUFFER_BIT);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-  glfwSwapBuffers(window_);
+  if (visibility_ == Visibility::shown) glfwSwapBuffers(window_);
 }
 
 Picture Window::picture() const {
@@ -88,7 +88,7 @@ Picture Window::picture() const {
   glfwGetFramebufferSize(window_, &picture.width_px, &picture.height_px);
   const auto row = static_cast<std::size_t>(picture.width_px) * 3;
   std::vector<std::uint8_t> from_below(row * static_cast<std::size_t>(picture.height_px));
-  glReadBuffer(GL_FRONT);
+  glReadBuffer(GL_BACK);
   glPixelStorei(GL_PACK_ALIGNMENT, 1);
   glReadPixels(0, 0, picture.width_px, picture.height_px, GL_RGB, GL_UNSIGNED_BYTE, from_below.data());
   picture.rgb.resize(from_below.size());

@@ -35,13 +35,14 @@ class Window {
   void begin_frame();
   // Draws the frame; waits for the display where the window is shown.
   void end_frame();
-  // What was drawn last.
+  // What was drawn last into a hidden window.
   Picture picture() const;
   // Of the display: 2 on one with twice the usual density.
   float display_scale() const;
 
  private:
   GLFWwindow* window_ = nullptr;
+  Visibility visibility_;
   std::function<void(const std::string&)> open_;
 };
 

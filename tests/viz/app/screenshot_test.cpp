@@ -1,0 +1,86 @@
+// Pictures of the dashboard as the program writes them, on whatever display there is.
+#include <png.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <set>
+
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
+#include "viz/panels/all_panels.hpp"
+
+namespace draftproof {
+namespace {
+
+bool display_is_here() {
+  if (std::getenv("DISPLAY") != nullptr || std::getenv("WAYLAND_DISPLAY") != nullptr) return true;
+  WARN("SKIPPED: there is no display; ./draftproof test starts one where Xvfb is installed");
+  return false;
+}
+
+struct Pixels {
+  int width = 0, height = 0;
+  std::vector<std::uint8_t> rgb;
+
+  std::size_t num_colours() const {
+    std::set<std::uint32_t> colours;
+    for (std::size_t i = 0; i + 2 < rgb.size(); i += 3)
+      colours.insert(std::uint32_t{rgb[i]} << 16 | std::uint32_t{rgb[i + 1]} << 8 | rgb[i + 2]);
+    return colours.size();
+  }
+};
+
+Pixels read_png(const std::string& path) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  REQUIRE(png_image_begin_read_from_file(&image, path.c_str()) != 0);
+  image.format = PNG_FORMAT_RGB;
+  Pixels pixels{static_cast<int>(image.width), static_cast<int>(image.height), {}};
+  pixels.rgb.resize(PNG_IMAGE_SIZE(image));
+  REQUIRE(png_image_finish_read(&image, nullptr, pixels.rgb.data(), 0, nullptr) != 0);
+  return pixels;
+}
+
+TEST_CASE("a picture of every panel has the size that was asked for, and something in it") {
+  if (!display_is_here()) return;
+  const testing::TemporaryFolder folder;
+  for (const auto& panel : all_panels()) {
+    const std::string name = panel->info().name;
+    const std::string path = folder.file(name + ".png");
+    INFO(name);
+    const auto run = testing::run_draftproof({"dash", "--panel", name, "--screenshot", path, "--size", "1280x800"});
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    const Pixels pixels = read_png(path);
+    CHECK(pixels.width == 1280);
+    CHECK(pixels.height == 800);
+    CHECK(pixels.num_colours() > 50);  // letters are smoothed: a window with text has hundreds
+  }
+}
+
+TEST_CASE("a picture of the whole dashboard is drawn at twice the size of text, in light colours") {
+  if (!display_is_here()) return;
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.file("all.png");
+  const auto run = testing::run_draftproof(
+      {"dash", "--screenshot", path, "--size", "2560x1600", "--scale", "2", "--theme", "light"});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const Pixels pixels = read_png(path);
+  CHECK(pixels.width == 2560);
+  CHECK(pixels.num_colours() > 50);
+}
+
+TEST_CASE("a file that cannot be shown is refused by name, and no picture is written") {
+  if (!display_is_here()) return;
+  const testing::TemporaryFolder folder;
+  testing::write_whole_file(folder.file("broken.json"), "{");
+  const auto run =
+      testing::run_draftproof({"dash", folder.file("broken.json"), "--screenshot", folder.file("picture.png")});
+  CHECK(run.exit_code == 2);
+  CHECK_THAT(run.err, Catch::Contains("broken.json"));
+  CHECK(folder.file_names().size() == 1);
+}
+
+}  // namespace
+}  // namespace draftproof
