@@ -1,6 +1,7 @@
 // draftproof dash: the dashboard in a window, as a picture, or as numbers.
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -16,7 +17,7 @@ struct Arguments {
   std::vector<std::string> files;
   std::string panel, screenshot, record, replay, theme = "dark", out = "out/dash";
   std::string size = "1600x1000";
-  double scale = 1;
+  std::optional<double> scale;
   int frames = 0;
   bool json = false;
 };
@@ -40,7 +41,8 @@ void read_size(const std::string& text, RunOptions& options) {
 
 RunOptions options_of(const Arguments& arguments) {
   RunOptions options;
-  options.dashboard.ui = {static_cast<float>(arguments.scale), arguments.theme == "dark"};
+  options.dashboard.ui = {static_cast<float>(arguments.scale.value_or(1)), arguments.theme == "dark"};
+  options.scale_as_display = !arguments.scale;
   options.dashboard.only_panel = arguments.panel;
   options.dashboard.out_folder = arguments.out;
   options.opened = arguments.files;
@@ -89,7 +91,8 @@ void add_command(Options& options, ProgramContext& context) {
   options.text("--panel", arguments->panel, "Show this panel alone", "NAME");
   options.text("--screenshot", arguments->screenshot, "Write a picture (PNG) instead of opening a window", "FILE");
   options.text("--size", arguments->size, "Of the window or picture, in pixels", "WIDTHxHEIGHT");
-  options.number("--scale", arguments->scale, {0.5, 4.0}, "Size of text and controls");
+  options.number("--scale", arguments->scale, {0.5, 4.0},
+                 "Size of text and controls; a window's is the display's unless it is given");
   options.choice("--theme", arguments->theme, {"dark", "light"}, "Colours");
   options.text("--out", arguments->out, "Folder of what is exported", "FOLDER");
   options.text("--record", arguments->record, "Write what is done in the window to this file, when it is closed",

@@ -186,6 +186,7 @@ void Dashboard::export_panel(const Panel& panel, const std::string& ending) {
     message_ = "There is nothing to export yet.";
     return;
   }
+  exported_ = &panel;
   exporter_.write({options_.out_folder + "/" + panel.info().name + "." + ending, contents});
 }
 
@@ -206,7 +207,7 @@ void Dashboard::draw_state(Panel& panel) {
     ImGui::SameLine();
     ImGui::TextDisabled("%s", state.progress.doing.c_str());
   } else {
-    ImGui::TextDisabled("%s", exporter_.message().c_str());
+    ImGui::TextDisabled("%s", exported_ == &panel ? printable_line(exporter_.message()).c_str() : "");
   }
 }
 

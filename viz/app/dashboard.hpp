@@ -52,6 +52,7 @@ class Dashboard {
   DashboardOptions options_;
   Controls controls_;
   Exporter exporter_;
+  const Panel* exported_ = nullptr;  // whose message the exporter's is
   std::string message_;
   std::string to_front_;  // title of the window to be focused in the next frame
   bool laid_out_ = false;

@@ -11,6 +11,7 @@ namespace draftproof {
 
 struct RunOptions {
   DashboardOptions dashboard;
+  bool scale_as_display = false;  // in a window: instead of dashboard.ui.scale
   int width_px = 1600, height_px = 1000;
   std::vector<std::string> opened;  // files and folders, in this order
 };
