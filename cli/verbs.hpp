@@ -29,6 +29,7 @@ inline constexpr Verb kVerbs[] = {
     {"soak", "Verify a billion chains and test what comes out against its exact distribution"},
     {"speculate", "Measure what speculation is worth: drafters, drafts and kinds of work on a real model"},
     {"sweep", "Run a grid of scenarios over cores and machines; rows go to SQLite as they finish"},
+    {"tree", "Build a draft tree and verify it step by step, with every number that is compared"},
     {"validate", "Predict measured speedups from other laboratories' only, and say by how much it errs"},
     {"verifiers", "List the verifiers: the draft that each takes, its guarantee, its source"},
     {"verify", "Replay a trace file: what an engine's verification step emits"},

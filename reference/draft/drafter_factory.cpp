@@ -18,12 +18,10 @@ constexpr int kByteLookupMin = 3;
 constexpr int kLookupMax = 16;
 
 // A drafter with the model that it reads.
-template <class Model>
 struct DrafterWithModel {
-  DrafterWithModel(Model drafting_model, LanguageModel& language_model, std::optional<float> temperature)
+  DrafterWithModel(std::shared_ptr<LanguageModel> drafting_model, std::optional<float> temperature)
       : model(std::move(drafting_model)),
-        drafter(temperature ? ModelDrafter(language_model, parameters_of(*temperature))
-                            : ModelDrafter(language_model)) {}
+        drafter(temperature ? ModelDrafter(*model, parameters_of(*temperature)) : ModelDrafter(*model)) {}
 
   static RowParameters parameters_of(float temperature) {
     RowParameters parameters;
@@ -31,15 +29,9 @@ struct DrafterWithModel {
     return parameters;
   }
 
-  Model model;
+  std::shared_ptr<LanguageModel> model;
   ModelDrafter drafter;
 };
-
-template <class Model>
-std::shared_ptr<Drafter> drafter_with(Model model, LanguageModel& language_model, std::optional<float> temperature) {
-  auto both = std::make_shared<DrafterWithModel<Model>>(std::move(model), language_model, temperature);
-  return {both, &both->drafter};
-}
 
 TransformerModel& transformer_of(const TextModel& target, const DrafterChoice& choice, const std::string& where) {
   if (target.transformer == nullptr)
@@ -62,35 +54,26 @@ std::vector<std::int64_t> layers_without(const TransformerModel& model, const Dr
 
 }  // namespace
 
-std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextModel& target,
-                                      std::optional<float> draft_temperature, const TextModelOptions& options,
-                                      const std::string& where) {
+std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, const TextModel& target,
+                                                const TextModelOptions& options, const std::string& where) {
   switch (choice.kind) {
     case DrafterKind::none:
-      return nullptr;
     case DrafterKind::prompt_lookup:
-      return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax));
     case DrafterKind::suffix:
-      return std::make_shared<SuffixDrafter>();
+      return nullptr;
     case DrafterKind::model: {
-      TextModel model = open_text_model(choice.path, choice.path, options, where);
-      if (const std::string difference = vocabulary_difference(target, model); !difference.empty())
+      auto model = std::make_shared<TextModel>(open_text_model(choice.path, choice.path, options, where));
+      if (const std::string difference = vocabulary_difference(target, *model); !difference.empty())
         throw input_error(choice.path, "cannot draft for " + target.name + ": " + difference +
                                            "; expected a model with the target's vocabulary");
-      LanguageModel& language_model = *model.model;
-      return drafter_with(std::move(model), language_model, draft_temperature);
+      return {model, model->model.get()};
     }
     case DrafterKind::layer_skip: {
       const TransformerModel& model = transformer_of(target, choice, where);
-      auto fewer = model.with_layers(layers_without(model, choice, where));
-      LanguageModel& language_model = *fewer;
-      return drafter_with(std::move(fewer), language_model, draft_temperature);
+      return model.with_layers(layers_without(model, choice, where));
     }
-    case DrafterKind::requantised: {
-      auto coarser = transformer_of(target, choice, where).requantised(choice.number);
-      LanguageModel& language_model = *coarser;
-      return drafter_with(std::move(coarser), language_model, draft_temperature);
-    }
+    case DrafterKind::requantised:
+      return transformer_of(target, choice, where).requantised(choice.number);
     case DrafterKind::ngram:
       break;
   }
@@ -99,14 +82,23 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
                                  " is no n-gram model; expected none, prompt_lookup, suffix, model:PATH, "
                                  "layer_skip:LIST or requantised:BITS");
   struct Ngram {
-    std::unique_ptr<NgramModel> counts;
-    std::unique_ptr<NgramLanguageModel> model;
+    explicit Ngram(NgramModel trained) : counts(std::move(trained)), model(counts) {}
+    NgramModel counts;
+    NgramLanguageModel model;
   };
-  Ngram ngram;
-  ngram.counts = std::make_unique<NgramModel>(NgramModel::train(target.corpus, choice.number));
-  ngram.model = std::make_unique<NgramLanguageModel>(*ngram.counts);
-  LanguageModel& language_model = *ngram.model;
-  return drafter_with(std::move(ngram), language_model, draft_temperature);
+  auto ngram = std::make_shared<Ngram>(NgramModel::train(target.corpus, choice.number));
+  return {ngram, &ngram->model};
+}
+
+std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextModel& target,
+                                      std::optional<float> draft_temperature, const TextModelOptions& options,
+                                      const std::string& where) {
+  if (choice.kind == DrafterKind::none) return nullptr;
+  if (choice.kind == DrafterKind::prompt_lookup)
+    return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax));
+  if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
+  auto both = std::make_shared<DrafterWithModel>(make_draft_model(choice, target, options, where), draft_temperature);
+  return {both, &both->drafter};
 }
 
 }  // namespace draftproof

@@ -9,6 +9,11 @@
 
 namespace draftproof {
 
+// The language model whose rows a drafter draws from; null where its drafts have no probabilities. `target` must outlive
+// it. Errors: as below.
+std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, const TextModel& target,
+                                                const TextModelOptions& options, const std::string& where);
+
 // Null for none. `target` must outlive the drafter. draft_temperature: of drafters with probabilities; absent: that of
 // each request, with its filters. Errors at `where` (usage, input): a drafter that the target has not got (layers of an
 // n-gram model), a layer that there is not, a model that cannot be read or that has another vocabulary.

@@ -123,12 +123,19 @@ Emission emission_of(const TreeOutcome& outcome, const VerifyOptions& options, S
 
 }  // namespace step_detail
 
+// The same with a Chance of the caller's (verify/chance.hpp), such as one that records what it is asked.
+template <class Chance>
+Emission verify_step_by(const VerifyRequest& request, const VerifyOptions& options, Chance& chance,
+                        StepWorkspace& workspace) {
+  StepRows rows(request, options, workspace);
+  return step_detail::emission_of(step_detail::judge(options.verifier, rows, chance), options, rows);
+}
+
 template <class Source>
 Emission verify_step(const VerifyRequest& request, const VerifyOptions& options, Source& source,
                      StepWorkspace& workspace) {
-  StepRows rows(request, options, workspace);
   AddressedChance<Source> chance(source, request.seed, request.step, options.sampler, options.convention);
-  return step_detail::emission_of(step_detail::judge(options.verifier, rows, chance), options, rows);
+  return verify_step_by(request, options, chance, workspace);
 }
 
 }  // namespace draftproof

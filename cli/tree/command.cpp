@@ -1,0 +1,135 @@
+// draftproof tree: a draft tree, its verification decision by decision, and what trees of other sizes would have accepted.
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/terminal.hpp"
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+#include "reference/strict_number.hpp"
+#include "viz/data/tree_explorer.hpp"
+
+namespace draftproof {
+namespace {
+
+struct TreeArguments {
+  TreeExplorerSettings settings;
+  std::vector<std::string> rank_rates;
+  bool json = false;
+};
+
+std::string number(const char* format, double value) {
+  std::array<char, 128> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+
+Colour colour_of(NodeState state) {
+  return state == NodeState::accepted ? Colour::green : state == NodeState::rejected ? Colour::red : Colour::grey;
+}
+
+// A node and all below it, depth first.
+void print_below(std::ostream& out, const TreeExplorerSnapshot& snapshot, std::int32_t parent,
+                 const std::string& margin, const Palette& palette) {
+  std::vector<std::size_t> children;
+  for (std::size_t i = 0; i < snapshot.nodes.size(); ++i)
+    if (snapshot.nodes[i].parent == parent) children.push_back(i);
+  for (const std::size_t i : children) {
+    const TreeExplorerNode& node = snapshot.nodes[i];
+    const bool is_last = i == children.back();
+    const NodeState state = snapshot.walk.back().states[i];
+    const char mark = state == NodeState::accepted ? '+' : state == NodeState::rejected ? '-' : ' ';
+    out << margin << (is_last ? "`-" : "|-") << mark << ' '
+        << palette.paint(colour_of(state), std::to_string(i) + " '" + node.text + "'") << number("  q %.3f", node.q)
+        << number("  p %.3f", node.p) << number("  value %.3f", node.value) << number("  reach %.3f\n", node.reach);
+    print_below(out, snapshot, static_cast<std::int32_t>(i), margin + (is_last ? "  " : "| "), palette);
+  }
+}
+
+std::string tokens_text(const BudgetPoint& point) {
+  return number("%.3f", 1.0 + point.accepted) +
+         (point.standard_error ? number(" +-%.3f", *point.standard_error) : std::string());
+}
+
+void print_snapshot(std::ostream& out, const TreeExplorerSnapshot& snapshot) {
+  const Palette palette(wants_colour(1));
+  const TreeExplorerSettings& settings = snapshot.settings;
+  out << palette.paint(Colour::bold, settings.builder + " tree of " + std::to_string(snapshot.nodes.size()) + " nodes")
+      << ", " << printable_line(snapshot.pair) << ", verified by " << settings.verifier << ", seed " << settings.seed
+      << "\n(+ accepted, - rejected; q draft, p target, value and reach their products along the path)\n";
+  print_below(out, snapshot, kRootNode, "", palette);
+  out << "\n" << palette.paint(Colour::bold, "Verification") << "\n";
+  for (std::size_t i = 0; i < snapshot.walk.size(); ++i) out << "  " << i + 1 << ". " << snapshot.walk[i].text << "\n";
+  out << "Emitted:";
+  for (const std::string& text : snapshot.emitted) out << " '" << text << "'";
+  out << number("\nExpected accepted drafts of this tree: %.3f by the draft's probabilities",
+                snapshot.expected_by_draft)
+      << number(", %.3f by the target's\n\n", snapshot.expected_by_target)
+      << palette.paint(Colour::bold, "Tokens of a step by node budget") << "\n";
+  for (const BudgetCurve& curve : snapshot.curves) {
+    out << "  " << curve.builder << (curve.verifier.empty() ? " (likeliest tokens)" : ", " + curve.verifier) << ":";
+    for (const BudgetPoint& point : curve.points) out << "  " << point.nodes << ": " << tokens_text(point);
+    out << "\n";
+  }
+  if (snapshot.comparison) {
+    const ChainComparison& c = *snapshot.comparison;
+    out << "At the same verification cost: chain of " << c.chain.nodes << " " << tokens_text(c.chain) << " tokens ("
+        << c.chain.depth << " draft passes), tree of " << c.tree.nodes << " " << tokens_text(c.tree) << " tokens ("
+        << c.tree.depth << " draft passes)\n";
+  }
+  for (const std::string& note : snapshot.notes) out << note << "\n";
+}
+
+void run(const TreeArguments& arguments, const ProgramContext& context) {
+  TreeExplorerSettings settings = arguments.settings;
+  for (const std::string& text : arguments.rank_rates) {
+    const std::optional<double> rate = read_number(text);
+    if (!rate) throw usage_error("--rank-rates", "has '" + text + "'; expected numbers in [0, 1], as 0.6,0.2,0.1");
+    settings.rank_rates.push_back(*rate);
+  }
+  Job job;
+  TreeExplorerSnapshot snapshot;
+  compute(settings, job, [&](TreeExplorerSnapshot published) { snapshot = std::move(published); });
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document.update(to_json(snapshot));
+    return print_json(document);
+  }
+  print_snapshot(std::cout, snapshot);
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<TreeArguments>();
+  TreeExplorerSettings& s = arguments->settings;
+  std::vector<std::string> builders;
+  for (const TreeBuilder builder : tree_builders()) builders.emplace_back(name_of(builder));
+  options.choice("--builder", s.builder, builders, "How the tree is built");
+  options.text("--verifier", s.verifier,
+               "Who verifies it: a lossless verifier that takes such trees (draftproof verifiers)", "NAME");
+  options.integer("--nodes", s.nodes, {1, kTreeNodesMax}, "Nodes of the tree: drafts verified in one step");
+  options.integer("--depth", s.depth, {1, 32}, "Levels of the tree; chains have as many as nodes");
+  options.integer("--top-k", s.top_k, {1, 16}, "Children of a node, but of opt_tree");
+  options.text("--shape", s.shape, "Of a static tree, instead of --nodes: children by level, as 3x2x1", "SHAPE");
+  options.names("--rank-rates", arguments->rank_rates,
+                "Of sequoia: how often the first, second, ... child is the accepted one; measured if not given");
+  options.text("--model", s.model, "Target: synthetic, or smollm2, a GGUF file, a folder, ngram:ORDER[:FILE]", "MODEL");
+  options.integer("--vocab", s.vocab_size, {2, 256}, "Synthetic: tokens");
+  options.number("--sharpness", s.sharpness, {0.0, 20.0}, "Synthetic: standard deviation of the logits");
+  options.number("--quality", s.quality, {0.0, 1.0}, "Synthetic: correlation of the draft's logits with the target's");
+  options.text("--drafter", s.drafter, "Of a model: model:PATH, layer_skip:LIST, requantised:BITS, ngram:ORDER",
+               "NAME");
+  options.text("--prompt", s.prompt, "Of a model: text to continue");
+  options.number("--temperature", s.temperature, kTemperatureRange, "Of a model: temperature of target and draft");
+  options.seed(s.seed, "Seed of the synthetic pair, of drafts that are drawn and of the verifier");
+  options.integer("--samples", s.samples, {0, 1'000'000},
+                  "Steps that an expectation over drawn drafts is estimated from; 0: none is");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof
