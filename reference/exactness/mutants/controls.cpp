@@ -88,31 +88,51 @@ std::vector<Control> mutant_controls() {
        "draft probabilities are never passed: every draft counts as certain, fewer are accepted",
        {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
         key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot), acceptance_hunt(match_path_sum, kVerifyOneHot)},
-       [] { return speculative_sampler(sound_keys, 1, 0, verify_fixed_one_hot); }},
+       nullptr,
+       {},
+       [](const FixedRowsPointer& rows) {
+         return speculative_sampler(rows, sound_keys, {.draft_len = 1, .position = 0, .verify = verify_fixed_one_hot});
+       }},
       {"C01",
        "Miao et al. 2305.09781, naive sampling",
        "the draft is accepted while the target's own sample equals it, without any ratio",
        {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
         key_audit_hunt(sound_keys, Sampler::inverse, kVerifyMatch), acceptance_hunt(match_path_sum, kVerifyMatch)},
-       [] { return speculative_sampler(sound_keys, 2, 1, verify_fixed_match); }},
+       nullptr,
+       {},
+       [](const FixedRowsPointer& rows) {
+         return speculative_sampler(rows, sound_keys, {.draft_len = 2, .position = 1, .verify = verify_fixed_match});
+       }},
       {"C02",
        "prompt lookup, argmax drafts",
        "drafts come from no distribution at all and are judged by a one-hot proposal",
        {{Detector::enumeration, [](bool) { return find_wrong_distribution(kTwoSteps, looked_up_step); }}},
-       [] { return speculative_sampler(sound_keys, 2, 1, verify_fixed_one_hot); }},
+       nullptr,
+       {},
+       [](const FixedRowsPointer& rows) {
+         return speculative_sampler(rows, sound_keys, {.draft_len = 2, .position = 1, .verify = verify_fixed_one_hot});
+       }},
       {"C03",
        "vLLM V1",
        "one noise vector serves the residuals of all positions of a request's step",
        {distribution_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
         distribution_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
         key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)},
-       [] { return speculative_sampler(one_residual_row, 2, 1); }},
+       nullptr,
+       {},
+       [](const FixedRowsPointer& rows) {
+         return speculative_sampler(rows, one_residual_row, {.draft_len = 2, .position = 1});
+       }},
       {"C04",
        "vLLM, token-wise verification",
        "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
        {distribution_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
         key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
-       [] { return speculative_sampler(coin_by_position, 2, 1); }}};
+       nullptr,
+       {},
+       [](const FixedRowsPointer& rows) {
+         return speculative_sampler(rows, coin_by_position, {.draft_len = 2, .position = 1});
+       }}};
 }
 
 }  // namespace draftproof

@@ -24,6 +24,7 @@ ResidualSums::ResidualSums(const FixedRows& rows) : target_{0.0}, proposal_{0.0}
   const std::vector<double>& q = rows.proposal.masses();
   std::vector<std::size_t> order(p.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order, [&](std::size_t token) { return !(p[token] > 0.0); });
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return q[a] * p[b] < q[b] * p[a]; });
   for (const std::size_t token : order) {
     ratios_.push_back(q[token] / p[token]);
@@ -45,8 +46,8 @@ FixedResidual::operator DenseMasses<double>() const {
   return masses;
 }
 
-FixedVerify verify_fixed_block() {
-  const auto sums = std::make_shared<const ResidualSums>(*FixedRows::usual());
+FixedVerify verify_fixed_block(const FixedRowsPointer& rows_of_sums) {
+  const auto sums = std::make_shared<const ResidualSums>(*rows_of_sums);
   return [sums](std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
     BlockRow target{rows.target, rows, *sums};
     BlockRow proposal{rows.proposal, rows, *sums};

@@ -15,7 +15,7 @@ class ResidualSums {
   double at(double weight) const;  // the sum over all tokens of max(weight * p - q, 0)
 
  private:
-  std::vector<double> ratios_;             // q / p, ascending
+  std::vector<double> ratios_;             // q / p of the tokens of positive p, ascending
   std::vector<double> target_, proposal_;  // sums of p and q over the first i ratios, [V + 1]
 };
 
@@ -49,7 +49,7 @@ inline double total_of(const FixedResidual& residual) {
   return residual.sums.at(residual.weight);
 }
 
-// For speculative_sampler().
-FixedVerify verify_fixed_block();
+// For speculative_sampler(), over these rows alone.
+FixedVerify verify_fixed_block(const FixedRowsPointer& rows);
 
 }  // namespace draftproof

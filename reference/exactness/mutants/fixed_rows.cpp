@@ -49,10 +49,11 @@ void TableWithout::for_each_log_weight(const LogWeightSink& sink) const {
   });
 }
 
-std::shared_ptr<const FixedRows> FixedRows::usual() {
-  static const auto rows = std::make_shared<const FixedRows>(
-      FixedRows{CumulativeTable(usual_target_distribution()), CumulativeTable(usual_draft_distribution()),
-                CumulativeTable(positive_difference(usual_target_distribution(), usual_draft_distribution()))});
+FixedRows::FixedRows(std::vector<double> p, std::vector<double> q)
+    : target(p), proposal(q), residual(residual_masses(DenseRows<double>{{p}}, DenseRows<double>{{q}}, 0)) {}
+
+FixedRowsPointer FixedRows::usual() {
+  static const auto rows = std::make_shared<const FixedRows>(usual_target_distribution(), usual_draft_distribution());
   return rows;
 }
 
@@ -62,29 +63,27 @@ ChainOutcome verify_fixed_chain(std::span<const Token> draft, const FixedRows& r
   return verify_chain(draft, target, proposal, chance);
 }
 
-LargeSampler speculative_sampler(KeyFault keys, std::uint32_t draft_len, std::size_t position, FixedVerify verify,
-                                 Convention convention) {
-  auto draw = [keys, draft_len, position, verify = std::move(verify), convention,
-               rows = FixedRows::usual()](std::uint64_t request) {
+LargeSampler speculative_sampler(const FixedRowsPointer& rows, KeyFault keys, const SpeculativeOptions& options) {
+  auto draw = [rows, keys, options](std::uint64_t request) {
     PhiloxSource philox;
     TokenString string;
-    for (std::uint32_t step = 0; string.size() <= position; ++step) {
+    for (std::uint32_t step = 0; string.size() <= options.position; ++step) {
       MappedSource<PhiloxSource> source(philox, keys, static_cast<std::uint32_t>(string.size()));
-      FixedChance chance(source, derive_seed(0, request), step, Sampler::inverse, convention);
+      FixedChance chance(source, derive_seed(0, request), step, options.sampler, options.convention);
       std::vector<Token> draft;
-      for (std::uint32_t row = 0; row < draft_len; ++row)
+      for (std::uint32_t row = 0; row < options.draft_len; ++row)
         draft.push_back(chance.draw(rows->proposal, row, Purpose::draft_sample));
-      const ChainOutcome outcome = verify(draft, *rows, chance);
+      const ChainOutcome outcome = options.verify(draft, *rows, chance);
       string.insert(string.end(), draft.begin(), draft.begin() + static_cast<std::ptrdiff_t>(outcome.num_accepted));
       string.push_back(outcome.last_token);
     }
-    return string[position];
+    return string[options.position];
   };
-  return {usual_target_distribution(), std::move(draw)};
+  return {rows->target.masses(), std::move(draw)};
 }
 
-LargeSampler plain_sampler(std::function<RandomKey(std::uint64_t)> key_of) {
-  return {usual_target_distribution(), [key_of = std::move(key_of), rows = FixedRows::usual()](std::uint64_t draw) {
+LargeSampler plain_sampler(const FixedRowsPointer& rows, std::function<RandomKey(std::uint64_t)> key_of) {
+  return {rows->target.masses(), [key_of = std::move(key_of), rows](std::uint64_t draw) {
             const RandomKey key = key_of(draw);
             return rows->target.draw(PhiloxSource().block(key.seed, key.address));
           }};

@@ -32,12 +32,16 @@ class CumulativeTable {
   Token last_ = 0;  // of positive mass
 };
 
-// The usual distributions as target and proposal of every row, and their residual.
+// The target and the proposal of every row, and their residual: max(p - q, 0), or p where that is zero everywhere.
 struct FixedRows {
-  CumulativeTable target, proposal, residual;
-
+  // p and q: probabilities [V], zeros allowed.
+  FixedRows(std::vector<double> p, std::vector<double> q);
+  // The usual distributions.
   static std::shared_ptr<const FixedRows> usual();
+
+  CumulativeTable target, proposal, residual;
 };
+using FixedRowsPointer = std::shared_ptr<const FixedRows>;
 
 struct FixedTarget {
   const FixedRows& rows;
@@ -69,18 +73,24 @@ inline TableWithout residual_masses(const FixedTarget& target, const FixedOneHot
 
 using FixedChance = AddressedChance<MappedSource<PhiloxSource>>;
 
-// Judges a draft over the usual distributions.
+// Judges a draft over such rows.
 using FixedVerify =
     std::function<ChainOutcome(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance)>;
 ChainOutcome verify_fixed_chain(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance);
 
+struct SpeculativeOptions {
+  std::uint32_t draft_len = 1;
+  std::size_t position = 0;  // of the token of the request that is drawn
+  FixedVerify verify = verify_fixed_chain;
+  Convention convention = Convention::draftproof;
+  Sampler sampler = Sampler::inverse;
+};
+
 // Token number `position` of a request that is decoded in steps of draft_len drafts. Draw i is the request with seed
 // derive_seed(0, i).
-LargeSampler speculative_sampler(KeyFault keys, std::uint32_t draft_len, std::size_t position,
-                                 FixedVerify verify = verify_fixed_chain,
-                                 Convention convention = Convention::draftproof);
+LargeSampler speculative_sampler(const FixedRowsPointer& rows, KeyFault keys, const SpeculativeOptions& options);
 
-// Plain draws from the usual target distribution: draw i is the one at key_of(i).
-LargeSampler plain_sampler(std::function<RandomKey(std::uint64_t)> key_of);
+// Plain draws from the rows' target: draw i is the one at key_of(i).
+LargeSampler plain_sampler(const FixedRowsPointer& rows, std::function<RandomKey(std::uint64_t)> key_of);
 
 }  // namespace draftproof

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,13 +54,19 @@ struct LargeSampler {
   std::function<Token(std::uint64_t draw)> draw;  // token of draw number 0, 1, ..., by the faulty code
 };
 
+struct FixedRows;  // a target and a proposal, the same after every prefix (fixed_rows.hpp)
+
 struct Mutant {
   std::string id;      // "B01" (bugs.md), several joined by '/'
   std::string source;  // where it shipped
   std::string fault;   // what the code does
   std::vector<Hunt> hunts;
-  std::function<LargeSampler()> large_sampler;  // null: the fault has no single-token sampler; then `why_not` says why
+  // By the faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is null
+  // too, the fault has no single-token sampler, and `why_not` says why.
+  std::function<LargeSampler()> large_sampler;
   std::string why_not = {};
+  // Of a fault that shows on any p and q: the sampler on these rows. Null: it needs more than a p and a q.
+  std::function<LargeSampler(const std::shared_ptr<const FixedRows>&)> rows_sampler = nullptr;
 };
 
 // Code that is right although it looks like a mutant: every hunt must stay silent. `faulty` is passed as true.

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "reference/error.hpp"
+#include "reference/exactness/mutants/fixed_rows.hpp"
 #include "reference/parallel.hpp"
 
 namespace draftproof {
@@ -27,13 +28,19 @@ HuntResult run_hunt(const Hunt& hunt) {
   return result;
 }
 
+std::optional<UsualTests> usual_tests_of(const Mutant& mutant) {
+  if (mutant.large_sampler) return usual_tests_of(mutant.large_sampler());
+  if (mutant.rows_sampler) return usual_tests_of(mutant.rows_sampler(FixedRows::usual()));
+  return std::nullopt;
+}
+
 MutantResult run(Mutant mutant) {
   MutantResult result;
   for (const Hunt& hunt : mutant.hunts) {
     result.hunts.push_back(run_hunt(hunt));
     result.hunts.back().sound = hunt.run(false);
   }
-  if (mutant.large_sampler) result.usual = usual_tests_of(mutant.large_sampler());
+  result.usual = usual_tests_of(mutant);
   result.mutant = std::move(mutant);
   return result;
 }
@@ -41,7 +48,7 @@ MutantResult run(Mutant mutant) {
 ControlResult run_control(Control control) {
   ControlResult result;
   for (const Hunt& hunt : control.hunts) result.hunts.push_back(run_hunt(hunt));
-  if (control.large_sampler) result.usual = usual_tests_of(control.large_sampler());
+  result.usual = usual_tests_of(control);
   result.control = std::move(control);
   return result;
 }

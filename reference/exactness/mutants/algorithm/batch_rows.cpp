@@ -9,7 +9,7 @@
 
 #include "reference/exactness/mutants/algorithm/family.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {
@@ -106,15 +106,15 @@ Mutant misaligned_rows_mutant() {
           "the batch is reordered between drafting and verification, and the rows of q are not: requests are judged by "
           "the q of another",
           {{Detector::ragged, find_misaligned_rows}},
-          [] {
+          nullptr,
+          {},
+          sampler_with([](OneDraft& draft) {
             // Another request's q: as far from p as the right one, in the other direction.
-            LargeChain chain = sound_large_chain();
-            for (std::size_t i = 0; i < chain.proposal.size(); ++i)
-              chain.proposal[i] = chain.target[i] * chain.target[i] / chain.drafted[i];
-            chain.proposal = normalised(std::move(chain.proposal));
-            chain.residual = positive_difference(chain.target, chain.proposal);
-            return large_chain_sampler(chain);
-          }};
+            for (std::size_t i = 0; i < draft.proposal.size(); ++i)
+              draft.proposal[i] = draft.drafted[i] > 0.0 ? draft.target[i] * draft.target[i] / draft.drafted[i] : 0.0;
+            if (total_of(draft.proposal) > 0.0) draft.proposal = normalised(std::move(draft.proposal));
+            draft.residual = positive_difference(draft.target, draft.proposal);
+          })};
 }
 
 }  // namespace draftproof

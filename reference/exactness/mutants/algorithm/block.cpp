@@ -4,7 +4,7 @@
 
 #include "reference/exactness/mutants/algorithm/family.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 #include "reference/exactness/proof/distribution_text.hpp"
 #include "reference/exactness/proof/steps.hpp"
 #include "reference/verify/block.hpp"
@@ -60,9 +60,8 @@ Finding find_wrong_mean_accepted(const EnumeratedStep& step) {
 
 // The first token of two drafts from distributions that do not depend on the context: it stands when either coin
 // passes.
-LargeSampler first_token_of_two() {
-  const auto rows = FixedRows::usual();
-  return {sound_large_chain().requested, [rows](std::uint64_t draw) {
+LargeSampler first_token_of_two(const FixedRowsPointer& rows) {
+  return {rows->target.masses(), [rows](std::uint64_t draw) {
             const std::uint64_t seed = derive_seed(0, draw);
             const PhiloxSource source;
             const auto drafted = [&](std::uint32_t row) {
@@ -88,6 +87,8 @@ Mutant tokenwise_block_mutant() {
       "the weight of the path",
       {{Detector::enumeration, [](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty)); }},
        {Detector::acceptance, [](bool faulty) { return find_wrong_mean_accepted(block_step(faulty)); }}},
+      nullptr,
+      {},
       first_token_of_two};
 }
 

@@ -6,7 +6,7 @@
 #include "reference/draft/sampled_tree.hpp"
 #include "reference/exactness/mutants/algorithm/family.hpp"
 #include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 
 namespace draftproof {
 namespace {
@@ -54,12 +54,8 @@ Hunt other_drafts_hunt(DistributionOf drafted) {
           }};
 }
 
-std::function<LargeSampler()> sampler_with_drafts(std::vector<double> (*drafted)(const std::vector<double>& q)) {
-  return [drafted] {
-    LargeChain chain = sound_large_chain();
-    chain.drafted = drafted(chain.proposal);
-    return large_chain_sampler(chain);
-  };
+RowsSampler sampler_with_drafts(std::vector<double> (*drafted)(const std::vector<double>& q)) {
+  return sampler_with([drafted](OneDraft& draft) { draft.drafted = drafted(draft.proposal); });
 }
 
 constexpr int kTopK = 2;  // of the three tokens of an enumeration
@@ -87,13 +83,11 @@ Finding find_unfiltered_target(bool faulty) {
   });
 }
 
-LargeSampler unfiltered_target_sampler() {
+void leave_target_unfiltered(OneDraft& draft) {
   constexpr double kShare = 0.9;
-  LargeChain chain = sound_large_chain();
-  chain.requested = top_p_distribution(chain.requested, kShare);
-  chain.drafted = chain.proposal = top_p_distribution(chain.proposal, kShare);
-  chain.residual = positive_difference(chain.target, chain.proposal);
-  return large_chain_sampler(chain);
+  draft.requested = top_p_distribution(draft.requested, kShare);
+  draft.drafted = draft.proposal = top_p_distribution(draft.proposal, kShare);
+  draft.residual = positive_difference(draft.target, draft.proposal);
 }
 
 }  // namespace
@@ -103,6 +97,8 @@ Mutant argmax_drafts_mutant() {
           "transformers #32867",
           "drafts are the argmax of q, and the verifier is told that they were drawn from q",
           {{Detector::enumeration, find_argmax_drafts}},
+          nullptr,
+          {},
           sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, 1); })};
 }
 
@@ -111,6 +107,8 @@ Mutant raw_proposal_mutant() {
           "transformers #47932",
           "drafts are drawn from q after top-k; the q that is handed on is the one before",
           {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); })},
+          nullptr,
+          {},
           sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, kLargeTopK); })};
 }
 
@@ -119,7 +117,9 @@ Mutant default_parameters_mutant() {
           "vllm #9834, #10198",
           "the target is scored with default parameters, while drafts are filtered by the request's top-p",
           {{Detector::enumeration, find_unfiltered_target}},
-          unfiltered_target_sampler};
+          nullptr,
+          {},
+          sampler_with(leave_target_unfiltered)};
 }
 
 Mutant bfloat16_drafts_mutant() {
@@ -127,6 +127,8 @@ Mutant bfloat16_drafts_mutant() {
           "DeepSpec #31",
           "drafts are drawn from a bfloat16 softmax, and the ratio is taken with the binary32 one",
           {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return bfloat16_distribution(q); })},
+          nullptr,
+          {},
           sampler_with_drafts([](const std::vector<double>& q) {
             std::vector<double> rounded;
             for (const double x : q) rounded.push_back(to_bfloat16(x));

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof {
@@ -100,13 +100,13 @@ Mutant in_place_edits_mutant() {
           "rows are divided by the temperature, or a drafted token's mass is zeroed, in place: whoever reads them next "
           "gets the edited row",
           {{Detector::differential, find_edited_rows}, {Detector::enumeration, find_tempered_twice}},
-          [] {
-            LargeChain chain = sound_large_chain();
-            chain.requested = chain.target = at_half_temperature(chain.target);
-            chain.drafted = chain.proposal = at_half_temperature(chain.proposal);
-            chain.residual = positive_difference(at_half_temperature(chain.target), chain.proposal);
-            return large_chain_sampler(chain);
-          }};
+          nullptr,
+          {},
+          sampler_with([](OneDraft& draft) {
+            draft.requested = draft.target = at_half_temperature(draft.target);
+            draft.drafted = draft.proposal = at_half_temperature(draft.proposal);
+            draft.residual = positive_difference(at_half_temperature(draft.target), draft.proposal);
+          })};
 }
 
 }  // namespace draftproof

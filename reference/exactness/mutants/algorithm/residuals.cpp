@@ -10,7 +10,7 @@
 #include "reference/exactness/mutants/engine_numbers.hpp"
 #include "reference/exactness/mutants/filter/hunts.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 #include "reference/exactness/proof/steps.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/random/uniform.hpp"
@@ -114,9 +114,8 @@ Finding find_empty_residual(bool faulty) {
   return find_impossible_token(cases);
 }
 
-LargeSampler one_token_residual_sampler() {
-  const auto rows = FixedRows::usual();
-  return {sound_large_chain().requested, [rows](std::uint64_t draw) {
+LargeSampler one_token_residual_sampler(const FixedRowsPointer& rows) {
+  return {rows->target.masses(), [rows](std::uint64_t draw) {
             const std::uint64_t seed = derive_seed(0, draw);
             const PhiloxSource source;
             const Token token = rows->proposal.draw(source.block(seed, {0, 0, 0, Purpose::draft_sample}));
@@ -134,6 +133,8 @@ Mutant one_token_residual_mutant() {
           "SafeAILab/EAGLE #20",
           "after a rejection q is subtracted from p at the rejected token only",
           {{Detector::enumeration, find_wrong_residual<OneTokenProposal>}},
+          nullptr,
+          {},
           one_token_residual_sampler};
 }
 
@@ -142,11 +143,11 @@ Mutant divided_residual_mutant() {
           "jaymody/speculative-sampling #3",
           "the residual is divided by its sum without a look at it: with p = q that is 0/0",
           {{Detector::injection, find_empty_residual}},
-          [] {
-            return large_chain_sampler(sound_large_chain(), [](double p, double q, const RandomBlock& coin) {
-              return accepts(Convention::tensorrt_llm, p, q, coin);
-            });
-          }};
+          nullptr,
+          {},
+          sampler_with_coin([](double p, double q, const RandomBlock& coin) {
+            return accepts(Convention::tensorrt_llm, p, q, coin);
+          })};
 }
 
 Mutant residual_floor_mutant() {
@@ -154,11 +155,9 @@ Mutant residual_floor_mutant() {
           "vllm #13933, review",
           "every token's residual mass is at least 1e-5: at V = 128k that adds 1.3 to a residual of less than 1",
           {{Detector::enumeration, find_wrong_residual<FlooredProposal>}},
-          [] {
-            LargeChain chain = sound_large_chain();
-            chain.residual = floored_difference(chain.target, chain.proposal);
-            return large_chain_sampler(chain);
-          }};
+          nullptr,
+          {},
+          sampler_with([](OneDraft& draft) { draft.residual = floored_difference(draft.target, draft.proposal); })};
 }
 
 }  // namespace draftproof

@@ -92,7 +92,12 @@ Mutant missing_barrier_mutant() {
           {distribution_hunt({.draft_len = 2}, residual_at_the_coin, Sampler::inverse, kVerifyChain),
            {Detector::differential, find_different_tokens},
            {Detector::differential, find_race}},
-          [] { return speculative_sampler(residual_at_the_coin, 2, 1, verify_fixed_chain, Convention::flashinfer); }};
+          nullptr,
+          {},
+          [](const FixedRowsPointer& rows) {
+            return speculative_sampler(rows, residual_at_the_coin,
+                                       {.draft_len = 2, .position = 1, .convention = Convention::flashinfer});
+          }};
 }
 
 }  // namespace draftproof

@@ -28,7 +28,9 @@ Mutant coin_draws_the_residual() {
           "the uniform that rejected the draft is used again to draw the recovered token",
           {key_audit_hunt(residual_at_the_coin, Sampler::inverse, kVerifyChain),
            distribution_hunt({}, residual_at_the_coin, Sampler::inverse, kVerifyChain)},
-          [] { return speculative_sampler(residual_at_the_coin, 1, 0); }};
+          nullptr,
+          {},
+          [](const FixedRowsPointer& rows) { return speculative_sampler(rows, residual_at_the_coin, {}); }};
 }
 
 Mutant position_keys_of_blocks() {
@@ -39,7 +41,12 @@ Mutant position_keys_of_blocks() {
            distribution_hunt({.vocab_size = 2, .draft_len = 2, .steps = 2}, coin_by_position, Sampler::inverse,
                              kVerifyBlock)},
           // The first step's tokens are right; the second token of the request comes from the second step if it must.
-          [] { return speculative_sampler(coin_by_position, 2, 1, verify_fixed_block()); }};
+          nullptr,
+          {},
+          [](const FixedRowsPointer& rows) {
+            return speculative_sampler(rows, coin_by_position,
+                                       {.draft_len = 2, .position = 1, .verify = verify_fixed_block(rows)});
+          }};
 }
 
 Mutant offset_never_advances() {
@@ -48,8 +55,10 @@ Mutant offset_never_advances() {
           "the Philox offset is the same in every step",
           {key_audit_hunt(constant_step, Sampler::inverse, kVerifyChain),
            distribution_hunt({.vocab_size = 2, .steps = 2}, constant_step, Sampler::inverse, kVerifyChain)},
-          [] {
-            return plain_sampler([](std::uint64_t draw) {
+          nullptr,
+          {},
+          [](const FixedRowsPointer& rows) {
+            return plain_sampler(rows, [](std::uint64_t draw) {
               return constant_step({0, {0, 0, static_cast<std::uint32_t>(draw), Purpose::target_sample}});
             });
           }};
@@ -61,8 +70,10 @@ Mutant one_seed_for_a_step() {
           "both tokens of a step are sampled with one random number",
           {key_audit_hunt(one_target_sample_a_step, Sampler::inverse, kVerifyMatch),
            distribution_hunt({}, one_target_sample_a_step, Sampler::inverse, kVerifyMatch)},
-          [] {
-            return plain_sampler([](std::uint64_t draw) {
+          nullptr,
+          {},
+          [](const FixedRowsPointer& rows) {
+            return plain_sampler(rows, [](std::uint64_t draw) {
               const auto row = static_cast<std::uint32_t>(draw % 2);
               return one_target_sample_a_step({derive_seed(0, draw / 2), {0, row, 0, Purpose::target_sample}});
             });
@@ -75,7 +86,11 @@ Mutant one_coin_for_all_positions() {
           "one uniform judges every draft of the request's step",
           {key_audit_hunt(one_coin_a_step, Sampler::inverse, kVerifyChain),
            distribution_hunt({.draft_len = 2}, one_coin_a_step, Sampler::inverse, kVerifyChain)},
-          [] { return speculative_sampler(one_coin_a_step, 2, 1); }};
+          nullptr,
+          {},
+          [](const FixedRowsPointer& rows) {
+            return speculative_sampler(rows, one_coin_a_step, {.draft_len = 2, .position = 1});
+          }};
 }
 
 }  // namespace

@@ -102,9 +102,8 @@ Finding find_different_tokens(bool faulty) {
 }
 
 // Requests in batches of two, the first of which is seeded.
-LargeSampler mixed_batches() {
-  const auto rows = FixedRows::usual();
-  return {usual_target_distribution(), [rows](std::uint64_t draw) {
+LargeSampler mixed_batches(const FixedRowsPointer& rows) {
+  return {rows->target.masses(), [rows](std::uint64_t draw) {
             const std::uint64_t first = draw - draw % 2;
             const auto sample = [&](std::size_t row) {
               return rows->target.draw(
@@ -121,6 +120,8 @@ Mutant lost_write_mutant() {
           "vllm #6038, #9441, #10863",
           "where seeded and unseeded requests mix, the tokens of the seeded are written into a copy and stay 0",
           {{Detector::batch, find_batch_dependence}, {Detector::differential, find_different_tokens}},
+          nullptr,
+          {},
           mixed_batches};
 }
 

@@ -32,7 +32,7 @@ Finding first_token_of_shared_race(bool faulty) {
 // a Poisson process with marks of distribution q, so that the first arrival of x is at E_x / q_x. The draft is the
 // first mark; the winner of the other race is the least arrival time times q_x / r_x. That visits the few tokens that
 // can win instead of the whole vocabulary twice.
-LargeSampler shared_race_sampler(const std::shared_ptr<const FixedRows>& rows) {
+LargeSampler shared_race_sampler(const FixedRowsPointer& rows) {
   double largest_ratio = 0.0;
   for (std::size_t x = 0; x < rows->proposal.masses().size(); ++x)
     largest_ratio = std::max(largest_ratio, rows->residual.masses()[x] / rows->proposal.masses()[x]);
@@ -71,7 +71,12 @@ Mutant shared_race_mutant() {
           "the recovered token is raced over the Gumbel noise that the draft was raced over",
           {key_audit_hunt(residual_at_the_draft, Sampler::race, kVerifyChain),
            {Detector::enumeration, first_token_of_shared_race}},
-          [] { return shared_race_sampler(FixedRows::usual()); }};
+          [] { return shared_race_sampler(FixedRows::usual()); },
+          {},
+          // The race itself, which visits every token.
+          [](const FixedRowsPointer& rows) {
+            return speculative_sampler(rows, residual_at_the_draft, {.sampler = Sampler::race});
+          }};
 }
 
 }  // namespace draftproof

@@ -9,6 +9,7 @@
 #include "reference/exactness/mutants/coupling/key_faults.hpp"
 #include "reference/exactness/mutants/coupling/request_batch.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {
@@ -123,9 +124,9 @@ Hunt seed_hunt(Detector detector, Finding (*find)(SeedOf), SeedOf fault) {
 }
 
 // Draw i is a plain draw by the seed that request i is given.
-std::function<LargeSampler()> seed_sampler(std::uint64_t (*seed_of_request)(std::uint64_t request)) {
-  return [=] {
-    return plain_sampler([=](std::uint64_t request) {
+RowsSampler seed_sampler(std::uint64_t (*seed_of_request)(std::uint64_t request)) {
+  return [=](const FixedRowsPointer& rows) {
+    return plain_sampler(rows, [=](std::uint64_t request) {
       return RandomKey{seed_of_request(request), {0, 0, 0, Purpose::target_sample}};
     });
   };
@@ -140,23 +141,31 @@ std::vector<Mutant> shared_seed_mutants() {
            "TensorRT-LLM #19487",
            "every request starts one and the same stream again",
            {seed_hunt(Detector::key_audit, find_reused_seed, one_stream)},
+           nullptr,
+           {},
            seed_sampler([](std::uint64_t) { return std::uint64_t{0}; })},
           {"B08",
            "flashinfer #2345",
            "the kernel reads seed[0] for all rows of a batch",
            {seed_hunt(Detector::batch, find_batch_dependence, seed_of_row_0),
             seed_hunt(Detector::key_audit, find_reused_seed, seed_of_row_0)},
+           nullptr,
+           {},
            seed_sampler([](std::uint64_t request) { return derive_seed(0, request - request % kBatchSize); })},
           {"B09",
            "vllm-ascend #9693",
            "the 64-bit seed is cast to f32, so that neighbouring seeds are one",
            {seed_hunt(Detector::key_audit, find_reused_seed, seed_as_f32)},
+           nullptr,
+           {},
            seed_sampler([](std::uint64_t request) { return as_f32(derive_seed(0, request)); })},
           {"B14",
            "TensorRT-LLM #1742",
            "seeds are stored by row and read by slot, which is another request's after a reorder",
            {seed_hunt(Detector::ragged, find_ragged_difference, seed_at_the_slot),
             seed_hunt(Detector::batch, find_batch_dependence, seed_at_the_slot)},
+           nullptr,
+           {},
            seed_sampler([](std::uint64_t request) { return derive_seed(0, request ^ 1); })}};
 }
 

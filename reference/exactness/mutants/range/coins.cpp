@@ -7,7 +7,7 @@
 
 #include "reference/exactness/mutants/counted_rate.hpp"
 #include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/large_chain.hpp"
+#include "reference/exactness/mutants/one_draft.hpp"
 #include "reference/exactness/mutants/range/family.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/statistics/battery.hpp"
@@ -116,10 +116,6 @@ Hunt support_hunt(CoinRule fault) {
           }};
 }
 
-std::function<LargeSampler()> sampler_with(CoinRule coin) {
-  return [coin = std::move(coin)] { return large_chain_sampler(sound_large_chain(), coin); };
-}
-
 // A: how many drafts of p = (.1, .6, .3), q = (.5, .4, .1) stand; 6/10 should.
 Finding find_wrong_acceptance(bool constant_coin) {
   InjectedSource source;
@@ -142,7 +138,9 @@ Mutant coin_of_one_mutant() {
           "the coin is a 32-bit hash divided by 2^32 in binary32: its top words are the coin 1, which rejects what is "
           "certain",
           {end_words_hunt(coin_that_can_be_one)},
-          sampler_with(coin_that_can_be_one)};
+          nullptr,
+          {},
+          sampler_with_coin(coin_that_can_be_one)};
 }
 
 Mutant coin_of_zero_mutant() {
@@ -150,7 +148,9 @@ Mutant coin_of_zero_mutant() {
           "sglang #35771, #35798",
           "the coin is compared by `<=`: a coin of 0 accepts a draft of probability 0",
           {end_words_hunt(coin_with_equality), support_hunt(coin_with_equality)},
-          sampler_with(coin_with_equality)};
+          nullptr,
+          {},
+          sampler_with_coin(coin_with_equality)};
 }
 
 Mutant ratio_against_zero_mutant() {
@@ -158,7 +158,9 @@ Mutant ratio_against_zero_mutant() {
           "vLLM V1 (cites pytorch #16706)",
           "p / q >= u over a binary32 u that can be exactly 0: a draft of probability 0 is accepted",
           {end_words_hunt(ratio_that_can_meet_zero)},
-          sampler_with(ratio_that_can_meet_zero)};
+          nullptr,
+          {},
+          sampler_with_coin(ratio_that_can_meet_zero)};
 }
 
 Mutant constant_coin_mutant() {
@@ -167,7 +169,9 @@ Mutant constant_coin_mutant() {
           "vllm-ascend #13730",
           "every acceptance coin is 0, so that every possible draft is accepted",
           {{Detector::acceptance, find_wrong_acceptance}},
-          sampler_with(always)};
+          nullptr,
+          {},
+          sampler_with_coin(always)};
 }
 
 }  // namespace draftproof
