@@ -19,6 +19,7 @@ inline constexpr Verb kVerbs[] = {
     {"demo", "Speculative decoding of real text, with a verdict on its distribution"},
     {"experiments", "What people quote of speculation, and what the simulator says of each claim"},
     {"generate", "Text from a language model, plain or with speculation, one request or many"},
+    {"lab", "One verification step over a p and a q given by hand: sampled, tested, or with a bug that shipped"},
     {"machine", "Describe this machine: processor, memory, vector instructions"},
     {"model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},
     {"mutants", "Catch the bugs that shipped, and accuse nothing sound"},

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "reference/draft/draft_plan.hpp"
-#include "reference/draft/sampled_tree.hpp"
+#include "reference/draft/planned_tree.hpp"
 #include "reference/error.hpp"
 #include "reference/step/verify_step.hpp"
 
@@ -19,30 +19,6 @@ using Chance = AddressedChance<PhiloxSource>;
 // The seed of the pairs and coins of a sample, apart from those of requests.
 std::uint64_t seed_of_sample(std::uint64_t seed, std::int32_t sample) {
   return derive_seed(~seed, static_cast<std::uint64_t>(sample));
-}
-
-DraftTree draft_of(const DraftPlan& plan, auto row_after, Chance& chance) {
-  if (plan.coupled) {
-    std::vector<std::vector<Token>> paths(static_cast<std::size_t>(plan.num_paths));
-    for (std::uint32_t list = 0; list < paths.size(); ++list)
-      for (std::uint32_t level = 0; level < static_cast<std::uint32_t>(plan.shape.size()); ++level)
-        paths[list].push_back(chance.coupled_race(row_after(paths[list]), level, list));
-    return merge_paths(paths, Duplicates::merged);
-  }
-  switch (plan.sampling) {
-    case DraftSampling::any:
-      return top_k_children(row_after, plan.shape);
-    case DraftSampling::without_replacement:
-      return draw_children_without_replacement(row_after, plan.shape, chance);
-    case DraftSampling::greedy:
-      return draw_greedy_children(row_after, plan.shape, chance);
-    case DraftSampling::independent_paths:
-      return draw_merged_paths(row_after, plan.num_paths, plan.shape.size(), chance);
-    case DraftSampling::drawn:
-    case DraftSampling::independent:
-      break;
-  }
-  return draw_iid_children(row_after, plan.shape, chance);
 }
 
 RowMatrix matrix_of(const std::vector<float>& values, std::int64_t vocab_size) {
@@ -87,7 +63,7 @@ class Trials {
       return found->second;
     };
     VerifyRequest request;
-    request.draft = draft_of(plan_, row_after, chance);
+    request.draft = draw_planned_tree(plan_, row_after, chance);
     const auto vocab_size = static_cast<std::int64_t>(options_.pairs.vocab_size);
     const std::int32_t proposal_rows = request.draft.size() + (request.draft.is_chain() ? 0 : 1);
     target_.clear();

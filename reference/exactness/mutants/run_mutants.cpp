@@ -10,13 +10,6 @@
 namespace draftproof {
 namespace {
 
-std::vector<Mutant> all_mutants() {
-  std::vector<Mutant> all;
-  for (const auto& family : {coupling_mutants, range_mutants, algorithm_mutants, filter_mutants, processor_mutants})
-    for (Mutant& mutant : family()) all.push_back(std::move(mutant));
-  return all;
-}
-
 bool is_wanted(const std::vector<std::string>& wanted, const Mutant& mutant) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), mutant.id) != wanted.end();
 }
@@ -72,6 +65,13 @@ std::string usual_verdict(const std::optional<UsualTests>& usual, bool (UsualTes
 }
 
 }  // namespace
+
+std::vector<Mutant> all_mutants() {
+  std::vector<Mutant> all;
+  for (const auto& family : {coupling_mutants, range_mutants, algorithm_mutants, filter_mutants, processor_mutants})
+    for (Mutant& mutant : family()) all.push_back(std::move(mutant));
+  return all;
+}
 
 const HuntResult* MutantResult::killer() const {
   const auto found = std::find_if(hunts.begin(), hunts.end(), [](const HuntResult& h) { return h.faulty.caught; });

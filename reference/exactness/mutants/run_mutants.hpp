@@ -12,6 +12,9 @@
 
 namespace draftproof {
 
+// All families, each in the order of its ids.
+std::vector<Mutant> all_mutants();
+
 struct HuntResult {
   Detector detector;
   Finding faulty;

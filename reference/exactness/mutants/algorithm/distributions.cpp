@@ -109,7 +109,8 @@ Mutant raw_proposal_mutant() {
           {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); })},
           nullptr,
           {},
-          sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, kLargeTopK); })};
+          sampler_with_drafts(
+              [](const std::vector<double>& q) { return top_k_distribution(q, std::min(kLargeTopK, q.size() / 2)); })};
 }
 
 Mutant default_parameters_mutant() {

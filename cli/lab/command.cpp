@@ -1,0 +1,148 @@
+// draftproof lab: one verification step over a p and a q given by hand, sampled and tested.
+#include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
+#include "reference/error.hpp"
+#include "reference/statistics/battery.hpp"
+#include "reference/statistics/distribution_check.hpp"
+#include "reference/strict_number.hpp"
+#include "viz/data/distribution_lab.hpp"
+
+namespace draftproof {
+namespace {
+
+struct LabArguments {
+  DistributionLabSettings settings;
+  std::string verifier;  // empty: not given
+  std::optional<std::int32_t> draft_tokens;
+  bool logits = false;
+  bool json = false;
+};
+
+constexpr NumberRange kScaleRange{-1e6, 1e6};
+
+// "0.5,0.3,0.2"
+std::vector<double> read_row(const std::string& option, const std::string& text) {
+  std::vector<double> row;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    const std::optional<double> number = read_number(part);
+    if (!number) throw usage_error(option, "has the entry '" + part + "'; expected numbers as in 0.5,0.3,0.2");
+    row.push_back(*number);
+    begin = end + 1;
+  }
+  return row;
+}
+
+std::string text_of_row(const std::vector<double>& row) {
+  std::string text;
+  for (const double x : row) text += (text.empty() ? "" : ",") + short_number(x);
+  return text;
+}
+
+void add_row(Options& options, const std::string& name, std::vector<double>& row, const std::string& help) {
+  options.option(name, "NUMBER,...", text_of_row(row), help,
+                 [name, &row](const std::string& text) { row = read_row(name, text); });
+}
+
+// Weights of logits, the largest of them 1.
+void exponentiate(std::vector<double>& row) {
+  double largest = -HUGE_VAL;
+  for (const double x : row) largest = std::max(largest, x);
+  for (double& x : row) x = std::exp(x - largest);
+}
+
+void print_rows(const DistributionLabSnapshot& snapshot) {
+  const LabLook& look = snapshot.looks.back();
+  std::cout << "token         p         q  min(p,q)  residual  expected     count     share\n"
+            << std::fixed << std::setprecision(5);
+  for (std::size_t i = 0; i < snapshot.p.size(); ++i)
+    std::cout << std::setw(5) << i << std::setw(10) << snapshot.p[i] << std::setw(10) << snapshot.q[i] << std::setw(10)
+              << snapshot.overlap[i] << std::setw(10) << snapshot.residual[i] << std::setw(10) << snapshot.expected[i]
+              << std::setw(10) << look.counts[i] << std::setw(10)
+              << static_cast<double>(look.counts[i]) / static_cast<double>(look.samples) << "\n";
+}
+
+void print_snapshot(const DistributionLabSnapshot& snapshot) {
+  print_rows(snapshot);
+  std::cout << "total variation of p and q " << snapshot.total_variation << ", acceptance of one draft "
+            << snapshot.acceptance << "\n";
+  if (snapshot.mean_accepted)
+    std::cout << "measured with " << snapshot.verifier << ", " << snapshot.settings.draft_tokens
+              << " draft tokens: " << *snapshot.mean_accepted << " accepted a step\n";
+  for (const LabMutant& mutant : lab_mutants())
+    if (mutant.id == snapshot.settings.mutant)
+      std::cout << "mutant " << mutant.id << " (" << mutant.source << "): " << mutant.fault << "\n";
+  std::cout << snapshot.sentence << "\n";
+}
+
+void run(LabArguments arguments, ProgramContext& context) {
+  DistributionLabSettings& settings = arguments.settings;
+  if (!settings.mutant.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
+    throw usage_error("--mutant",
+                      "has a verifier and a draft of its own; expected neither --verifier nor --draft-tokens");
+  if (!arguments.verifier.empty()) settings.verifier = arguments.verifier;
+  if (arguments.draft_tokens) settings.draft_tokens = *arguments.draft_tokens;
+  if (arguments.logits) {
+    exponentiate(settings.target);
+    exponentiate(settings.draft);
+    exponentiate(settings.unconditional);
+  }
+  DistributionLabSnapshot last;
+  {
+    Job job;
+    Progress progress("sampling", static_cast<std::size_t>(settings.samples), "samples");
+    compute(settings, job, [&](DistributionLabSnapshot snapshot) {
+      const auto samples_of = [](const DistributionLabSnapshot& s) {
+        return s.looks.empty() ? 0 : s.looks.back().samples;
+      };
+      progress.advance(static_cast<std::uint64_t>(samples_of(snapshot) - samples_of(last)));
+      last = std::move(snapshot);
+    });
+  }
+  if (arguments.json) {
+    Json document = json_document(context.arguments);
+    document.update(to_json(last));
+    print_json(document);
+  } else {
+    print_snapshot(last);
+  }
+  // A lossy verifier and a mutant are meant to be biased.
+  if (last.verdict == LabVerdict::biased && last.lossless && settings.mutant.empty())
+    context.exit_code = ExitCode::finding;
+}
+
+}  // namespace
+
+void add_command(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<LabArguments>();
+  DistributionLabSettings& settings = arguments->settings;
+  add_row(options, "--target", settings.target, "Weights of p, a token each (0: masked)");
+  add_row(options, "--draft", settings.draft, "Weights of q");
+  add_row(options, "--unconditional", settings.unconditional,
+          "Weights of the unconditional row of guidance (default: uniform)");
+  options.flag("--logits", arguments->logits, "The rows are logits, not weights");
+  options.number("--temperature", settings.temperature, kTemperatureRange, "Of both rows");
+  options.integer("--top-k", settings.top_k, kTopKRange, "Of both rows (0: off)");
+  options.number("--top-p", settings.top_p, kNucleusRange, "Of both rows");
+  options.number("--min-p", settings.min_p, kShareRange, "Of both rows");
+  options.number("--cfg-scale", settings.guidance_scale, kScaleRange, "Classifier-free guidance of both rows (1: off)");
+  options.text("--verifier", arguments->verifier, "Name of a verifier, with parameters (default: chain)", "NAME");
+  options.integer("--draft-tokens", arguments->draft_tokens, {1, kLabDraftTokensMax},
+                  "Draft tokens K: of a chain, siblings, or the length of a path (default: 1)");
+  options.text("--mutant", settings.mutant, "Id of a mutant that shows on any p and q, instead of a verifier", "ID");
+  options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
+  options.seed(settings.seed, "Of the samples");
+  options.json(arguments->json);
+  options.on_run([arguments, &context] { run(*arguments, context); });
+}
+
+}  // namespace draftproof

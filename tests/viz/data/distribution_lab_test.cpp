@@ -1,0 +1,276 @@
+#include "viz/data/distribution_lab.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "reference/error.hpp"
+#include "reference/exactness/rational.hpp"
+#include "reference/statistics/binomial_interval.hpp"
+#include "reference/statistics/distribution_check.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/run_program.hpp"
+#include "tests/support/statistical.hpp"
+
+using namespace draftproof;
+using nlohmann::json;
+
+namespace {
+
+// The golden pair of this project's tests: its numbers are known as fractions.
+DistributionLabSettings golden_pair() {
+  DistributionLabSettings settings;
+  settings.target = {0.5, 0.3, 0.2};
+  settings.draft = {0.2, 0.3, 0.5};
+  return settings;
+}
+
+DistributionLabSnapshot sampled(const DistributionLabSettings& settings) {
+  Job job;
+  DistributionLabSnapshot last;
+  compute(settings, job, [&](DistributionLabSnapshot snapshot) { last = std::move(snapshot); });
+  return last;
+}
+
+double p_value_of(const DistributionLabSnapshot& snapshot) {
+  return snapshot.looks.back().test.p_value;
+}
+
+}  // namespace
+
+TEST_CASE("what p and q share in the lab is what rational arithmetic says of the same numbers") {
+  for (const float temperature : {1.0f, 0.5f, 2.0f}) {
+    DistributionLabSettings settings;
+    settings.temperature = temperature;
+    const DistributionLabSnapshot rows = rows_of(settings);
+    Rational tv(0);
+    Rational acceptance(0);
+    Rational residual_total(0);
+    std::vector<Rational> residual;
+    for (std::size_t i = 0; i < rows.p.size(); ++i) {
+      const Rational p(rows.p[i]);
+      const Rational q(rows.q[i]);
+      tv += (p > q ? Rational(p - q) : Rational(q - p)) / 2;
+      acceptance += p < q ? p : q;
+      residual.push_back(p > q ? Rational(p - q) : Rational(0));
+      residual_total += residual.back();
+    }
+    CAPTURE(temperature);
+    CHECK(rows.total_variation == Approx(tv.convert_to<double>()).epsilon(1e-14));
+    CHECK(rows.acceptance == Approx(acceptance.convert_to<double>()).epsilon(1e-14));
+    for (std::size_t i = 0; i < residual.size(); ++i)
+      CHECK(rows.residual[i] == Approx(Rational(residual[i] / residual_total).convert_to<double>()).margin(1e-14));
+  }
+}
+
+TEST_CASE("the lab's numbers of the golden pair are the fractions worked out by hand") {
+  // p = (1/2, 3/10, 1/5), q reversed: TV 3/10, acceptance 7/10, all of the residual on token 0.
+  const DistributionLabSnapshot rows = rows_of(golden_pair());
+  CHECK(rows.total_variation == Approx(0.3).margin(1e-6));
+  CHECK(rows.acceptance == Approx(0.7).margin(1e-6));
+  CHECK(rows.residual[0] == 1.0);
+  CHECK(rows.residual[1] == Approx(0.0).margin(1e-6));
+  CHECK(rows.residual[2] == 0.0);
+  // Temperature 1/2 squares, guidance 2 against a uniform row squares too; top-p 0.8 drops the last token of p.
+  DistributionLabSettings squared = golden_pair();
+  squared.temperature = 0.5f;
+  CHECK(rows_of(squared).p[0] == Approx(0.25 / 0.38).margin(1e-6));
+  DistributionLabSettings guided = golden_pair();
+  guided.guidance_scale = 2.0f;
+  CHECK(rows_of(guided).p[0] == Approx(0.25 / 0.38).margin(1e-6));
+  DistributionLabSettings nucleus = golden_pair();
+  nucleus.top_p = 0.75f;
+  CHECK(rows_of(nucleus).p[2] == 0.0);
+  CHECK(rows_of(nucleus).p[0] == Approx(0.625).margin(1e-6));
+  CHECK(rows_of(nucleus).q[2] == Approx(0.625).margin(1e-6));
+}
+
+TEST_CASE("samples of every verifier of the registry follow p where it is lossless, with the verdict that says so") {
+  std::int64_t lossless = 0;
+  std::int64_t refuted = 0;
+  for (const VerifierInfo& info : verifiers()) {
+    DistributionLabSettings settings = golden_pair();
+    settings.verifier = std::string(info.name);
+    settings.draft_tokens = 2;
+    if (info.verifier == Verifier::top_k_resample) settings.verifier += ":k=1";
+    if (info.verifier == Verifier::thresholds) settings.verifier += ":acc=0.5,single=0.5";
+    settings.samples = 8000;
+    const DistributionLabSnapshot snapshot = sampled(settings);
+    CAPTURE(settings.verifier, snapshot.sentence);
+    CHECK(snapshot.expected == snapshot.p);
+    CHECK(snapshot.looks.back().samples == 8000);
+    if (info.lossless) {
+      CHECK(follows(snapshot.looks.back().counts, snapshot.p, 13));
+      CHECK(snapshot.verdict == LabVerdict::consistent);
+      CHECK(p_value_of(snapshot) >= kDistributionAlpha);
+      ++lossless;
+    } else {
+      refuted += snapshot.verdict == LabVerdict::biased;
+    }
+  }
+  CHECK(lossless == 13);
+  CHECK(refuted >= 3);  // what a lossy verifier does to the first token depends on p and q
+}
+
+TEST_CASE("the measured acceptance of the lab is the one worked out elsewhere") {
+  // Of p = (1/2, 3/10, 1/5) and q reversed, for two siblings: the golden table of fractions.
+  const std::vector<std::tuple<std::string, std::int32_t, double>> golden{
+      {"chain", 1, 7.0 / 10}, {"rrs", 2, 19.0 / 25}, {"rrsw", 2, 41.0 / 50}, {"greedy_draft", 2, 9.0 / 10}};
+  for (const auto& [verifier, draft_tokens, probability] : golden) {
+    DistributionLabSettings settings = golden_pair();
+    settings.verifier = verifier;
+    settings.draft_tokens = draft_tokens;
+    const DistributionLabSnapshot snapshot = sampled(settings);
+    const LabLook& look = snapshot.looks.back();
+    const Interval interval = clopper_pearson(look.accepted, look.samples, 1.0 - suite_level(4));
+    CAPTURE(verifier, look.accepted);
+    CHECK(interval.low < probability);
+    CHECK(probability < interval.high);
+  }
+  DistributionLabSettings block = golden_pair();
+  block.verifier = "block";
+  block.draft_tokens = 2;
+  CHECK(sampled(block).mean_accepted.value() == Approx(1.25).margin(0.05));
+}
+
+TEST_CASE("a mutant in the lab is found biased, and the same rows without it consistent") {
+  DistributionLabSettings settings;
+  CHECK(sampled(settings).verdict == LabVerdict::consistent);
+  for (const char* const id : {"B01", "B03", "B06", "B07", "B10", "B20", "B27", "B28", "B37", "B38", "B43/45"}) {
+    settings.mutant = id;
+    const DistributionLabSnapshot snapshot = sampled(settings);
+    CAPTURE(std::string(id), snapshot.sentence);
+    CHECK(p_value_of(snapshot) < kDistributionAlpha);
+    CHECK(snapshot.verdict == LabVerdict::biased);
+    CHECK(snapshot.looks.back().observed_tv > 0.0);
+  }
+  // A coin whose ends are wrong once in 2^24 draws takes another detector: the lab says what it cannot see.
+  settings.mutant = "B18";
+  CHECK(sampled(settings).verdict == LabVerdict::consistent);
+  std::set<std::string> ids;
+  for (const LabMutant& mutant : lab_mutants()) CHECK(ids.insert(mutant.id).second);
+  CHECK(ids.size() >= 20);
+}
+
+TEST_CASE("every mutant of the lab draws tokens of any p and q, zeros, equal and disjoint rows among them") {
+  for (const LabMutant& mutant : lab_mutants()) {
+    for (const auto& [target, draft] : std::vector<std::pair<std::vector<double>, std::vector<double>>>{
+             {{1.0, 0.0, 3.0}, {0.0, 2.0, 1.0}}, {{1.0, 2.0, 1.0}, {1.0, 2.0, 1.0}}, {{1.0, 0.0}, {0.0, 1.0}}}) {
+      DistributionLabSettings settings;
+      settings.target = target;
+      settings.draft = draft;
+      settings.mutant = mutant.id;
+      settings.samples = 300;
+      CAPTURE(mutant.id);
+      CHECK(sampled(settings).looks.back().samples == 300);
+    }
+  }
+}
+
+TEST_CASE("the same settings give the same snapshot, and looks grow up to all samples") {
+  DistributionLabSettings settings = golden_pair();
+  settings.samples = 5000;
+  settings.seed = 9;
+  CHECK(to_json(sampled(settings)) == to_json(sampled(settings)));
+  const DistributionLabSnapshot snapshot = sampled(settings);
+  REQUIRE(snapshot.looks.size() > 10);
+  for (std::size_t i = 1; i < snapshot.looks.size(); ++i)
+    CHECK(snapshot.looks[i].samples > snapshot.looks[i - 1].samples);
+  CHECK(snapshot.looks.front().detectable_tv > snapshot.looks.back().detectable_tv);
+  settings.samples = 1;
+  CHECK(sampled(settings).looks.size() == 1);
+}
+
+TEST_CASE("a cancelled lab ends without a verdict") {
+  Job job;
+  job.cancel();
+  int published = 0;
+  CHECK_THROWS_AS(compute(golden_pair(), job, [&](DistributionLabSnapshot) { ++published; }), Cancelled);
+  CHECK(published == 1);  // the rows
+}
+
+TEST_CASE("a bar that is dragged takes its probability from the others in proportion") {
+  const std::vector<double> row = with_probability({0.5, 0.3, 0.2}, 0, 0.75);
+  CHECK(row[0] == 0.75);
+  CHECK(row[1] == Approx(0.15).epsilon(1e-14));
+  CHECK(row[2] == Approx(0.10).epsilon(1e-14));
+  CHECK(with_probability({1.0, 0.0, 0.0}, 0, 0.5) == std::vector<double>{0.5, 0.25, 0.25});
+  CHECK(with_probability({0.5, 0.5}, 1, 2.0) == std::vector<double>{0.0, 1.0});
+  const std::vector<double> by_logit = with_logit({0.5, 0.5}, 0, std::log(1.5));
+  CHECK(by_logit[0] == Approx(0.75).epsilon(1e-14));
+  CHECK(by_logit[1] == Approx(0.25).epsilon(1e-14));
+}
+
+TEST_CASE("settings that have no rows are refused by the name of their option") {
+  const auto refusal = [](auto change) {
+    DistributionLabSettings settings = golden_pair();
+    change(settings);
+    return error_of(ErrorKind::usage, [&] { sampled(settings); });
+  };
+  using Settings = DistributionLabSettings;
+  CHECK(refusal([](Settings& s) { s.target = {1.0}; }) == "--target: has 1 weights; expected 2 to 32");
+  CHECK(refusal([](Settings& s) { s.draft = {1.0, 1.0}; }) == "--draft: has 2 weights; expected 3, as --target has");
+  CHECK(refusal([](Settings& s) { s.draft[1] = -1.0; }) ==
+        "--draft: has the weight -1; expected finite numbers from 0");
+  CHECK(refusal([](Settings& s) { s.target = {0.0, 0.0, 0.0}; }).find("--target: has the sum 0") == 0);
+  CHECK(refusal([](Settings& s) { s.top_p = 1.5f; }).find("top_p is 1.5") != std::string::npos);
+  CHECK(refusal([](Settings& s) { s.verifier = "none"; }).find("--verifier") == 0);
+  CHECK(refusal([](Settings& s) { s.mutant = "B99"; }).find("'B99' is not a mutant of one step") != std::string::npos);
+  CHECK(refusal([](Settings& s) { s.draft_tokens = 0; }) == "--draft-tokens: is 0; expected a whole number in [1, 8]");
+}
+
+TEST_CASE("draftproof lab prints the numbers of the snapshot, from the command line that the panel copies") {
+  DistributionLabSettings settings = golden_pair();
+  settings.temperature = 0.7f;
+  settings.top_p = 0.95f;
+  settings.samples = 3000;
+  settings.seed = 5;
+  const auto compare = [&](int exit_code) {
+    std::vector<std::string> arguments = command_arguments(settings);
+    arguments.erase(arguments.begin());
+    arguments.push_back("--json");
+    const testing::ProgramResult result = testing::run_draftproof(arguments);
+    CAPTURE(result.err);
+    REQUIRE(result.exit_code == exit_code);
+    const json printed = json::parse(result.out);
+    const json snapshot = json::parse(to_json(sampled(settings)).dump());
+    for (const auto& [key, value] : snapshot.items()) {
+      CAPTURE(key);
+      CHECK(printed.at(key) == value);
+    }
+    return printed;
+  };
+  CHECK(compare(0).at("verdict") == "consistent");
+  settings.mutant = "B27";
+  CHECK(compare(0).at("verdict") == "biased");
+  settings.mutant.clear();
+  settings.verifier = "synthetic:rate=1";
+  CHECK(compare(0).at("verdict") == "biased");  // as it says itself: no failure
+}
+
+TEST_CASE("draftproof lab takes logits, and refuses what it cannot read") {
+  const auto run = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "lab");
+    return testing::run_draftproof(arguments);
+  };
+  const testing::ProgramResult logits =
+      run({"--target", "0,0.6931471805599453", "--draft", "0,0", "--logits", "--samples", "100", "--json"});
+  REQUIRE(logits.exit_code == 0);
+  CHECK(json::parse(logits.out).at("p").at(1).get<double>() == Approx(2.0 / 3.0).margin(1e-6));
+  CHECK(run({"--target", "0.5,x"}).err.find("--target: has the entry 'x'") != std::string::npos);
+  CHECK(run({"--mutant", "B27", "--verifier", "chain"}).exit_code == 2);
+  const testing::ProgramResult text = run({"--samples", "500"});
+  CHECK(text.out.find("consistent: chi-squared") != std::string::npos);
+}
+
+TEST_CASE("the lab's table and figure hold every token") {
+  DistributionLabSettings settings = golden_pair();
+  settings.samples = 400;
+  const DistributionLabSnapshot snapshot = sampled(settings);
+  const Table table = to_table(snapshot);
+  REQUIRE(table.rows.size() == 3);
+  CHECK(std::get<std::int64_t>(table.rows[0][6]) == snapshot.looks.back().counts[0]);
+  CHECK(to_csv(table).find("token,p,q,min_p_q") == 0);
+  CHECK(to_figure(snapshot).find("$rows") != std::string::npos);
+}

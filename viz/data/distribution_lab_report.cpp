@@ -1,0 +1,172 @@
+// The distribution lab's snapshot as JSON, table, figure and command line.
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "reference/error.hpp"
+#include "reference/files/figure.hpp"
+#include "reference/statistics/distribution_check.hpp"
+#include "viz/data/distribution_lab.hpp"
+#include "viz/data/palette.hpp"
+
+namespace draftproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const LabMutant* mutant_of(const std::string& id) {
+  for (const LabMutant& mutant : lab_mutants())
+    if (mutant.id == id) return &mutant;
+  return nullptr;
+}
+
+template <class Number>
+std::string text_of_number(Number value) {
+  std::array<char, 32> text{};
+  const auto [end, error] = std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), end};
+}
+
+std::string text_of_row(const std::vector<double>& row) {
+  std::string text;
+  for (const double x : row) text += (text.empty() ? "" : ",") + text_of_number(x);
+  return text;
+}
+
+Json json_of_test(const LabLook& look) {
+  const ChiSquaredTest& test = look.test;
+  return {{"statistic", test.statistic},
+          {"degrees_of_freedom", test.df},
+          {"p_value", test.p_value},
+          {"impossible_token", test.impossible_cell ? Json(*test.impossible_cell) : Json(nullptr)},
+          {"observed_tv", look.observed_tv},
+          {"detectable_tv", look.detectable_tv}};
+}
+
+Json json_of_mutant(const std::string& id) {
+  const LabMutant* mutant = mutant_of(id);
+  if (mutant == nullptr) return nullptr;
+  return {{"id", mutant->id}, {"source", mutant->source}, {"fault", mutant->fault}, {"caught_by", mutant->detectors}};
+}
+
+Json json_of_verifier(const std::string& text) {
+  if (text.empty()) return nullptr;
+  const VerifierInfo& info = parse_verifier(text, "the snapshot").info();
+  return {{"name", text},
+          {"draft", std::string(name_of(info.draft))},
+          {"proposal", std::string(name_of(info.proposal))},
+          {"lossless", info.lossless}};
+}
+
+}  // namespace
+
+Json to_json(const DistributionLabSnapshot& snapshot) {
+  const DistributionLabSettings& s = snapshot.settings;
+  Json json;
+  json["vocab"] = s.target.size();
+  json["weights"] = {{"target", s.target},
+                     {"draft", s.draft},
+                     {"unconditional", s.unconditional.empty() ? Json(nullptr) : Json(s.unconditional)}};
+  json["parameters"] = {{"temperature", s.temperature},
+                        {"top_k", s.top_k},
+                        {"top_p", s.top_p},
+                        {"min_p", s.min_p},
+                        {"guidance_scale", s.guidance_scale}};
+  json["verifier"] = json_of_verifier(snapshot.verifier);
+  json["draft_tokens"] = s.mutant.empty() ? Json(s.draft_tokens) : Json(nullptr);
+  json["mutant"] = json_of_mutant(s.mutant);
+  json["seed"] = s.seed;
+  json["p"] = snapshot.p;
+  json["q"] = snapshot.q;
+  json["min_p_q"] = snapshot.overlap;
+  json["residual"] = snapshot.residual;
+  json["total_variation"] = snapshot.total_variation;
+  json["acceptance"] = snapshot.acceptance;
+  json["expected"] = snapshot.expected;
+  json["samples"] = 0;
+  json["level"] = kDistributionAlpha;
+  json["power"] = kDistributionPower;
+  json["counts"] = json["accepted_share"] = json["mean_accepted"] = json["test"] = nullptr;
+  json["looks"] = Json::array();
+  for (const LabLook& look : snapshot.looks) {
+    Json row{{"samples", look.samples}};
+    row.update(json_of_test(look));
+    json["looks"].push_back(row);
+  }
+  if (!snapshot.looks.empty()) {
+    const LabLook& last = snapshot.looks.back();
+    json["samples"] = last.samples;
+    json["counts"] = last.counts;
+    if (snapshot.mean_accepted) {
+      json["accepted_share"] = static_cast<double>(last.accepted) / static_cast<double>(last.samples);
+      json["mean_accepted"] = *snapshot.mean_accepted;
+    }
+    json["test"] = json_of_test(last);
+  }
+  json["verdict"] = std::string(name_of(snapshot.verdict));
+  json["sentence"] = snapshot.sentence;
+  return json;
+}
+
+Table to_table(const DistributionLabSnapshot& snapshot) {
+  Table table{{"token", "p", "q", "min_p_q", "residual", "expected", "count", "share"}, {}};
+  for (std::size_t i = 0; i < snapshot.p.size(); ++i) {
+    const std::int64_t count = snapshot.looks.empty() ? 0 : snapshot.looks.back().counts[i];
+    const double n = snapshot.looks.empty() ? 1.0 : static_cast<double>(snapshot.looks.back().samples);
+    table.rows.push_back({static_cast<std::int64_t>(i), snapshot.p[i], snapshot.q[i], snapshot.overlap[i],
+                          snapshot.residual[i], snapshot.expected[i], count, static_cast<double>(count) / n});
+  }
+  return table;
+}
+
+std::string to_figure(const DistributionLabSnapshot& snapshot) {
+  std::ostringstream script;
+  script << "$rows << EOD\n";
+  for (const std::vector<TableCell>& row : to_table(snapshot).rows) {
+    for (const TableCell& cell : row)
+      std::visit(
+          [&](const auto& value) {
+            if constexpr (requires { std::to_chars(nullptr, nullptr, value); }) script << text_of_number(value) << ' ';
+          },
+          cell);
+    script << '\n';
+  }
+  script << "EOD\n";
+  const std::string title = snapshot.sentence.empty() ? "p, q and what they share" : snapshot.sentence;
+  script << "set title " << gnuplot_quoted(title) << " noenhanced font ',10'\n"
+         << "set style data histograms\nset style histogram clustered gap 1\nset style fill solid 0.85 noborder\n"
+         << "set key outside right top\nset xlabel 'token'\nset ylabel 'probability'\nset yrange [0:*]\n"
+         << "plot $rows using 2:xtic(1) title 'p' lc rgb '" << palette::kTarget.hex << "', \\\n"
+         << "     $rows using 3 title 'q' lc rgb '" << palette::kDraft.hex << "', \\\n"
+         << "     $rows using 4 title 'min(p, q)' lc rgb '" << palette::kAccepted.hex << "', \\\n"
+         << "     $rows using 5 title 'residual' lc rgb '" << palette::kRecovered.hex << "', \\\n"
+         << "     $rows using 8 title 'emitted' lc rgb '" << palette::kPurple.hex << "'\n";
+  return script.str();
+}
+
+std::vector<std::string> command_arguments(const DistributionLabSettings& settings) {
+  const DistributionLabSettings standard;
+  std::vector<std::string> arguments{
+      "draftproof", "lab", "--target", text_of_row(settings.target), "--draft", text_of_row(settings.draft)};
+  const auto add = [&](const char* option, const std::string& value) {
+    arguments.insert(arguments.end(), {option, value});
+  };
+  if (!settings.unconditional.empty()) add("--unconditional", text_of_row(settings.unconditional));
+  if (settings.temperature != standard.temperature) add("--temperature", text_of_number(settings.temperature));
+  if (settings.top_k != standard.top_k) add("--top-k", text_of_number(settings.top_k));
+  if (settings.top_p != standard.top_p) add("--top-p", text_of_number(settings.top_p));
+  if (settings.min_p != standard.min_p) add("--min-p", text_of_number(settings.min_p));
+  if (settings.guidance_scale != standard.guidance_scale) add("--cfg-scale", text_of_number(settings.guidance_scale));
+  if (settings.mutant.empty()) {
+    add("--verifier", settings.verifier);
+    add("--draft-tokens", text_of_number(settings.draft_tokens));
+  } else {
+    add("--mutant", settings.mutant);
+  }
+  add("--samples", text_of_number(settings.samples));
+  add("--seed", text_of_number(settings.seed));
+  return arguments;
+}
+
+}  // namespace draftproof
