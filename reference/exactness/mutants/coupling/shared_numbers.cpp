@@ -92,8 +92,10 @@ std::vector<Mutant> shared_number_mutants() {
            "vLLM on one ROCm target",
            "one row of noise is broadcast over the batch, so that equal prompts get equal tokens",
            {{Detector::independence, find_shared_row_of_noise}},
-           [] {
-             return plain_sampler([](std::uint64_t draw) {
+           nullptr,
+           {},
+           [](const FixedRowsPointer& rows) {
+             return plain_sampler(rows, [](std::uint64_t draw) {
                return RandomKey{derive_seed(0, draw / kBatch), {0, 0, 0, Purpose::target_sample}};
              });
            }}};
