@@ -23,7 +23,8 @@ void warm_up(TextModel& model, const SpeculateRequest& request) {
   DecodingOptions one = request.decoding;
   one.stop.max_tokens = 1;
   PhiloxSource source;
-  generate(*model.model, nullptr, one, request.prompt, source);
+  generate(*model.model, nullptr, one, std::span(request.prompt).first(std::min<std::size_t>(request.prompt.size(), 1)),
+           source);
 }
 
 // Of the shown output, and of the others once both lanes have them.
@@ -104,6 +105,14 @@ void compute(const SpeculateSettings& settings, Job& job, const std::function<vo
     }
   }
   publish(snapshot_of(settings, *model, request, plain, speculation));
+}
+
+std::int64_t known_until_ns(const SpeculateSnapshot& snapshot) {
+  const std::int64_t plain = snapshot.plain.time_ns();
+  const std::int64_t speculation = snapshot.speculation.time_ns();
+  if (snapshot.plain.ended == snapshot.speculation.ended)
+    return snapshot.plain.ended ? std::max(plain, speculation) : std::min(plain, speculation);
+  return snapshot.plain.ended ? speculation : plain;
 }
 
 SpeculateView view_at(const SpeculateSnapshot& snapshot, std::int64_t time_ns) {

@@ -134,6 +134,8 @@ struct SpeculateView {
   double speculation_tokens_per_second = 0.0;
 };
 SpeculateView view_at(const SpeculateSnapshot& snapshot, std::int64_t time_ns);
+// Up to which moment both lanes are known; the end of the longer one when both have ended.
+std::int64_t known_until_ns(const SpeculateSnapshot& snapshot);
 
 nlohmann::ordered_json to_json(const SpeculateSnapshot& snapshot);
 Table to_table(const SpeculateSnapshot& snapshot);

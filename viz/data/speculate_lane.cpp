@@ -31,7 +31,9 @@ std::int32_t rows_of(const StepPlan& plan, const StepOutcome& outcome) {
 
 SpeculateLaneRun::SpeculateLaneRun(const SpeculateSettings& settings, const SpeculateRequest& request, TextModel& model,
                                    Drafter* drafter)
-    : model_(model), engine_(*model.model, drafter, sampler_, engine_options(settings, request, drafter != nullptr)) {
+    : model_(model),
+      drafts_(drafter != nullptr),
+      engine_(*model.model, drafter, sampler_, engine_options(settings, request, drafter != nullptr)) {
   for (std::int64_t output = 0; output < settings.outputs; ++output) {
     DecodingOptions decoding = request.decoding;
     decoding.seed += static_cast<std::uint64_t>(output);
@@ -70,7 +72,7 @@ void SpeculateLaneRun::step() {
 void SpeculateLaneRun::record(const StepPlan& plan, const StepOutcome& outcome) {
   step_ = std::make_shared<SpeculateStep>();
   step_->begin_ns = lane_.time_ns();
-  step_->draft_ns = outcome.draft_ns;
+  step_->draft_ns = drafts_ ? outcome.draft_ns : 0;
   (computes_a_prompt(plan) ? step_->prefill_ns : step_->verify_ns) = outcome.verify_ns;
   step_->sample_ns = outcome.sample_ns;
   step_->end_ns = step_->begin_ns + (outcome.end_ns - outcome.begin_ns);
@@ -116,7 +118,7 @@ void SpeculateLaneRun::record_draft(SpeculateStep& record) {
   record.last_probability = rows.target(DraftTree::row_after(last)).probability(step.emission.tokens.back());
 }
 
-// Spaces are seen as middle dots.
+// Spaces are seen as middle dots; tokens without bytes have the name that their model gives them.
 std::string SpeculateLaneRun::label_of(Token token) const {
   std::string label;
   for (const PrintableCharacter& character : printable_characters(model_.tokenizer->bytes_of(token))) {
@@ -130,7 +132,7 @@ std::string SpeculateLaneRun::label_of(Token token) const {
       label += character.text;
     }
   }
-  return label.empty() ? "#" + std::to_string(token) : label;
+  return label.empty() ? printable_line(model_.tokenizer->entry(token).text) : label;
 }
 
 std::vector<TextPiece> SpeculateLaneRun::text() const {

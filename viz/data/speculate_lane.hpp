@@ -54,6 +54,7 @@ class SpeculateLaneRun {
   std::string label_of(Token token) const;
 
   TextModel& model_;
+  bool drafts_;
   ObservedSampler sampler_;
   Engine engine_;
   SpeculateLane lane_;

@@ -27,16 +27,16 @@ constexpr const char* kWatchLargeK =
     "spans "
     "with the bars of the last positions, then lower K.";
 constexpr const char* kWatchFullBatch =
-    "Verification computes K + 1 rows for each of the outputs, and with many rows a pass is no longer limited by "
-    "reading "
-    "weights: its span grows, and the speedup of a single request shrinks or is gone.";
+    "The drafts are as good as for one output, but verification computes up to K + 1 rows for each of eight: a pass is "
+    "no "
+    "longer limited by reading weights, its span grows, and the speedup is gone; set outputs to 1 and compare.";
 constexpr const char* kWatchGuidance =
     "Each token costs two rows, one with the prompt and one without: verification doubles, drafting does not; and "
     "since "
     "guidance pulls the answer towards the prompt, more of what is copied from there is accepted than at scale 1.";
 constexpr const char* kWatchTree =
-    "Siblings are second chances: where the first child of a node is rejected another may be accepted, so more tokens "
-    "are accepted per step than from a chain as deep, for more rows to verify.";
+    "Siblings are second chances: where the first child of a node is rejected another may be accepted, so a step gives "
+    "more tokens than a chain as deep; each level still costs a pass of the drafter.";
 constexpr const char* kWatchCoupled =
     "The coupled verifier draws with the noise of plain decoding, so at temperature 0.8 both lanes write the same "
     "text; "
@@ -68,13 +68,10 @@ std::vector<SpeculatePreset> speculate_presets(const std::string& model) {
   bad_drafter.drafter = is_ngram ? "ngram:1" : "layer_skip:5-25";
   SpeculateSettings large_k = base;
   large_k.num_speculative_tokens = 16;
-  SpeculateSettings full_batch = base;
-  full_batch.drafter = "suffix";
-  full_batch.outputs = 16;
-  full_batch.temperature = 0.8;
+  SpeculateSettings full_batch = copying;
+  full_batch.outputs = 8;
+  full_batch.temperature = 0.3;
   full_batch.max_tokens = 48;
-  full_batch.num_speculative_tokens = 8;
-  full_batch.ignore_eos = true;
   SpeculateSettings guidance = copying;
   guidance.cfg_scale = 1.5;
   SpeculateSettings tree = base;

@@ -1,0 +1,467 @@
+#include "viz/panels/speculate.hpp"
+
+#include <imgui.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "reference/model/shipped_model.hpp"
+#include "reference/step/verifiers.hpp"
+#include "viz/panels/colours.hpp"
+#include "viz/panels/draft_tree_view.hpp"
+#include "viz/panels/speculate_lanes_view.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+constexpr const char* kOwnSettings = "own settings";
+constexpr const char* kChain = "chain of K";
+
+// How fast the moment moves.
+struct Pace {
+  const char* name;
+  double pace;
+};
+constexpr std::array kPaces{Pace{"live", 0.0},        Pace{"1 x", 1.0},      Pace{"1/4 x", 0.25},
+                            Pace{"1/16 x", 1.0 / 16}, Pace{"1/100 x", 0.01}, Pace{"1/1000 x", 0.001}};
+
+double ms(std::int64_t ns) {
+  return static_cast<double>(ns) / kNsPerMs;
+}
+
+// The next control stands beside the last one where there is room for so many times the font's size.
+void next_control(float width_em) {
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const float end = ImGui::GetItemRectMax().x + ImGui::GetStyle().ItemSpacing.x + width_em * ImGui::GetFontSize();
+  if (end <= right) ImGui::SameLine();
+}
+
+void swatch(const Colour& colour, const char* name) {
+  const float em = ImGui::GetFontSize();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + 0.2f * em}, {at.x + 0.7f * em, at.y + 0.9f * em},
+                                            to_u32(colour));
+  ImGui::Dummy({0.7f * em, em});
+  ImGui::SameLine(0.0f, 0.3f * em);
+  ImGui::TextUnformatted(name);
+}
+
+std::vector<std::string> with_own(std::vector<std::string> items, const std::string& value) {
+  if (std::find(items.begin(), items.end(), value) == items.end()) items.push_back(value);
+  return items;
+}
+
+std::vector<std::string> models(const std::string& value) {
+  std::vector<std::string> names{"ngram:6"};
+  if (has_shipped_model()) names.insert(names.begin(), kShippedModel);
+  return with_own(std::move(names), value);
+}
+
+std::vector<std::string> drafters(const SpeculateSettings& settings) {
+  if (settings.model.starts_with("ngram:"))
+    return with_own({"suffix", "prompt_lookup", "ngram:1", "ngram:2", "ngram:3", "ngram:4", "ngram:5"},
+                    settings.drafter);
+  return with_own({"suffix", "prompt_lookup", "layer_skip:15", "layer_skip:12-14", "layer_skip:10-19",
+                   "layer_skip:5-25", "requantised:4", "requantised:3", "requantised:2"},
+                  settings.drafter);
+}
+
+std::vector<std::string> lossless_verifiers(const std::string& value) {
+  std::vector<std::string> names;
+  for (const VerifierInfo& info : verifiers())
+    if (info.lossless) names.emplace_back(info.name);
+  return with_own(std::move(names), value);
+}
+
+// What the text goes on behind: the prompt, or its end.
+std::string lead_of(const SpeculateSettings& settings) {
+  constexpr std::size_t kBytesMax = 500;
+  std::size_t begin = settings.prompt.size() - std::min(settings.prompt.size(), kBytesMax);
+  while (begin < settings.prompt.size() && (static_cast<unsigned char>(settings.prompt[begin]) & 0xC0) == 0x80) ++begin;
+  return (begin > 0 ? "..." : "") + printable(settings.prompt.substr(begin)) + (settings.chat ? "\n\n" : "");
+}
+
+// Line ends as they are typed into a field of one line.
+std::string with_escapes(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\') escaped += c;
+    escaped += c == '\n' ? std::string("\\n") : std::string(1, c);
+  }
+  return escaped;
+}
+
+std::string without_escapes(const std::string& escaped) {
+  std::string text;
+  for (std::size_t i = 0; i < escaped.size(); ++i) {
+    const bool is_escape = escaped[i] == '\\' && i + 1 < escaped.size();
+    if (is_escape) ++i;
+    text += is_escape && escaped[i] == 'n' ? '\n' : escaped[i];
+  }
+  return text;
+}
+
+// A number that is read from afar.
+void large(const Colour& colour, const char* text) {
+  ImGui::PushFont(nullptr, ImGui::GetStyle().FontSizeBase * 1.5f);
+  swatch(colour, text);
+  ImGui::PopFont();
+}
+
+}  // namespace
+
+SpeculatePanel::SpeculatePanel(const std::string& model)
+    : SnapshotPanel(speculate_presets(model).front().settings),
+      presets_(speculate_presets(model)),
+      lesson_(presets_.front().name),
+      watch_(presets_.front().watch),
+      pace_(kPaces.front().name),
+      shown_settings_(settings()) {}
+
+PanelInfo SpeculatePanel::info() const {
+  return {"speculate", "Speculate", "What does a model do under speculation, step by step, and is it faster?"};
+}
+
+bool SpeculatePanel::open(const OpenedResult& result) {
+  if (result.verb != "demo") return false;
+  DemoSettings demo = speculate_settings_of_demo(result);
+  set(demo.settings);
+  demo_ = std::move(demo);
+  note_ = "running the demo again";
+  return true;
+}
+
+// Whether a demo that was opened gives the text that stands in its result.
+void SpeculatePanel::check_demo(const SpeculateSnapshot& snapshot) {
+  if (!demo_ || !(snapshot.settings == demo_->settings) || !snapshot.speculation.ended) return;
+  note_ = text_in_json(snapshot.speculation) == demo_->expected_text
+              ? "The text is that of the demo, byte for byte."
+              : "The text is NOT that of the demo: it was made by another model or another version.";
+  demo_.reset();
+}
+
+void SpeculatePanel::draw_lesson(Controls& controls, SpeculateSettings& settings) {
+  std::vector<std::string> names;
+  for (const SpeculatePreset& preset : presets_) names.push_back(preset.name);
+  const auto current = std::find_if(presets_.begin(), presets_.end(),
+                                    [&](const SpeculatePreset& preset) { return preset.settings == settings; });
+  lesson_ = current == presets_.end() ? kOwnSettings : current->name;
+  if (current != presets_.end()) watch_ = current->watch;
+  if (controls.choice("lesson", lesson_, with_own(names, lesson_),
+                      "Settings that each teach one thing; choosing one starts the request again."))
+    for (const SpeculatePreset& preset : presets_)
+      if (preset.name == lesson_) {
+        settings = preset.settings;
+        note_.clear();
+      }
+  ImGui::SameLine();
+  ImGui::PushTextWrapPos(0.0f);
+  ImGui::TextUnformatted(("Watch: " + watch_).c_str());
+  ImGui::PopTextWrapPos();
+}
+
+void SpeculatePanel::draw_settings(Controls& controls, SpeculateSettings& settings) {
+  static const std::vector<std::string> kTrees{kChain, "2x2", "2x2x1x1", "3x2x1", "3x2x1x1", "4x2x2x1", "8x1x1"};
+  controls.choice("drafter", settings.drafter, drafters(settings),
+                  "Who proposes tokens, from q: a look-up in the text, the target with fewer layers or bits, an n-gram "
+                  "model; restarts the request.");
+  next_control(16);
+  controls.choice("verifier", settings.verifier, lossless_verifiers(settings.verifier),
+                  "Which rule accepts a draft x, as min(1, p(x)/q(x)) does; all of these are lossless: the text is "
+                  "distributed as p; restarts the request.");
+  next_control(14);
+  std::string tree = settings.tree.empty() ? kChain : settings.tree;
+  if (controls.choice("tree", tree, with_own(kTrees, tree),
+                      "Shape of a draft: a chain, or the number of children of each node by depth, as 3x2x1; restarts "
+                      "the request."))
+    settings.tree = tree == kChain ? "" : tree;
+  next_control(12);
+  std::int64_t k = settings.num_speculative_tokens;
+  if (controls.slider("K", k, 0, 32, "K, tokens of a chain drafted in a step at most; restarts the request."))
+    settings.num_speculative_tokens = static_cast<int>(k);
+  next_control(16);
+  controls.slider("temperature", settings.temperature, {0, 2},
+                  "T in p = softmax(logits / T); 0 is greedy decoding; restarts the request.");
+  next_control(16);
+  controls.slider("CFG scale", settings.cfg_scale, {0.5, 3},
+                  "s of guidance: logits = s conditional + (1 - s) unconditional; 1 is off; restarts the request.");
+  next_control(15);
+  controls.slider("outputs", settings.outputs, 1, 32,
+                  "B, outputs of the prompt decoded in one batch, each with a seed of its own; restarts the request.");
+  next_control(18);
+  controls.slider("max tokens", settings.max_tokens, 8, 512, "Tokens of each output at most; restarts the request.");
+  std::string prompt = with_escapes(settings.prompt);
+  if (controls.text("prompt", prompt,
+                    "What both lanes continue or answer, with \\n for a line end; Enter restarts the "
+                    "request."))
+    settings.prompt = without_escapes(prompt);
+  next_control(5);
+  controls.toggle("chat", settings.chat,
+                  "Puts the prompt into the model's chat template, for models that have one; restarts the request.");
+  if (is_low_) {
+    next_control(7);
+    controls.toggle("plain text", shows_plain_text_, "The text of plain decoding instead of that of speculation.");
+    next_control(7);
+    controls.toggle("acceptance", shows_acceptance_, "Acceptance by position instead of the draft of the step.");
+  }
+  next_control(7);
+  controls.toggle("more", shows_more_, "Shows the settings that are changed more seldom.");
+  if (shows_more_) draw_more_settings(controls, settings);
+}
+
+void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& settings) {
+  if (controls.choice("model", settings.model, models(settings.model),
+                      "The target, which p comes from; restarts the request with the first lesson.")) {
+    presets_ = speculate_presets(settings.model);
+    settings = presets_.front().settings;
+  }
+  next_control(15);
+  controls.slider("top_p", settings.top_p, {0.05, 1}, "Least set of tokens with mass top_p is kept; 1 is off.");
+  next_control(15);
+  controls.slider("top_k", settings.top_k, 0, 100, "The k likeliest tokens are kept; 0 is off.");
+  next_control(15);
+  controls.slider("min_p", settings.min_p, {0, 0.5}, "Tokens with p below min_p max p are dropped; 0 is off.");
+  next_control(15);
+  std::int64_t threads = settings.threads;
+  if (controls.slider("threads", threads, 1, 16, "Threads of a forward pass; they change times and no token."))
+    settings.threads = static_cast<int>(threads);
+  next_control(15);
+  auto seed = static_cast<std::int64_t>(settings.seed);
+  if (controls.slider("seed", seed, 0, 99, "Of the first output; the same seed gives the same tokens anywhere."))
+    settings.seed = static_cast<std::uint64_t>(seed);
+  next_control(12);
+  controls.toggle("ignore end", settings.ignore_eos, "Goes on behind the token that ends a turn.");
+  controls.text("drafter by name", settings.drafter,
+                "As --drafter takes it: also model:PATH with the target's vocabulary, layer_skip:LIST, ngram:ORDER.");
+  controls.text("verifier by name", settings.verifier,
+                "As --verifier takes it, with parameters, as greedy_multipath:paths=3.");
+  controls.text("tree by name", settings.tree, "As --tree takes it, as 4x2x1; empty is a chain of K.");
+  controls.text("negative prompt", settings.negative_prompt, "What guidance leads away from, where s is not 1.");
+  controls.text("model by name", settings.model, "As --model takes it: a GGUF file, a folder, ngram:ORDER:FILE.");
+}
+
+// The end of the step of the speculative lane before or after the moment.
+void SpeculatePanel::take_step(const SpeculateSnapshot& snapshot, int direction) {
+  const auto shown = static_cast<std::int64_t>(view_.speculation_steps);
+  const std::int64_t next =
+      std::clamp<std::int64_t>(shown + direction, 0, static_cast<std::int64_t>(snapshot.speculation.steps.size()));
+  playback_.stop_at(next == 0 ? 0 : snapshot.speculation.steps[static_cast<std::size_t>(next) - 1]->end_ns);
+}
+
+void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* snapshot) {
+  const bool can_step = snapshot != nullptr;
+  if (controls.button(playback_.paused ? "Run" : "Pause",
+                      "Stops the shown moment, or lets it go on; the engine itself "
+                      "computes on behind it."))
+    playback_.paused = !playback_.paused;
+  ImGui::SameLine();
+  if (controls.button("Replay", "Shows the run from its beginning.") && can_step) {
+    playback_.restart();
+    if (playback_.pace == 0.0) {
+      pace_ = kPaces[2].name;
+      playback_.pace = kPaces[2].pace;
+    }
+  }
+  ImGui::SameLine();
+  if (controls.button("Step back", "To the end of the speculative step before this one.") && can_step)
+    take_step(*snapshot, -1);
+  ImGui::SameLine();
+  if (controls.button("Step", "To the end of the next speculative step.") && can_step) take_step(*snapshot, +1);
+  ImGui::SameLine();
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (const Pace& pace : kPaces) names.emplace_back(pace.name);
+    return names;
+  }();
+  if (controls.choice("pace", pace_, kNames,
+                      "Live: as fast as the engine computes; else the clock of the lanes to that of the wall."))
+    for (const Pace& pace : kPaces)
+      if (pace_ == pace.name) playback_.pace = pace.pace;
+  next_control(18);
+  ImGui::TextDisabled("time");
+  for (const auto& [colour, name] : {std::pair(&palette::kDraft, "draft"), std::pair(&palette::kPrefill, "prefill"),
+                                     std::pair(&palette::kVerify, "verify"), std::pair(&palette::kSample, "sample")}) {
+    next_control(5);
+    swatch(*colour, name);
+  }
+  next_control(5);
+  ImGui::TextDisabled("   tokens");
+  for (const TokenOrigin origin : {TokenOrigin::accepted, TokenOrigin::recovered, TokenOrigin::bonus}) {
+    next_control(6);
+    swatch(*colour_of(origin), std::string(name_of(origin)).c_str());
+  }
+}
+
+void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
+  char text[96];
+  std::snprintf(text, sizeof text, "plain %.3g tokens/s", view_.plain_tokens_per_second);
+  large(palette::kTarget, text);
+  ImGui::SameLine(0.0f, 2 * ImGui::GetFontSize());
+  std::snprintf(text, sizeof text, "speculation %.3g tokens/s", view_.speculation_tokens_per_second);
+  large(palette::kAccepted, text);
+  if (view_.plain_tokens_per_second > 0.0 && view_.speculation_tokens_per_second > 0.0) {
+    ImGui::SameLine(0.0f, 2 * ImGui::GetFontSize());
+    const double ratio = view_.speculation_tokens_per_second / view_.plain_tokens_per_second;
+    std::snprintf(text, sizeof text, "%.2f times as fast", ratio);
+    large(ratio >= 1.0 ? palette::kAccepted : palette::kRecovered, text);
+  }
+  next_control(22);
+  ImGui::BeginGroup();
+  if (view_.speculation_steps > 0) {
+    const SpeculateStep& last = *snapshot.speculation.steps[view_.speculation_steps - 1];
+    const AcceptanceCounts& counts = last.acceptance;
+    ImGui::Text("%.1f ms: %lld tokens in %zu steps, acceptance length %.2f", ms(last.end_ns),
+                static_cast<long long>(last.tokens), view_.speculation_steps,
+                counts.drafts > 0
+                    ? 1.0 + static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.drafts)
+                    : 1.0);
+  } else {
+    ImGui::TextDisabled("no step yet");
+  }
+  if (!note_.empty()) {
+    ImGui::TextUnformatted(note_.c_str());
+  } else if (!snapshot.agree && snapshot.must_agree) {
+    ImGui::TextColored(to_vec4(palette::kRecovered), "The texts differ, and must not.");
+  } else if (snapshot.agree) {
+    ImGui::TextDisabled(snapshot.must_agree ? "Both lanes write the same tokens, as they must."
+                                            : "Both lanes have written the same tokens so far.");
+  } else {
+    ImGui::TextDisabled("Two draws from one distribution: the texts differ.");
+  }
+  ImGui::EndGroup();
+}
+
+void SpeculatePanel::draw_text(Controls& controls, const char* name, TokenText& text, const SpeculateLane& lane,
+                               std::size_t steps, ImVec2 size) {
+  ImGui::TextDisabled("%s", name);
+  ImGui::BeginChild(name, {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}, ImGuiChildFlags_Borders);
+  ImGui::PushFont(nullptr, ImGui::GetStyle().FontSizeBase * 1.15f);
+  const auto step = text.draw(lead_of(shown_settings_), lane, steps);
+  ImGui::PopFont();
+  ImGui::EndChild();
+  controls.describe(name, nullptr);
+  if (step && ImGui::IsMouseClicked(ImGuiMouseButton_Left))
+    playback_.stop_at(lane.steps[static_cast<std::size_t>(*step)]->end_ns);
+}
+
+// The last step that is shown; where nobody asked for a certain one, the last that had a draft.
+std::size_t SpeculatePanel::number_of_step(const SpeculateSnapshot& snapshot) const {
+  const auto& steps = snapshot.speculation.steps;
+  std::size_t number = view_.speculation_steps;
+  while (!playback_.paused && number > 1 && steps[number - 1]->draft.empty()) --number;
+  return number;
+}
+
+void SpeculatePanel::draw_step(const SpeculateSnapshot& snapshot, ImVec2 size) const {
+  ImGui::BeginChild("draft", size, ImGuiChildFlags_Borders, ImGuiWindowFlags_HorizontalScrollbar);
+  if (const std::size_t number = number_of_step(snapshot); number == 0) {
+    ImGui::TextDisabled("The draft of the current step stands here.");
+  } else {
+    const SpeculateStep& step = *snapshot.speculation.steps[number - 1];
+    if (step.draft.empty()) {
+      ImGui::TextDisabled("step %zu: without a draft", number);
+    } else {
+      ImGui::TextDisabled("step %zu: %zu drafted, %zu accepted", number, step.draft.size(), step.path.size());
+    }
+    draw_draft_tree(step);
+  }
+  ImGui::EndChild();
+}
+
+void SpeculatePanel::draw_acceptance(const SpeculateSnapshot& snapshot, ImVec2 size) const {
+  static const AcceptanceCounts kNone;
+  const AcceptanceCounts& counts =
+      view_.speculation_steps > 0 ? snapshot.speculation.steps[view_.speculation_steps - 1]->acceptance : kNone;
+  std::vector<double> positions, given, of_all;
+  const std::size_t k =
+      snapshot.settings.tree.empty() ? static_cast<std::size_t>(snapshot.settings.num_speculative_tokens) : 0;
+  for (std::size_t j = 0; j < std::max(counts.reached.size(), k); ++j) positions.push_back(static_cast<double>(j + 1));
+  for (std::size_t j = 0; j < counts.reached.size(); ++j) {
+    const auto accepted = static_cast<double>(counts.accepted[j]);
+    given.push_back(counts.reached[j] > 0 ? accepted / static_cast<double>(counts.reached[j]) : 0.0);
+    of_all.push_back(counts.drafts > 0 ? accepted / static_cast<double>(counts.drafts) : 0.0);
+  }
+  if (!ImPlot::BeginPlot("##acceptance", size, ImPlotFlags_NoMenus | ImPlotFlags_NoMouseText)) return;
+  const double last = std::max<double>(static_cast<double>(positions.size()), 1.0);
+  ImPlot::SetupAxis(ImAxis_X1, "draft position j");
+  ImPlot::SetupAxis(ImAxis_Y1, "accepted");
+  ImPlot::SetupAxisLimits(ImAxis_X1, 0.4, last + 0.6, ImPlotCond_Always);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.05, ImPlotCond_Always);
+  constexpr std::size_t kLabelsMax = 16;
+  if (!positions.empty()) {
+    std::vector<double> ticks;
+    for (std::size_t j = 0; j < positions.size(); j += (positions.size() - 1) / kLabelsMax + 1)
+      ticks.push_back(positions[j]);
+    ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()));
+  }
+  ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
+  const auto bars = [&](const char* name, const std::vector<double>& values, double shift, const Colour& colour) {
+    ImPlotSpec spec;
+    spec.FillColor = to_vec4(colour);
+    spec.LineColor = to_vec4(colour);
+    std::vector<double> at = positions;
+    for (double& x : at) x += shift;
+    ImPlot::PlotBars(name, at.data(), values.data(), static_cast<int>(values.size()), 0.36, spec);
+  };
+  bars("given that it was reached", given, -0.19, palette::kAccepted);
+  bars("of all drafts", of_all, 0.19, palette::kTarget);
+  if (ImPlot::IsPlotHovered()) {
+    const auto j = static_cast<std::size_t>(std::max(ImPlot::GetPlotMousePos().x + 0.5, 0.0));
+    if (j >= 1 && j <= counts.reached.size() && ImGui::BeginTooltip()) {
+      ImGui::Text("position %zu: reached %lld times, accepted %lld times, of %lld drafts", j,
+                  static_cast<long long>(counts.reached[j - 1]), static_cast<long long>(counts.accepted[j - 1]),
+                  static_cast<long long>(counts.drafts));
+      ImGui::EndTooltip();
+    }
+  }
+  ImPlot::EndPlot();
+}
+
+void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, const SpeculateSnapshot* snapshot) {
+  draw_lesson(controls, settings);
+  draw_settings(controls, settings);
+  draw_playback(controls, snapshot);
+  if (snapshot == nullptr) {
+    ImGui::TextDisabled("The first step is under way.");
+    return;
+  }
+  if (!(snapshot->settings == shown_settings_)) {
+    shown_settings_ = snapshot->settings;
+    playback_.restart();
+  }
+  check_demo(*snapshot);
+  playback_.advance(static_cast<double>(ImGui::GetIO().DeltaTime), known_until_ns(*snapshot));
+  view_ = view_at(*snapshot, playback_.moment_ns());
+  is_running_ = !snapshot->plain.ended || !snapshot->speculation.ended;
+
+  const float em = ImGui::GetFontSize();
+  draw_counters(*snapshot);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const ImVec2 spacing = ImGui::GetStyle().ItemSpacing;
+  const float lanes_height = std::clamp(0.28f * room.y, 6 * em, 14 * em);
+  const float height = std::max(room.y - lanes_height - spacing.y, 6 * em);
+  // Where there is no room for two things above each other, one is behind the other.
+  is_low_ = height < 20 * em;
+  const ImVec2 left{0.55f * room.x, is_low_ ? height : (height - spacing.y) / 2.0f};
+  const float right = room.x - left.x - spacing.x;
+  ImGui::BeginGroup();
+  if (!is_low_ || shows_plain_text_)
+    draw_text(controls, "without speculation", plain_text_, snapshot->plain, view_.plain_steps, left);
+  if (!is_low_ || !shows_plain_text_)
+    draw_text(controls, "with speculation", speculation_text_, snapshot->speculation, view_.speculation_steps, left);
+  ImGui::EndGroup();
+  ImGui::SameLine();
+  ImGui::BeginGroup();
+  const float acceptance = is_low_ ? height : std::clamp(0.38f * height, 8 * em, 16 * em);
+  if (!is_low_ || !shows_acceptance_) draw_step(*snapshot, {right, is_low_ ? height : height - acceptance - spacing.y});
+  if (!is_low_ || shows_acceptance_) draw_acceptance(*snapshot, {right, acceptance});
+  ImGui::EndGroup();
+  const LanesView lanes = draw_lanes(*snapshot, playback_.moment_ns(), is_running_, lanes_height);
+  controls.describe("lanes", nullptr);
+  if (lanes.asked_ns) playback_.stop_at(std::min(*lanes.asked_ns, known_until_ns(*snapshot)));
+}
+
+}  // namespace draftproof

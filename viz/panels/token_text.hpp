@@ -1,0 +1,47 @@
+// A generated text with a tint behind every token that says how it came about.
+#pragma once
+
+#include <imgui.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "viz/data/palette.hpp"
+#include "viz/data/speculate.hpp"
+
+namespace draftproof {
+
+// Plain decoding's tokens have none.
+const Colour* colour_of(TokenOrigin origin);
+
+class TokenText {
+ public:
+  // `lead`, then the text of the lane's first `steps` steps, wrapped to the window's width. Returns the step whose text
+  // the mouse is over.
+  std::optional<std::int32_t> draw(const std::string& lead, const SpeculateLane& lane, std::size_t steps);
+
+ private:
+  struct Run {  // of one piece on one line
+    ImVec2 position;
+    float width;
+    std::int32_t step;  // negative: of the lead
+    TokenOrigin origin;
+    std::string text;
+  };
+  void lay_out(const std::string& lead, const SpeculateLane& lane, float width_px);
+  void add(const std::string& text, std::int32_t step, TokenOrigin origin, float width_px);
+  void end_word(float width_px);
+
+  // What runs_ were made of. While the step is held no other has its address.
+  std::shared_ptr<const SpeculateStep> last_step_;
+  std::string lead_;
+  float width_px_ = 0.0f;
+  float font_size_ = 0.0f;
+  std::vector<Run> runs_;
+  std::vector<Run> word_;  // the one being put together; positions are set when it ends
+  ImVec2 cursor_{0.0f, 0.0f};
+  float shown_height_ = 0.0f;
+};
+
+}  // namespace draftproof
