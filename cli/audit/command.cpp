@@ -80,6 +80,10 @@ AuditRun run_audit(const AuditArguments& arguments) {
   try {
     if (const auto* draws = std::get_if<DrawSample>(&input)) {
       run.audit = audit_draws(*draws, arguments.options);
+    } else if (const auto* filters = std::get_if<FilterSample>(&input)) {
+      if (!arguments.figure.empty()) throw usage_error("--figure", "has no use: there are no cells to show of filters");
+      run.filters = check_filter(*filters, arguments.options.threads);
+      run.vocab_size = filters->rows.empty() ? 0 : filters->rows.front().target.vocab_size;
     } else {
       run.is_steps = true;
       run.audit = audit_steps(std::get<StepSample>(input), arguments.options);
@@ -104,11 +108,24 @@ std::optional<std::string> draw_figure(AuditRun& run) {
   }
 }
 
+void answer_filters(const AuditRun& run, const AuditArguments& arguments, ProgramContext& context) {
+  if (arguments.json) {
+    print_json(filter_json(run, context.arguments));
+  } else {
+    print_filters(std::cout, run, Palette(wants_colour(1)));
+    std::cout << std::flush;
+  }
+  if (run.filters->holds) return;
+  if (arguments.json) print_message("warning", run.filters->sentence);
+  context.exit_code = ExitCode::finding;
+}
+
 void answer(const AuditArguments& arguments, ProgramContext& context) {
   require_no_overwriting(
       {{"file", arguments.path}, {"--probs", arguments.probs_path}, {"--outputs", arguments.outputs_path}},
       {{"--figure", arguments.figure}});
   AuditRun run = run_audit(arguments);
+  if (run.filters) return answer_filters(run, arguments, context);
   const std::optional<std::string> figure_error = draw_figure(run);
   if (arguments.json) {
     print_json(audit_json(run, context.arguments));

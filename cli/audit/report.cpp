@@ -96,6 +96,68 @@ void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette)
   out << "verdict: " << palette.paint(colour, audit.sentence) << '\n';
 }
 
+namespace {
+
+// Rows with a fault that are listed, the largest distance first.
+constexpr std::size_t kFilterRowsShown = 10;
+constexpr std::size_t kFilterRowsListed = 1000;
+
+std::string tokens_text(const std::vector<Token>& tokens, std::int64_t count, double mass) {
+  if (count == 0) return "none";
+  std::string text = std::to_string(count) + " of mass " + short_number(mass) + " (";
+  for (std::size_t i = 0; i < tokens.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(tokens[i]);
+  return text + (count > std::ssize(tokens) ? ", ...)" : ")");
+}
+
+}  // namespace
+
+Json filter_json(const AuditRun& run, const std::vector<std::string>& command_line) {
+  const FilterCheck& check = *run.filters;
+  Json document = json_document(command_line);
+  document["input"] = {{"path", run.path}, {"kind", "filters"}};
+  document["verdict"] = name_of(check.holds ? AuditVerdict::consistent : AuditVerdict::biased);
+  document["sentence"] = check.sentence;
+  document["observations"] = check.rows.size();
+  document["vocab_size"] = run.vocab_size;
+  document["failing"] = check.failing.size();
+  document["rows"] = Json::array();
+  for (std::size_t i = 0; i < std::min(kFilterRowsListed, check.failing.size()); ++i) {
+    const FilterRow& row = check.rows[static_cast<std::size_t>(check.failing[i])];
+    document["rows"].push_back({{"row", check.failing[i]},
+                                {"fault", name_of(row.fault)},
+                                {"expected_count", row.expected_count},
+                                {"kept_count", row.kept_count},
+                                {"wrongly_kept_count", row.wrongly_kept_count},
+                                {"wrongly_kept_mass", row.wrongly_kept_mass},
+                                {"wrongly_kept", row.wrongly_kept},
+                                {"wrongly_dropped_count", row.wrongly_dropped_count},
+                                {"wrongly_dropped_mass", row.wrongly_dropped_mass},
+                                {"wrongly_dropped", row.wrongly_dropped},
+                                {"distance", row.distance}});
+  }
+  document["read_ms"] = run.read_ms;
+  document["audit_ms"] = run.audit_ms;
+  return document;
+}
+
+void print_filters(std::ostream& out, const AuditRun& run, const Palette& palette) {
+  const FilterCheck& check = *run.filters;
+  out << printable_line(run.path) << ": " << check.rows.size() << " filtered rows, vocabulary " << run.vocab_size
+      << "\n\n";
+  for (std::size_t i = 0; i < std::min(kFilterRowsShown, check.failing.size()); ++i) {
+    const FilterRow& row = check.rows[static_cast<std::size_t>(check.failing[i])];
+    out << "row " << check.failing[i] << ": " << name_of(row.fault) << ", " << row.kept_count << " kept where "
+        << row.expected_count << " should be, distance " << short_number(row.distance)
+        << "\n    wrongly kept: " << tokens_text(row.wrongly_kept, row.wrongly_kept_count, row.wrongly_kept_mass)
+        << "\n    wrongly dropped: "
+        << tokens_text(row.wrongly_dropped, row.wrongly_dropped_count, row.wrongly_dropped_mass) << '\n';
+  }
+  if (check.failing.size() > kFilterRowsShown)
+    out << "... and " << check.failing.size() - kFilterRowsShown << " more rows (--json lists them)\n";
+  if (!check.holds) out << '\n';
+  out << "verdict: " << palette.paint(check.holds ? Colour::green : Colour::red, check.sentence) << '\n';
+}
+
 std::string audit_figure(const AuditRun& run) {
   const TestResult* const test = worst_test(run.audit.tests);
   std::ostringstream script;

@@ -267,6 +267,45 @@ StepSample read_steps(const std::string& path, const AuditFileOptions& options) 
   return sample;
 }
 
+// --- Filters
+// -------------------------------------------------------------------------------------------------------------
+
+FilterSample read_filters(const std::string& path, const AuditFileOptions& options) {
+  if (!options.outputs_path.empty())
+    throw usage_error("--outputs", "has no use: " + path + " holds rows that were filtered");
+  TraceOptions trace_options = options.trace;
+  trace_options.kind = TraceKind::filtered;
+  const auto trace = std::make_shared<Trace>(Trace::open(path, trace_options));
+  const SafetensorsFile& file = trace->file();
+  if (file.contains("target_probs"))
+    throw input_error(path + ": " + tensor_label("target_probs"),
+                      "is not what filters are applied to; expected target_logits [G, V]");
+  FilterSample sample;
+  sample.rows.assign(trace->requests().begin(), trace->requests().end());
+  const auto rows = static_cast<std::uint64_t>(sample.rows.size());
+  const std::vector<std::uint64_t> shape{rows, static_cast<std::uint64_t>(trace->vocab_size())};
+  const std::optional<TensorView> filtered = find_tensor(file, "filtered_logits", kRowDTypes);
+  const std::optional<TensorView> kept = find_tensor(file, "kept", {DType::boolean, DType::u8});
+  if (filtered.has_value() == kept.has_value())
+    throw input_error(path, "has both filtered_logits and kept; expected one of them");
+  require_shape(filtered ? *filtered : *kept, shape, "[G, V], the shape of target_logits");
+  const auto views =
+      std::make_shared<std::pair<std::shared_ptr<const Trace>, std::optional<TensorView>>>(trace, filtered);
+  if (filtered) {
+    sample.filtered = {filtered->dtype, views->second->bytes.data(), std::ssize(sample.rows), trace->vocab_size(),
+                       trace->vocab_size()};
+  } else {
+    const std::span<const std::uint8_t> all = kept->as<std::uint8_t>();
+    const auto bad = std::find_if(all.begin(), all.end(), [](std::uint8_t x) { return x > 1; });
+    if (bad != all.end())
+      throw input_error(kept->where, entry_is(static_cast<std::uint64_t>(bad - all.begin()), std::to_string(*bad)) +
+                                         "; expected 0 (dropped) or 1 (kept)");
+    sample.kept.assign(all.begin(), all.end());
+  }
+  sample.keeps = views;
+  return sample;
+}
+
 }  // namespace
 
 AuditInput read_audit_file(const std::string& path, const AuditFileOptions& options) {
@@ -278,7 +317,9 @@ AuditInput read_audit_file(const std::string& path, const AuditFileOptions& opti
   }
   if (!options.probs_path.empty())
     throw usage_error("--probs", "goes with counts as CSV; " + path + " does not end in .csv");
-  if (SafetensorsFile::open(path).contains("samples")) return read_draws(path, options);
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  if (file.contains("samples")) return read_draws(path, options);
+  if (file.contains("filtered_logits") || file.contains("kept")) return read_filters(path, options);
   return read_steps(path, options);
 }
 

@@ -1,5 +1,5 @@
 // Files with what somebody else's sampler drew (docs/audit.md): single draws or verification steps in safetensors,
-// single draws as CSV.
+// single draws as CSV, what filters left of logits.
 #pragma once
 
 #include <string>
@@ -16,9 +16,10 @@ struct AuditFileOptions {
   TraceOptions trace;        // settings, row check, threads; its kind is found out here
 };
 
-using AuditInput = std::variant<DrawSample, StepSample>;
+using AuditInput = std::variant<DrawSample, StepSample, FilterSample>;
 
-// CSV when the name ends so; else safetensors, single draws when there is a tensor `samples`. Errors (input; usage for
+// CSV when the name ends so; else safetensors, single draws when there is a tensor `samples`, filters where there is
+// `filtered_logits` or `kept`. Errors (input; usage for
 // an option that the file has no use for) naming the file, the tensor and the entry, or the line.
 AuditInput read_audit_file(const std::string& path, const AuditFileOptions& options);
 

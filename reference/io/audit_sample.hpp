@@ -96,4 +96,14 @@ struct StepSample {
   }
 };
 
+// What filters left of rows of logits.
+struct FilterSample {
+  std::vector<VerifyRequest> rows;  // [G] requests without drafts; validated
+  // [G, V]: logits over the temperature, dropped tokens at -infinity; a row may be shifted by a constant, as
+  // log-probabilities are. Looked at where `kept` is empty.
+  RowMatrix filtered;
+  std::vector<std::uint8_t> kept;     // [G V] or empty: which tokens were kept
+  std::shared_ptr<const void> keeps;  // what the rows refer to
+};
+
 }  // namespace draftproof

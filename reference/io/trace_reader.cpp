@@ -63,10 +63,14 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
   if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "path", "group", "row"});
-  if (kind == TraceKind::draws) {
+  if (kind == TraceKind::draws || kind == TraceKind::filtered) {
     // A misplaced draft tensor would be ignored silently.
     std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });
-    right.insert(right.end(), {"samples", "group", "row"});
+    if (kind == TraceKind::draws) {
+      right.insert(right.end(), {"samples", "group", "row"});
+    } else {
+      right.insert(right.end(), {"filtered_logits", "kept"});
+    }
   }
   for (const std::string& name : file.names()) {
     if (std::find(right.begin(), right.end(), name) != right.end()) continue;
@@ -78,7 +82,7 @@ void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
 
 void TraceReader::read() {
   read_target();
-  if (trace_.kind == TraceKind::draws) {
+  if (trace_.kind == TraceKind::draws || trace_.kind == TraceKind::filtered) {
     read_draws();
   } else if (trace_.is_dense) {
     read_dense_drafts();

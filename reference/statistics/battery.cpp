@@ -18,6 +18,8 @@ double detectable(const TestResult& test, double level) {
       return detectable_total_variation(static_cast<double>(test.n), test.df.value_or(0), level, kStatedPower);
     case NullDistribution::kolmogorov:
       return detectable_kolmogorov_distance(test.n, level, kStatedPower);
+    case NullDistribution::union_bound:
+      return 1.0;
     case NullDistribution::certainty:
       break;
   }
@@ -52,6 +54,13 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
            << " is impossible under the distribution; a fault that does so with "
            << "probability " << short_number(test.detectable_tv) << " would have shown with 99 % probability";
     }
+    return text.str();
+  }
+  if (test.null_distribution == NullDistribution::union_bound) {
+    text << short_number(test.statistic) << " of " << test.n << " " << test.unit
+         << " drew the same tokens throughout; by chance that has a probability of at most " << p_text(test.p_value)
+         << " (Holm over " << tests << " tests: " << p_text(test.p_value_holm) << ")";
+    if (test.rejects && !test.worst_cells.empty()) text << ", first " << test.worst_cells.front().label();
     return text.str();
   }
   text << evidence(test, tests);

@@ -16,6 +16,7 @@ enum class NullDistribution {
   chi_squared,  // detectable distance: whatever the fault looks like (chi_squared.hpp)
   kolmogorov,   // detectable distance: of faults that move mass along the order of the values (kolmogorov_smirnov.hpp)
   certainty,    // the event has probability 0: detectable is the probability that would have shown once
+  union_bound,  // p is a sum of probabilities of what was seen, and of what might have been instead: an upper bound
 };
 
 // One cell with its observed and expected count. Keys say which it is: {"group", 3}, {"token", 17}.

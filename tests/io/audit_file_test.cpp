@@ -5,6 +5,7 @@
 
 #include "reference/error.hpp"
 #include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/filter_check.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 #include "tests/support/error_of.hpp"
@@ -32,6 +33,15 @@ TraceBuilder steps_file() {
   file.set<std::int32_t>("draft_tokens", {2, 2}, {0, 1, 1, -1});
   file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 0, -1, -1});
   file.set<std::int32_t>("num_accepted", {2, 0});
+  return file;
+}
+
+// Top-p of 0.5 over two rows; the second one is left whole.
+TraceBuilder filters_file() {
+  TraceBuilder file;
+  file.set<float>("target_logits", {2, 3}, {0.f, 1.f, 2.f, 2.f, 1.f, 0.f});
+  file.set<float>("top_p", {0.5f, 0.5f});
+  file.set<float>("filtered_logits", {2, 3}, {-1e30f, -1e30f, 2.f, 2.f, 1.f, 0.f});
   return file;
 }
 
@@ -298,6 +308,30 @@ TEST_CASE("emitted tokens that a tree does not have are failures, paths that it 
   contains(error_in(file), "request 1, entry 0 is 0, and the request has 0 accepted tokens; expected -1 after them");
   file.set<std::int32_t>("path", {4}, {0, 2, -1, -1});
   contains(error_in(file), "expected [2, D], the accepted nodes padded with -1");
+}
+
+TEST_CASE("filtered rows are read as logits or as kept sets, and checked without sampling") {
+  const TemporaryFolder folder;
+  TraceBuilder file = filters_file();
+  file.write(folder.file("f.safetensors"));
+  const auto input = read_audit_file(folder.file("f.safetensors"), {});
+  const auto& sample = std::get<FilterSample>(input);
+  REQUIRE(sample.rows.size() == 2);
+  const FilterCheck check = check_filter(sample, 1);
+  CHECK(check.failing == std::vector<std::int64_t>{1});
+  CHECK(check.rows[1].wrongly_kept == std::vector<Token>{1, 2});
+
+  file.drop("filtered_logits");
+  file.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 1, 0, 0});
+  file.write(folder.file("k.safetensors"));
+  CHECK(check_filter(std::get<FilterSample>(read_audit_file(folder.file("k.safetensors"), {})), 1).holds);
+  file.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 2, 0, 0});
+  CHECK(contains(error_in(file), "entry 3 is 2; expected 0 (dropped) or 1 (kept)"));
+  file.set<std::uint8_t>("kept", {3, 2}, {0, 0, 1, 1, 0, 0});
+  CHECK(contains(error_in(file), "[G, V]"));
+  TraceBuilder both = filters_file();
+  both.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 1, 0, 0});
+  CHECK(contains(error_in(both), "has both filtered_logits and kept"));
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 // Single draws against their distributions: support, tokens (group by group), and their probability transform (all
 // groups as one sample, which serves where every draw has a distribution of its own).
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/duplicates.hpp"
 #include "reference/exactness/audit/independence.hpp"
 #include "reference/exactness/audit/tests.hpp"
 #include "reference/parallel.hpp"
@@ -128,11 +132,30 @@ class DrawAuditor {
     if (sample_.ordered) {
       for (TestResult& test : independence_tests(ordered_transforms(), sample_.ordered->at))
         audit.tests.push_back(std::move(test));
+      for (TestResult& test : duplicate_tests(sample_.ordered->tokens, sample_.ordered->at, coincidences()))
+        audit.tests.push_back(std::move(test));
     }
     if (impossible == 0) audit.anytime_log10_wealth = log_wealth * 0.43429448190325183;  // log10 e
     conclude(audit, options_);
     note_malformed(audit, sample_.malformed);
     return audit;
+  }
+
+  // Probability that two of the draws, by number, are of one token.
+  std::function<double(std::size_t, std::size_t)> coincidences() const {
+    const auto known = std::make_shared<std::map<std::pair<std::uint32_t, std::uint32_t>, double>>();
+    return [this, known](std::size_t a, std::size_t b) {
+      const std::uint32_t g = sample_.ordered->groups[a];
+      const std::uint32_t h = sample_.ordered->groups[b];
+      const auto [found, is_new] = known->try_emplace(std::minmax(g, h), 0.0);
+      if (is_new) {
+        StepWorkspace workspace;
+        const std::vector<double> p = distribution_of_group(sample_.distributions[g], workspace);
+        const std::vector<double> q = distribution_of_group(sample_.distributions[h], workspace);
+        for (std::size_t i = 0; i < p.size(); ++i) found->second += p[i] * q[i];
+      }
+      return found->second;
+    };
   }
 
   // [n] of the draws one by one; below 0 where the distribution leaves no choice, or forbids the token.

@@ -7,17 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/step/request.hpp"
+#include "reference/io/audit_sample.hpp"
 
 namespace draftproof {
-
-struct FilterSample {
-  std::vector<VerifyRequest> rows;  // [G] requests without drafts
-  // [G, V]: logits over the temperature, dropped tokens at -infinity; a row may be shifted by a constant, as
-  // log-probabilities are. Looked at where `kept` is empty.
-  RowMatrix filtered;
-  std::vector<std::uint8_t> kept;  // [G V] or empty: which tokens were kept
-};
 
 enum class FilterFault : std::uint8_t {
   none,

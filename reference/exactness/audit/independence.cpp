@@ -214,6 +214,18 @@ class PairFinder {
 
 }  // namespace
 
+std::vector<TestResult> correlation_of_pairs(const std::string& name, std::span<const double> first,
+                                             std::span<const double> second) {
+  std::vector<double> both(first.begin(), first.end());
+  both.insert(both.end(), second.begin(), second.end());
+  Pairs pairs;
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (first[i] >= 0.0 && second[i] >= 0.0) pairs.emplace_back(i, first.size() + i);
+  std::vector<TestResult> tests;
+  add_test(tests, name, both, {std::move(pairs), Pairs{}});
+  return tests;
+}
+
 std::vector<TestResult> independence_tests(std::span<const double> transforms, const DrawCoordinates& coordinates) {
   return PairFinder(transforms, coordinates).run();
 }

@@ -30,4 +30,8 @@ namespace draftproof {
 // Rows count as part of a stream only where the sample has no seeds.
 std::vector<TestResult> independence_tests(std::span<const double> transforms, const DrawCoordinates& coordinates);
 
+// first[i] beside second[i], made by draws that should be independent; below 0: no such draw. Nothing for too few.
+std::vector<TestResult> correlation_of_pairs(const std::string& name, std::span<const double> first,
+                                             std::span<const double> second);
+
 }  // namespace draftproof

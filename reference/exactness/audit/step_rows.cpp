@@ -168,10 +168,18 @@ class StepRecorder {
         record_.impossible_draft = true;
         return;
       }
-      if (is_drawn && !is_one_hot(left))
+      if (is_drawn && !is_one_hot(left)) {
         record_.drafted.push_back(transform(left, token, uniform(static_cast<std::uint32_t>(node), AuditUse::draft)));
+        if (node == 0) record_.first_draft = record_.drafted.back();
+        if (node == judged_node()) record_.judged_draft = record_.drafted.back();
+      }
       if (!with_replacement) remove(left, token);
     }
+  }
+
+  std::int32_t judged_node() const {
+    const std::uint32_t end = path_rows_.back();
+    return children_[end].empty() ? static_cast<std::int32_t>(end) - 1 : children_[end].front();
   }
 
   bool holds_before(std::uint32_t row, std::int32_t node) const {

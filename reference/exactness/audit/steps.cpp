@@ -1,6 +1,7 @@
 // Verification steps against the distributions they should follow. Which test holds for which verifier is in
 // docs/audit.md.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "reference/exactness/audit/acceptance.hpp"
@@ -165,6 +166,32 @@ std::vector<TestResult> decision_tests(const StepSample& sample, std::span<const
   return tests;
 }
 
+// Draft against verify draws. What the last token is drawn with is independent of what drew the drafts of its step, and
+// of what draws those of the next.
+std::vector<TestResult> draft_correlations(const StepSample& sample, std::span<const StepRecord> records) {
+  std::vector<double> last, judged, first;
+  for (const StepRecord& record : records) {
+    last.push_back(record.impossible_draft ? kNoTransform : record.last);
+    judged.push_back(record.judged_draft);
+    first.push_back(record.first_draft);
+  }
+  std::vector<TestResult> tests = correlation_of_pairs("draft_last", judged, last);
+  if (!sample.at || sample.at->step.empty()) return tests;
+  // Of the same stream, one step later.
+  const DrawCoordinates& at = *sample.at;
+  std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> index;
+  const auto stream = [&](std::size_t b) {
+    return !at.seed.empty() ? at.seed[b] : at.row.empty() ? 0 : static_cast<std::uint64_t>(at.row[b]);
+  };
+  for (std::size_t b = 0; b < records.size(); ++b) index.try_emplace({stream(b), at.step[b]}, b);
+  std::vector<double> next(records.size(), kNoTransform);
+  for (std::size_t b = 0; b < records.size(); ++b)
+    if (const auto found = index.find({stream(b), at.step[b] + 1}); found != index.end())
+      next[b] = first[found->second];
+  append(tests, correlation_of_pairs("last_next_draft", last, next));
+  return tests;
+}
+
 std::vector<StepRecord> record_steps(const StepSample& sample, const Assumptions& assumed, std::uint64_t key,
                                      int threads) {
   std::vector<StepRecord> records(sample.requests.size());
@@ -215,7 +242,10 @@ Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
     append(audit.tests, emitted_token_tests(records, key, !cells_cover_most));
     append(audit.tests, draft_tests(sample, records, assumed));
     if (!assumed.chain_decisions) append(audit.tests, next_token_tests(records, assumed, key));
-    if (assumed.chain_decisions || assumed.decides) append(audit.tests, decision_tests(sample, records));
+    if (assumed.chain_decisions || assumed.decides) {
+      append(audit.tests, decision_tests(sample, records));
+      append(audit.tests, draft_correlations(sample, records));
+    }
   }
   append(audit.tests, malformed_tests("steps", "request", audit.observations, sample.malformed));
   if (sample.at && assumed.lossless) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/io/temporary_folder.hpp"
+#include "tests/io/trace_builder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -138,6 +139,33 @@ TEST_CASE("audit takes what verify wrote of a trace") {
       run_draftproof({"audit", trace, "--outputs", result, "--tv-wanted", "0.15", "--alpha", level(1), "--json"});
   CHECK(audit.exit_code == 0);
   CHECK(json::parse(audit.out).at("verdict") == "consistent");
+}
+
+TEST_CASE("audit checks what filters left of logits, row by row, without sampling") {
+  const TemporaryFolder folder;
+  draftproof::testing::TraceBuilder file;
+  file.set<float>("target_logits", {2, 3}, {0.f, 1.f, 2.f, 2.f, 1.f, 0.f});
+  file.set<float>("top_p", {0.5f, 0.5f});
+  file.set<float>("filtered_logits", {2, 3}, {-1e30f, -1e30f, 2.f, 2.f, 1.f, 0.f});
+  const std::string path = file.write(folder.file("filtered.safetensors"));
+  const ProgramResult found = run_draftproof({"audit", path, "--json"});
+  CHECK(found.exit_code == 1);
+  const json document = json::parse(found.out);
+  CHECK(document.at("verdict") == "biased");
+  CHECK(document.at("input").at("kind") == "filters");
+  CHECK(document.at("failing") == 1);
+  const json& row = document.at("rows").at(0);
+  CHECK(row.at("row") == 1);
+  CHECK(row.at("fault") == "wrong_set");
+  CHECK(row.at("wrongly_kept") == json::array({1, 2}));
+  // softmax(2, 1, 0) without its first token: (e + 1) / (e^2 + e + 1)
+  CHECK(row.at("wrongly_kept_mass").get<double>() == Approx(0.33475904).margin(1e-6));
+  CHECK(row.at("distance").get<double>() == Approx(0.33475904).margin(1e-6));
+  const ProgramResult text = run_draftproof({"audit", path});
+  CHECK(text.out.find("row 1: wrong_set, 3 kept where 1 should be") != std::string::npos);
+  file.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 1, 0, 0}).drop("filtered_logits").write(path);
+  CHECK(run_draftproof({"audit", path}).exit_code == 0);
+  CHECK(run_draftproof({"audit", path, "--figure", folder.file("f.svg")}).exit_code == 2);
 }
 
 TEST_CASE("the self test of the audit prints its rate") {

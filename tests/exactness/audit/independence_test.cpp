@@ -2,8 +2,11 @@
 // not accused.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "reference/exactness/audit/audit.hpp"
 #include "reference/exactness/audit/independence.hpp"
@@ -115,7 +118,114 @@ TEST_CASE("an audit of draws reports a correlation as one, and says nothing of t
   CHECK(audit.verdict == AuditVerdict::biased);
   CHECK_THAT(audit.sentence, Catch::Contains("correlation_rows_1") && Catch::Contains("away from independence"));
   for (const TestResult& test : audit.tests)
-    if (test.is_correlation) CHECK(test.rejects == (test.name == "correlation_rows_1"));
+    if (test.is_correlation)
+      CHECK(test.rejects == (test.name == "correlation_rows_1" || test.name == "duplicate_streams"));
+}
+
+// Draws of `rows` rows over `steps` steps; of_row(row) says which row's numbers a row draws with.
+template <class OfRow>
+Audit audit_of_rows(std::int64_t steps, std::int64_t rows, const OfRow& of_row) {
+  const std::vector<double> p = {0.4, 0.3, 0.2, 0.1};
+  DrawSample sample = drawn(10, 0, p, p);
+  OrderedDraws ordered;
+  std::vector<std::int64_t> counts(4, 0);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (std::int64_t row = 0; row < rows; ++row) {
+      TestRandom random(
+          derive_seed(derive_seed(12, static_cast<std::uint64_t>(step)), static_cast<std::uint64_t>(of_row(row))));
+      const std::size_t token = random.draw(p);
+      ++counts[token];
+      ordered.tokens.push_back(static_cast<Token>(token));
+      ordered.groups.push_back(0);
+      ordered.at.step.push_back(step);
+      ordered.at.row.push_back(row);
+    }
+  }
+  for (std::size_t token = 0; token < 4; ++token) sample.counts.push_back({static_cast<Token>(token), counts[token]});
+  sample.begins = {0, 4};
+  sample.ordered = std::move(ordered);
+  AuditOptions options;
+  options.alpha = suite_level(2);
+  return audit_draws(sample, options);
+}
+
+const TestResult* find(const Audit& audit, const std::string& name) {
+  const auto found =
+      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
+  return found == audit.tests.end() ? nullptr : &*found;
+}
+
+TEST_CASE("a row that repeats another one is found, however far from it, and named") {
+  const Audit audit = audit_of_rows(60, 48, [](std::int64_t row) { return row == 41 ? 4 : row; });
+  const TestResult* const test = find(audit, "duplicate_streams");
+  REQUIRE(test != nullptr);
+  INFO(test->sentence);
+  CHECK(test->rejects);
+  CHECK(test->statistic == 1.0);
+  CHECK(test->n == 48 * 47 / 2);
+  // 60 equal tokens of (0.4, 0.3, 0.2, 0.1), whose squares sum to 0.3, in any of 1128 pairs.
+  CHECK(test->p_value == Approx(1128.0 * std::pow(0.3, 60.0)).epsilon(1e-6));
+  CHECK(test->worst_cells.at(0).label() == "row 4, other_row 41");
+  CHECK(audit.verdict == AuditVerdict::biased);
+  const Audit sound = audit_of_rows(60, 48, [](std::int64_t row) { return row; });
+  REQUIRE(find(sound, "duplicate_streams") != nullptr);
+  CHECK(find(sound, "duplicate_streams")->p_value == 1.0);
+  // Rows that are equal by chance: few steps of few tokens.
+  const Audit few = audit_of_rows(4, 48, [](std::int64_t row) { return row; });
+  CHECK(find(few, "duplicate_streams")->statistic > 0.0);
+  CHECK_FALSE(find(few, "duplicate_streams")->rejects);
+}
+
+TEST_CASE("a recovered token that is drawn with its draft's number is found, and the next step's draft likewise") {
+  // One number draws the draft of a row and the token that is recovered there; or the last token of a step and the
+  // first draft of the next.
+  const auto sample_of = [](bool shares_row, bool shares_next) {
+    const auto inverse = [](const DenseMasses<double>& masses, double u) {
+      double left = u * total_of(masses);
+      std::size_t token = 0;
+      while (token + 1 < masses.size() && left >= masses[token]) left -= masses[token++];
+      return static_cast<Token>(token);
+    };
+    const auto u_of = [](std::int64_t step, std::int64_t use) { return number(13, step, use); };
+    auto step = std::make_shared<std::int64_t>(-1);
+    const TreeDrafter drafter = [=](const PathDistribution& q, TreeChance&) {
+      ++*step;
+      DraftTree tree;
+      for (std::int32_t i = 0; i < 2; ++i) {
+        const double u = shares_next && i == 0 ? u_of(*step - 1, 9) : u_of(*step, i);
+        tree.add(inverse(q(tree.path(i - 1)), u), i - 1);
+      }
+      return tree;
+    };
+    const TreeEngine engine = [=](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+      TreeOutcome outcome{{}, 0};
+      for (std::uint32_t row = 0; row < 2; ++row) {
+        const Token x = tree.tokens[row];
+        if (!chance.accept(p.probability(row, x), q.probability(row, x), row)) {
+          outcome.last_token =
+              inverse(positive_difference(p.row(row), q.row(row)), shares_row ? u_of(*step, row) : u_of(*step, 9));
+          return outcome;
+        }
+        outcome.path.push_back(static_cast<std::int32_t>(row));
+      }
+      outcome.last_token = inverse(p.row(2), u_of(*step, 9));
+      return outcome;
+    };
+    StepSample sample = tree_steps(55, {.steps = 8000}, Verifier::chain, drafter, engine);
+    sample.at.emplace();
+    for (std::int64_t b = 0; b < 8000; ++b) sample.at->step.push_back(b);
+    return sample;
+  };
+  AuditOptions options;
+  options.alpha = suite_level(6);
+  for (const auto& [shares_row, shares_next] : {std::pair(false, false), {true, false}, {false, true}}) {
+    const Audit audit = audit_steps(sample_of(shares_row, shares_next), options);
+    INFO(audit.sentence);
+    REQUIRE(find(audit, "correlation_draft_last") != nullptr);
+    REQUIRE(find(audit, "correlation_last_next_draft") != nullptr);
+    CHECK(find(audit, "correlation_draft_last")->rejects == shares_row);
+    CHECK(find(audit, "correlation_last_next_draft")->rejects == shares_next);
+  }
 }
 
 TEST_CASE("B80, block verification with an unscaled residual, is found by 64,000 completed strings of any verifier") {
