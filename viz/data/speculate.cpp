@@ -53,7 +53,6 @@ SpeculateSnapshot snapshot_of(const SpeculateSettings& settings, const TextModel
   snapshot.model = model.name;
   snapshot.arithmetic = model.arithmetic;
   const VerifierInfo& verifier = request.decoding.verify.verifier.info();
-  snapshot.guarantee = verifier.guarantee;
   snapshot.plain = plain.lane();
   snapshot.speculation = speculation.lane();
   snapshot.agree = agree(snapshot.plain, snapshot.speculation);

@@ -111,7 +111,6 @@ struct SpeculateSnapshot {
   SpeculateSettings settings;
   std::string model;       // as it was named
   std::string arithmetic;  // which target it is
-  std::string guarantee;   // of the verifier, as the registry has it
   SpeculateLane plain;
   SpeculateLane speculation;
   // Is every token so far the one that plain decoding chose? must_agree: the verifier is lossless, and decoding is greedy

@@ -76,6 +76,20 @@ std::vector<std::string> lossless_verifiers(const std::string& value) {
   return with_own(std::move(names), value);
 }
 
+// What the verifier guarantees, as the registry has it.
+std::string verifier_tooltip(const std::string& verifier) {
+  const std::string name = verifier.substr(0, verifier.find(':'));
+  std::string text =
+      "Which rule accepts a draft x, as min(1, p(x)/q(x)) does; those listed are lossless: the text is distributed as "
+      "p; "
+      "restarts the request.";
+  for (const VerifierInfo& info : verifiers())
+    if (info.name == name)
+      text += "\n" + name + " takes " + (info.draft == DraftForm::chain ? "chains: " : "chains and trees: ") +
+              std::string(info.guarantee) + " (" + std::string(info.source) + ").";
+  return text;
+}
+
 // What the text goes on behind: the prompt, or its end.
 std::string lead_of(const SpeculateSettings& settings) {
   constexpr std::size_t kBytesMax = 500;
@@ -170,8 +184,7 @@ void SpeculatePanel::draw_settings(Controls& controls, SpeculateSettings& settin
                   "model; restarts the request.");
   next_control(16);
   controls.choice("verifier", settings.verifier, lossless_verifiers(settings.verifier),
-                  "Which rule accepts a draft x, as min(1, p(x)/q(x)) does; all of these are lossless: the text is "
-                  "distributed as p; restarts the request.");
+                  verifier_tooltip(settings.verifier).c_str());
   next_control(14);
   std::string tree = settings.tree.empty() ? kChain : settings.tree;
   if (controls.choice("tree", tree, with_own(kTrees, tree),
@@ -355,7 +368,7 @@ std::size_t SpeculatePanel::number_of_step(const SpeculateSnapshot& snapshot) co
   return number;
 }
 
-void SpeculatePanel::draw_step(const SpeculateSnapshot& snapshot, ImVec2 size) const {
+void SpeculatePanel::draw_step(Controls& controls, const SpeculateSnapshot& snapshot, ImVec2 size) const {
   ImGui::BeginChild("draft", size, ImGuiChildFlags_Borders, ImGuiWindowFlags_HorizontalScrollbar);
   if (const std::size_t number = number_of_step(snapshot); number == 0) {
     ImGui::TextDisabled("The draft of the current step stands here.");
@@ -369,9 +382,10 @@ void SpeculatePanel::draw_step(const SpeculateSnapshot& snapshot, ImVec2 size) c
     draw_draft_tree(step);
   }
   ImGui::EndChild();
+  controls.describe("draft", nullptr);
 }
 
-void SpeculatePanel::draw_acceptance(const SpeculateSnapshot& snapshot, ImVec2 size) const {
+void SpeculatePanel::draw_acceptance(Controls& controls, const SpeculateSnapshot& snapshot, ImVec2 size) const {
   static const AcceptanceCounts kNone;
   const AcceptanceCounts& counts =
       view_.speculation_steps > 0 ? snapshot.speculation.steps[view_.speculation_steps - 1]->acceptance : kNone;
@@ -418,6 +432,7 @@ void SpeculatePanel::draw_acceptance(const SpeculateSnapshot& snapshot, ImVec2 s
     }
   }
   ImPlot::EndPlot();
+  controls.describe("acceptance by position", nullptr);
 }
 
 void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, const SpeculateSnapshot* snapshot) {
@@ -435,7 +450,9 @@ void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, 
   check_demo(*snapshot);
   playback_.advance(static_cast<double>(ImGui::GetIO().DeltaTime), known_until_ns(*snapshot));
   view_ = view_at(*snapshot, playback_.moment_ns());
-  is_running_ = !snapshot->plain.ended || !snapshot->speculation.ended;
+  const std::int64_t end_ns = std::max(snapshot->plain.time_ns(), snapshot->speculation.time_ns());
+  const bool has_changed = end_ns != fitted_ns_;
+  fitted_ns_ = end_ns;
 
   const float em = ImGui::GetFontSize();
   draw_counters(*snapshot);
@@ -456,10 +473,11 @@ void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, 
   ImGui::SameLine();
   ImGui::BeginGroup();
   const float acceptance = is_low_ ? height : std::clamp(0.38f * height, 8 * em, 16 * em);
-  if (!is_low_ || !shows_acceptance_) draw_step(*snapshot, {right, is_low_ ? height : height - acceptance - spacing.y});
-  if (!is_low_ || shows_acceptance_) draw_acceptance(*snapshot, {right, acceptance});
+  if (!is_low_ || !shows_acceptance_)
+    draw_step(controls, *snapshot, {right, is_low_ ? height : height - acceptance - spacing.y});
+  if (!is_low_ || shows_acceptance_) draw_acceptance(controls, *snapshot, {right, acceptance});
   ImGui::EndGroup();
-  const LanesView lanes = draw_lanes(*snapshot, playback_.moment_ns(), is_running_, lanes_height);
+  const LanesView lanes = draw_lanes(*snapshot, playback_.moment_ns(), has_changed, lanes_height);
   controls.describe("lanes", nullptr);
   if (lanes.asked_ns) playback_.stop_at(std::min(*lanes.asked_ns, known_until_ns(*snapshot)));
 }

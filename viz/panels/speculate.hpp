@@ -36,8 +36,8 @@ class SpeculatePanel final : public SnapshotPanel<SpeculateSettings, SpeculateSn
   void draw_text(Controls& controls, const char* name, TokenText& text, const SpeculateLane& lane, std::size_t steps,
                  ImVec2 size);
   std::size_t number_of_step(const SpeculateSnapshot& snapshot) const;
-  void draw_step(const SpeculateSnapshot& snapshot, ImVec2 size) const;
-  void draw_acceptance(const SpeculateSnapshot& snapshot, ImVec2 size) const;
+  void draw_step(Controls& controls, const SpeculateSnapshot& snapshot, ImVec2 size) const;
+  void draw_acceptance(Controls& controls, const SpeculateSnapshot& snapshot, ImVec2 size) const;
   void take_step(const SpeculateSnapshot& snapshot, int direction);
   void check_demo(const SpeculateSnapshot& snapshot);
 
@@ -48,7 +48,7 @@ class SpeculatePanel final : public SnapshotPanel<SpeculateSettings, SpeculateSn
   std::string pace_;
   SpeculateView view_;
   SpeculateSettings shown_settings_;
-  bool is_running_ = false;  // the snapshot grew with this frame
+  std::int64_t fitted_ns_ = 0;  // what the time axis was fitted to
   bool shows_more_ = false;
   bool is_low_ = false;  // too low a window for texts, draft and acceptance at once
   bool shows_plain_text_ = false;

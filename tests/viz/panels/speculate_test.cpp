@@ -1,6 +1,8 @@
 // Panel "Speculate" by events: lessons, controls that restart the request, the moment that is shown, files.
 #include "viz/panels/speculate.hpp"
 
+#include <imgui_internal.h>
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -187,6 +189,45 @@ TEST_CASE("a click on a token shows the step that wrote it") {
   CHECK(driver.panel().playback().paused);
   CHECK(driver.panel().view().speculation_steps > 0);
   CHECK(driver.panel().view().speculation_steps < driver.num_steps());
+}
+
+bool has_tooltip() {
+  for (const ImGuiWindow* const window : ImGui::GetCurrentContext()->Windows)
+    if (std::string(window->Name).starts_with("##Tooltip") && window->Active) return true;
+  return false;
+}
+
+TEST_CASE("what the mouse rests on is explained: controls, spans, nodes of the draft and bars") {
+  const SpeculateDriver driver;
+  driver->choose("speculate/drafter", "ngram:3");
+  const auto rests_at = [&](const char* control, float x, float y) {
+    const ControlRect rect = driver->rect(control);
+    driver->move_to({rect.min.x + x * (rect.max.x - rect.min.x), rect.min.y + y * (rect.max.y - rect.min.y)});
+    driver->frames(80);  // over a second
+    return has_tooltip();
+  };
+  for (const char* control : {"drafter", "verifier", "tree", "K", "temperature", "CFG scale", "outputs", "max tokens",
+                              "prompt", "lesson", "pace", "Step", "more"}) {
+    INFO(control);
+    CHECK(rests_at((std::string("speculate/") + control).c_str(), 0.5f, 0.5f));
+  }
+  CHECK_FALSE(rests_at("speculate/draft", 0.02f, 0.9f));
+  const bool is_plain = driver.shown().plain.time_ns() > driver.shown().speculation.time_ns();
+  CHECK(rests_at("speculate/lanes", 0.4f, is_plain ? 0.25f : 0.58f));
+  CHECK(rests_at("speculate/acceptance by position", 0.2f, 0.5f));
+  driver->click("speculate/Step back");
+  while (driver.shown().speculation.steps[driver.panel().view().speculation_steps - 1]->draft.empty())
+    driver->click("speculate/Step back");
+  // The first node stands below the context's box, in the middle or to the left of it.
+  const ControlRect draft = driver->rect("speculate/draft");
+  const float x = 0.5f * (draft.min.x + draft.max.x) - 1.5f * ImGui::GetFontSize();
+  bool over_node = false;
+  for (float y = draft.min.y + 4 * ImGui::GetFontSize(); y < draft.min.y + 9 * ImGui::GetFontSize(); y += 8) {
+    driver->move_to({x, y});
+    driver->frame();
+    over_node = over_node || has_tooltip();
+  }
+  CHECK(over_node);
 }
 
 TEST_CASE("drafts of no, one and many tokens are drawn, in small and large windows") {
