@@ -42,22 +42,49 @@ bool is_json(std::string_view body) {
   return nlohmann::json::accept(first) || nlohmann::json::accept(body);
 }
 
-AcceptanceData of_any(std::string_view text, const std::string& name, const ImportOptions& options) {
-  std::string_view body = text;
-  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
-  body.remove_prefix(std::min(body.find_first_not_of(" \t\r\n"), body.size()));
-  if (body.empty()) throw input_error(name, "is empty; expected what a server says of acceptance");
+using Reader = AcceptanceData (*)(std::string_view text, const std::string& name, const ImportOptions& options);
+
+std::string_view body_of(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  return text;
+}
+
+// Null where the format is not known.
+Reader reader_of(std::string_view text) {
+  const std::string_view body = body_of(text);
+  if (body.empty()) return nullptr;
+  constexpr Reader kVllm = [](std::string_view t, const std::string& name, const ImportOptions&) {
+    return read_vllm_log(t, name);
+  };
+  constexpr Reader kJson = [](std::string_view t, const std::string& name, const ImportOptions&) {
+    return read_result_json(body_of(t), name);
+  };
   // Logs may begin with a bracket or be JSON lines too.
   const bool braced = body.front() == '{' || body.front() == '[';
-  if (braced && body.find("\"acc_len\"") != std::string_view::npos) return of_recording(body, name, options.choice);
-  if (is_prometheus_text(text)) return read_prometheus_text(text, name, options.choice);
-  if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics"))
-    return read_vllm_log(text, name);
-  if (braced && is_json(body)) return read_result_json(body, name);
-  if (is_rates_csv(text)) return read_rates_csv(text, name, options.rates);
-  if (is_sglang_log(text)) return read_sglang_log(text, name);
-  if (is_vllm_log(text)) return read_vllm_log(text, name);
-  if (body.front() == '{') return read_result_json(body, name);  // which says what is wrong with it
+  if (braced && body.find("\"acc_len\"") != std::string_view::npos)
+    return [](std::string_view t, const std::string& name, const ImportOptions& options) {
+      return of_recording(body_of(t), name, options.choice);
+    };
+  if (is_prometheus_text(text))
+    return [](std::string_view t, const std::string& name, const ImportOptions& options) {
+      return read_prometheus_text(t, name, options.choice);
+    };
+  if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics")) return kVllm;
+  if (braced && is_json(body)) return kJson;
+  if (is_rates_csv(text))
+    return [](std::string_view t, const std::string& name, const ImportOptions& options) {
+      return read_rates_csv(t, name, options.rates);
+    };
+  if (is_sglang_log(text))
+    return [](std::string_view t, const std::string& name, const ImportOptions&) { return read_sglang_log(t, name); };
+  if (is_vllm_log(text)) return kVllm;
+  return body.front() == '{' ? kJson : nullptr;  // which says what is wrong with it
+}
+
+AcceptanceData of_any(std::string_view text, const std::string& name, const ImportOptions& options) {
+  if (body_of(text).empty()) throw input_error(name, "is empty; expected what a server says of acceptance");
+  if (const Reader read = reader_of(text)) return read(text, name, options);
   throw input_error(name,
                     "is of no known format; expected vLLM's log or Prometheus text, SGLang's log, a CSV of rates "
                     "(with a header), recorded acceptances (JSON lines with acc_len), or the JSON of demo or "
@@ -70,6 +97,10 @@ AcceptanceData parse_acceptance(std::string_view text, const std::string& name, 
   AcceptanceData data = of_any(text, name, options);
   data.path = name;
   return data;
+}
+
+bool holds_acceptance(const std::string& path) {
+  return reader_of(InputFile(path, kFileBytesMax).text()) != nullptr;
 }
 
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options) {

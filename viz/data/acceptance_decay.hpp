@@ -27,7 +27,7 @@ inline constexpr double kDecayLevel = 0.95;  // of all intervals
 
 struct AcceptanceDecaySettings {
   std::vector<std::string> sources{"drafter:EAGLE-3", "drafter:MTP", "drafter:n-gram", "constant:0.8"};
-  double draft_cost = 0.05;     // c, a draft token in target steps
+  double draft_cost = 0.1;     // c, a draft token in target steps
   std::int32_t drafts_max = 8;  // K of the longest chain looked at
   std::int32_t context = 1024;  // tokens, of models whose rates depend on it
   std::string name;             // of several in a file: a model_name, or a drafter

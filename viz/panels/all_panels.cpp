@@ -1,12 +1,16 @@
 #include "viz/panels/all_panels.hpp"
 
+#include "viz/panels/acceptance_decay.hpp"
 #include "viz/panels/speculate.hpp"
+#include "viz/panels/tree_explorer.hpp"
 
 namespace draftproof {
 
 std::vector<std::unique_ptr<Panel>> all_panels() {
   std::vector<std::unique_ptr<Panel>> panels;
   panels.push_back(std::make_unique<SpeculatePanel>());
+  panels.push_back(std::make_unique<AcceptanceDecayPanel>());
+  panels.push_back(std::make_unique<TreeExplorerPanel>());
   return panels;
 }
 

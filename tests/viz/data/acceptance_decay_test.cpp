@@ -53,7 +53,7 @@ TEST_CASE("the decay of a constant rate is its closed form at every position and
   for (int k = 0; k <= 8; ++k) {
     const auto i = static_cast<std::size_t>(k);
     CHECK(curve.tokens_per_step[i].value == Approx((1.0 - std::pow(0.8, k + 1)) / 0.2));
-    CHECK(curve.speedup[i].value == Approx((1.0 - std::pow(0.8, k + 1)) / (0.2 * (1.0 + 0.05 * k))));
+    CHECK(curve.speedup[i].value == Approx((1.0 - std::pow(0.8, k + 1)) / (0.2 * (1.0 + 0.1 * k))));
     CHECK_FALSE(curve.tokens_per_step[i].low);
     if (k == 0) continue;
     CHECK(curve.conditional[i - 1].value == Approx(0.8));
@@ -61,7 +61,7 @@ TEST_CASE("the decay of a constant rate is its closed form at every position and
     CHECK(curve.survival_product[i - 1] == Approx(std::pow(0.8, k)));
   }
   CHECK(curve.pays_below == Approx(0.8));
-  CHECK(curve.best_k == 8);
+  CHECK(curve.best_k == 6);
 }
 
 TEST_CASE("a server's log becomes conditional and unconditional rates with the intervals of its counts") {
