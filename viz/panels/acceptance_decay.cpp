@@ -159,11 +159,10 @@ void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecayS
 
 void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const {
   ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, {0.0f, 0.08f});
-  if (ImPlot::BeginPlot(tokens_ ? "tokens of a step, E(K)##speedup" : "speedup over plain decoding##speedup",
-                        {-1, -1})) {
+  if (ImPlot::BeginPlot(tokens_ ? "tokens of a step, E(K)##speedup" : "speedup over plain decoding##speedup", {-1, -1},
+                        ImPlotFlags_NoLegend)) {
     ImPlot::SetupAxes("drafts K", nullptr, 0, ImPlotAxisFlags_AutoFit);
     setup_positions(snapshot.settings.drafts_max, -0.4);
-    ImPlot::SetupLegend(ImPlotLocation_NorthWest, ImPlotLegendFlags_None);
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const DecayCurve& curve = snapshot.curves[c];
       if (curve.error) continue;

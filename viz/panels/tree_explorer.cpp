@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "viz/data/text_pair.hpp"
 #include "viz/panels/colours.hpp"
 #include "viz/panels/tree_explorer_view.hpp"
 
@@ -58,20 +59,20 @@ void TreeExplorerPanel::draw_controls(Controls& controls, TreeExplorerSettings& 
     settings.verifier = fitting.front();  // the one that was chosen does not take what this builder makes
   controls.choice("verifier", settings.verifier, fitting,
                   "Who accepts or rejects nodes; all of these emit exactly the target's distribution p.");
-  const bool is_text = settings.model != kSyntheticModel;
-  draw_whole_number(controls, "nodes", settings.nodes, 1, is_text ? 64 : kTreeNodesMax,
+  const auto is_text = [&] { return settings.model != kSyntheticModel; };
+  draw_whole_number(controls, "nodes", settings.nodes, 1, is_text() ? kTextPairNodesMax : kTreeNodesMax,
                     "n, the drafts that the target verifies in one step.");
   draw_whole_number(controls, "levels", settings.depth, 1, 12, "d, the deepest node; a chain has n levels.");
   draw_whole_number(controls, "children", settings.top_k, 1, 12, "k, the most children of a node, but of opt_tree.");
-  std::string pair = is_text ? "real" : "synthetic";
+  std::string pair = is_text() ? "real" : "synthetic";
   static const std::vector<std::string> kPairs{"synthetic", "real"};
   if (controls.choice("models", pair, kPairs, "Random logits, or a language model with a drafter behind a prompt."))
     settings.model = pair == "real" ? "ngram:6" : kSyntheticModel;
-  if (is_text) {
+  if (is_text()) {
+    settings.nodes = std::min(settings.nodes, kTextPairNodesMax);
     static const std::vector<std::string> kModels{"ngram:6", "smollm2"};
-    if (controls.choice("target", settings.model, kModels,
-                        "p: an n-gram model of the system's licence texts, or SmolLM2 where it has been fetched."))
-      settings.nodes = std::min(settings.nodes, 64);
+    controls.choice("target", settings.model, kModels,
+                    "p: an n-gram model of the system's licence texts, or SmolLM2 where it has been fetched.");
     const bool is_ngram = settings.model.starts_with("ngram");
     const std::vector<std::string> drafters =
         is_ngram ? std::vector<std::string>{"ngram:2", "ngram:3", "ngram:4"}

@@ -81,7 +81,7 @@ TEST_CASE("a server's log is opened, and what is broken or somebody else's chang
   testing::write_whole_file(
       folder.file("broken.log"),
       "SpecDecoding metrics: Mean acceptance length: 2.15, Accepted: 1 tokens, Drafted: 2 tokens, "
-      "Per-position acceptance rate: 0.4, many\n");
+      "Per-position acceptance rate: 0.400, 0.900\n");
   dashboard.open(folder.file("broken.log"));
   CHECK_THAT(dashboard.message(), Catch::Contains("broken.log"));
   testing::write_whole_file(folder.file("other.csv"), "apples,pears\n1,2\n");

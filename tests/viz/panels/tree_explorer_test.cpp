@@ -123,7 +123,8 @@ TEST_CASE("trees of one node, of the most nodes and of a text are drawn without 
     CHECK(panel_of(driver).shown()->nodes.size() == static_cast<std::size_t>(nodes));
     driver.frames(3);
   }
-  Driver driver(explorer(), alone(), 900, 500);
+  Driver(explorer(), alone(), 700, 400).frames(3);
+  Driver driver(explorer(), alone());
   driver.choose("tree_explorer/models", "real");
   REQUIRE(panel_of(driver).state().error.empty());
   CHECK(panel_of(driver).shown()->settings.model == "ngram:6");
