@@ -170,7 +170,7 @@ std::string to_figure(const SpeculateSnapshot& snapshot) {
         << snapshot.plain.tokens_per_second() << " without";
   script << "set title " << gnuplot_quoted(title.str()) << "\n"
          << "set xlabel 'time / ms'\nset yrange [-0.6:1.6]\nset ytics ('speculation' 0, 'plain' 1) scale 0\n"
-         << "set key outside bottom center horizontal\nset style fill solid noborder\nplot ";
+         << "set key outside top center horizontal\nset style fill solid noborder\nplot ";
   struct Kind {
     const char* name;
     Colour colour;

@@ -349,7 +349,11 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
 
 void SpeculatePanel::draw_text(Controls& controls, const char* name, TokenText& text, const SpeculateLane& lane,
                                std::size_t steps, ImVec2 size) {
-  ImGui::TextDisabled("%s", name);
+  if (shown_settings_.outputs > 1) {
+    ImGui::TextDisabled("%s, output 1 of %lld", name, static_cast<long long>(shown_settings_.outputs));
+  } else {
+    ImGui::TextDisabled("%s", name);
+  }
   ImGui::BeginChild(name, {size.x, size.y - ImGui::GetTextLineHeightWithSpacing()}, ImGuiChildFlags_Borders);
   ImGui::PushFont(nullptr, ImGui::GetStyle().FontSizeBase * 1.15f);
   const auto step = text.draw(lead_of(shown_settings_), lane, steps);
