@@ -31,7 +31,7 @@ std::string interval(const DecayValue& value) {
 }
 
 void print_curve(std::ostream& out, const DecayCurve& curve) {
-  out << printable_line(curve.source) << " (" << curve.format;
+  out << printable_line(curve.name) << " (" << curve.format;
   if (curve.drafts) out << ", " << *curve.drafts << " steps counted";
   if (curve.draft_share < 1.0) out << number(", a draft in %.0f %% of the steps", 100.0 * curve.draft_share);
   out << ")\n";

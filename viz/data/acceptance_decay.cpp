@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "reference/files/input_file.hpp"
 #include "reference/statistics/binomial_interval.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/chain_gain.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/import/read_acceptance.hpp"
+#include "sim/import/speculate_table.hpp"
 #include "sim/predict/acceptance_estimate.hpp"
 
 namespace draftproof {
@@ -19,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kDrafter = "drafter:";
+constexpr std::uint64_t kTableBytesMax = std::uint64_t{1} << 28;
 constexpr const char* kResult = "result.json";         // of a run of demo
 constexpr double kNormalQuantile = 1.959963984540054;  // of kDecayLevel, both sides
 constexpr std::int32_t kCosts = 41;                    // points of the axis of draft costs
@@ -36,32 +40,45 @@ void require(const AcceptanceDecaySettings& s) {
 
 // What is known of a source before its curve is drawn.
 struct Source {
+  std::string name;
   std::string format;
   AcceptanceEstimate estimate;
   std::optional<AcceptanceData> data;
 };
 
-Source open_file(const std::string& source, const AcceptanceDecaySettings& settings) {
+std::vector<Source> open_file(const std::string& source, const AcceptanceDecaySettings& settings) {
   std::error_code ignored;
   const std::string path = fs::is_directory(source, ignored) ? (fs::path(source) / kResult).string() : source;
-  AcceptanceData data = read_acceptance(path, {settings.name, settings.rates});
   const auto drafts = settings.drafts > 0 ? std::optional(settings.drafts) : std::nullopt;
-  return {data.format, AcceptanceEstimate::of_data(data, drafts), data};
+  if (fs::path(path).extension() == ".json") {
+    const InputFile file(path, kTableBytesMax);
+    const nlohmann::json document = nlohmann::json::parse(file.text(), nullptr, false);
+    if (is_speculate_table(document)) {
+      std::vector<Source> sources;
+      for (const DrafterAcceptance& acceptance : acceptances_of_speculate(document, path))
+        sources.push_back({source + ": " + acceptance.drafter, acceptance.data.format,
+                           AcceptanceEstimate::of_data(acceptance.data, drafts), acceptance.data});
+      return sources;
+    }
+  }
+  AcceptanceData data = read_acceptance(path, {settings.name, settings.rates});
+  return {{source, data.format, AcceptanceEstimate::of_data(data, drafts), data}};
 }
 
-Source open_source(const std::string& source, const AcceptanceDecaySettings& settings) {
+std::vector<Source> open_source(const std::string& source, const AcceptanceDecaySettings& settings) {
   std::error_code ignored;
   if (fs::exists(source, ignored)) return open_file(source, settings);
   if (source.starts_with(kDrafter)) {
     // Rates go by the drafter's kind: the target's shape, which a drafter has a cost from, plays no part.
     const Drafter drafter = find_drafter(source.substr(kDrafter.size()), find_model("Llama-3.1-8B-Instruct"));
-    return {"published rates", AcceptanceEstimate::typical_of(drafter), std::nullopt};
+    return {{source, "published rates", AcceptanceEstimate::typical_of(drafter), std::nullopt}};
   }
   if (source.find(':') == std::string::npos)
     throw input_error(source,
                       "there is no such file or folder; expected one, drafter:NAME or an acceptance model as "
                       "constant:0.8");
-  return {"acceptance model", AcceptanceEstimate::of_model(make_acceptance(source, 0, source), source), std::nullopt};
+  return {{source, "acceptance model", AcceptanceEstimate::of_model(make_acceptance(source, 0, source), source),
+           std::nullopt}};
 }
 
 // The interval of a rate that was counted. Steps of one text depend on each other, so a standard error over windows or
@@ -176,18 +193,23 @@ void compute(const AcceptanceDecaySettings& settings, Job& job,
   snapshot.settings = settings;
   for (std::int32_t i = 0; i < kCosts; ++i)
     snapshot.costs.push_back(kCostLeast * std::pow(kCostMost / kCostLeast, static_cast<double>(i) / (kCosts - 1)));
+  double done = 0.0;
   for (const std::string& source : settings.sources) {
     job.check();
-    job.report(static_cast<double>(snapshot.curves.size()) / static_cast<double>(settings.sources.size()),
-               "reading " + source);
-    DecayCurve& curve = snapshot.curves.emplace_back();
-    curve.source = source;
+    job.report(done++ / static_cast<double>(settings.sources.size()), "reading " + source);
     try {
-      fill_curve(curve, open_source(source, settings), snapshot);
+      for (const Source& opened : open_source(source, settings)) {
+        DecayCurve curve;
+        curve.name = opened.name;
+        curve.source = source;
+        fill_curve(curve, opened, snapshot);
+        snapshot.curves.push_back(std::move(curve));
+      }
     } catch (const Error& error) {
-      curve = {};
-      curve.source = source;
+      DecayCurve curve;
+      curve.name = curve.source = source;
       curve.error = error;
+      snapshot.curves.push_back(std::move(curve));
     }
   }
   publish(snapshot);

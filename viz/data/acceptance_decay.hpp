@@ -3,7 +3,7 @@
 //
 // A source is one of
 //   FILE            what a server says of acceptance (sim/import/read_acceptance.hpp)
-//   FOLDER          of a run of demo: its result.json
+//   FOLDER          of a run of demo or speculate: its result.json; of speculate a curve for every drafter
 //   drafter:NAME    medians of published rates of such a drafter, NAME as in sim/presets/drafters
 //   MODEL           an acceptance model, as constant:0.8 (sim/acceptance/acceptance_choice.hpp)
 // A file or folder of that name wins over the other two.
@@ -27,7 +27,7 @@ inline constexpr double kDecayLevel = 0.95;  // of all intervals
 
 struct AcceptanceDecaySettings {
   std::vector<std::string> sources{"drafter:EAGLE-3", "drafter:MTP", "drafter:n-gram", "constant:0.8"};
-  double draft_cost = 0.1;     // c, a draft token in target steps
+  double draft_cost = 0.1;      // c, a draft token in target steps
   std::int32_t drafts_max = 8;  // K of the longest chain looked at
   std::int32_t context = 1024;  // tokens, of models whose rates depend on it
   std::string name;             // of several in a file: a model_name, or a drafter
@@ -43,6 +43,7 @@ struct DecayValue {
 };
 
 struct DecayCurve {
+  std::string name;                    // of the curve: the source, and its drafter where it has several
   std::string source;                  // as it was given
   std::optional<Error> error;          // why there is no curve; then nothing below is set
   std::string format;                  // "vLLM log", "acceptance model", "published rates"

@@ -36,6 +36,7 @@ void put(Json& object, const std::string& name, const std::vector<DecayValue>& v
 
 Json curve_json(const DecayCurve& curve) {
   Json json;
+  json["name"] = curve.name;
   json["source"] = curve.source;
   json["error"] = curve.error ? Json(curve.error->what()) : Json(nullptr);
   if (curve.error) return json;
@@ -89,7 +90,7 @@ Table to_table(const AcceptanceDecaySnapshot& snapshot) {
     for (std::size_t i = 0; i < curve.unconditional.size(); ++i) {
       const DecayValue& a = curve.conditional[i];
       const DecayValue& s = curve.unconditional[i];
-      table.rows.push_back({curve.source, static_cast<std::int64_t>(i + 1), a.value, cell(a.low), cell(a.high), s.value,
+      table.rows.push_back({curve.name, static_cast<std::int64_t>(i + 1), a.value, cell(a.low), cell(a.high), s.value,
                             cell(s.low), cell(s.high), curve.tokens_per_step[i + 1].value, curve.speedup[i + 1].value});
     }
   return table;
@@ -112,7 +113,7 @@ std::string to_figure(const AcceptanceDecaySnapshot& snapshot) {
     }
     script << "EOD\n";
     const std::string colour = palette::kSeries[drawn % palette::kSeries.size()].hex;
-    const std::string title = gnuplot_quoted(printable_line(curve.source));
+    const std::string title = gnuplot_quoted(printable_line(curve.name));
     survival << (drawn == 0 ? "" : ", ") << "$source" << i << " using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb '"
              << colour << "' title " << title << ", $source" << i << " using 1:2:3:4 with yerrorbars pt 0 lc rgb '"
              << colour << "' notitle";

@@ -71,7 +71,11 @@ class TextPair final : public DraftPair {
   std::int64_t vocab_size() const override { return target_.vocab_size(); }
 
   std::string text(Token token) const override {
-    return printable_line(model_->tokenizer->decode(std::span(&token, 1)));
+    const VocabularyEntry& entry = model_->tokenizer->entry(token);
+    if (entry.bytes.empty()) return printable_line(entry.text);  // of special tokens
+    std::string shown;
+    for (const char c : entry.bytes) shown += c == '\n' ? "\\n" : c == '\t' ? "\\t" : std::string(1, c);
+    return printable_line(shown);
   }
 
   const PairRow& draft(std::span<const Token> path) override {

@@ -6,12 +6,13 @@
 #include <array>
 
 #include "sim/import/read_acceptance.hpp"
+#include "sim/import/speculate_table.hpp"
 #include "viz/panels/colours.hpp"
 
 namespace draftproof {
 namespace {
 
-constexpr std::array kVerbs{"demo", "generate"};
+constexpr std::array kVerbs{"demo", "generate", "speculate"};
 constexpr std::array kEndings{".log", ".txt", ".prom", ".csv", ".jsonl", ".json"};
 
 ImPlotSpec line_of(std::size_t curve, bool has_markers = true) {
@@ -26,6 +27,25 @@ ImPlotSpec line_of(std::size_t curve, bool has_markers = true) {
 
 std::string label_of(const std::string& source, std::size_t curve) {
   return printable_line(source) + "##" + std::to_string(curve);
+}
+
+// What a source came to, in the colour of its curve.
+void draw_curve_text(Controls& controls, const DecayCurve& curve, std::size_t index) {
+  if (curve.error) {
+    ImGui::TextWrapped("%s", printable_line(curve.error->what()).c_str());
+    return;
+  }
+  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(series_colour(index)));
+  if (curve.name != curve.source)
+    ImGui::TextUnformatted(printable_line(curve.name.substr(curve.source.size() + 2)).c_str());
+  ImGui::Text("best K = %d, speedup %.2f; pays below c = %.2f", curve.best_k, curve.best_speedup, curve.pays_below);
+  ImGui::PopStyleColor();
+  if (curve.notes.empty()) return;
+  ImGui::SameLine();
+  ImGui::TextDisabled("(?)");
+  std::string notes;
+  for (const std::string& note : curve.notes) notes += (notes.empty() ? "" : "\n") + printable_line(note);
+  controls.describe(("notes " + std::to_string(index + 1)).c_str(), notes.c_str());
 }
 
 // Columns as ImPlot takes them.
@@ -74,7 +94,11 @@ bool AcceptanceDecayPanel::open(const OpenedResult& result) {
   if (!is_result && (!result.verb.empty() || std::ranges::find(kEndings, result.extension()) == kEndings.end()))
     return false;
   if (!is_result && !holds_acceptance(result.file)) return false;
-  read_acceptance(result.file, {settings().name, settings().rates});  // throws what is wrong with it
+  if (result.verb == "speculate") {
+    acceptances_of_speculate(result.document, result.file);
+  } else {
+    read_acceptance(result.file, {settings().name, settings().rates});  // throws what is wrong with it
+  }
   AcceptanceDecaySettings with_file = settings();
   if (std::ranges::find(with_file.sources, result.file) == with_file.sources.end())
     with_file.sources.push_back(result.file);
@@ -104,24 +128,9 @@ void AcceptanceDecayPanel::draw_sources(Controls& controls, AcceptanceDecaySetti
     if (ImGui::SmallButton("x")) removed = i;
     controls.describe(("remove " + std::to_string(i + 1)).c_str(), "Takes this source away.");
     ImGui::SameLine();
-    ImGui::TextColored(to_vec4(series_colour(i)), "%s", printable_line(settings.sources[i]).c_str());
-    const DecayCurve* curve = nullptr;
-    if (snapshot != nullptr)
-      for (const DecayCurve& known : snapshot->curves)
-        if (known.source == settings.sources[i]) curve = &known;
-    if (curve != nullptr && curve->error) {
-      ImGui::TextWrapped("%s", printable_line(curve->error->what()).c_str());
-    } else if (curve != nullptr) {
-      ImGui::TextDisabled("best K = %d, speedup %.2f; pays below c = %.2f", curve->best_k, curve->best_speedup,
-                          curve->pays_below);
-      if (!curve->notes.empty()) {
-        ImGui::SameLine();
-        ImGui::TextDisabled("(?)");
-        std::string notes;
-        for (const std::string& note : curve->notes) notes += (notes.empty() ? "" : "\n") + printable_line(note);
-        controls.describe(("notes " + std::to_string(i + 1)).c_str(), notes.c_str());
-      }
-    }
+    ImGui::TextUnformatted(printable_line(settings.sources[i]).c_str());
+    for (std::size_t c = 0; snapshot != nullptr && c < snapshot->curves.size(); ++c)
+      if (snapshot->curves[c].source == settings.sources[i]) draw_curve_text(controls, snapshot->curves[c], c);
     ImGui::PopID();
   }
   if (removed < settings.sources.size() && settings.sources.size() > 1)
@@ -150,7 +159,7 @@ void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecayS
       const std::vector<DecayValue>& values = conditional_ ? curve.conditional : curve.unconditional;
       Columns columns;
       for (std::size_t i = 0; i < values.size(); ++i) columns.add(static_cast<double>(i + 1), values[i]);
-      columns.plot(label_of(curve.source, c), c, static_cast<std::size_t>(std::max(1, curve.positions_known)));
+      columns.plot(label_of(curve.name, c), c, static_cast<std::size_t>(std::max(1, curve.positions_known)));
     }
     ImPlot::EndPlot();
   }
@@ -169,14 +178,14 @@ void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDeca
       const std::vector<DecayValue>& values = tokens_ ? curve.tokens_per_step : curve.speedup;
       Columns columns;
       for (std::size_t k = 0; k < values.size(); ++k) columns.add(static_cast<double>(k), values[k]);
-      columns.plot(label_of(curve.source, c), c, static_cast<std::size_t>(curve.positions_known) + 1);
+      columns.plot(label_of(curve.name, c), c, static_cast<std::size_t>(curve.positions_known) + 1);
       const double best_x = curve.best_k;
       const double best_y = values[static_cast<std::size_t>(curve.best_k)].value;
       ImPlotSpec ring = line_of(c);
       ring.Marker = ImPlotMarker_Circle;
       ring.MarkerSize = 0.5f * ImGui::GetFontSize();
       ring.FillAlpha = 0.0f;
-      ImPlot::PlotScatter(label_of(curve.source, c).c_str(), &best_x, &best_y, 1, ring);
+      ImPlot::PlotScatter(label_of(curve.name, c).c_str(), &best_x, &best_y, 1, ring);
     }
     ImPlot::EndPlot();
   }
@@ -196,7 +205,7 @@ void AcceptanceDecayPanel::draw_best(Controls& controls, const AcceptanceDecaySn
       // Curves that fall together stay visible.
       std::vector<double> best(curve.best_k_by_cost.begin(), curve.best_k_by_cost.end());
       for (double& k : best) k += 0.05 * static_cast<double>(c);
-      ImPlot::PlotStairs(label_of(curve.source, c).c_str(), snapshot.costs.data(), best.data(),
+      ImPlot::PlotStairs(label_of(curve.name, c).c_str(), snapshot.costs.data(), best.data(),
                          static_cast<int>(best.size()), line_of(c, false));
     }
     ImPlotSpec here;

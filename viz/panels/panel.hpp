@@ -75,9 +75,7 @@ class SnapshotPanel : public Panel {
     take_latest();
   }
 
-  std::vector<std::string> command() const final {
-    return command_arguments(shown_ ? shown_->settings : settings_);
-  }
+  std::vector<std::string> command() const final { return command_arguments(shown_ ? shown_->settings : settings_); }
   nlohmann::ordered_json snapshot() const final { return shown_ ? to_json(*shown_) : nlohmann::ordered_json(); }
   Table table() const final { return shown_ ? to_table(*shown_) : Table{}; }
   std::string figure_script() const final { return shown_ ? to_figure(*shown_) : std::string(); }

@@ -184,6 +184,28 @@ TEST_CASE("the folder of a demo is a source, and its rates are those of its tabl
   CHECK(curve.tokens_per_step[5].value == Approx(document.at("tokens_per_step").get<double>()));
 }
 
+TEST_CASE("a table of speculate is a source with a curve for every drafter") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.path() + "/result.json",
+                   R"({"command": "draftproof speculate", "left_out": [], "rows": [
+    {"drafter": "suffix", "k": 2, "tree": null, "temperature": 0, "steps": 100, "drafts": 50, "draft_tokens": 100,
+     "accepted": 45, "acceptance_by_position": {"unconditional": [0.3, 0.15],
+     "unconditional_standard_error": [0.04, 0.03]}},
+    {"drafter": "layer_skip:12", "k": 2, "tree": null, "temperature": 0, "steps": 80, "drafts": 80,
+     "draft_tokens": 160, "accepted": 80, "acceptance_by_position": {"unconditional": [0.6, 0.4],
+     "unconditional_standard_error": [null, null]}}]})");
+  const AcceptanceDecaySnapshot snapshot = snapshot_of(settings_of({folder.path(), "constant:0.5"}));
+  REQUIRE(snapshot.curves.size() == 3);
+  CHECK(snapshot.curves[0].name == folder.path() + ": suffix, T = 0");
+  CHECK(snapshot.curves[0].source == folder.path());
+  CHECK(snapshot.curves[0].draft_share == 0.5);
+  // 45 of 50 in two positions: of all steps 1 + 0.3 + 0.15 tokens.
+  CHECK(snapshot.curves[0].tokens_per_step[2].value == Approx(1.45));
+  CHECK(snapshot.curves[0].speedup[2].value == Approx(1.45 / (1.0 + 0.5 * 2 * 0.1)));
+  CHECK(snapshot.curves[1].unconditional[1].value == Approx(0.4));
+  CHECK(snapshot.curves[2].name == "constant:0.5");
+}
+
 TEST_CASE("a source that cannot be read has its message, and the others their curves") {
   const TemporaryFolder folder;
   const std::string broken = folder.path() + "/broken.log";
