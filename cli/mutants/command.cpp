@@ -7,7 +7,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/exactness/mutants/run_mutants.hpp"
+#include "reference/exactness/mutants/mutants_json.hpp"
 
 namespace draftproof {
 namespace {
@@ -18,83 +18,6 @@ struct MutantsArguments {
   bool markdown = false;
   bool json = false;
 };
-
-std::string letter_of(Detector detector) {
-  return {static_cast<char>(detector)};
-}
-
-Json json_of(const Finding& finding) {
-  return {{"caught", finding.caught},
-          {"cases", finding.cases},
-          {"unit", finding.unit},
-          {"evidence", finding.caught ? Json(finding.evidence) : Json(nullptr)}};
-}
-
-Json json_of(const std::optional<UsualTests>& usual) {
-  if (!usual) return nullptr;
-  return {{"cosine", finite("cosine", usual->cosine)},
-          {"cosine_passes", usual->cosine_passes()},
-          {"chi_squared", finite("chi_squared", usual->chi_squared)},
-          {"chi_squared_limit", finite("chi_squared_limit", usual->chi_squared_limit)},
-          {"chi_squared_passes", usual->chi_squared_passes()}};
-}
-
-Json head_of(const Mutant& mutant) {
-  return {{"id", mutant.id}, {"source", mutant.source}, {"fault", mutant.fault}};
-}
-
-Json json_of(const MutantResult& result) {
-  Json row = head_of(result.mutant);
-  const HuntResult* killer = result.killer();
-  row["killed"] = killer != nullptr;
-  row["detector"] = killer ? Json(letter_of(killer->detector)) : Json(nullptr);
-  row["cases"] = killer ? Json(killer->faulty.cases) : Json(nullptr);
-  row["unit"] = killer ? Json(killer->faulty.unit) : Json(nullptr);
-  row["ms"] = killer ? Json(finite("ms", killer->milliseconds)) : Json(nullptr);
-  row["twin_passes"] = result.twin_passes();
-  Json hunts = Json::array();
-  for (const HuntResult& hunt : result.hunts)
-    hunts.push_back({{"detector", letter_of(hunt.detector)},
-                     {"faulty", json_of(hunt.faulty)},
-                     {"sound", json_of(hunt.sound)},
-                     {"ms", finite("ms", hunt.milliseconds)}});
-  row["hunts"] = hunts;
-  row["usual_tests"] = json_of(result.usual);
-  row["why_no_usual_tests"] = result.usual ? Json(nullptr) : Json(result.mutant.why_not);
-  return row;
-}
-
-Json json_of(const ControlResult& result) {
-  Json row = head_of(result.control);
-  row["passes"] = result.passes();
-  Json hunts = Json::array();
-  for (const HuntResult& hunt : result.hunts)
-    hunts.push_back({{"detector", letter_of(hunt.detector)},
-                     {"finding", json_of(hunt.faulty)},
-                     {"ms", finite("ms", hunt.milliseconds)}});
-  row["hunts"] = hunts;
-  row["usual_tests"] = json_of(result.usual);
-  return row;
-}
-
-Json json_of(const MutantReport& report) {
-  Json rows = Json::array();
-  for (const MutantResult& result : report.mutants) rows.push_back(json_of(result));
-  Json controls = Json::array();
-  for (const ControlResult& result : report.controls) controls.push_back(json_of(result));
-  Json waiting = Json::array();
-  for (const WaitingMutant& mutant : report.waiting)
-    waiting.push_back({{"id", mutant.id}, {"source", mutant.source}, {"waits_for", mutant.waits_for}});
-  return {{"killed", report.killed()},
-          {"total", report.mutants.size()},
-          {"waiting", report.waiting.size()},
-          {"controls_passed", report.controls_passed()},
-          {"controls_total", report.controls.size()},
-          {"twins_passed", report.twins_passed()},
-          {"rows", rows},
-          {"controls", controls},
-          {"waiting_rows", waiting}};
-}
 
 std::string passes_text(const std::optional<UsualTests>& usual, bool (UsualTests::*passes)() const) {
   return !usual ? "-" : ((*usual).*passes)() ? "passes" : "caught";

@@ -9,7 +9,7 @@
 #include "cli/shared/progress.hpp"
 #include "reference/error.hpp"
 #include "reference/exactness/proof/claims.hpp"
-#include "reference/exactness/proof/distribution_text.hpp"
+#include "reference/exactness/proof/proof_json.hpp"
 #include "reference/exactness/proof/prove.hpp"
 #include "reference/parallel.hpp"
 #include "reference/statistics/battery.hpp"
@@ -18,8 +18,6 @@
 namespace draftproof {
 namespace {
 
-constexpr std::int32_t kInstancesOfClaimMax = 5;  // of every kind of models
-
 struct ProveArguments {
   std::string verifier = "all";
   ProofOptions options;
@@ -27,42 +25,6 @@ struct ProveArguments {
   int threads = 1;
   bool json = false;
 };
-
-Json json_of(const Counterexample& found) {
-  Json masses_p = Json::array();
-  Json masses_q = Json::array();
-  for (const Rational& x : found.p) masses_p.push_back(text_of(x));
-  for (const Rational& x : found.q) masses_q.push_back(text_of(x));
-  return {{"models", std::string(name_of(found.kind))},
-          {"models_seed", found.seed},
-          {"prefix", found.difference.prefix},
-          {"p", masses_p},
-          {"q", masses_q},
-          {"token", found.difference.token},
-          {"probability_emitted", text_of(found.difference.emitted)},
-          {"probability_expected", text_of(found.difference.expected)}};
-}
-
-Json json_of(const ProofCase& proof_case, const ProofResult& result) {
-  return {
-      {"verifier", result.name},
-      {"lossless", result.lossless},
-      {"exact", result.exact},
-      {"as_claimed", result.as_claimed()},
-      {"instances", result.instances},
-      {"draft", result.draft_len},
-      {"outcomes_enumerated", result.paths},
-      {"acceptance_oracles", result.oracles},
-      {"acceptance_equal", result.acceptance_holds},
-      {"mean_accepted", finite("mean_accepted", result.mean_accepted.convert_to<double>())},
-      {"total_variation_max", finite("total_variation_max", result.total_variation_max.convert_to<double>())},
-      {"float_distance_max", result.float_distance_max
-                                 ? Json(finite("float_distance_max", result.float_distance_max->convert_to<double>()))
-                                 : Json(nullptr)},
-      {"counterexample", result.counterexample ? json_of(*result.counterexample) : Json(nullptr)},
-      {"source", proof_case.source},
-      {"ms", finite("ms", result.milliseconds)}};
-}
 
 std::string float_text(const ProofResult& result) {
   return result.float_distance_max ? short_number(result.float_distance_max->convert_to<double>()) : "-";
@@ -81,18 +43,10 @@ void print_row(const ProofResult& result) {
   if (result.counterexample) std::cout << "    " << result.counterexample->sentence() << "\n";
 }
 
-Json json_of(const ClaimResult& result) {
-  return {{"kind", name_of(result.kind)},
-          {"claim", result.text},
-          {"holds", !result.refutation},
-          {"instances", result.instances},
-          {"refutation", result.refutation ? Json(*result.refutation) : Json(nullptr)}};
-}
-
 std::vector<ClaimResult> check_claims(const ProveArguments& arguments, const ProofOptions& options) {
   std::vector<ClaimResult> results(claims().size());
   Progress progress("checking", results.size(), "claims");
-  const std::int32_t instances = std::min(options.instances, kInstancesOfClaimMax);
+  const std::int32_t instances = std::min(options.instances, kClaimInstancesMax);
   parallel_for(std::ssize(results), arguments.threads, [&](std::int64_t i, int) {
     const auto index = static_cast<std::size_t>(i);
     results[index] = check(claims()[index], options.vocab_size, instances, options.seed);
@@ -169,7 +123,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     all_as_claimed = all_as_claimed && result.as_claimed();
     progress.advance();
     if (!arguments.json) print_row(result);
-    proofs.push_back(json_of(*proof_case, result));
+    proofs.push_back(json_of(result));
   }
   document["proofs"] = proofs;
   document["claims"] = Json::array();

@@ -90,7 +90,7 @@ void decide(DistributionLabSnapshot& snapshot) {
             " degrees of freedom, p-value " + short_number(look.test.p_value) + " against the level " +
             short_number(kDistributionAlpha);
   text += "; " + std::to_string(look.samples) + " samples";
-  if (look.test.df > 0) text += " find a total variation of " + short_number(look.detectable_tv);
+  if (look.test.df > 0) text += ", which would show a total variation of " + short_number(look.detectable_tv);
   if (biased && !snapshot.lossless) text += "; a bias is expected of a lossy verifier";
   snapshot.sentence = text;
 }

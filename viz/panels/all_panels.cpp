@@ -1,6 +1,8 @@
 #include "viz/panels/all_panels.hpp"
 
 #include "viz/panels/acceptance_decay.hpp"
+#include "viz/panels/distribution_lab.hpp"
+#include "viz/panels/exactness.hpp"
 #include "viz/panels/speculate.hpp"
 #include "viz/panels/tree_explorer.hpp"
 
@@ -9,8 +11,10 @@ namespace draftproof {
 std::vector<std::unique_ptr<Panel>> all_panels() {
   std::vector<std::unique_ptr<Panel>> panels;
   panels.push_back(std::make_unique<SpeculatePanel>());
+  panels.push_back(std::make_unique<DistributionLabPanel>());
   panels.push_back(std::make_unique<AcceptanceDecayPanel>());
   panels.push_back(std::make_unique<TreeExplorerPanel>());
+  panels.push_back(std::make_unique<ExactnessPanel>());
   return panels;
 }
 

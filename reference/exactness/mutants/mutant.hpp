@@ -35,6 +35,11 @@ enum class Detector : char {
   output = 'O',        // an audit of what was emitted, beside the rows (audit/audit.hpp)
 };
 
+inline constexpr std::string_view kDetectorLetters = "KEXBVTRSDAIO";
+inline std::string letter_of(Detector detector) {
+  return {static_cast<char>(detector)};
+}
+
 // What one detector says of one piece of code.
 struct Finding {
   bool caught = false;

@@ -43,6 +43,8 @@ std::vector<ClaimTally> tally_of(const std::vector<ClaimResult>& results);
 
 const std::vector<Claim>& claims();
 
+inline constexpr std::int32_t kClaimInstancesMax = 5;  // that `prove` takes of each kind of models
+
 // On `instances` random pairs of models of each kind that a claim speaks of.
 ClaimResult check(const Claim& claim, std::int32_t vocab_size, std::int32_t instances, std::uint64_t seed);
 

@@ -127,10 +127,12 @@ StepDistribution step_distribution(const ProofSteps& step, const Models& models,
   return out;
 }
 
-ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads) {
+ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads,
+                  const std::function<void()>& before_instance) {
   const auto start = std::chrono::steady_clock::now();
   ProofResult result;
   result.name = proof_case.name;
+  result.source = proof_case.source;
   result.lossless = proof_case.lossless;
   result.instances = options.instances;
   const ProofDepths& limit = proof_case.draft_len_max;
@@ -138,6 +140,7 @@ ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int 
   result.oracles = static_cast<std::int32_t>(proof_case.acceptance_oracles.size());
   std::vector<InstanceResult> instances(static_cast<std::size_t>(options.instances));
   parallel_for(options.instances, threads, [&](std::int64_t i, int) {
+    if (before_instance) before_instance();
     instances[static_cast<std::size_t>(i)] =
         run_instance(proof_case, options, result.draft_len, static_cast<std::int32_t>(i));
   });

@@ -102,6 +102,7 @@ inline const Rational kFloatDistanceMax = Rational(1) / (std::int64_t{1} << 46);
 
 struct ProofResult {
   std::string name;
+  std::string source;  // paper and section
   bool lossless = true;
   bool exact = true;             // the distribution held in every instance
   bool acceptance_holds = true;  // every oracle agreed in every instance
@@ -126,8 +127,10 @@ struct ProofResult {
   }
 };
 
-// Errors (internal): as step_distribution; steps that share an address could depend on each other.
-ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads);
+// `before_instance` is called before each pair of models, from any thread; what it throws ends the proof. Errors
+// (internal): as step_distribution; steps that share an address could depend on each other.
+ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads,
+                  const std::function<void()>& before_instance = {});
 
 // Cases of all verifiers of the registry, lossless first: a test holds that each has one, and claims what it claims.
 const std::vector<ProofCase>& proof_cases();

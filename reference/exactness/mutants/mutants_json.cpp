@@ -1,0 +1,152 @@
+#include "reference/exactness/mutants/mutants_json.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "reference/exactness/json_fields.hpp"
+
+namespace draftproof {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Finding& finding) {
+  return {{"caught", finding.caught},
+          {"cases", finding.cases},
+          {"unit", finding.unit},
+          {"evidence", finding.caught ? Json(finding.evidence) : Json()}};
+}
+
+Json json_of(const std::optional<UsualTests>& usual) {
+  if (!usual) return nullptr;
+  return {{"cosine", usual->cosine},
+          {"cosine_passes", usual->cosine_passes()},
+          {"chi_squared", usual->chi_squared},
+          {"chi_squared_limit", usual->chi_squared_limit},
+          {"chi_squared_passes", usual->chi_squared_passes()}};
+}
+
+Json head_of(const Mutant& mutant) {
+  return {{"id", mutant.id}, {"source", mutant.source}, {"fault", mutant.fault}};
+}
+
+Json json_of(const MutantResult& result) {
+  Json row = head_of(result.mutant);
+  const HuntResult* killer = result.killer();
+  row["killed"] = killer != nullptr;
+  row["detector"] = killer ? Json(letter_of(killer->detector)) : Json();
+  row["cases"] = killer ? Json(killer->faulty.cases) : Json();
+  row["unit"] = killer ? Json(killer->faulty.unit) : Json();
+  row["ms"] = killer ? Json(killer->milliseconds) : Json();
+  row["twin_passes"] = result.twin_passes();
+  Json hunts = Json::array();
+  for (const HuntResult& hunt : result.hunts)
+    hunts.push_back({{"detector", letter_of(hunt.detector)},
+                     {"faulty", json_of(hunt.faulty)},
+                     {"sound", json_of(hunt.sound)},
+                     {"ms", hunt.milliseconds}});
+  row["hunts"] = hunts;
+  row["usual_tests"] = json_of(result.usual);
+  row["why_no_usual_tests"] = result.usual ? Json() : Json(result.mutant.why_not);
+  return row;
+}
+
+Json json_of(const ControlResult& result) {
+  Json row = head_of(result.control);
+  row["passes"] = result.passes();
+  Json hunts = Json::array();
+  for (const HuntResult& hunt : result.hunts)
+    hunts.push_back(
+        {{"detector", letter_of(hunt.detector)}, {"finding", json_of(hunt.faulty)}, {"ms", hunt.milliseconds}});
+  row["hunts"] = hunts;
+  row["usual_tests"] = json_of(result.usual);
+  return row;
+}
+
+Finding finding_of(const Json& json, const std::string& where) {
+  Finding finding;
+  finding.caught = json_field<bool>(json, "caught", where);
+  finding.cases = json_field<std::int64_t>(json, "cases", where);
+  finding.unit = json_field<std::string>(json, "unit", where);
+  finding.evidence = json_field_or_null<std::string>(json, "evidence", where).value_or("");
+  return finding;
+}
+
+std::optional<UsualTests> usual_tests_in(const Json& row, const std::string& where) {
+  const auto json = json_field_or_null<Json>(row, "usual_tests", where);
+  if (!json) return std::nullopt;
+  return UsualTests{json_field<double>(*json, "cosine", where), json_field<double>(*json, "chi_squared", where),
+                    json_field<double>(*json, "chi_squared_limit", where)};
+}
+
+Mutant mutant_of(const Json& row, const std::string& where) {
+  Mutant mutant;
+  mutant.id = json_field<std::string>(row, "id", where);
+  mutant.source = json_field<std::string>(row, "source", where);
+  mutant.fault = json_field<std::string>(row, "fault", where);
+  return mutant;
+}
+
+// faulty: the key of what was found in the code under test.
+std::vector<HuntResult> hunts_of(const Json& row, const char* faulty, const std::string& where) {
+  std::vector<HuntResult> hunts;
+  for (const Json& json : json_field<Json::array_t>(row, "hunts", where)) {
+    const auto letter = json_field<std::string>(json, "detector", where);
+    if (letter.size() != 1 || kDetectorLetters.find(letter.front()) == std::string_view::npos)
+      throw input_error(where, "has the detector '" + letter + "'; expected one of " + std::string(kDetectorLetters));
+    HuntResult hunt{static_cast<Detector>(letter.front()),
+                    finding_of(json_field<Json>(json, faulty, where), where),
+                    {},
+                    json_field<double>(json, "ms", where)};
+    if (json.contains("sound")) hunt.sound = finding_of(json.at("sound"), where);
+    hunts.push_back(std::move(hunt));
+  }
+  return hunts;
+}
+
+}  // namespace
+
+Json json_of(const MutantReport& report) {
+  Json rows = Json::array();
+  for (const MutantResult& result : report.mutants) rows.push_back(json_of(result));
+  Json controls = Json::array();
+  for (const ControlResult& result : report.controls) controls.push_back(json_of(result));
+  Json waiting = Json::array();
+  for (const WaitingMutant& mutant : report.waiting)
+    waiting.push_back({{"id", mutant.id}, {"source", mutant.source}, {"waits_for", mutant.waits_for}});
+  return {{"killed", report.killed()},
+          {"total", report.mutants.size()},
+          {"waiting", report.waiting.size()},
+          {"controls_passed", report.controls_passed()},
+          {"controls_total", report.controls.size()},
+          {"twins_passed", report.twins_passed()},
+          {"rows", rows},
+          {"controls", controls},
+          {"waiting_rows", waiting}};
+}
+
+MutantReport report_of(const Json& json, const std::string& where) {
+  MutantReport report;
+  for (const Json& row : json_field<Json::array_t>(json, "rows", where)) {
+    MutantResult result;
+    result.mutant = mutant_of(row, where);
+    const std::string place = where + ", mutant " + result.mutant.id;
+    result.hunts = hunts_of(row, "faulty", place);
+    result.usual = usual_tests_in(row, place);
+    result.mutant.why_not = json_field_or_null<std::string>(row, "why_no_usual_tests", place).value_or("");
+    report.mutants.push_back(std::move(result));
+  }
+  for (const Json& row : json_field<Json::array_t>(json, "controls", where)) {
+    ControlResult result;
+    result.control = mutant_of(row, where);
+    const std::string place = where + ", control " + result.control.id;
+    result.hunts = hunts_of(row, "finding", place);
+    result.usual = usual_tests_in(row, place);
+    report.controls.push_back(std::move(result));
+  }
+  for (const Json& row : json_field<Json::array_t>(json, "waiting_rows", where))
+    report.waiting.push_back({json_field<std::string>(row, "id", where), json_field<std::string>(row, "source", where),
+                              json_field<std::string>(row, "waits_for", where)});
+  return report;
+}
+
+}  // namespace draftproof

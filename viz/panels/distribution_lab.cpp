@@ -1,0 +1,326 @@
+#include "viz/panels/distribution_lab.hpp"
+
+#include <implot.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reference/statistics/distribution_check.hpp"
+#include "viz/panels/colours.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr double kLogitFloor = -8.0;  // what stands there is masked
+constexpr double kBarWidth = 0.38;
+constexpr float kPlayTime_s = 4;
+
+std::vector<double> normalised_row(const std::vector<double>& row) {
+  double sum = 0;
+  for (const double x : row) sum += x;
+  std::vector<double> out = row;
+  for (double& x : out) x /= sum;
+  return out;
+}
+
+ImPlotSpec bar_spec(const Colour& colour) {
+  ImPlotSpec spec;
+  spec.FillColor = to_vec4(colour);
+  spec.LineColor = to_vec4(colour);
+  return spec;
+}
+ImPlotSpec line_spec(const Colour& colour) {
+  ImPlotSpec spec;
+  spec.LineColor = to_vec4(colour);
+  spec.LineWeight = 2;
+  return spec;
+}
+
+// Bars of several rows side by side, a group for each token.
+void plot_rows(std::initializer_list<std::tuple<const char*, const std::vector<double>*, const Colour*>> rows) {
+  const double width = 0.8 / static_cast<double>(rows.size());
+  double shift = -0.4 + width / 2;
+  for (const auto& [label, row, colour] : rows) {
+    ImPlot::PlotBars(label, row->data(), static_cast<int>(row->size()), width, shift, bar_spec(*colour));
+    shift += width;
+  }
+}
+
+void setup_tokens(std::size_t vocab_size, const char* y_label) {
+  ImPlot::SetupAxes("token", y_label, ImPlotAxisFlags_NoGridLines);
+  ImPlot::SetupAxisLimits(ImAxis_X1, -0.6, static_cast<double>(vocab_size) - 0.4, ImPlotCond_Always);
+  ImPlot::SetupAxisTicks(ImAxis_X1, 0, static_cast<double>(vocab_size) - 1, static_cast<int>(vocab_size));
+  ImPlot::SetupLegend(ImPlotLocation_NorthEast);
+}
+
+void plot_processed_rows(const DistributionLabSnapshot& snapshot, ImVec2 size) {
+  if (!ImPlot::BeginPlot("After the pipeline##rows", size)) return;
+  setup_tokens(snapshot.p.size(), "probability");
+  const auto most = [](const std::vector<double>& row) { return *std::max_element(row.begin(), row.end()); };
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * std::max({most(snapshot.p), most(snapshot.q), most(snapshot.residual)}),
+                          ImPlotCond_Always);
+  plot_rows({{"p", &snapshot.p, &palette::kTarget},
+             {"q", &snapshot.q, &palette::kDraft},
+             {"min(p, q)", &snapshot.overlap, &palette::kAccepted},
+             {"residual", &snapshot.residual, &palette::kRecovered}});
+  ImPlot::EndPlot();
+}
+
+// Shares of the emitted tokens, and what they should be within two standard errors.
+void plot_emitted(const DistributionLabSnapshot& snapshot, const LabLook* look, ImVec2 size) {
+  const std::string title =
+      "Emitted" + (look == nullptr ? std::string() : ", " + std::to_string(look->samples) + " samples") + "###emitted";
+  if (!ImPlot::BeginPlot(title.c_str(), size)) return;
+  setup_tokens(snapshot.p.size(), "share");
+  double highest = *std::max_element(snapshot.expected.begin(), snapshot.expected.end());
+  for (std::size_t i = 0; look != nullptr && i < look->counts.size(); ++i)
+    highest = std::max(highest, static_cast<double>(look->counts[i]) / static_cast<double>(look->samples));
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * highest, ImPlotCond_Always);
+  if (look != nullptr) {
+    const auto n = static_cast<double>(look->samples);
+    std::array<double, kLabVocabMax> shares{}, tokens{}, errors{};
+    for (std::size_t i = 0; i < look->counts.size(); ++i) {
+      shares[i] = static_cast<double>(look->counts[i]) / n;
+      tokens[i] = static_cast<double>(i);
+      errors[i] = 2 * std::sqrt(snapshot.expected[i] * std::max(0.0, 1 - snapshot.expected[i]) / n);
+    }
+    const int count = static_cast<int>(look->counts.size());
+    ImPlot::PlotBars("emitted", shares.data(), count, 0.67, 0, bar_spec(palette::kPurple));
+    ImPlotSpec spec = line_spec(palette::kTarget);
+    spec.Size = 0.6f * ImGui::GetFontSize();
+    ImPlot::PlotErrorBars("expected, 2 standard errors", tokens.data(), snapshot.expected.data(), errors.data(), count,
+                          spec);
+    spec.Marker = ImPlotMarker_Square;
+    spec.MarkerSize = 0.22f * ImGui::GetFontSize();
+    spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(palette::kTarget);
+    ImPlot::PlotScatter("expected, 2 standard errors", tokens.data(), snapshot.expected.data(), count, spec);
+  }
+  ImPlot::EndPlot();
+}
+
+void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, ImVec2 size) {
+  constexpr double kLeast = 1e-12;
+  if (!ImPlot::BeginPlot("The test as samples come in##test", size)) return;
+  ImPlot::SetupAxes("samples", nullptr);
+  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLimits(ImAxis_X1, 50, static_cast<double>(std::max<std::int64_t>(snapshot.settings.samples, 100)),
+                          ImPlotCond_Always);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, kLeast, 2, ImPlotCond_Once);
+  ImPlot::SetupLegend(ImPlotLocation_SouthWest);
+  std::vector<double> samples, p_values, observed, detectable;
+  for (const LabLook& look : snapshot.looks) {
+    if (shown != nullptr && look.samples > shown->samples) break;
+    samples.push_back(static_cast<double>(look.samples));
+    p_values.push_back(look.test.impossible_cell ? kLeast : std::max(look.test.p_value, kLeast));
+    observed.push_back(std::max(look.observed_tv, kLeast));
+    detectable.push_back(look.detectable_tv);
+  }
+  const int count = static_cast<int>(samples.size());
+  ImPlot::PlotLine("p-value", samples.data(), p_values.data(), count, line_spec(palette::kVermilion));
+  ImPlotSpec level = line_spec(palette::kGrey);
+  level.Flags = ImPlotInfLinesFlags_Horizontal;
+  ImPlot::PlotInfLines("level", &kDistributionAlpha, 1, level);
+  ImPlot::PlotLine("observed TV", samples.data(), observed.data(), count, line_spec(palette::kPurple));
+  ImPlot::PlotLine("detectable TV", samples.data(), detectable.data(), count, line_spec(palette::kBlue));
+  ImPlot::EndPlot();
+}
+
+// A bar from the floor of the plot, with a grip on its top.
+struct DraggedBar {
+  int id;
+  double x, floor, value;
+  const Colour& colour;
+};
+// The value that the mouse gives it; nothing while it is left alone.
+std::optional<double> drag_bar(const DraggedBar& bar) {
+  const ImVec2 low = ImPlot::PlotToPixels(bar.x - kBarWidth / 2, bar.floor);
+  const ImVec2 high = ImPlot::PlotToPixels(bar.x + kBarWidth / 2, bar.value);
+  ImPlot::PushPlotClipRect();
+  ImPlot::GetPlotDrawList()->AddRectFilled({low.x, high.y}, {high.x, low.y}, to_u32(bar.colour, 0.6f));
+  ImPlot::PopPlotClipRect();
+  double x = bar.x;
+  double y = bar.value;
+  if (!ImPlot::DragPoint(bar.id, &x, &y, to_vec4(bar.colour), 0.32f * ImGui::GetFontSize(), ImPlotDragToolFlags_NoFit))
+    return std::nullopt;
+  return y;
+}
+
+std::vector<double> with_value(const std::vector<double>& row, std::size_t token, double value, bool is_logit) {
+  if (!is_logit) return with_probability(row, token, value);
+  constexpr double kMasked = kLogitFloor + 0.1;
+  return value < kMasked ? with_probability(row, token, 0.0) : with_logit(row, token, value);
+}
+
+std::vector<std::string> verifier_items() {
+  std::vector<std::string> items;
+  for (const VerifierInfo& info : verifiers()) items.emplace_back(info.name);
+  return items;
+}
+const std::string kNone = "none";
+std::vector<std::string> mutant_items() {
+  std::vector<std::string> items{kNone};
+  for (const LabMutant& mutant : lab_mutants()) items.push_back(mutant.id);
+  return items;
+}
+
+void slide(Controls& controls, const char* label, float& value, SliderRange range, const char* tooltip) {
+  double wide = static_cast<double>(value);
+  if (controls.slider(label, wide, range, tooltip)) value = static_cast<float>(wide);
+}
+void slide(Controls& controls, const char* label, std::int32_t& value, std::int64_t least, std::int64_t most,
+           const char* tooltip) {
+  std::int64_t wide = value;
+  if (controls.slider(label, wide, least, most, tooltip)) value = static_cast<std::int32_t>(wide);
+}
+
+const Colour& colour_of(LabVerdict verdict) {
+  return verdict == LabVerdict::biased       ? palette::kVermilion
+         : verdict == LabVerdict::consistent ? palette::kGreen
+                                             : palette::kGrey;
+}
+
+}  // namespace
+
+void DistributionLabPanel::advance_look(const DistributionLabSnapshot* snapshot) {
+  look_ = nullptr;
+  if (snapshot == nullptr || snapshot->looks.empty()) return;
+  if (is_playing()) played_s_ += ImGui::GetIO().DeltaTime;
+  if (played_s_ >= kPlayTime_s) played_s_ = -1;
+  const float share = is_playing() ? played_s_ / kPlayTime_s : 1;
+  look_ = &snapshot->looks[static_cast<std::size_t>(share * static_cast<float>(snapshot->looks.size() - 1))];
+}
+
+void DistributionLabPanel::draw_sampling_controls(Controls& controls, DistributionLabSettings& settings) {
+  static const std::vector<std::string> kVerifiers = verifier_items();
+  static const std::vector<std::string> kMutants = mutant_items();
+  static const std::vector<std::string> kSamples{"1000", "5000", "20000", "100000", "500000"};
+  ImGui::SeparatorText("Sampling");
+  ImGui::BeginDisabled(!settings.mutant.empty());
+  controls.choice("verifier", settings.verifier, kVerifiers,
+                  "The rule that accepts drafts and draws the recovered token; drafts are drawn as it wants them.");
+  slide(controls, "draft tokens K", settings.draft_tokens, 1, 4,
+        "K: the length of a chain or path, or the siblings of one node.");
+  ImGui::EndDisabled();
+  std::string mutant = settings.mutant.empty() ? kNone : settings.mutant;
+  if (controls.choice("mutant", mutant, kMutants, "A bug that shipped in an engine, in place of the verifier."))
+    settings.mutant = mutant == kNone ? "" : mutant;
+  std::string samples = std::to_string(settings.samples);
+  if (controls.choice("samples", samples, kSamples,
+                      "n of the test: it finds a total variation that falls as 1 / sqrt(n)."))
+    settings.samples = std::stoll(samples);
+  if (controls.button("new seed", "The same with other random numbers.")) ++settings.seed;
+  ImGui::SameLine();
+  if (controls.button("play", "Shows the samples as they came in.")) played_s_ = 0;
+  ImGui::SameLine();
+  if (controls.button("reset", "All settings as at the start.")) settings = {};
+}
+
+void DistributionLabPanel::draw_controls(Controls& controls, DistributionLabSettings& settings,
+                                         const DistributionLabSnapshot* snapshot) {
+  static const std::vector<std::string> kDragged{"probabilities", "logits"};
+  ImGui::SeparatorText("Rows");
+  controls.choice("drag", dragged_, kDragged,
+                  "What the bars of the first plot show: softmax(l), which is renormalised, or the logits l.");
+  slide(controls, "temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");
+  slide(controls, "top-k", settings.top_k, 0, static_cast<std::int64_t>(settings.target.size()),
+        "k: the k most probable tokens stay; 0 is off.");
+  slide(controls, "top-p", settings.top_p, {0.05, 1}, "A token stays while the mass before it is below top_p.");
+  slide(controls, "min-p", settings.min_p, {0, 1}, "Tokens of at least min_p max(p) stay.");
+  slide(controls, "CFG scale", settings.guidance_scale, {0, 5},
+        "s of l = l_u + s (l_c - l_u); 1 is off. The third row is l_u.");
+  draw_sampling_controls(controls, settings);
+  if (snapshot != nullptr) draw_numbers(*snapshot);
+}
+
+void DistributionLabPanel::draw_numbers(const DistributionLabSnapshot& snapshot) {
+  ImGui::SeparatorText("Numbers");
+  ImGui::Text("total variation of p and q  %.5f", snapshot.total_variation);
+  ImGui::Text("acceptance, sum min(p, q)   %.5f", snapshot.acceptance);
+  if (look_ == nullptr) return;
+  if (snapshot.mean_accepted && !is_playing()) ImGui::Text("accepted drafts a step      %.5f", *snapshot.mean_accepted);
+  ImGui::Text("chi-squared %.4g, df %lld", look_->test.statistic, static_cast<long long>(look_->test.df));
+  ImGui::Text("p-value %.3g (level %.0e)", look_->test.p_value, kDistributionAlpha);
+  ImGui::Text("TV observed %.4f, detectable %.4f", look_->observed_tv, look_->detectable_tv);
+  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(colour_of(is_playing() ? LabVerdict::sampling : snapshot.verdict)));
+  ImGui::TextWrapped("%s", is_playing() || snapshot.sentence.empty() ? "sampling" : snapshot.sentence.c_str());
+  ImGui::PopStyleColor();
+  for (const LabMutant& mutant : lab_mutants())
+    if (mutant.id == snapshot.settings.mutant)
+      ImGui::TextWrapped("%s (%s): %s. Detectors of the lab that catch it: %s.", mutant.id.c_str(),
+                         mutant.source.c_str(), mutant.fault.c_str(), mutant.detectors.c_str());
+}
+
+void DistributionLabPanel::draw_given_rows(Controls& controls, DistributionLabSettings& settings, ImVec2 size) {
+  const bool is_logit = dragged_ == "logits";
+  const bool is_guided = settings.guidance_scale != 1.0f;
+  const double floor = is_logit ? kLogitFloor : 0.0;
+  if (!ImPlot::BeginPlot("Rows as given: drag the tops##given", size)) return;
+  setup_tokens(settings.target.size(), is_logit ? "logit" : "probability");
+  ImPlot::SetupAxisLimits(ImAxis_Y1, floor, is_logit ? 1.0 : 1.02, ImPlotCond_Always);
+  std::vector<double> unconditional = settings.unconditional;
+  if (unconditional.empty()) unconditional.assign(settings.target.size(), 1.0);
+  struct Row {
+    const char* label;
+    const char* mark;
+    std::vector<double>& weights;
+    const Colour& colour;
+    double shift;
+  };
+  std::vector<Row> rows{{"target", "p", settings.target, palette::kTarget, is_guided ? -0.3 : -0.2},
+                        {"draft", "q", settings.draft, palette::kDraft, is_guided ? 0.0 : 0.2}};
+  if (is_guided) rows.push_back({"unconditional", "u", unconditional, palette::kGrey, 0.3});
+  int id = 0;
+  bool unconditional_dragged = false;
+  for (Row& row : rows) {
+    ImPlot::PlotDummy(row.label, bar_spec(row.colour));
+    const std::vector<double> shown = normalised_row(row.weights);
+    for (std::size_t token = 0; token < shown.size(); ++token) {
+      const double x = static_cast<double>(token) + row.shift;
+      const double value = is_logit ? std::max(std::log(shown[token]), floor) : shown[token];
+      if (const auto dragged = drag_bar({id++, x, floor, value, row.colour})) {
+        row.weights = with_value(shown, token, *dragged, is_logit);
+        unconditional_dragged = unconditional_dragged || &row.weights == &unconditional;
+      }
+      const ImVec2 top = ImPlot::PlotToPixels(x, value);
+      const float half = 0.3f * ImGui::GetFontSize();
+      controls.mark(std::string(row.mark) + " " + std::to_string(token),
+                    {{top.x - half, top.y - half}, {top.x + half, top.y + half}});
+    }
+  }
+  if (unconditional_dragged) settings.unconditional = unconditional;
+  ImPlot::EndPlot();
+}
+
+void DistributionLabPanel::draw_plots(Controls& controls, DistributionLabSettings& settings,
+                                      const DistributionLabSnapshot* snapshot) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const ImVec2 gap = ImGui::GetStyle().ItemSpacing;
+  const bool two_columns = room.x > 44 * ImGui::GetFontSize();
+  const ImVec2 size = two_columns ? ImVec2{(room.x - gap.x) / 2, (room.y - gap.y) / 2}
+                                  : ImVec2{room.x, std::max(14 * ImGui::GetFontSize(), (room.y - 3 * gap.y) / 4)};
+  draw_given_rows(controls, settings, size);
+  if (snapshot == nullptr) return;
+  if (two_columns) ImGui::SameLine();
+  plot_processed_rows(*snapshot, size);
+  plot_emitted(*snapshot, look_, size);
+  if (two_columns) ImGui::SameLine();
+  plot_test(*snapshot, look_, size);
+}
+
+void DistributionLabPanel::draw_body(Controls& controls, DistributionLabSettings& settings,
+                                     const DistributionLabSnapshot* snapshot) {
+  advance_look(snapshot);
+  const float em = ImGui::GetFontSize();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const bool wide = room.x > 52 * em;
+  if (ImGui::BeginChild("controls", wide ? ImVec2{22 * em, 0} : ImVec2{0, std::min(0.4f * room.y, 20 * em)}))
+    draw_controls(controls, settings, snapshot);
+  ImGui::EndChild();
+  if (wide) ImGui::SameLine();
+  if (ImGui::BeginChild("plots")) draw_plots(controls, settings, snapshot);
+  ImGui::EndChild();
+}
+
+}  // namespace draftproof
