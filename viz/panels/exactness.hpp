@@ -24,8 +24,8 @@ class ExactnessPanel final : public SnapshotPanel<ExactnessSettings, ExactnessSn
   void draw_row(Controls& controls, const ExactnessRow& row);
   void draw_explanation(Controls& controls);
 
-  std::string row_;  // name of the row that was clicked
-  std::size_t column_ = 0;
+  std::string row_ = "typical_acceptance";  // name of the row that was clicked; at first one with a counterexample
+  std::size_t column_ = 1;
 };
 
 }  // namespace draftproof

@@ -16,7 +16,6 @@ namespace {
 
 ExactnessSettings small_proofs() {
   ExactnessSettings settings;
-  settings.vocab_size = 2;
   settings.draft_len = 1;
   settings.instances = 2;
   return settings;
