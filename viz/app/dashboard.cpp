@@ -58,12 +58,20 @@ void Dashboard::open(const std::string& path) {
   message_.clear();
   try {
     const OpenedResult result = open_result(path);
+    bool is_shown = false;
     for (const auto& panel : panels_) {
       if (!options_.only_panel.empty() && panel->info().name != options_.only_panel) continue;
-      if (!panel->open(result)) continue;
-      to_front_ = panel->info().title;
-      return;
+      try {
+        if (!panel->open(result)) continue;
+        if (!is_shown) to_front_ = panel->info().title;
+        is_shown = true;
+      } catch (const Error& error) {
+        if (message_.empty()) message_ = printable_line(error.what());
+      }
     }
+    // What one panel cannot use may still be what another one is for.
+    if (is_shown) return message_.clear();
+    if (!message_.empty()) return;
     message_ = printable_line(path) + ": no panel shows such a file" +
                (result.verb.empty() ? std::string() : " (a result of draftproof " + printable_line(result.verb) + ")");
   } catch (const Error& error) {

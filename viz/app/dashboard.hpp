@@ -27,7 +27,8 @@ class Dashboard {
   // One frame, between ImGui::NewFrame() and ImGui::Render().
   void draw();
 
-  // A result for the panel that takes it, which comes to the front. What is wrong with it is a message in the window.
+  // A result for all panels that take it, of which the first comes to the front. What is wrong with one that none takes
+  // is a message in the window.
   void open(const std::string& path);
   const std::string& message() const { return message_; }
 

@@ -9,8 +9,9 @@
 
 #include "reference/step/verifiers.hpp"
 #include "tests/io/temporary_folder.hpp"
-#include "tests/support/shipped_model.hpp"
+#include "tests/support/run_program.hpp"
 #include "tests/viz/driver.hpp"
+#include "viz/panels/acceptance_decay.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -313,6 +314,39 @@ nlohmann::ordered_json without_times(nlohmann::ordered_json json) {
     json.at("plain").erase(key);
   }
   return json;
+}
+
+TEST_CASE("a demo is shown by every panel that can, whatever another one has against it") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("corpus"), std::string(400, 'a') + "You may copy and distribute the copy. ");
+  const auto demo = [&](const std::string& draft_temperature) {
+    const ProgramResult result = run_draftproof(
+        {"demo", "--model", "none", "--corpus", folder.file("corpus"), "--samples", "1000", "--continuations", "4",
+         "--tokens", "20", "--draft-temperature", draft_temperature, "--out", folder.file("out")});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+  };
+  std::vector<std::unique_ptr<Panel>> panels;
+  panels.push_back(std::make_unique<SpeculatePanel>("ngram:6:" + folder.file("corpus")));
+  panels.push_back(std::make_unique<AcceptanceDecayPanel>());
+  Driver driver(std::move(panels));
+  const auto& speculate = driver.panel<SpeculatePanel>("speculate");
+  const auto& decay = driver.panel<AcceptanceDecayPanel>("acceptance_decay");
+  const std::size_t sources = decay.settings().sources.size();
+  demo("1");
+  driver.dashboard().open(folder.file("out"));
+  driver.frames(3);
+  CHECK(driver.dashboard().message().empty());
+  CHECK(decay.settings().sources.size() == sources + 1);
+  CHECK(speculate.shown()->settings.max_tokens == 20);
+  CHECK(speculate.note() == "The text is that of the demo, byte for byte.");
+  // A drafter with a temperature of its own is not for the one, and all the same to the other.
+  demo("0.5");
+  const SpeculateSettings before = speculate.settings();
+  driver.dashboard().open(folder.file("out"));
+  driver.frames(3);
+  CHECK(driver.dashboard().message().empty());
+  CHECK(speculate.settings() == before);
 }
 
 TEST_CASE("what was done in the panel can be recorded and done again, with the same snapshot") {
