@@ -233,12 +233,17 @@ Table to_table(const ExactnessSnapshot& snapshot) {
   return table;
 }
 
-// A square for each field, in the colour of its state, with its word.
+// A square for each field, in the colour of its state, with its word. Claims, which have one field each, stand in the
+// summary alone.
 std::string to_figure(const ExactnessSnapshot& snapshot) {
   const ExactnessMatrix& matrix = snapshot.matrix;
+  const std::size_t rows = matrix.rows.size() - std::min(snapshot.claims.size(), matrix.rows.size());
+  const std::string font =
+      " font '," + short_number(std::clamp(240.0 / static_cast<double>(std::max<std::size_t>(rows, 1)), 3.0, 8.0)) +
+      "'";
   std::ostringstream script;
   script << "$cells << EOD\n";
-  for (std::size_t r = 0; r < matrix.rows.size(); ++r)
+  for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < matrix.rows[r].cells.size(); ++c) {
       const ExactnessCell& cell = matrix.rows[r].cells[c];
       if (cell.state == CellState::none) continue;
@@ -246,20 +251,22 @@ std::string to_figure(const ExactnessSnapshot& snapshot) {
       script << c << ' ' << r << ' ' << (colour.red << 16 | colour.green << 8 | colour.blue) << " \"" << cell.text
              << "\"\n";
     }
-  script << "EOD\nset title " << gnuplot_quoted(snapshot.summary) << " noenhanced font ',10'\n"
+  script << "EOD\nset title " << gnuplot_quoted(snapshot.summary) << " noenhanced font ',8'\n"
          << "unset key\nset tics scale 0\nset style fill solid 0.5 noborder\nset x2tics rotate by 45 noenhanced (";
   for (std::size_t c = 0; c < matrix.columns.size(); ++c)
     script << (c == 0 ? "" : ", ") << gnuplot_quoted(matrix.columns[c]) << ' ' << c;
-  script << ")\nunset xtics\nset ytics noenhanced font ',7' (";
-  for (std::size_t r = 0; r < matrix.rows.size(); ++r)
+  script << ")\nunset xtics\nset ytics noenhanced" << font << " (";
+  for (std::size_t r = 0; r < rows; ++r)
     script << (r == 0 ? "" : ", ") << gnuplot_quoted(matrix.rows[r].name) << ' ' << r;
-  script << ")\nset xrange [-0.5:" << matrix.columns.size() << "-0.5]\nset x2range [-0.5:" << matrix.columns.size()
-         << "-0.5]\nset yrange [" << std::max<std::size_t>(matrix.rows.size(), 1) << "-0.5:-0.5]\n";
-  if (matrix.rows.empty())
+  const std::string x_range =
+      "range [-0.5:" + std::to_string(std::max<std::size_t>(matrix.columns.size(), 1)) + "-0.5]";
+  script << ")\nset x" << x_range << "\nset x2" << x_range << "\nset yrange [" << std::max<std::size_t>(rows, 1)
+         << "-0.5:-0.5]\n";
+  if (rows == 0)
     script << "plot -1 notitle\n";
   else
     script << "plot $cells using 1:2:($1-0.48):($1+0.48):($2-0.45):($2+0.45):3 with boxxyerror lc rgb variable, \\\n"
-           << "     $cells using 1:2:4 with labels noenhanced font ',6'\n";
+           << "     $cells using 1:2:4 with labels noenhanced" << font << "\n";
   return script.str();
 }
 

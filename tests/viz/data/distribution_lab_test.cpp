@@ -7,8 +7,10 @@
 
 #include "reference/error.hpp"
 #include "reference/exactness/rational.hpp"
+#include "reference/files/figure.hpp"
 #include "reference/statistics/binomial_interval.hpp"
 #include "reference/statistics/distribution_check.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"
@@ -273,4 +275,12 @@ TEST_CASE("the lab's table and figure hold every token") {
   CHECK(std::get<std::int64_t>(table.rows[0][6]) == snapshot.looks.back().counts[0]);
   CHECK(to_csv(table).find("token,p,q,min_p_q") == 0);
   CHECK(to_figure(snapshot).find("$rows") != std::string::npos);
+  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
+    WARN("SKIPPED: gnuplot is not installed");
+    return;
+  }
+  const testing::TemporaryFolder folder;
+  write_figure(folder.file("sampled.svg"), to_figure(snapshot));
+  write_figure(folder.file("rows.svg"), to_figure(rows_of(settings)));
+  CHECK(folder.file_names().size() == 2);
 }

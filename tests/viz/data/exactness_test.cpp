@@ -6,6 +6,8 @@
 #include "reference/error.hpp"
 #include "reference/exactness/mutants/mutants_json.hpp"
 #include "reference/exactness/proof/proof_json.hpp"
+#include "reference/files/figure.hpp"
+#include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 
@@ -164,6 +166,15 @@ TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes 
   CHECK(row_of(snapshot, "C01").cells[0].text == "passes");
   CHECK(to_table(snapshot).rows.size() == snapshot.matrix.rows.size());
   CHECK(to_figure(snapshot).find("\"killed\"") != std::string::npos);
+  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
+    WARN("SKIPPED: gnuplot is not installed");
+    return;
+  }
+  const testing::TemporaryFolder folder;
+  write_figure(folder.file("mutants.png"), to_figure(snapshot), {1200, 1600});
+  write_figure(folder.file("verifiers.png"), to_figure(computed(small_proofs())));
+  write_figure(folder.file("empty.svg"), to_figure({}));
+  CHECK(folder.file_names().size() == 3);
 }
 
 TEST_CASE("a cancelled matrix ends, and settings out of range are refused") {
