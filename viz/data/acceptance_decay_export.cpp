@@ -65,10 +65,6 @@ TableCell cell(const std::optional<double>& value) {
   return value ? TableCell(*value) : TableCell(std::string());
 }
 
-std::string number_or_nan(const std::optional<double>& value) {
-  return value ? Json(*value).dump() : "NaN";
-}
-
 }  // namespace
 
 Json to_json(const AcceptanceDecaySnapshot& snapshot) {
@@ -97,7 +93,7 @@ Table to_table(const AcceptanceDecaySnapshot& snapshot) {
 }
 
 std::string to_figure(const AcceptanceDecaySnapshot& snapshot) {
-  // Columns: K, unconditional rate with its interval, tokens of a step, speedup.
+  // Columns: K, unconditional rate, speedup; and of what was counted: K, rate with its interval.
   std::ostringstream script;
   std::ostringstream survival;
   std::ostringstream speedup;
@@ -105,28 +101,34 @@ std::string to_figure(const AcceptanceDecaySnapshot& snapshot) {
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) {
     const DecayCurve& curve = snapshot.curves[i];
     if (curve.error) continue;
-    script << "$source" << i << " << EOD\n0 1 NaN NaN 1\n";
+    script << "$source" << i << " << EOD\n0 1 1\n";
+    std::ostringstream intervals;
     for (std::size_t k = 1; k < curve.tokens_per_step.size(); ++k) {
       const DecayValue& s = curve.unconditional[k - 1];
-      script << k << ' ' << s.value << ' ' << number_or_nan(s.low) << ' ' << number_or_nan(s.high) << ' '
-             << curve.speedup[k].value << '\n';
+      script << k << ' ' << s.value << ' ' << curve.speedup[k].value << '\n';
+      if (s.low && s.high) intervals << k << ' ' << s.value << ' ' << *s.low << ' ' << *s.high << '\n';
     }
     script << "EOD\n";
-    const std::string colour = palette::kSeries[drawn % palette::kSeries.size()].hex;
-    const std::string title = gnuplot_quoted(printable_line(curve.name));
-    survival << (drawn == 0 ? "" : ", ") << "$source" << i << " using 1:2 with linespoints pt 7 ps 0.6 lw 2 lc rgb '"
-             << colour << "' title " << title << ", $source" << i << " using 1:2:3:4 with yerrorbars pt 0 lc rgb '"
-             << colour << "' notitle";
-    speedup << (drawn == 0 ? "" : ", ") << "$source" << i << " using 1:5 with linespoints pt 7 ps 0.6 lw 2 lc rgb '"
-            << colour << "' notitle";
+    const std::string line =
+        std::string(" lw 2 lc rgb '") + palette::kSeries[drawn % palette::kSeries.size()].hex + "'";
+    survival << (drawn == 0 ? "" : ", ") << "$source" << i << " using 1:2 with linespoints pt 7 ps 0.6" << line
+             << " title " << gnuplot_quoted(printable_line(curve.name));
+    if (!intervals.str().empty()) {
+      script << "$intervals" << i << " << EOD\n" << intervals.str() << "EOD\n";
+      survival << ", $intervals" << i << " using 1:2:3:4 with yerrorbars pt 7 ps 0.6" << line << " notitle";
+    }
+    speedup << (drawn == 0 ? "" : ", ") << "$source" << i << " using 1:3 with linespoints pt 7 ps 0.6" << line
+            << " notitle";
     ++drawn;
   }
   if (drawn == 0) return "";
-  script << "set multiplot layout 1,2\nset grid ytics lc rgb '#dddddd'\nset xtics 1\n"
+  const std::int32_t drafts_max = snapshot.settings.drafts_max;
+  script << "set multiplot layout 1,2\nset grid ytics lc rgb '#dddddd'\nset xtics " << (drafts_max > 16 ? 4 : 1)
+         << "\nset xrange [-0.3:" << drafts_max << ".3]\n"
          << "set xlabel 'draft position i'\nset ylabel 'P(drafts 1..i accepted)'\nset yrange [0:1.05]\n"
-         << "set key bottom left\nplot " << survival.str() << "\n"
+         << "set key top right\nplot " << survival.str() << "\n"
          << "set xlabel 'drafts K'\nset ylabel 'speedup, draft cost " << snapshot.settings.draft_cost
-         << " of a target step'\nset yrange [0:*]\nplot " << speedup.str() << ", 1 with lines lc rgb '"
+         << " of a target step'\nset yrange [*:*]\nplot " << speedup.str() << ", 1 with lines lc rgb '"
          << palette::kGrey.hex << "' dt 2 notitle\nunset multiplot\n";
   return script.str();
 }

@@ -141,15 +141,16 @@ std::string to_figure(const TreeExplorerSnapshot& snapshot) {
   script << "set multiplot layout 1,2\nset title "
          << gnuplot_quoted(
                 printable_line(snapshot.settings.builder + " tree, verified by " + snapshot.settings.verifier))
-         << "\nunset border\nunset tics\nset key bottom left\nset offsets 0.2,0.2,0.5,0.5\n"
+         << "\nunset border\nunset tics\nset key below\nset offsets 0.2,0.2,0.5,0.5\n"
          << "plot $edges with lines lc rgb '#bbbbbb' notitle";
   for (const auto& [state, colour] : {std::pair(NodeState::accepted, palette::kAccepted),
                                       {NodeState::rejected, palette::kRecovered},
                                       {NodeState::waiting, palette::kRejected}})
     script << ", $" << name_of(state) << " using 1:2:(0.6 + 2*sqrt($3)) with points pt 7 ps variable lc rgb '"
            << colour.hex << "' title '" << (state == NodeState::waiting ? "not reached" : name_of(state)) << "'";
-  script << "\nset title 'tokens of a step by node budget'\nset border\nset tics\nset key bottom right\n"
-         << "set offsets 0,0,0,0\nset xlabel 'nodes verified'\nset grid ytics lc rgb '#dddddd'\n";
+  script << "\nset title 'tokens of a step by node budget'\nset border\nset tics\nset key inside bottom right vertical "
+            "maxcols 1\n"
+         << "set offsets 1,1,0,0\nset xlabel 'nodes verified'\nset grid ytics lc rgb '#dddddd'\n";
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) {
     const BudgetCurve& curve = snapshot.curves[i];
     const std::string title = curve.builder + (curve.verifier.empty() ? "" : ", " + curve.verifier);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof {
@@ -95,6 +96,22 @@ TEST_CASE("a server's log is opened, and what is broken or somebody else's chang
   CHECK_THAT(dashboard.message(), Catch::Contains("no panel shows"));
   driver.frame();
   CHECK(panel.settings() == before);
+}
+
+TEST_CASE("the curves that are shown are exported as rows and as a figure") {
+  const testing::TemporaryFolder folder;
+  DashboardOptions options;
+  options.out_folder = folder.path();
+  Driver driver(decay({"constant:0.8", "drafter:MTP", "no such file"}), options);
+  driver.click("acceptance_decay/csv");
+  const std::string rows = testing::read_whole_file(folder.path() + "/acceptance_decay.csv");
+  CHECK(std::ranges::count(rows, '\n') == 1 + 2 * 8);
+  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
+    WARN("SKIPPED: gnuplot is not installed");
+    return;
+  }
+  driver.click("acceptance_decay/svg");
+  CHECK(testing::read_whole_file(folder.path() + "/acceptance_decay.svg").find("drafter:MTP") != std::string::npos);
 }
 
 TEST_CASE("one position, the longest drafts and sources that all fail are drawn without complaint") {

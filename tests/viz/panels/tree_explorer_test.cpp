@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/io/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof {
@@ -112,6 +114,25 @@ TEST_CASE("the node budget is moved, and the curves end where it stands") {
   driver.drag_slider("tree_explorer/draft quality", 1.0f);
   CHECK(panel.shown()->settings.quality == 1.0);
   CHECK(panel.shown()->expected_by_draft == Approx(panel.shown()->expected_by_target));
+}
+
+TEST_CASE("what is shown is exported as rows and as a figure") {
+  const testing::TemporaryFolder folder;
+  DashboardOptions options = alone();
+  options.out_folder = folder.path();
+  TreeExplorerSettings settings;
+  settings.builder = "static";
+  settings.verifier = "rrsw";
+  Driver driver(explorer(settings), options);
+  driver.click("tree_explorer/csv");
+  const std::string rows = testing::read_whole_file(folder.path() + "/tree_explorer.csv");
+  CHECK(std::ranges::count(rows, '\n') == 17);
+  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
+    WARN("SKIPPED: gnuplot is not installed");
+    return;
+  }
+  driver.click("tree_explorer/svg");
+  CHECK(testing::read_whole_file(folder.path() + "/tree_explorer.svg").find("static, rrsw") != std::string::npos);
 }
 
 TEST_CASE("trees of one node, of the most nodes and of a text are drawn without complaint, large and small") {
