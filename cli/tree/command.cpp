@@ -1,4 +1,4 @@
-// draftproof tree: a draft tree, its verification decision by decision, and what trees of other sizes would have accepted.
+// draftproof tree: a draft tree, its verification decision by decision, and what trees of other sizes would accept.
 #include <array>
 #include <cstdio>
 #include <iostream>

@@ -9,8 +9,8 @@
 
 namespace draftproof {
 
-// The language model whose rows a drafter draws from; null where its drafts have no probabilities. `target` must outlive
-// it. Errors: as below.
+// The language model whose rows a drafter draws from; null where its drafts have no probabilities. `target` must
+// outlive it. Errors: as below.
 std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, const TextModel& target,
                                                 const TextModelOptions& options, const std::string& where);
 

@@ -22,8 +22,8 @@ struct ImportOptions {
 
 // Errors (input) naming the file: those of the formats, and a file that is none of them.
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options = {});
-// Whether the file is of a known format, or says that it is; what is broken in it may still be refused. Error (input): it
-// cannot be read.
+// Whether the file is of a known format, or says that it is; what is broken in it may still be refused. Error (input):
+// it cannot be read.
 bool holds_acceptance(const std::string& path);
 AcceptanceData parse_acceptance(std::string_view text, const std::string& name, const ImportOptions& options = {});
 

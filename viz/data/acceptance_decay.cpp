@@ -116,8 +116,9 @@ void add_intervals(DecayCurve& curve, const AcceptanceData& data) {
   }
 }
 
-// E(K) at one end of the intervals of its K positions; nothing where one has none, and of K = 0, where it is 1. The ends go together, since whoever
-// accepts the second draft has accepted the first: the interval covers at least as often as those of the positions.
+// E(K) at one end of the intervals of its K positions; nothing where one has none, and of K = 0, where it is 1. The ends
+// go together, since whoever accepts the second draft has accepted the first: the interval covers at least as often as
+// those of the positions.
 std::optional<double> tokens_at_end(const DecayCurve& curve, std::size_t drafts,
                                     std::optional<double> DecayValue::*end) {
   if (drafts == 0) return std::nullopt;
@@ -161,7 +162,8 @@ void fill_curve(DecayCurve& curve, const Source& source, const AcceptanceDecaySn
 
   const ChainCost cost{settings.draft_cost, curve.draft_share};
   for (std::int32_t k = 0; k <= drafts_max; ++k) {
-    // Of drafts of this length: verifiers that judge a draft as a whole, and recordings, have rates of their own at each.
+    // Of drafts of this length: verifiers that judge a draft as a whole, and recordings, have rates of their own at
+    // each.
     DecayValue tokens{chain_tokens_per_step(estimate.survival(k, settings.context), curve.draft_share), {}, {}};
     tokens.low = tokens_at_end(curve, static_cast<std::size_t>(k), &DecayValue::low);
     tokens.high = tokens_at_end(curve, static_cast<std::size_t>(k), &DecayValue::high);

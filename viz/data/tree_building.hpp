@@ -8,8 +8,8 @@
 //   opt_tree   the likeliest nodes of all
 //   paths      independent paths of one length, as many as the verifier takes; equal prefixes are merged
 //
-// The first three and `paths` fix a shape, and the verifier says how tokens are drawn into it. eagle2 and opt_tree choose
-// nodes by the probabilities of their tokens: these are the likeliest ones, with no randomness, and the verifier must
+// The first three and `paths` fix a shape, and the verifier says how tokens are drawn into it. eagle2 and opt_tree
+// choose nodes by the probabilities of their tokens: these are the likeliest ones, with no randomness, and the verifier must
 // take drafts of any origin.
 #pragma once
 
@@ -47,7 +47,8 @@ struct TreeLimits {
 };
 
 // The shape of `nodes` nodes, or nearly so many where the limits hold no more (and of `paths`, whose nodes are a
-// multiple of the number of paths). rates: of the ranks, for sequoia. Errors (usage): those of parse_tree, SequoiaTrees.
+// multiple of the number of paths). rates: of the ranks, for sequoia. Errors (usage): those of parse_tree and
+// SequoiaTrees.
 TreeShape shape_of(TreeBuilder builder, std::int32_t nodes, const TreeLimits& limits, const std::string& shape,
                    std::span<const double> rates, const VerifierChoice& verifier);
 
