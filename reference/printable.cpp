@@ -74,4 +74,27 @@ std::string shell_command(const std::vector<std::string>& arguments) {
   return command;
 }
 
+std::vector<std::string> shell_arguments(std::string_view command) {
+  std::vector<std::string> arguments;
+  bool open = false;    // the last argument goes on
+  bool quoted = false;  // within single quotes
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const char c = command[i];
+    if (!quoted && c == ' ') {
+      open = false;
+      continue;
+    }
+    if (!open) arguments.emplace_back();
+    open = true;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (!quoted && c == '\\' && i + 1 < command.size()) {
+      arguments.back() += command[++i];
+    } else {
+      arguments.back() += c;
+    }
+  }
+  return arguments;
+}
+
 }  // namespace draftproof

@@ -29,5 +29,7 @@ std::string in_quotes(std::string_view text);
 
 // Arguments as a command line that a POSIX shell splits into the same arguments again.
 std::string shell_command(const std::vector<std::string>& arguments);
+// The arguments of such a line again.
+std::vector<std::string> shell_arguments(std::string_view command);
 
 }  // namespace draftproof

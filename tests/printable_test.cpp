@@ -46,6 +46,7 @@ TEST_CASE("a shell command is what a shell splits into the arguments again") {
   const auto result = testing::run_command({"sh", "-c", "printf '<%s>' " + shell_command(arguments)});
   CHECK(result.out == "<plain><two words><><it's><$HOME `id` \\ \"><--k=5><*>");
   CHECK(shell_command({"draftproof", "demo", "--seed", "7"}) == "draftproof demo --seed 7");
+  CHECK(shell_arguments(shell_command(arguments)) == arguments);
 }
 
 }  // namespace

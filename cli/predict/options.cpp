@@ -2,7 +2,9 @@
 
 namespace draftproof {
 
-void add_predict_options(Options& options, PredictArguments& a) {
+void add_predict_options(Options& options, PredictArguments& arguments) {
+  PredictionRequest& a = arguments.request;
+  constexpr NumberRange kFactorRange{0.01, 100.0};
   options.required_text("--model", a.model, "Target: a preset's name, a TOML preset, a config.json or its folder",
                         "MODEL");
   options.required_text("--gpu", a.gpu, "GPU: a preset's name or a TOML preset", "GPU");
@@ -25,13 +27,24 @@ void add_predict_options(Options& options, PredictArguments& a) {
   options.integer("--context", a.context, {1, 1 << 24}, "Tokens in the cache of a request, on average");
   options.integer("--drafts-max", a.drafts_max, {1, 64}, "Longest chain, and deepest tree");
   options.integers("--tree-nodes", a.trees, {2, 256}, "Sizes of trees");
-  options.flag("--no-trees", a.no_trees, "Chains alone, for engines that verify no trees");
+  options.flag("--no-trees", arguments.no_trees, "Chains alone, for engines that verify no trees");
   options.flag("--guidance", a.guidance, "Classifier-free guidance: two streams for each request");
   options.names("--calibrate-with", a.calibrate_with,
                 "Measured steps of this machine, as a,b,...: MS, MS@BATCH or MS@BATCH:K, times in ms (K: with so many "
                 "drafts), or a log of vLLM's with its throughput");
-  options.text("--out", a.out, "Folder for the JSON document and the figure", "DIR");
-  options.json(a.json);
+  options.number("--acceptance-factor", a.acceptance_factor, kFactorRange,
+                 "What if so many times as many drafts of a step were accepted, up to all of them?");
+  options.number("--draft-cost-factor", a.draft_cost_factor, kFactorRange,
+                 "What if drafting took so many times as long?");
+  options.names("--compare-drafters", a.compared_drafters,
+                "Besides, the best of these drafters, as a,b,...: each with the acceptance that is typical of it");
+  options.flag("--compare-guidance", a.compare_guidance,
+               "Besides, the best with guidance, or with --guidance the best without");
+  options.file("--measured", a.measured,
+               "Speedups to set beside it: a CSV of measured rows, the JSON of validate, or an experiment's TOML of "
+               "speedups by batch size");
+  options.text("--out", arguments.out, "Folder for the JSON document and the figure", "DIR");
+  options.json(arguments.json);
 }
 
 }  // namespace draftproof

@@ -7,6 +7,7 @@
 
 #include "reference/files/figure.hpp"
 #include "reference/printable.hpp"
+#include "sim/predict/prediction_json.hpp"
 
 namespace draftproof {
 namespace {
@@ -30,42 +31,37 @@ void print_row(std::ostream& out, const std::string& batch, const std::string& d
   out << line.data();
 }
 
-std::string head_of(const PredictionInputs& inputs) {
-  const RooflineSetup& s = inputs.setup;
-  return s.model.name + " on " + (s.tp > 1.0 ? number("%.0f x ", s.tp) : std::string()) + s.gpu.name + ", " +
-         s.engine.name + ", drafter " + s.drafter->name;
-}
-
-Json or_null(const std::optional<std::int64_t>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json row_json(const PredictionRow& row) {
-  Json json;
-  json["batch"] = row.batch;
-  json["k"] = row.form.is_tree() ? Json(nullptr) : Json(row.form.depth);
-  json["tree"] = row.form.is_tree() ? Json{{"nodes", row.form.nodes}, {"depth", row.form.depth}} : Json(nullptr);
-  json["speedup"] = row.speedup;
-  json["low"] = row.low;
-  json["high"] = row.high;
-  json["step_ratio"] = row.step_ratio;
-  json["tokens_per_step"] = row.tokens_per_step;
-  json["tokens_per_second"] = row.tokens_per_second;
-  return json;
+void print_compared(std::ostream& out, const PredictionReport& report) {
+  for (const ComparedPrediction& compared : report.compared) {
+    out << printable_line(compared.drafter) << (compared.guidance ? " with" : " without")
+        << " guidance, the best of each batch:";
+    for (const BatchPrediction& batch : compared.prediction.batches) {
+      const PredictionRow& best = batch.rows[batch.best];
+      out << "  " << batch.batch << ": " << number("%.2f", best.speedup) << " (" << short_name(best.form) << ")";
+    }
+    out << "\n";
+  }
+  if (!report.points) return;
+  for (const SpeedupPoint& point : report.points->points)
+    out << "measured: " << number("%.2f", point.speedup) << " at batch " << point.batch << "  "
+        << printable_line(point.drafter + " " + point.draft + ", " + point.source) << "\n";
+  out << report.points->points.size() << " points of this model and GPU in " << printable_line(report.points->path)
+      << ", " << report.points->others << " of others\n";
 }
 
 }  // namespace
 
-void print_prediction(std::ostream& out, const PredictionInputs& inputs, const Prediction& prediction) {
-  out << printable_line(head_of(inputs)) << ", context " << inputs.options.context << "\n"
-      << "acceptance: " << printable_line(inputs.acceptance) << "\n";
-  for (const std::string& note : inputs.notes) out << "  " << printable_line(note) << "\n";
-  for (std::size_t i = 0; i < inputs.measured.size(); ++i) {
-    const MeasuredStep& step = inputs.measured[i];
+void print_prediction(std::ostream& out, const PredictionReport& report) {
+  const Prediction& prediction = report.prediction;
+  out << printable_line(head_of(report)) << ", context " << report.options.context << "\n"
+      << "acceptance: " << printable_line(report.acceptance) << "\n";
+  for (const std::string& note : report.notes) out << "  " << printable_line(note) << "\n";
+  for (std::size_t i = 0; i < report.measured_steps.size(); ++i) {
+    const MeasuredStep& step = report.measured_steps[i];
     out << "measured: " << number("%.3g ms", step.ms) << " at batch " << step.batch.batch
         << (step.form.nodes > 0 ? ", " + short_name(step.form) : std::string(", plain"))
-        << number(" (%.2f of the preset's", inputs.residuals_before[i])
-        << number(", %.2f after calibration)", inputs.residuals_after[i]) << "\n";
+        << number(" (%.2f of the preset's", report.residuals_before[i])
+        << number(", %.2f after calibration)", report.residuals_after[i]) << "\n";
   }
   out << "\n batch  draft             tokens/step  step ratio  speedup  80 % band        tokens/s\n";
   for (const BatchPrediction& batch : prediction.batches) {
@@ -79,56 +75,13 @@ void print_prediction(std::ostream& out, const PredictionInputs& inputs, const P
     }
     out << "\n";
   }
+  print_compared(out, report);
   if (prediction.batch_of_memory < prediction.batches.back().batch)
     out << "The memory holds about " << prediction.batch_of_memory << " requests of this context.\n";
   out << printable_line(prediction.advice) << "\n" << std::flush;
 }
 
-Json prediction_json(const PredictionInputs& inputs, const Prediction& prediction) {
-  const RooflineSetup& s = inputs.setup;
-  Json json;
-  json["model"] = s.model.name;
-  json["gpu"] = s.gpu.name;
-  json["tp"] = s.tp;
-  json["engine"] = s.engine.name;
-  json["drafter"] = s.drafter->name;
-  json["context"] = inputs.options.context;
-  json["acceptance"] = inputs.acceptance;
-  json["notes"] = inputs.notes;
-  Json measured = Json::array();
-  for (std::size_t i = 0; i < inputs.measured.size(); ++i) {
-    const MeasuredStep& step = inputs.measured[i];
-    measured.push_back({{"ms", step.ms},
-                        {"batch", step.batch.batch},
-                        {"k", step.form.depth},
-                        {"measured_over_preset", inputs.residuals_before[i]},
-                        {"measured_over_calibrated", inputs.residuals_after[i]}});
-  }
-  json["calibration"] = measured;
-  Json rows = Json::array();
-  Json best = Json::array();
-  for (const BatchPrediction& batch : prediction.batches) {
-    for (const PredictionRow& row : batch.rows) rows.push_back(row_json(row));
-    Json entry = row_json(batch.rows[batch.best]);
-    entry["pays"] = batch.pays();
-    entry["plain_ms"] = batch.plain_ms;
-    entry["plain_tokens_per_second"] = batch.plain_tokens_per_second;
-    entry["best_k"] = row_json(batch.rows[batch.best_chain]);
-    entry["best_tree"] = batch.best_tree ? row_json(batch.rows[*batch.best_tree]) : Json(nullptr);
-    best.push_back(entry);
-  }
-  json["rows"] = rows;
-  json["best"] = best;
-  json["break_even_batch"] = or_null(prediction.break_even);
-  json["break_even_low"] = or_null(prediction.break_even_low);
-  json["break_even_high"] = or_null(prediction.break_even_high);
-  json["batch_max"] = prediction.looked_up_to;
-  json["batch_of_memory"] = prediction.batch_of_memory;
-  json["advice"] = prediction.advice;
-  return json;
-}
-
-std::string prediction_figure(const PredictionInputs& inputs, const Prediction& curve) {
+std::string prediction_figure(const PredictionReport& report, const Prediction& curve) {
   // Columns: batch, best with its band, then K = 1, 3, 5 and the best tree.
   constexpr std::array<std::int32_t, 3> kShown{1, 3, 5};
   std::ostringstream script;
@@ -147,7 +100,7 @@ std::string prediction_figure(const PredictionInputs& inputs, const Prediction& 
     trees |= batch.best_tree.has_value();
   }
   script << "EOD\n"
-         << "set title " << gnuplot_quoted(printable_line(head_of(inputs))) << "\n"
+         << "set title " << gnuplot_quoted(printable_line(head_of(report))) << "\n"
          << "set logscale x 2\nset xlabel 'requests at a time'\nset ylabel 'speedup over plain decoding'\n"
          << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key top right\n"
          << "plot $rows using 1:3:4 with filledcurves lc rgb '#dbe7f5' title '80 % band of the best', "
@@ -155,7 +108,7 @@ std::string prediction_figure(const PredictionInputs& inputs, const Prediction& 
          << "$rows using 1:2 with lines lw 3 lc rgb '#1f5fa8' title 'best'";
   constexpr std::array<const char*, 3> kColours{"#d98c3f", "#4f9a5b", "#a6517c"};
   for (std::size_t i = 0; i < kShown.size(); ++i)
-    if (inputs.options.drafts_max >= kShown[i])
+    if (report.options.drafts_max >= kShown[i])
       script << ", $rows using 1:" << 5 + i << " with lines lw 1.5 lc rgb '" << kColours[i]
              << "' title 'K = " << kShown[i] << "'";
   if (trees) script << ", $rows using 1:8 with lines lw 1.5 dt 3 lc rgb '#555555' title 'best tree'";

@@ -149,6 +149,10 @@ std::optional<Drafter> match_drafter(const std::string& method, const std::strin
   return drafter;
 }
 
+std::vector<std::string> drafter_preset_names() {
+  return presets().preset_names();
+}
+
 Drafter find_drafter(const std::string& name, const ModelShape& target) {
   const DrafterPreset* preset = presets().match(name);
   if (preset && (preset->kind != DrafterKind::model || preset->target_share > 0.0)) return drafter_for(*preset, target);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/cost/model_shape.hpp"
 
@@ -32,6 +33,7 @@ struct Drafter {
 // A preset of sim/presets/drafters by a name as people write it ("EAGLE-3 dynamic tree", "n-gram k=3"), else a model
 // (find_model) that drafts. Input error for an unknown name.
 Drafter find_drafter(const std::string& name, const ModelShape& target);
+std::vector<std::string> drafter_preset_names();
 // Of a method and, where it is a model that drafts, that model's name; nothing for an unknown method, or for a draft
 // model of unknown shape.
 std::optional<Drafter> match_drafter(const std::string& method, const std::string& draft_model,

@@ -37,6 +37,10 @@ std::optional<Gpu> match_gpu(const std::string& name) {
   return gpu ? std::optional(*gpu) : std::nullopt;
 }
 
+std::vector<std::string> gpu_preset_names() {
+  return presets().preset_names();
+}
+
 Gpu find_gpu(const std::string& name_or_path) {
   if (name_or_path.ends_with(".toml")) return gpu_of(read_one_preset(name_or_path, "gpu"));
   if (const auto gpu = match_gpu(name_or_path)) return *gpu;

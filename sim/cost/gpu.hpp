@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace draftproof {
 
@@ -23,5 +24,6 @@ struct Gpu {
 Gpu find_gpu(const std::string& name_or_path);
 // The preset alone; nothing where none matches.
 std::optional<Gpu> match_gpu(const std::string& name);
+std::vector<std::string> gpu_preset_names();
 
 }  // namespace draftproof

@@ -114,6 +114,10 @@ std::optional<ModelShape> match_model(const std::string& name) {
   return shape ? std::optional(*shape) : std::nullopt;
 }
 
+std::vector<std::string> model_preset_names() {
+  return presets().preset_names();
+}
+
 ModelShape find_model(const std::string& name_or_path) {
   std::string path = name_or_path;
   std::error_code ignored;

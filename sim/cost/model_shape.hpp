@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace draftproof {
 
@@ -51,6 +52,7 @@ struct ModelShape {
 ModelShape find_model(const std::string& name_or_path);
 // The preset alone; nothing where no preset matches.
 std::optional<ModelShape> match_model(const std::string& name);
+std::vector<std::string> model_preset_names();
 // A typical shape for the number of parameters in a name as "13B", "30B-A3B" or "8x7B", which `assumption` then says;
 // nothing where the name has none.
 std::optional<ModelShape> guess_model(const std::string& name);

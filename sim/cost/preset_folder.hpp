@@ -20,6 +20,12 @@ struct PresetFolder {
     const auto index = match_name(name, names, any_size);
     return index ? &presets[*index] : nullptr;
   }
+  // The presets' own, in the files' order.
+  std::vector<std::string> preset_names() const {
+    std::vector<std::string> own;
+    for (const NamedEntry& entry : names) own.push_back(entry.names.front());
+    return own;
+  }
 };
 
 template <class Preset>

@@ -37,6 +37,13 @@ struct Roofline::Pass {
   double host_bytes = 0.0;  // over the host's link
 };
 
+// What a pass of so many rows reads and computes.
+struct Roofline::Work {
+  double dense_bytes = 0.0;  // weights but for experts, and the cache
+  double expert_bytes = 0.0;
+  double operations = 0.0;
+};
+
 Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
 
 double Roofline::weight_bytes() const {
@@ -59,10 +66,29 @@ double Roofline::experts_touched(double rows, double streams) const {
   return model.experts * (1.0 - std::pow(1.0 - model.experts_per_token / model.experts, independent));
 }
 
+double Roofline::gpus_of_a_layer() const {
+  return setup_.engine.eager ? 1.0 : setup_.tp;
+}
+
+Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
+  const ModelShape& shape = pass.shape;
+  const double head = pass.logit_rows > 0.0 ? shape.head_parameters : 0.0;
+  Work work;
+  work.dense_bytes = shape.body_parameters * pass.precision.weight_bytes + head * pass.precision.head_bytes +
+                     pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
+  if (shape.is_moe())
+    work.expert_bytes = experts_touched(pass.rows, pass.streams) * shape.expert_layers * shape.expert_parameters *
+                        pass.precision.weight_bytes;
+  const double routed = shape.experts_per_token * shape.expert_layers * shape.expert_parameters;
+  work.operations = 2.0 * rows * (shape.body_parameters + routed) + 2.0 * pass.logit_rows * head +
+                    4.0 * pass.attended * shape.kv_layers * shape.heads * shape.head_dim;
+  return work;
+}
+
 double Roofline::pass_ns(const Pass& pass) const {
   const EngineProfile& engine = setup_.engine;
   const ModelShape& shape = pass.shape;
-  const double share = engine.eager ? 1.0 : setup_.tp;  // of the bandwidth of one GPU
+  const double share = gpus_of_a_layer();
   double rows = pass.rows;
   bool eager = pass.eager;
   double layer_launch_ms = pass.layer_launch_ms;
@@ -76,22 +102,17 @@ double Roofline::pass_ns(const Pass& pass) const {
     }
   }
 
-  const double head = pass.logit_rows > 0.0 ? shape.head_parameters : 0.0;
-  const double read = shape.body_parameters * pass.precision.weight_bytes + head * pass.precision.head_bytes +
-                      pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
-  double memory_s = read / (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+  const Work work = work_of(pass, rows);
+  double memory_s =
+      work.dense_bytes / (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
   double layers = shape.layers;
   if (shape.is_moe()) {
-    memory_s += experts_touched(pass.rows, pass.streams) * shape.expert_layers * shape.expert_parameters *
-                pass.precision.weight_bytes /
-                (engine.value(EngineConstant::expert_bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+    memory_s +=
+        work.expert_bytes / (engine.value(EngineConstant::expert_bandwidth_efficiency) * setup_.gpu.bandwidth * share);
     layers += (kExpertLayerLaunches - 1.0) * shape.expert_layers;
   }
-  const double routed = shape.experts_per_token * shape.expert_layers * shape.expert_parameters;
-  const double operations = 2.0 * rows * (shape.body_parameters + routed) + 2.0 * pass.logit_rows * head +
-                            4.0 * pass.attended * shape.kv_layers * shape.heads * shape.head_dim;
   const double compute_s =
-      operations / (engine.value(EngineConstant::flop_efficiency) * pass.precision.flops(setup_.gpu) * share);
+      work.operations / (engine.value(EngineConstant::flop_efficiency) * pass.precision.flops(setup_.gpu) * share);
 
   double seconds = norm(memory_s, compute_s, kOverlap);
   if (pass.host_bytes > 0.0) seconds = norm(seconds, pass.host_bytes / kHostLinkBandwidth, kHostOverlap);
@@ -108,7 +129,7 @@ double Roofline::pass_ns(const Pass& pass) const {
   return ns;
 }
 
-double Roofline::target_ns(const PassLoad& load) const {
+Roofline::Pass Roofline::target_pass(const PassLoad& load) const {
   const EngineProfile& engine = setup_.engine;
   Pass pass{setup_.model, setup_.precision};
   pass.rows = static_cast<double>(load.rows);
@@ -123,7 +144,26 @@ double Roofline::target_ns(const PassLoad& load) const {
     pass.layer_launch_ms = engine.eager_layer_launch_ms;
   }
   if (setup_.offloaded) pass.host_bytes = weight_bytes();
-  return pass_ns(pass);
+  return pass;
+}
+
+double Roofline::target_ns(const PassLoad& load) const {
+  return pass_ns(target_pass(load));
+}
+
+PassFloor Roofline::target_floor(const PassLoad& load) const {
+  const Pass pass = target_pass(load);
+  const Work work = work_of(pass, pass.rows);
+  PassFloor floor;
+  floor.bytes = work.dense_bytes + work.expert_bytes;
+  floor.operations = work.operations;
+  floor.memory_ns = floor.bytes / (setup_.gpu.bandwidth * gpus_of_a_layer()) * kNanoseconds;
+  floor.compute_ns = floor.operations / (setup_.precision.flops(setup_.gpu) * gpus_of_a_layer()) * kNanoseconds;
+  return floor;
+}
+
+double Roofline::ridge_intensity() const {
+  return setup_.precision.flops(setup_.gpu) / setup_.gpu.bandwidth;
 }
 
 double Roofline::draft_ns(const DraftLoad& load) const {
@@ -144,7 +184,7 @@ double Roofline::draft_ns(const DraftLoad& load) const {
       setup_.drafter->first_pass_parameters * setup_.draft_precision.weight_bytes /
       (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * (engine.eager ? 1.0 : setup_.tp)) *
       kNanoseconds;
-  return load.passes * pass_ns_each + first_ns;
+  return setup_.draft_cost_factor * (load.passes * pass_ns_each + first_ns);
 }
 
 double Roofline::overhead_ns(std::int64_t, const DraftLoad& load) const {

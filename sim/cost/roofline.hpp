@@ -34,7 +34,20 @@ struct RooflineSetup {
   Precision precision;
   std::optional<Drafter> drafter;  // nothing: no step drafts
   Precision draft_precision;
-  bool offloaded = false;  // the target's weights come from the host's memory in every pass
+  bool offloaded = false;          // the target's weights come from the host's memory in every pass
+  double draft_cost_factor = 1.0;  // on the time of all draft passes: what if they were cheaper?
+};
+
+// What a pass must read and compute at least, on all GPUs together, and how long that takes at their peak rates.
+struct PassFloor {
+  double bytes = 0.0;
+  double operations = 0.0;
+  double memory_ns = 0.0;
+  double compute_ns = 0.0;
+
+  double ns() const { return memory_ns > compute_ns ? memory_ns : compute_ns; }
+  double intensity() const { return operations / bytes; }  // operations a byte
+  bool memory_bound() const { return memory_ns >= compute_ns; }
 };
 
 class Roofline final : public CostModel {
@@ -44,6 +57,10 @@ class Roofline final : public CostModel {
   double target_ns(const PassLoad& load) const override;
   double draft_ns(const DraftLoad& load) const override;
   double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+
+  PassFloor target_floor(const PassLoad& load) const;
+  // Operations a byte from which on a pass is bound by the multiplications rather than by the memory.
+  double ridge_intensity() const;
 
   // Other constants of the same engine; a fit tries many.
   void set_constants(const std::array<UncertainConstant, kEngineConstants>& constants) {
@@ -58,6 +75,10 @@ class Roofline final : public CostModel {
 
  private:
   struct Pass;
+  struct Work;
+  Pass target_pass(const PassLoad& load) const;
+  Work work_of(const Pass& pass, double rows) const;
+  double gpus_of_a_layer() const;
   double pass_ns(const Pass& pass) const;
 
   RooflineSetup setup_;

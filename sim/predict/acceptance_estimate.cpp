@@ -119,6 +119,13 @@ std::vector<double> AcceptanceEstimate::survival(std::int32_t depth, std::int32_
 }
 
 LengthEstimate AcceptanceEstimate::length(const DraftForm& form, std::int32_t context) const {
+  LengthEstimate estimate = known_length(form, context);
+  if (factor_ != 1.0)
+    estimate.length = 1.0 + std::min(factor_ * (estimate.length - 1.0), static_cast<double>(form.depth));
+  return estimate;
+}
+
+LengthEstimate AcceptanceEstimate::known_length(const DraftForm& form, std::int32_t context) const {
   if (model_) return {acceptance_length_of(model_->survival_in_run(form.nodes, form.depth, context)), spread_};
   if (single_length_ && single_form_.nodes == form.nodes && single_form_.depth == form.depth)
     return {*single_length_, std::hypot(spread_, single_length_error_ / *single_length_)};

@@ -30,6 +30,9 @@ class AcceptanceEstimate {
   // Medians of published rates of such drafters; far less certain.
   static AcceptanceEstimate typical_of(const Drafter& drafter);
 
+  // What if so many times as many drafts of a step were accepted, up to all of them? Of lengths alone.
+  void set_factor(double factor) { factor_ = factor; }
+
   // Of a chain or tree with this context.
   LengthEstimate length(const DraftForm& form, std::int32_t context) const;
   // s_1 .. s_depth of chains of `depth` drafts with this context.
@@ -49,12 +52,14 @@ class AcceptanceEstimate {
   AcceptanceEstimate() = default;
   void set_known_rates(std::vector<double> survival);
   ExtrapolatedSurvival chain_survival(std::int32_t depth) const;
+  LengthEstimate known_length(const DraftForm& form, std::int32_t context) const;
 
   std::string description_;
   std::vector<std::string> notes_;
   double draft_share_ = 1.0;
   bool trees_ = true;
-  double spread_ = 0.0;                           // of all lengths
+  double spread_ = 0.0;  // of all lengths
+  double factor_ = 1.0;
   std::shared_ptr<const AcceptanceModel> model_;  // where set, the lengths are its
   std::vector<double> survival_;                  // else: of the positions that are known, with their standard errors
   std::vector<double> errors_;

@@ -52,18 +52,24 @@ double dot(const Vector& a, const Vector& b) {
 
 }  // namespace
 
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind,
-               double draft_share) {
-  if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
-  if (draft_share >= 1.0) return speculative_step_ns(model, batch, form, kind);
-  // Rows of those that draft; drafting and its overhead where anyone does.
-  const DraftLoad draft = drafting(batch, form, kind);
+PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form, double draft_share) {
+  if (draft_share >= 1.0) return verify_pass(batch, form);
   PassLoad pass = plain_pass(batch);
   const auto drafted = static_cast<std::int64_t>(
       std::llround(draft_share * static_cast<double>(form.nodes) * static_cast<double>(pass.streams)));
   pass.rows += drafted;
   pass.logit_rows += drafted;
   pass.attended += drafted * batch.context;
+  return pass;
+}
+
+double step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind,
+               double draft_share) {
+  if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
+  if (draft_share >= 1.0) return speculative_step_ns(model, batch, form, kind);
+  // Rows of those that draft; drafting and its overhead where anyone does.
+  const DraftLoad draft = drafting(batch, form, kind);
+  const PassLoad pass = verify_pass(batch, form, draft_share);
   const double any = 1.0 - std::pow(1.0 - draft_share, static_cast<double>(batch.batch));
   return model.target_ns(pass) + any * (model.draft_ns(draft) + model.overhead_ns(batch.batch, draft)) +
          (1.0 - any) * model.overhead_ns(batch.batch, {});

@@ -22,6 +22,8 @@ struct MeasuredStep {
   double draft_share = 1.0;  // of the requests, that had a draft
 };
 
+// The target's pass of such a step.
+PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form, double draft_share);
 // The time of a step in which this share of the requests has a draft.
 double step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind,
                double draft_share);

@@ -43,6 +43,7 @@ class Predictor {
     const double plain = plain_step_ns(cost_, load);
     prediction.plain_ms = plain * 1e-6;
     prediction.plain_tokens_per_second = static_cast<double>(batch) / (plain * 1e-9);
+    prediction.plain_pass = time_of(plain_pass(load));
     std::vector<PredictionRow>& rows = prediction.rows;
     for (const Candidate& candidate : candidates_) {
       PredictionRow row = row_of(load, candidate, plain);
@@ -77,6 +78,18 @@ class Predictor {
                             : options_.batch_max;
   }
 
+  // More rows only add operations: the ladder is cut once.
+  std::int64_t memory_bound_up_to(const DraftForm& form, const std::vector<std::int64_t>& ladder) const {
+    const auto bound = [&](std::int64_t batch) {
+      return cost_
+          .target_floor(verify_pass({batch, options_.context, options_.guidance}, form, acceptance_.draft_share()))
+          .memory_bound();
+    };
+    const auto end = std::ranges::partition_point(ladder, bound);
+    return end == ladder.begin() ? 0 : end[-1];
+  }
+  double ridge_intensity() const { return cost_.ridge_intensity(); }
+
  private:
   void add(const DraftForm& form, std::int32_t context) {
     candidates_.push_back({form, acceptance_.length(form, context)});
@@ -92,8 +105,11 @@ class Predictor {
     row.step_ratio = step / plain;
     row.speedup = row.tokens_per_step / row.step_ratio;
     row.tokens_per_second = static_cast<double>(load.batch) * row.tokens_per_step / (step * 1e-9);
+    row.verify = time_of(verify_pass(load, candidate.form, share));
     return row;
   }
+
+  PassTime time_of(const PassLoad& pass) const { return {cost_.target_ns(pass) * 1e-6, cost_.target_floor(pass)}; }
 
   // Errors of cost and acceptance are independent. What a measured machine leaves of the cost's is what its
   // measurements do not say.
@@ -200,22 +216,31 @@ Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& 
   const std::int64_t largest_asked = std::ranges::max(options.batches);
   prediction.looked_up_to =
       std::max({largest_asked, std::min(options.batch_max, prediction.batch_of_memory), std::int64_t{1}});
-  // From above: the last size at which it pays ends the search.
   const std::vector<std::int64_t> ladder = batch_ladder(prediction.looked_up_to);
-  const auto pays = [&](std::int64_t batch, double PredictionRow::*figure) {
-    const BatchPrediction at = predictor.of_batch(batch);
-    return std::ranges::any_of(at.rows, [&](const PredictionRow& row) {
-      return row.*figure > 1.0 && (options.engine_takes_trees || !row.form.is_tree());
-    });
-  };
-  const auto break_even = [&](double PredictionRow::*figure) -> std::optional<std::int64_t> {
+  std::vector<BatchPrediction> at;
+  for (const std::int64_t batch : ladder) at.push_back(predictor.of_batch(batch));
+  // From above: the last size at which one of the rows that count pays ends the search.
+  const auto break_even = [&](double PredictionRow::*figure, const auto& counts) -> std::optional<std::int64_t> {
     std::optional<std::int64_t> off;
-    for (auto batch = ladder.rbegin(); batch != ladder.rend() && !pays(*batch, figure); ++batch) off = *batch;
+    for (auto batch = at.rbegin(); batch != at.rend(); ++batch) {
+      if (std::ranges::any_of(batch->rows, [&](const PredictionRow& row) { return counts(row) && row.*figure > 1.0; }))
+        break;
+      off = batch->batch;
+    }
     return off;
   };
-  prediction.break_even = break_even(&PredictionRow::speedup);
-  prediction.break_even_low = break_even(&PredictionRow::low);
-  prediction.break_even_high = break_even(&PredictionRow::high);
+  const auto taken = [&](const PredictionRow& row) { return options.engine_takes_trees || !row.form.is_tree(); };
+  prediction.break_even = break_even(&PredictionRow::speedup, taken);
+  prediction.break_even_low = break_even(&PredictionRow::low, taken);
+  prediction.break_even_high = break_even(&PredictionRow::high, taken);
+  prediction.ridge_intensity = predictor.ridge_intensity();
+  for (const PredictionRow& row : prediction.batches.front().rows) {
+    const auto same = [&](const PredictionRow& other) {
+      return other.form.is_tree() == row.form.is_tree() && other.form.nodes == row.form.nodes;
+    };
+    prediction.drafts.push_back(
+        {row.form, predictor.memory_bound_up_to(row.form, ladder), break_even(&PredictionRow::speedup, same)});
+  }
   prediction.advice = advice_of(prediction, machine.setup().drafter->name);
   return prediction;
 }

@@ -31,6 +31,14 @@ struct PredictOptions {
   std::int64_t batch_max = 1024;  // as far as a break-even is looked for, if the memory holds so many requests
 };
 
+// A pass of the target against what it must read and compute at the GPU's peak rates.
+struct PassTime {
+  double ms = 0.0;
+  PassFloor floor;
+
+  double over_floor() const { return ms * 1e6 / floor.ns(); }
+};
+
 struct PredictionRow {
   std::int64_t batch = 1;
   DraftForm form;
@@ -39,12 +47,14 @@ struct PredictionRow {
   double speedup = 1.0;
   double low = 1.0, high = 1.0;    // of the speedup: the 80 % band
   double tokens_per_second = 0.0;  // of the whole batch
+  PassTime verify;                 // the target's pass
 };
 
 struct BatchPrediction {
   std::int64_t batch = 1;
   double plain_ms = 0.0;  // a step without speculation
   double plain_tokens_per_second = 0.0;
+  PassTime plain_pass;
   std::vector<PredictionRow> rows;  // chains of 1, 2, ..., then trees
   std::size_t best = 0;             // of rows that the engine takes
   std::size_t best_chain = 0;
@@ -54,6 +64,13 @@ struct BatchPrediction {
   bool pays() const { return rows[best].speedup > 1.0; }
 };
 
+// What the batch does to one draft; of trees, to the best one of a size.
+struct DraftLimits {
+  DraftForm form;                          // as best at the first batch size
+  std::int64_t memory_bound_up_to = 0;     // the largest batch whose verification the memory bounds; 0: none
+  std::optional<std::int64_t> break_even;  // the least batch from which on it does not pay
+};
+
 struct Prediction {
   std::vector<BatchPrediction> batches;
   // The least batch size from which on nothing pays, up to the largest that was looked at; and where the band's lower
@@ -61,6 +78,8 @@ struct Prediction {
   std::optional<std::int64_t> break_even, break_even_low, break_even_high;
   std::int64_t looked_up_to = 0;
   std::int64_t batch_of_memory = 0;  // requests of this context that the memory holds
+  double ridge_intensity = 0.0;      // operations a byte where memory and multiplications take equally long
+  std::vector<DraftLimits> drafts;   // those that have rows
   std::string advice;                // one sentence
 };
 

@@ -1,0 +1,107 @@
+#include "sim/predict/prediction_request.hpp"
+
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+#include "sim/acceptance/acceptance_choice.hpp"
+#include "sim/import/read_acceptance.hpp"
+#include "sim/predict/measured_steps.hpp"
+
+namespace draftproof {
+namespace {
+
+RooflineSetup setup_of(const PredictionRequest& request) {
+  RooflineSetup setup;
+  setup.model = find_model(request.model);
+  setup.gpu = find_gpu(request.gpu);
+  setup.engine = find_engine(request.engine);
+  setup.precision = precision_of(request.precision.empty() ? request.model : request.precision);
+  setup.draft_precision = precision_of(request.draft_precision);
+  setup.drafter = find_drafter(request.drafter, setup.model);
+  setup.draft_cost_factor = request.draft_cost_factor;
+  const double least = least_tp(setup.model, setup.gpu, setup.precision);
+  setup.tp = request.tp ? *request.tp : least;
+  if (setup.tp < least)
+    throw usage_error("--tp", "is " + std::to_string(*request.tp) + "; expected at least " +
+                                  std::to_string(static_cast<int>(least)) + ", since the weights of " +
+                                  printable_line(setup.model.name) + " do not fit fewer of these GPUs");
+  return setup;
+}
+
+AcceptanceEstimate acceptance_of(const PredictionRequest& request, const Drafter& drafter) {
+  if (!request.metrics.empty() && !request.acceptance.empty())
+    throw usage_error("--acceptance", "is given beside --metrics; expected one of them");
+  if (!request.metrics.empty())
+    return AcceptanceEstimate::of_data(
+        read_acceptance(request.metrics,
+                        {request.metrics_name, request.metrics_rates == "as said" ? "" : request.metrics_rates}),
+        request.metrics_drafts);
+  if (!request.acceptance.empty())
+    return AcceptanceEstimate::of_model(make_acceptance(request.acceptance, 0, "--acceptance"), request.acceptance);
+  return AcceptanceEstimate::typical_of(drafter);
+}
+
+PredictOptions options_of(const PredictionRequest& request, const std::string& engine) {
+  PredictOptions options;
+  options.batches.assign(request.batches.begin(), request.batches.end());
+  options.context = request.context;
+  options.guidance = request.guidance;
+  options.drafts_max = request.drafts_max;
+  options.tree_nodes.assign(request.trees.begin(), request.trees.end());
+  options.engine_takes_trees = !engine.starts_with("vLLM");
+  return options;
+}
+
+void add_notes(const RooflineSetup& preset, const AcceptanceEstimate& acceptance, PredictionReport& report) {
+  if (!preset.model.assumption.empty()) report.notes.push_back(preset.model.assumption);
+  report.notes.insert(report.notes.end(), acceptance.notes().begin(), acceptance.notes().end());
+  if (!report.options.engine_takes_trees && !report.options.tree_nodes.empty() && acceptance.knows_trees())
+    report.notes.push_back(preset.engine.name +
+                           " verifies chains: trees are shown for comparison and are not advised.");
+}
+
+ComparedPrediction compared_with(const std::string& drafter, bool guidance, const RooflineSetup& setup,
+                                 const AcceptanceEstimate& acceptance, const PredictOptions& options) {
+  PredictOptions other = options;
+  other.guidance = guidance;
+  return {drafter, guidance, acceptance.description(),
+          predict(MachineCalibration(setup, {}), acceptance, scatter_of(setup, shipped_fit()), other)};
+}
+
+}  // namespace
+
+PredictionReport answer(const PredictionRequest& request, const std::function<void()>& check) {
+  PredictionReport report;
+  const RooflineSetup preset = setup_of(request);
+  check();
+  report.options = options_of(request, preset.engine.name);
+  AcceptanceEstimate acceptance = acceptance_of(request, *preset.drafter);
+  acceptance.set_factor(request.acceptance_factor);
+  report.acceptance_factor = request.acceptance_factor;
+  const BatchLoad load{report.options.batches.front(), report.options.context, report.options.guidance};
+  for (const std::string& text : request.calibrate_with)
+    report.measured_steps.push_back(read_measured_step(text, load, "--calibrate-with"));
+  const MachineCalibration machine(preset, report.measured_steps);
+  report.setup = machine.setup();
+  report.acceptance = acceptance.description();
+  add_notes(preset, acceptance, report);
+  report.residuals_before = machine.residuals_before();
+  report.residuals_after = machine.residuals_after();
+  if (!request.measured.empty()) report.points = read_speedup_points(request.measured, preset);
+  check();
+  report.prediction = predict(machine, acceptance, scatter_of(preset, shipped_fit()), report.options);
+  check();
+  if (request.compare_guidance)
+    report.compared.push_back(
+        compared_with(preset.drafter->name, !request.guidance, report.setup, acceptance, report.options));
+  for (const std::string& name : request.compared_drafters) {
+    check();
+    RooflineSetup setup = report.setup;
+    setup.drafter = find_drafter(name, setup.model);
+    AcceptanceEstimate typical = AcceptanceEstimate::typical_of(*setup.drafter);
+    typical.set_factor(request.acceptance_factor);
+    report.compared.push_back(compared_with(setup.drafter->name, request.guidance, setup, typical, report.options));
+  }
+  return report;
+}
+
+}  // namespace draftproof

@@ -1,0 +1,71 @@
+// What `draftproof predict` is asked, in the words of its options, and what it answers.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/predict/prediction.hpp"
+#include "sim/predict/speedup_points.hpp"
+
+namespace draftproof {
+
+struct PredictionRequest {
+  std::string model;
+  std::string gpu;
+  std::string engine = "vLLM";
+  std::string drafter;
+  std::string precision;        // empty: the model's own
+  std::string draft_precision;  // empty: 16 bits
+  std::optional<int> tp;        // nothing: as many as the weights need
+  std::string metrics;          // file, or empty
+  std::string metrics_name;
+  std::optional<int> metrics_drafts;
+  std::string metrics_rates = "as said";
+  std::string acceptance;  // an acceptance model, or empty
+  std::vector<int> batches{1, 8, 32};
+  int context = 1024;
+  int drafts_max = 8;
+  std::vector<int> trees{8, 16, 32, 60};
+  bool guidance = false;
+  std::vector<std::string> calibrate_with;
+  // What if drafts were accepted so many times as often, and cost so many times as much?
+  double acceptance_factor = 1.0;
+  double draft_cost_factor = 1.0;
+  // Besides: the best drafts of other drafters, with acceptances that are typical of each, and of this drafter with
+  // guidance where `guidance` is off, without where it is on.
+  std::vector<std::string> compared_drafters;
+  bool compare_guidance = false;
+  std::string measured;  // speedup_points.hpp: a file of measured or quoted speedups, or empty
+
+  bool operator==(const PredictionRequest&) const = default;
+};
+
+// The best drafts of another drafter, or of the same with and without guidance.
+struct ComparedPrediction {
+  std::string drafter;
+  bool guidance = false;
+  std::string acceptance;
+  Prediction prediction;
+};
+
+struct PredictionReport {
+  RooflineSetup setup;     // as calibrated
+  std::string acceptance;  // in words
+  double acceptance_factor = 1.0;
+  std::vector<std::string> notes;
+  PredictOptions options;
+  std::vector<MeasuredStep> measured_steps;
+  std::vector<double> residuals_before, residuals_after;
+  Prediction prediction;
+  std::vector<ComparedPrediction> compared;
+  std::optional<SpeedupPoints> points;
+};
+
+// `check` is called between parts that take some milliseconds, and may throw to end the work. Errors (usage, input) at
+// the option, file or line.
+PredictionReport answer(
+    const PredictionRequest& request, const std::function<void()>& check = [] {});
+
+}  // namespace draftproof
