@@ -11,7 +11,9 @@
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/coverage.hpp"
+#include "gpu/regress/mutant_program.hpp"
 #include "gpu/regress/regression.hpp"
+#include "gpu/regress/regression_json.hpp"
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
 
@@ -27,6 +29,7 @@ struct RegressOptions {
   std::string executor = "simt";
   std::string filter;
   std::string golden;
+  std::string mutant;
   std::uint64_t seed = 1;
   int threads = 1;
   bool update = false;
@@ -53,6 +56,21 @@ void update_golden(const RegressOptions& options, const RegressionReport& report
   regress::write_digests(options.golden, digests);
 }
 
+// The regression of a mutant's kernels: what it must find, and how that looks.
+RegressionReport run_mutant(const RegressOptions& options) {
+  if (!options.filter.empty() || options.update || options.executor != "simt")
+    throw usage_error("--mutant",
+                      "its program runs its own cases on the CPU executor; leave --filter, --update and "
+                      "--executor out");
+  RegressionReport report;
+  regress::run_mutant(DRAFTPROOF_MUTANTS, options.mutant, options.seed, "--mutant", [&](CaseResult result) {
+    report.seconds += result.seconds;
+    report.results.push_back(std::move(result));
+    return true;
+  });
+  return report;
+}
+
 RegressionReport run_regression(const RegressOptions& options) {
   // What can be refused is refused before the cases make their inputs, which takes seconds.
   if (options.update && !options.filter.empty())
@@ -77,22 +95,8 @@ RegressionReport run_regression(const RegressOptions& options) {
 
 Json document_of(const RegressionReport& report, const RegressOptions& options, const ProgramContext& context) {
   Json document = json_document(context.arguments);
-  document["executor"] = options.executor;
-  document["equal"] = report.count(Verdict::equal);
-  document["different"] = report.count(Verdict::different);
-  document["skipped"] = report.count(Verdict::skipped);
-  document["seconds"] = report.seconds;
-  document["rows"] = Json::array();
-  for (const CaseResult& result : report.results) {
-    Json row;
-    row["case"] = result.name;
-    row["block_threads"] = result.block_threads;
-    row["verdict"] = name_of(result.verdict);
-    row["digest"] = result.digest.empty() ? Json(nullptr) : Json(result.digest);
-    row["seconds"] = result.seconds;
-    row["finding"] = result.finding.empty() ? Json(nullptr) : Json(result.finding);
-    document["rows"].push_back(row);
-  }
+  document["mutant"] = options.mutant.empty() ? Json(nullptr) : Json(options.mutant);
+  document.update(regress::to_json(report, options.executor));
   return document;
 }
 
@@ -138,7 +142,7 @@ void run_coverage(const RegressOptions& options, ProgramContext& context) {
 
 void run_regress(const RegressOptions& options, ProgramContext& context) {
   if (options.coverage) return run_coverage(options, context);
-  const RegressionReport report = run_regression(options);
+  const RegressionReport report = options.mutant.empty() ? run_regression(options) : run_mutant(options);
   if (report.is_finding()) context.exit_code = ExitCode::finding;
   if (options.json) return print_json(document_of(report, options, context));
   print_text(report, options);
@@ -152,10 +156,13 @@ void add_command(Options& options, ProgramContext& context) {
   options.json(arguments->json);
   options.choice("--executor", arguments->executor, {"simt", "cuda"},
                  "Who runs the kernels: simt (the CPU executor) or cuda");
-  options.text("--filter", arguments->filter, "Only the cases that have this in their name");
+  options.text("--filter", arguments->filter, "Only the cases that have this in their name, or one of a,b,c");
   options.seed(arguments->seed, "Order of threads and blocks on the CPU executor");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
+  options.text("--mutant", arguments->mutant,
+               "Run the kernels of this mutant (gpu/mutants) in the cases that must find it: the failures are meant",
+               "ID");
   options.flag("--update", arguments->update, "Write the digests of this run, if every case is equal");
   options.flag(
       "--coverage", arguments->coverage,

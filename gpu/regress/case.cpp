@@ -22,7 +22,7 @@ CaseRun::~CaseRun() {
 }
 
 void* CaseRun::add(const std::string& name, std::size_t element_bytes, std::size_t count, const void* values,
-                   bool is_output) {
+                   bool is_output, ElementKind kind) {
   const std::size_t bytes = element_bytes * count;
   std::vector<std::byte> image(bytes + 2 * kGuardBytes, kGuard);
   std::byte* const inside = image.data() + kGuardBytes;
@@ -32,7 +32,7 @@ void* CaseRun::add(const std::string& name, std::size_t element_bytes, std::size
     std::fill_n(inside, bytes, unwritten(settings_.executor));
   }
   auto* const begin = static_cast<std::byte*>(memory_.allocate(image.size()));
-  arrays_.push_back({name, element_bytes, bytes, is_output, begin});
+  arrays_.push_back({name, element_bytes, bytes, is_output, kind, begin});
   memory_.copy_in(begin, image.data(), image.size());
   return begin + kGuardBytes;
 }
@@ -51,7 +51,7 @@ draftproof_rows CaseRun::rows(std::span<const float> values, std::int64_t row_st
 }
 
 void* CaseRun::workspace(std::int64_t bytes) {
-  return add("workspace", 1, static_cast<std::size_t>(bytes), nullptr, false);
+  return add("workspace", 1, static_cast<std::size_t>(bytes), nullptr, false, ElementKind::bits);
 }
 
 std::vector<Output> CaseRun::outputs() {
@@ -65,7 +65,7 @@ std::vector<Output> CaseRun::outputs() {
     if (!intact(image.begin()) || !intact(image.end() - kGuardBytes))
       throw Error(ErrorKind::internal, array.name, "the guard words around this array were overwritten");
     if (!array.is_output) continue;
-    found.push_back({array.name, array.element_bytes, {image.begin() + kGuardBytes, image.end() - kGuardBytes}});
+    found.push_back({array.name, array.element_bytes, {image.begin() + kGuardBytes, image.end() - kGuardBytes}, array.kind});
   }
   return found;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gpu/device_memory.hpp"
@@ -16,11 +17,23 @@
 
 namespace draftproof::regress {
 
+// How the elements of an array are read by people.
+enum class ElementKind : std::uint8_t { bits, signed_integer, unsigned_integer, floating };
+
+template <class T>
+constexpr ElementKind element_kind() {
+  if constexpr (std::is_floating_point_v<T>) return ElementKind::floating;
+  if constexpr (std::is_integral_v<T>)
+    return std::is_signed_v<T> ? ElementKind::signed_integer : ElementKind::unsigned_integer;
+  return ElementKind::bits;
+}
+
 // What a call wrote, copied to the host.
 struct Output {
   std::string name;
   std::size_t element_bytes;
   std::vector<std::byte> bytes;
+  ElementKind kind = ElementKind::bits;
 };
 
 // The memory and the settings of one run of one case. Every array lies between guard words.
@@ -36,7 +49,7 @@ class CaseRun {
   // An array that the call only reads. An empty one is a pointer that must not be followed.
   template <class T>
   const T* input(const std::vector<T>& values) {
-    return static_cast<const T*>(add("input", sizeof(T), values.size(), values.data(), false));
+    return static_cast<const T*>(add("input", sizeof(T), values.size(), values.data(), false, element_kind<T>()));
   }
   // Rows [rows, row_stride] of floats in another element type, each rounded to nearest.
   draftproof_rows rows(std::span<const float> values, std::int64_t row_stride, std::int32_t dtype);
@@ -45,11 +58,11 @@ class CaseRun {
   // writes differs.
   template <class T>
   T* output(const std::string& name, std::int64_t count) {
-    return static_cast<T*>(add(name, sizeof(T), static_cast<std::size_t>(count), nullptr, true));
+    return static_cast<T*>(add(name, sizeof(T), static_cast<std::size_t>(count), nullptr, true, element_kind<T>()));
   }
   template <class T>
   T* in_out(const std::string& name, const std::vector<T>& values) {
-    return static_cast<T*>(add(name, sizeof(T), values.size(), values.data(), true));
+    return static_cast<T*>(add(name, sizeof(T), values.size(), values.data(), true, element_kind<T>()));
   }
   void* workspace(std::int64_t bytes);
 
@@ -71,10 +84,12 @@ class CaseRun {
     std::size_t element_bytes;
     std::size_t bytes;
     bool is_output;
+    ElementKind kind;
     std::byte* begin;  // of the allocation: guard, array, guard
   };
 
-  void* add(const std::string& name, std::size_t element_bytes, std::size_t count, const void* values, bool is_output);
+  void* add(const std::string& name, std::size_t element_bytes, std::size_t count, const void* values, bool is_output,
+            ElementKind kind);
 
   device::DeviceMemory& memory_;
   draftproof_settings settings_;

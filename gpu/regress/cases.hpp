@@ -14,8 +14,8 @@ namespace draftproof::regress {
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CASES, DRAFTPROOF_DECLARE_CASES)
 #undef DRAFTPROOF_DECLARE_CASES
 
-// Those that have `part` in their name, in the order of the table of operations. Where
-// part begins with an operation and a slash, the inputs of no other operation are made.
-std::vector<RegressCase> cases_named(const std::string& part);
+// Those that have `part` in their name, or one of several parts "a,b,c", in the order of the table of operations. Where
+// a part begins with an operation and a slash, it makes the inputs of no other operation.
+std::vector<RegressCase> cases_named(const std::string& parts);
 
 }  // namespace draftproof::regress

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <system_error>
@@ -32,6 +34,45 @@ std::string hexadecimal(const std::byte* element, std::size_t bytes) {
     text += digits;
   }
   return text;
+}
+
+template <class T>
+std::string decimal(const std::byte* element) {
+  T value;
+  std::memcpy(&value, element, sizeof value);
+  if constexpr (std::is_floating_point_v<T>) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.*g", std::numeric_limits<T>::max_digits10, static_cast<double>(value));
+    return text;
+  } else {
+    return std::to_string(value);
+  }
+}
+
+std::string decimal(const Output& output, const std::byte* element) {
+  const std::size_t bytes = output.element_bytes;
+  switch (output.kind) {
+    case ElementKind::bits:
+      return {};
+    case ElementKind::floating:
+      return bytes == 4 ? decimal<float>(element) : bytes == 8 ? decimal<double>(element) : "";
+    case ElementKind::signed_integer:
+      return bytes == 1   ? decimal<std::int8_t>(element)
+             : bytes == 2 ? decimal<std::int16_t>(element)
+             : bytes == 4 ? decimal<std::int32_t>(element)
+                          : decimal<std::int64_t>(element);
+    case ElementKind::unsigned_integer:
+      return bytes == 1   ? decimal<std::uint8_t>(element)
+             : bytes == 2 ? decimal<std::uint16_t>(element)
+             : bytes == 4 ? decimal<std::uint32_t>(element)
+                          : decimal<std::uint64_t>(element);
+  }
+  return {};
+}
+
+Difference::Value value_of(const Output& output, std::size_t index) {
+  const std::byte* const element = output.bytes.data() + index * output.element_bytes;
+  return {hexadecimal(element, output.element_bytes), decimal(output, element)};
 }
 
 std::vector<Output> outputs_of(const RegressCase& one, draftproof_executor executor, const RegressionOptions& options,
@@ -69,21 +110,31 @@ std::string digest_of(const std::vector<Output>& outputs) {
   return hexadecimal(hash);
 }
 
-std::string first_difference(const std::vector<Output>& expected, const std::vector<Output>& found) {
-  if (expected.size() != found.size()) return "the number of outputs differs";
-  for (std::size_t o = 0; o < expected.size(); ++o) {
+std::optional<Difference> difference_of(const std::vector<Output>& expected, const std::vector<Output>& found) {
+  for (std::size_t o = 0; o < std::min(expected.size(), found.size()); ++o) {
     const Output& wanted = expected[o];
     const Output& other = found[o];
-    if (wanted.name != other.name || wanted.bytes.size() != other.bytes.size())
-      return "output " + wanted.name + " has another name or size: " + other.name;
+    if (wanted.name != other.name || wanted.bytes.size() != other.bytes.size()) return std::nullopt;
     const auto at = std::mismatch(wanted.bytes.begin(), wanted.bytes.end(), other.bytes.begin());
     if (at.first == wanted.bytes.end()) continue;
     const std::size_t index = static_cast<std::size_t>(at.first - wanted.bytes.begin()) / wanted.element_bytes;
-    const std::size_t byte = index * wanted.element_bytes;
-    return wanted.name + "[" + std::to_string(index) + "] is " +
-           hexadecimal(other.bytes.data() + byte, other.element_bytes) + ", the reference has " +
-           hexadecimal(wanted.bytes.data() + byte, wanted.element_bytes);
+    return Difference{wanted.name, static_cast<std::int64_t>(index), value_of(other, index), value_of(wanted, index)};
   }
+  return std::nullopt;
+}
+
+std::string first_difference(const std::vector<Output>& expected, const std::vector<Output>& found) {
+  if (const auto difference = difference_of(expected, found)) {
+    const auto text = [](const Difference::Value& value) {
+      return value.hex + (value.decimal.empty() ? "" : " (" + value.decimal + ")");
+    };
+    return difference->output + "[" + std::to_string(difference->index) + "] is " + text(difference->found) +
+           ", the reference has " + text(difference->expected);
+  }
+  if (expected.size() != found.size()) return "the number of outputs differs";
+  for (std::size_t o = 0; o < expected.size(); ++o)
+    if (expected[o].name != found[o].name || expected[o].bytes.size() != found[o].bytes.size())
+      return "output " + expected[o].name + " has another name or size: " + found[o].name;
   return {};
 }
 
@@ -102,7 +153,9 @@ std::vector<CaseResult> run_case(const RegressCase& one, const RegressionOptions
     } else {
       const auto begin = Clock::now();
       try {
-        result.finding = first_difference(expected, outputs_of(one, options.executor, options, block_threads));
+        const std::vector<Output> found = outputs_of(one, options.executor, options, block_threads);
+        result.finding = first_difference(expected, found);
+        result.difference = difference_of(expected, found);
       } catch (const Error& fault) {
         result.finding = fault.what();
       }
@@ -192,7 +245,7 @@ RegressionReport run_cases(const std::vector<RegressCase>& cases, const Regressi
   if (!why.empty()) {
     for (const RegressCase& one : cases)
       for (const int block_threads : one.block_threads)
-        report.results.push_back({one.name, block_threads, Verdict::skipped, why, {}, 0.0});
+        report.results.push_back({one.name, block_threads, Verdict::skipped, why, {}, 0.0, {}});
     return report;
   }
   std::vector<std::vector<CaseResult>> of_case(cases.size());
@@ -214,7 +267,7 @@ void check_digests(RegressionReport& report, const std::vector<RegressCase>& cas
   for (const auto& [name, digest] : golden)
     if (std::none_of(cases.begin(), cases.end(), [&](const RegressCase& one) { return one.name == name; }))
       report.results.push_back(
-          {name, 0, Verdict::different, "the golden file names a case that is not there", digest, 0.0});
+          {name, 0, Verdict::different, "the golden file names a case that is not there", digest, 0.0, {}});
 }
 
 void check_digest(CaseResult& result, const Digests& golden) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,17 @@ namespace draftproof::regress {
 enum class Verdict : std::uint8_t { equal, different, skipped };
 std::string name_of(Verdict verdict);
 
+// The first element that differs.
+struct Difference {
+  std::string output;
+  std::int64_t index = 0;
+  struct Value {
+    std::string hex;      // of the element's bits, the most significant first: "0xbf800000"
+    std::string decimal;  // as the array's type reads them: "-1"; empty of an array of bits
+  };
+  Value found, expected;
+};
+
 struct CaseResult {
   std::string name;
   int block_threads = 0;  // 0: the kernels' own choice
@@ -22,6 +34,7 @@ struct CaseResult {
   std::string finding;  // of `different`: what differs, and the line that runs it again; of `skipped`: why
   std::string digest;   // of the reference's outputs, 16 hexadecimal digits
   double seconds = 0.0;
+  std::optional<Difference> difference;  // of `different`, where two elements differ
 };
 
 struct RegressionOptions {
@@ -33,7 +46,10 @@ struct RegressionOptions {
 // FNV-1a of names, element sizes and bytes.
 std::string digest_of(const std::vector<Output>& outputs);
 
-// Empty where both are the same bits; else the output, the first index that differs and both values in hexadecimal.
+// The first element whose bits differ; nothing where none does, or where outputs have other names or sizes.
+std::optional<Difference> difference_of(const std::vector<Output>& expected, const std::vector<Output>& found);
+// Empty where both are the same bits; else the output, the first index that differs and both values, in hexadecimal and
+// decimal.
 std::string first_difference(const std::vector<Output>& expected, const std::vector<Output>& found);
 
 // One result for each launch configuration of the case. Nothing is thrown for a fault of a kernel: it is a finding.

@@ -1,4 +1,5 @@
 // draftproof regress as its users meet it: the whole suite on the CPU executor, what a wrong golden file gives, skips.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -57,6 +58,25 @@ TEST_CASE("a changed golden digest is a finding that names the case and both dig
   const ordered_json document = regress({"--filter", "mass_pass/padded/f32/V33/B3", "--golden", file}, 1);
   CHECK(document.at("different").get<std::size_t>() == document.at("rows").size());
   CHECK_THAT(document.at("rows").at(0).at("finding").get<std::string>(), Contains("0123456789abcdef"));
+}
+
+TEST_CASE("a mutant's kernels are run where they are built, and their first differing bits are reported") {
+#if !defined(__SANITIZE_ADDRESS__)
+  const ordered_json document = regress({"--mutant", "B08-first-seed"}, 1);
+  CHECK(document.at("mutant") == "B08-first-seed");
+  CHECK(document.at("different") > 0);
+  const auto& rows = document.at("rows");
+  const auto failed =
+      std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.at("verdict") == "different"; });
+  REQUIRE(failed != rows.end());
+  CHECK(failed->at("case").get<std::string>().starts_with("verify_chain/seeds"));
+  CHECK(failed->at("difference").at("found").at("hex") != failed->at("difference").at("expected").at("hex"));
+  CHECK(failed->at("difference").at("found").at("decimal").is_string());
+#endif
+  const ProgramResult unknown = run_draftproof({"regress", "--mutant", "B99-none"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err, Contains("--mutant: the mutant 'B99-none' is not built"));
+  CHECK(run_draftproof({"regress", "--mutant", "B08-first-seed", "--filter", "x"}).exit_code == 2);
 }
 
 TEST_CASE("an update of the golden file with a filter is refused, since it holds every case") {

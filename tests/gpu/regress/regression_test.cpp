@@ -8,10 +8,12 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
+#include "gpu/regress/regression_json.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
@@ -23,7 +25,7 @@ using Catch::Contains;
 template <class T>
 Output output(const std::string& name, const std::vector<T>& values) {
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
-  return {name, sizeof(T), {bytes, bytes + values.size() * sizeof(T)}};
+  return {name, sizeof(T), {bytes, bytes + values.size() * sizeof(T)}, element_kind<T>()};
 }
 
 // A case whose outputs depend on who runs it only as `wrong` says.
@@ -39,9 +41,9 @@ RegressCase planted(const std::function<void(std::int32_t* out, bool is_referenc
 
 TEST_CASE("a report counts its cases by call, and a case that only the golden file names is a finding") {
   RegressionReport report;
-  report.results = {{"mass_pass/a", 0, Verdict::equal, "", "1", 0.5},
-                    {"mass_pass/b", 0, Verdict::skipped, "no GPU", "", 0.25},
-                    {"sample/a", 0, Verdict::equal, "", "2", 1.0}};
+  report.results = {{"mass_pass/a", 0, Verdict::equal, "", "1", 0.5, {}},
+                    {"mass_pass/b", 0, Verdict::skipped, "no GPU", "", 0.25, {}},
+                    {"sample/a", 0, Verdict::equal, "", "2", 1.0, {}}};
   CHECK_FALSE(report.is_finding());
   CHECK(report.count(Verdict::equal) == 2);
   CHECK(report.why_skipped() == "no GPU");
@@ -75,16 +77,17 @@ TEST_CASE("the cases of a report are run in their order, whatever thread takes t
   REQUIRE(report.results.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) CHECK(report.results[i].name == cases[i].name);
   REQUIRE(report.findings().size() == 1);
-  CHECK_THAT(report.findings()[0], Contains("planted/5: tokens[0] is 0x00000001"));
+  CHECK_THAT(report.findings()[0], Contains("planted/5: tokens[0] is 0x00000001 (1)"));
 }
 
-TEST_CASE("the first difference is told by output, index and both values in hexadecimal") {
+TEST_CASE("the first difference is reported by output, index and both values in hexadecimal and decimal") {
   const std::vector<Output> expected = {output<std::int32_t>("tokens", {1, 2, 3}),
                                         output<float>("logprobs", {0.5f, 1.0f})};
   std::vector<Output> found = expected;
   CHECK(first_difference(expected, found).empty());
   found[1] = output<float>("logprobs", {0.5f, -1.0f});
-  CHECK(first_difference(expected, found) == "logprobs[1] is 0xbf800000, the reference has 0x3f800000");
+  CHECK(first_difference(expected, found) == "logprobs[1] is 0xbf800000 (-1), the reference has 0x3f800000 (1)");
+  CHECK(difference_of(expected, found)->found.decimal == "-1");
   found[0] = output<std::int32_t>("tokens", {1, 2});
   CHECK_THAT(first_difference(expected, found), Contains("tokens has another name or size"));
 }
@@ -114,7 +117,7 @@ TEST_CASE("a case is equal, and a planted difference is a finding with the line 
                                     {})
                                .front();
   CHECK(wrong.verdict == Verdict::different);
-  CHECK_THAT(wrong.finding, Contains("tokens[2] is 0x00000007, the reference has 0x00000002"));
+  CHECK_THAT(wrong.finding, Contains("tokens[2] is 0x00000007 (7), the reference has 0x00000002 (2)"));
   CHECK_THAT(wrong.finding, Contains("draftproof regress --executor simt --filter planted"));
 }
 
@@ -177,6 +180,29 @@ TEST_CASE("case names are unique, begin with their operation, and any part finds
   CHECK(operations.contains("sample"));
   CHECK(operations.contains("mass_pass"));
   CHECK(operations.size() == 9);
+}
+
+TEST_CASE("a filter of several parts finds the cases of each, once") {
+  const std::size_t masks = cases_named("tree_mask/").size();
+  CHECK(cases_named("tree_mask/,guidance/").size() == masks + cases_named("guidance/").size());
+  CHECK(cases_named("tree_mask/,tree_mask/,no such case").size() == masks);
+}
+
+TEST_CASE("a report is read back from its JSON, and a row without its keys is named") {
+  RegressionReport report;
+  report.results = run_case(planted([](std::int32_t* out, bool reference) { out[1] = reference ? 1 : -3; }), {});
+  report.results.push_back({"sample/a", 32, Verdict::skipped, "no GPU", "", 0.25, {}});
+  const nlohmann::ordered_json document = to_json(report, "simt");
+  const RegressionReport read = regression_of(document, "file");
+  CHECK(to_json(read, "simt").at("rows") == document.at("rows"));
+  REQUIRE(read.results[0].difference);
+  CHECK(read.results[0].difference->found.hex == "0xfffffffd");
+  CHECK(read.results[0].difference->found.decimal == "-3");
+  nlohmann::ordered_json broken = document;
+  broken.at("rows")[1].erase("verdict");
+  CHECK_THAT(error_of(ErrorKind::input, [&] { regression_of(broken, "file"); }), Contains("file, row 1"));
+  broken.at("rows")[1]["verdict"] = "fine";
+  CHECK_THAT(error_of(ErrorKind::input, [&] { regression_of(broken, "file"); }), Contains("the verdict is 'fine'"));
 }
 
 TEST_CASE("a filter with an operation finds that operation's cases alone") {
