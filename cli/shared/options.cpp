@@ -147,13 +147,14 @@ void Options::required_text(const std::string& name, std::string& value, const s
   implementation_->verb->get_option(name)->required();
 }
 
-void Options::files(const std::string& name, std::vector<std::string>& paths, const std::string& help) {
-  const auto read = [name, &paths](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) require_text(name, text, "FILE");
-    paths = texts;
+void Options::texts(const std::string& name, std::vector<std::string>& values, const std::string& help,
+                    const std::string& type) {
+  const auto read = [name, type, &values](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) require_text(name, text, type);
+    values = texts;
   };
   // An option of any number of values would take "[x]" for a list of them, and read x.
-  CLI::Option* const added = implementation_->add(name, "FILE", "", help, read)->expected(1, kFilesMax);
+  CLI::Option* const added = implementation_->add(name, type, "", help, read)->expected(1, kFilesMax);
   if (!name.starts_with('-')) added->allow_extra_args();  // positional ones behind the first
 }
 

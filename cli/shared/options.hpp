@@ -87,8 +87,12 @@ class Options {
   void text(const std::string& name, std::string& value, const std::string& help, const std::string& type = "TEXT");
   void required_text(const std::string& name, std::string& value, const std::string& help, const std::string& type);
   void file(const std::string& name, std::string& path, const std::string& help) { text(name, path, help, "FILE"); }
-  // Several files behind one another.
-  void files(const std::string& name, std::vector<std::string>& paths, const std::string& help);
+  // Several texts that are not empty: the option given several times, or positional arguments behind one another.
+  void texts(const std::string& name, std::vector<std::string>& values, const std::string& help,
+             const std::string& type);
+  void files(const std::string& name, std::vector<std::string>& paths, const std::string& help) {
+    texts(name, paths, help, "FILE");
+  }
   // Several names, as a,b,c.
   void names(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // A text that may be empty.

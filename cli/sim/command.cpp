@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,17 @@
 #include "reference/files/output_paths.hpp"
 #include "reference/files/run_folder.hpp"
 #include "reference/printable.hpp"
-#include "sim/serving/comparison.hpp"
+#include "reference/strict_number.hpp"
+#include "sim/serving/comparison_json.hpp"
 #include "sim/serving/run_files.hpp"
 
 namespace draftproof {
 namespace {
 
 struct SimArguments {
-  std::string scenario;
+  ScenarioRequest request;
+  std::vector<double> loads;
   std::string out;
-  std::optional<std::uint64_t> seed;
-  std::optional<int> replications;
   int threads = 1;
   bool json = false;
 };
@@ -77,21 +78,34 @@ class OutFolder {
   std::deque<PolicyFiles> files_;  // which stay where they are
 };
 
+std::vector<double> numbers_of(const std::string& list, const std::string& option) {
+  std::vector<double> numbers;
+  std::istringstream words(list);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto number = read_number(word);
+    if (!number) throw usage_error(option, "is " + in_quotes(list) + "; expected numbers, as 4,8,16");
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 void run(const SimArguments& arguments, ProgramContext& context) {
-  Scenario scenario = read_scenario(read_toml(arguments.scenario));
-  if (arguments.seed) scenario.seed = *arguments.seed;
-  if (arguments.replications) scenario.replications = *arguments.replications;
+  const Scenario scenario = scenario_of(arguments.request);
   std::unique_ptr<OutFolder> out;
   if (!arguments.out.empty()) out = std::make_unique<OutFolder>(arguments.out, scenario);
   const std::vector<PolicyReport> reports =
       compare(scenario, arguments.threads, [&](std::size_t policy) { return out ? out->observer(policy) : nullptr; });
+  std::vector<LoadPoint> loads;
+  for (const double load : arguments.loads)
+    loads.push_back({load, compare(with_load(scenario, load, "--load"), arguments.threads)});
   Json document = json_document(context.arguments);
-  document.update(sim_json(arguments.scenario, scenario, reports));
+  document.update(sim_json(arguments.request.file, scenario, reports, loads));
   if (out) out->commit(document);
   if (arguments.json) {
     print_json(document);
   } else {
     print_sim_report(std::cout, scenario, reports);
+    print_loads(std::cout, scenario, loads);
     if (out) std::cout << "\nwritten to " << printable_line(out->path("")) << '\n';
   }
 }
@@ -100,12 +114,19 @@ void run(const SimArguments& arguments, ProgramContext& context) {
 
 void add_command(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SimArguments>();
-  options.required_text("scenario", arguments->scenario, "Scenario to run (docs/simulator.md)", "SCENARIO.toml");
+  options.required_text("scenario", arguments->request.file, "Scenario to run (docs/simulator.md)", "SCENARIO.toml");
   options.text("--out", arguments->out,
                "Folder for the result, the requests (CSV) and the steps (Chrome trace) of the first replication",
                "DIR");
-  options.integer("--seed", arguments->seed, {}, "Instead of the scenario's");
-  options.integer("--replications", arguments->replications, {1, 10'000}, "Instead of the scenario's");
+  options.integer("--seed", arguments->request.seed, {}, "Instead of the scenario's");
+  options.integer("--replications", arguments->request.replications, {1, 10'000}, "Instead of the scenario's");
+  options.texts("--set", arguments->request.changes,
+                "Instead of the scenario's value, as workload.arrivals.rate=12; may be given several times",
+                "KEY=VALUE");
+  options.option(
+      "--load", "LOADS", "",
+      "Besides, every policy at these loads, as 4,8,16: requests per second, or at a time with closed arrivals",
+      [arguments](const std::string& text) { arguments->loads = numbers_of(text, "--load"); });
   options.threads(arguments->threads);
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });

@@ -1,19 +1,15 @@
-// What `draftproof sim` answers: as JSON (docs/json.md) and as a table.
+// What `draftproof sim` answers, as tables.
 #pragma once
 
 #include <ostream>
 #include <span>
-#include <string>
 
-#include "cli/shared/json_document.hpp"
-#include "sim/serving/comparison.hpp"
+#include "sim/serving/scenario_request.hpp"
 
 namespace draftproof {
 
-Json sim_json(const std::string& path, const Scenario& scenario, std::span<const PolicyReport> reports);
 void print_sim_report(std::ostream& out, const Scenario& scenario, std::span<const PolicyReport> reports);
-
-// null where nothing was measured.
-Json estimate_json(const Estimate& estimate);
+// A table of the policies by load.
+void print_loads(std::ostream& out, const Scenario& scenario, std::span<const LoadPoint> loads);
 
 }  // namespace draftproof

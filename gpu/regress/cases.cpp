@@ -36,17 +36,31 @@ bool may_name(const std::string& part, const Operation& operation) {
 
 }  // namespace
 
-std::vector<RegressCase> cases_named(const std::string& parts) {
+std::vector<std::string> operations_named(const std::string& parts) {
   const std::vector<std::string> wanted = split(parts);
+  std::vector<std::string> names;
+  for (const Operation& one : kOperations)
+    if (std::any_of(wanted.begin(), wanted.end(), [&](const std::string& part) { return may_name(part, one); }))
+      names.emplace_back(one.name);
+  return names;
+}
+
+std::vector<RegressCase> cases_of(const std::string& operation, const std::string& parts) {
+  const std::vector<std::string> wanted = split(parts);
+  const auto one = std::find_if(std::begin(kOperations), std::end(kOperations),
+                                [&](const Operation& other) { return operation == other.name; });
+  std::vector<RegressCase> cases = one->cases();
+  std::erase_if(cases, [&](const RegressCase& c) {
+    return std::none_of(wanted.begin(), wanted.end(),
+                        [&](const std::string& part) { return c.name.find(part) != std::string::npos; });
+  });
+  return cases;
+}
+
+std::vector<RegressCase> cases_named(const std::string& parts) {
   std::vector<RegressCase> cases;
-  for (const Operation& one : kOperations) {
-    if (std::none_of(wanted.begin(), wanted.end(), [&](const std::string& part) { return may_name(part, one); }))
-      continue;
-    std::vector<RegressCase> more = one.cases();
-    std::erase_if(more, [&](const RegressCase& c) {
-      return std::none_of(wanted.begin(), wanted.end(),
-                          [&](const std::string& part) { return c.name.find(part) != std::string::npos; });
-    });
+  for (const std::string& operation : operations_named(parts)) {
+    std::vector<RegressCase> more = cases_of(operation, parts);
     std::move(more.begin(), more.end(), std::back_inserter(cases));
   }
   return cases;

@@ -1,0 +1,52 @@
+#include "sim/serving/scenario_request.hpp"
+
+#include <cmath>
+
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+
+namespace draftproof {
+namespace {
+
+// As TOML where it is, else a text: fixed:3, H100.
+TomlValue value_of(const std::string& text, const std::string& where) {
+  try {
+    const TomlValue parsed = parse_toml("value = " + text, where);
+    if (parsed.keys().size() == 1) return parsed.at("value");
+  } catch (const Error&) {
+  }
+  return parse_toml("value = " + toml_quoted(text), where).at("value");
+}
+
+}  // namespace
+
+Scenario scenario_of(const ScenarioRequest& request) {
+  TomlValue file = read_toml(request.file);
+  for (const std::string& change : request.changes) {
+    const std::size_t equals = change.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      throw usage_error("--set", "is " + in_quotes(change) + "; expected KEY=VALUE, as workload.arrivals.rate=12");
+    file = file.with(change.substr(0, equals), value_of(change.substr(equals + 1), "--set " + printable_line(change)));
+  }
+  Scenario scenario = read_scenario(file);
+  if (request.seed) scenario.seed = *request.seed;
+  if (request.replications) scenario.replications = *request.replications;
+  return scenario;
+}
+
+Scenario with_load(Scenario scenario, double load, const std::string& where) {
+  constexpr double kMost = 1e6;
+  ArrivalOptions& arrivals = scenario.workload.arrivals;
+  const bool closed = arrivals.kind == ArrivalKind::closed;
+  if (!(load > 0.0 && load <= kMost) || (closed && load != std::floor(load)))
+    throw usage_error(where, "is " + std::to_string(load) + "; expected " +
+                                 (closed ? "a number of requests at a time" : "requests per second") + " up to 1e6");
+  if (closed) {
+    arrivals.concurrency = static_cast<std::int32_t>(load);
+  } else {
+    arrivals.rate = load;
+  }
+  return scenario;
+}
+
+}  // namespace draftproof
