@@ -39,6 +39,23 @@ std::int64_t share_of(std::int64_t ns, std::int64_t part, std::int64_t whole) {
 
 }  // namespace
 
+std::vector<const RequestLane*> PolicyTimeline::requests_between(std::int64_t from_ns, std::int64_t to_ns,
+                                                                 std::size_t most) const {
+  constexpr std::ptrdiff_t kLookedAt = 20'000;  // in one frame
+  const auto first = std::ranges::partition_point(
+      requests, [&](const RequestLane& lane) { return lane.arrival_ns < from_ns - longest_ns; });
+  const auto last =
+      std::partition_point(first, requests.end(), [&](const RequestLane& lane) { return lane.arrival_ns <= to_ns; });
+  const std::ptrdiff_t stride = 1 + (last - first) / kLookedAt;
+  std::vector<const RequestLane*> found;
+  for (std::ptrdiff_t i = 0; i < last - first; i += stride)
+    if (first[i].last_token_ns >= from_ns) found.push_back(&first[i]);
+  if (found.size() <= most) return found;
+  std::vector<const RequestLane*> spread;
+  for (std::size_t i = 0; i < most; ++i) spread.push_back(found[i * found.size() / most]);
+  return spread;
+}
+
 void TimelineRecorder::on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,
                                const SimulatedBackend& backend) {
   job_.check();
@@ -86,6 +103,8 @@ void TimelineRecorder::on_end(std::uint64_t request, const RequestProgress& prog
 
 PolicyTimeline TimelineRecorder::take() {
   std::ranges::sort(timeline_.requests, {}, &RequestLane::number);
+  for (const RequestLane& lane : timeline_.requests)
+    timeline_.longest_ns = std::max(timeline_.longest_ns, lane.last_token_ns - lane.arrival_ns);
   return std::move(timeline_);
 }
 

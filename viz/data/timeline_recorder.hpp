@@ -27,6 +27,10 @@ struct PolicyTimeline {
   StepLevels steps;
   std::int64_t steps_left_out = 0;
   std::vector<RequestLane> requests;  // by arrival
+  std::int64_t longest_ns = 0;        // from a request's arrival to its last token
+
+  // Of the requests that are in the system at some time in [from_ns, to_ns], at most `most`, evenly spread.
+  std::vector<const RequestLane*> requests_between(std::int64_t from_ns, std::int64_t to_ns, std::size_t most) const;
 };
 
 class TimelineRecorder final : public ServingObserver {

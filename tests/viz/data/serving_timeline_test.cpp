@@ -132,6 +132,27 @@ TEST_CASE("a timeline accounts for every nanosecond, slot and token of its steps
   CHECK(prefill_rows == prompts - 60);
 }
 
+TEST_CASE("requests of a stretch of time are those in the system then, or as many of them as are wanted") {
+  PolicyTimeline timeline;
+  timeline.longest_ns = 50;
+  for (std::int64_t i = 0; i < 1000; ++i) {
+    RequestLane lane;
+    lane.number = static_cast<std::uint64_t>(i);
+    lane.arrival_ns = 10 * i;
+    lane.last_token_ns = 10 * i + (i % 2 == 0 ? 50 : 5);
+    timeline.requests.push_back(lane);
+  }
+  const auto found = timeline.requests_between(1002, 1012, 100);
+  std::vector<std::uint64_t> numbers;
+  for (const RequestLane* lane : found) numbers.push_back(lane->number);
+  CHECK(numbers == std::vector<std::uint64_t>{96, 98, 100, 101});
+  const auto some = timeline.requests_between(0, 10'000, 10);
+  REQUIRE(some.size() == 10);
+  CHECK(some.front()->number == 0);
+  CHECK(some.back()->number == 900);
+  CHECK(PolicyTimeline().requests_between(0, 10, 5).empty());
+}
+
 TEST_CASE("levels of steps hold the same time and tokens, and any stretch needs a bounded number of boxes") {
   StepLevels levels;
   std::int64_t now = 0;
