@@ -27,8 +27,8 @@ WorkloadOptions workload_of(std::int64_t requests, std::int32_t batch, double ra
 }
 
 // What a drafter might have had accepted: three of four places take 1 to 5 drafts.
-Recording synthetic_recording() {
-  Recording recording;
+AcceptanceRecording synthetic_recording() {
+  AcceptanceRecording recording;
   std::uint32_t word = 2463534242u;
   for (int r = 0; r < 64; ++r) {
     auto& request = recording.requests.emplace_back();

@@ -18,7 +18,7 @@ std::string number(const char* format, double value) {
   return text.data();
 }
 
-std::string short_name(const DraftForm& form) {
+std::string short_name(const DraftSize& form) {
   return form.is_tree() ? "tree " + std::to_string(form.nodes) + ", depth " + std::to_string(form.depth)
                         : "K = " + std::to_string(form.depth);
 }

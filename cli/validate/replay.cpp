@@ -56,7 +56,7 @@ std::vector<Replayed> replay_all(const std::string& folder) {
   for (const auto& file : files) {
     Replayed& replayed = all.emplace_back();
     replayed.dataset = file.stem().string();
-    const Recording eagle = read_recording(file.string(), "eagle");
+    const AcceptanceRecording eagle = read_recording(file.string(), "eagle");
     replayed.requests = eagle.requests.size();
     replayed.rows = replay_speedups(eagle, {kBatches.begin(), kBatches.end()});
     replayed.lookup = compare_lookup(read_recording(file.string(), "ngram"), file.string());

@@ -61,8 +61,8 @@ RecordedRequest request_of(const Json& json, const std::string& drafter, const s
 
 }  // namespace
 
-Recording parse_recording(std::string_view text, const std::string& where, const std::string& drafter) {
-  Recording recording{drafter, {}};
+AcceptanceRecording parse_recording(std::string_view text, const std::string& where, const std::string& drafter) {
+  AcceptanceRecording recording{drafter, {}};
   std::size_t number = 0;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
@@ -79,7 +79,7 @@ Recording parse_recording(std::string_view text, const std::string& where, const
   return recording;
 }
 
-Recording read_recording(const std::string& path, const std::string& drafter) {
+AcceptanceRecording read_recording(const std::string& path, const std::string& drafter) {
   const InputFile file(path);
   return parse_recording(file.text(), path, drafter);
 }

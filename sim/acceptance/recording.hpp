@@ -24,7 +24,7 @@ struct RecordedRequest {
   std::vector<std::uint8_t> accepted;  // [p] drafts accepted by a step behind p output tokens; at most 255
 };
 
-struct Recording {
+struct AcceptanceRecording {
   std::string drafter;  // "eagle" of the key acc_eagle
   std::vector<RecordedRequest> requests;
 };
@@ -32,8 +32,8 @@ struct Recording {
 // drafter: whose acceptances to read; empty: eagle where there is one, else the first in alphabetical order. Errors
 // (input) naming the file and the line: no JSON object, a drafter that is not there, an acc_len that is not a list of
 // whole numbers in [1, 256], no line at all.
-Recording read_recording(const std::string& path, const std::string& drafter = "");
+AcceptanceRecording read_recording(const std::string& path, const std::string& drafter = "");
 // The same of text; `where` stands for the path.
-Recording parse_recording(std::string_view text, const std::string& where, const std::string& drafter = "");
+AcceptanceRecording parse_recording(std::string_view text, const std::string& where, const std::string& drafter = "");
 
 }  // namespace draftproof

@@ -17,7 +17,7 @@ std::vector<double> shares(const std::vector<std::int64_t>& counts, std::int64_t
 
 }  // namespace
 
-Replay::Replay(const Recording& recording, std::int32_t delay) : delay_(delay), begins_{0} {
+Replay::Replay(const AcceptanceRecording& recording, std::int32_t delay) : delay_(delay), begins_{0} {
   if (recording.requests.empty()) throw usage_error("replay", "the recording has no request; expected one or more");
   for (const RecordedRequest& request : recording.requests) {
     accepted_.insert(accepted_.end(), request.accepted.begin(), request.accepted.end());

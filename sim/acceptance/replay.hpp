@@ -10,7 +10,7 @@ class Replay final : public AcceptanceModel {
  public:
   // delay: a step behind p output tokens finds what is recorded for p - delay. 0 is what the recording means; its
   // authors' own simulation has 1. Error (usage): a recording without requests.
-  explicit Replay(const Recording& recording, std::int32_t delay = 0);
+  explicit Replay(const AcceptanceRecording& recording, std::int32_t delay = 0);
 
   AcceptanceState begin(std::uint64_t request) const override {
     return {0, static_cast<std::int32_t>(request % (begins_.size() - 1)), 0};

@@ -12,7 +12,7 @@ namespace {
 // A drafter before it is known whose it is.
 struct DrafterPreset {
   std::string name;
-  DrafterKind kind = DrafterKind::head;
+  DraftingKind kind = DraftingKind::head;
   double layers = 0.0;           // of the target's form
   bool dense = true;             // its layers have no experts even where the target's have
   double input_squares = 0.0;    // width x width matrices that join features and embeddings in every pass
@@ -25,8 +25,8 @@ struct DrafterPreset {
   int default_depth = 0;
 };
 
-DrafterKind kind_of(const TomlValue& value) {
-  for (const DrafterKind kind : {DrafterKind::head, DrafterKind::parallel, DrafterKind::model, DrafterKind::ngram})
+DraftingKind kind_of(const TomlValue& value) {
+  for (const DraftingKind kind : {DraftingKind::head, DraftingKind::parallel, DraftingKind::model, DraftingKind::ngram})
     if (value.text() == name_of(kind)) return kind;
   throw input_error(value.where(), "it is " + in_quotes(value.text()) + "; expected head, parallel, model or ngram");
 }
@@ -61,8 +61,8 @@ double dense_layer_parameters(const ModelShape& target) {
   return body / target.layers;
 }
 
-Drafter drafter_for(const DrafterPreset& preset, const ModelShape& target) {
-  Drafter drafter;
+DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) {
+  DrafterShape drafter;
   drafter.name = preset.name;
   drafter.kind = preset.kind;
   drafter.default_nodes = preset.default_nodes;
@@ -102,34 +102,35 @@ Drafter drafter_for(const DrafterPreset& preset, const ModelShape& target) {
   return drafter;
 }
 
-Drafter model_drafter(const ModelShape& shape, const std::string& name) {
-  Drafter drafter;
+DrafterShape model_drafter(const ModelShape& shape, const std::string& name) {
+  DrafterShape drafter;
   drafter.name = name;
-  drafter.kind = DrafterKind::model;
+  drafter.kind = DraftingKind::model;
   drafter.shape = shape;
   return drafter;
 }
 
 }  // namespace
 
-const char* name_of(DrafterKind kind) {
+const char* name_of(DraftingKind kind) {
   switch (kind) {
-    case DrafterKind::head:
+    case DraftingKind::head:
       return "head";
-    case DrafterKind::parallel:
+    case DraftingKind::parallel:
       return "parallel";
-    case DrafterKind::model:
+    case DraftingKind::model:
       return "model";
-    case DrafterKind::ngram:
+    case DraftingKind::ngram:
       return "ngram";
   }
   return "";
 }
 
-std::optional<Drafter> match_drafter(const std::string& method, const std::string& draft_model,
-                                     const ModelShape& target) {
+std::optional<DrafterShape> match_drafter(const std::string& method, const std::string& draft_model,
+                                          const ModelShape& target) {
   const DrafterPreset* preset = presets().match(method);
-  if (preset && (preset->kind != DrafterKind::model || preset->target_share > 0.0)) return drafter_for(*preset, target);
+  if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0))
+    return drafter_for(*preset, target);
   // The checkpoint may say what the method leaves open: "speculative decoding", yuhuili/EAGLE3-LLaMA3.1-Instruct-8B.
   const std::vector<std::string> words = name_words(draft_model);
   for (const char* head : {"EAGLE-3", "EAGLE", "Medusa", "MTP", "DFlash"}) {
@@ -141,7 +142,7 @@ std::optional<Drafter> match_drafter(const std::string& method, const std::strin
   auto shape = match_model(model);
   if (!shape) shape = guess_model(model);
   if (!shape) return std::nullopt;
-  Drafter drafter = model_drafter(*shape, model);
+  DrafterShape drafter = model_drafter(*shape, model);
   if (preset) {
     drafter.default_nodes = preset->default_nodes;
     drafter.default_depth = preset->default_depth;
@@ -153,9 +154,10 @@ std::vector<std::string> drafter_preset_names() {
   return presets().preset_names();
 }
 
-Drafter find_drafter(const std::string& name, const ModelShape& target) {
+DrafterShape find_drafter(const std::string& name, const ModelShape& target) {
   const DrafterPreset* preset = presets().match(name);
-  if (preset && (preset->kind != DrafterKind::model || preset->target_share > 0.0)) return drafter_for(*preset, target);
+  if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0))
+    return drafter_for(*preset, target);
   if (name.ends_with(".toml") || name.ends_with(".json")) return model_drafter(find_model(name), name);
   if (const auto shape = match_model(name)) return model_drafter(*shape, shape->name);
   throw input_error("drafter " + in_quotes(name),

@@ -9,17 +9,17 @@
 
 namespace draftproof {
 
-enum class DrafterKind {
+enum class DraftingKind {
   head,      // one small layer on the target's features, run once for every depth (EAGLE, Hydra, MTP)
   parallel,  // all depths in one pass (Medusa, block-parallel heads)
   model,     // a model of its own, run once for every depth
   ngram,     // looked up on the CPU: n-grams, suffixes
 };
-const char* name_of(DrafterKind kind);
+const char* name_of(DraftingKind kind);
 
-struct Drafter {
+struct DrafterShape {
   std::string name;
-  DrafterKind kind = DrafterKind::head;
+  DraftingKind kind = DraftingKind::head;
   // What one pass reads and computes. Of a head, from the target's shape; of n-grams nothing.
   ModelShape shape;
   double first_pass_parameters = 0.0;  // read once a step: features of several layers are joined
@@ -27,16 +27,16 @@ struct Drafter {
   int default_nodes = 0;
   int default_depth = 0;
 
-  bool one_pass() const { return kind == DrafterKind::parallel || kind == DrafterKind::ngram; }
+  bool one_pass() const { return kind == DraftingKind::parallel || kind == DraftingKind::ngram; }
 };
 
 // A preset of sim/presets/drafters by a name as people write it ("EAGLE-3 dynamic tree", "n-gram k=3"), else a model
 // (find_model) that drafts. Input error for an unknown name.
-Drafter find_drafter(const std::string& name, const ModelShape& target);
+DrafterShape find_drafter(const std::string& name, const ModelShape& target);
 std::vector<std::string> drafter_preset_names();
 // Of a method and, where it is a model that drafts, that model's name; nothing for an unknown method, or for a draft
 // model of unknown shape.
-std::optional<Drafter> match_drafter(const std::string& method, const std::string& draft_model,
-                                     const ModelShape& target);
+std::optional<DrafterShape> match_drafter(const std::string& method, const std::string& draft_model,
+                                          const ModelShape& target);
 
 }  // namespace draftproof

@@ -84,7 +84,7 @@ Precision precision_of_row(const MeasuredRow& row, const ModelShape& model) {
   return precision;
 }
 
-void read_draft(const MeasuredRow& row, const Drafter& drafter, bool counts_root, MeasuredPoint& point) {
+void read_draft(const MeasuredRow& row, const DrafterShape& drafter, bool counts_root, MeasuredPoint& point) {
   const auto drafts = row.number("K", 1, 1e4);
   auto nodes = row.number("tree_nodes", 1, 1e5);
   const auto depth = row.number("tree_depth", 1, 1e4);
@@ -182,7 +182,7 @@ MeasuredPoint point_of(const MeasuredRow& row) {
   if (!drafter)
     throw RowRefused{"unknown draft method or draft model", in_quotes(point.method + " / " + row.text("draft_model"))};
   setup.drafter = drafter;
-  setup.draft_precision = drafter->kind == DrafterKind::model ? precision_of(row.text("draft_model")) : Precision{};
+  setup.draft_precision = drafter->kind == DraftingKind::model ? precision_of(row.text("draft_model")) : Precision{};
   const std::string where = row.lower("hardware") + " " + row.lower("engine");
   setup.offloaded = contains(where, {"offload"});
   if (setup.offloaded) point.assumptions.emplace_back("weights in the host's memory");
@@ -211,7 +211,7 @@ MeasuredPoint point_of(const MeasuredRow& row) {
   const auto tokens = row.number("baseline_tok_s", 1e-9, 1e9);
   point.baseline_ms = tpot ? *tpot : tokens ? 1e3 * requests / *tokens : 0.0;
 
-  const double parameters = drafter->kind == DrafterKind::ngram ? 0.0 : drafter->shape.active_parameters();
+  const double parameters = drafter->kind == DraftingKind::ngram ? 0.0 : drafter->shape.active_parameters();
   const auto ratio = row.number("cost_ratio_c", 0, 100);
   const double passes = drafter->one_pass() ? 1.0 : point.form.depth;
   point.textbook_ratio = 1.0 + passes * ratio.value_or(parameters / setup.model.active_parameters());

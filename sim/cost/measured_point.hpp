@@ -28,8 +28,8 @@ struct MeasuredPoint {
   // One for every number of GPUs that is possible, where it is not stated.
   std::vector<RooflineSetup> setups;
   BatchLoad batch;
-  DraftForm form;
-  DrafterKind kind = DrafterKind::head;
+  DraftSize form;
+  DraftingKind kind = DraftingKind::head;
   double baseline_ms = 0.0;  // a measured plain step; 0: not stated. It tells how many GPUs there were, and no more
 
   double acceptance_length = 0.0;

@@ -167,7 +167,7 @@ double Roofline::ridge_intensity() const {
 }
 
 double Roofline::draft_ns(const DraftLoad& load) const {
-  if (load.passes <= 0 || !setup_.drafter || setup_.drafter->kind == DrafterKind::ngram) return 0.0;
+  if (load.passes <= 0 || !setup_.drafter || setup_.drafter->kind == DraftingKind::ngram) return 0.0;
   const EngineProfile& engine = setup_.engine;
   Pass pass{setup_.drafter->shape, setup_.draft_precision};
   pass.rows = static_cast<double>(load.rows) / load.passes;

@@ -32,7 +32,7 @@ struct RooflineSetup {
   double tp = 1.0;  // GPUs that share every layer
   EngineProfile engine;
   Precision precision;
-  std::optional<Drafter> drafter;  // nothing: no step drafts
+  std::optional<DrafterShape> drafter;  // nothing: no step drafts
   Precision draft_precision;
   bool offloaded = false;          // the target's weights come from the host's memory in every pass
   double draft_cost_factor = 1.0;  // on the time of all draft passes: what if they were cheaper?

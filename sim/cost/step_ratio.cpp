@@ -21,15 +21,15 @@ PassLoad plain_pass(const BatchLoad& batch) {
   return pass_of(batch, 1);
 }
 
-PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form) {
+PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form) {
   return pass_of(batch, form.nodes + 1);
 }
 
-DraftLoad drafting(const BatchLoad& batch, const DraftForm& form, DrafterKind kind) {
+DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
   DraftLoad load;
   load.requests = batch.batch;
   if (form.nodes <= 0) return load;
-  const bool one_pass = kind == DrafterKind::parallel || kind == DrafterKind::ngram;
+  const bool one_pass = kind == DraftingKind::parallel || kind == DraftingKind::ngram;
   load.passes = one_pass ? 1 : std::max(1, form.depth);
   // A tree of n nodes in d levels: about n / d rows a pass. One pass drafts all depths.
   const std::int64_t rows_each =
@@ -44,12 +44,12 @@ double plain_step_ns(const CostModel& model, const BatchLoad& batch) {
   return model.target_ns(plain_pass(batch)) + model.overhead_ns(batch.batch, {});
 }
 
-double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind) {
+double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
   const DraftLoad draft = drafting(batch, form, kind);
   return model.target_ns(verify_pass(batch, form)) + model.draft_ns(draft) + model.overhead_ns(batch.batch, draft);
 }
 
-double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind) {
+double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
   return speculative_step_ns(model, batch, form, kind) / plain_step_ns(model, batch);
 }
 

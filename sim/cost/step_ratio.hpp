@@ -9,7 +9,7 @@
 namespace draftproof {
 
 // The form of a draft: a chain of K is {K, K}.
-struct DraftForm {
+struct DraftSize {
   std::int32_t nodes = 0;  // drafted tokens of a request
   std::int32_t depth = 0;
   bool branches = false;  // also said of a tree that has as many nodes as levels
@@ -23,12 +23,12 @@ struct BatchLoad {
 };
 
 PassLoad plain_pass(const BatchLoad& batch);
-PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form);
-DraftLoad drafting(const BatchLoad& batch, const DraftForm& form, DrafterKind kind);
+PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form);
+DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 
 double plain_step_ns(const CostModel& model, const BatchLoad& batch);
-double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind);
+double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 // speculative / plain; acceptance length / step ratio is the speedup.
-double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind);
+double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 
 }  // namespace draftproof

@@ -284,7 +284,7 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
   group("complete", [](const MeasuredPoint& p) { return p.complete(); });
   group("dense_multi_gpu", [](const MeasuredPoint& p) { return !p.moe && p.multi_gpu; });
   group("moe", [](const MeasuredPoint& p) { return p.moe; });
-  for (const DrafterKind kind : {DrafterKind::head, DrafterKind::parallel, DrafterKind::model, DrafterKind::ngram})
+  for (const DraftingKind kind : {DraftingKind::head, DraftingKind::parallel, DraftingKind::model, DraftingKind::ngram})
     group(name_of(kind), [kind](const MeasuredPoint& p) { return p.kind == kind; });
   std::set<std::string> names;
   for (const auto& [name, figures] : result.groups) names.insert(name);

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 30;
 
 AcceptanceData of_recording(std::string_view text, const std::string& name, const std::string& drafter) {
-  const Recording recording = parse_recording(text, name, drafter);
+  const AcceptanceRecording recording = parse_recording(text, name, drafter);
   const auto replay = std::make_shared<Replay>(recording);
   AcceptanceData data;
   data.format = "recorded acceptances";

@@ -25,22 +25,22 @@ std::string number(double value) {
 // Medusa's are guesses from the lengths that their trees reach; that n-grams draft in half of the steps is assumed.
 struct Typical {
   const char* drafter;  // its name begins so; empty: any of the kind
-  DrafterKind kind;
+  DraftingKind kind;
   std::vector<double> conditional;
   double spread;
   double draft_share;
 };
 const std::vector<Typical>& typical_rates() {
   static const std::vector<Typical> table{
-      {"EAGLE-3", DrafterKind::head, {0.68, 0.69, 0.72, 0.70}, 0.12, 1.0},
-      {"MTP", DrafterKind::head, {0.85, 0.81, 0.78, 0.80}, 0.09, 1.0},
-      {"EAGLE", DrafterKind::head, {0.76, 0.67, 0.64}, 0.09, 1.0},
-      {"Hydra", DrafterKind::head, {0.68, 0.60, 0.57}, 0.15, 1.0},
-      {"", DrafterKind::head, {0.70, 0.68, 0.66}, 0.15, 1.0},
-      {"Medusa", DrafterKind::parallel, {0.55, 0.42, 0.38}, 0.15, 1.0},
-      {"", DrafterKind::parallel, {0.73, 0.74, 0.72}, 0.12, 1.0},
-      {"", DrafterKind::model, {0.74, 0.80, 0.82}, 0.15, 1.0},
-      {"", DrafterKind::ngram, {0.58, 0.75, 0.79, 0.83}, 0.30, 0.5},
+      {"EAGLE-3", DraftingKind::head, {0.68, 0.69, 0.72, 0.70}, 0.12, 1.0},
+      {"MTP", DraftingKind::head, {0.85, 0.81, 0.78, 0.80}, 0.09, 1.0},
+      {"EAGLE", DraftingKind::head, {0.76, 0.67, 0.64}, 0.09, 1.0},
+      {"Hydra", DraftingKind::head, {0.68, 0.60, 0.57}, 0.15, 1.0},
+      {"", DraftingKind::head, {0.70, 0.68, 0.66}, 0.15, 1.0},
+      {"Medusa", DraftingKind::parallel, {0.55, 0.42, 0.38}, 0.15, 1.0},
+      {"", DraftingKind::parallel, {0.73, 0.74, 0.72}, 0.12, 1.0},
+      {"", DraftingKind::model, {0.74, 0.80, 0.82}, 0.15, 1.0},
+      {"", DraftingKind::ngram, {0.58, 0.75, 0.79, 0.83}, 0.30, 0.5},
   };
   return table;
 }
@@ -91,7 +91,7 @@ AcceptanceEstimate AcceptanceEstimate::of_model(std::shared_ptr<const Acceptance
   return estimate;
 }
 
-AcceptanceEstimate AcceptanceEstimate::typical_of(const Drafter& drafter) {
+AcceptanceEstimate AcceptanceEstimate::typical_of(const DrafterShape& drafter) {
   const auto found = std::ranges::find_if(typical_rates(), [&](const Typical& typical) {
     return typical.kind == drafter.kind && drafter.name.starts_with(typical.drafter);
   });
@@ -118,14 +118,14 @@ std::vector<double> AcceptanceEstimate::survival(std::int32_t depth, std::int32_
   return model_ ? model_->survival_in_run(depth, depth, context) : chain_survival(depth).survival;
 }
 
-LengthEstimate AcceptanceEstimate::length(const DraftForm& form, std::int32_t context) const {
+LengthEstimate AcceptanceEstimate::length(const DraftSize& form, std::int32_t context) const {
   LengthEstimate estimate = known_length(form, context);
   if (factor_ != 1.0)
     estimate.length = 1.0 + std::min(factor_ * (estimate.length - 1.0), static_cast<double>(form.depth));
   return estimate;
 }
 
-LengthEstimate AcceptanceEstimate::known_length(const DraftForm& form, std::int32_t context) const {
+LengthEstimate AcceptanceEstimate::known_length(const DraftSize& form, std::int32_t context) const {
   if (model_) return {acceptance_length_of(model_->survival_in_run(form.nodes, form.depth, context)), spread_};
   if (single_length_ && single_form_.nodes == form.nodes && single_form_.depth == form.depth)
     return {*single_length_, std::hypot(spread_, single_length_error_ / *single_length_)};

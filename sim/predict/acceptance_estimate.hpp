@@ -28,13 +28,13 @@ class AcceptanceEstimate {
   // A model (acceptance_choice.hpp), taken for exact.
   static AcceptanceEstimate of_model(std::shared_ptr<const AcceptanceModel> model, const std::string& text);
   // Medians of published rates of such drafters; far less certain.
-  static AcceptanceEstimate typical_of(const Drafter& drafter);
+  static AcceptanceEstimate typical_of(const DrafterShape& drafter);
 
   // What if so many times as many drafts of a step were accepted, up to all of them? Of lengths alone.
   void set_factor(double factor) { factor_ = factor; }
 
   // Of a chain or tree with this context.
-  LengthEstimate length(const DraftForm& form, std::int32_t context) const;
+  LengthEstimate length(const DraftSize& form, std::int32_t context) const;
   // s_1 .. s_depth of chains of `depth` drafts with this context.
   std::vector<double> survival(std::int32_t depth, std::int32_t context) const;
   // Positions whose rates are given, rather than extrapolated. Nothing: a model says them all.
@@ -52,7 +52,7 @@ class AcceptanceEstimate {
   AcceptanceEstimate() = default;
   void set_known_rates(std::vector<double> survival);
   ExtrapolatedSurvival chain_survival(std::int32_t depth) const;
-  LengthEstimate known_length(const DraftForm& form, std::int32_t context) const;
+  LengthEstimate known_length(const DraftSize& form, std::int32_t context) const;
 
   std::string description_;
   std::vector<std::string> notes_;
@@ -65,7 +65,7 @@ class AcceptanceEstimate {
   std::vector<double> errors_;
   std::optional<double> single_length_;  // else: the length of one form alone
   double single_length_error_ = 0.0;
-  DraftForm single_form_;
+  DraftSize single_form_;
 };
 
 }  // namespace draftproof

@@ -52,7 +52,7 @@ double dot(const Vector& a, const Vector& b) {
 
 }  // namespace
 
-PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form, double draft_share) {
+PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share) {
   if (draft_share >= 1.0) return verify_pass(batch, form);
   PassLoad pass = plain_pass(batch);
   const auto drafted = static_cast<std::int64_t>(
@@ -63,7 +63,7 @@ PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form, double draft
   return pass;
 }
 
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind,
+double step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                double draft_share) {
   if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
   if (draft_share >= 1.0) return speculative_step_ns(model, batch, form, kind);
@@ -117,7 +117,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
   for (const MeasuredStep& step : measured) after_.push_back(step.ms / std::exp(log_time_of(step)(Roofline(setup_))));
 }
 
-double MachineCalibration::variance_left(const BatchLoad& batch, const DraftForm& form, double draft_share) const {
+double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize& form, double draft_share) const {
   if (before_.empty()) return 1.0;
   const Vector slope = gradient(setup_, Vector(prior_variance_.size()), [&](const CostModel& model) {
     return std::log(step_ns(model, batch, form, kind_, draft_share) / plain_step_ns(model, batch));

@@ -18,14 +18,14 @@ namespace draftproof {
 struct MeasuredStep {
   double ms = 0.0;
   BatchLoad batch;
-  DraftForm form;            // {0, 0}: a plain step
+  DraftSize form;            // {0, 0}: a plain step
   double draft_share = 1.0;  // of the requests, that had a draft
 };
 
 // The target's pass of such a step.
-PassLoad verify_pass(const BatchLoad& batch, const DraftForm& form, double draft_share);
+PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share);
 // The time of a step in which this share of the requests has a draft.
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftForm& form, DrafterKind kind,
+double step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                double draft_share);
 
 class MachineCalibration {
@@ -36,14 +36,14 @@ class MachineCalibration {
   const RooflineSetup& setup() const { return setup_; }
   // Of the variance that the constants give the logarithm of a step ratio, the share that is left: 1 without
   // measurements.
-  double variance_left(const BatchLoad& batch, const DraftForm& form, double draft_share) const;
+  double variance_left(const BatchLoad& batch, const DraftSize& form, double draft_share) const;
   // Measured over predicted times, with the preset and after calibration.
   std::vector<double> residuals_before() const { return before_; }
   std::vector<double> residuals_after() const { return after_; }
 
  private:
   RooflineSetup setup_;
-  DrafterKind kind_ = DrafterKind::head;
+  DraftingKind kind_ = DraftingKind::head;
   std::vector<double> prior_variance_;           // of the logarithm of each constant
   std::vector<std::vector<double>> covariance_;  // after the measurements
   std::vector<double> before_, after_;

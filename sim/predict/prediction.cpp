@@ -13,7 +13,7 @@ constexpr double kNormal90 = 1.2815515655446004;  // 80 % of a normal distributi
 
 // The drafts to compare, with the acceptance of each, which does not depend on the batch.
 struct Candidate {
-  DraftForm form;
+  DraftSize form;
   LengthEstimate length;
 };
 
@@ -29,7 +29,7 @@ class Predictor {
         kind_(machine.setup().drafter->kind) {
     const auto context = static_cast<std::int32_t>(options.context);
     for (std::int32_t k = 1; k <= options.drafts_max; ++k) add({k, k}, context);
-    if (!acceptance.knows_trees() || kind_ == DrafterKind::ngram) return;
+    if (!acceptance.knows_trees() || kind_ == DraftingKind::ngram) return;
     for (const std::int32_t nodes : options.tree_nodes)
       for (std::int32_t depth = 2; depth <= std::min(options.drafts_max, nodes - 1); ++depth)
         add({nodes, depth}, context);
@@ -79,7 +79,7 @@ class Predictor {
   }
 
   // More rows only add operations: the ladder is cut once.
-  std::int64_t memory_bound_up_to(const DraftForm& form, const std::vector<std::int64_t>& ladder) const {
+  std::int64_t memory_bound_up_to(const DraftSize& form, const std::vector<std::int64_t>& ladder) const {
     const auto bound = [&](std::int64_t batch) {
       return cost_
           .target_floor(verify_pass({batch, options_.context, options_.guidance}, form, acceptance_.draft_share()))
@@ -91,7 +91,7 @@ class Predictor {
   double ridge_intensity() const { return cost_.ridge_intensity(); }
 
  private:
-  void add(const DraftForm& form, std::int32_t context) {
+  void add(const DraftSize& form, std::int32_t context) {
     candidates_.push_back({form, acceptance_.length(form, context)});
   }
 
@@ -132,7 +132,7 @@ class Predictor {
   StepRatioScatter scatter_;
   const PredictOptions& options_;
   Roofline cost_;
-  DrafterKind kind_;
+  DraftingKind kind_;
   std::vector<Candidate> candidates_;
 };
 
@@ -202,7 +202,7 @@ StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record)
   return {record.scatter[setup.model.is_moe() ? 2 : other ? 1 : 0], record.noise};
 }
 
-std::string name_of(const DraftForm& form) {
+std::string name_of(const DraftSize& form) {
   if (!form.is_tree()) return "K = " + std::to_string(form.depth);
   return "a tree of " + std::to_string(form.nodes) + " nodes, " + std::to_string(form.depth) + " deep";
 }

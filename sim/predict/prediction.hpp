@@ -41,7 +41,7 @@ struct PassTime {
 
 struct PredictionRow {
   std::int64_t batch = 1;
-  DraftForm form;
+  DraftSize form;
   double tokens_per_step = 1.0;  // of a request, steps without a draft included
   double step_ratio = 1.0;
   double speedup = 1.0;
@@ -66,7 +66,7 @@ struct BatchPrediction {
 
 // What the batch does to one draft; of trees, to the best one of a size.
 struct DraftLimits {
-  DraftForm form;                          // as best at the first batch size
+  DraftSize form;                          // as best at the first batch size
   std::int64_t memory_bound_up_to = 0;     // the largest batch whose verification the memory bounds; 0: none
   std::optional<std::int64_t> break_even;  // the least batch from which on it does not pay
 };
@@ -87,6 +87,6 @@ Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& 
                    const StepRatioScatter& scatter, const PredictOptions& options);
 
 // "K = 3", "a tree of 16 nodes, 4 deep".
-std::string name_of(const DraftForm& form);
+std::string name_of(const DraftSize& form);
 
 }  // namespace draftproof

@@ -11,7 +11,7 @@ Json or_null(const std::optional<std::int64_t>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-void set_form(Json& json, const DraftForm& form) {
+void set_form(Json& json, const DraftSize& form) {
   json["k"] = form.is_tree() ? Json(nullptr) : Json(form.depth);
   json["tree"] = form.is_tree() ? Json{{"nodes", form.nodes}, {"depth", form.depth}} : Json(nullptr);
 }

@@ -27,7 +27,7 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   return setup;
 }
 
-AcceptanceEstimate acceptance_of(const PredictionRequest& request, const Drafter& drafter) {
+AcceptanceEstimate acceptance_of(const PredictionRequest& request, const DrafterShape& drafter) {
   if (!request.metrics.empty() && !request.acceptance.empty())
     throw usage_error("--acceptance", "is given beside --metrics; expected one of them");
   if (!request.metrics.empty())

@@ -69,7 +69,7 @@ struct Speedup {
   double acceptance_length;
 };
 
-Speedup speedup_of(const Recording& recording, const CostModel& cost, std::optional<std::int32_t> drafts,
+Speedup speedup_of(const AcceptanceRecording& recording, const CostModel& cost, std::optional<std::int32_t> drafts,
                    std::int64_t batch, std::int32_t delay) {
   const Replay replay(recording, delay);
   double plain = 0.0;  // tokens a nanosecond, summed over requests
@@ -98,7 +98,8 @@ std::uint8_t matched(std::span<const Token> proposal, std::span<const Token> wha
 
 }  // namespace
 
-std::vector<ReplayedSpeedup> replay_speedups(const Recording& recording, const std::vector<std::int64_t>& batches) {
+std::vector<ReplayedSpeedup> replay_speedups(const AcceptanceRecording& recording,
+                                             const std::vector<std::int64_t>& batches) {
   const LinearCost cost = published_cost_8b_h100();
   std::vector<ReplayedSpeedup> rows;
   for (const std::optional<std::int32_t> drafts : {std::optional<std::int32_t>(1), std::optional<std::int32_t>(3),
@@ -112,14 +113,14 @@ std::vector<ReplayedSpeedup> replay_speedups(const Recording& recording, const s
   return rows;
 }
 
-LookupComparison compare_lookup(const Recording& recording, const std::string& where) {
+LookupComparison compare_lookup(const AcceptanceRecording& recording, const std::string& where) {
   constexpr int kSuffixMin = 3;
   constexpr int kSuffixMax = 5;
   constexpr int kDraftsMax = 20;  // what is recorded goes no further
   const PromptLookup lookup(kSuffixMin, kSuffixMax);
   LookupComparison comparison;
-  Recording recorded{recording.drafter, {}};
-  Recording own{recording.drafter, {}};
+  AcceptanceRecording recorded{recording.drafter, {}};
+  AcceptanceRecording own{recording.drafter, {}};
   std::int64_t with_draft = 0;
   std::int64_t recorded_sum = 0;
   std::int64_t own_sum = 0;

@@ -29,7 +29,8 @@ struct ReplayedSpeedup {
 };
 
 // FIXED_1, FIXED_3, FIXED_5 and ORACLE at these batch sizes; of an EAGLE drafter.
-std::vector<ReplayedSpeedup> replay_speedups(const Recording& recording, const std::vector<std::int64_t>& batches);
+std::vector<ReplayedSpeedup> replay_speedups(const AcceptanceRecording& recording,
+                                             const std::vector<std::int64_t>& batches);
 
 // The project's prompt lookup (suffixes of 3 to 5 tokens, as vLLM's default then) on the recorded tokens.
 struct LookupComparison {
@@ -46,6 +47,6 @@ struct LookupComparison {
   std::vector<Run> runs;
 };
 // Needs the token ids; requests without them are left out. Errors (input) at `where`: none has them.
-LookupComparison compare_lookup(const Recording& recording, const std::string& where);
+LookupComparison compare_lookup(const AcceptanceRecording& recording, const std::string& where);
 
 }  // namespace draftproof

@@ -70,7 +70,7 @@ std::vector<Source> open_source(const std::string& source, const AcceptanceDecay
   if (fs::exists(source, ignored)) return open_file(source, settings);
   if (source.starts_with(kDrafter)) {
     // Rates go by the drafter's kind: the target's shape, which a drafter has a cost from, plays no part.
-    const Drafter drafter = find_drafter(source.substr(kDrafter.size()), find_model("Llama-3.1-8B-Instruct"));
+    const DrafterShape drafter = find_drafter(source.substr(kDrafter.size()), find_model("Llama-3.1-8B-Instruct"));
     return {{source, "published rates", AcceptanceEstimate::typical_of(drafter), std::nullopt}};
   }
   if (source.find(':') == std::string::npos)

@@ -59,7 +59,7 @@ SpeedupCurve plain_curve(const Prediction& prediction) {
   return curve;
 }
 
-bool is_shown(const DraftForm& form, const SpeedupByBatchSettings& settings) {
+bool is_shown(const DraftSize& form, const SpeedupByBatchSettings& settings) {
   if (form.is_tree()) return settings.show_trees;
   return std::ranges::find(settings.shown_drafts, form.depth) != settings.shown_drafts.end();
 }

@@ -100,7 +100,7 @@ TEST_CASE("A source that nobody has seen, alone in its file, is predicted with t
   setup.gpu = find_gpu("A100 SXM 80GB");
   setup.engine = find_engine("vLLM");
   setup.drafter = find_drafter("EAGLE-3", setup.model);
-  const double expected = step_ratio(Roofline(setup), {1, 1024, false}, {5, 5, false}, DrafterKind::head);
+  const double expected = step_ratio(Roofline(setup), {1, 1024, false}, {5, 5, false}, DraftingKind::head);
   CHECK(document["rows"][0]["predicted"].get<double>() == Approx(expected).epsilon(1e-4));
   CHECK(document["rows"][0]["step_ratio"].get<double>() == Approx(1.4));
 }

@@ -18,7 +18,7 @@ constexpr const char* kLines =
 }  // namespace
 
 TEST_CASE("a recording is read with its tokens and the drafter that is asked for") {
-  const Recording eagle = parse_recording(kLines, "test");
+  const AcceptanceRecording eagle = parse_recording(kLines, "test");
   CHECK(eagle.drafter == "eagle");
   REQUIRE(eagle.requests.size() == 2);
   CHECK(eagle.requests[0].prompt == std::vector<Token>{5, 6});

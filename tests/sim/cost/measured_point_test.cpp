@@ -45,7 +45,7 @@ TEST_CASE("A full row is read, and nothing is assumed") {
   CHECK(point.form.nodes == 5);
   CHECK(point.form.depth == 5);
   CHECK_FALSE(point.form.is_tree());
-  CHECK(point.kind == DrafterKind::head);
+  CHECK(point.kind == DraftingKind::head);
   CHECK(point.complete());
   CHECK(point.setups.size() == 1);
   // 5 passes of a head of (width^2 (2 + 3 x 14336/4096 + 2 x 1.25)... counted by the drafter) over the target.

@@ -112,7 +112,7 @@ TEST_CASE("Names of engines and drafters are matched as people and files write t
 
 TEST_CASE("An EAGLE-3 head has the parameters that its published configuration has") {
   // models.csv: 0.425 B for Llama-3.1-8B, of which 3 width^2 are read once a step.
-  const Drafter head = find_drafter("EAGLE-3", find_model("Llama-3.1-8B"));
+  const DrafterShape head = find_drafter("EAGLE-3", find_model("Llama-3.1-8B"));
   CHECK((head.shape.active_parameters() + head.first_pass_parameters) / 1e9 == Approx(0.425).epsilon(0.05));
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("Step ratios over the batch are those of the published fit within an e
     const double plain = 5.886 + 0.02101 * batch + 39.26e-6 * kv + 1.207;
     const double speculative =
         5.886 + 0.02101 * 4 * batch + 39.26e-6 * kv + 2.135 + 0.84e-3 * 3 * batch + 2.38e-6 * kv + 1.207;
-    CHECK(step_ratio(roofline, {batch, 1000, false}, {3, 3, false}, DrafterKind::head) ==
+    CHECK(step_ratio(roofline, {batch, 1000, false}, {3, 3, false}, DraftingKind::head) ==
           Approx(speculative / plain).epsilon(0.125));
   }
 }
@@ -144,7 +144,7 @@ TEST_CASE("Guidance doubles streams and rows of the target, and not the draft") 
   CHECK(plain_pass(guided).rows == 2 * plain_pass(plain).rows);
   CHECK(plain_pass(guided).kv_tokens == 2 * plain_pass(plain).kv_tokens);
   CHECK(verify_pass(guided, {5, 5}).rows == 48);
-  CHECK(drafting(guided, {5, 5}, DrafterKind::head).rows == drafting(plain, {5, 5}, DrafterKind::head).rows);
+  CHECK(drafting(guided, {5, 5}, DraftingKind::head).rows == drafting(plain, {5, 5}, DraftingKind::head).rows);
 }
 
 TEST_CASE("More GPUs make a graph engine faster and pay two all-reduces a layer; an eager engine gains nothing") {
@@ -184,7 +184,7 @@ TEST_CASE("Times are positive and finite for every load, and rise with rows, con
   }
   double ratio = 1.0;
   for (const int depth : {1, 2, 3, 5, 8, 13}) {
-    const double longer = step_ratio(roofline, {1, 1000, false}, {depth, depth}, DrafterKind::head);
+    const double longer = step_ratio(roofline, {1, 1000, false}, {depth, depth}, DraftingKind::head);
     CHECK(longer > ratio);
     ratio = longer;
   }

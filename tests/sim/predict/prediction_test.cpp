@@ -48,7 +48,7 @@ TEST_CASE("a prediction's speedup is tokens of a step over step ratio, and its b
     const PredictionRow& row = chain(batch, 3);
     const BatchLoad load{batch.batch, options.context, false};
     CHECK(row.tokens_per_step == Approx(1 + 0.7 + 0.49 + 0.343));
-    CHECK(row.step_ratio == Approx(step_ratio(cost, load, {3, 3}, DrafterKind::head)));
+    CHECK(row.step_ratio == Approx(step_ratio(cost, load, {3, 3}, DraftingKind::head)));
     CHECK(row.speedup == Approx(row.tokens_per_step / row.step_ratio));
     CHECK(row.tokens_per_second == Approx(row.speedup * batch.plain_tokens_per_second));
     // Student's t_17 has 80 % within 1.333; log errors 0.08, 0.09, 0.025.
@@ -154,14 +154,14 @@ TEST_CASE("measured steps of a machine move its constants to what was measured, 
   const BatchLoad eight{8, 1024, false};
   const std::vector<MeasuredStep> measured{
       {plain_step_ns(real, one) * 1e-6, one, {}, 1.0},
-      {speculative_step_ns(real, one, {3, 3}, DrafterKind::head) * 1e-6, one, {3, 3}, 1.0}};
+      {speculative_step_ns(real, one, {3, 3}, DraftingKind::head) * 1e-6, one, {3, 3}, 1.0}};
   const MachineCalibration before(setup_of(), {});
   const MachineCalibration after(setup_of(), measured);
   CHECK(after.residuals_before()[0] > 1.05);
   for (const double residual : after.residuals_after()) CHECK(residual == Approx(1.0).margin(0.02));
-  const auto error = [&](const MachineCalibration& machine, const BatchLoad& load, const DraftForm& form) {
-    return std::abs(std::log(step_ratio(Roofline(machine.setup()), load, form, DrafterKind::head) /
-                             step_ratio(real, load, form, DrafterKind::head)));
+  const auto error = [&](const MachineCalibration& machine, const BatchLoad& load, const DraftSize& form) {
+    return std::abs(std::log(step_ratio(Roofline(machine.setup()), load, form, DraftingKind::head) /
+                             step_ratio(real, load, form, DraftingKind::head)));
   };
   CHECK(error(after, one, {5, 5}) < 0.6 * error(before, one, {5, 5}));
   CHECK(error(before, one, {5, 5}) > 0.03);

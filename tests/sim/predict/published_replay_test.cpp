@@ -10,7 +10,7 @@ using namespace draftproof;
 
 TEST_CASE("a replayed speedup is what one adds up by hand") {
   // One request: prompt of 2, outputs 1..5; recorded: nothing, then 2, 0, 1, 0 accepted.
-  const Recording recording = parse_recording(
+  const AcceptanceRecording recording = parse_recording(
       "{\"prompt_token_ids\": [7, 8], \"generated_token_ids\": [1, 2, 3, 4, 5], \"acc_eagle\": {\"acc_len\": [1, 3, 1, "
       "2, "
       "1]}}\n",
@@ -76,7 +76,7 @@ TEST_CASE("the project's prompt lookup proposes what the recorded n-gram drafter
 
 TEST_CASE("a lookup is compared place by place, and needs token ids") {
   // The text 1 2 3 4 1 2 3 | 4 1 2 3 9: behind 1 2 3 comes 4, and the draft goes on 1 2 3.
-  const Recording recording = parse_recording(
+  const AcceptanceRecording recording = parse_recording(
       "{\"prompt_token_ids\": [1, 2, 3, 4, 1, 2, 3], \"generated_token_ids\": [4, 1, 2, 3, 9], \"acc_ngram\": "
       "{\"acc_len\": "
       "[5, 1, 3, 2, 1]}}\n",
