@@ -16,8 +16,9 @@ namespace draftproof {
 
 // Cases of every kernel that take a few seconds together.
 inline constexpr const char* kQuickKernelCases =
-    "mass_pass/padded,guidance/padded,tree_mask/,kv_commit/,sample/plain,logprobs/plain,verify_chain/seeds,"
-    "verify_block/seeds,verify_tree/no_nodes";
+    "mass_pass/padded/f32,guidance/padded/f32,sample/plain/f32,logprobs/plain/n20/bf16,verify_chain/seeds,verify_block/"
+    "seeds,"
+    "verify_tree/no_nodes,tree_mask/,kv_commit/";
 
 struct KernelsSettings {
   std::string filter = kQuickKernelCases;  // parts of names of cases, as a,b,c; empty: all cases

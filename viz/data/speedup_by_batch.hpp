@@ -18,7 +18,7 @@ PredictionRequest quoted_70b_request();
 
 struct SpeedupByBatchSettings {
   PredictionRequest request = quoted_70b_request();  // its batch sizes are those of batch_max
-  int batch_max = 512;
+  int batch_max = 1024;
   // Which drafts have curves beside the best.
   std::vector<int> shown_drafts{1, 3, 5};  // lengths of chains
   bool show_trees = true;

@@ -3,7 +3,10 @@
 #include "viz/panels/acceptance_decay.hpp"
 #include "viz/panels/distribution_lab.hpp"
 #include "viz/panels/exactness.hpp"
+#include "viz/panels/kernels.hpp"
+#include "viz/panels/serving_timeline.hpp"
 #include "viz/panels/speculate.hpp"
+#include "viz/panels/speedup_by_batch.hpp"
 #include "viz/panels/tree_explorer.hpp"
 
 namespace draftproof {
@@ -14,7 +17,10 @@ std::vector<std::unique_ptr<Panel>> all_panels() {
   panels.push_back(std::make_unique<DistributionLabPanel>());
   panels.push_back(std::make_unique<AcceptanceDecayPanel>());
   panels.push_back(std::make_unique<TreeExplorerPanel>());
+  panels.push_back(std::make_unique<SpeedupByBatchPanel>());
+  panels.push_back(std::make_unique<ServingTimelinePanel>());
   panels.push_back(std::make_unique<ExactnessPanel>());
+  panels.push_back(std::make_unique<KernelsPanel>());
   return panels;
 }
 

@@ -75,11 +75,14 @@ TEST_CASE("the kernels panel shows what its command prints, case by case") {
 }
 
 TEST_CASE("the quick selection of the kernels panel has cases of every kernel") {
+  const regress::Digests golden = regress::read_digests(DRAFTPROOF_SOURCE_DIR "/gpu/golden/digests.txt");
   std::set<std::string> kernels;
   const std::string list = KernelsSettings().filter;
   for (std::size_t begin = 0; begin < list.size();) {
     const std::size_t end = std::min(list.find(',', begin), list.size());
     const std::string part = list.substr(begin, end - begin);
+    INFO(part);
+    CHECK(std::ranges::any_of(golden, [&](const auto& named) { return named.first.find(part) != std::string::npos; }));
     kernels.insert(part.substr(0, part.find('/')));
     begin = end + 1;
   }

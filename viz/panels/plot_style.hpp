@@ -1,0 +1,60 @@
+// Lines, markers and axes as the panels draw them.
+#pragma once
+
+#include <imgui.h>
+#include <implot.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "viz/panels/colours.hpp"
+
+namespace draftproof {
+
+inline ImPlotSpec line_of(const Colour& colour, float weight = 2.0f, float alpha = 1.0f) {
+  ImPlotSpec spec;
+  spec.LineColor = to_vec4(colour, alpha);
+  spec.LineWeight = weight;
+  return spec;
+}
+
+inline ImPlotSpec line_with_markers(const Colour& colour, ImPlotMarker marker = ImPlotMarker_Circle) {
+  ImPlotSpec spec = line_of(colour);
+  spec.Marker = marker;
+  spec.MarkerSize = 0.2f * ImGui::GetFontSize();
+  spec.MarkerFillColor = to_vec4(colour);
+  spec.MarkerLineColor = to_vec4(colour);
+  return spec;
+}
+
+inline ImPlotSpec fill_of(const Colour& colour, float alpha) {
+  ImPlotSpec spec;
+  spec.FillColor = to_vec4(colour);
+  spec.FillAlpha = alpha;
+  spec.LineColor = to_vec4(colour, 0);
+  return spec;
+}
+
+// A logarithmic axis with a tick at each power of two from `least` to `most`.
+inline void setup_axis_of_powers(ImAxis axis, double least, double most) {
+  ImPlot::SetupAxisScale(axis, ImPlotScale_Log10);
+  std::vector<double> ticks;
+  for (double tick = std::exp2(std::ceil(std::log2(least))); tick <= most * 1.001; tick *= 2) ticks.push_back(tick);
+  std::vector<std::string> texts;
+  std::vector<const char*> labels;
+  for (const double tick : ticks) {
+    texts.push_back(std::to_string(tick));
+    std::string& text = texts.back();
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+  }
+  for (const std::string& text : texts) labels.push_back(text.c_str());
+  if (ticks.size() > 1) ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+}
+
+inline int size_of(const std::vector<double>& values) {
+  return static_cast<int>(values.size());
+}
+
+}  // namespace draftproof
