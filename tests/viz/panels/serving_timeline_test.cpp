@@ -94,10 +94,12 @@ TEST_CASE("a static batch, one policy and one request draw without complaint, al
             "\"\n[[policy]]\nname = \"off\"\nspeculation = \"off\"\n");
     return settings;
   };
-  const ServingDriver one(scenario("serving", 1), 2.0f, 1000, 800);
-  REQUIRE(one.panel().shown() != nullptr);
-  CHECK(one.shown().upper()->requests.size() == 1);
-  CHECK(one.shown().lower() == nullptr);
+  {
+    const ServingDriver one(scenario("serving", 1), 2.0f, 1000, 800);
+    REQUIRE(one.panel().shown() != nullptr);
+    CHECK(one.shown().upper()->requests.size() == 1);
+    CHECK(one.shown().lower() == nullptr);
+  }
   const ServingDriver batch(scenario("static", 8));
   REQUIRE(batch.panel().shown() != nullptr);
   CHECK(batch.shown().upper() == nullptr);

@@ -88,8 +88,10 @@ TEST_CASE("a model that does not fit its GPUs gives a message, and the curves st
 }
 
 TEST_CASE("one batch draws, and so do windows small and scaled") {
-  const SpeedupDriver small(2.0f, 900, 700);
-  CHECK(small.panel().shown() != nullptr);
+  {
+    const SpeedupDriver small(2.0f, 900, 700);
+    CHECK(small.panel().shown() != nullptr);
+  }
   const SpeedupDriver driver;
   driver->type_into_slider("speedup_by_batch/batches to", "2");
   CHECK(driver.shown().curves.front().batch.size() == 2);
