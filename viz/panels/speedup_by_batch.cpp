@@ -170,7 +170,7 @@ void SpeedupByBatchPanel::draw_controls(Controls& controls, SpeedupByBatchSettin
   if (preset_.empty()) preset_ = kPresets.front();
   if (controls.choice("lesson", preset_, kPresets, "Settings that show one thing each."))
     settings = std::ranges::find(speedup_presets(), preset_, &SpeedupPreset::name)->settings;
-  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(palette::kOrange));
+  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(palette::kVermilion));
   ImGui::TextWrapped("%s", std::ranges::find(speedup_presets(), preset_, &SpeedupPreset::name)->lesson.c_str());
   ImGui::PopStyleColor();
   ImGui::SeparatorText("Machine");

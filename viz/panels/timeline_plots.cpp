@@ -247,19 +247,17 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
   std::vector<double> loads;
   for (const LoadPoint& point : snapshot.loads) loads.push_back(point.load);
   for (std::size_t i = 0; i < kPlots.size(); ++i) {
-    if (!ImPlot::BeginPlot(kPlots[i].title, {size.x, height})) continue;
+    if (!ImPlot::BeginPlot(kPlots[i].title, {size.x, height}, ImPlotFlags_NoLegend)) continue;  // names: the table
     const char* const load = snapshot.closed ? "requests at a time" : "requests/s";
     ImPlot::SetupAxes(i + 1 == kPlots.size() ? load : nullptr, nullptr, ImPlotAxisFlags_AutoFit,
                       ImPlotAxisFlags_AutoFit);
     if (loads.size() > 1) setup_axis_of_powers(ImAxis_X1, std::ranges::min(loads), std::ranges::max(loads));
     if (kPlots[i].log_y) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-    ImPlot::SetupLegend(ImPlotLocation_NorthWest, i == 0 ? ImPlotLegendFlags_None : ImPlotLegendFlags_NoButtons);
     for (std::size_t p = 0; p < snapshot.reports.size(); ++p) {
       std::vector<double> values;
       for (const LoadPoint& point : snapshot.loads) values.push_back(point.policies[p].figure(kPlots[i].figure).mean);
-      ImPlotSpec spec = line_with_markers(series_colour(p));
-      if (i != 0) spec.Flags |= ImPlotItemFlags_NoLegend;
-      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), values.data(), size_of(loads), spec);
+      ImPlot::PlotLine(snapshot.reports[p].name.c_str(), loads.data(), values.data(), size_of(loads),
+                       line_with_markers(series_colour(p)));
     }
     ImPlot::EndPlot();
   }
