@@ -61,8 +61,9 @@ def planned_n(case: Any, tv: float, alpha: float) -> int:
 
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
-                 time_budget: float, n_max: int, failures_max: int) -> None:
-        self.driver = Driver(sampler, time_limit)
+                 time_budget: float, n_max: int, failures_max: int,
+                 distribution: Callable[..., Any] | None = None) -> None:
+        self.driver = Driver(sampler, time_limit, distribution)
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
         self.deadline = time.monotonic() + time_budget
         self.n_max = n_max
@@ -84,6 +85,8 @@ class Auditor:
         if self.kind == "filter":
             return list(filter_cases(with_min_p))
         cases = list(sample_cases(with_min_p))
+        if self.driver.distribution is not None:  # of ties and of rows with nothing to draw it says one thing of several
+            cases = [case for case in cases if not case.readings and not case.may_raise]
         if self.driver.takes_steps or self._has_state():
             cases.append(step_case(with_min_p))
         else:
@@ -155,13 +158,10 @@ class Auditor:
     def _draw(self, run: Any, n: int, end: float | None = None) -> bool:
         """False where time ran out."""
         end = self.deadline if end is None else end
-        if isinstance(run, FilterRun):
-            run.draw(n)
-            return True
         while run.n < n:
             if time.monotonic() > end:
                 return False
-            run.draw(min(n, run.n + 16 * run.case.batch))
+            run.draw(run.n + 1)  # one call: some take seconds
         return True
 
     def _note_error(self, case: Any, run: Any, failure: CallFailure) -> None:
@@ -172,7 +172,8 @@ class Auditor:
         if not self.hangs:
             smallest = shrink(case, 0, lambda smaller: self._call_fails(smaller, failure.name), SHRINK_TRIES)
         self.failures.append(Failure(failure.name, smallest, f"{case.name}: {failure.sentence}",
-                                     snippet_of(self.sampler, smallest, max(1, getattr(smallest, "batch", 1)), self.seed),
+                                     snippet_of(self.sampler, smallest, max(1, getattr(smallest, "batch", 1)), self.seed,
+                                                self.driver.distribution is not None),
                                      run.n, None))
 
     def _call_fails(self, case: Any, name: str) -> bool:
@@ -197,7 +198,8 @@ class Auditor:
 
         smallest = shrink(case, judgement.group, fails, SHRINK_TRIES)
         self.failures.append(Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}",
-                                     snippet_of(self.sampler, smallest, judgement.n, self.seed), judgement.n,
+                                     snippet_of(self.sampler, smallest, judgement.n, self.seed,
+                                                self.driver.distribution is not None), judgement.n,
                                      judgement.distance))
 
     def verdict(self) -> str:
@@ -235,7 +237,8 @@ class Auditor:
 
 def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float = 0.02, seed: int = 0, *,
                    cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0, time_budget: float = 1800.0,
-                   n_max: int = 2_000_000, failures_max: int = 3) -> CallableAudit:
+                   n_max: int = 2_000_000, failures_max: int = 3,
+                   distribution: Callable[..., Any] | None = None) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
@@ -249,6 +252,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         vocabularies look for grosser faults, and say so.
     seed: of everything that the audit draws. cases: a list of cases instead of its own.
     alpha: the probability that a sound callable is accused, over all cases and tests.
+    distribution: of samplers with filters that this module lacks (kind 'sample'): distribution(logits [G, V], params) ->
+        the probabilities [G, V] that the sampler is meant to have.
     time_limit: seconds of one call; time_budget: of all; n_max: draws of one case; failures_max: stop after so many.
     Returns a CallableAudit: verdict 'consistent', 'biased', 'inconclusive' or 'error', sentence, failures, n.
     """
@@ -257,10 +262,13 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     for name, value in (("tv", tv), ("alpha", alpha)):
         if not 0.0 < value < 1.0:
             raise Error(f"{name}: is {value}; expected a number in (0, 1)")
+    if distribution is not None and kind != "sample":
+        raise Error(f"distribution: is given; expected none with kind {kind!r}")
     if int(seed) < 0:
         raise Error(f"seed: is {seed}; expected 0 or more")
     start = time.monotonic()
-    auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit, time_budget, n_max, failures_max)
+    auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit, time_budget, n_max, failures_max,
+                      distribution)
     auditor.run(list(cases) if cases is not None else auditor.cases())
     verdict = auditor.verdict()
     return CallableAudit(kind, verdict, auditor.sentence(verdict), auditor.failures, auditor.n, alpha, tv,
@@ -268,9 +276,9 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
 
 
 def run_case(sampler: Callable[..., Any], case: Any, n: int, *, seed: int = 0, alpha: float = 1e-6,
-             time_limit: float = 60.0) -> CaseResult:
+             time_limit: float = 60.0, distribution: Callable[..., Any] | None = None) -> CaseResult:
     """One case again, with n draws, steps or rows: what the snippet of a failure calls."""
-    run = run_of(Driver(sampler, time_limit), case, seed)
+    run = run_of(Driver(sampler, time_limit, distribution), case, seed)
     try:
         run.draw(n)
     except CallFailure as failure:

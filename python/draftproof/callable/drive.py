@@ -50,11 +50,13 @@ class ReadDict(dict):
 class Driver:
     """Calls `sampler` and counts what it was given. Not to be used again after a call that hangs."""
 
-    def __init__(self, sampler: Callable[..., Any], time_limit: float) -> None:
+    def __init__(self, sampler: Callable[..., Any], time_limit: float,
+                 distribution: Callable[..., Any] | None = None) -> None:
         if not callable(sampler):
             raise _forms.Error(f"sampler: is {type(sampler).__name__}; expected something that can be called")
         self.sampler = sampler
         self.time_limit = time_limit
+        self.distribution = distribution
         self.calls = 0
         self.seconds = 0.0
         self.read: set[str] = set()
@@ -142,4 +144,12 @@ def logits_of(value: Any, shape: tuple[int, ...]) -> np.ndarray:
         raise CallFailure("wrong_dtype", f"a call gave {array.dtype}; expected filtered logits, floats")
     if array.shape != shape:
         raise CallFailure("wrong_shape", f"a call gave shape {list(array.shape)}; expected {list(shape)}, filtered logits")
+    return array.astype(np.float32)
+
+
+def probabilities_of(value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """What `distribution` gives, in the form of audit_draws."""
+    array = _forms.as_numpy(value, "distribution")
+    if array.shape != shape or array.dtype.kind != "f":
+        raise _forms.Error(f"distribution: gave {array.dtype} {list(array.shape)}; expected probabilities {list(shape)}")
     return array.astype(np.float32)

@@ -81,7 +81,7 @@ class FilterRun:
 
     @property
     def n(self) -> int:
-        return self.case.logits.shape[0]
+        return 0 if self.left is None else self.case.logits.shape[0]
 
     def draw(self, n: int) -> None:
         size = self.case.logits.shape[0]

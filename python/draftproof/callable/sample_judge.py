@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _audit
-from .drive import CallFailure, Driver, ReadDict, tokens_of
+from .drive import CallFailure, Driver, ReadDict, probabilities_of, tokens_of
 from .sample_cases import OFF, SampleCase
 
 
@@ -83,6 +83,9 @@ class SampleRun:
             places["draw_seed"] = np.concatenate(self.seeds)
         groups = np.concatenate(self.groups)
         common = {"group": groups, "alpha": alpha, "tv_wanted": 1.0, "seed": self.seed}
+        if self.driver.distribution is not None:
+            probs = probabilities_of(self.driver.distribution(case.logits, dict(case.params)), case.logits.shape)
+            return self._judged(_audit.audit_draws(samples, probs=probs, **common, **places))
         if not case.readings:
             return self._judged(_audit.audit_draws(samples, case.logits, case.params, **common, **places))
         assert case.merge is not None

@@ -26,7 +26,7 @@ def import_of(sampler: Callable[..., Any]) -> str:
     return f"# sampler: the callable under audit, {name or type(sampler).__name__}"
 
 
-def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int) -> str:
+def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_distribution: bool = False) -> str:
     params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
     lines = ["import numpy as np", "import draftproof", "from draftproof.callable import rows"]
     if isinstance(case, VerifyCase):
@@ -52,5 +52,6 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int) -> str
                 more += f", readings=({', '.join(literal(r) for r in case.readings)},), merge={literal(case.merge)}"
         assert isinstance(case, (SampleCase, FilterCase))
         lines.append(f"case = draftproof.{name}({case.name!r}, logits={row}, source='',\n    params={{{params}}}{more})")
-    lines.append(f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}).sentence)")
+    more = ", distribution=distribution" if with_distribution else ""
+    lines.append(f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)")
     return "\n".join(lines) + "\n"

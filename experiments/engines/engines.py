@@ -1,0 +1,101 @@
+"""What `./draftproof engines` runs: today's engines, by their own code, under draftproof.audit_callable.
+
+Installs an engine where it is asked for (build/engines), drives its components in a process of its own, and writes what
+was found to docs/engines.json and docs/engines.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "shared"))
+
+import environments  # noqa: E402
+import report  # noqa: E402
+
+ROOT = environments.ROOT
+EXIT_BIASED, EXIT_USAGE = 1, 2
+
+
+def arguments_of(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="draftproof engines",
+        description="Drives the samplers, filters and verifiers of today's engines through the cases of audit_callable. "
+        "An engine is installed on the first run, into build/engines. Writes docs/engines.json and docs/engines.md.")
+    parser.add_argument("--engine", action="append", metavar="NAME", help="only this one; may be given again")
+    parser.add_argument("--component", action="append", metavar="NAME", help="only this one of its components; may be "
+                        "given again; nothing is written")
+    parser.add_argument("--seconds", type=float, default=240.0, help="of each component, at most (240)")
+    parser.add_argument("--json", action="store_true", help="print the document on standard output")
+    return parser.parse_args(argv)
+
+
+def fail(text: str) -> None:
+    print(f"draftproof: error: {text}", file=sys.stderr)
+    sys.exit(EXIT_USAGE)
+
+
+def drive(engine: environments.Engine, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    module = os.environ.get("DRAFTPROOF_MODULE") or fail("DRAFTPROOF_MODULE is not set; run ./draftproof engines")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+                   "PYTHONPATH": str(Path(__file__).resolve().parent / "shared")}
+    log = environments.BUILD / f"{engine.name}.log"
+    with log.open("w", encoding="utf-8") as errors:
+        worker = subprocess.Popen(
+            [engine.python, str(environments.ADAPTERS / "shared" / "worker.py"), engine.name, module,
+             str(arguments.seconds), *(arguments.component or [])],
+            stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=environment, text=True, cwd=environments.BUILD)
+        found = []
+        assert worker.stdout is not None
+        for line in worker.stdout:
+            result = {**json.loads(line), "version": engine.version}
+            found.append(result)
+            print(f"draftproof: {engine.name}: {result['component']}: {result['verdict']}, {result['n']} "
+                  f"{report.COUNTED[result['kind']]}, {result['seconds']:.0f} s", file=sys.stderr)
+    if worker.wait() != 0:
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+        fail(f"{engine.name}: its process ended with {worker.returncode} after {len(found)} components: "
+             f"{' | '.join(last)} ({log.relative_to(ROOT)})")
+    return found
+
+
+def main(argv: list[str]) -> int:
+    arguments = arguments_of(argv)
+    every = environments.engines()
+    names = [engine.name for engine in every]
+    for name in arguments.engine or []:
+        if name not in names:
+            fail(f"--engine: '{name}' is not one of {', '.join(names)}")
+    if not arguments.seconds > 0:
+        fail(f"--seconds: is {arguments.seconds:g}; expected a number above 0")
+    chosen = [engine for engine in every if not arguments.engine or engine.name in arguments.engine]
+    fresh: dict[str, list[dict[str, Any]]] = {}
+    for engine in chosen:
+        if engine.not_run:
+            fresh[engine.name] = []
+            continue
+        try:
+            environments.install(engine)
+        except environments.InstallError as error:
+            fail(f"{engine.name} could not be installed: {error}")
+        fresh[engine.name] = drive(engine, arguments)
+    document = report.document(ROOT, "engines " + shlex.join(argv), every, fresh, arguments.seconds)
+    if not arguments.component:
+        report.write(ROOT, document)
+    if arguments.json:
+        print(json.dumps(document, indent=2))
+    else:
+        print(report.table(document, [engine.name for engine in chosen]))
+    driven = [component for component in document["components"] if component["engine"] in fresh]
+    return EXIT_BIASED if any(component["verdict"] in ("biased", "error") for component in driven) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""The document of a run, as JSON and as docs/engines.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from environments import TORCH, Engine
+
+COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps"}
+
+
+def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]],
+             seconds: float) -> dict[str, Any]:
+    """What was found now, and of the other engines what docs/engines.json says."""
+    try:
+        before = json.loads((root / "docs" / "engines.json").read_text(encoding="utf-8"))["components"]
+    except (OSError, ValueError, KeyError):
+        before = []
+    components: list[dict[str, Any]] = []
+    for engine in every:
+        components += fresh.get(engine.name, [c for c in before if c["engine"] == engine.name])
+    version = re.search(r"project\(draftproof VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text(encoding="utf-8"))
+    assert version is not None
+    return {
+        "version": version.group(1), "command": command.strip(),
+        "machine": {"architecture": platform.machine(), "logical_cores": os.cpu_count(), "python": platform.python_version()},
+        "seconds_per_component": seconds,
+        "engines": [{"engine": e.name, "title": e.title, "version": e.version or None,
+                     "torch": TORCH[0].split("==")[1] if e.uses_torch else None,
+                     "triton": TORCH[1].split("==")[1] if e.uses_torch else None, "not_run": e.not_run or None}
+                    for e in every],
+        "components": components,
+    }
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
+
+
+def rows_of(component: dict[str, Any]) -> list[str]:
+    verdict = component["verdict"]
+    distance = component["distance"] if verdict == "biased" else None
+    return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
+            f"{component['n']} {COUNTED[component['kind']]}", number(distance),
+            "" if component["kind"] == "filter" else number(component["detectable"]),
+            f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
+                                       if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
+
+
+def table(found: dict[str, Any], names: list[str]) -> str:
+    """For a terminal."""
+    lines = []
+    for engine in found["engines"]:
+        if engine["engine"] not in names:
+            continue
+        lines.append(f"{engine['title']} {engine['version'] or ''}".strip())
+        if engine["not_run"]:
+            lines.append(f"  not run: {engine['not_run']}")
+        for c in found["components"]:
+            if c["engine"] != engine["engine"]:
+                continue
+            name, function, verdict, n, distance, _, _, seconds = rows_of(c)
+            lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} {seconds:>5} s")
+            lines += [f"    {failure['name']}: {failure['sentence']}" for failure in c["failures"]]
+    return "\n".join(lines)
+
+
+HEADER = """# Engines under test
+
+Made by `./draftproof engines`. Today's engines, their own unedited code, driven by `draftproof.audit_callable` through its
+[generic cases](../python/README.md): nothing here was written to find a known fault. The adapters are
+[experiments/engines](../experiments/engines/README.md), which says how they run without a GPU.
+
+| verdict | meaning |
+|---|---|
+| consistent | every case was run to its end, and nothing was found |
+| inconclusive | nothing was found in the cases and counts below, but the time was over before all of them |
+| biased | a distribution, independence or a kept set is wrong: each failure is below, with its smallest case |
+| error | a call raises, hangs, changes its inputs or gives something else than tokens |
+
+*Distance*: total variation distance of the failure, estimated (of a filter: the mass of tokens wrongly kept or dropped). *Would find*: the
+smallest distance that a case without a finding would have shown with 99 % probability.
+"""
+
+
+def markdown(found: dict[str, Any], remarks: str) -> str:
+    out = [HEADER]
+    for engine in found["engines"]:
+        torch = f", PyTorch {engine['torch']}, Triton {engine['triton']} on the CPU" if engine["torch"] else ""
+        out.append(f"## {engine['title']} {engine['version'] or ''}".rstrip() + "\n")
+        if engine["not_run"]:
+            out.append(f"Not run: {engine['not_run']}.\n")
+            continue
+        components = [c for c in found["components"] if c["engine"] == engine["engine"]]
+        out.append(f"Version {engine['version']}{torch}.\n")
+        out.append("| component | file and function | verdict | n | distance | would find | cases | seconds |\n"
+                   "|---|---|---|---|---|---|---|---|")
+        out += ["| " + " | ".join(rows_of(c)) + " |" for c in components]
+        out.append("")
+        notes = [f"* {c['component']}: {c['note']}." for c in components if c["note"]]
+        if notes:
+            out += ["Around the engine's functions:", "", *notes, ""]
+        for c in components:
+            for failure in c["failures"]:
+                out += [f"### {engine['title']}, {c['component']}: {failure['name']}", "", failure["sentence"] + ".", "",
+                        "```python", failure["snippet"].rstrip(), "```", ""]
+    return "\n".join(out).rstrip() + "\n" + remarks
+
+
+def write(root: Path, found: dict[str, Any]) -> None:
+    remarks_file = root / "experiments" / "engines" / "remarks.md"
+    remarks = "\n" + remarks_file.read_text(encoding="utf-8") if remarks_file.is_file() else ""
+    for name, text in (("engines.json", json.dumps(found, indent=1) + "\n"), ("engines.md", markdown(found, remarks))):
+        path = root / "docs" / name
+        temporary = path.with_name(f".{name}.{os.getpid()}")
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
