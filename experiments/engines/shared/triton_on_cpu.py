@@ -4,13 +4,15 @@
     triton_on_cpu.install()   # before anything imports Triton
     from vllm.v1.worker.gpu.sample.gumbel import gumbel_sample   # takes CPU tensors now
 
-The interpreter (TRITON_INTERPRET=1) turns every program of a grid into numpy. Three things stand between it and the
-kernels of an engine:
+The interpreter (TRITON_INTERPRET=1) turns every program of a grid into numpy. Some things stand between it and the kernels
+of an engine:
 
 * Engines switch Triton off where they see no GPU. They leave it on where the list of visible devices is empty, as it is
   in a worker that has not been given its device yet: so CUDA_VISIBLE_DEVICES is set, and empty.
 * The variable of a loop over a range is a Python integer, where a compiler makes it a scalar of Triton: `row.to(tl.int64)`
   fails, and sums do not wrap. The loops are rewritten to begin by making it one.
+* A variable cannot be set to None, as kernels do whose optional pointers are not given.
+* Functions of libdevice give None. Those of one number that numpy has (LIBDEVICE) are numpy's.
 * Each call of one jitted function by another patches all of triton.language again, which is most of the time of a small
   kernel. Everything in this process is interpreted, so it is patched once for each module and never restored: small kernels
   become faster (`python triton_on_cpu.py` measures it), and no result changes.
@@ -24,6 +26,9 @@ from __future__ import annotations
 import ast
 import os
 from typing import Any
+
+
+LIBDEVICE = ("ceil", "exp", "exp2", "expm1", "fabs", "floor", "log", "log1p", "log2", "sqrt", "tanh")
 
 
 class _Kept:
@@ -47,6 +52,9 @@ def install(patched_once: bool = True) -> None:
             return node
 
     interpreter.FunctionRewriter.ast_transformer = WithLoops()
+    to_tensor = interpreter.interpreter_semantic.to_tensor
+    interpreter.interpreter_semantic.to_tensor = lambda x, check_type=True: None if x is None else to_tensor(x, check_type)
+    _fill_libdevice(interpreter)
     if not patched_once:
         return
     patch = interpreter._patch_lang
@@ -70,6 +78,21 @@ def install(patched_once: bool = True) -> None:
         return numpy_types[name]
 
     interpreter._get_np_dtype = numpy_type
+
+
+def _fill_libdevice(interpreter: Any) -> None:
+    import numpy as np
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+    def elementwise(function: Any) -> Any:
+        def apply(x: Any, **_: Any) -> Any:
+            return tl.core.tensor(interpreter.TensorHandle(function(x.handle.data), x.dtype), x.type)
+
+        return apply
+
+    for name in LIBDEVICE:
+        setattr(libdevice, name, elementwise(getattr(np, name)))
 
 
 def _measure(patched_once: bool) -> float:

@@ -52,7 +52,7 @@ def main() -> None:
         print(f"{engine}: {component.name}", file=sys.stderr, flush=True)
         begin = time.monotonic()
         audit = draftproof.audit_callable(component.call, kind=component.kind, tv=component.tv, time_budget=seconds,
-                                          time_limit=seconds, **component.options)
+                                          time_limit=max(seconds, 300.0), **component.options)
         cases = [case for case in audit.cases if case.n > 0]
         detectable = [case.detectable_tv for case in cases if case.verdict == "consistent" and case.detectable_tv]
         found = [failure.distance for failure in audit.failures if failure.distance is not None]

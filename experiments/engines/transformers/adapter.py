@@ -1,5 +1,7 @@
 """transformers on the CPU, nothing replaced: the warpers of `generate`, its draw, and assisted generation's verification."""
 
+import dataclasses
+
 import numpy as np
 import torch
 from draftproof.callable.sample_cases import sample_cases
@@ -112,7 +114,8 @@ def generate(logits, params, seeds):
 def components():
     process, utils = "generation/logits_process.py", "generation/utils.py"
     with_probs = [case for case in verify_cases() if case.drafter is not None]
-    small = [case for case in sample_cases(False) if case.groups > 1 and case.vocab_size <= 16 and case.batch == 256]
+    small = [dataclasses.replace(case, batch=16) for case in sample_cases(False)
+             if case.groups > 1 and case.vocab_size <= 16 and case.batch == 256]
     return [
         Component("logits warpers", process, "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper",
                   "filter", filter_rows),

@@ -88,7 +88,7 @@ class Auditor:
         if self.driver.distribution is not None:  # of ties and of rows with nothing to draw it says one thing of several
             cases = [case for case in cases if not case.readings and not case.may_raise]
         if self.driver.takes_steps or self._has_state():
-            cases.append(step_case(with_min_p))
+            cases.insert(2, step_case(with_min_p))
         else:
             self.notes.append("equal calls give equal tokens and there is no argument `steps`: steps of one seed were "
                               "not tested")
@@ -158,6 +158,8 @@ class Auditor:
     def _draw(self, run: Any, n: int, end: float | None = None) -> bool:
         """False where time ran out."""
         end = self.deadline if end is None else end
+        if isinstance(run, FilterRun):
+            n = 1  # its one call
         while run.n < n:
             if time.monotonic() > end:
                 return False
