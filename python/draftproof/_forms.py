@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,8 @@ def numbers(value: Any, name: str, size: int) -> np.ndarray:
 
 def parameters(params: Any, given: dict[str, Any], size: int) -> dict[str, Any]:
     """Sampling parameters [B] from a dict and from keywords, and the settings of the whole call."""
+    if params is not None and not isinstance(params, Mapping):
+        raise Error(f"params: is {type(params).__name__}; expected a dict of arrays or numbers by name")
     merged = dict(params) if params is not None else {}
     merged.update({name: value for name, value in given.items() if value is not None})
     out: dict[str, Any] = {}

@@ -139,9 +139,10 @@ def verify(draft_tokens: Any, draft_probs: Any, target_logits: Any, cu_num_draft
     verifier: a name, with parameters where it takes some ('synthetic:rate=0.8').
     """
     requests = None
-    for value in (seeds, steps):
-        if np.ndim(_forms.on_host(value)) == 1:
-            requests = len(value)
+    for name, value in (("seeds", seeds), ("steps", steps)):
+        array = _forms.as_numpy(value, name)
+        if array.ndim == 1:
+            requests = array.size
             break
     arguments = draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, given, requests)
     size = arguments["cu_num_draft_tokens"].size - 1

@@ -7,6 +7,7 @@ import pytest
 
 import draftproof
 import reference_numpy
+from draftproof.callable.sample_cases import sample_cases
 from draftproof.callable.verify_cases import verify_cases
 
 #: Enough for gross faults, quick for tests.
@@ -129,6 +130,39 @@ def test_what_goes_wrong_in_a_call_has_a_name(sampler, name):
     found = draftproof.audit_callable(sampler, **COARSE, failures_max=1, time_limit=2.0)
     assert found.verdict == "error"
     assert found.failures[0].name == name and found.failures[0].snippet
+
+
+def with_a_tenth_uniform(logits, params):
+    left = draftproof.process_rows(logits, params).probabilities
+    return 0.9 * left + 0.1 / logits.shape[1]
+
+
+def tenth_uniform(logits, params, seeds):
+    uniform = np.random.default_rng(int(seeds[0])).random(len(seeds)) < 0.1
+    drawn = draftproof.sample(logits, dict(params), seeds)
+    return np.where(uniform, np.random.default_rng(int(seeds[0]) + 1).integers(logits.shape[1], size=len(seeds)), drawn)
+
+
+def test_a_distribution_of_the_callers_own_is_what_counts():
+    cases = [case for case in sample_cases(False) if case.name in ("vocabulary of 33", "top_k")]
+    found = draftproof.audit_callable(tenth_uniform, cases=cases, distribution=with_a_tenth_uniform, **COARSE)
+    assert found.verdict == "consistent", found
+    plain = draftproof.audit_callable(tenth_uniform, cases=cases, **COARSE)
+    assert plain.verdict == "biased"
+    with pytest.raises(draftproof.Error, match="distribution: gave float64"):
+        draftproof.audit_callable(tenth_uniform, cases=cases, distribution=lambda logits, params: np.ones(3))
+    with pytest.raises(draftproof.Error, match="distribution: is given; expected none with kind 'verify'"):
+        draftproof.audit_callable(tenth_uniform, kind="verify", distribution=with_a_tenth_uniform)
+
+
+def test_time_is_looked_at_after_every_call():
+    def slow(logits, params, seeds):
+        time.sleep(0.2)
+        return draftproof.sample(logits, dict(params), seeds)
+
+    begin = time.monotonic()
+    assert draftproof.audit_callable(slow, time_budget=1.0).verdict == "inconclusive"
+    assert time.monotonic() - begin < 10.0
 
 
 def test_too_little_time_is_inconclusive():

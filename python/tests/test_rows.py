@@ -100,6 +100,7 @@ def test_a_tree_is_verified_with_its_path():
     (lambda x: draftproof.sample(x, seeds=[0.5] * 4), "seeds: has dtype float64; expected whole numbers"),
     (lambda x: draftproof.sample(x, top_k=1 << 40), "top_k: holds 1099511627776"),
     (lambda x: draftproof.sample(x, nothing=1), "nothing: is no sampling parameter"),
+    (lambda x: draftproof.sample(x, x), "params: is ndarray; expected a dict"),
     (lambda x: draftproof.sample(np.zeros((2, 0), np.float32)), "expected a vocabulary of 1 token or more"),
     (lambda x: draftproof.verify([99], None, x[:2], [1]), r"draft_tokens\[0\] is 99; expected an id in \[0, 33\)"),
     (lambda x: draftproof.verify([1, 2], None, x, [1, 1]), "cu_num_draft_tokens"),

@@ -13,9 +13,21 @@ os.environ["TORCHDYNAMO_DISABLE"] = "1"  # the same Python, not compiled
 
 from sglang.kernels.ops.sampling import renorm_triton  # noqa: E402
 from sglang.kernels.ops.speculative.reject_sampling import chain_speculative_sampling_triton  # noqa: E402
-from sglang.srt.layers.sampler import top_k_top_p_min_p_sampling_from_probs_torch  # noqa: E402
+from sglang.kernels.ops.sampling.murmur_hash import murmur_hash32_kernel  # noqa: E402
+from sglang.srt.layers import sampler  # noqa: E402
 
 renorm_triton._prepare_probs = lambda probs: probs.float().contiguous()  # without its test for a CUDA tensor
+
+
+def murmur_hash32(seed, positions, columns):
+    """The engine's kernel, launched as it is on a GPU; of a CPU tensor it asks a compiled extension."""
+    out = torch.empty((len(seed), len(columns)), dtype=torch.uint32)
+    murmur_hash32_kernel[(len(seed), -(-len(columns) // 1024))](seed, positions, columns, out, len(seed), len(columns),
+                                                                BLOCK_SIZE=1024)
+    return out
+
+
+sampler.murmur_hash32 = murmur_hash32
 
 
 def probabilities(logits, params):
@@ -42,7 +54,7 @@ def sample(logits, params, seeds, steps=None):
     """The native backend with a seed of each request."""
     probs, top_k, top_p = probabilities(logits, params)
     positions = torch.zeros(len(logits), dtype=torch.int64) if steps is None else torch.from_numpy(steps.astype(np.int64))
-    return top_k_top_p_min_p_sampling_from_probs_torch(
+    return sampler.top_k_top_p_min_p_sampling_from_probs_torch(
         probs, top_k, top_p, torch.zeros(len(logits)), False, torch.from_numpy(seeds.astype(np.int64)), positions).numpy()
 
 
@@ -84,7 +96,8 @@ def components():
                   note="what SGLang has for ROCm (on CUDA it calls FlashInfer); its test for a CUDA tensor is replaced"),
         Component("native sampler with seeds", "srt/layers/sampler.py",
                   "top_k_top_p_min_p_sampling_from_probs_torch, multinomial_with_seed", "sample", sample, tv=0.1,
-                  note="torch.compile is off; min-p is off, which it refuses with seeds"),
+                  note="torch.compile is off; murmur_hash32 launches its Triton kernel, as on a GPU; min-p is off, which it refuses with "
+                  "seeds"),
         Component("chain verification", kernel, "chain_speculative_sampling_triton", "verify",
                   lambda *a: verify(False, *a), tv=0.15, options={"cases": with_probs}, note=note),
         Component("block verification", kernel, "chain_speculative_sampling_triton with block_verification", "verify",

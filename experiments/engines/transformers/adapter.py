@@ -83,7 +83,7 @@ class Row(PreTrainedModel, GenerationMixin):
 
     def __init__(self, row):
         super().__init__(PretrainedConfig(vocab_size=len(row), num_hidden_layers=1, eos_token_id=None, is_encoder_decoder=False))
-        self.row = torch.nn.Parameter(torch.from_numpy(row)[None, None], requires_grad=False)
+        self.row = torch.nn.Parameter(torch.tensor(row)[None, None], requires_grad=False)
 
     def prepare_inputs_for_generation(self, input_ids, **keywords):
         return {"input_ids": input_ids, "past_key_values": keywords.get("past_key_values")}
