@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import subprocess
 import sys
 import tomllib
@@ -87,7 +86,3 @@ def install(engine: Engine) -> None:
     if engine.uses_torch:  # after the engine's own packages
         (site_packages(BUILD / engine.name) / "zz_torch.pth").write_text(f"{site_packages(BUILD / 'torch')}\n",
                                                                          encoding="utf-8")
-
-
-def fingerprint(engine: Engine) -> str:
-    return hashlib.sha256(engine.pins().encode()).hexdigest()[:12]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from .._results import number
 from . import rows
 from .drive import CallFailure, Driver
 from .filter_cases import FilterCase, FilterRun, filter_cases
-from .outcome import ERRORS, CallableAudit, CaseResult, Failure
+from .outcome import CallableAudit, CaseResult, Failure
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement, SampleRun
 from .shrink import shrink
