@@ -1,17 +1,12 @@
 """transformers on the CPU, nothing replaced: the warpers of `generate`, its draw, and assisted generation's verification."""
 
-import dataclasses
-
 import numpy as np
 import torch
-from draftproof.callable.sample_cases import sample_cases
 from draftproof.callable.verify_cases import verify_cases
-from transformers import GenerationConfig, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.generation import LogitsProcessorList
 from transformers.generation.logits_process import (MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper,
                                                     TopPLogitsWarper)
 from transformers.generation.utils import _speculative_sampling
-from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from component import Component, mixed
 
@@ -76,46 +71,9 @@ def verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params
     return out
 
 
-class Row(PreTrainedModel, GenerationMixin):
-    """A model whose logits are one row, whatever it reads."""
-
-    config_class = PretrainedConfig
-
-    def __init__(self, row):
-        super().__init__(PretrainedConfig(vocab_size=len(row), num_hidden_layers=1, eos_token_id=None, is_encoder_decoder=False))
-        self.row = torch.nn.Parameter(torch.tensor(row)[None, None], requires_grad=False)
-
-    def prepare_inputs_for_generation(self, input_ids, **keywords):
-        return {"input_ids": input_ids, "past_key_values": keywords.get("past_key_values")}
-
-    def forward(self, input_ids, **keywords):
-        return CausalLMOutputWithPast(logits=self.row.expand(*input_ids.shape, -1),
-                                      past_key_values=keywords.get("past_key_values"))
-
-
-def generate(logits, params, seeds):
-    """The second token of `generate` with an assistant that has another row; the first one is often a draft that was
-    accepted."""
-    tokens = []
-    for i, row in enumerate(logits):
-        torch.manual_seed(mixed(seeds[i]))
-        given = {name: params[name][i].item() for name in ("temperature", "top_k", "top_p")}
-        sampled = given["temperature"] > 0.0
-        config = GenerationConfig(do_sample=sampled, max_new_tokens=2, pad_token_id=0,
-                                  **(given if sampled else {}))
-        assistant = Row(np.roll(row, 1))
-        assistant.generation_config = GenerationConfig(num_assistant_tokens=2, num_assistant_tokens_schedule="constant",
-                                                       assistant_confidence_threshold=0.0)
-        tokens.append(int(Row(row).generate(torch.zeros((1, 1), dtype=torch.long), generation_config=config,
-                                            assistant_model=assistant)[0, 2]))
-    return np.array(tokens)
-
-
 def components():
     process, utils = "generation/logits_process.py", "generation/utils.py"
     with_probs = [case for case in verify_cases() if case.drafter is not None]
-    small = [dataclasses.replace(case, batch=16) for case in sample_cases(False)
-             if case.groups > 1 and case.vocab_size <= 16 and case.batch == 256]
     return [
         Component("logits warpers", process, "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper",
                   "filter", filter_rows),
@@ -124,6 +82,4 @@ def components():
         Component("assisted verification", utils, "_speculative_sampling", "verify", verify, options={"cases": with_probs},
                   note="greedy requests and those without drafts are the adapter's; drafts without probabilities do not "
                   "come here"),
-        Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate, tv=0.15,
-                  options={"cases": small}, note="models of one row; the second token is looked at"),
     ]
