@@ -40,7 +40,7 @@ struct DistributionLabSettings {
   bool operator==(const DistributionLabSettings&) const = default;
 };
 
-// A fault of `draftproof mutants` that shows on any p and q.
+// A fault of `draftproof mutants` that shows on any p and q, or in the filters of any row.
 struct LabMutant {
   std::string id, source, fault;
   std::string detectors;  // letters of the hunts that catch it, as in docs/exactness.md

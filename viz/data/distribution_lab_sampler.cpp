@@ -9,6 +9,7 @@
 #include "reference/error.hpp"
 #include "reference/exactness/mutants/fixed_rows.hpp"
 #include "reference/exactness/mutants/run_mutants.hpp"
+#include "reference/logits/guidance.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/step/dense_step_rows.hpp"
@@ -122,15 +123,26 @@ class StepSampler {
 const Mutant& mutant_of(const std::string& id) {
   static const std::vector<Mutant> mutants = all_mutants();
   const auto found = std::find_if(mutants.begin(), mutants.end(), [&](const Mutant& m) { return m.id == id; });
-  if (found != mutants.end() && found->rows_sampler) return *found;
+  if (found != mutants.end() && (found->rows_sampler || found->filter_sampler)) return *found;
   std::string ids;
   for (const LabMutant& mutant : lab_mutants()) ids += (ids.empty() ? "" : ", ") + mutant.id;
   throw usage_error("--mutant", "'" + id + "' is not a mutant of one step over any p and q; there are: " + ids);
 }
 
+LargeSampler faulty_sampler(const DistributionLabSnapshot& rows) {
+  const DistributionLabSettings& settings = rows.settings;
+  const Mutant& mutant = mutant_of(settings.mutant);
+  if (mutant.rows_sampler) return mutant.rows_sampler(std::make_shared<const FixedRows>(rows.p, rows.q));
+  if (settings.temperature == 0.0f)
+    throw usage_error("--mutant", mutant.id + " is a fault of the filters; expected a temperature above 0");
+  const RowParameters parameters = parameters_of(settings);
+  Logits logits = logits_of(settings.target);
+  combine_guidance(logits, unconditional_logits(settings), parameters.guidance_scale, {0, "--target", 0}, logits);
+  return mutant.filter_sampler(logits, parameters);
+}
+
 LabSampler mutant_sampler(const DistributionLabSnapshot& rows) {
-  const LargeSampler faulty =
-      mutant_of(rows.settings.mutant).rows_sampler(std::make_shared<const FixedRows>(rows.p, rows.q));
+  const LargeSampler faulty = faulty_sampler(rows);
   // Mutants number their requests; those of a seed begin at a place of its own, at a multiple of any batch.
   const std::uint64_t first = derive_seed(rows.settings.seed, 0) << 32;
   return {faulty.distribution,
@@ -143,7 +155,7 @@ const std::vector<LabMutant>& lab_mutants() {
   static const std::vector<LabMutant> listed = [] {
     std::vector<LabMutant> mutants;
     for (const Mutant& mutant : all_mutants()) {
-      if (!mutant.rows_sampler) continue;
+      if (!mutant.rows_sampler && !mutant.filter_sampler) continue;
       std::string detectors;
       for (const Hunt& hunt : mutant.hunts) {
         const char letter = static_cast<char>(hunt.detector);

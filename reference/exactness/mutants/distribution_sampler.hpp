@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "reference/exactness/mutants/filter/hunts.hpp"
@@ -23,5 +24,11 @@ LargeSampler sampler_of_distribution(std::vector<double> distribution, std::span
 
 // The row filtered by definition, and by the rule.
 LargeSampler sampler_of_rule(const Logits& logits, const RowParameters& parameters, const KeptRule& rule);
+// The same as filter_sampler of a mutant.
+inline auto filter_sampler_of(KeptRule rule) {
+  return [rule = std::move(rule)](const Logits& logits, const RowParameters& parameters) {
+    return sampler_of_rule(logits, parameters, rule);
+  };
+}
 
 }  // namespace draftproof

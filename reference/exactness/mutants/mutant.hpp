@@ -59,7 +59,8 @@ struct LargeSampler {
   std::function<Token(std::uint64_t draw)> draw;  // token of draw number 0, 1, ..., by the faulty code
 };
 
-struct FixedRows;  // a target and a proposal, the same after every prefix (fixed_rows.hpp)
+struct RowParameters;  // logits/parameters.hpp
+struct FixedRows;      // a target and a proposal, the same after every prefix (fixed_rows.hpp)
 
 struct Mutant {
   std::string id;      // "B01" (bugs.md), several joined by '/'
@@ -72,6 +73,10 @@ struct Mutant {
   std::string why_not = {};
   // Of a fault that shows on any p and q: the sampler on these rows. Null: it needs more than a p and a q.
   std::function<LargeSampler(const std::shared_ptr<const FixedRows>&)> rows_sampler = nullptr;
+  // Of a fault of the filters: the sampler of a row of these logits [V] under any parameters but temperature 0. Null:
+  // the fault is elsewhere.
+  std::function<LargeSampler(const std::vector<float>& logits, const RowParameters& parameters)> filter_sampler =
+      nullptr;
 };
 
 // Code that is right although it looks like a mutant: every hunt must stay silent. `faulty` is passed as true.

@@ -155,6 +155,35 @@ TEST_CASE("a mutant in the lab is found biased, and the same rows without it con
   CHECK(ids.size() >= 20);
 }
 
+TEST_CASE("a mutant of the filters is biased where its filter is on, and follows the pipeline where it is not") {
+  const auto verdict_of = [](const char* mutant, auto change) {
+    DistributionLabSettings settings;
+    settings.mutant = mutant;
+    change(settings);
+    const DistributionLabSnapshot snapshot = sampled(settings);
+    for (std::size_t i = 0; i < snapshot.p.size(); ++i)
+      CHECK(snapshot.expected[i] == Approx(snapshot.p[i]).margin(1e-6));
+    return snapshot.verdict;
+  };
+  const auto nothing = [](DistributionLabSettings&) {};
+  const auto top_p = [](DistributionLabSettings& s) { s.top_p = 0.8f; };
+  CHECK(verdict_of("B51", nothing) == LabVerdict::consistent);
+  CHECK(verdict_of("B51", top_p) == LabVerdict::biased);
+  CHECK(verdict_of("B62", nothing) == LabVerdict::biased);  // top_k = 0 is off
+  CHECK(verdict_of("B62", [](DistributionLabSettings& s) { s.top_k = 3; }) == LabVerdict::consistent);
+  CHECK(verdict_of("B64", top_p) == LabVerdict::consistent);  // at temperature 1
+  CHECK(verdict_of("B64", [](DistributionLabSettings& s) {
+          s.top_p = 0.8f;
+          s.temperature = 0.5f;
+          s.guidance_scale = 1.5f;
+        }) == LabVerdict::biased);
+  DistributionLabSettings greedy;
+  greedy.mutant = "B51";
+  greedy.temperature = 0.0f;
+  CHECK(error_of(ErrorKind::usage, [&] { sampled(greedy); }) ==
+        "--mutant: B51 is a fault of the filters; expected a temperature above 0");
+}
+
 TEST_CASE("every mutant of the lab draws tokens of any p and q, zeros, equal and disjoint rows among them") {
   for (const LabMutant& mutant : lab_mutants()) {
     for (const auto& [target, draft] : std::vector<std::pair<std::vector<double>, std::vector<double>>>{

@@ -119,9 +119,7 @@ Hunt distribution_hunt(const RowCode& faulty_code) {
           }};
 }
 
-LargeSampler sampler_filtered_before_temperature() {
-  const RowParameters parameters = with_both(0.9f, 1.25f);
-  const Logits logits = usual_target_logits();
+LargeSampler sampler_filtered_before_temperature(const Logits& logits, const RowParameters& parameters) {
   const KeptTokens kept = kept_before_temperature(logits, parameters);
   return sampler_of_rule(logits, parameters, [&](const LogitsDistribution&, const FilterParameters&) { return kept; });
 }
@@ -144,6 +142,9 @@ std::vector<Mutant> filter_order_mutants() {
        "top-p cuts the row before the temperature; probabilities go through a second softmax after the mask",
        {distribution_hunt(distribution_filtered_before_temperature),
         distribution_hunt(distribution_after_second_softmax)},
+       [] { return sampler_filtered_before_temperature(usual_target_logits(), with_both(0.9f, 1.25f)); },
+       {},
+       nullptr,
        sampler_filtered_before_temperature},
   };
 }

@@ -28,7 +28,10 @@ Mutant value_only_pivot() {
           "top-k compares values with that of the k-th token and keeps all that tie with it",
           {{Detector::enumeration,
             [rule](bool faulty) { return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty))); }}},
-          [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
+          [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); },
+          {},
+          nullptr,
+          filter_sampler_of(kept_by_value)};
 }
 
 struct BatchRow {
@@ -129,7 +132,10 @@ Mutant k_clamped_to_one() {
           "top_k = 0, which means off, is clamped to 1, which means greedy",
           {{Detector::enumeration,
             [rule](bool faulty) { return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty))); }}},
-          [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); }};
+          [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); },
+          {},
+          nullptr,
+          filter_sampler_of(kept_with_k_clamped)};
 }
 
 }  // namespace

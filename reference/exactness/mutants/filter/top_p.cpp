@@ -163,6 +163,13 @@ RowParameters cold_top_p() {
   return parameters;
 }
 
+// Engines skip a top-p of 1.
+KeptRule where_top_p_is_on(KeptRule rule) {
+  return [rule = std::move(rule)](const LogitsDistribution& row, const FilterParameters& parameters) {
+    return parameters.top_p == 1.0f ? kept_by_production(row, parameters) : rule(row, parameters);
+  };
+}
+
 std::function<LargeSampler()> sampler_with(RowParameters parameters, const KeptRule& rule) {
   return [parameters, rule] { return sampler_of_rule(usual_target_logits(), parameters, rule); };
 }
@@ -175,7 +182,10 @@ std::vector<Mutant> top_p_mutants() {
        "sglang #36173",
        "with top-k on, one path takes top-p as a share of the mass that top-k left, the other as one of the whole row",
        {small_row_hunt(top_p_settings(std::vector<std::int32_t>{0, 2, 3}), kept_of_renormalised)},
-       sampler_with(with_both(0.7f, 1500), kept_of_renormalised)},
+       sampler_with(with_both(0.7f, 1500), kept_of_renormalised),
+       {},
+       nullptr,
+       filter_sampler_of(kept_of_renormalised)},
       {"B50",
        "vllm #48928",
        "top-p bisects a pivot and stops at a small interval, within which whole groups of tokens stay or go together",
@@ -185,7 +195,10 @@ std::vector<Mutant> top_p_mutants() {
        "llama.cpp #1953",
        "top-p drops the token that reaches the share",
        {small_row_hunt(plain_settings(), kept_one_short)},
-       sampler_with(with_top_p(0.9f), kept_one_short)},
+       sampler_with(with_top_p(0.9f), kept_one_short),
+       {},
+       nullptr,
+       filter_sampler_of(where_top_p_is_on(kept_one_short))},
       {"B52",
        "flashinfer #2202",
        "top-p stops at a kept mass of p - 1e-5, so that the boundary token is lost",
@@ -196,7 +209,10 @@ std::vector<Mutant> top_p_mutants() {
        "top-p takes probabilities relative to mean + 10 standard deviations: at low temperature they are 0/0, and "
        "nothing is dropped",
        {{Detector::differential, find_top_p_off_when_cold}},
-       sampler_with(cold_top_p(), kept_unless_nan)},
+       sampler_with(cold_top_p(), kept_unless_nan),
+       {},
+       nullptr,
+       filter_sampler_of(where_top_p_is_on(kept_unless_nan))},
   };
 }
 
