@@ -131,3 +131,31 @@ TEST_CASE("kernels include the leaves alone, and gpu does not include cli") {
     CHECK((include.starts_with("gpu/") || is_leaf));
   });
 }
+
+// Two definitions of one class name in one namespace are undefined behaviour once both are linked into one program, and
+// no linker says so: the members of vectors of them are shared.
+TEST_CASE("no two headers define a type of one name in namespace draftproof") {
+  const std::regex type("^(?:class|struct|enum class) ([A-Za-z0-9_]+)( final)?( :[^;]*)? \\{.*");
+  std::map<std::string, std::set<std::string>> headers_of;
+  for (const char* const folder : {"reference", "sim", "viz", "cli", "gpu"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".hpp" && extension != ".cuh") continue;
+      std::istringstream lines(text_of(entry.path()));
+      bool inside = false;
+      std::smatch found;
+      for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("namespace ")) inside = line == "namespace draftproof {";
+        if (inside && std::regex_match(line, found, type))
+          headers_of[found[1]].insert(fs::relative(entry.path(), kRoot).generic_string());
+      }
+    }
+  }
+  CHECK(headers_of.size() > 300);
+  for (const auto& [name, headers] : headers_of) {
+    std::string list;
+    for (const std::string& header : headers) list += "\n  " + header;
+    INFO(name << " is defined in" << list);
+    CHECK(headers.size() == 1);
+  }
+}

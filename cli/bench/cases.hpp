@@ -16,7 +16,7 @@ std::vector<BenchCase> row_cases(const BenchSizes& sizes);
 
 // The chain verifier over a batch, on each number of threads. `inputs` is made when the first case is prepared.
 std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
-                                    const std::function<const VerifyInputs&()>& inputs);
+                                    const std::function<const BenchVerifyInputs&()>& inputs);
 
 // Trials of drafting and verifying a chain of K = 4 at V = 8, counted (reference/exactness/soak).
 std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSizes& sizes);

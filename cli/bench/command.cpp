@@ -58,7 +58,7 @@ class Bench {
     };
     const std::size_t bandwidth_count = cases.size();
     add(row_cases(sizes_));
-    add(verify_cases(options_.threads, [this]() -> const VerifyInputs& { return inputs(); }));
+    add(verify_cases(options_.threads, [this]() -> const BenchVerifyInputs& { return inputs(); }));
     add(soak_cases(options_.threads, sizes_));
     add(forward_cases(options_.threads, options_.quick));
     if (!options_.quick) add(shipped_model_cases(options_.threads));
@@ -85,7 +85,7 @@ class Bench {
   const std::string& llama_cpp_version() const { return llama_cpp_version_; }
 
  private:
-  const VerifyInputs& inputs() {
+  const BenchVerifyInputs& inputs() {
     if (!inputs_)
       inputs_ = make_verify_inputs(sizes_.batch, sizes_.draft_len, sizes_.verify_vocab_size,
                                    *std::max_element(options_.threads.begin(), options_.threads.end()));
@@ -195,7 +195,7 @@ class Bench {
   BenchOptions options_;
   BenchSizes sizes_;
   BandwidthProbe probe_;
-  std::optional<VerifyInputs> inputs_;
+  std::optional<BenchVerifyInputs> inputs_;
   std::map<int, double> bytes_per_s_;
   std::vector<BenchResult> results_;
   std::string pytorch_version_;

@@ -57,7 +57,7 @@ void NormalPool::fill(std::uint64_t row, std::size_t count, float* out) const {
   std::copy_n(values_.data() + offset, count, out);
 }
 
-VerifyInputs make_verify_inputs(std::int64_t batch, std::int64_t draft_len, std::int64_t vocab_size, int threads) {
+BenchVerifyInputs make_verify_inputs(std::int64_t batch, std::int64_t draft_len, std::int64_t vocab_size, int threads) {
   // With correlation 0.8 the overlap of the two softmaxes, which is the acceptance rate, is about 0.75.
   constexpr float kCorrelation = 0.8f;
   constexpr float kIndependent = 0.6f;  // sqrt(1 - 0.8^2)
@@ -65,7 +65,7 @@ VerifyInputs make_verify_inputs(std::int64_t batch, std::int64_t draft_len, std:
   const auto size = static_cast<std::size_t>(vocab_size);
   const auto rows = static_cast<std::size_t>(batch * (draft_len + 1));
   const auto draft_rows = static_cast<std::size_t>(batch * draft_len);
-  VerifyInputs inputs{batch, draft_len, vocab_size, {}, {}, {}, {}, {}};
+  BenchVerifyInputs inputs{batch, draft_len, vocab_size, {}, {}, {}, {}, {}};
   inputs.target_logits.resize(rows * size);
   inputs.target_bf16.resize(rows * size);
   inputs.target_probs.resize(rows * size);

@@ -22,7 +22,7 @@ class NormalPool {
   std::uint64_t seed_;
 };
 
-struct VerifyInputs {
+struct BenchVerifyInputs {
   std::int64_t batch = 0;
   std::int64_t draft_len = 0;              // K
   std::int64_t vocab_size = 0;             // V
@@ -33,6 +33,6 @@ struct VerifyInputs {
   std::vector<Token> drafts;               // [B K], drawn from draft_probs
 };
 
-VerifyInputs make_verify_inputs(std::int64_t batch, std::int64_t draft_len, std::int64_t vocab_size, int threads);
+BenchVerifyInputs make_verify_inputs(std::int64_t batch, std::int64_t draft_len, std::int64_t vocab_size, int threads);
 
 }  // namespace draftproof

@@ -42,7 +42,7 @@ void write_elements(const fs::path& path, const std::vector<T>& elements) {
 
 }  // namespace
 
-PeerTimings time_pytorch(const std::string& python, const VerifyInputs& inputs, const std::vector<float>& row,
+PeerTimings time_pytorch(const std::string& python, const BenchVerifyInputs& inputs, const std::vector<float>& row,
                          const std::vector<int>& threads, int repeat) {
   const TemporaryFolder folder;
   write_elements(folder.path() / "target_logits.f32", inputs.target_logits);

@@ -27,7 +27,7 @@ constexpr VerifySetting kSettings[] = {
 
 // A draft without probabilities is accepted with p(x), which a row of plain normal logits gives to no token. The rows
 // are therefore written anew with a peak at the draft: a logit that has three times the mass of all others together.
-std::vector<float> with_peaks(const VerifyInputs& inputs) {
+std::vector<float> with_peaks(const BenchVerifyInputs& inputs) {
   const auto size = static_cast<std::size_t>(inputs.vocab_size);
   const auto draft_len = static_cast<std::size_t>(inputs.draft_len);
   // The mass of V standard normal logits is V exp(1/2) in the mean.
@@ -48,7 +48,7 @@ struct VerifyBatch {
   BatchVerifier verifier;
 };
 
-std::shared_ptr<VerifyBatch> make_batch(const VerifySetting& setting, const VerifyInputs& inputs, int threads) {
+std::shared_ptr<VerifyBatch> make_batch(const VerifySetting& setting, const BenchVerifyInputs& inputs, int threads) {
   const auto batch = std::make_shared<VerifyBatch>(VerifyBatch{{}, {}, {}, BatchVerifier(threads)});
   batch->options.raw_logprobs = setting.raw_logprobs;
   RowMatrix target{setting.logits_dtype, nullptr, inputs.batch * (inputs.draft_len + 1), inputs.vocab_size,
@@ -91,7 +91,7 @@ NeededRows needed_rows(const VerifyRequest& request, const Emission& emission) {
   return {request.target_is_probabilities ? 1 : emission.num_accepted + 1, reads_proposal ? 1 : 0};
 }
 
-BenchWork make_work(const VerifySetting& setting, const VerifyInputs& inputs, int threads) {
+BenchWork make_work(const VerifySetting& setting, const BenchVerifyInputs& inputs, int threads) {
   const auto batch = make_batch(setting, inputs, threads);
   const std::vector<Emission> emissions = batch->verifier.verify(batch->requests, batch->options);
   const std::size_t element_bytes = dtype_size_bytes(setting.logits_dtype);
@@ -127,7 +127,7 @@ BenchWork make_work(const VerifySetting& setting, const VerifyInputs& inputs, in
 }  // namespace
 
 std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
-                                    const std::function<const VerifyInputs&()>& inputs) {
+                                    const std::function<const BenchVerifyInputs&()>& inputs) {
   std::vector<BenchCase> cases;
   for (const VerifySetting& setting : kSettings) {
     for (const int count : threads) {

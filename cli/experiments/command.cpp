@@ -45,7 +45,7 @@ void write_rows(RunFolder& folder, const std::vector<ExperimentResult>& results)
       {"claim", "experiment", "x", "claimed_low", "claimed_high", "model_low", "model_high", "consistent", "why"});
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::vector<Row> rows;
-    for (const ClaimResult& claim : results[i].claims)
+    for (const ClaimVerdict& claim : results[i].claims)
       rows.push_back({claim.what, results[i].name, results[i].x_name.empty() ? Cell() : Cell(claim.x),
                       claim.claimed.low, claim.claimed.high, claim.model.low, claim.model.high,
                       std::int64_t{claim.consistent}, claim.why});

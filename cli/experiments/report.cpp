@@ -23,9 +23,9 @@ void print_experiment(std::ostream& out, const ExperimentResult& result) {
   const Palette palette(wants_colour(1));
   out << result.title << "  (" << result.name << ")\n" << result.question << '\n';
   std::size_t width = 8;
-  for (const ClaimResult& claim : result.claims) width = std::max(width, claim.what.size());
+  for (const ClaimVerdict& claim : result.claims) width = std::max(width, claim.what.size());
   out << "  " << padded("claim", width + 2) << padded("claimed", 14) << padded("model", 14) << result.quantity << '\n';
-  for (const ClaimResult& claim : result.claims)
+  for (const ClaimVerdict& claim : result.claims)
     out << "  " << padded(claim.what, width + 2) << padded(text_of(claim.claimed), 14)
         << padded(text_of(claim.model), 14)
         << palette.paint(claim.consistent ? Colour::green : Colour::red,
@@ -36,7 +36,7 @@ void print_experiment(std::ostream& out, const ExperimentResult& result) {
 
 Json experiment_json(const ExperimentResult& result) {
   Json claims = Json::array();
-  for (const ClaimResult& claim : result.claims)
+  for (const ClaimVerdict& claim : result.claims)
     claims.push_back({{"what", claim.what},
                       {"x", result.x_name.empty() ? Json(nullptr) : Json(claim.x)},
                       {"claimed", range_json(claim.claimed)},
@@ -53,7 +53,7 @@ std::string experiment_csv(const ExperimentResult& result) {
   std::ostringstream out;
   out.precision(17);
   out << "what,x,claimed_low,claimed_high,model_low,model_high,consistent\n";
-  for (const ClaimResult& claim : result.claims) {
+  for (const ClaimVerdict& claim : result.claims) {
     out << '"' << claim.what << "\",";
     if (!result.x_name.empty()) out << claim.x;
     out << ',' << claim.claimed.low << ',' << claim.claimed.high << ',' << claim.model.low << ',' << claim.model.high
@@ -68,7 +68,7 @@ std::string experiment_figure(const ExperimentResult& result) {
   const auto block = [&](const char* name, bool claimed, double shift) {
     out << '$' << name << " << EOD\n";
     for (std::size_t i = 0; i < result.claims.size(); ++i) {
-      const ClaimResult& claim = result.claims[i];
+      const ClaimVerdict& claim = result.claims[i];
       const ValueRange range = claimed ? claim.claimed : claim.model;
       out << (curve ? claim.x : static_cast<double>(i) + shift) << ' ' << 0.5 * (range.low + range.high) << ' '
           << range.low << ' ' << range.high << '\n';

@@ -31,7 +31,7 @@ Json settings_of(const SpeculateOptions& options, const TextModel& model, const 
 }
 
 void run_command(const SpeculateOptions& options, ProgramContext& context) {
-  const Grid grid = grid_of(options);
+  const SpeculateGrid grid = grid_of(options);
   const PromptSet prompts = read_prompt_set(options.prompts.empty() ? own_prompts() : options.prompts);
   const TextModel model = open_text_model(options.model, model_path(options.model),
                                           {options.activations == "f32", options.threads}, "--model");

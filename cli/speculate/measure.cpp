@@ -160,12 +160,12 @@ void Measurement::warm_up(const WorkPrompt& prompt) const {
   Measurement(few, model_).decode({&prompt, 1}, {"none", 1, std::nullopt, "chain", 0.0}, nullptr, unused, 0);
 }
 
-MeasuredRow Measurement::measure(const Work& work, const Configuration& configuration) {
+SpeculateRow Measurement::measure(const Work& work, const Configuration& configuration) {
   std::span<const WorkPrompt> prompts(work.prompts);
   const auto wanted = static_cast<std::size_t>(options_.prompts_per_work());
   if (wanted > 0) prompts = prompts.first(std::min(prompts.size(), wanted));
   const std::shared_ptr<Drafter> drafter = drafter_of(configuration);
-  MeasuredRow row;
+  SpeculateRow row;
   row.prompts = static_cast<std::int64_t>(prompts.size());
   if (promises_equal_tokens(parse_verifier(configuration.verifier, "--verifier"), configuration.temperature))
     row.equal = true;

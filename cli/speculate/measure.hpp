@@ -27,7 +27,7 @@ struct StepTimes {
   double sample_ms = 0.0;  // its rows, and the verifier
 };
 
-struct MeasuredRow {
+struct SpeculateRow {
   std::int64_t prompts = 0;
   std::int64_t plain_tokens = 0;
   std::vector<AcceptanceCounts> acceptance;  // of each prompt
@@ -52,7 +52,7 @@ class Measurement {
   void warm_up(const WorkPrompt& prompt) const;
   // The prompts of `work` in batches. Plain decoding comes first in every other batch, speculation in the others.
   // Errors: a prompt that is too long, a model without a chat template.
-  MeasuredRow measure(const Work& work, const Configuration& configuration);
+  SpeculateRow measure(const Work& work, const Configuration& configuration);
 
  private:
   struct Decoded;

@@ -97,10 +97,10 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.json(options.json);
 }
 
-Grid grid_of(const SpeculateOptions& options) {
+SpeculateGrid grid_of(const SpeculateOptions& options) {
   const VerifierChoice chain_verifier = parse_verifier(options.verifier, "--verifier");
   const VerifierChoice tree_verifier = parse_verifier(options.tree_verifier, "--tree-verifier");
-  Grid grid;
+  SpeculateGrid grid;
   for (const std::string& name : options.drafters) {
     const DrafterChoice drafter = parse_drafter(name, "--drafters");
     if (drafter.kind == DrafterKind::none)

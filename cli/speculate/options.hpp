@@ -55,13 +55,13 @@ struct LeftOut {
   std::string reason;
 };
 
-struct Grid {
+struct SpeculateGrid {
   std::vector<Configuration> configurations;
   std::vector<LeftOut> left_out;  // drafters with trees, and verifiers, that do not go together
 };
 
 // Every drafter, length or tree, and temperature. Errors (usage): a drafter, tree or verifier that there is not, an
 // empty list, no combination that fits.
-Grid grid_of(const SpeculateOptions& options);
+SpeculateGrid grid_of(const SpeculateOptions& options);
 
 }  // namespace draftproof

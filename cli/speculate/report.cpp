@@ -27,7 +27,7 @@ constexpr std::size_t kNumber = 9;
 
 }  // namespace
 
-void print_head(std::ostream& out, const TextModel& model, const Grid& grid) {
+void print_head(std::ostream& out, const TextModel& model, const SpeculateGrid& grid) {
   out << printable_line(model.name) << "  (" << model.arithmetic << ")\n";
   if (!grid.left_out.empty()) {
     out << "left out: ";

@@ -9,7 +9,7 @@
 
 namespace draftproof {
 
-void print_head(std::ostream& out, const TextModel& model, const Grid& grid);
+void print_head(std::ostream& out, const TextModel& model, const SpeculateGrid& grid);
 // was_there: an earlier run measured it.
 void print_row(std::ostream& out, const Json& row, bool was_there);
 // Findings and files.

@@ -26,7 +26,7 @@ Json rates_by_rank(const RankCounts& ranks) {
 }  // namespace
 
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
-              const MeasuredRow& measured) {
+              const SpeculateRow& measured) {
   const AcceptanceMetrics metrics = acceptance_metrics(measured.acceptance);
   const AcceptanceCounts& counts = metrics.counts;
   const Speedup speedup = estimate_speedup(measured.pairs);

@@ -45,6 +45,6 @@ class SpeculateTable {
 std::string configuration_name(const Json& row);
 
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
-              const MeasuredRow& measured);
+              const SpeculateRow& measured);
 
 }  // namespace draftproof

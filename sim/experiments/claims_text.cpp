@@ -22,7 +22,7 @@ std::string claims_markdown(const std::vector<ExperimentResult>& results) {
     out << "\n<a id=\"" << result.name << "\"></a>\n## " << result.title << "\n\n"
         << result.question << "\n\nSource: " << result.source << "\n\n| claim | " << result.quantity
         << ", claimed | the model | consistent | why |\n|---|---|---|---|---|\n";
-    for (const ClaimResult& claim : result.claims)
+    for (const ClaimVerdict& claim : result.claims)
       out << "| " << claim.what << " | " << text_of(claim.claimed) << " | "
           << (result.kind == "bytes" ? "at least " + text_of({claim.model.low, claim.model.low}) : text_of(claim.model))
           << " | " << (claim.consistent ? "yes" : "**no**") << " | " << claim.why << " |\n";

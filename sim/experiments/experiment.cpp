@@ -68,7 +68,7 @@ class Experiment {
 
   void run() {
     for (const TomlValue& claim : claims_) {
-      ClaimResult& out = result_.claims.emplace_back();
+      ClaimVerdict& out = result_.claims.emplace_back();
       out.what = claim.at("what").text();
       if (!result_.x_name.empty()) out.x = claim.at("x").number();
       out.claimed = read_range(claim.at("claimed"));
@@ -90,7 +90,7 @@ class Experiment {
                                                       "'; expected one of chain_formula, draft_cost, target_latency, "
                                                       "draft_passes, bytes, scenario");
     }
-    for (ClaimResult& claim : result_.claims)
+    for (ClaimVerdict& claim : result_.claims)
       claim.consistent = lies_in(claim.claimed, claim.model) || lies_in(claim.model, claim.claimed);
   }
 
@@ -109,7 +109,7 @@ class Experiment {
       const double bonus = claim.flag_or("bonus", false) ? 1.0 : 0.0;
       const int drafts = drafts_of(claim);
       const ValueRange rate = read_range(claim.at("rate"));
-      ClaimResult& out = result_.claims[i];
+      ClaimVerdict& out = result_.claims[i];
       out.model = {accepted_tokens(rate.low, drafts) + bonus, accepted_tokens(rate.high, drafts) + bonus};
       const auto rate_for = [&](double tokens) {
         return 100.0 * solve(0.0, 1.0, tokens - bonus, [&](double a) { return accepted_tokens(a, drafts); });
@@ -132,7 +132,7 @@ class Experiment {
     const double cost = fit(1e-4, 10.0, speedup);
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       claims_[i].allow_only({"what", "x", "claimed", "rate", "drafts"});
-      ClaimResult& out = result_.claims[i];
+      ClaimVerdict& out = result_.claims[i];
       out.model.low = out.model.high = speedup(i, cost);
       const double own = (tokens(i) / out.claimed.low - 1.0) / drafts_of(claims_[i]);
       out.why = "a draft pass of " + number("%.3f", own) + " target steps would give it; " + number("%.3f", cost) +
@@ -151,7 +151,7 @@ class Experiment {
     const double target_ms = fit(0.1, 1000.0, speedup);
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       claims_[i].allow_only({"what", "x", "claimed", "draft_ms", "tokens", "passes"});
-      ClaimResult& out = result_.claims[i];
+      ClaimVerdict& out = result_.claims[i];
       out.model.low = out.model.high = speedup(i, target_ms);
       const double own = draft_ms(i) * out.claimed.low / (tokens(i) - out.claimed.low);
       out.why = "a target step of " + number("%.1f", own) + " ms would give it; " + number("%.1f", target_ms) +
@@ -164,7 +164,7 @@ class Experiment {
       claims_[i].allow_only({"what", "x", "claimed", "accepted", "draft_cost"});
       const double accepted = claims_[i].at("accepted").number(0.0, 64.0);
       const double cost = claims_[i].at("draft_cost").number(0.0, 10.0);
-      ClaimResult& out = result_.claims[i];
+      ClaimVerdict& out = result_.claims[i];
       out.model.low = out.model.high = (accepted + 1.0) / (accepted * cost + 1.0);
       out.why = "with one draft pass for all of them it is " + number("%.2f", (accepted + 1.0) / (cost + 1.0)) +
                 "; drafts that see each other need " + number("%.0f", accepted);
@@ -177,7 +177,7 @@ class Experiment {
       const Gpu gpu = find_gpu(claims_[i].at("gpu").text());
       const double bytes = claims_[i].at("rows").number(1.0, 1e12) * claims_[i].at("vocab").number(1.0, 1e9) *
                            claims_[i].at("value_bytes").number(0.5, 16.0);
-      ClaimResult& out = result_.claims[i];
+      ClaimVerdict& out = result_.claims[i];
       const double floor_ms = bytes / gpu.bandwidth * 1e3;
       // Slower is always possible: the floor is all that bytes say.
       out.model = {floor_ms, std::max(out.claimed.high, floor_ms)};
@@ -200,7 +200,7 @@ class Experiment {
       const auto report = std::ranges::find(reports, policy, &PolicyReport::name);
       if (report == reports.end())
         throw input_error(claim.at("policy").where(), "the scenario has no policy '" + policy + "'");
-      ClaimResult& out = result_.claims[i];
+      ClaimVerdict& out = result_.claims[i];
       out.model.low = out.model.high = report->speedup.mean;
       out.why = number("%.2f", report->figure(Figure::tokens_per_step).mean) + " tokens a step of " +
                 number("%.1f", report->figure(Figure::step_ms).mean) + " ms, " +
@@ -229,7 +229,7 @@ class Experiment {
 }  // namespace
 
 int ExperimentResult::consistent() const {
-  return static_cast<int>(std::ranges::count(claims, true, &ClaimResult::consistent));
+  return static_cast<int>(std::ranges::count(claims, true, &ClaimVerdict::consistent));
 }
 
 std::vector<std::string> experiment_names(const std::string& folder) {

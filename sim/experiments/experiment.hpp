@@ -21,7 +21,7 @@ struct ValueRange {
   double high = 0.0;
 };
 
-struct ClaimResult {
+struct ClaimVerdict {
   std::string what;
   double x = 0.0;  // where the claim is a point of a curve
   ValueRange claimed;
@@ -36,7 +36,7 @@ struct ExperimentResult {
   std::string x_name;  // empty: the claims are no curve
   bool log_x = false;
   double tolerance = 0.0;
-  std::vector<ClaimResult> claims;
+  std::vector<ClaimVerdict> claims;
 
   int consistent() const;
 };

@@ -198,7 +198,7 @@ std::string summary_of_proofs(const ExactnessSnapshot& snapshot) {
   return text;
 }
 
-const Colour& colour_of(CellState state) {
+const PaletteColour& colour_of(CellState state) {
   switch (state) {
     case CellState::good:
       return palette::kGreen;
@@ -247,7 +247,7 @@ std::string to_figure(const ExactnessSnapshot& snapshot) {
     for (std::size_t c = 0; c < matrix.rows[r].cells.size(); ++c) {
       const ExactnessCell& cell = matrix.rows[r].cells[c];
       if (cell.state == CellState::none) continue;
-      const Colour& colour = colour_of(cell.state);
+      const PaletteColour& colour = colour_of(cell.state);
       script << c << ' ' << r << ' ' << (colour.red << 16 | colour.green << 8 | colour.blue) << " \"" << cell.text
              << "\"\n";
     }

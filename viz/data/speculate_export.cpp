@@ -173,7 +173,7 @@ std::string to_figure(const SpeculateSnapshot& snapshot) {
          << "set key outside top center horizontal\nset style fill solid noborder\nplot ";
   struct Kind {
     const char* name;
-    Colour colour;
+    PaletteColour colour;
   };
   const std::array kinds{Kind{"draft", palette::kDraft}, Kind{"prefill", palette::kPrefill},
                          Kind{"verify", palette::kVerify}, Kind{"sample", palette::kSample}};

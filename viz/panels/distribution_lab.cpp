@@ -24,13 +24,13 @@ std::vector<double> normalised_row(const std::vector<double>& row) {
   return out;
 }
 
-ImPlotSpec bar_spec(const Colour& colour) {
+ImPlotSpec bar_spec(const PaletteColour& colour) {
   ImPlotSpec spec;
   spec.FillColor = to_vec4(colour);
   spec.LineColor = to_vec4(colour);
   return spec;
 }
-ImPlotSpec line_spec(const Colour& colour) {
+ImPlotSpec line_spec(const PaletteColour& colour) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(colour);
   spec.LineWeight = 2;
@@ -38,7 +38,7 @@ ImPlotSpec line_spec(const Colour& colour) {
 }
 
 // Bars of several rows side by side, a group for each token.
-void plot_rows(std::initializer_list<std::tuple<const char*, const std::vector<double>*, const Colour*>> rows) {
+void plot_rows(std::initializer_list<std::tuple<const char*, const std::vector<double>*, const PaletteColour*>> rows) {
   const double width = 0.8 / static_cast<double>(rows.size());
   double shift = -0.4 + width / 2;
   for (const auto& [label, row, colour] : rows) {
@@ -131,7 +131,7 @@ void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, Im
 struct DraggedBar {
   int id;
   double x, floor, value;
-  const Colour& colour;
+  const PaletteColour& colour;
 };
 // The value that the mouse gives it; nothing while it is left alone.
 std::optional<double> drag_bar(const DraggedBar& bar) {
@@ -175,7 +175,7 @@ void slide(Controls& controls, const char* label, std::int32_t& value, std::int6
   if (controls.slider(label, wide, least, most, tooltip)) value = static_cast<std::int32_t>(wide);
 }
 
-const Colour& colour_of(LabVerdict verdict) {
+const PaletteColour& colour_of(LabVerdict verdict) {
   return verdict == LabVerdict::biased       ? palette::kVermilion
          : verdict == LabVerdict::consistent ? palette::kGreen
                                              : palette::kGrey;
@@ -265,7 +265,7 @@ void DistributionLabPanel::draw_given_rows(Controls& controls, DistributionLabSe
     const char* label;
     const char* mark;
     std::vector<double>& weights;
-    const Colour& colour;
+    const PaletteColour& colour;
     double shift;
   };
   std::vector<Row> rows{{"target", "p", settings.target, palette::kTarget, is_guided ? -0.3 : -0.2},

@@ -7,7 +7,7 @@
 namespace draftproof {
 namespace {
 
-const Colour& colour_of(CellState state) {
+const PaletteColour& colour_of(CellState state) {
   switch (state) {
     case CellState::good:
       return palette::kGreen;

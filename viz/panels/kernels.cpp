@@ -19,7 +19,7 @@ const std::string kSound = "none (sound)";
 const std::string kQuick = "quick";
 const std::string kAll = "all cases";
 
-const Colour& colour_of(Verdict verdict) {
+const PaletteColour& colour_of(Verdict verdict) {
   return verdict == Verdict::equal       ? palette::kAccepted
          : verdict == Verdict::different ? palette::kRecovered
                                          : palette::kGrey;
@@ -46,7 +46,7 @@ void draw_values(const regress::Difference& difference) {
   if (!ImGui::BeginTable("values", 3, ImGuiTableFlags_BordersInner | ImGuiTableFlags_SizingFixedFit)) return;
   for (const char* const name : {"", "hex", "decimal"}) ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
-  const auto row = [](const char* who, const regress::Difference::Value& value, const Colour& colour) {
+  const auto row = [](const char* who, const regress::Difference::Value& value, const PaletteColour& colour) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     ImGui::TextUnformatted(who);

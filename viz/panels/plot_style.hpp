@@ -12,14 +12,14 @@
 
 namespace draftproof {
 
-inline ImPlotSpec line_of(const Colour& colour, float weight = 2.0f, float alpha = 1.0f) {
+inline ImPlotSpec line_of(const PaletteColour& colour, float weight = 2.0f, float alpha = 1.0f) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(colour, alpha);
   spec.LineWeight = weight;
   return spec;
 }
 
-inline ImPlotSpec line_with_markers(const Colour& colour, ImPlotMarker marker = ImPlotMarker_Circle) {
+inline ImPlotSpec line_with_markers(const PaletteColour& colour, ImPlotMarker marker = ImPlotMarker_Circle) {
   ImPlotSpec spec = line_of(colour);
   spec.Marker = marker;
   spec.MarkerSize = 0.2f * ImGui::GetFontSize();
@@ -28,7 +28,7 @@ inline ImPlotSpec line_with_markers(const Colour& colour, ImPlotMarker marker = 
   return spec;
 }
 
-inline ImPlotSpec fill_of(const Colour& colour, float alpha) {
+inline ImPlotSpec fill_of(const PaletteColour& colour, float alpha) {
   ImPlotSpec spec;
   spec.FillColor = to_vec4(colour);
   spec.FillAlpha = alpha;

@@ -39,7 +39,7 @@ void next_control(float width_em) {
   if (end <= right) ImGui::SameLine();
 }
 
-void swatch(const Colour& colour, const char* name) {
+void swatch(const PaletteColour& colour, const char* name) {
   const float em = ImGui::GetFontSize();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + 0.2f * em}, {at.x + 0.7f * em, at.y + 0.9f * em},
@@ -119,7 +119,7 @@ std::string without_escapes(const std::string& escaped) {
 }
 
 // A number that is read from afar.
-void large(const Colour& colour, const char* text) {
+void large(const PaletteColour& colour, const char* text) {
   ImGui::PushFont(nullptr, ImGui::GetStyle().FontSizeBase * 1.5f);
   swatch(colour, text);
   ImGui::PopFont();
@@ -416,7 +416,8 @@ void SpeculatePanel::draw_acceptance(Controls& controls, const SpeculateSnapshot
     ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()));
   }
   ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
-  const auto bars = [&](const char* name, const std::vector<double>& values, double shift, const Colour& colour) {
+  const auto bars = [&](const char* name, const std::vector<double>& values, double shift,
+                        const PaletteColour& colour) {
     ImPlotSpec spec;
     spec.FillColor = to_vec4(colour);
     spec.LineColor = to_vec4(colour);

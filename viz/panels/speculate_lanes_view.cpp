@@ -92,7 +92,7 @@ class LaneDrawing {
     const float alpha = step.end_ns <= moment_ns_ ? 1.0f : kFaint;
     const float begin = x_of(step.begin_ns);
     std::int64_t at = step.begin_ns;
-    const auto span = [&](std::int64_t ns, const Colour& colour) {
+    const auto span = [&](std::int64_t ns, const PaletteColour& colour) {
       if (ns == 0) return;
       const float left = x_of(at);
       const float right = x_of(at + ns);

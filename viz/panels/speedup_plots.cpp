@@ -11,7 +11,7 @@ namespace {
 
 constexpr float kCompared = 0.6f;  // alpha of what is beside the question
 
-const Colour& colour_of(std::size_t curve) {
+const PaletteColour& colour_of(std::size_t curve) {
   return series_colour(curve);
 }
 
@@ -25,7 +25,7 @@ double highest(const SpeedupByBatchSnapshot& snapshot) {
 }
 
 void plot_curve(const SpeedupCurve& curve, std::size_t index) {
-  const Colour& colour = colour_of(index);
+  const PaletteColour& colour = colour_of(index);
   const bool compared = curve.kind == SpeedupCurve::Kind::compared;
   ImPlotSpec spec = line_of(colour, index == 0 ? 3.5f : 1.8f, compared ? kCompared : 1.0f);
   if (compared || curve.kind == SpeedupCurve::Kind::tree) {

@@ -15,8 +15,8 @@ constexpr double kSeconds = 1e-9;       // of a nanosecond
 constexpr std::size_t kBoxesMax = 800;  // of a lane
 constexpr std::size_t kLanesMax = 150;
 
-constexpr std::array<const Colour*, kStepParts> kPartColours{&palette::kDraft, &palette::kPrefill, &palette::kVerify,
-                                                             &palette::kGreen, &palette::kGrey};
+constexpr std::array<const PaletteColour*, kStepParts> kPartColours{
+    &palette::kDraft, &palette::kPrefill, &palette::kVerify, &palette::kGreen, &palette::kGrey};
 
 std::int64_t ns_of(double seconds) {
   return static_cast<std::int64_t>(seconds * 1e9);
@@ -33,7 +33,7 @@ bool begin_time_plot(const char* title, const char* y_label, TimeView view, ImVe
   return true;
 }
 
-void legend_entry(const char* name, const Colour& colour) {
+void legend_entry(const char* name, const PaletteColour& colour) {
   ImPlotSpec spec;
   spec.FillColor = spec.LineColor = to_vec4(colour);
   ImPlot::PlotDummy(name, spec);
@@ -41,7 +41,7 @@ void legend_entry(const char* name, const Colour& colour) {
 
 // A step: its parts one after the other. Many: the shares of the time, one above the other; the rest is idle.
 void draw_box(ImDrawList& list, const StepBox& box, double bottom, double top) {
-  const auto rectangle = [&](double begin_s, double end_s, double low, double high, const Colour& colour) {
+  const auto rectangle = [&](double begin_s, double end_s, double low, double high, const PaletteColour& colour) {
     ImVec2 min = ImPlot::PlotToPixels(begin_s, high);
     ImVec2 max = ImPlot::PlotToPixels(end_s, low);
     if (max.x - min.x < 1.0f) max.x = min.x + 1.0f;
@@ -179,7 +179,7 @@ void plot_requests(const PolicyTimeline& timeline, TimeView view, ImVec2 size) {
   for (std::size_t i = 0; i < lanes.size(); ++i) {
     const RequestLane& lane = *lanes[i];
     const auto y = static_cast<double>(i);
-    const auto bar = [&](std::int64_t begin_ns, std::int64_t end_ns, const Colour& colour) {
+    const auto bar = [&](std::int64_t begin_ns, std::int64_t end_ns, const PaletteColour& colour) {
       list.AddRectFilled(ImPlot::PlotToPixels(static_cast<double>(begin_ns) * kSeconds, y - 0.4),
                          ImPlot::PlotToPixels(static_cast<double>(end_ns) * kSeconds, y + 0.4), to_u32(colour));
     };
@@ -209,7 +209,7 @@ void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool w
   if (!begin_time_plot(title.c_str(), nullptr, view, size, ImPlotAxisFlags_AutoFit, false)) return;
   const Areas areas = areas_of(timeline, view, with_committed);
   const auto area = [&](const char* name, const std::vector<double>& low, const std::vector<double>& high,
-                        const Colour& colour) {
+                        const PaletteColour& colour) {
     ImPlot::PlotShaded(name, areas.time_s.data(), low.data(), high.data(), size_of(areas.time_s),
                        fill_of(colour, 0.9f));
   };

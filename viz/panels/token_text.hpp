@@ -13,7 +13,7 @@
 namespace draftproof {
 
 // Plain decoding's tokens have none.
-const Colour* colour_of(TokenOrigin origin);
+const PaletteColour* colour_of(TokenOrigin origin);
 
 class TokenText {
  public:

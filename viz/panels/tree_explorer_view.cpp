@@ -12,7 +12,7 @@
 namespace draftproof {
 namespace {
 
-const Colour& colour_of(NodeState state) {
+const PaletteColour& colour_of(NodeState state) {
   return state == NodeState::accepted   ? palette::kAccepted
          : state == NodeState::rejected ? palette::kRecovered
                                         : palette::kRejected;

@@ -214,7 +214,7 @@ TEST_CASE("a model whose rows depend on the batch is found by the tokens of spec
   };
   CHECK(measured(false).equal == true);
   CHECK(measured(false).difference.empty());
-  const MeasuredRow wrong = measured(true);
+  const SpeculateRow wrong = measured(true);
   CHECK(wrong.equal == false);
   CHECK_THAT(wrong.difference, Catch::Contains("prompts.jsonl, line 1: the output differs from plain decoding"));
 }
