@@ -88,7 +88,7 @@ class RequestReader {
   void read_parameters(std::vector<VerifyRequest>& requests) {
     set_each<float>(requests, "temperature", [](RowParameters& p, float value) { p.temperature = value; });
     set_each<std::int32_t>(requests, "top_k", [](RowParameters& p, std::int32_t value) { p.filters.top_k = value; });
-    set_each<float>(requests, "top_p", [](RowParameters& p, float value) { p.filters.top_p = value; });
+    set_each<float>(requests, "top_p", [](RowParameters& p, float value) { p.filters.top_p = top_p_of_engine(value); });
     set_each<float>(requests, "min_p", [](RowParameters& p, float value) { p.filters.min_p = value; });
     set_each<float>(requests, "repetition_penalty", [](RowParameters& p, float v) { p.repetition_penalty = v; });
     set_each<float>(requests, "frequency_penalty", [](RowParameters& p, float v) { p.frequency_penalty = v; });

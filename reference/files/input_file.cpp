@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "reference/error.hpp"
 #include "reference/files/descriptor.hpp"
@@ -110,8 +111,10 @@ InputFile::InputFile(const std::string& path, std::uint64_t limit_bytes) {
   ::mprotect(address, size_bytes, PROT_READ);
 }
 
+InputFile::InputFile(std::vector<std::byte> made) : made_(std::move(made)), bytes_(made_) {}
+
 InputFile::~InputFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (!bytes_.empty() && made_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace draftproof

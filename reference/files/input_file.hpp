@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace draftproof {
 
@@ -23,6 +24,8 @@ class InputFile {
   // Input error naming the path when it is missing, unreadable, not a regular file (a folder, a device, a pipe), longer
   // than `limit_bytes` or than this machine's memory, or when another process changes it while it is read.
   explicit InputFile(const std::string& path, std::uint64_t limit_bytes = kNoLimit);
+  // What was made of a file's bytes, as if it were the file.
+  explicit InputFile(std::vector<std::byte> made);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -31,7 +34,8 @@ class InputFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; }
 
  private:
-  std::span<const std::byte> bytes_;
+  std::vector<std::byte> made_;
+  std::span<const std::byte> bytes_;  // mapped where nothing was made
 };
 
 // As the constructor of InputFile refuses it, without reading: input error naming the path. Returns the size in bytes.

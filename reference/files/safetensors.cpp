@@ -10,6 +10,7 @@
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/files/npz.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {
@@ -45,6 +46,8 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   SafetensorsFile result;
   result.path_ = path;
   result.file_ = std::make_shared<const InputFile>(path);
+  if (is_zip(result.file_->bytes()))
+    result.file_ = std::make_shared<const InputFile>(safetensors_of_npz(path, result.file_->bytes()));
   result.header_ = parse_safetensors_header(path, result.file_->bytes());
   return result;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "reference/error.hpp"
@@ -28,6 +29,7 @@ constexpr std::array kTensorNames = {"target_logits",
                                      "frequency_penalty",
                                      "presence_penalty",
                                      "guidance_scale",
+                                     "dry_breakers",
                                      "seed",
                                      "step",
                                      "position",
@@ -62,6 +64,7 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
+  for (const SamplerParameterName& sampler : sampler_parameter_names()) right.push_back(sampler.name);
   if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "path", "group", "row"});
   if (kind == TraceKind::draws || kind == TraceKind::filtered) {
     // A misplaced draft tensor would be ignored silently.
@@ -100,7 +103,15 @@ void TraceReader::read() {
   validate_requests();
 }
 
+// Rows of binary64 are rounded to binary32, which is what the pipeline takes.
 const TensorView& TraceReader::keep(TensorView tensor) {
+  if (tensor.dtype == DType::f64) {
+    const std::span<const double> values = tensor.as<double>();
+    const auto rounded = std::make_shared<std::vector<float>>(values.begin(), values.end());
+    tensor.dtype = DType::f32;
+    tensor.bytes = std::as_bytes(std::span(*rounded));
+    tensor.owner = rounded;
+  }
   return trace_.views.emplace_back(std::move(tensor));
 }
 
@@ -112,6 +123,12 @@ RowMatrix TraceReader::rows_of(const TensorView& tensor, std::int64_t first, std
 std::optional<TensorView> TraceReader::per_request(std::string_view name, std::initializer_list<DType> dtypes) const {
   std::optional<TensorView> tensor = find_tensor(file_, name, dtypes);
   if (tensor) require_shape(*tensor, {request_count_}, "[B]");
+  return tensor;
+}
+
+std::optional<TensorView> TraceReader::parameter(std::string_view name, std::initializer_list<DType> dtypes) const {
+  std::optional<TensorView> tensor = find_tensor(file_, name, dtypes);
+  if (tensor && !tensor->shape.empty()) require_shape(*tensor, {request_count_}, "[B]");
   return tensor;
 }
 
@@ -274,22 +291,32 @@ void TraceReader::read_unconditional() {
 }
 
 void TraceReader::read_parameters() {
-  const auto read_floats = [&](const char* name, const auto& set) {
-    const std::optional<TensorView> tensor = per_request(name, {DType::f32});
+  const auto read_floats = [&](std::string_view name, const auto& set) {
+    const std::optional<TensorView> tensor = parameter(name, {DType::f32, DType::f64, DType::i32, DType::i64});
     if (!tensor) return;
-    const std::span<const float> values = tensor->as<float>();
-    for (std::size_t b = 0; b < values.size(); ++b) set(trace_.requests[b].parameters, values[b]);
+    for (std::size_t b = 0; b < request_count_; ++b)
+      set(trace_.requests[b].parameters, number_at(*tensor, tensor->shape.empty() ? 0 : b));
   };
   read_floats("temperature", [](RowParameters& p, float value) { p.temperature = value; });
-  read_floats("top_p", [](RowParameters& p, float value) { p.filters.top_p = value; });
+  read_floats("top_p", [](RowParameters& p, float value) { p.filters.top_p = top_p_of_engine(value); });
   read_floats("min_p", [](RowParameters& p, float value) { p.filters.min_p = value; });
   read_floats("repetition_penalty", [](RowParameters& p, float value) { p.repetition_penalty = value; });
   read_floats("frequency_penalty", [](RowParameters& p, float value) { p.frequency_penalty = value; });
   read_floats("presence_penalty", [](RowParameters& p, float value) { p.presence_penalty = value; });
   read_floats("guidance_scale", [](RowParameters& p, float value) { p.guidance_scale = value; });
-  if (const std::optional<TensorView> top_k = per_request("top_k", {DType::i32})) {
-    for (std::size_t b = 0; b < request_count_; ++b)
-      trace_.requests[b].parameters.filters.top_k = top_k->as<std::int32_t>()[b];
+  for (const SamplerParameterName& sampler : sampler_parameter_names())
+    read_floats(sampler.name, [&](RowParameters& p, float value) { p.samplers.*sampler.value = value; });
+  if (std::optional<TensorView> ids = find_tensor(file_, "dry_breakers", kIndexDTypes)) {
+    require_rank(*ids, 1, "[n], sequence breakers of all requests");
+    const TokenTensor& breakers = trace_.tokens.emplace_back(read_tokens(std::move(*ids), vocab_size_, false));
+    for (VerifyRequest& request : trace_.requests) request.constraints.dry_breakers = breakers.tokens;
+  }
+  if (const std::optional<TensorView> top_k = parameter("top_k", kIndexDTypes)) {
+    for (std::size_t b = 0; b < request_count_; ++b) {
+      const std::int64_t k = integer_at(*top_k, top_k->shape.empty() ? 0 : b);
+      constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+      trace_.requests[b].parameters.filters.top_k = static_cast<std::int32_t>(std::clamp(k, -kMost, kMost));
+    }
   }
   for (VerifyRequest& request : trace_.requests) {
     request.parameters.filters.order = trace_.settings.filter_order;
@@ -297,7 +324,7 @@ void TraceReader::read_parameters() {
     request.parameters.nan_policy = trace_.settings.nan_policy;
     request.draft_parameters.nan_policy = trace_.settings.nan_policy;
     if (trace_.settings.draft_processed) continue;
-    // Temperature and filters alone: penalties and guidance are the target's.
+    // Temperature and filters alone: penalties, guidance and further samplers are the target's.
     request.draft_parameters.temperature = request.parameters.temperature;
     request.draft_parameters.filters = request.parameters.filters;
   }
@@ -381,9 +408,9 @@ void TraceReader::read_bitmask() {
 }
 
 void TraceReader::read_logit_bias() {
-  const std::optional<TensorView> ids = find_tensor(file_, "logit_bias_tokens", {DType::i32});
+  const std::optional<TensorView> ids = find_tensor(file_, "logit_bias_tokens", kIndexDTypes);
   const std::optional<TensorView> values = find_tensor(file_, "logit_bias_values", {DType::f32});
-  const std::optional<TensorView> sums = per_request("cu_logit_bias", {DType::i32});
+  const std::optional<TensorView> sums = per_request("cu_logit_bias", kIndexDTypes);
   if (!ids && !values && !sums) return;
   if (!ids || !values || !sums)
     throw input_error(file_.path(),

@@ -68,6 +68,8 @@ class TraceReader {
   void validate_requests() const;
 
   std::optional<TensorView> per_request(std::string_view name, std::initializer_list<DType> dtypes) const;
+  // [B], or a scalar for all requests.
+  std::optional<TensorView> parameter(std::string_view name, std::initializer_list<DType> dtypes) const;
   const TensorView& keep(TensorView tensor);
   RowMatrix rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count) const;
   void place_requests(std::vector<Place> places, const TokenTensor& drafts);

@@ -27,6 +27,12 @@ std::string entry_is(std::uint64_t index, const std::string& value) {
   return "entry " + std::to_string(index) + " is " + value;
 }
 
+float number_at(const TensorView& tensor, std::uint64_t index) {
+  if (tensor.dtype == DType::f32) return tensor.as<float>()[index];
+  if (tensor.dtype == DType::f64) return static_cast<float>(tensor.as<double>()[index]);
+  return static_cast<float>(integer_at(tensor, index));
+}
+
 std::int64_t integer_at(const TensorView& tensor, std::uint64_t index) {
   if (tensor.dtype == DType::i32) return tensor.as<std::int32_t>()[index];
   return tensor.as<std::int64_t>()[index];

@@ -15,7 +15,7 @@
 
 namespace draftproof {
 
-inline constexpr std::initializer_list<DType> kRowDTypes = {DType::f32, DType::f16, DType::bf16};
+inline constexpr std::initializer_list<DType> kRowDTypes = {DType::f32, DType::f16, DType::bf16, DType::f64};
 inline constexpr std::initializer_list<DType> kIndexDTypes = {DType::i32, DType::i64};
 
 // The tensor, of one of these dtypes; nothing when the file has none of that name.
@@ -30,6 +30,9 @@ std::string entry_is(std::uint64_t index, const std::string& value);
 
 // One element of an i32 or i64 tensor.
 std::int64_t integer_at(const TensorView& tensor, std::uint64_t index);
+
+// One element of an f32, f64, i32 or i64 tensor, rounded to binary32.
+float number_at(const TensorView& tensor, std::uint64_t index);
 
 // Token ids: a view of the tensor where it is i32, else converted. A copy would refer into the original.
 struct TokenTensor {

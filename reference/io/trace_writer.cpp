@@ -203,6 +203,13 @@ void add_parameters(TraceBuilder& trace, Requests requests) {
   add("top_p", [](const VerifyRequest& r) { return r.parameters.filters.top_p; });
   add("min_p", [](const VerifyRequest& r) { return r.parameters.filters.min_p; });
   trace.add_per_request<std::int32_t>("top_k", [](const VerifyRequest& r) { return r.parameters.filters.top_k; });
+  for (const SamplerParameterName& sampler : sampler_parameter_names()) {
+    const SamplerParameters standard;
+    const auto value_of = [&](const VerifyRequest& r) { return r.parameters.samplers.*sampler.value; };
+    if (std::any_of(requests.begin(), requests.end(),
+                    [&](const VerifyRequest& r) { return value_of(r) != standard.*sampler.value; }))
+      trace.add_per_request<float>(std::string(sampler.name), value_of);
+  }
   if (requests.front().unconditional)
     add("guidance_scale", [](const VerifyRequest& r) { return r.parameters.guidance_scale; });
 

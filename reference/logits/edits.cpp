@@ -52,7 +52,8 @@ void penalise(const RowParameters& parameters, const History& history, std::span
 }
 
 bool needs_history(const RowParameters& parameters, const RowConstraints& constraints) {
-  return has_penalty(parameters) || constraints.bad_words != nullptr || constraints.min_tokens > 0;
+  return has_penalty(parameters) || parameters.samplers.dry_multiplier != 0.0f || constraints.bad_words != nullptr ||
+         constraints.min_tokens > 0;
 }
 
 void validate(const RowConstraints& constraints, std::int64_t vocab_size, const std::string& where) {
@@ -63,6 +64,7 @@ void validate(const RowConstraints& constraints, std::int64_t vocab_size, const 
   };
   for (const Token token : constraints.allowed_ids) require_id(token, "allowed ids");
   for (const Token token : constraints.stop_ids) require_id(token, "stop ids");
+  for (const Token token : constraints.dry_breakers) require_id(token, "dry_breakers");
   for (const LogitBias& bias : constraints.logit_bias) {
     require_id(bias.token, "logit_bias");
     if (!std::isfinite(bias.value))

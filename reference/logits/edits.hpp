@@ -16,6 +16,7 @@ void mask_tokens(const RowConstraints& constraints, const History& history, std:
 void add_bias(const RowConstraints& constraints, std::span<float> logits);
 
 // repetition penalty (prompt and output), frequency penalty, presence penalty, in that order.
+// (DRY comes after them: dry_penalty.hpp.)
 void penalise(const RowParameters& parameters, const History& history, std::span<float> logits);
 
 // Do the parameters or constraints of a row look at its history at all?

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "reference/error.hpp"
 #include "reference/logits/bad_words.hpp"
 #include "reference/logits/filters.hpp"
+#include "reference/logits/samplers.hpp"
 #include "reference/token.hpp"
 
 namespace draftproof {
@@ -19,6 +21,7 @@ enum class NanPolicy : std::uint8_t { error, as_minus_inf };
 struct RowParameters {
   float temperature = 1.0f;  // 0 is greedy
   FilterParameters filters;
+  SamplerParameters samplers;
   float repetition_penalty = 1.0f;  // > 0; l > 0 ? l / r : l r for tokens of prompt and output
   float frequency_penalty = 0.0f;   // l -= f * count in the output
   float presence_penalty = 0.0f;    // l -= f if in the output
@@ -39,7 +42,13 @@ struct RowConstraints {
   std::int64_t min_tokens = 0;      // stop ids are banned while fewer tokens than this have been emitted
   std::span<const Token> stop_ids;  // EOS and stop token ids
   std::span<const LogitBias> logit_bias;
+  std::span<const Token> dry_breakers;  // DRY: no repetition goes across one of these
 };
+
+// top_p as engines take it: of 0 the first token stays, as of every share that is small enough.
+inline float top_p_of_engine(float top_p) {
+  return top_p == 0.0f ? std::numeric_limits<float>::denorm_min() : top_p;
+}
 
 // Errors (usage) naming `where` (a row or a request) and the parameter, and saying what is expected.
 inline void validate(const RowParameters& p, const std::string& where) {
@@ -56,6 +65,7 @@ inline void validate(const RowParameters& p, const std::string& where) {
   require(std::isfinite(p.frequency_penalty), "frequency_penalty", p.frequency_penalty, "a finite number");
   require(std::isfinite(p.presence_penalty), "presence_penalty", p.presence_penalty, "a finite number");
   require(std::isfinite(p.guidance_scale), "guidance_scale", p.guidance_scale, "a finite number (1: no guidance)");
+  validate(p.samplers, where);
 }
 
 // Ids outside [0, V), biases that are not finite, masks of the wrong length: errors (usage) naming `where`.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reference/error.hpp"
+#include "reference/logits/dry_penalty.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/logits/guidance.hpp"
 
@@ -105,7 +106,8 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
 
   const bool edits = edits_anything(input);
   // Where the row goes to the kernels as it is, they find the bad logits themselves.
-  if (edits || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
+  const bool reshapes = parameters.samplers.before_filters() && temperature_ != 0.0f;
+  if (edits || reshapes || parameters.nan_policy != NanPolicy::error) check_raw(parameters.nan_policy);
   edited_ = raw_;
   if (edits) {
     const std::span<const float> raw = raw_logits();
@@ -116,10 +118,18 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
     mask_tokens(input.constraints, history, edited_buffer_);
     add_bias(input.constraints, edited_buffer_);
     penalise(parameters, history, edited_buffer_);
+    penalise_repetitions(history.tokens(), input.constraints.dry_breakers, parameters.samplers, edited_buffer_);
   }
   if (temperature_ == 0.0f) {
     distribution.make_one_hot(greedy_token(processed_logits(), row_), edited_.vocab_size);
     return;
+  }
+  if (reshapes) {
+    const std::span<const float> processed = processed_logits();
+    edited_buffer_.assign(processed.begin(), processed.end());
+    apply_before_filters(parameters.samplers, edited_buffer_);
+    edited_ = view_of(edited_buffer_);
+    temperature_ = 1.0f;
   }
   LogitsDistribution& row = distribution.make_logits_distribution();
   const bool filters = parameters.filters.any();
@@ -130,7 +140,8 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
     row.assign(edited_, temperature_, row_);
   }
   apply_filters(parameters.filters, row);
-  if (!edits && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();
+  apply_after_filters(parameters.samplers, row);
+  if (!edits && !reshapes && temperature_ == 1.0f) raw_normaliser_ = row.unfiltered_log_normaliser();
 }
 
 float Pipeline::raw_log_probability(Token token) {

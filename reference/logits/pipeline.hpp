@@ -1,6 +1,7 @@
 // From raw logits to the distribution of a row:
 //   guidance -> NaN policy -> masks (allowed ids, bitmask, bad words, min_tokens) -> logit_bias -> repetition,
-//   frequency, presence penalty -> temperature (0: greedy) -> min_p, top_k, top_p -> distribution.
+//   frequency, presence penalty, DRY -> temperature (0: greedy) -> smoothing, top_n_sigma -> min_p, top_k, top_p ->
+//   typical_p, epsilon and eta cutoffs, XTC, Mirostat (samplers.hpp) -> distribution.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,9 @@ class Pipeline {
   // Log-softmax of the row as it came in (after guidance, before any edit): what engines report as raw logprobs.
   float raw_log_probability(Token token);
 
-  // The logits of the last row: as they came in, and as the temperature left them (before it, for a greedy row). Made
-  // when they are asked for: the distribution converts and divides tile by tile.
+  // The logits of the last row: as they came in, and as the temperature left them (before it, for a greedy row) and
+  // what comes between it and the filters. Made when they are asked for: the distribution converts and divides tile by
+  // tile.
   std::span<const float> raw_logits();
   std::span<const float> processed_logits();
 

@@ -85,6 +85,7 @@ void LogitsDistribution::begin(const RowView& logits, float temperature, const R
   view_ = logits;
   temperature_ = temperature;
   kept_.reset();
+  allowed_.clear();
   is_processed_ = false;
   group_largest_.clear();
   tiles_.resize((static_cast<std::size_t>(logits.vocab_size) + kTileTokens - 1) / kTileTokens);
@@ -266,6 +267,19 @@ void LogitsDistribution::keep(const KeptSet& kept, const RowBand& band) {
   add_up();
 }
 
+void LogitsDistribution::keep_only(std::vector<std::uint8_t> allowed) {
+  allowed_ = std::move(allowed);
+  Tile weights;
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    weights_in(tile_begin(t), tile_size(t), weights.data());
+    tiles_[t].sum = row_kernels().weight_sum(weights.data(), tile_size(t));
+    tiles_[t].kept = 0;
+    for (std::size_t i = 0; i < tile_size(t); ++i)
+      if (allowed_[tile_begin(t) + i] != 0) tiles_[t].kept += is_kept(static_cast<Token>(tile_begin(t) + i)) ? 1 : 0;
+  }
+  add_up();
+}
+
 TileCut LogitsDistribution::cut_of(std::size_t begin) const {
   // m_i >= least iff W_i >= least 2^shift. Doubles hold both sides exactly.
   const std::int64_t shift = std::min<std::int64_t>(64, std::int64_t{exponent_} - tiles_[begin / kTileTokens].n_max);
@@ -289,6 +303,7 @@ Token LogitsDistribution::first_token() {
 bool LogitsDistribution::is_kept(Token token) const {
   const float x = logit(token);
   if (!(x >= -kLogitLimit)) return false;
+  if (!allowed_.empty() && allowed_[static_cast<std::size_t>(token)] == 0) return false;
   if (!kept_) return true;
   if (!(x > kept_->last_value || (x == kept_->last_value && token <= kept_->last_token))) return false;
   const auto tile = static_cast<std::size_t>(token / kTileTokens);
@@ -310,6 +325,9 @@ const float* LogitsDistribution::weights_in(std::size_t begin, std::size_t count
     cut.position = cut.position > offset ? cut.position - offset : 0;
     row_kernels().keep_in_tile(x, count, cut, scratch);
   }
+  if (!allowed_.empty())
+    for (std::size_t i = 0; i < count; ++i)
+      if (allowed_[begin + i] == 0) scratch[i] = 0.0f;
   return scratch;
 }
 
@@ -317,7 +335,8 @@ void LogitsDistribution::log_weights_of_tile(std::size_t tile, double* out) cons
   Tile logits;
   Tile weights;
   const float* x = logits_in(tile_begin(tile), tile_size(tile), logits.data());
-  const float* kept = kept_ ? weights_in(tile_begin(tile), tile_size(tile), weights.data()) : nullptr;
+  const float* kept =
+      kept_ || !allowed_.empty() ? weights_in(tile_begin(tile), tile_size(tile), weights.data()) : nullptr;
   row_kernels().log_weights_of(x, kept, tile_size(tile), out);
 }
 

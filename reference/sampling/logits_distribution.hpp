@@ -102,6 +102,10 @@ class LogitsDistribution {
   // Drops every token outside the set. At least one token must remain; the sets made by logits/filters.hpp see to that.
   void keep(const KeptSet& kept);
 
+  // Drops every token whose byte in `allowed` [V] is 0, of those that the prefixes above left: for sets that are no
+  // prefix. A token that has mass must remain.
+  void keep_only(std::vector<std::uint8_t> allowed);
+
   std::int64_t vocab_size() const { return view_.vocab_size; }
   std::size_t tile_count() const { return tiles_.size(); }
 
@@ -170,9 +174,10 @@ class LogitsDistribution {
 
   RowView view_;
   float temperature_ = 1.0f;
-  std::vector<TileMass> tiles_;   // of the kept tokens; exponents are those of the unfiltered row
-  std::optional<KeptSet> kept_;   // once there is a filter
-  std::vector<float> processed_;  // logits over the temperature, where a range was taken of them
+  std::vector<TileMass> tiles_;        // of the kept tokens; exponents are those of the unfiltered row
+  std::optional<KeptSet> kept_;        // once there is a filter
+  std::vector<std::uint8_t> allowed_;  // [V] once there is a set that is no prefix
+  std::vector<float> processed_;       // logits over the temperature, where a range was taken of them
   bool is_processed_ = false;
   std::vector<float> group_largest_;  // empty: not known
   std::int32_t exponent_ = kMaskedExponent;

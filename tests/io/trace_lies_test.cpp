@@ -87,9 +87,9 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
            {"both draft_probs and draft_logits"}},
           {"logits of another dtype",
            [](TraceBuilder& t) {
-             t.set("target_logits", {4, 4}, std::vector<double>(16));
+             t.set("target_logits", {4, 4}, I32(16));
            },
-           {"'target_logits'", "has dtype F64", "F32 or F16 or BF16"}},
+           {"'target_logits'", "has dtype I32", "F32 or F16 or BF16 or F64"}},
           {"a flat target",
            [](TraceBuilder& t) { t.set("target_logits", {16}, F32(16, 0)); },
            {"'target_logits'", "[16]", "[N, V]", "[B, K + 1, V]"}},
@@ -210,11 +210,24 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
           {"too few temperatures",
            [](TraceBuilder& t) { t.set("temperature", F32{1}); },
            {"'temperature'", "[1]", "[B] = [2]"}},
-          {"temperatures that are doubles",
+          {"temperatures that are bytes",
            [](TraceBuilder& t) {
-             t.set("temperature", std::vector<double>{1, 1});
+             t.set("temperature", std::vector<std::uint8_t>{1, 1});
            },
-           {"'temperature'", "F64", "expected F32"}},
+           {"'temperature'", "U8", "expected F32"}},
+          {"Mirostat beside drafts",
+           [](TraceBuilder& t) {
+             t.set("mirostat", I32{2, 0});
+           },
+           {"request 0", "Mirostat", "a request for each row"}},
+          {"a sampler's share above 1",
+           [](TraceBuilder& t) {
+             t.set("typical_p", F32{1, 2});
+           },
+           {"request 1", "typical_p is 2", "(0, 1]"}},
+          {"a sequence breaker outside the vocabulary",
+           [](TraceBuilder& t) { t.set("dry_breakers", I32{4}); },
+           {"'dry_breakers'", "entry 0 is 4"}},
           {"a negative temperature",
            [](TraceBuilder& t) {
              t.set("temperature", F32{1, -1});
@@ -225,9 +238,9 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
              t.set("temperature", F32{kNan, 1});
            },
            {"request 0", "temperature is nan"}},
-          {"top_p of 0",
+          {"a negative top_p",
            [](TraceBuilder& t) {
-             t.set("top_p", F32{1, 0});
+             t.set("top_p", F32{1, -0.5f});
            },
            {"request 1", "top_p", "(0, 1]"}},
           {"min_p above 1",
@@ -394,9 +407,9 @@ TEST_CASE("a dense trace that lies gets an error naming the tensor and what woul
                   {"'target_probs'", "sum to 0.97", "within 0.02"}},
                  {"parameters of another dtype beside probabilities",
                   [](TraceBuilder& t) {
-                    t.set("top_k", I64{1, 1});
+                    t.set("top_k", F32{1, 1});
                   },
-                  {"'top_k'", "has dtype I64", "I32"}},
+                  {"'top_k'", "has dtype F32", "I32 or I64"}},
                  {"a negative temperature beside probabilities",
                   [](TraceBuilder& t) {
                     t.set("temperature", F32{1, -1});

@@ -356,4 +356,42 @@ TEST_CASE("a trace without requests is a valid empty batch") {
   CHECK(verify(Trace::open(dense.write(folder.file("d"))), 2).empty());
 }
 
+TEST_CASE("numbers of 64 bits, scalars for all requests and parameters of further samplers are read") {
+  const TemporaryFolder folder;
+  const auto file = [] {
+    TraceBuilder trace;
+    trace.set("target_logits", {2, 1, 4}, std::vector<float>{0, 1, 2, 3, 3, 2, 1, 0});
+    trace.set("draft_tokens", {2, 0}, std::vector<std::int32_t>{});
+    trace.set("top_p", std::vector<float>{0.75f, 0.75f});
+    return trace;
+  };
+  TraceBuilder wide = file();
+  wide.set("target_logits", {2, 1, 4}, std::vector<double>{0, 1, 2, 3, 3, 2, 1, 0});
+  wide.set("top_p", {}, std::vector<double>{0.75});
+  const Trace narrow_trace = Trace::open(file().write(folder.file("narrow")));
+  const Trace wide_trace = Trace::open(wide.write(folder.file("wide")));
+  REQUIRE(wide_trace.requests().size() == 2);
+  CHECK(wide_trace.requests()[1].parameters.filters.top_p == 0.75f);
+  const std::vector<Emission> narrow_out = verify(narrow_trace), wide_out = verify(wide_trace);
+  for (std::size_t b = 0; b < 2; ++b) {
+    CHECK(narrow_out[b].tokens == wide_out[b].tokens);
+    CHECK(narrow_out[b].logprobs == wide_out[b].logprobs);
+    CHECK(narrow_out[b].kept_mass == wide_out[b].kept_mass);
+  }
+
+  TraceBuilder sampled = file();
+  sampled.set("top_p", {}, std::vector<float>{0.0f});
+  sampled.set("typical_p", std::vector<float>{0.5f, 0.25f}).set("mirostat", {}, std::vector<std::int32_t>{2});
+  sampled.set("mirostat_mu", std::vector<double>{3.5, 4.5}).set("dry_breakers", std::vector<std::int64_t>{2, 3});
+  const Trace trace = Trace::open(sampled.write(folder.file("sampled")));
+  const VerifyRequest& second = trace.requests()[1];
+  CHECK(second.parameters.samplers.typical_p == 0.25f);
+  CHECK(second.parameters.samplers.mirostat == 2.0f);
+  CHECK(second.parameters.samplers.mirostat_mu == 4.5f);
+  CHECK(second.constraints.dry_breakers.size() == 2);
+  const std::vector<Emission> first_tokens = verify(trace);  // a top_p of 0
+  CHECK(first_tokens[0].tokens == std::vector<Token>{3});
+  CHECK(first_tokens[1].tokens == std::vector<Token>{0});
+}
+
 }  // namespace

@@ -17,6 +17,9 @@ namespace {
 
 // The unfiltered distribution of a row in the total order, with the bounds of what any reading keeps.
 class Readings {
+  // A float softmax gives such tokens 0, and they may be dropped.
+  static constexpr double kVanishing = 1e-30;
+
  public:
   Readings(std::vector<double> p, std::vector<float> values, const RowParameters& parameters)
       : p_(std::move(p)), values_(std::move(values)), order_(p_.size()), must_(p_.size(), 0), may_(p_.size(), 0) {
@@ -30,6 +33,17 @@ class Readings {
       return;
     }
     read(parameters.filters);
+  }
+
+  // Of further samplers a set is allowed as far as it lies between those of parameters that are off by rounding.
+  void read(const std::vector<std::vector<std::uint8_t>>& sets) {
+    count_min_ = 0;
+    for (std::size_t i = 0; i < p_.size(); ++i) {
+      const auto in = std::count_if(sets.begin(), sets.end(), [&](const auto& set) { return set[i] != 0; });
+      must_[i] = in == std::ssize(sets) && p_[i] > kVanishing ? 1 : 0;
+      may_[i] = in > 0 ? 1 : 0;
+      count_min_ += must_[i];
+    }
   }
 
   const std::vector<double>& unfiltered() const { return p_; }
@@ -85,9 +99,6 @@ class Readings {
     }
   }
 
-  // A float softmax gives such tokens 0, and they may be dropped.
-  static constexpr double kVanishing = 1e-30;
-
   std::vector<double> p_;
   std::vector<float> values_;
   std::vector<std::size_t> order_;
@@ -140,15 +151,53 @@ class RowChecker {
     const VerifyRequest& request = sample_.rows[row_];
     try {
       reference_ = normalised_distribution(StepRows(request, {.logprobs = false}, workspace_).target(0));
+      const SamplerParameters& samplers = request.parameters.samplers;
       VerifyRequest open = request;
       open.parameters.filters = {};
+      // DRY and smoothing are no filters.
+      open.parameters.samplers = SamplerParameters{};
+      open.parameters.samplers.smoothing_factor = samplers.smoothing_factor;
+      open.parameters.samplers.smoothing_curve = samplers.smoothing_curve;
+      open.parameters.samplers.dry_multiplier = samplers.dry_multiplier;
+      open.parameters.samplers.dry_base = samplers.dry_base;
+      open.parameters.samplers.dry_allowed_length = samplers.dry_allowed_length;
+      open.parameters.samplers.dry_range = samplers.dry_range;
       StepRows rows(open, {.logprobs = false}, workspace_);
       std::vector<double> p = normalised_distribution(rows.target(0));
       const std::span<const float> processed = workspace_.target_pipeline.processed_logits();
-      return {std::move(p), {processed.begin(), processed.end()}, request.parameters};
+      Readings readings(std::move(p), {processed.begin(), processed.end()}, request.parameters);
+      if (request.parameters.temperature > 0.0f && (samplers.top_n_sigma != 0.0f || samplers.after_filters()))
+        readings.read(sets_within_rounding(request));
+      return readings;
     } catch (const RowError& error) {
       throw error_in_request(request, static_cast<std::int64_t>(row_), error);
     }
+  }
+
+  // What the reference keeps, at the parameters themselves and at some that are a little smaller and larger.
+  std::vector<std::vector<std::uint8_t>> sets_within_rounding(const VerifyRequest& request) {
+    const double tolerance = filter_tolerance(request.target.vocab_size);
+    std::vector<std::vector<std::uint8_t>> sets;
+    for (const double factor : {1.0 - tolerance, 1.0, 1.0 + tolerance}) {
+      VerifyRequest other = request;
+      const auto scale = [&](float& x, float most) {
+        if (x != most) x = std::min(most, static_cast<float>(static_cast<double>(x) * factor));
+      };
+      FilterParameters& filters = other.parameters.filters;
+      SamplerParameters& samplers = other.parameters.samplers;
+      scale(filters.top_p, 1.0f);
+      scale(filters.min_p, 1.0f);
+      scale(samplers.typical_p, 1.0f);
+      scale(samplers.epsilon_cutoff, 0.999f);
+      scale(samplers.eta_cutoff, 0.999f);
+      scale(samplers.xtc_threshold, 1.0f);
+      for (float* const x : {&samplers.top_n_sigma, &samplers.mirostat_mu}) *x = static_cast<float>(*x * factor);
+      const Distribution& left = StepRows(other, {.logprobs = false}, workspace_).target(0);
+      std::vector<std::uint8_t>& set = sets.emplace_back();
+      for (Token token = 0; token < request.target.vocab_size; ++token)
+        set.push_back(left.probability(token) > 0.0f ? 1 : 0);
+    }
+    return sets;
   }
 
   bool take_filtered(const Readings& readings, std::vector<std::uint8_t>& kept, std::vector<double>& left) const {

@@ -44,7 +44,9 @@ struct FilterCheck {
 // A token counts as wrongly kept, or dropped, only where no usual reading of the parameters allows it: ties at a cut
 // may be broken in either direction, or all be kept; a cumulative mass within filter_tolerance of top_p, and a ratio
 // within that of min_p, may fall on either side, as sums of floats do; filters may see the whole row, or each what the
-// ones before it left. Rows of temperature 0 may keep any of the largest logits. Errors (input) as of processing the
+// ones before it left. With further
+// samplers (logits/samplers.hpp) the order is the reference's, and parameters may be off by a factor 1 +-
+// filter_tolerance. Rows of temperature 0 may keep any of the largest logits. Errors (input) as of processing the
 // rows; (usage) of shapes that do not fit.
 FilterCheck check_filter(const FilterSample& sample, int threads);
 

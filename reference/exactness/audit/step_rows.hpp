@@ -54,8 +54,8 @@ struct StepRecord {
   // Transform of the last token under what it was drawn from: the residual distribution, or p for a bonus token. Of
   // chain_decisions and decides.
   double last = kNoTransform;
-  // Transforms of the first draft, and of the one that was judged last: the first child of the node where the step ended,
-  // or the last draft where it had none.
+  // Transforms of the first draft, and of the one that was judged last: the first child of the node where the step
+  // ended, or the last draft where it had none.
   double first_draft = kNoTransform;
   double judged_draft = kNoTransform;
   bool recovered = false;  // the step ended at a node with children

@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "reference/exactness/audit/filter_check.hpp"
+#include "reference/logits/pipeline.hpp"
+#include "reference/sampling/distribution.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/test_random.hpp"
 
@@ -169,6 +171,42 @@ TEST_CASE("filtered logits of another shape are refused") {
   sample.filtered.vocab_size = 2;
   CHECK_THAT(error_of(ErrorKind::usage, [&] { check_filter(sample, 1); }),
              Catch::Contains("filtered_logits: has shape [1, 2]; expected [1, 3]"));
+}
+
+TEST_CASE("further samplers are checked too, and their faults are found") {
+  // Typical-p, an epsilon cutoff and XTC, by the row of the reference; then each with one token too many, or too few.
+  TestRandom random(21);
+  Rows rows{40, {}, {}, {}};
+  for (int i = 0; i < 30; ++i) {
+    std::vector<float> logits;
+    for (int t = 0; t < 40; ++t) logits.push_back(2.0f * random.normal());
+    RowParameters p = parameters_of(0.8f, 0, 1.0f);
+    if (i % 3 == 0) p.samplers.typical_p = 0.7f;
+    if (i % 3 == 1) p.samplers.epsilon_cutoff = 0.02f;
+    if (i % 3 == 2) p.samplers.xtc_probability = 1.0f;
+    rows.parameters.push_back(p);
+    RowInput input;
+    input.logits = {DType::f32, logits.data(), 40};
+    input.parameters = p;
+    Pipeline pipeline;
+    Distribution left;
+    pipeline.run(input, left);
+    for (Token t = 0; t < 40; ++t) {
+      rows.logits.push_back(logits[static_cast<std::size_t>(t)]);
+      rows.filtered.push_back(left.probability(t) > 0.0f ? logits[static_cast<std::size_t>(t)] / 0.8f : kOut);
+    }
+  }
+  const FilterCheck sound = rows.check();
+  INFO(sound.sentence);
+  CHECK(sound.holds);
+  for (std::size_t i = 0; i < 30; ++i) {
+    float* const row = rows.filtered.data() + 40 * i;
+    float* const changed =
+        i % 2 == 0 ? std::find(row, row + 40, kOut) : std::find_if(row, row + 40, [](float x) { return x != kOut; });
+    REQUIRE(changed != row + 40);
+    *changed = i % 2 == 0 ? rows.logits[static_cast<std::size_t>(changed - rows.filtered.data())] / 0.8f : kOut;
+  }
+  CHECK(rows.check().failing.size() == 30);
 }
 
 }  // namespace

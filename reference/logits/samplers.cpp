@@ -1,0 +1,282 @@
+#include "reference/logits/samplers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "reference/error.hpp"
+#include "reference/numerics/fraction.hpp"
+#include "reference/numerics/natural_exp.hpp"
+#include "reference/numerics/natural_log.hpp"
+#include "reference/numerics/unsigned_128.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr float kDropped = -std::numeric_limits<float>::infinity();
+constexpr double kLn2 = 0.6931471805599453;
+
+float largest_of(std::span<const float> logits) {
+  float largest = kDropped;
+  for (const float x : logits) largest = std::max(largest, x);
+  return largest;
+}
+
+void smooth(const SamplerParameters& p, std::span<float> logits) {
+  const auto largest = static_cast<double>(largest_of(logits));
+  const double k = static_cast<double>(p.smoothing_factor) * (3.0 - static_cast<double>(p.smoothing_curve)) / 2.0;
+  const double s = static_cast<double>(p.smoothing_factor) * (static_cast<double>(p.smoothing_curve) - 1.0) / 2.0;
+  for (float& x : logits) {
+    if (x == kDropped) continue;
+    const double d = largest - static_cast<double>(x);
+    // No further than the least logit that is a number: a token that was not masked stays possible by name.
+    const double lowered = largest - d * d * (k + s * d);
+    x = static_cast<float>(std::max(lowered, static_cast<double>(std::numeric_limits<float>::lowest())));
+  }
+}
+
+// Distances from the largest logit as integers of at most 43 bits, on a grid that the largest distance alone decides;
+// then sums of up to 2^19 squares, times their number, stay within 128 bits.
+void keep_n_sigma(float n, std::span<float> logits) {
+  const auto largest = static_cast<double>(largest_of(logits));
+  const auto distance = [&](float x) { return largest - static_cast<double>(x); };
+  double farthest = 0.0;
+  for (const float x : logits)
+    if (x != kDropped) farthest = std::max(farthest, distance(x));
+  if (!(farthest > 0.0)) return;
+  const double grid = std::ldexp(1.0, std::min(32, 42 - std::ilogb(farthest)));
+  const auto steps = [&](float x) { return static_cast<std::uint64_t>(std::llrint(distance(x) * grid)); };
+  Unsigned128 sum = 0;
+  Unsigned128 squares = 0;
+  std::uint64_t count = 0;
+  for (const float x : logits) {
+    if (x == kDropped) continue;
+    const std::uint64_t d = steps(x);
+    sum += d;
+    squares += static_cast<Unsigned128>(d) * d;
+    ++count;
+  }
+  const Unsigned128 variance = squares * count - sum * sum;  // times count^2
+  const double limit = static_cast<double>(n) * std::sqrt(static_cast<double>(variance)) / static_cast<double>(count);
+  for (float& x : logits)
+    if (x != kDropped && static_cast<double>(steps(x)) > limit) x = kDropped;
+}
+
+// What is left of a row, in the total order.
+struct RankedToken {
+  Token token;
+  float value;
+  std::uint64_t mass;
+};
+using Ranked = std::vector<RankedToken>;
+
+Ranked ranked_tokens(const LogitsDistribution& row) {
+  Ranked tokens;
+  std::array<float, kTileTokens> values, weights;
+  for (std::size_t tile = 0; tile < row.tile_count(); ++tile) {
+    const std::size_t begin = tile * kTileTokens;
+    const std::size_t count = std::min<std::size_t>(kTileTokens, static_cast<std::size_t>(row.vocab_size()) - begin);
+    const float* const x = row.logits_in(begin, count, values.data());
+    row.weights_in(begin, count, weights.data());
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t mass = row.row_mass(weights[i], tile);
+      if (mass > 0) tokens.push_back({static_cast<Token>(begin + i), x[i], mass});
+    }
+  }
+  std::sort(tokens.begin(), tokens.end(), [](const RankedToken& a, const RankedToken& b) {
+    return a.value > b.value || (a.value == b.value && a.token < b.token);
+  });
+  return tokens;
+}
+
+std::uint64_t total_mass(const Ranked& tokens) {
+  std::uint64_t total = 0;
+  for (const RankedToken& t : tokens) total += t.mass;
+  return total;
+}
+
+// The distance from the largest logit in steps of 2^-32: a token that has any mass is less than 64 below it.
+std::uint64_t steps_below(const Ranked& tokens, const RankedToken& t) {
+  return static_cast<std::uint64_t>(
+      std::llrint((static_cast<double>(tokens.front().value) - static_cast<double>(t.value)) * 0x1p32));
+}
+
+Unsigned128 weighted_steps(const Ranked& tokens) {
+  Unsigned128 sum = 0;
+  for (const RankedToken& t : tokens) sum += static_cast<Unsigned128>(t.mass) * steps_below(tokens, t);
+  return sum;
+}
+
+void keep_if(Ranked& tokens, const auto& keeps) {
+  Ranked kept;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (i == 0 || keeps(tokens[i])) kept.push_back(tokens[i]);
+  tokens = std::move(kept);
+}
+
+void keep_typical(float typical_p, Ranked& tokens) {
+  const std::uint64_t total = total_mass(tokens);
+  const Unsigned128 mean = weighted_steps(tokens);  // times S
+  const auto distance = [&](const RankedToken& t) {
+    const Unsigned128 d = static_cast<Unsigned128>(steps_below(tokens, t)) * total;
+    return d > mean ? d - mean : mean - d;
+  };
+  std::vector<std::pair<Unsigned128, std::size_t>> order;  // by distance, then by rank
+  for (std::size_t i = 0; i < tokens.size(); ++i) order.emplace_back(distance(tokens[i]), i);
+  std::sort(order.begin(), order.end());
+  const std::uint64_t limit = std::max<std::uint64_t>(1, ceil_of_fraction(typical_p, total));
+  std::vector<std::uint8_t> keeps(tokens.size(), 0);
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < order.size() && before < limit; ++i) {
+    keeps[order[i].second] = 1;
+    before += tokens[order[i].second].mass;
+  }
+  Ranked kept;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (keeps[i] != 0) kept.push_back(tokens[i]);
+  tokens = std::move(kept);
+}
+
+void keep_from_epsilon(float epsilon, Ranked& tokens) {
+  const std::uint64_t least = ceil_of_fraction(epsilon, total_mass(tokens));
+  keep_if(tokens, [&](const RankedToken& t) { return t.mass >= least; });
+}
+
+void keep_from_eta(float eta, Ranked& tokens) {
+  const auto total = static_cast<double>(total_mass(tokens));
+  // exp(-H) = p_1 exp(-mean d).
+  const double mean = static_cast<double>(weighted_steps(tokens)) / total * 0x1p-32;
+  const double inverse_perplexity = static_cast<double>(tokens.front().mass) / total * natural_exp(-mean);
+  const auto e = static_cast<double>(eta);
+  const double least = std::min(e, std::sqrt(e) * inverse_perplexity) * total;
+  keep_if(tokens, [&](const RankedToken& t) { return static_cast<double>(t.mass) >= least; });
+}
+
+void exclude_top(const SamplerParameters& p, Ranked& tokens) {
+  if (p.xtc_probability < 1.0f && !(p.xtc_uniform < p.xtc_probability)) return;
+  const std::uint64_t least = std::max<std::uint64_t>(1, ceil_of_fraction(p.xtc_threshold, total_mass(tokens)));
+  std::size_t last = tokens.size();
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (tokens[i].mass >= least) last = i;
+  if (last == tokens.size()) return;
+  Ranked kept;
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    if (i == last || tokens[i].mass < least) kept.push_back(tokens[i]);
+  tokens = std::move(kept);
+}
+
+void keep_below_surprise(float mu, Ranked& tokens) {
+  const double least = natural_exp(-static_cast<double>(mu) * kLn2) * static_cast<double>(total_mass(tokens));
+  keep_if(tokens, [&](const RankedToken& t) { return static_cast<double>(t.mass) >= least; });
+}
+
+// log of k; infinite for "all".
+double log_mirostat_k(const Ranked& tokens, double vocab_size, double mu) {
+  constexpr std::size_t kFittedRanks = 100;
+  double product = 0.0;
+  double square = 0.0;
+  for (std::size_t i = 0; i + 1 < std::min(kFittedRanks, tokens.size()); ++i) {
+    const double t = natural_log(static_cast<double>(i + 2) / static_cast<double>(i + 1));
+    product += t * (static_cast<double>(tokens[i].value) - static_cast<double>(tokens[i + 1].value));
+    square += t * t;
+  }
+  const double s = square > 0.0 ? product / square : 0.0;
+  const double e = s - 1.0;
+  const double log_v = natural_log(vocab_size);
+  // e / (1 - V^-e), which is 1 / log V at e = 0.
+  const double ratio = std::abs(e) < 1e-9 ? 1.0 / log_v : e / (1.0 - natural_exp(-e * log_v));
+  const double log_base = natural_log(ratio) + mu * kLn2;
+  if (s > 0.0) return log_base / s;
+  return log_base >= 0.0 ? std::numeric_limits<double>::infinity() : 0.0;
+}
+
+void keep_mirostat_1(float mu, std::int64_t vocab_size, Ranked& tokens) {
+  if (tokens.size() < 2) return;
+  const double log_k = log_mirostat_k(tokens, static_cast<double>(vocab_size), static_cast<double>(mu));
+  if (!(log_k < natural_log(static_cast<double>(tokens.size())))) return;
+  const auto k = static_cast<std::size_t>(std::max(1.0, std::floor(natural_exp(log_k))));
+  if (k < tokens.size()) tokens.resize(k);
+}
+
+}  // namespace
+
+std::span<const SamplerParameterName> sampler_parameter_names() {
+  using P = SamplerParameters;
+  static constexpr std::array<SamplerParameterName, 15> kNames{{{"smoothing_factor", &P::smoothing_factor},
+                                                                {"smoothing_curve", &P::smoothing_curve},
+                                                                {"top_n_sigma", &P::top_n_sigma},
+                                                                {"typical_p", &P::typical_p},
+                                                                {"epsilon_cutoff", &P::epsilon_cutoff},
+                                                                {"eta_cutoff", &P::eta_cutoff},
+                                                                {"xtc_threshold", &P::xtc_threshold},
+                                                                {"xtc_probability", &P::xtc_probability},
+                                                                {"xtc_uniform", &P::xtc_uniform},
+                                                                {"mirostat", &P::mirostat},
+                                                                {"mirostat_mu", &P::mirostat_mu},
+                                                                {"dry_multiplier", &P::dry_multiplier},
+                                                                {"dry_base", &P::dry_base},
+                                                                {"dry_allowed_length", &P::dry_allowed_length},
+                                                                {"dry_range", &P::dry_range}}};
+  return kNames;
+}
+
+void validate(const SamplerParameters& p, const std::string& where) {
+  const auto require = [&](bool valid, const char* name, float value, const char* range) {
+    if (!valid) throw usage_error(where, std::string(name) + " is " + std::to_string(value) + "; expected " + range);
+  };
+  const auto is_whole = [](float x) { return x >= 0.0f && x <= 16777216.0f && std::floor(x) == x; };
+  const auto is_share = [](float x) { return x >= 0.0f && x <= 1.0f; };
+  require(p.smoothing_factor >= 0.0f && std::isfinite(p.smoothing_factor), "smoothing_factor", p.smoothing_factor,
+          "0 (off) or a finite number above");
+  require(p.smoothing_curve >= 1.0f && p.smoothing_curve <= 3.0f, "smoothing_curve", p.smoothing_curve,
+          "a number in [1, 3]");
+  require(p.top_n_sigma >= 0.0f && std::isfinite(p.top_n_sigma), "top_n_sigma", p.top_n_sigma,
+          "0 (off) or a finite number above");
+  require(p.typical_p > 0.0f && p.typical_p <= 1.0f, "typical_p", p.typical_p, "a number in (0, 1]");
+  require(p.epsilon_cutoff >= 0.0f && p.epsilon_cutoff < 1.0f, "epsilon_cutoff", p.epsilon_cutoff,
+          "a number in [0, 1)");
+  require(p.eta_cutoff >= 0.0f && p.eta_cutoff < 1.0f, "eta_cutoff", p.eta_cutoff, "a number in [0, 1)");
+  require(is_share(p.xtc_threshold), "xtc_threshold", p.xtc_threshold, "a number in [0, 1]");
+  require(is_share(p.xtc_probability), "xtc_probability", p.xtc_probability, "a number in [0, 1]");
+  if (p.xtc_probability > 0.0f && p.xtc_probability < 1.0f)
+    require(p.xtc_uniform >= 0.0f && p.xtc_uniform < 1.0f, "xtc_uniform", p.xtc_uniform,
+            "the number in [0, 1) that the coin was, as xtc_probability is neither 0 nor 1");
+  require(p.mirostat == 0.0f || p.mirostat == 1.0f || p.mirostat == 2.0f, "mirostat", p.mirostat, "0 (off), 1 or 2");
+  require(std::isfinite(p.mirostat_mu), "mirostat_mu", p.mirostat_mu, "a finite number of bits");
+  require(p.dry_multiplier >= 0.0f && std::isfinite(p.dry_multiplier), "dry_multiplier", p.dry_multiplier,
+          "0 (off) or a finite number above");
+  require(p.dry_base >= 1.0f && std::isfinite(p.dry_base), "dry_base", p.dry_base, "a finite number of 1 or more");
+  require(is_whole(p.dry_allowed_length) && p.dry_allowed_length >= 1.0f, "dry_allowed_length", p.dry_allowed_length,
+          "a whole number of 1 or more");
+  require(is_whole(p.dry_range), "dry_range", p.dry_range, "a whole number (0: the whole context)");
+}
+
+void apply_before_filters(const SamplerParameters& parameters, std::span<float> logits) {
+  if (parameters.smoothing_factor != 0.0f) smooth(parameters, logits);
+  if (parameters.top_n_sigma != 0.0f) keep_n_sigma(parameters.top_n_sigma, logits);
+}
+
+void apply_after_filters(const SamplerParameters& p, LogitsDistribution& distribution) {
+  if (!p.after_filters()) return;
+  Ranked tokens = ranked_tokens(distribution);
+  const std::size_t before = tokens.size();
+  if (p.typical_p != 1.0f) keep_typical(p.typical_p, tokens);
+  if (p.epsilon_cutoff != 0.0f) keep_from_epsilon(p.epsilon_cutoff, tokens);
+  if (p.eta_cutoff != 0.0f) keep_from_eta(p.eta_cutoff, tokens);
+  if (p.xtc_probability != 0.0f) exclude_top(p, tokens);
+  if (p.mirostat == 1.0f) keep_mirostat_1(p.mirostat_mu, distribution.vocab_size(), tokens);
+  if (p.mirostat == 2.0f) keep_below_surprise(p.mirostat_mu, tokens);
+  if (tokens.size() == before) return;
+  std::vector<std::uint8_t> kept(static_cast<std::size_t>(distribution.vocab_size()), 0);
+  for (const RankedToken& t : tokens) kept[static_cast<std::size_t>(t.token)] = 1;
+  distribution.keep_only(std::move(kept));
+}
+
+double next_mirostat_mu(double mu, double tau, double rate, double probability) {
+  return mu - rate * (-natural_log(probability) / kLn2 - tau);
+}
+
+}  // namespace draftproof
