@@ -183,7 +183,7 @@ struct Prepared {
         input{view_of(c.conditional),
               std::nullopt,
               c.parameters,
-              {c.mask, c.allowed, &words, c.min_tokens, c.stop, c.bias},
+              {c.mask, c.allowed, &words, c.min_tokens, c.stop, c.bias, {}},
               &history,
               row} {
     if (!c.unconditional.empty()) input.unconditional = view_of(c.unconditional);
