@@ -42,7 +42,7 @@ struct RowConstraints {
   std::int64_t min_tokens = 0;      // stop ids are banned while fewer tokens than this have been emitted
   std::span<const Token> stop_ids;  // EOS and stop token ids
   std::span<const LogitBias> logit_bias;
-  std::span<const Token> dry_breakers;  // DRY: no repetition goes across one of these
+  std::span<const Token> dry_breakers = {};  // DRY: no repetition goes across one of these
 };
 
 // top_p as engines take it: of 0 the first token stays, as of every share that is small enough.
