@@ -284,7 +284,8 @@ FilterSample read_filters(const std::string& path, const AuditFileOptions& optio
   sample.rows.assign(trace->requests().begin(), trace->requests().end());
   const auto rows = static_cast<std::uint64_t>(sample.rows.size());
   const std::vector<std::uint64_t> shape{rows, static_cast<std::uint64_t>(trace->vocab_size())};
-  const std::optional<TensorView> filtered = find_tensor(file, "filtered_logits", kRowDTypes);
+  std::optional<TensorView> filtered = find_tensor(file, "filtered_logits", kRowDTypes);
+  if (filtered) filtered = with_rows_of_binary32(std::move(*filtered));
   const std::optional<TensorView> kept = find_tensor(file, "kept", {DType::boolean, DType::u8});
   if (filtered.has_value() == kept.has_value())
     throw input_error(path, "has both filtered_logits and kept; expected one of them");

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <utility>
 
 #include "reference/error.hpp"
@@ -103,16 +102,8 @@ void TraceReader::read() {
   validate_requests();
 }
 
-// Rows of binary64 are rounded to binary32, which is what the pipeline takes.
 const TensorView& TraceReader::keep(TensorView tensor) {
-  if (tensor.dtype == DType::f64) {
-    const std::span<const double> values = tensor.as<double>();
-    const auto rounded = std::make_shared<std::vector<float>>(values.begin(), values.end());
-    tensor.dtype = DType::f32;
-    tensor.bytes = std::as_bytes(std::span(*rounded));
-    tensor.owner = rounded;
-  }
-  return trace_.views.emplace_back(std::move(tensor));
+  return trace_.views.emplace_back(with_rows_of_binary32(std::move(tensor)));
 }
 
 RowMatrix TraceReader::rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count) const {

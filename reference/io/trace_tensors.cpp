@@ -1,7 +1,9 @@
 #include "reference/io/trace_tensors.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "reference/error.hpp"
 
@@ -25,6 +27,16 @@ void require_shape(const TensorView& tensor, const std::vector<std::uint64_t>& s
 
 std::string entry_is(std::uint64_t index, const std::string& value) {
   return "entry " + std::to_string(index) + " is " + value;
+}
+
+TensorView with_rows_of_binary32(TensorView tensor) {
+  if (tensor.dtype != DType::f64) return tensor;
+  const std::span<const double> values = tensor.as<double>();
+  const auto rounded = std::make_shared<std::vector<float>>(values.begin(), values.end());
+  tensor.dtype = DType::f32;
+  tensor.bytes = std::as_bytes(std::span(*rounded));
+  tensor.owner = rounded;
+  return tensor;
 }
 
 float number_at(const TensorView& tensor, std::uint64_t index) {

@@ -31,6 +31,9 @@ std::string entry_is(std::uint64_t index, const std::string& value);
 // One element of an i32 or i64 tensor.
 std::int64_t integer_at(const TensorView& tensor, std::uint64_t index);
 
+// Rows of binary64 rounded to binary32, which is what the pipeline takes; others as they are.
+TensorView with_rows_of_binary32(TensorView tensor);
+
 // One element of an f32, f64, i32 or i64 tensor, rounded to binary32.
 float number_at(const TensorView& tensor, std::uint64_t index);
 

@@ -321,6 +321,10 @@ TEST_CASE("filtered rows are read as logits or as kept sets, and checked without
   CHECK(check.failing == std::vector<std::int64_t>{1});
   CHECK(check.rows[1].wrongly_kept == std::vector<Token>{1, 2});
 
+  file.set<double>("filtered_logits", {2, 3}, {-1e30, -1e30, 2.0, 2.0, -1e30, -1e30});
+  file.write(folder.file("d.safetensors"));
+  CHECK(check_filter(std::get<FilterSample>(read_audit_file(folder.file("d.safetensors"), {})), 1).holds);
+
   file.drop("filtered_logits");
   file.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 1, 0, 0});
   file.write(folder.file("k.safetensors"));
