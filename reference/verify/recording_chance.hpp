@@ -1,6 +1,6 @@
 // A Chance that writes down what a verifier asks it and what it answers: the numbers that were compared, by the
-// verifier itself. Random words are addressed, so the answers are those of AddressedChance with the same seed and step, and
-// looking at a word again changes nothing.
+// verifier itself. Random words are addressed, so the answers are those of AddressedChance with the same seed and
+// step, and looking at a word again changes nothing.
 #pragma once
 
 #include <algorithm>

@@ -19,8 +19,8 @@ struct RunOptions {
 // Until the window is closed. `record_to`: where what happened is written at its end; empty: nowhere.
 void run_in_window(const RunOptions& options, const std::string& record_to);
 
-// Waits for the panels, and writes what they show to a PNG file. Input error naming the path, or the file opened that no
-// panel shows. Returns the snapshots, as replay() does.
+// Waits for the panels, and writes what they show to a PNG file. Input error naming the path, or the file opened that
+// no panel shows. Returns the snapshots, as replay() does.
 nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::string& path);
 
 // The snapshots, by panel, after the files were opened and all panels have settled. Needs no display.

@@ -116,9 +116,9 @@ void add_intervals(DecayCurve& curve, const AcceptanceData& data) {
   }
 }
 
-// E(K) at one end of the intervals of its K positions; nothing where one has none, and of K = 0, where it is 1. The ends
-// go together, since whoever accepts the second draft has accepted the first: the interval covers at least as often as
-// those of the positions.
+// E(K) at one end of the intervals of its K positions; nothing where one has none, and of K = 0, where it is 1. The
+// ends go together, since whoever accepts the second draft has accepted the first: the interval covers at least as
+// often as those of the positions.
 std::optional<double> tokens_at_end(const DecayCurve& curve, std::size_t drafts,
                                     std::optional<double> DecayValue::*end) {
   if (drafts == 0) return std::nullopt;

@@ -1,5 +1,5 @@
-// The panel "Kernels": the regression by kernel and case as `draftproof regress` runs it on the CPU executor, a mutant's
-// as it fails, and the times of `draftproof bench --device cuda` against their floors.
+// The panel "Kernels": the regression by kernel and case as `draftproof regress` runs it on the CPU executor, a
+// mutant's as it fails, and the times of `draftproof bench --device cuda` against their floors.
 #pragma once
 
 #include <functional>

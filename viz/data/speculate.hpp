@@ -1,11 +1,12 @@
 // Panel "Speculate": the project's engine decodes one prompt twice, plainly and with speculation, and everything that
-// can be seen of it is recorded: where the time went, each draft tree with its probabilities, how each token came about.
+// can be seen of it is recorded: where the time went, each draft tree with its probabilities, how each token came
+// about.
 //
 // The two lanes share one time axis. Each has a clock of its own, that of the engine's steps in which it computed, and
 // they take turns (the one that is behind goes on), so that neither is slowed down by the other.
 //
-// Guarantee: tokens, trees, probabilities and acceptance depend on the settings only; times are measured. They are those
-// of `draftproof generate` with command_arguments().
+// Guarantee: tokens, trees, probabilities and acceptance depend on the settings only; times are measured. They are
+// those of `draftproof generate` with command_arguments().
 #pragma once
 
 #include <cstdint>
@@ -113,8 +114,8 @@ struct SpeculateSnapshot {
   std::string arithmetic;  // which target it is
   SpeculateLane plain;
   SpeculateLane speculation;
-  // Is every token so far the one that plain decoding chose? must_agree: the verifier is lossless, and decoding is greedy
-  // or coupled.
+  // Is every token so far the one that plain decoding chose? must_agree: the verifier is lossless, and decoding is
+  // greedy or coupled.
   bool agree = true;
   bool must_agree = false;
 
@@ -150,9 +151,9 @@ struct SpeculatePreset {
 // For the shipped model, or for an n-gram model.
 std::vector<SpeculatePreset> speculate_presets(const std::string& model);
 
-// The settings of a run of `draftproof demo`, from the document that it wrote: those of the language model where the run
-// had one, else those of the n-grams. expected_text: what the run gave with speculation, and this panel must give.
-// Errors (input) name the file, and what it lacks or was made with that this panel has not.
+// The settings of a run of `draftproof demo`, from the document that it wrote: those of the language model where the
+// run had one, else those of the n-grams. expected_text: what the run gave with speculation, and this panel must
+// give. Errors (input) name the file, and what it lacks or was made with that this panel has not.
 struct DemoSettings {
   SpeculateSettings settings;
   std::string expected_text;  // bytes that are not UTF-8 are U+FFFD in the document

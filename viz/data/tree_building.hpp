@@ -9,8 +9,8 @@
 //   paths      independent paths of one length, as many as the verifier takes; equal prefixes are merged
 //
 // The first three and `paths` fix a shape, and the verifier says how tokens are drawn into it. eagle2 and opt_tree
-// choose nodes by the probabilities of their tokens: these are the likeliest ones, with no randomness, and the verifier must
-// take drafts of any origin.
+// choose nodes by the probabilities of their tokens: these are the likeliest ones, with no randomness, and the
+// verifier must take drafts of any origin.
 #pragma once
 
 #include <cstdint>

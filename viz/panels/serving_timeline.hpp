@@ -1,4 +1,5 @@
-// Serving timeline: the steps of two policies on one time axis, requests, KV blocks and queue, and the policies by load.
+// Serving timeline: the steps of two policies on one time axis, requests, KV blocks and queue, and the policies by
+// load.
 #pragma once
 
 #include "viz/data/serving_timeline.hpp"

@@ -22,6 +22,9 @@ def document(root: Path, command: str, every: list[Engine], fresh: dict[str, lis
     except (OSError, ValueError, KeyError):
         before = []
     components: list[dict[str, Any]] = []
+    for found in fresh.values():
+        for component in found:
+            component["command"] = command.strip()
     for engine in every:
         components += fresh.get(engine.name, [c for c in before if c["engine"] == engine.name])
     version = re.search(r"project\(draftproof VERSION ([0-9.]+)", (root / "CMakeLists.txt").read_text(encoding="utf-8"))
@@ -97,7 +100,8 @@ def markdown(found: dict[str, Any], remarks: str) -> str:
             out.append(f"Not run: {engine['not_run']}.\n")
             continue
         components = [c for c in found["components"] if c["engine"] == engine["engine"]]
-        out.append(f"Version {engine['version']}{torch}.\n")
+        commands = " and ".join(sorted({f"`./draftproof {c['command']}`" for c in components}))
+        out.append(f"Version {engine['version']}{torch}. Made by {commands}.\n")
         out.append("| component | file and function | verdict | n | distance | would find | cases | seconds |\n"
                    "|---|---|---|---|---|---|---|---|")
         out += ["| " + " | ".join(rows_of(c)) + " |" for c in components]

@@ -67,8 +67,8 @@ struct Mutant {
   std::string source;  // where it shipped
   std::string fault;   // what the code does
   std::vector<Hunt> hunts;
-  // By the faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is null
-  // too, the fault has no single-token sampler, and `why_not` says why.
+  // By the faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is
+  // null too, the fault has no single-token sampler, and `why_not` says why.
   std::function<LargeSampler()> large_sampler;
   std::string why_not = {};
   // Of a fault that shows on any p and q: the sampler on these rows. Null: it needs more than a p and a q.

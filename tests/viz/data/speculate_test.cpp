@@ -1,5 +1,5 @@
-// Panel "Speculate" without a window: its tokens and acceptance against `draftproof generate` run with its command line,
-// its probabilities against softmaxes computed here, its times against each other.
+// Panel "Speculate" without a window: its tokens and acceptance against `draftproof generate` run with its command
+// line, its probabilities against softmaxes computed here, its times against each other.
 #include "viz/data/speculate.hpp"
 
 #include <catch2/catch.hpp>
