@@ -63,7 +63,7 @@ void Dashboard::open(const std::string& path) {
       if (!options_.only_panel.empty() && panel->info().name != options_.only_panel) continue;
       try {
         if (!panel->open(result)) continue;
-        if (!is_shown) to_front_ = panel->info().title;
+        if (!is_shown) to_front_ = {panel->info().title};
         is_shown = true;
       } catch (const Error& error) {
         if (message_.empty()) message_ = printable_line(error.what());
@@ -107,11 +107,11 @@ void Dashboard::draw() {
       ImGui::SetNextWindowSize(cell);
     }
     const char* const title = panels_[i]->info().title;
-    if (to_front_ == title) ImGui::SetNextWindowFocus();
+    if (!to_front_.empty() && to_front_.back() == title) ImGui::SetNextWindowFocus();
     if (ImGui::Begin(title)) draw_panel(*panels_[i]);
     ImGui::End();
   }
-  to_front_.clear();
+  if (!to_front_.empty()) to_front_.pop_back();
   draw_message();
 }
 
@@ -126,18 +126,20 @@ void Dashboard::lay_out(unsigned dock_id) {
   for (const auto& panel : panels_)
     ImGui::DockBuilderDockWindow(panel->info().title, stands_at_right(*panel) ? right : left);
   ImGui::DockBuilderFinish(dock_id);
-  for (const auto& panel : panels_) {  // the first of each side is in front
-    if (stands_at_right(*panel)) continue;
-    to_front_ = panel->info().title;
-    break;
+  // The first of each side is in front, and the left one has the keyboard.
+  for (const bool right_side : {false, true}) {
+    const auto first = std::find_if(panels_.begin(), panels_.end(),
+                                    [&](const auto& panel) { return stands_at_right(*panel) == right_side; });
+    if (first != panels_.end()) to_front_.push_back((*first)->info().title);
   }
+  to_front_.emplace_back();  // in this frame nothing: windows find their place in it
 }
 
 void Dashboard::draw_menu() {
   controls_.begin_panel("menu");
   if (!ImGui::BeginMainMenuBar()) return;
   for (const auto& panel : panels_) {
-    if (ImGui::MenuItem(panel->info().title)) to_front_ = panel->info().title;
+    if (ImGui::MenuItem(panel->info().title)) to_front_ = {panel->info().title};
     controls_.describe(panel->info().title, panel->info().question);
   }
   ImGui::Separator();

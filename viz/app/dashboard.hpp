@@ -55,7 +55,7 @@ class Dashboard {
   Exporter exporter_;
   const Panel* exported_ = nullptr;  // whose message the exporter's is
   std::string message_;
-  std::string to_front_;  // title of the window to be focused in the next frame
+  std::vector<std::string> to_front_;  // titles of windows to be focused, the last one in the next frame
   bool laid_out_ = false;
 };
 

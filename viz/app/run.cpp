@@ -14,8 +14,8 @@
 namespace draftproof {
 namespace {
 
-// Frames until sizes, scroll bars and docked windows have found their places.
-constexpr int kSettlingFrames = 4;
+// Frames until sizes, scroll bars and docked windows have found their places, and each side's first panel is in front.
+constexpr int kSettlingFrames = 6;
 
 void open_all(Dashboard& dashboard, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
