@@ -132,6 +132,19 @@ TEST_CASE("kernels include the leaves alone, and gpu does not include cli") {
   });
 }
 
+TEST_CASE("what the dashboard shows is computed without a window, and panels know nothing of theirs") {
+  visit_sources(kRoot / "viz", [](const std::string& file, const std::string& include) {
+    INFO(file << " includes " << include);
+    CHECK_FALSE(include.starts_with("cli/"));
+    if (file.starts_with("viz/data/")) CHECK((include.starts_with("viz/data/") || !include.starts_with("viz/")));
+    if (file.starts_with("viz/panels/")) CHECK_FALSE(include.starts_with("viz/app/"));
+  });
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "viz/data")) {
+    INFO(entry.path());
+    CHECK(text_of(entry.path()).find("#include <im") == std::string::npos);  // imgui.h, implot.h
+  }
+}
+
 // Two definitions of one class name in one namespace are undefined behaviour once both are linked into one program, and
 // no linker says so: the members of vectors of them are shared.
 TEST_CASE("no two headers define a type of one name in namespace draftproof") {
