@@ -18,6 +18,13 @@ bool display_is_here() {
   return false;
 }
 
+// Sanitizers report what the display's driver leaves behind when a program ends; that is not ours to free. The same panels
+// are drawn without a driver, and with leaks looked for, by the other tests.
+testing::ProgramResult run_dash(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "dash");
+  return testing::run_draftproof(arguments, {"ASAN_OPTIONS=detect_leaks=0"});
+}
+
 struct Pixels {
   int width = 0, height = 0;
   std::vector<std::uint8_t> rgb;
@@ -48,7 +55,7 @@ TEST_CASE("a picture of every panel has the size that was asked for, and somethi
     const std::string name = panel->info().name;
     const std::string path = folder.file(name + ".png");
     INFO(name);
-    const auto run = testing::run_draftproof({"dash", "--panel", name, "--screenshot", path, "--size", "1280x800"});
+    const auto run = run_dash({"--panel", name, "--screenshot", path, "--size", "1280x800"});
     INFO(run.err);
     REQUIRE(run.exit_code == 0);
     const Pixels pixels = read_png(path);
@@ -62,8 +69,7 @@ TEST_CASE("a picture of the whole dashboard is drawn at twice the size of text, 
   if (!display_is_here()) return;
   const testing::TemporaryFolder folder;
   const std::string path = folder.file("all.png");
-  const auto run = testing::run_draftproof(
-      {"dash", "--screenshot", path, "--size", "2560x1600", "--scale", "2", "--theme", "light"});
+  const auto run = run_dash({"--screenshot", path, "--size", "2560x1600", "--scale", "2", "--theme", "light"});
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   const Pixels pixels = read_png(path);
@@ -75,8 +81,7 @@ TEST_CASE("a file that cannot be shown is refused by name, and no picture is wri
   if (!display_is_here()) return;
   const testing::TemporaryFolder folder;
   testing::write_whole_file(folder.file("broken.json"), "{");
-  const auto run =
-      testing::run_draftproof({"dash", folder.file("broken.json"), "--screenshot", folder.file("picture.png")});
+  const auto run = run_dash({folder.file("broken.json"), "--screenshot", folder.file("picture.png")});
   CHECK(run.exit_code == 2);
   CHECK_THAT(run.err, Catch::Contains("broken.json"));
   CHECK(folder.file_names().size() == 1);

@@ -1,8 +1,9 @@
 // Panel "Serving timeline" by events: scenarios, load, policies, the stretch of time, files, and many steps.
 #include "viz/panels/serving_timeline.hpp"
 
+#include <imgui.h>
+
 #include <catch2/catch.hpp>
-#include <chrono>
 
 #include "tests/io/temporary_folder.hpp"
 #include "tests/viz/driver.hpp"
@@ -105,7 +106,7 @@ TEST_CASE("a static batch, one policy and one request draw without complaint, al
   CHECK(batch.shown().upper() == nullptr);
 }
 
-TEST_CASE("a run of a hundred thousand steps is drawn in a few milliseconds") {
+TEST_CASE("a run of a hundred thousand steps is drawn with a bounded number of vertices") {
   ServingTimelineSettings settings;
   settings.scenario = DRAFTPROOF_SOURCE_DIR "/experiments/scenarios/chat.toml";
   settings.requests = 2'000;
@@ -114,17 +115,8 @@ TEST_CASE("a run of a hundred thousand steps is drawn in a few milliseconds") {
   const ServingDriver driver(settings);
   CHECK(driver.shown().upper()->steps.steps().size() + driver.shown().lower()->steps.steps().size() > 100'000);
   driver->click("serving_timeline/whole run");
-  using Clock = std::chrono::steady_clock;
-  double least_ms = 1e9;
-  for (int i = 0; i < 20; ++i) {
-    const auto begin = Clock::now();
-    driver->frame();
-    least_ms = std::min(least_ms, std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
-  }
-  INFO("the fastest of 20 frames took " << least_ms << " ms");
-#if !defined(__SANITIZE_ADDRESS__)
-  CHECK(least_ms < 8.0);  // the bound of 4 ms is held by the bench, on a machine of its own
-#endif
+  // What a frame costs is what it draws (`dash --measure-frames` prints its time): 800 boxes a lane and not a box a step.
+  CHECK(ImGui::GetDrawData()->TotalVtxCount < 60'000);
 }
 
 TEST_CASE("scenarios, grids and results of sim are opened, and a broken one gives a message") {
