@@ -18,8 +18,8 @@ bool display_is_here() {
   return false;
 }
 
-// Sanitizers report what the display's driver leaves behind when a program ends; that is not ours to free. The same panels
-// are drawn without a driver, and with leaks looked for, by the other tests.
+// Sanitizers report what the display's driver leaves behind when a program ends; that is not ours to free. The same
+// panels are drawn without a driver, and with leaks looked for, by the other tests.
 testing::ProgramResult run_dash(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "dash");
   return testing::run_draftproof(arguments, {"ASAN_OPTIONS=detect_leaks=0"});
