@@ -65,7 +65,8 @@ std::vector<Output> CaseRun::outputs() {
     if (!intact(image.begin()) || !intact(image.end() - kGuardBytes))
       throw Error(ErrorKind::internal, array.name, "the guard words around this array were overwritten");
     if (!array.is_output) continue;
-    found.push_back({array.name, array.element_bytes, {image.begin() + kGuardBytes, image.end() - kGuardBytes}, array.kind});
+    found.push_back(
+        {array.name, array.element_bytes, {image.begin() + kGuardBytes, image.end() - kGuardBytes}, array.kind});
   }
   return found;
 }

@@ -76,8 +76,9 @@ CaseResult case_result_of(const Json& row, const std::string& where) {
                            value_of(difference.at("found")), value_of(difference.at("expected"))};
     return result;
   } catch (const Json::exception&) {
-    throw input_error(where, "it has no case, block_threads, verdict, digest, seconds, finding or difference; expected "
-                             "a row of `draftproof regress --json`");
+    throw input_error(where,
+                      "it has no case, block_threads, verdict, digest, seconds, finding or difference; expected "
+                      "a row of `draftproof regress --json`");
   }
 }
 
