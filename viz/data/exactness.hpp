@@ -13,6 +13,7 @@
 #include "reference/exactness/proof/claims.hpp"
 #include "reference/exactness/proof/prove.hpp"
 #include "viz/data/job.hpp"
+#include "viz/data/palette.hpp"
 #include "viz/data/table.hpp"
 
 namespace draftproof {
@@ -34,6 +35,8 @@ struct ExactnessSettings {
 
 // One field of the matrix, as it is shown and as it is explained.
 enum class CellState : std::uint8_t { good, bad, expected_bad, quiet, none };
+// In the panel and in its figure.
+const PaletteColour& colour_of(CellState state);
 struct ExactnessCell {
   CellState state = CellState::none;
   std::string text;      // a word or two; empty: the test does not apply

@@ -198,6 +198,8 @@ std::string summary_of_proofs(const ExactnessSnapshot& snapshot) {
   return text;
 }
 
+}  // namespace
+
 const PaletteColour& colour_of(CellState state) {
   switch (state) {
     case CellState::good:
@@ -212,8 +214,6 @@ const PaletteColour& colour_of(CellState state) {
   }
   return palette::kGrey;
 }
-
-}  // namespace
 
 void fill_matrix(ExactnessSnapshot& snapshot) {
   const bool has_mutants = snapshot.settings.view == ExactnessView::mutants;

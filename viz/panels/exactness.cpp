@@ -7,21 +7,6 @@
 namespace draftproof {
 namespace {
 
-const PaletteColour& colour_of(CellState state) {
-  switch (state) {
-    case CellState::good:
-      return palette::kGreen;
-    case CellState::bad:
-      return palette::kVermilion;
-    case CellState::expected_bad:
-      return palette::kOrange;
-    case CellState::quiet:
-    case CellState::none:
-      break;
-  }
-  return palette::kGrey;
-}
-
 void slide(Controls& controls, const char* label, std::int32_t& value, std::int64_t least, std::int64_t most,
            const char* tooltip) {
   std::int64_t wide = value;

@@ -108,7 +108,7 @@ Mutant unscaled_block_mutant() {
            {Detector::output, [](bool faulty) { return find_by_audit(faulty, std::nullopt, 64'000); }},
            {Detector::output, [](bool faulty) { return find_by_audit(faulty, Verifier::block, 8'000); }}},
           {},
-          "the first token is right"};
+          "the first token has the target's distribution"};
 }
 
 }  // namespace draftproof
