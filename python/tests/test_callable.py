@@ -170,6 +170,43 @@ def test_too_little_time_is_inconclusive():
     assert found.verdict == "inconclusive"
 
 
+def test_a_slow_sampler_is_seen_in_every_case_before_any_is_run_to_its_end():
+    def slow(logits, params, seeds):
+        time.sleep(0.0005 * len(seeds))
+        return draftproof.sample(logits, dict(params), seeds)
+
+    small = [case for case in sample_cases(False) if case.vocab_size <= 33]
+    found = draftproof.audit_callable(slow, cases=small, tv=0.01, time_budget=10.0)
+    assert found.verdict == "inconclusive"
+    assert all(case.n > 0 for case in found.cases), found.cases
+    smallest, largest = found.would_find
+    assert largest.detectable_tv == max(case.detectable_tv for case in found.cases if case.detectable_tv)
+    assert f"('{largest.case}')" in found.sentence and f"('{smallest.case}')" in found.sentence
+
+
+def test_processes_share_the_cases_and_find_what_one_finds():
+    small = [case for case in sample_cases(False) if case.vocab_size <= 33]
+    one = draftproof.audit_callable(draftproof.sample, cases=small, tv=0.2)
+    two = draftproof.audit_callable(draftproof.sample, cases=small, tv=0.2, processes=2)
+    assert two.verdict == one.verdict == "consistent" and two.n == one.n
+    assert {case.case: case.n for case in two.cases} == {case.case: case.n for case in one.cases}
+    wrong = draftproof.audit_callable(wrong_temperature, cases=small, tv=0.2, processes=2)
+    assert wrong.verdict == "biased" and wrong.failures[0].snippet
+    with pytest.raises(draftproof.Error, match="processes: is 0; expected 1 or more"):
+        draftproof.audit_callable(draftproof.sample, processes=0)
+
+
+def test_a_process_that_dies_is_an_error():
+    import os
+
+    def dies(logits, params, seeds):
+        os._exit(7)
+
+    case = [case for case in sample_cases(False)][:1]
+    with pytest.raises(draftproof.Error, match="processes: one ended with 7 and no result"):
+        draftproof.audit_callable(dies, cases=case, processes=2)
+
+
 def test_arguments_are_checked():
     with pytest.raises(draftproof.Error, match="kind: is 'draw'; expected one of sample, filter, verify"):
         draftproof.audit_callable(draftproof.sample, kind="draw")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Callable
 
+import numpy as np
+
 
 @dataclasses.dataclass(frozen=True)
 class Component:
@@ -25,3 +27,26 @@ class Component:
 def mixed(seed: int) -> int:
     """32 bits of all 64: PyTorch's CPU generator and llama.cpp take no more, and their callers see to the rest."""
     return ((int(seed) ^ (int(seed) >> 31)) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF) >> 32
+
+
+def with_probabilities() -> dict[str, Any]:
+    """The cases of verifiers whose drafts have probabilities, as an option of a component."""
+    from draftproof.callable.verify_cases import verify_cases
+
+    return {"cases": [case for case in verify_cases() if case.drafter is not None]}
+
+
+def by_length(run: Callable[..., np.ndarray], draft_tokens: np.ndarray, draft_probs: np.ndarray | None,
+              target_logits: np.ndarray, cu_num_draft_tokens: np.ndarray) -> np.ndarray:
+    """For engines whose batches have drafts of one length K: run(requests [n], drafts [n, K], probabilities [n, K, V] or
+    None, target rows [n, K + 1, V]) -> tokens [n, K + 1], -1 after the last. Gives those of all requests."""
+    ends = np.asarray(cu_num_draft_tokens)
+    lens = np.diff(ends, prepend=0)
+    out = np.full((len(ends), lens.max() + 1), -1, np.int64)
+    for length in np.unique(lens):
+        chosen = np.flatnonzero(lens == length)
+        of_draft = (ends - lens)[chosen][:, None] + np.arange(length)
+        of_target = (ends - lens + np.arange(len(ends)))[chosen][:, None] + np.arange(length + 1)
+        probs = None if draft_probs is None else draft_probs[of_draft].reshape(*of_draft.shape, target_logits.shape[1])
+        out[chosen, :length + 1] = run(chosen, draft_tokens[of_draft].astype(np.int64), probs, target_logits[of_target])
+    return out

@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 ADAPTERS = Path(__file__).resolve().parents[1]
+CONSTRAINTS = Path(__file__).resolve().parent / "constraints.txt"
 BUILD = ROOT / "build" / "engines"
 #: One PyTorch serves all engines that need one: it is larger than all of them.
 TORCH = ("torch==2.14.0", "triton==3.8.0", "numpy==2.4.6")
@@ -64,7 +65,7 @@ def _environment(folder: Path, pins: str, steps: list[tuple[str, ...]]) -> None:
     for packages in steps:
         if packages:
             _run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                 "--no-cache-dir", "--only-binary", ":all:", *packages)
+                 "--no-cache-dir", "--only-binary", ":all:", "--constraint", CONSTRAINTS, *packages)
     stamp.write_text(pins, encoding="utf-8")
 
 

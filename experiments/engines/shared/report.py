@@ -45,12 +45,21 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:.2g}"
 
 
+def would_find(component: dict[str, Any]) -> str:
+    """From the finest case to the coarsest, and which that is."""
+    smallest, largest = component["would_find_smallest"], component["would_find"]
+    if component["kind"] == "filter" or largest is None:
+        return ""
+    span = number(largest) if smallest == largest else f"{number(smallest)} to {number(largest)}"
+    return f"{span} ({component['would_find_case']})"
+
+
 def rows_of(component: dict[str, Any]) -> list[str]:
     verdict = component["verdict"]
     distance = component["distance"] if verdict == "biased" else None
     return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
             f"{component['n']} {COUNTED[component['kind']]}", number(distance),
-            "" if component["kind"] == "filter" else number(component["detectable"]),
+            would_find(component),
             f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
                                        if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
 
@@ -87,7 +96,8 @@ Made by `./draftproof engines`. Today's engines, their own unedited code, driven
 | error | a call raises, hangs, changes its inputs or gives something else than tokens |
 
 *Distance*: total variation distance of the failure, estimated (of a filter: the mass of tokens wrongly kept or dropped). *Would find*: the
-smallest distance that a case without a finding would have shown with 99 % probability.
+distance that a case without a finding would have shown with 99 % probability at its last look, in the finest case to the coarsest, which is
+named; docs/engines.json has it of every case. *Cases*: those that were reached.
 """
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+#: That share the cases of a component.
+PROCESSES = min(4, os.cpu_count() or 1)
 
 
 def load_adapter(engine: str) -> Any:
@@ -52,16 +54,18 @@ def main() -> None:
         print(f"{engine}: {component.name}", file=sys.stderr, flush=True)
         begin = time.monotonic()
         audit = draftproof.audit_callable(component.call, kind=component.kind, tv=component.tv, time_budget=seconds,
-                                          time_limit=max(seconds, 300.0), **component.options)
-        cases = [case for case in audit.cases if case.n > 0]
-        detectable = [case.detectable_tv for case in cases if case.verdict == "consistent" and case.detectable_tv]
+                                          time_limit=max(seconds, 300.0), processes=PROCESSES, **component.options)
+        reached = [case for case in audit.cases if case.n > 0]
         found = [failure.distance for failure in audit.failures if failure.distance is not None]
+        smallest, largest = audit.would_find or (None, None)
         results.write(json.dumps({
             "engine": engine, "component": component.name, "file": component.file, "function": component.function,
             "kind": component.kind, "verdict": audit.verdict, "n": audit.n, "distance": max(found) if found else None,
-            "detectable": min(detectable) if detectable else None, "cases": len(cases),
-            "cases_not_run": len(audit.cases) - len(cases), "seconds": time.monotonic() - begin,
+            "would_find_smallest": smallest and smallest.detectable_tv, "would_find": largest and largest.detectable_tv,
+            "would_find_case": largest and largest.case, "cases": len(reached),
+            "cases_not_run": len(audit.cases) - len(reached), "seconds": time.monotonic() - begin,
             "sentence": audit.sentence, "note": component.note,
+            "each_case": [{"case": c.case, "verdict": c.verdict, "n": c.n, "would_find": c.detectable_tv} for c in audit.cases],
             "failures": [{"name": f.name, "case": f.case.name, "sentence": f.sentence, "n": f.n, "distance": f.distance,
                           "snippet": runnable(f.snippet, engine, component.name)} for f in audit.failures]}) + "\n")
         results.flush()

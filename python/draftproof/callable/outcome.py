@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any
 
-from .._results import html_of
+from .._results import html_of, number
 
 #: Failures of the code, not of its distribution.
 ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints")
@@ -59,6 +59,16 @@ class CallableAudit:
     cases: list[CaseResult]
     notes: list[str]
 
+    @property
+    def would_find(self) -> tuple[CaseResult, CaseResult] | None:
+        """Of the cases without a finding, that with the smallest distance that it would have shown with 99 % probability,
+        and that with the largest. Cases that leave no choice are not among them."""
+        open_to_doubt = [case for case in self.cases if case.verdict in ("consistent", "inconclusive") and case.detectable_tv]
+        if not open_to_doubt:
+            return None
+        ordered = sorted(open_to_doubt, key=lambda case: case.detectable_tv or 0.0)
+        return ordered[0], ordered[-1]
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "verdict": self.verdict, "sentence": self.sentence, "n": self.n, "alpha": self.alpha,
                 "tv": self.tv, "seconds": self.seconds, "notes": self.notes,
@@ -75,3 +85,38 @@ class CallableAudit:
     def _repr_html_(self) -> str:
         rows = [(c.case, c.verdict, c.n, "" if c.detectable_tv is None else c.detectable_tv) for c in self.cases]
         return html_of(self.verdict, self.sentence, ["case", "verdict", "n", "detectable"], rows)
+
+
+def verdict_of(failures: list[Failure], cases: list[CaseResult]) -> str:
+    if any(not failure.is_error for failure in failures):
+        return "biased"
+    if failures:
+        return "error"
+    return "inconclusive" if any(case.verdict == "inconclusive" for case in cases) else "consistent"
+
+
+def sentence_of(audit: CallableAudit) -> str:
+    what = {"sample": "draws", "filter": "rows", "verify": "steps"}[audit.kind]
+    reached = [case for case in audit.cases if case.n > 0]
+    of_all = "" if len(reached) == len(audit.cases) else f" of {len(audit.cases)}"
+    over = f"{audit.verdict} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
+    if audit.failures:
+        first = next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
+        return f"{over}: {first.sentence} (after {first.n} {what})"
+    text = f"{over}: nothing found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
+    unreached = [case.case for case in audit.cases if case.n == 0]
+    return text + (f"; {len(unreached)} cases were not reached, first '{unreached[0]}'" if unreached else "")
+
+
+def _power(audit: CallableAudit) -> str:
+    """Where the cases stood at the end, the coarsest by its name."""
+    if audit.would_find is None:
+        return ""
+    smallest, largest = audit.would_find
+    strings = " of completed strings of K + 1 tokens" if audit.kind == "verify" else ""
+    fine = sum(1 for case in audit.cases if case.detectable_tv and case.detectable_tv <= 1.05 * audit.tv)
+    span = number(largest.detectable_tv or 0.0)
+    if smallest.detectable_tv != largest.detectable_tv:
+        span = f"{number(smallest.detectable_tv or 0.0)} ('{smallest.case}') to {span}"
+    return (f"; a total variation distance{strings} of {span} ('{largest.case}') would have been found with 99 % probability, "
+            f"and the {number(audit.tv)} that was asked for in {fine} cases")

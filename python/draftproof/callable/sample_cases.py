@@ -15,6 +15,10 @@ OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 DTYPES = {"temperature": np.float32, "top_k": np.int32, "top_p": np.float32, "min_p": np.float32}
 
 
+#: Rows of a call where any number will do: a slow callable gets fewer.
+BATCH = 256
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class SampleCase:
     """logits: [G, V], distinct rows with params [G] each. Every call holds `batch` rows, group after group in turn, or
@@ -27,7 +31,7 @@ class SampleCase:
     logits: np.ndarray
     source: str
     params: dict[str, np.ndarray]
-    batch: int = 256
+    batch: int = BATCH
     shuffled: bool = False
     seeds: str = "consecutive"
     tv: float | None = None

@@ -9,7 +9,7 @@ from typing import Iterator
 import numpy as np
 
 from . import rows
-from .sample_cases import is_unambiguous, params_of
+from .sample_cases import BATCH, is_unambiguous, params_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class VerifyCase:
     source: str
     draft_lens: tuple[int, ...]
     params: dict[str, np.ndarray]
-    batch: int = 256
+    batch: int = BATCH
     seeds: str = "consecutive"
     tv: float | None = None
     n_max: int | None = None
@@ -88,7 +88,7 @@ def logits(tables: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
 
 
 def _soft(name: str, vocab_size: int, lens: tuple[int, ...], order: int, seed: int, spread: float = 0.7,
-          zeros: float = 0.0, tv: float | None = None, batch: int = 256, seeds: str = "consecutive",
+          zeros: float = 0.0, tv: float | None = None, batch: int = BATCH, seeds: str = "consecutive",
           **given: float) -> VerifyCase:
     params = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, **given}
     for attempt in range(seed, seed + 2000, 2):

@@ -1,0 +1,84 @@
+"""LMDeploy's PyTorch engine on the CPU: its Triton kernels in the interpreter, the Python around them unedited."""
+
+import asyncio
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+import triton_on_cpu
+from component import Component, by_length, mixed
+
+triton_on_cpu.install()
+
+from lmdeploy.pytorch.backends.cuda.multinomial_sampling import TritonMultinomialSamplingImpl  # noqa: E402
+from lmdeploy.pytorch.backends.cuda.rejection_sampling import CudaRejectionSamplingImpl  # noqa: E402
+from lmdeploy.pytorch.backends.multinomial_sampling import MultinomialSamplingBuildSpec  # noqa: E402
+from lmdeploy.pytorch.engine import logits_process  # noqa: E402
+from lmdeploy.pytorch.messages import SamplingParam  # noqa: E402
+from lmdeploy.pytorch.nn import multinomial_sampling  # noqa: E402
+from lmdeploy.pytorch.spec_decode import reject_sampler, spec_agent  # noqa: E402
+from lmdeploy.pytorch.strategies.ar.sampling import ARSamplingStrategy  # noqa: E402
+
+cuda = SimpleNamespace(build_op=lambda spec: TritonMultinomialSamplingImpl()
+                       if isinstance(spec, MultinomialSamplingBuildSpec) else CudaRejectionSamplingImpl())
+multinomial_sampling.get_backend = reject_sampler.get_backend = lambda *device: cuda  # the operators of a CUDA machine
+
+
+def inputs_of(params, seeds=None, lengths=None):
+    """SamplingInputs of requests, by the engine's own strategy; temperature 0 is top_k 1, as its server makes it."""
+    sequences = []
+    for i, temperature in enumerate(params["temperature"]):
+        param = SamplingParam(
+            temperature=float(temperature) or 1.0, top_k=1 if temperature == 0.0 else int(params["top_k"][i]),
+            top_p=float(params["top_p"][i]), min_p=float(params["min_p"][i]) if "min_p" in params else 0.0,
+            random_seed=None if seeds is None else int(seeds[i]))
+        sequences.append(SimpleNamespace(sampling_param=param, num_valid_ids=0 if lengths is None else int(lengths[i]),
+                                         num_new_tokens=0, session=SimpleNamespace(session_id=i), seq_id=i))
+    return ARSamplingStrategy(0).make_sampling_inputs(sequences)
+
+
+def processed(inputs, logits):
+    processor = logits_process.FusedLogitsProcessor(inputs)
+    return processor, asyncio.run(processor(torch.from_numpy(logits).clone()))[0]
+
+
+def sample(logits, params, seeds, steps=None):
+    processor, scores = processed(inputs_of(params, seeds, steps), logits)
+    return processor.sampling(scores).numpy()
+
+
+def sample_unseeded(logits, params, seeds):
+    """Requests without a seed: the engine draws one from numpy's generator."""
+    np.random.seed(mixed(seeds[0]))
+    processor, scores = processed(inputs_of(params), logits)
+    return processor.sampling(scores).numpy()
+
+
+rejection_sampler = reject_sampler.RejectionSampler()
+
+
+def verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+    """As SpecModelAgent._rejection_sampling calls it, with requests whose drafts have one length."""
+    def run(chosen, drafts, probs, rows):
+        torch.manual_seed(mixed(seeds[chosen[0]]))
+        slots = rows.shape[1]
+        inputs = inputs_of({name: value[chosen] for name, value in params.items()}, seeds[chosen])
+        inputs = spec_agent._expand_sampling_inputs(inputs, slots)
+        _, scores = processed(inputs, rows.reshape(-1, rows.shape[-1]))
+        return rejection_sampler(scores.view(len(chosen), slots, -1), torch.from_numpy(drafts), inputs,
+                                 None if probs is None else torch.from_numpy(probs))[0].numpy()
+
+    return by_length(run, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens)
+
+
+def components():
+    process = "pytorch/engine/logits_process.py"
+    operators = "the CUDA operators are chosen without a GPU; Triton 3.8 where the package asks for 3.7 at most"
+    return [
+        Component("sampling", process, "FusedLogitsProcessor.sampling after ARSamplingStrategy; multinomial_sampling", "sample",
+                  sample, tv=0.1, note=operators),
+        Component("sampling without seeds", process, "the same, for requests that give no seed", "sample", sample_unseeded,
+                  tv=0.1, note=f"{operators}; numpy's generator is seeded"),
+        Component("rejection sampling", "pytorch/spec_decode/reject_sampler.py", "RejectionSampler.forward", "verify", verify,
+                  tv=0.1, note=f"{operators}; PyTorch's generator is seeded at each call"),
+    ]
