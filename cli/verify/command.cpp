@@ -12,6 +12,7 @@
 #include "cli/verify/report.hpp"
 #include "reference/error.hpp"
 #include "reference/files/output_paths.hpp"
+#include "reference/files/safetensors.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/printable.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
@@ -51,7 +52,18 @@ Trace open_trace(const VerifyArguments& arguments) {
   Trace trace = Trace::open(arguments.trace_path, options);
   if (trace.has_seeds() && arguments.settings.contains("seed"))
     throw usage_error("--seed", "would have no effect: " + trace.path() + " has a seed for each request; leave it out");
+  if (!trace.recorded().empty() && (arguments.settings.contains("seed") || arguments.settings.contains("sampler")))
+    throw usage_error(arguments.settings.contains("seed") ? "--seed" : "--sampler",
+                      "would have no effect: " + trace.path() + " holds the engine's own random numbers; leave it out");
   return trace;
+}
+
+// What is compared with: the file that is named, or the trace itself where it says what the engine emitted with the
+// random numbers that it holds.
+std::string compared_path(const VerifyArguments& arguments, const Trace& trace) {
+  if (!arguments.compared_path.empty()) return arguments.compared_path;
+  const bool emitted = trace.file().contains("output_tokens") && trace.file().tensor("output_tokens").shape.size() == 2;
+  return emitted ? trace.path() : "";
 }
 
 void verify(VerifyRun& run) {
@@ -87,7 +99,10 @@ VerifyRun run_verify(const VerifyArguments& arguments) {
   if (!run.trace.settings().draft_processed || arguments.drafted_with.any())
     run.consistency = check_consistency(run.trace.requests(), arguments.drafted_with);
   run.input_sha256 = input_sha256.get();
-  if (!arguments.compared_path.empty()) run.comparison = compare_result(run.result, arguments.compared_path);
+  if (const std::string path = compared_path(arguments, run.trace); !path.empty())
+    run.comparison = compare_result(run.result, path);
+  if (run.comparison && !run.trace.recorded().empty())
+    run.departure = departure_of(run.trace.requests(), run.trace.verify_options(), *run.comparison);
   return run;
 }
 

@@ -54,10 +54,12 @@ std::string proposal_name(const Trace& trace) {
   return "one-hot";
 }
 
-// The settings in force; without the run's seed where the trace has request seeds.
+// The settings in force; without the run's seed where the trace has request seeds, and without the sampler where it has
+// the engine's own numbers.
 std::map<std::string, std::string> settings_of(const Trace& trace) {
   std::map<std::string, std::string> settings = texts_of(trace.settings());
-  if (trace.has_seeds()) settings.erase("seed");
+  if (trace.has_seeds() || !trace.recorded().empty()) settings.erase("seed");
+  if (!trace.recorded().empty()) settings.erase("sampler");
   return settings;
 }
 
@@ -84,6 +86,30 @@ Json comparison_json(const VerifyRun& run) {
                      {"ours", first->ours},
                      {"theirs", first->theirs}};
     if (first->index) json["first"]["index"] = *first->index;
+  }
+  return json;
+}
+
+Json departure_json(const VerifyRun& run) {
+  if (!run.departure) return {};
+  const Departure& departure = *run.departure;
+  Json json{{"request", run.comparison->first->request},
+            {"position", departure.position},
+            {"decision", departure.is_coin      ? "coin"
+                         : departure.is_sibling ? "sibling"
+                                                : "token"},
+            {"p", nullptr},
+            {"q", nullptr},
+            {"u", or_null(departure.u)},
+            {"ours", departure.token},
+            {"theirs", departure.theirs},
+            {"distance", departure.distance},
+            {"sentence", departure.sentence()}};
+  if (departure.is_coin) {
+    json["p"] = departure.p;
+    json["q"] = departure.q;
+    json["ours"] = departure.accepted;
+    json["theirs"] = !departure.accepted;
   }
   return json;
 }
@@ -170,7 +196,10 @@ std::map<std::string, std::string> result_metadata(const VerifyRun& run) {
 }
 
 std::vector<std::string> findings_of(const VerifyRun& run) {
-  return findings_of(run.impossible, run.consistency, run.comparison, run.input_sha256);
+  std::vector<std::string> findings = findings_of(run.impossible, run.consistency, run.comparison, run.input_sha256);
+  if (run.departure)
+    findings.push_back("request " + std::to_string(run.comparison->first->request) + ", " + run.departure->sentence());
+  return findings;
 }
 
 Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_line) {
@@ -183,13 +212,16 @@ Json verify_json(const VerifyRun& run, const std::vector<std::string>& command_l
   document["options"] = Json::object();
   for (const auto& [name, value] : settings_of(run.trace))
     if (name != "seed") document["options"][name] = value;
-  document["seed"] = run.trace.has_seeds() ? Json() : Json(run.trace.settings().seed);
+  const bool uses_seed = !run.trace.has_seeds() && run.trace.recorded().empty();
+  document["seed"] = uses_seed ? Json(run.trace.settings().seed) : Json();
   document["vocab_size"] = run.trace.vocab_size();
   document["requests"] = request_count(run);
   add_acceptance(run.acceptance, document);
   document["impossible_drafts"] = json_of(run.impossible);
   document["consistency"] = consistency_json(run.consistency);
+  document["recorded"] = run.trace.recorded();
   document["comparison"] = comparison_json(run);
+  document["departure"] = departure_json(run);
   document["findings"] = findings_of(run);
   document["digest"] = digest_of(run.result);
   document["threads"] = run.threads;
@@ -209,8 +241,11 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
   std::string options;
   for (const auto& [name, value] : settings_of(run.trace))
     options.append(options.empty() ? "" : ", ").append(name).append(" ").append(value);
-  if (run.trace.has_seeds()) options += ", seeds from the trace";
+  if (run.trace.has_seeds() && run.trace.recorded().empty()) options += ", seeds from the trace";
   line("options", options);
+  std::string recorded;
+  for (const std::string& name : run.trace.recorded()) recorded.append(recorded.empty() ? "" : ", ").append(name);
+  if (!recorded.empty()) line("replayed with", recorded);
   std::string unused;
   for (const std::string& key : run.trace.unused_metadata()) unused.append(unused.empty() ? "" : ", ").append(key);
   if (!unused.empty()) line("metadata not used", unused);

@@ -29,6 +29,7 @@ struct VerifyRun {
   ImpossibleDrafts impossible;
   ConsistencyReport consistency;  // no rows where the drafts' own parameters are not known
   std::optional<ResultComparison> comparison;
+  std::optional<Departure> departure;  // of the first request that differs, where the engine's own numbers are known
   int threads = 1;
   double open_ms = 0.0;
   double verify_ms = 0.0;

@@ -77,6 +77,10 @@ bool Trace::has_seeds() const {
   return contents_->has_seeds;
 }
 
+const std::vector<std::string>& Trace::recorded() const {
+  return contents_->recorded;
+}
+
 const std::vector<std::string>& Trace::unused_metadata() const {
   return contents_->unused_metadata;
 }

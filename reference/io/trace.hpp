@@ -48,6 +48,7 @@ class Trace {
   std::int64_t vocab_size() const;
   bool is_dense() const;
   bool has_seeds() const;                                   // request seeds of its own: the run's seed is not used
+  const std::vector<std::string>& recorded() const;         // tensors of an engine's own random numbers
   const std::vector<std::string>& unused_metadata() const;  // keys that are not settings
 
  private:

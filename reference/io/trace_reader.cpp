@@ -8,6 +8,7 @@
 
 #include "reference/error.hpp"
 #include "reference/random/philox.hpp"
+#include "reference/step/replayable.hpp"
 
 namespace draftproof {
 namespace {
@@ -64,7 +65,11 @@ void require_rank(const TensorView& tensor, std::size_t rank, const std::string&
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   std::vector<std::string_view> right(kTensorNames.begin(), kTensorNames.end());
   for (const SamplerParameterName& sampler : sampler_parameter_names()) right.push_back(sampler.name);
-  if (kind == TraceKind::emitted_steps) right.insert(right.end(), {"num_accepted", "path", "group", "row"});
+  if (kind == TraceKind::steps || kind == TraceKind::emitted_steps)
+    right.insert(right.end(), kRecordedTensors.begin(), kRecordedTensors.end());
+  // A replay compares with what the engine emitted, which may stand in the same file.
+  if (kind == TraceKind::emitted_steps || (kind == TraceKind::steps && has_recorded(file)))
+    right.insert(right.end(), {"num_accepted", "path", "group", "row"});
   if (kind == TraceKind::draws || kind == TraceKind::filtered) {
     // A misplaced draft tensor would be ignored silently.
     std::erase_if(right, [](std::string_view name) { return name.find("draft") != name.npos; });
@@ -99,6 +104,7 @@ void TraceReader::read() {
   read_histories();
   read_bitmask();
   read_logit_bias();
+  read_recorded();
   validate_requests();
 }
 
@@ -370,8 +376,8 @@ void TraceReader::read_history(std::string_view name, std::string_view sums_name
 void TraceReader::read_histories() {
   read_history("prompt_tokens", "cu_prompt_tokens", &VerifyRequest::prompt_tokens);
   // In an emitted step, a matrix of this name is what the step put out.
-  const bool is_emission = trace_.kind == TraceKind::emitted_steps && file_.contains("output_tokens") &&
-                           file_.tensor("output_tokens").shape.size() == 2;
+  const bool may_be = trace_.kind == TraceKind::emitted_steps || has_recorded(file_);
+  const bool is_emission = may_be && file_.contains("output_tokens") && file_.tensor("output_tokens").shape.size() == 2;
   if (!is_emission) read_history("output_tokens", "cu_output_tokens", &VerifyRequest::output_tokens);
 }
 
@@ -429,6 +435,11 @@ void TraceReader::validate_requests() const {
       // Parameters beside target_probs only record how those were made, but nonsense is worth an error there too.
       validate(trace_.requests[b].parameters, "request " + std::to_string(b));
       validate(trace_.requests[b], trace_.settings.verifier, static_cast<std::int64_t>(b));
+      if (!trace_.requests[b].recorded.any()) continue;
+      validate_recorded_numbers(trace_.requests[b], "request " + std::to_string(b));
+      // Of steps to be audited the audit says which verifier it is.
+      if (trace_.kind == TraceKind::steps)
+        require_replayable(trace_.requests[b], trace_.settings.verifier, "request " + std::to_string(b));
     } catch (const Error& error) {
       throw Error(error.kind(), file_.path(), error.what());
     }

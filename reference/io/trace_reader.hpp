@@ -1,6 +1,7 @@
 // From the tensors of a trace file to requests: the inside of trace.hpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,7 +27,8 @@ struct TraceContents {
   std::int64_t vocab_size = 0;
   bool is_dense = false;
   bool has_seeds = false;
-  bool has_parents = false;  // drafts are trees
+  bool has_parents = false;           // drafts are trees
+  std::vector<std::string> recorded;  // tensors of an engine's own random numbers
   std::vector<VerifyRequest> requests;
 
   // What the requests refer to.
@@ -34,6 +36,11 @@ struct TraceContents {
   std::vector<TokenTensor> tokens;
   std::vector<LogitBias> logit_bias;
 };
+
+// Tensors of an engine's own random numbers.
+inline constexpr std::array kRecordedTensors = {"uniforms",     "draw_uniforms",    "exponential_noise",
+                                                "gumbel_noise", "recovered_tokens", "bonus_tokens"};
+bool has_recorded(const SafetensorsFile& file);
 
 // Error: a tensor that the format of this kind does not have, listing those that it has.
 void require_known_tensors(const SafetensorsFile& file, TraceKind kind);
@@ -65,12 +72,14 @@ class TraceReader {
   void read_histories();
   void read_bitmask();
   void read_logit_bias();
+  void read_recorded();  // trace_recorded.cpp
   void validate_requests() const;
 
   std::optional<TensorView> per_request(std::string_view name, std::initializer_list<DType> dtypes) const;
   // [B], or a scalar for all requests.
   std::optional<TensorView> parameter(std::string_view name, std::initializer_list<DType> dtypes) const;
   const TensorView& keep(TensorView tensor);
+  std::optional<TensorView> recorded_numbers(const char* name, std::initializer_list<DType> dtypes);
   RowMatrix rows_of(const TensorView& tensor, std::int64_t first, std::int64_t count) const;
   void place_requests(std::vector<Place> places, const TokenTensor& drafts);
   void read_history(std::string_view name, std::string_view sums_name, std::span<const Token> VerifyRequest::*history);

@@ -4,8 +4,10 @@
 
 #include "reference/error.hpp"
 #include "reference/files/safetensors.hpp"
+#include "reference/io/emitted_row.hpp"
 #include "reference/io/sha256.hpp"
 #include "reference/io/trace_tensors.hpp"
+#include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {
 namespace {
@@ -162,9 +164,25 @@ ResultComparison compare_result(const VerifyResult& result, const std::string& p
                     integer_at(*num_accepted, b)};
     if (!difference) continue;
     ++comparison.differing_requests;
-    if (!comparison.first) comparison.first = difference;
+    if (comparison.first) continue;
+    comparison.first = difference;
+    for (std::uint64_t i = 0; i < their_width; ++i)
+      comparison.first_row.push_back(integer_at(tokens, b * their_width + i));
   }
   return comparison;
+}
+
+std::optional<Departure> departure_of(std::span<const VerifyRequest> requests, const VerifyOptions& options,
+                                      const ResultComparison& comparison) {
+  if (!comparison.first) return std::nullopt;
+  const VerifyRequest& request = requests[static_cast<std::size_t>(comparison.first->request)];
+  const EmittedRow row = read_emitted_row(comparison.first_row, request.draft, request.target.vocab_size);
+  if (!row.wrong.empty()) return std::nullopt;
+  const auto end = comparison.first_row.begin() + static_cast<std::ptrdiff_t>(row.count);
+  const std::vector<Token> emitted(comparison.first_row.begin(), end);
+  const EmittedPath path = find_emitted_path(request.draft, std::span(emitted).first(emitted.size() - 1));
+  StepWorkspace workspace;
+  return find_departure(request, options, emitted, path.nodes, workspace);
 }
 
 std::vector<std::string> findings_of(const ImpossibleDrafts& impossible, const ConsistencyReport& consistency,

@@ -15,6 +15,7 @@
 #include "reference/numerics/dtype.hpp"
 #include "reference/step/consistency.hpp"
 #include "reference/step/impossible_drafts.hpp"
+#include "reference/step/replay.hpp"
 #include "reference/step/request.hpp"
 #include "reference/token.hpp"
 
@@ -67,6 +68,7 @@ struct ResultComparison {
   bool has_num_accepted = false;            // theirs: else only tokens were compared
   std::int64_t differing_requests = 0;      // in tokens or num_accepted
   std::optional<ResultDifference> first;    // lowest request, its tokens before its num_accepted
+  std::vector<std::int64_t> first_row;      // output_tokens of theirs of that request
   std::optional<std::string> input_sha256;  // of the trace that theirs names, if it does
 
   // Whether theirs was made from this input; nothing when it names none.
@@ -83,5 +85,10 @@ ResultComparison compare_result(const VerifyResult& result, const std::string& p
 std::vector<std::string> findings_of(const ImpossibleDrafts& impossible, const ConsistencyReport& consistency,
                                      const std::optional<ResultComparison>& comparison,
                                      const std::string& input_sha256);
+
+// Of steps that were replayed with the engine's own random numbers: the decision that makes the first request that
+// differs differ. Nothing where none differs, or where what it emitted is no path of its drafts.
+std::optional<Departure> departure_of(std::span<const VerifyRequest> requests, const VerifyOptions& options,
+                                      const ResultComparison& comparison);
 
 }  // namespace draftproof

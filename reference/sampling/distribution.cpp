@@ -89,6 +89,16 @@ class DifferenceMasses {
     }
   }
 
+  std::vector<double> values() {
+    std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(p_.vocab_size()));
+    for (std::size_t t = 0; t < p_.tile_count(); ++t) {
+      load(t);
+      for (std::size_t i = 0; i < tile_size(p_, t); ++i) values.push_back(static_cast<double>(difference_at(i)));
+    }
+    return values;
+  }
+
  private:
   void load(std::size_t tile, std::size_t first, std::size_t count) {
     const std::size_t begin = tile * kTileTokens + first;
@@ -222,6 +232,13 @@ void DistributionMasses::for_each_log_weight(const LogWeightSink& sink) const {
   masses.for_each_log_weight(sink);
 }
 
+std::vector<double> DistributionMasses::values() const {
+  DifferenceMasses masses(distribution_, nullptr);
+  masses.add_up();
+  if (masses.total() == 0) throw all_zero(*distribution_.probabilities());
+  return masses.values();
+}
+
 Token ResidualMasses::draw(const RandomBlock& block) const {
   if (const OneHot* target = p_.one_hot()) return target->token;
   const OneHot* proposal = q_.one_hot();
@@ -245,6 +262,12 @@ void ResidualMasses::for_each_log_weight(const LogWeightSink& sink) const {
   masses.add_up();
   if (masses.total() == 0) return DistributionMasses(p_).for_each_log_weight(sink);
   masses.for_each_log_weight(sink);
+}
+
+std::vector<double> ResidualMasses::values() const {
+  DifferenceMasses masses(p_, &q_);
+  masses.add_up();
+  return masses.total() == 0 ? DistributionMasses(p_).values() : masses.values();
 }
 
 }  // namespace draftproof

@@ -62,6 +62,7 @@ class DistributionMasses {
   explicit DistributionMasses(const Distribution& distribution) : distribution_(distribution) {}
   Token draw(const RandomBlock& block) const;
   void for_each_log_weight(const LogWeightSink& sink) const;
+  std::vector<double> values() const;  // [V] the probabilities
 
  private:
   const Distribution& distribution_;
@@ -74,6 +75,7 @@ class ResidualMasses {
   ResidualMasses(const Distribution& p, const Distribution& q) : p_(p), q_(q) {}
   Token draw(const RandomBlock& block) const;
   void for_each_log_weight(const LogWeightSink& sink) const;
+  std::vector<double> values() const;  // [V] the floats max(p - q, 0)
 
  private:
   const Distribution& p_;

@@ -5,6 +5,8 @@
 
 #include "reference/error.hpp"
 #include "reference/parallel.hpp"
+#include "reference/step/replay.hpp"
+#include "reference/step/replayable.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {
@@ -21,12 +23,16 @@ std::vector<Emission> BatchVerifier::verify(std::span<const VerifyRequest> reque
   std::atomic<std::int64_t> finished{0};
   parallel_for(static_cast<std::int64_t>(requests.size()), threads, [&](std::int64_t i, int thread) {
     const auto index = static_cast<std::size_t>(i);
-    validate(requests[index], options.verifier, i);
+    const VerifyRequest& request = requests[index];
+    StepWorkspace& workspace = workspaces_[static_cast<std::size_t>(thread)];
+    validate(request, options.verifier, i);
+    if (request.recorded.any()) require_replayable(request, options.verifier, "request " + std::to_string(i));
     PhiloxSource source;
     try {
-      emissions[index] = verify_step(requests[index], options, source, workspaces_[static_cast<std::size_t>(thread)]);
+      emissions[index] = request.recorded.any() ? replay_step(request, options, workspace)
+                                                : verify_step(request, options, source, workspace);
     } catch (const RowError& error) {
-      throw error_in_request(requests[index], i, error);
+      throw error_in_request(request, i, error);
     }
     if (done) done(++finished);
   });

@@ -13,6 +13,7 @@
 #include "reference/step/verifiers.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/draft_tree.hpp"
+#include "reference/verify/recorded_randomness.hpp"
 
 namespace draftproof {
 
@@ -65,6 +66,8 @@ struct VerifyRequest {
   std::uint64_t seed = 0;
   std::uint32_t step = 0;
   std::optional<std::uint32_t> position;  // coupled: tokens emitted before this step; absent: output_tokens.size()
+
+  RecordedRandomness recorded;  // where there are any: in place of addressed randomness (step/replay.hpp)
 
   // For errors: the numbers of the first rows in their tensors.
   std::int64_t first_row = 0;

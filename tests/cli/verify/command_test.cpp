@@ -1,11 +1,13 @@
 // draftproof verify as its users meet it: files in, tokens and findings out; and Python's word on what is right.
 #include <algorithm>
 #include <array>
+#include <boost/multiprecision/cpp_int.hpp>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 
 #include "reference/files/safetensors.hpp"
 #include "reference/io/sha256.hpp"
@@ -285,3 +287,190 @@ TEST_CASE("the example of the documentation runs and verifies") {
 }
 
 }  // namespace
+
+namespace {
+
+using Fraction = boost::multiprecision::cpp_rational;
+
+// A step as vLLM's rejection sampler has it, beside what it emits by its own rules, over fractions: for each request
+//   drafts in order     accepted iff q > 0 and p / q >= u, u a float64 number of [0, 1)
+//   the first rejected  the recovered token, argmax of max(p - q, 0) / noise with a row of exponential noise a request
+//   none                the bonus token
+struct VllmStep {
+  std::vector<float> target, proposal, noise;
+  std::vector<double> uniforms;
+  std::vector<Token> drafts, recovered, bonus, output;
+  std::vector<std::int64_t> cu_draft;
+  std::vector<std::int32_t> num_accepted;
+  std::uint64_t requests = 0;
+  static constexpr std::uint64_t kVocab = 6;
+  static constexpr std::uint64_t kWidth = 4;
+
+  explicit VllmStep(std::uint64_t count) : requests(count) {
+    std::mt19937 bits(77);
+    const auto below = [&](std::uint64_t n) { return static_cast<std::size_t>(bits() % n); };
+    for (std::uint64_t b = 0; b < count; ++b) {
+      const std::size_t draft_len = below(4);
+      std::vector<Token> emitted;
+      std::size_t accepted = 0;
+      bool rejected = false;
+      std::vector<float> row_noise;
+      for (std::uint64_t t = 0; t < kVocab; ++t) row_noise.push_back(0.125f * static_cast<float>(1 + below(20)));
+      for (std::size_t i = 0; i <= draft_len; ++i) {
+        const std::vector<float> p = row(below);
+        target.insert(target.end(), p.begin(), p.end());
+        if (i == draft_len) break;
+        const std::vector<float> q = row(below);
+        proposal.insert(proposal.end(), q.begin(), q.end());
+        std::size_t token = below(kVocab);
+        while (q[token] == 0.0f) token = below(kVocab);
+        drafts.push_back(static_cast<Token>(token));
+        // Sixteenths, so that p / q = u happens.
+        uniforms.push_back(below(3) == 0 ? static_cast<double>(below(16)) / 16.0
+                                         : static_cast<double>(bits()) * 0x1p-32);
+        recovered.push_back(argmax(p, q, row_noise));
+        if (rejected) continue;
+        rejected = Fraction(p[token]) / Fraction(q[token]) < Fraction(uniforms.back());
+        emitted.push_back(rejected ? recovered.back() : drafts.back());
+        accepted += rejected ? 0 : 1;
+      }
+      bonus.push_back(
+          static_cast<Token>(std::max_element(target.end() - kVocab, target.end()) - (target.end() - kVocab)));
+      if (!rejected) emitted.push_back(bonus.back());
+      emitted.resize(kWidth, kPaddingToken);
+      output.insert(output.end(), emitted.begin(), emitted.end());
+      noise.insert(noise.end(), row_noise.begin(), row_noise.end());
+      cu_draft.push_back(static_cast<std::int64_t>(drafts.size()));
+      num_accepted.push_back(static_cast<std::int32_t>(accepted));
+    }
+  }
+
+  TraceBuilder trace() const {
+    TraceBuilder builder;
+    builder.set("target_probs", {drafts.size() + requests, kVocab}, target)
+        .set("draft_probs", {drafts.size(), kVocab}, proposal)
+        .set("draft_tokens", drafts)
+        .set("cu_num_draft_tokens", cu_draft)
+        .set("uniforms", uniforms)
+        .set("recovered_tokens", recovered)
+        .set("bonus_tokens", bonus)
+        .set("output_tokens", {requests, kWidth}, output)
+        .set("num_accepted", num_accepted)
+        .metadata("convention", "vllm_v1");
+    return builder;
+  }
+
+ private:
+  // Probabilities in sixteenths; some are zero.
+  template <class Below>
+  static std::vector<float> row(const Below& below) {
+    std::vector<float> p(kVocab, 0.0f);
+    for (int i = 0; i < 16; ++i) p[below(i % 2 == 0 ? kVocab : kVocab - 1)] += 0.0625f;
+    return p;
+  }
+  static Token argmax(const std::vector<float>& p, const std::vector<float>& q, const std::vector<float>& noise) {
+    Token best = 0;
+    Fraction best_score = -1;
+    for (std::size_t t = 0; t < kVocab; ++t) {
+      const Fraction score = Fraction(std::max(p[t] - q[t], 0.0f)) / Fraction(noise[t]);
+      if (score > best_score) best = static_cast<Token>(t), best_score = score;
+    }
+    return best;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("steps of vLLM's rejection sampler are replayed bit for bit with its own numbers") {
+  const TemporaryFolder folder;
+  const VllmStep step(400);
+  const std::string path = step.trace().write(folder.file("vllm.safetensors"));
+  const ordered_json same = verify_json({path});
+  CHECK(same.at("recorded") == ordered_json{"uniforms", "recovered_tokens", "bonus_tokens"});
+  CHECK(same.at("comparison").at("differing_requests") == 0);
+  CHECK(same.at("comparison").at("has_num_accepted") == true);
+  CHECK(same.at("departure").is_null());
+  CHECK(same.at("seed").is_null());
+  CHECK(same.at("accepted").get<int>() > 100);
+  CHECK(same.at("accepted").get<int>() < same.at("draft_tokens").get<int>() - 100);
+
+  // The recovered tokens themselves from the rows of noise.
+  const std::string noisy = step.trace()
+                                .drop("recovered_tokens")
+                                .set("exponential_noise", {step.requests, VllmStep::kVocab}, step.noise)
+                                .write(folder.file("noise.safetensors"));
+  CHECK(verify_json({noisy}).at("comparison").at("differing_requests") == 0);
+
+  // Ties are there: by the strict rule some of them fall otherwise.
+  const ordered_json strict = verify_json({path, "--convention", "sglang"}, 1);
+  CHECK(strict.at("comparison").at("differing_requests").get<int>() > 3);
+  CHECK(strict.at("departure").at("decision") == "coin");
+  CHECK(strict.at("departure").at("distance") == 0.0);
+  const ProgramResult text = run_draftproof({"verify", path, "--convention", "sglang"});
+  CHECK_THAT(text.out, Contains("replayed with       uniforms, recovered_tokens, bonus_tokens"));
+  CHECK_THAT(text.err, Contains("has p = ") && Contains(", u = ") &&
+                           Contains("it is rejected, and the engine accepted it; they are 0 apart"));
+}
+
+TEST_CASE("a request that does not follow its recorded numbers is named with its position and decision") {
+  const TemporaryFolder folder;
+  VllmStep step(60);
+  // One request whose first draft was accepted says that it was rejected.
+  std::size_t b = 0;
+  std::size_t draft = 0;
+  while (step.num_accepted[b] == 0 || step.output[4 * b] == step.recovered[draft])
+    draft = static_cast<std::size_t>(step.cu_draft[b++]);
+  step.output[4 * b] = step.recovered[draft];
+  std::fill_n(step.output.begin() + static_cast<std::ptrdiff_t>(4 * b) + 1, 3, kPaddingToken);
+  step.num_accepted[b] = 0;
+  const ordered_json found = verify_json({step.trace().write(folder.file("t.safetensors"))}, 1);
+  const ordered_json& departure = found.at("departure");
+  const auto at = [](const std::vector<float>& rows, std::size_t row, Token token) {
+    return static_cast<double>(rows[row * VllmStep::kVocab + static_cast<std::size_t>(token)]);
+  };
+  CHECK(departure.at("request") == b);
+  CHECK(departure.at("position") == 0);
+  CHECK(departure.at("p") == at(step.target, draft + b, step.drafts[draft]));
+  CHECK(departure.at("q") == at(step.proposal, draft, step.drafts[draft]));
+  CHECK(departure.at("u") == step.uniforms[draft]);
+  CHECK(departure.at("ours") == true);
+  CHECK(departure.at("theirs") == false);
+  CHECK_THAT(found.at("findings").back().get<std::string>(), Contains("request " + std::to_string(b) + ", draft "));
+}
+
+TEST_CASE("recorded numbers that are none, or fit nothing, are one line and exit code 2") {
+  const TemporaryFolder folder;
+  const VllmStep step(20);
+  int files = 0;
+  const auto refused = [&](TraceBuilder trace, const std::vector<std::string>& words,
+                           const std::vector<std::string>& flags = {}) {
+    const std::string path = trace.write(folder.file("bad" + std::to_string(files++) + ".safetensors"));
+    std::vector<std::string> arguments{path};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    check_error(arguments, words);
+  };
+  std::vector<double> uniforms = step.uniforms;
+  uniforms[3] = std::numeric_limits<double>::quiet_NaN();
+  refused(step.trace().set("uniforms", uniforms), {"uniforms[", "] is nan", "expected a number in [0, 1]", "request "});
+  uniforms[3] = 1.5;
+  refused(step.trace().set("uniforms", uniforms), {"uniforms[", "] is 1.5", "expected a number in [0, 1]"});
+  uniforms.pop_back();
+  refused(step.trace().set("uniforms", uniforms), {"'uniforms'", "has shape", "expected [M] or [N]"});
+  refused(step.trace().drop("uniforms"), {"has no uniforms; expected them, since verifier chain throws coins"});
+  refused(step.trace().drop("bonus_tokens"), {"has no recorded numbers for the last token of a step; expected "});
+  refused(step.trace(), {"has recovered_tokens or bonus_tokens, and verifier rrs does not take them"},
+          {"--verifier", "rrs"});
+  refused(step.trace(), {"takes no recorded randomness; expected one of chain, block"},
+          {"--verifier", "greedy_multipath"});
+  refused(step.trace(), {"--seed", "would have no effect"}, {"--seed", "1"});
+  refused(step.trace().set("gumbel_noise", {2, 2}, std::vector<float>(4)),
+          {"'gumbel_noise'", "expected [N, V] or [B, V]"});
+  refused(step.trace().set("bonus_tokens", std::vector<Token>(20, 6)), {"'bonus_tokens'", "expected ids in [0, 6)"});
+  refused(step.trace().set("uniforms", std::vector<std::int32_t>(step.uniforms.size())),
+          {"'uniforms'", "has dtype I32"});
+  // Some rejection emits a token that its residual cannot produce.
+  std::vector<Token> recovered = step.drafts;
+  refused(
+      step.trace().set("recovered_tokens", recovered),
+      {"the recorded recovered token ", " has no mass in what it was drawn from; expected a token of the residual"});
+}

@@ -1,0 +1,163 @@
+#include "reference/step/replayable.hpp"
+
+#include <cmath>
+
+#include "reference/error.hpp"
+
+namespace draftproof {
+namespace {
+
+enum class Coins : std::uint8_t { none, of_drafts, of_rows };
+
+// What the template of a verifier asks a Chance for.
+struct Needs {
+  Coins coins = Coins::none;
+  bool race = false;    // its draws are races by definition
+  bool tokens = false;  // a recorded token can stand for a draw: chains, whose rows are the drafts'
+};
+
+std::optional<Needs> needs_of(Verifier verifier) {
+  switch (verifier) {
+    case Verifier::chain:
+    case Verifier::block:
+    case Verifier::top_k_resample:
+    case Verifier::synthetic:
+      return Needs{.coins = Coins::of_drafts, .tokens = true};
+    case Verifier::rrs:
+    case Verifier::rrsw:
+    case Verifier::k_seq:
+    case Verifier::greedy_draft:
+    case Verifier::traversal:
+      return Needs{.coins = Coins::of_drafts};
+    case Verifier::target_only:
+    case Verifier::thresholds:
+      return Needs{.coins = Coins::of_rows};
+    case Verifier::sampler_match:
+      return Needs{.tokens = true};
+    case Verifier::naive:
+    case Verifier::typical:
+      return Needs{};
+    case Verifier::coupled:
+      return Needs{.race = true};
+    case Verifier::greedy_multipath:  // its coins belong to the path that it selects
+    case Verifier::coupled_list:      // several rows of noise for one row
+      break;
+  }
+  return std::nullopt;
+}
+
+template <class Fits>
+std::string verifiers_where(Fits fits) {
+  std::string names;
+  for (const VerifierInfo& info : verifiers())
+    if (const auto needs = needs_of(info.verifier); needs && fits(*needs))
+      names.append(names.empty() ? "" : ", ").append(info.name);
+  return names;
+}
+
+void require_size(const std::optional<RecordedNumbers>& numbers, std::size_t expected, const char* name,
+                  const char* meaning, const std::string& where) {
+  if (numbers && numbers->size() != expected)
+    throw input_error(where, std::string(name) + " has " + std::to_string(numbers->size()) + " numbers; expected " +
+                                 std::to_string(expected) + ", " + meaning);
+}
+
+const char* name_of_noise(const RecordedRandomness& recorded) {
+  return recorded.noise_kind == NoiseKind::exponential ? "exponential_noise" : "gumbel_noise";
+}
+
+void require_one_source(const VerifyRequest& request, const Needs& needs, const std::string& where) {
+  const RecordedRandomness& recorded = request.recorded;
+  if (recorded.draw_uniforms && recorded.noise)
+    throw input_error(where, std::string("has both draw_uniforms and ") + name_of_noise(recorded) +
+                                 "; expected one of them, since a draw is made once");
+  const bool numbers = recorded.draw_uniforms || recorded.noise;
+  const char* const draws = needs.race     ? "exponential_noise or gumbel_noise"
+                            : needs.tokens ? "recovered_tokens and bonus_tokens, draw_uniforms, exponential_noise or "
+                                             "gumbel_noise"
+                                           : "draw_uniforms, exponential_noise or gumbel_noise";
+  const bool has_drafts = !request.draft.empty();
+  if (!numbers && ((has_drafts && !recorded.recovered_tokens) || !recorded.bonus_token))
+    throw input_error(where, std::string("has no recorded numbers for ") +
+                                 (recorded.bonus_token ? "the token after a rejection" : "the last token of a step") +
+                                 "; expected " + draws);
+  if (numbers && recorded.recovered_tokens && recorded.bonus_token)
+    throw input_error(where, std::string("has ") + (recorded.noise ? name_of_noise(recorded) : "draw_uniforms") +
+                                 " beside recovered_tokens and bonus_tokens, which are all that is drawn; expected one "
+                                 "or the other");
+}
+
+}  // namespace
+
+bool is_replayable(const VerifierChoice& verifier) {
+  return needs_of(verifier.verifier).has_value();
+}
+
+void validate_recorded_numbers(const VerifyRequest& request, const std::string& where) {
+  const RecordedRandomness& recorded = request.recorded;
+  const auto check = [&](const std::optional<RecordedNumbers>& numbers, const char* name, auto valid,
+                         const char* range) {
+    for (std::size_t i = 0; numbers && i < numbers->size(); ++i)
+      if (!valid((*numbers)[i]))
+        throw input_error(where, std::string(name) + "[" + std::to_string(i) + "] is " + std::to_string((*numbers)[i]) +
+                                     "; expected " + range);
+  };
+  const auto in_unit = [](double u) { return u >= 0.0 && u <= 1.0; };
+  check(recorded.uniforms, "uniforms", in_unit, "a number in [0, 1]");
+  check(recorded.draw_uniforms, "draw_uniforms", in_unit, "a number in [0, 1]");
+  if (recorded.noise_kind == NoiseKind::exponential) {
+    check(
+        recorded.noise, "exponential_noise", [](double x) { return x >= 0.0 && std::isfinite(x); },
+        "a finite number, 0 or above");
+  } else {
+    check(
+        recorded.noise, "gumbel_noise", [](double x) { return std::isfinite(x); }, "a finite number");
+  }
+  const auto check_token = [&](Token token, const std::string& name) {
+    if (token < kPaddingToken || token >= request.target.vocab_size)
+      throw input_error(where, name + " is " + std::to_string(token) + "; expected an id in [0, " +
+                                   std::to_string(request.target.vocab_size) + "), or -1 where none was made");
+  };
+  if (recorded.recovered_tokens)
+    for (std::size_t i = 0; i < recorded.recovered_tokens->size(); ++i)
+      check_token((*recorded.recovered_tokens)[i], "recovered_tokens[" + std::to_string(i) + "]");
+  if (recorded.bonus_token) check_token(*recorded.bonus_token, "bonus_tokens");
+}
+
+void require_replayable(const VerifyRequest& request, const VerifierChoice& verifier, const std::string& where) {
+  const RecordedRandomness& recorded = request.recorded;
+  const std::string name = "verifier " + std::string(verifier.info().name);
+  const std::optional<Needs> needs = needs_of(verifier.verifier);
+  if (!needs)
+    throw usage_error(where, name + " takes no recorded randomness; expected one of " +
+                                 verifiers_where([](const Needs&) { return true; }));
+  const std::size_t draft_len = request.draft.tokens.size();
+  const auto vocab_size = static_cast<std::size_t>(request.target.vocab_size);
+  if (recorded.uniforms && needs->coins == Coins::none)
+    throw usage_error(where, "has uniforms, and " + name + " throws no coins; expected them of one of " +
+                                 verifiers_where([](const Needs& n) { return n.coins != Coins::none; }));
+  if (!recorded.uniforms && needs->coins != Coins::none)
+    throw input_error(where, "has no uniforms; expected them, since " + name + " throws coins");
+  if (needs->coins == Coins::of_drafts)
+    require_size(recorded.uniforms, draft_len, "uniforms", "one for each draft", where);
+  if (needs->coins == Coins::of_rows)
+    require_size(recorded.uniforms, draft_len + 1, "uniforms", "one for each row, which all its drafts share", where);
+  if ((recorded.recovered_tokens || recorded.bonus_token) && !needs->tokens)
+    throw usage_error(where, "has recovered_tokens or bonus_tokens, and " + name +
+                                 " does not take them; expected them of one of " +
+                                 verifiers_where([](const Needs& n) { return n.tokens; }));
+  if (recorded.recovered_tokens && recorded.recovered_tokens->size() != draft_len)
+    throw input_error(where, "recovered_tokens has " + std::to_string(recorded.recovered_tokens->size()) +
+                                 " tokens; expected " + std::to_string(draft_len) + ", one for each draft");
+  if (recorded.draw_uniforms && needs->race)
+    throw usage_error(
+        where, "has draw_uniforms, and " + name + " draws by race alone; expected exponential_noise or gumbel_noise");
+  require_one_source(request, *needs, where);
+  if (recorded.draw_uniforms && recorded.draw_uniforms->size() != 1)
+    require_size(recorded.draw_uniforms, draft_len + 1, "draw_uniforms", "one for each row, or 1 for the step", where);
+  if (recorded.noise && recorded.noise->size() != vocab_size)
+    require_size(recorded.noise, (draft_len + 1) * vocab_size, name_of_noise(recorded),
+                 "a row of V for each row, or V for the step", where);
+}
+
+}  // namespace draftproof
