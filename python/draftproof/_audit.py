@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core, _forms
+from . import _core, _forms, _requests
 from ._core import Error
 from ._results import Audit, FilterCheck, FilterRow, Proof, audit_of
-from ._sampling import _row_arguments, _threads, draft_arguments
+from ._sampling import row_arguments, threads_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._types import Array, DrawAuditOptions, Params, RowOptions, StepAuditOptions
 
 
 def _places(given: dict[str, Any], size: int) -> dict[str, Any]:
@@ -22,9 +28,9 @@ def _places(given: dict[str, Any], size: int) -> dict[str, Any]:
     return out
 
 
-def audit_draws(samples: Any, logits: Any = None, params: Any = None, *, probs: Any = None, group: Any = None,
-                alpha: float = 1e-6, tv_wanted: float = 0.05, seed: int = 0, threads: int | None = None,
-                **given: Any) -> Audit:
+def audit_draws(samples: Array, logits: Array | None = None, params: Params | None = None, *,
+                probs: Array | None = None, group: Array | None = None, alpha: float = 1e-6, tv_wanted: float = 0.05,
+                seed: int = 0, threads: int | None = None, **given: Unpack[DrawAuditOptions]) -> Audit:
     """Are these draws a sample of the distributions they should have been drawn from?
 
     samples: [n] token ids. logits: [G, V] with params [G] as of process_rows; or probs: [G, V], final.
@@ -35,22 +41,25 @@ def audit_draws(samples: Any, logits: Any = None, params: Any = None, *, probs: 
     if (logits is None) == (probs is None):
         raise Error("logits: give either logits or probs")
     drawn = _forms.integers(samples, "samples", np.int64)
-    places = _places(given, drawn.size)
-    arguments = _row_arguments(logits if probs is None else probs, params, given)
-    arguments["target_is_probabilities"] = probs is not None
+    rest: dict[str, Any] = dict(given)
+    places = _places(rest, drawn.size)
+    arguments = row_arguments(logits if probs is None else probs, params, rest, threads,
+                              "logits" if probs is None else "probs")
     if group is not None:
         arguments["group"] = _forms.integers(group, "group", np.int64, drawn.size)
-    return audit_of(_core.audit_draws({**arguments, **places, "samples": drawn, "alpha": alpha, "tv_wanted": tv_wanted,
-                                       "audit_seed": seed, "threads": _threads(threads)}))
+    return audit_of(_core.audit_draws({**arguments, **places, "target_is_probabilities": probs is not None,
+                                       "samples": drawn, "alpha": alpha, "tv_wanted": tv_wanted, "seed": seed}))
 
 
-def audit_steps(output_tokens: Any, draft_tokens: Any, draft_probs: Any, target_logits: Any, cu_num_draft_tokens: Any,
-                params: Any = None, *, verifier: str = "chain", group: Any = None, alpha: float = 1e-6,
-                tv_wanted: float = 0.05, seed: int = 0, threads: int | None = None, **given: Any) -> Audit:
+def audit_steps(output_tokens: Array, draft_tokens: Array, draft_probs: Array | None, target_logits: Array | None,
+                cu_num_draft_tokens: Array, params: Params | None = None, *, draft_logits: Array | None = None,
+                draft_processed: bool = True, target_probs: Array | None = None, draft_parents: Array | None = None,
+                verifier: str = "chain", group: Array | None = None, alpha: float = 1e-6, tv_wanted: float = 0.05,
+                seed: int = 0, threads: int | None = None, **given: Unpack[StepAuditOptions]) -> Audit:
     """Did a verifier emit what the target's distributions ask for?
 
-    output_tokens: [B, K + 1], what each step emitted, -1 after the last token; the rest as of verify, with
-    target_probs= in place of target_logits.
+    output_tokens: [B, K + 1], what each step emitted, -1 after the last token; the rest as of verify. (The history of
+        a request is in params['output_tokens'] here.)
     verifier: a name of verifiers(), or 'any', a lossless one of which nothing more is known.
     group: [B], requests of one context. draw_seed, draw_step, draw_row: [B], as of audit_draws.
     """
@@ -58,18 +67,21 @@ def audit_steps(output_tokens: Any, draft_tokens: Any, draft_probs: Any, target_
     if emitted.ndim != 2 or emitted.dtype.kind not in "iu":
         raise Error(f"output_tokens: is {emitted.dtype} {list(emitted.shape)}; expected whole numbers [B, K + 1]")
     size = emitted.shape[0]
-    places = _places(given, size)
-    arguments = draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, given, size)
+    rest: dict[str, Any] = dict(given)
+    places = _places(rest, size)
+    arguments = _requests.draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, rest,
+                                          requests=size, draft_logits=draft_logits, draft_processed=draft_processed,
+                                          target_probs=target_probs, draft_parents=draft_parents)
     if group is not None:
         arguments["group"] = _forms.integers(group, "group", np.int64, size)
     tokens = np.ascontiguousarray(emitted.astype(np.int64, copy=False)).reshape(-1)
     return audit_of(_core.audit_steps({**arguments, **places, "emitted_tokens": tokens, "verifier": verifier,
-                                       "alpha": alpha, "tv_wanted": tv_wanted, "audit_seed": seed,
-                                       "threads": _threads(threads)}))
+                                       "alpha": alpha, "tv_wanted": tv_wanted, "seed": seed,
+                                       "threads": threads_of(threads, arguments["target"])}))
 
 
-def check_filter(logits: Any, filtered_logits: Any = None, params: Any = None, *, kept: Any = None,
-                 threads: int | None = None, **given: Any) -> FilterCheck:
+def check_filter(logits: Array, filtered_logits: Array | None = None, params: Params | None = None, *,
+                 kept: Array | None = None, threads: int | None = None, **given: Unpack[RowOptions]) -> FilterCheck:
     """Which tokens did a filter wrongly keep or drop? Exact: nothing is drawn.
 
     logits: [B, V] raw, params as of process_rows. filtered_logits: [B, V], logits over the temperature with dropped
@@ -78,7 +90,7 @@ def check_filter(logits: Any, filtered_logits: Any = None, params: Any = None, *
     """
     if (filtered_logits is None) == (kept is None):
         raise Error("filtered_logits: give either filtered_logits or kept")
-    arguments = _row_arguments(logits, params, given)
+    arguments = row_arguments(logits, params, given, threads)
     shape = tuple(arguments["target"].shape)
     if kept is not None:
         array = _forms.as_numpy(kept, "kept")
@@ -89,7 +101,7 @@ def check_filter(logits: Any, filtered_logits: Any = None, params: Any = None, *
         arguments["filtered"] = _forms.rows(filtered_logits, "filtered_logits", shape[1])
         if arguments["filtered"].shape[0] != shape[0]:
             raise Error(f"filtered_logits: has shape {list(arguments['filtered'].shape)}; expected {list(shape)}")
-    found = _core.check_filter({**arguments, "threads": _threads(threads)})
+    found = _core.check_filter(arguments)
     found["failing"] = [FilterRow(**{**row, "wrongly_kept": tuple(map(int, row["wrongly_kept"])),
                                      "wrongly_dropped": tuple(map(int, row["wrongly_dropped"]))})
                         for row in found["failing"]]
@@ -100,5 +112,5 @@ def prove(verifier: str = "all", *, vocab_size: int = 3, draft_len: int = 3, ste
           seed: int = 0, threads: int | None = None) -> list[Proof]:
     """Is the distribution of a verifier exactly the target's? By enumeration over fractions, case by case."""
     return [Proof(**row) for row in _core.prove({"verifier": verifier, "vocab_size": vocab_size, "draft_len": draft_len,
-                                                 "steps": steps, "instances": instances, "proof_seed": seed,
-                                                 "threads": _threads(threads)})]
+                                                 "steps": steps, "instances": instances, "seed": seed,
+                                                 "threads": threads if threads is not None else os.cpu_count() or 1})]

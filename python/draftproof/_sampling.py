@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _core, _forms
-from ._core import Error
+from . import _core, _forms, _requests
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._types import Array, Params, RowOptions
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,37 +52,45 @@ class Verified:
         return np.asarray(self.tokens, dtype=dtype)
 
 
-def _threads(threads: int | None) -> int:
-    return threads if threads is not None else os.cpu_count() or 1
+#: Elements of rows from which another thread is worth starting.
+ELEMENTS_A_THREAD = 1 << 18
 
 
-def _row_arguments(logits: Any, params: Any, given: dict[str, Any]) -> dict[str, Any]:
-    target = _forms.rows(logits, "logits")
+def threads_of(threads: int | None, target: Any) -> int:
+    """What the caller wants, or as many as the work is worth and the machine has."""
+    if threads is not None:
+        return threads
+    return max(1, min(os.cpu_count() or 1, target.shape[0] * target.shape[1] // ELEMENTS_A_THREAD))
+
+
+def row_arguments(logits: Any, params: Any, given: Any, threads: int | None, name: str = "logits") -> dict[str, Any]:
+    """Of B requests of one row each."""
+    target = _forms.rows(logits, name)
     size, vocab_size = target.shape
-    prompt_tokens, output_tokens = given.pop("prompt_tokens", None), given.pop("output_tokens", None)
-    allowed = given.pop("allowed", None)
-    arguments = {"target": target, **_forms.parameters(params, given, size)}
-    arguments.update(_forms.histories(prompt_tokens, output_tokens, size))
-    arguments.update(_forms.masks(allowed, size, vocab_size))
-    return arguments
+    return {"target": target, "threads": threads_of(threads, target),
+            **_requests.row_arguments(params, given, size, size, vocab_size)}
 
 
-def process_rows(logits: Any, params: Any = None, *, threads: int | None = None, **given: Any) -> Rows:
+def process_rows(logits: Array, params: Params | None = None, *, threads: int | None = None,
+                 **given: Unpack[RowOptions]) -> Rows:
     """The distribution of every row of logits.
 
-    logits: [B, V] float32, float16 or bfloat16: numpy, or anything with DLPack.
-    params, keywords: temperature, top_k, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, each
-        [B] or one number; prompt_tokens, output_tokens: lists of ids, one a row, for the penalties; allowed: bool
-        [B, V]; filter_order 'joint' or 'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or
-        'as_minus_inf'.
+    logits: [B, V] float32, float16 or bfloat16 (float64 is rounded): numpy, or anything with DLPack.
+    params, keywords: the same names, keywords win. Of every row, [B] or one number: temperature (0: greedy), top_k (0:
+        off), top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, min_tokens, guidance_scale. Lists of
+        ids, one a row: prompt_tokens and output_tokens, the history of penalties, bad words and min_tokens; stop_ids, not
+        drawn before min_tokens were; allowed_ids, None for all. bad_words: B lists of sequences of ids. logit_bias: B
+        dicts of id and bias, or one for all. allowed: bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w
+        allows token 32 w + j. uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order
+        'joint' or 'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or 'as_minus_inf'.
+    threads: as many as there are cores where the rows are large; results do not depend on it.
     Raises Error naming the row, the column and what was expected.
     """
-    arguments = _row_arguments(logits, params, given)
-    return Rows(**_core.process_rows({**arguments, "threads": _threads(threads)}))
+    return Rows(**_core.process_rows(row_arguments(logits, params, given, threads)))
 
 
-def sample(logits: Any, params: Any = None, seeds: Any = 0, *, steps: Any = 0, sampler: str = "inverse",
-           threads: int | None = None, **given: Any) -> np.ndarray:
+def sample(logits: Array, params: Params | None = None, seeds: Array = 0, *, steps: Array = 0,
+           sampler: str = "inverse", threads: int | None = None, **given: Unpack[RowOptions]) -> np.ndarray:
     """One token of every row: int32 [B].
 
     logits, params, keywords: as process_rows.
@@ -86,72 +98,41 @@ def sample(logits: Any, params: Any = None, seeds: Any = 0, *, steps: Any = 0, s
         meet the same step twice.
     sampler: 'inverse' or 'race'.
     """
-    arguments = _row_arguments(logits, params, given)
+    arguments = row_arguments(logits, params, given, threads)
     size = arguments["target"].shape[0]
     arguments["seeds"] = _forms.integers(seeds, "seeds", np.uint64, size)
     arguments["steps"] = _forms.integers(steps, "steps", np.uint32, size)
-    return _core.sample({**arguments, "sampler": sampler, "threads": _threads(threads)})
+    return _core.sample({**arguments, "sampler": sampler})
 
 
-def draft_arguments(draft_tokens: Any, draft_probs: Any, target_logits: Any, cu_num_draft_tokens: Any, params: Any,
-                    given: dict[str, Any], requests: int | None) -> dict[str, Any]:
-    """What verify and audit_steps have in common."""
-    target_probs = given.pop("target_probs", None)
-    if (target_logits is None) == (target_probs is None):
-        raise Error("target_logits: give either target_logits or target_probs")
-    from_logits = target_probs is None
-    target = _forms.rows(target_logits if from_logits else target_probs,
-                         "target_logits" if from_logits else "target_probs")
-    tokens = _forms.integers(draft_tokens, "draft_tokens", np.int32)
-    offsets = _forms.offsets(cu_num_draft_tokens, requests, tokens.size)
-    size, vocab_size = offsets.size - 1, target.shape[1]
-    n_rows = tokens.size + size
-    if target.shape[0] != n_rows:
-        raise Error(f"target: has {target.shape[0]} rows; expected {n_rows}, one a draft and one a request")
-    parents = given.pop("draft_parents", None)
-    prompt_tokens, output_tokens = given.pop("prompt_tokens", None), given.pop("output_tokens", None)
-    allowed = given.pop("allowed", None)
-    arguments = {"target": target, "target_is_probabilities": not from_logits, "draft_tokens": tokens,
-                 "cu_num_draft_tokens": offsets, **_forms.parameters(params, given, size)}
-    if parents is not None:
-        arguments["draft_parents"] = _forms.integers(parents, "draft_parents", np.int32, tokens.size)
-    if draft_probs is not None:
-        arguments["proposal"] = _forms.rows(draft_probs, "draft_probs", vocab_size)
-        expected = tokens.size if parents is None else n_rows
-        if arguments["proposal"].shape[0] != expected:
-            raise Error(f"draft_probs: has {arguments['proposal'].shape[0]} rows; expected {expected}")
-    arguments.update(_forms.histories(prompt_tokens, output_tokens, size))
-    arguments.update(_forms.masks(allowed, n_rows, vocab_size))
-    return arguments
-
-
-def verify(draft_tokens: Any, draft_probs: Any, target_logits: Any, cu_num_draft_tokens: Any, params: Any = None,
-           seeds: Any = 0, *, verifier: str = "chain", steps: Any = 0, positions: Any = None, sampler: str = "inverse",
-           logprobs: bool = True, threads: int | None = None, **given: Any) -> Verified:
+def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array | None, cu_num_draft_tokens: Array,
+           params: Params | None = None, seeds: Array = 0, *, draft_logits: Array | None = None,
+           draft_processed: bool = True, target_probs: Array | None = None, draft_parents: Array | None = None,
+           verifier: str = "chain", steps: Array = 0, positions: Array | None = None, sampler: str = "inverse",
+           logprobs: bool = True, threads: int | None = None, **given: Unpack[RowOptions]) -> Verified:
     """One verification step of every request, by any verifier of `verifiers()`.
 
-    B requests with M drafts in all; request b has K_b.
-    draft_tokens: [M]. draft_probs: [M, V] (trees: [M + B, V]), what the drafts were drawn from, or None: one-hot.
-    target_logits: [M + B, V]: of each request its drafts' rows, then its bonus row; or None with target_probs=.
-    cu_num_draft_tokens: [B], inclusive sums of K_b, or [B + 1] from 0.
-    params, keywords: as process_rows, [B] or one number; draft_parents: [M], -1 for the context: trees.
-    seeds, steps: [B] or one number; positions: [B], of coupled verifiers.
+    B requests with M drafts in all; request b has K_b. N = M + B rows: of each request its drafts' rows, then its bonus
+    row.
+    draft_tokens: [M]. draft_probs: [M, V] (trees: [N, V]), what the drafts were drawn from; or None with draft_logits,
+        of the same shape; or neither: one-hot. draft_processed: the drafts were drawn from the softmax of draft_logits;
+        False: after the request's temperature, top_k, top_p and min_p.
+    target_logits: [N, V]; or None with target_probs, final. cu_num_draft_tokens: [B], inclusive sums of K_b, or [B + 1]
+        from 0. draft_parents: [M], the draft of its request that a draft follows, -1 for the context: trees.
+    params, keywords: as process_rows, by request; allowed, bitmask and uncond_logits by row, [N, ...].
+    seeds, steps: [B] or one number; positions: [B], of coupled verifiers, absent: the length of output_tokens.
     verifier: a name, with parameters where it takes some ('synthetic:rate=0.8').
     """
-    requests = None
-    for name, value in (("seeds", seeds), ("steps", steps)):
-        array = _forms.as_numpy(value, name)
-        if array.ndim == 1:
-            requests = array.size
-            break
-    arguments = draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, given, requests)
+    arguments = _requests.draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, given,
+                                          requests=None, draft_logits=draft_logits, draft_processed=draft_processed,
+                                          target_probs=target_probs, draft_parents=draft_parents)
     size = arguments["cu_num_draft_tokens"].size - 1
     arguments["seeds"] = _forms.integers(seeds, "seeds", np.uint64, size)
     arguments["steps"] = _forms.integers(steps, "steps", np.uint32, size)
     if positions is not None:
         arguments["positions"] = _forms.integers(positions, "positions", np.uint32, size)
     return Verified(**_core.verify({**arguments, "verifier": verifier, "sampler": sampler, "logprobs": logprobs,
-                                    "threads": _threads(threads)}))
+                                    "threads": threads_of(threads, arguments["target"])}))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -53,17 +54,26 @@ class Arguments {
   RowMatrix rows(const char* name);
 
   std::string text(const char* name, const std::string& standard) const {
-    return has(name) ? nb::cast<std::string>(values_[name]) : standard;
+    return scalar<std::string>(name, standard, "text");
   }
   std::int64_t integer(const char* name, std::int64_t standard) const {
-    return has(name) ? nb::cast<std::int64_t>(values_[name]) : standard;
+    return scalar<std::int64_t>(name, standard, "a whole number of 64 bits");
   }
-  double number(const char* name, double standard) const {
-    return has(name) ? nb::cast<double>(values_[name]) : standard;
-  }
-  bool flag(const char* name, bool standard) const { return has(name) ? nb::cast<bool>(values_[name]) : standard; }
+  double number(const char* name, double standard) const { return scalar<double>(name, standard, "a number"); }
+  bool flag(const char* name, bool standard) const { return scalar<bool>(name, standard, "True or False"); }
+  int threads() const { return static_cast<int>(std::clamp<std::int64_t>(integer("threads", 1), 1, 1024)); }
 
  private:
+  template <class T>
+  T scalar(const char* name, const T& standard, const char* expected) const {
+    T value{};
+    if (!has(name)) return standard;
+    if (!nb::try_cast<T>(values_[name], value))
+      throw usage_error(name, "is " + type_of(values_[name]) + "; expected " + expected);
+    return value;
+  }
+  static std::string type_of(nb::handle value) { return nb::cast<std::string>(value.type().attr("__name__")); }
+
   nb::dict values_;
   std::vector<nb::object> kept_;
 };

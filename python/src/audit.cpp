@@ -1,9 +1,8 @@
 // audit_draws, audit_steps, check_filter.
-#include <algorithm>
 
+#include "reference/exactness/audit/audit.hpp"
 #include "python/src/bindings.hpp"
 #include "python/src/requests.hpp"
-#include "reference/exactness/audit/audit.hpp"
 #include "reference/exactness/audit/filter_check.hpp"
 #include "reference/io/emitted_row.hpp"
 #include "reference/statistics/battery.hpp"
@@ -85,8 +84,8 @@ AuditOptions options_of(const Arguments& arguments) {
     throw usage_error("alpha", "is " + std::to_string(options.alpha) + "; expected a number in (0, 1)");
   if (!(options.tv_wanted > 0.0 && options.tv_wanted <= 1.0))
     throw usage_error("tv_wanted", "is " + std::to_string(options.tv_wanted) + "; expected a number in (0, 1]");
-  options.seed = static_cast<std::uint64_t>(arguments.integer("audit_seed", 0));
-  options.threads = static_cast<int>(std::clamp<std::int64_t>(arguments.integer("threads", 1), 1, 1024));
+  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0));
+  options.threads = arguments.threads();
   options.verifier = parse_assumed_verifier(arguments.text("verifier", "chain"), "verifier");
   return options;
 }
@@ -207,7 +206,7 @@ nb::dict check_filter(const nb::dict& values) {
   } else {
     sample.filtered = arguments.rows("filtered");
   }
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(arguments.integer("threads", 1), 1, 1024));
+  const int threads = arguments.threads();
   FilterCheck check;
   {
     const nb::gil_scoped_release release;

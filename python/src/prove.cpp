@@ -1,9 +1,8 @@
 // prove: the distribution of every verifier, by enumeration over exact fractions.
-#include <algorithm>
 
+#include "reference/exactness/proof/prove.hpp"
 #include "python/src/arrays.hpp"
 #include "python/src/bindings.hpp"
-#include "reference/exactness/proof/prove.hpp"
 #include "reference/parallel.hpp"
 
 namespace draftproof::python {
@@ -23,8 +22,8 @@ nb::list prove_verifier(const nb::dict& values) {
   options.draft_len = number("draft_len", options.draft_len, 6);
   options.steps = number("steps", options.steps, 3);
   options.instances = number("instances", options.instances, 100'000);
-  options.seed = static_cast<std::uint64_t>(arguments.integer("proof_seed", 0));
-  const int threads = static_cast<int>(std::clamp<std::int64_t>(arguments.integer("threads", 1), 1, 1024));
+  options.seed = static_cast<std::uint64_t>(arguments.integer("seed", 0));
+  const int threads = arguments.threads();
   std::vector<const ProofCase*> cases;
   for (const ProofCase& proof_case : proof_cases())
     if (name == "all" || name == proof_case.name || name == info_of(proof_case.verifier).name)

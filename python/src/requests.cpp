@@ -37,8 +37,10 @@ class RequestReader {
     read.requests.resize(count_);
     for (std::size_t b = 0; b < count_; ++b) read_rows(read, b, target, drafts);
     read_parameters(read.requests);
-    read_histories(read.requests);
-    read_masks(read);
+    read_lists(read.requests);
+    read_logit_bias(read);
+    read_bad_words(read);
+    read_bitmask(read);
     const auto seeds = arguments_.vector<std::uint64_t>("seeds", count_);
     const auto steps = arguments_.vector<std::uint32_t>("steps", count_);
     const auto positions = arguments_.vector<std::uint32_t>("positions", count_);
@@ -67,16 +69,25 @@ class RequestReader {
     request.first_row = begin + static_cast<std::int64_t>(b);
     request.target = target.slice(request.first_row, count + 1);
     request.target_is_probabilities = arguments_.flag("target_is_probabilities", false);
+    if (arguments_.has("unconditional")) {
+      const RowMatrix unconditional = arguments_.rows("unconditional");
+      require_shape(unconditional, "unconditional", target.rows, target.vocab_size);
+      request.unconditional = unconditional.slice(request.first_row, count + 1);
+    }
     if (!arguments_.has("proposal")) return;
     const RowMatrix proposal = arguments_.rows("proposal");
     const auto rows = static_cast<std::int64_t>(drafts.size() + (trees ? count_ : 0));
-    if (proposal.rows != rows || proposal.vocab_size != target.vocab_size)
-      throw usage_error("proposal", "has shape [" + std::to_string(proposal.rows) + ", " +
-                                        std::to_string(proposal.vocab_size) + "]; expected [" + std::to_string(rows) +
-                                        ", " + std::to_string(target.vocab_size) + "]");
-    request.proposal_kind = ProposalKind::probabilities;
+    require_shape(proposal, "proposal", rows, target.vocab_size);
+    request.proposal_kind =
+        arguments_.flag("proposal_is_logits", false) ? ProposalKind::logits : ProposalKind::probabilities;
     request.first_proposal_row = trees ? request.first_row : begin;
     request.proposal = proposal.slice(request.first_proposal_row, trees ? count + 1 : count);
+  }
+
+  static void require_shape(const RowMatrix& matrix, const char* name, std::int64_t rows, std::int64_t vocab_size) {
+    if (matrix.rows != rows || matrix.vocab_size != vocab_size)
+      throw usage_error(name, "has shape [" + std::to_string(matrix.rows) + ", " + std::to_string(matrix.vocab_size) +
+                                  "]; expected [" + std::to_string(rows) + ", " + std::to_string(vocab_size) + "]");
   }
 
   template <class T, class Set>
@@ -93,6 +104,9 @@ class RequestReader {
     set_each<float>(requests, "repetition_penalty", [](RowParameters& p, float v) { p.repetition_penalty = v; });
     set_each<float>(requests, "frequency_penalty", [](RowParameters& p, float v) { p.frequency_penalty = v; });
     set_each<float>(requests, "presence_penalty", [](RowParameters& p, float v) { p.presence_penalty = v; });
+    set_each<float>(requests, "guidance_scale", [](RowParameters& p, float v) { p.guidance_scale = v; });
+    const auto min_tokens = arguments_.vector<std::int64_t>("min_tokens", count_);
+    for (std::size_t b = 0; b < min_tokens.size(); ++b) requests[b].constraints.min_tokens = min_tokens[b];
     const auto order = choice("filter_order", {"joint", "top_k_first"});
     const auto ties = choice("ties", {"exact_k", "keep_all"});
     const auto nan = choice("nan_policy", {"error", "as_minus_inf"});
@@ -100,6 +114,10 @@ class RequestReader {
       request.parameters.filters.order = order == 0 ? FilterOrder::joint : FilterOrder::top_k_first;
       request.parameters.filters.ties = ties == 0 ? Ties::exact_k : Ties::keep_all;
       request.parameters.nan_policy = nan == 0 ? NanPolicy::error : NanPolicy::as_minus_inf;
+      request.draft_parameters.nan_policy = request.parameters.nan_policy;
+      if (arguments_.flag("draft_processed", true)) continue;
+      request.draft_parameters.temperature = request.parameters.temperature;
+      request.draft_parameters.filters = request.parameters.filters;
     }
   }
 
@@ -110,25 +128,67 @@ class RequestReader {
     return given == names.second ? 1 : 0;
   }
 
-  void read_histories(std::vector<VerifyRequest>& requests) {
-    const auto read = [&](const char* name, const char* offsets_name, auto member) {
-      if (!arguments_.has(name)) return;
-      const auto tokens = arguments_.vector<Token>(name);
-      const auto offsets =
-          checked_offsets(arguments_.vector<std::int64_t>(offsets_name, count_ + 1), tokens.size(), offsets_name);
-      for (std::size_t b = 0; b < count_; ++b)
-        requests[b].*member =
-            tokens.subspan(static_cast<std::size_t>(offsets[b]), static_cast<std::size_t>(offsets[b + 1] - offsets[b]));
-    };
-    read("prompt_tokens", "prompt_offsets", &VerifyRequest::prompt_tokens);
-    read("output_tokens", "output_offsets", &VerifyRequest::output_tokens);
+  // use(b, begin, end): list b is [begin, end) of an array of this size.
+  template <class Use>
+  void for_each_list(const char* offsets_name, std::size_t size, const Use& use) {
+    const auto offsets = checked_offsets(arguments_.vector<std::int64_t>(offsets_name, count_ + 1), size, offsets_name);
+    for (std::size_t b = 0; b < count_; ++b)
+      use(b, static_cast<std::size_t>(offsets[b]), static_cast<std::size_t>(offsets[b + 1]));
   }
 
-  void read_masks(Requests& read) {
-    if (!arguments_.has("allowed_masks")) return;
+  void read_lists(std::vector<VerifyRequest>& requests) {
+    const auto read = [&](const char* name, const char* offsets_name, const auto& member) {
+      if (!arguments_.has(name)) return;
+      const auto tokens = arguments_.vector<Token>(name);
+      for_each_list(offsets_name, tokens.size(), [&](std::size_t b, std::size_t begin, std::size_t end) {
+        member(requests[b]) = tokens.subspan(begin, end - begin);
+      });
+    };
+    read(
+        "prompt_tokens", "cu_prompt_tokens", [](VerifyRequest & r) -> auto& { return r.prompt_tokens; });
+    read(
+        "output_tokens", "cu_output_tokens", [](VerifyRequest & r) -> auto& { return r.output_tokens; });
+    read(
+        "stop_ids", "cu_stop_ids", [](VerifyRequest & r) -> auto& { return r.constraints.stop_ids; });
+    read(
+        "allowed_ids", "cu_allowed_ids", [](VerifyRequest & r) -> auto& { return r.constraints.allowed_ids; });
+  }
+
+  void read_logit_bias(Requests& read) {
+    if (!arguments_.has("logit_bias_tokens")) return;
+    const auto tokens = arguments_.vector<Token>("logit_bias_tokens");
+    const auto values = arguments_.vector<float>("logit_bias_values", tokens.size());
+    for (std::size_t i = 0; i < values.size(); ++i) read.logit_bias.push_back({tokens[i], values[i]});
+    const std::span<const LogitBias> all = read.logit_bias;
+    for_each_list("cu_logit_bias", all.size(), [&](std::size_t b, std::size_t begin, std::size_t end) {
+      read.requests[b].constraints.logit_bias = all.subspan(begin, end - begin);
+    });
+  }
+
+  void read_bad_words(Requests& read) {
+    if (!arguments_.has("bad_word_tokens")) return;
+    const auto tokens = arguments_.vector<Token>("bad_word_tokens");
+    const auto ends =
+        checked_offsets(arguments_.vector<std::int64_t>("cu_bad_word_tokens"), tokens.size(), "cu_bad_word_tokens");
+    read.bad_words.reserve(count_);
+    for_each_list("cu_bad_words", ends.size() - 1, [&](std::size_t b, std::size_t begin, std::size_t end) {
+      std::vector<std::vector<Token>> sequences;
+      for (std::size_t s = begin; s < end; ++s)
+        sequences.emplace_back(tokens.begin() + ends[s], tokens.begin() + ends[s + 1]);
+      try {
+        read.bad_words.emplace_back(std::move(sequences), static_cast<std::size_t>(read.vocab_size()));
+      } catch (const Error& error) {
+        throw Error(error.kind(), "request " + std::to_string(b), error.what());
+      }
+    });
+    for (std::size_t b = 0; b < count_; ++b) read.requests[b].constraints.bad_words = &read.bad_words[b];
+  }
+
+  void read_bitmask(Requests& read) {
+    if (!arguments_.has("bitmask")) return;
     const auto words = static_cast<std::size_t>((read.vocab_size() + 31) / 32);
     const auto rows = static_cast<std::size_t>(read.offsets.back()) + count_;
-    const auto masks = arguments_.vector<std::uint32_t>("allowed_masks", rows * words);
+    const auto masks = arguments_.vector<std::uint32_t>("bitmask", rows * words);
     for (VerifyRequest& request : read.requests)
       request.allowed_masks =
           masks.subspan(static_cast<std::size_t>(request.first_row) * words, request.rows() * words);

@@ -11,10 +11,6 @@
 namespace draftproof::python {
 namespace {
 
-int threads_of(const Arguments& arguments) {
-  return static_cast<int>(std::clamp<std::int64_t>(arguments.integer("threads", 1), 1, 1024));
-}
-
 Sampler sampler_of(const Arguments& arguments) {
   const std::string name = arguments.text("sampler", "inverse");
   if (name != "inverse" && name != "race")
@@ -47,7 +43,7 @@ nb::dict process_rows(const nb::dict& values) {
   std::vector<float> probabilities(count * vocab_size);
   std::vector<float> kept_mass(count);
   std::vector<std::int64_t> kept_count(count);
-  const int threads = threads_of(arguments);
+  const int threads = arguments.threads();
   {
     const nb::gil_scoped_release release;
     for_each_row(batch, threads, [&](std::size_t b, const Distribution& distribution) {
@@ -69,7 +65,7 @@ nb::object sample(const nb::dict& values) {
   const Requests batch = requests_of(arguments);
   const Sampler sampler = sampler_of(arguments);
   std::vector<Token> tokens(batch.requests.size());
-  const int threads = threads_of(arguments);
+  const int threads = arguments.threads();
   {
     const nb::gil_scoped_release release;
     for_each_row(batch, threads, [&](std::size_t b, const Distribution& distribution) {
@@ -89,7 +85,7 @@ nb::dict verify(const nb::dict& values) {
   options.sampler = sampler_of(arguments);
   options.raw_logprobs = false;
   options.logprobs = arguments.flag("logprobs", true);
-  const int threads = threads_of(arguments);
+  const int threads = arguments.threads();
   std::vector<Emission> emissions;
   std::size_t width = 1;
   {

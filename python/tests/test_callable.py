@@ -12,11 +12,14 @@ from draftproof.callable.verify_cases import verify_cases
 
 #: Enough for gross faults, quick for tests.
 COARSE = {"tv": 0.15}
+#: Rows that plain Python reads in no time.
+SMALL = {"sample": [case for case in sample_cases(False) if case.vocab_size < 2000],
+         "verify": [case for case in verify_cases() if case.vocab_size < 2000]}
 
 
-@pytest.mark.parametrize("sampler", [draftproof.sample, reference_numpy.sampler])
-def test_sound_samplers_are_not_accused(sampler):
-    found = draftproof.audit_callable(sampler, **COARSE)
+@pytest.mark.parametrize("sampler, cases", [(draftproof.sample, None), (reference_numpy.sampler, SMALL["sample"])])
+def test_sound_samplers_are_not_accused(sampler, cases):
+    found = draftproof.audit_callable(sampler, cases=cases, **COARSE)
     assert found.verdict == "consistent", found
 
 
@@ -34,16 +37,17 @@ def test_sound_verifiers_are_not_accused(verifier):
 
 @pytest.mark.parametrize("block", [False, True])
 def test_sound_verifiers_in_numpy_are_not_accused(block):
-    small = [case for case in verify_cases() if case.vocab_size < 2000]
-    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(block=block), kind="verify", cases=small, **COARSE)
+    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(block=block), kind="verify", cases=SMALL["verify"],
+                                      **COARSE)
     assert found.verdict == "consistent", found
 
 
 @pytest.mark.parametrize("fault", reference_numpy.FAULTS)
 def test_every_known_fault_of_verifiers_is_found(fault):
-    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(fault), kind="verify", tv=0.05, failures_max=1)
+    found = draftproof.audit_callable(reference_numpy.NumpyVerifier(fault), kind="verify", cases=SMALL["verify"], tv=0.05,
+                                      failures_max=1)
     assert found.verdict == "biased", found
-    assert 0 < found.failures[0].n <= 100_000
+    assert 0 < found.failures[0].n <= found.n <= 100_000
 
 
 def wrong_temperature(logits, params, seeds):
@@ -108,7 +112,7 @@ def raises(logits, params, seeds):
 
 
 def hangs(logits, params, seeds):
-    time.sleep(30)
+    time.sleep(5)
 
 
 def divides_in_place(logits, params, seeds):
@@ -127,7 +131,7 @@ def prints(logits, params, seeds):
     (lambda logits, params, seeds: np.zeros(len(seeds)), "wrong_dtype"),
     (lambda logits, params, seeds: None, "wrong_dtype")])
 def test_what_goes_wrong_in_a_call_has_a_name(sampler, name):
-    found = draftproof.audit_callable(sampler, **COARSE, failures_max=1, time_limit=2.0)
+    found = draftproof.audit_callable(sampler, **COARSE, failures_max=1, time_limit=1.0)
     assert found.verdict == "error"
     assert found.failures[0].name == name and found.failures[0].snippet
 
@@ -222,7 +226,6 @@ def test_the_example_of_the_readme_finds_its_bug():
     text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
     printed = []
-    exec(code.replace("print(draftproof.audit_callable(sampler, kind=\"sample\"))",
-                      "show(draftproof.audit_callable(sampler, kind='sample', tv=.05, failures_max=1))"),
-         {"show": printed.append, "__name__": "example"})
-    assert printed[0].verdict == "biased"
+    exec(code, {"print": printed.append, "__name__": "example"})
+    assert printed[0].verdict == "biased" and "top_p" in printed[0].sentence
+    assert printed[0].seconds < 120.0

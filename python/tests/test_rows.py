@@ -104,7 +104,7 @@ def test_a_tree_is_verified_with_its_path():
     (lambda x: draftproof.sample(np.zeros((2, 0), np.float32)), "expected a vocabulary of 1 token or more"),
     (lambda x: draftproof.verify([99], None, x[:2], [1]), r"draft_tokens\[0\] is 99; expected an id in \[0, 33\)"),
     (lambda x: draftproof.verify([1, 2], None, x, [1, 1]), "cu_num_draft_tokens"),
-    (lambda x: draftproof.verify([1], None, x[:3], [1]), "target: has 3 rows; expected 2"),
+    (lambda x: draftproof.verify([1], None, x[:3], [1]), "target_logits: has 3 rows; expected 2"),
     (lambda x: draftproof.verify([1], None, x[:2], [1], verifier="best"), 'verifier: the verifier is "best"'),
     (lambda x: draftproof.verify([1], x[:1, :5], x[:2], [1]), r"draft_probs: has shape \[1, 5\]; expected \[rows, 33\]"),
     (lambda x: draftproof.audit_draws([1], x), "group: is missing"),

@@ -24,7 +24,7 @@ from .verify_cases import verify_cases
 KINDS = ("sample", "filter", "verify")
 SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
-SHRINK_SECONDS = 10.0
+SHRINK_SECONDS = 5.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
 

@@ -61,10 +61,9 @@ class Driver:
         self.seconds = 0.0
         self.read: set[str] = set()
         try:
-            names = inspect.signature(sampler).parameters
+            self.takes_steps = "steps" in inspect.signature(sampler).parameters
         except (TypeError, ValueError):
-            names = {}
-        self.takes_steps = "steps" in names
+            self.takes_steps = False
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         given = [_copied(argument) for argument in arguments]
@@ -122,7 +121,7 @@ def _same(a: np.ndarray, b: Any) -> bool:
 
 def _array(value: Any, what: str) -> np.ndarray:
     try:
-        return np.asarray(_forms.on_host(value))
+        return np.asarray(_forms.on_host(value, what))
     except Exception as error:
         raise CallFailure("wrong_dtype", f"a call gave {type(value).__name__}, which is no array ({error}); expected "
                                          f"{what}") from None

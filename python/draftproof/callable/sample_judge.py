@@ -82,7 +82,7 @@ class SampleRun:
         if case.seeds != "one":
             places["draw_seed"] = np.concatenate(self.seeds)
         groups = np.concatenate(self.groups)
-        common = {"group": groups, "alpha": alpha, "tv_wanted": 1.0, "seed": self.seed}
+        common: dict[str, Any] = {"group": groups, "alpha": alpha, "tv_wanted": 1.0, "seed": self.seed}
         if self.driver.distribution is not None:
             probs = probabilities_of(self.driver.distribution(case.logits, dict(case.params)), case.logits.shape)
             return self._judged(_audit.audit_draws(samples, probs=probs, **common, **places))

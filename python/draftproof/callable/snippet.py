@@ -48,7 +48,7 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_d
             more = f", batch={case.batch}, shuffled={case.shuffled}, seeds={case.seeds!r}"
             if case.may_raise:
                 more += ", may_raise=True"
-            if case.readings:
+            if case.readings and case.merge is not None:
                 more += f", readings=({', '.join(literal(r) for r in case.readings)},), merge={literal(case.merge)}"
         assert isinstance(case, (SampleCase, FilterCase))
         lines.append(f"case = draftproof.{name}({case.name!r}, logits={row}, source='',\n    params={{{params}}}{more})")

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <string>
@@ -128,6 +129,9 @@ class PairFinder {
     }
   }
 
+  // Places beyond it have no partner: its number would overflow.
+  static constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max() / 2 - 1;
+
   using Index = std::map<std::pair<Key, std::int64_t>, std::size_t>;
   template <class KeyOf>
   Index index_of(const KeyOf& key_of) const {
@@ -145,6 +149,7 @@ class PairFinder {
   static std::array<Pairs, 2> pairs_in(const Index& index, std::int64_t apart) {
     std::array<Pairs, 2> classes;
     for (const auto& [at, draw] : index) {
+      if (at.second > kFarthest) continue;
       const auto other = index.find({at.first, at.second + apart});
       if (other != index.end()) classes[is_even(at.second / apart) ? 0 : 1].emplace_back(draw, other->second);
     }
@@ -157,8 +162,9 @@ class PairFinder {
     for (const auto& [name, more] : {std::pair("double_step", 0), {"double_step_plus", 1}, {"double_step_minus", -1}}) {
       std::array<Pairs, 2> classes;
       for (const auto& [at, draw] : index) {
+        if (at.second < 0 || at.second > kFarthest) continue;
         const std::int64_t other_step = 2 * at.second + more;
-        if (at.second < 0 || other_step <= at.second) continue;
+        if (other_step <= at.second) continue;
         const auto other = index.find({at.first, other_step});
         // t + more doubles from pair to pair: how often 2 divides it alternates along such a chain.
         const auto doubled = static_cast<std::uint64_t>(at.second + more);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <set>
 #include <string>
@@ -56,6 +57,15 @@ TEST_CASE("independent draws are not accused, however they are placed") {
   DrawCoordinates seeds;
   for (std::size_t i = 0; i < u.size(); ++i) seeds.seed.push_back((i % 2 << 40) + i / 2);
   CHECK(rejected(independence_tests(u, seeds), suite_level(1)).empty());
+}
+
+TEST_CASE("places at the ends of their range have no partner") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  auto [u, at] = drawn_at(50, 4, [](std::int64_t step, std::int64_t row) { return number(3, step, row); });
+  for (std::size_t i = 0; i < u.size(); ++i) at.step[i] = i % 2 == 0 ? kMost - at.step[i] : kLeast + at.step[i];
+  at.row = at.step;
+  for (const TestResult& test : independence_tests(u, at)) CHECK(test.n < 200);
 }
 
 TEST_CASE("B79, one row of noise for all rows of a batch, is found in 200 steps") {
