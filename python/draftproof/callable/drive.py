@@ -84,8 +84,7 @@ class Driver:
         if thread.is_alive():
             raise CallFailure("hangs", f"a call took longer than {self.time_limit:g} seconds")
         if "error" in outcome:
-            error = outcome["error"]
-            raise CallFailure("raises", f"a call raised {type(error).__name__}: {error}") from None
+            raise CallFailure("raises", f"a call raised {_described(outcome['error'])}") from None
         for argument, after in zip(arguments, given):
             _require_unchanged(argument, after)
         for argument in given:
@@ -95,6 +94,13 @@ class Driver:
             first = output.getvalue().splitlines()[0][:80]
             raise CallFailure("prints", f"a call printed to standard output: {first!r}")
         return outcome["value"]
+
+
+def _described(error: BaseException) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its own text raises
+        return type(error).__name__
 
 
 def _copied(argument: Any) -> Any:
