@@ -8,6 +8,7 @@ set(draftproof_mutant_rest distribution pipeline sample)
 function(draftproof_kernels_of_mutants target)
   target_compile_definitions(${target} PRIVATE DRAFTPROOF_EXECUTOR=mutant_executor)
   target_compile_options(${target} PRIVATE -O1)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # what a mutant does not replace is linked from an archive
   target_link_libraries(${target} PRIVATE draftproof_ours draftproof_device)
 endfunction()
 

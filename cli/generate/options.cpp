@@ -24,12 +24,10 @@ void several(Options& command, const std::string& name, std::vector<std::string>
   command.option(name, type, "", help, [&values](const std::string& text) { values.push_back(text); });
 }
 
-using Json = nlohmann::json;
-
 // Reads the fields of one line of --prompts.
 class PromptLine {
  public:
-  PromptLine(std::string where, const Json& line) : where_(std::move(where)), line_(line) {}
+  PromptLine(std::string where, const nlohmann::json& line) : where_(std::move(where)), line_(line) {}
 
   void read(PromptRequest& request) {
     RequestParameters& p = request.parameters;
@@ -67,36 +65,37 @@ class PromptLine {
 
  private:
   Error fail(const std::string& what) const { return input_error(where_, what); }
-  Error wrong(const std::string& name, const Json& value, const std::string& expected) const {
+  Error wrong(const std::string& name, const nlohmann::json& value, const std::string& expected) const {
     return fail("\"" + name + "\" is " + value.dump() + "; expected " + expected);
   }
-  std::string text(const std::string& name, const Json& value) const {
+  std::string text(const std::string& name, const nlohmann::json& value) const {
     if (!value.is_string()) throw wrong(name, value, "a text");
     return value.get<std::string>();
   }
-  bool flag(const std::string& name, const Json& value) const {
+  bool flag(const std::string& name, const nlohmann::json& value) const {
     if (!value.is_boolean()) throw wrong(name, value, "true or false");
     return value.get<bool>();
   }
-  std::int64_t integer(const std::string& name, const Json& value, std::int64_t least, std::int64_t most) const {
+  std::int64_t integer(const std::string& name, const nlohmann::json& value, std::int64_t least,
+                       std::int64_t most) const {
     if (!value.is_number_integer() || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
       throw wrong(name, value, "a whole number in [" + std::to_string(least) + ", " + std::to_string(most) + "]");
     return value.get<std::int64_t>();
   }
-  double number(const std::string& name, const Json& value) const {
+  double number(const std::string& name, const nlohmann::json& value) const {
     if (!value.is_number()) throw wrong(name, value, "a number");
     return value.get<double>();
   }
-  std::vector<std::string> texts(const std::string& name, const Json& value) const {
+  std::vector<std::string> texts(const std::string& name, const nlohmann::json& value) const {
     if (value.is_string()) return {value.get<std::string>()};
     if (!value.is_array()) throw wrong(name, value, "a text or a list of texts");
     std::vector<std::string> all;
-    for (const Json& entry : value) all.push_back(text(name, entry));
+    for (const nlohmann::json& entry : value) all.push_back(text(name, entry));
     return all;
   }
 
   std::string where_;
-  const Json& line_;
+  const nlohmann::json& line_;
 };
 
 }  // namespace
@@ -215,10 +214,10 @@ std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = options.prompts + ", line " + std::to_string(line_number);
-    Json json;
+    nlohmann::json json;
     try {
-      json = Json::parse(line);
-    } catch (const Json::exception&) {
+      json = nlohmann::json::parse(line);
+    } catch (const nlohmann::json::exception&) {
       throw input_error(where, "is not JSON; expected an object like {\"prompt\": \"...\", \"max_tokens\": 64}");
     }
     if (!json.is_object()) throw input_error(where, "is no JSON object; expected one with a \"prompt\"");

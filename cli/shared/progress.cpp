@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kRedrawInterval{100};
 constexpr int kBarColumns = 24;
 
 // Three significant digits with k, M or G: rates are read at a glance, not to the last digit.
-std::string short_number(double value) {
+std::string short_rate(double value) {
   static constexpr std::array<const char*, 4> kSuffixes = {"", "k", "M", "G"};
   std::size_t thousands = 0;
   while (value >= 999.5 && thousands + 1 < kSuffixes.size()) {
@@ -58,7 +58,7 @@ std::string progress_line(const std::string& label, std::uint64_t done, std::uin
     line += " " + std::to_string(done) + " " + unit;
   }
   if (rate_per_s > 0.0) {
-    line += ", " + short_number(rate_per_s) + " " + unit + "/s";
+    line += ", " + short_rate(rate_per_s) + " " + unit + "/s";
     if (total > 0) line += ", " + short_duration(static_cast<double>(total - done) / rate_per_s) + " left";
   }
   return line.substr(0, static_cast<std::size_t>(std::max(columns, 1)));

@@ -10,21 +10,19 @@
 namespace draftproof {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::uint64_t kFileMax = std::uint64_t{1} << 26;
 constexpr const char* kExample = R"({"work": "code", "prompt": "...", "chat": false})";
 
-std::string text_of(const Json& line, const char* key, const std::string& where) {
+std::string text_of(const nlohmann::json& line, const char* key, const std::string& where) {
   if (!line.contains(key)) throw input_error(where, std::string("has no \"") + key + "\"; expected one in " + kExample);
-  const Json& value = line.at(key);
+  const nlohmann::json& value = line.at(key);
   if (!value.is_string() || value.get_ref<const std::string&>().empty())
     throw input_error(where, std::string("\"") + key + "\" is " + value.dump() + "; expected a text that is not empty");
   return value.get<std::string>();
 }
 
 WorkPrompt prompt_of(const std::string& text, const std::string& where) {
-  const Json line = Json::parse(text, nullptr, false);
+  const nlohmann::json line = nlohmann::json::parse(text, nullptr, false);
   if (!line.is_object()) throw input_error(where, std::string("is no JSON object; expected one like ") + kExample);
   for (const auto& item : line.items())
     if (item.key() != "work" && item.key() != "prompt" && item.key() != "chat")

@@ -50,7 +50,7 @@ DrafterPreset drafter_of(const TomlValue& entry) {
   return preset;
 }
 
-const PresetFolder<DrafterPreset>& presets() {
+const PresetFolder<DrafterPreset>& drafter_folder() {
   static const PresetFolder<DrafterPreset> read = read_presets<DrafterPreset>("drafters", "drafter", drafter_of);
   return read;
 }
@@ -128,7 +128,7 @@ const char* name_of(DraftingKind kind) {
 
 std::optional<DrafterShape> match_drafter(const std::string& method, const std::string& draft_model,
                                           const ModelShape& target) {
-  const DrafterPreset* preset = presets().match(method);
+  const DrafterPreset* preset = drafter_folder().match(method);
   if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0))
     return drafter_for(*preset, target);
   // The checkpoint may say what the method leaves open: "speculative decoding", yuhuili/EAGLE3-LLaMA3.1-Instruct-8B.
@@ -136,7 +136,7 @@ std::optional<DrafterShape> match_drafter(const std::string& method, const std::
   for (const char* head : {"EAGLE-3", "EAGLE", "Medusa", "MTP", "DFlash"}) {
     const std::vector<std::string> name = name_words(head);
     if (std::search(words.begin(), words.end(), name.begin(), name.end()) != words.end())
-      return drafter_for(*presets().match(head), target);
+      return drafter_for(*drafter_folder().match(head), target);
   }
   const std::string model = draft_model.empty() && preset ? method : draft_model;
   auto shape = match_model(model);
@@ -151,17 +151,17 @@ std::optional<DrafterShape> match_drafter(const std::string& method, const std::
 }
 
 std::vector<std::string> drafter_preset_names() {
-  return presets().preset_names();
+  return drafter_folder().preset_names();
 }
 
 DrafterShape find_drafter(const std::string& name, const ModelShape& target) {
-  const DrafterPreset* preset = presets().match(name);
+  const DrafterPreset* preset = drafter_folder().match(name);
   if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0))
     return drafter_for(*preset, target);
   if (name.ends_with(".toml") || name.ends_with(".json")) return model_drafter(find_model(name), name);
   if (const auto shape = match_model(name)) return model_drafter(*shape, shape->name);
   throw input_error("drafter " + in_quotes(name),
-                    "unknown; expected a method (nearest: " + near_names(name, presets().names) +
+                    "unknown; expected a method (nearest: " + near_names(name, drafter_folder().names) +
                         "), or a model that drafts: a preset, a TOML file or a config.json");
 }
 

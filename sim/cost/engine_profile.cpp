@@ -55,7 +55,7 @@ EngineProfile engine_of(const TomlValue& entry) {
   return profile;
 }
 
-const PresetFolder<EngineProfile>& presets() {
+const PresetFolder<EngineProfile>& engine_folder() {
   static const PresetFolder<EngineProfile> read = read_presets<EngineProfile>("engines", "engine", engine_of);
   return read;
 }
@@ -87,7 +87,7 @@ const char* name_of(EngineConstant constant) {
 }
 
 std::optional<EngineProfile> match_engine(const std::string& name) {
-  const EngineProfile* profile = presets().match(name);
+  const EngineProfile* profile = engine_folder().match(name);
   return profile ? std::optional(*profile) : std::nullopt;
 }
 
@@ -99,11 +99,11 @@ EngineProfile find_engine(const std::string& name_or_path) {
     if (name_or_path[end] == ':') return engine_of_file(name_or_path.substr(0, end), name_or_path.substr(end + 1));
   }
   if (const auto profile = match_engine(name_or_path)) return *profile;
-  refuse(name_or_path, presets().names);
+  refuse(name_or_path, engine_folder().names);
 }
 
 const std::vector<EngineProfile>& engine_presets() {
-  return presets().presets;
+  return engine_folder().presets;
 }
 
 std::string toml_of(const EngineProfile& profile) {

@@ -25,7 +25,7 @@ Gpu gpu_of(const TomlValue& entry) {
   return gpu;
 }
 
-const PresetFolder<Gpu>& presets() {
+const PresetFolder<Gpu>& gpu_folder() {
   static const PresetFolder<Gpu> read = read_presets<Gpu>("gpus", "gpu", gpu_of);
   return read;
 }
@@ -33,12 +33,12 @@ const PresetFolder<Gpu>& presets() {
 }  // namespace
 
 std::optional<Gpu> match_gpu(const std::string& name) {
-  const Gpu* gpu = presets().match(name);
+  const Gpu* gpu = gpu_folder().match(name);
   return gpu ? std::optional(*gpu) : std::nullopt;
 }
 
 std::vector<std::string> gpu_preset_names() {
-  return presets().preset_names();
+  return gpu_folder().preset_names();
 }
 
 Gpu find_gpu(const std::string& name_or_path) {
@@ -46,7 +46,7 @@ Gpu find_gpu(const std::string& name_or_path) {
   if (const auto gpu = match_gpu(name_or_path)) return *gpu;
   throw input_error(
       "GPU " + in_quotes(name_or_path),
-      "unknown; expected a preset (nearest: " + near_names(name_or_path, presets().names) + ") or a TOML file");
+      "unknown; expected a preset (nearest: " + near_names(name_or_path, gpu_folder().names) + ") or a TOML file");
 }
 
 }  // namespace draftproof

@@ -42,7 +42,7 @@ ModelShape model_of(const TomlValue& entry) {
   return shape_of(fields, entry.where());
 }
 
-const PresetFolder<ModelShape>& presets() {
+const PresetFolder<ModelShape>& model_folder() {
   static const PresetFolder<ModelShape> read = read_presets<ModelShape>("models", "model", model_of);
   return read;
 }
@@ -110,12 +110,12 @@ ModelShape shape_of(const ModelFields& f, const std::string& where) {
 }
 
 std::optional<ModelShape> match_model(const std::string& name) {
-  const ModelShape* shape = presets().match(name, false);
+  const ModelShape* shape = model_folder().match(name, false);
   return shape ? std::optional(*shape) : std::nullopt;
 }
 
 std::vector<std::string> model_preset_names() {
-  return presets().preset_names();
+  return model_folder().preset_names();
 }
 
 ModelShape find_model(const std::string& name_or_path) {
@@ -126,7 +126,7 @@ ModelShape find_model(const std::string& name_or_path) {
   if (path.ends_with(".toml")) return model_of(read_one_preset(path, "model"));
   if (const auto shape = match_model(name_or_path)) return *shape;
   throw input_error("model " + in_quotes(name_or_path),
-                    "unknown; expected a preset (nearest: " + near_names(name_or_path, presets().names) +
+                    "unknown; expected a preset (nearest: " + near_names(name_or_path, model_folder().names) +
                         "), a TOML file, or a config.json");
 }
 

@@ -22,7 +22,7 @@ std::vector<std::string> mutant_ids() {
   return ids;
 }
 
-std::string text_of(const std::string& file) {
+std::string contents_of(const std::string& file) {
   std::ifstream in(file);
   REQUIRE(in);
   std::ostringstream text;
@@ -50,7 +50,7 @@ namespace {
 // The source and all that it includes from gpu/, by their paths in the repository.
 void add_includes(const std::string& source, std::set<std::string>& found) {
   if (!found.insert(source).second) return;
-  std::istringstream lines(text_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + source));
+  std::istringstream lines(contents_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + source));
   const std::string begin = "#include \"gpu/";
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(begin)) add_includes(line.substr(10, line.size() - 11), found);
@@ -67,7 +67,7 @@ std::string value_of(const std::string& mutant, const std::string& key) {
 
 TEST_CASE("a mutant compiles every operation that includes its faulty source, so that no function has two bodies") {
   for (const std::string& id : mutant_ids()) {
-    const std::string mutant = text_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/" + id + ".mutant");
+    const std::string mutant = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/" + id + ".mutant");
     const std::string operations = " " + value_of(mutant, "operations") + " ";
     const std::string cases = value_of(mutant, "cases");
     // What its program runs in the namespace of mutants: the call of its cases, and what that launches.
@@ -76,7 +76,7 @@ TEST_CASE("a mutant compiles every operation that includes its faulty source, so
     add_includes("gpu/operations/" + *runs.begin() + ".hpp", of_call);
     of_call.erase("gpu/operations/launch_distribution.hpp");  // declares both
     for (const std::string& file : of_call) {
-      const std::string text = text_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
+      const std::string text = contents_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
       if (text.find("launch_pipeline(") != std::string::npos) runs.insert({"pipeline", "distribution"});
       if (text.find("launch_unfiltered_distribution(") != std::string::npos) runs.insert("distribution");
     }
@@ -92,7 +92,7 @@ TEST_CASE("a mutant compiles every operation that includes its faulty source, so
 
 TEST_CASE("every kernel bug of the catalogue has a device mutant, and gpu/mutants/README.md names it") {
   const std::vector<std::string> ids = mutant_ids();
-  const std::string readme = text_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/README.md");
+  const std::string readme = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/README.md");
   for (const char* bug : {"B06", "B08", "B12", "B14", "B43", "B54", "B56", "B58", "B60", "B61"}) {
     INFO(bug);
     CHECK(std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return id.rfind(bug, 0) == 0; }));

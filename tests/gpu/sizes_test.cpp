@@ -220,10 +220,10 @@ TEST_CASE("sizes that no memory holds are refused in every call, by every execut
 }
 
 TEST_CASE("products of sizes that pass alone are refused", "[device_api][sizes]") {
-  constexpr std::int64_t kMost = 0x7fffffff;
+  constexpr std::int64_t kHuge = 0x7fffffff;
   draftproof_sample_arguments a = sample();
-  a.rows = a.requests = kMost;
-  a.constraints.history_len_max = kMost;
+  a.rows = a.requests = kHuge;
+  a.constraints.history_len_max = kHuge;
   CHECK(refusal(device::sample, device::sample_workspace_bytes, a).find("sample, workspace: ") == 0);
   a = sample();
   a.rows = a.requests = 1 << 20;

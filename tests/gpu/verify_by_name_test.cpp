@@ -45,7 +45,7 @@ struct Requests {
 };
 
 // The arrays of one call, and what it wrote.
-struct Call {
+struct NamedCall {
   std::vector<std::int32_t> draft_tokens, parents;
   std::vector<std::int64_t> cu_num_draft_tokens{0};
   std::vector<float> target, proposal, temperature, draft_temperature;
@@ -56,7 +56,7 @@ struct Call {
   draftproof_verify_by_name_arguments arguments{};
   draftproof_settings settings{};
 
-  explicit Call(const Requests& requests) {
+  explicit NamedCall(const Requests& requests) {
     for (const OwnedRequest& o : requests.owned) {
       const VerifyRequest& r = o.request;
       draft_tokens.insert(draft_tokens.end(), r.draft.tokens.begin(), r.draft.tokens.end());
@@ -147,7 +147,7 @@ TEST_CASE("the C interface emits what the step layer emits, for every verifier, 
     for (const ProposalKind kind : {ProposalKind::one_hot, ProposalKind::probabilities, ProposalKind::logits}) {
       const Requests requests(info, kind, random.chance(0.5), random);
       for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
-        Call call(requests);
+        NamedCall call(requests);
         call.arguments.sampler = static_cast<std::int32_t>(sampler);
         CAPTURE(name, static_cast<int>(kind), static_cast<int>(sampler));
         const int code = call.run(name);
@@ -178,7 +178,7 @@ TEST_CASE("the C interface emits what the step layer emits, for every verifier, 
 TEST_CASE("a verifier's parameters reach it through the C interface", "[c_api]") {
   TestRandom random(8200);
   const Requests requests(info_of(Verifier::synthetic), ProposalKind::one_hot, false, random);
-  Call call(requests);
+  NamedCall call(requests);
   REQUIRE(call.run("synthetic:rate=1") == DRAFTPROOF_SUCCESS);
   for (std::size_t b = 0; b < requests.owned.size(); ++b)
     CHECK(call.num_accepted[b] == requests.owned[b].request.draft.size());
@@ -188,7 +188,7 @@ TEST_CASE("a verifier's parameters reach it through the C interface", "[c_api]")
 
 TEST_CASE("a verifier that does not exist or lacks an argument is a usage error", "[c_api]") {
   const Requests requests = tree_requests();
-  Call call(requests);
+  NamedCall call(requests);
   CHECK(call.run("rsr") == DRAFTPROOF_USAGE);
   CHECK(message().find("verify_by_name, verifier: ") == 0);
   CHECK(message().find("greedy_multipath") != std::string::npos);  // the names that there are
@@ -208,7 +208,7 @@ TEST_CASE("a verifier that does not exist or lacks an argument is a usage error"
 
 TEST_CASE("a draft that the verifier does not take is refused before anything is written", "[c_api]") {
   const Requests requests = tree_requests();
-  Call call(requests);
+  NamedCall call(requests);
   std::size_t first_tree = 0;
   while (requests.owned[first_tree].request.draft.is_chain()) ++first_tree;
   std::ranges::fill(call.status, 77);
@@ -224,13 +224,13 @@ TEST_CASE("a draft that the verifier does not take is refused before anything is
 
 TEST_CASE("offsets and parents that lie are the status of their request, and of no other", "[c_api][offsets]") {
   const Requests requests = tree_requests();
-  Call sound(requests);
+  NamedCall sound(requests);
   REQUIRE(sound.run("rrs") == DRAFTPROOF_SUCCESS);
   std::size_t liar = 0;
   while (requests.owned[liar].request.draft.size() < 2 || liar == 0) ++liar;
   const auto begin = static_cast<std::size_t>(sound.cu_num_draft_tokens[liar]);
   const auto check = [&](auto lie, const std::vector<std::size_t>& refused) {
-    Call call(requests);
+    NamedCall call(requests);
     lie(call);
     REQUIRE(call.run("rrs") == DRAFTPROOF_SUCCESS);
     for (std::size_t b = 0; b < requests.owned.size(); ++b) {
@@ -245,17 +245,17 @@ TEST_CASE("offsets and parents that lie are the status of their request, and of 
       }
     }
   };
-  check([&](Call& c) { c.parents[begin] = 0; }, {liar});  // its own parent
-  check([&](Call& c) { c.parents[begin + 1] = 1 << 30; }, {liar});
-  check([&](Call& c) { c.parents[begin + 1] = -2; }, {liar});
-  check([&](Call& c) { c.draft_tokens[begin] = kVocabSize; }, {liar});
-  check([&](Call& c) { c.cu_num_draft_tokens[liar] = std::int64_t{1} << 40; }, {liar - 1, liar});
-  check([&](Call& c) { c.cu_num_draft_tokens[liar] = -1; }, {liar - 1, liar});
+  check([&](NamedCall& c) { c.parents[begin] = 0; }, {liar});  // its own parent
+  check([&](NamedCall& c) { c.parents[begin + 1] = 1 << 30; }, {liar});
+  check([&](NamedCall& c) { c.parents[begin + 1] = -2; }, {liar});
+  check([&](NamedCall& c) { c.draft_tokens[begin] = kVocabSize; }, {liar});
+  check([&](NamedCall& c) { c.cu_num_draft_tokens[liar] = std::int64_t{1} << 40; }, {liar - 1, liar});
+  check([&](NamedCall& c) { c.cu_num_draft_tokens[liar] = -1; }, {liar - 1, liar});
 }
 
 TEST_CASE("an executor with kernels answers that it has none for verify_by_name", "[c_api]") {
   const Requests requests = tree_requests();
-  Call call(requests);
+  NamedCall call(requests);
   call.settings.executor = DRAFTPROOF_SIMT;
   CHECK(call.run("rrs") == DRAFTPROOF_UNAVAILABLE);
   CHECK(message() == "executor simt: verify_by_name has no kernels; expected executor 0 (reference)");

@@ -8,14 +8,13 @@
 #include "reference/io/trace.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
 using Catch::Matchers::Contains;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TraceBuilder tiny_dense_trace() {
   TraceBuilder trace;

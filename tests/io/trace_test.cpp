@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "reference/random/philox.hpp"
@@ -12,13 +11,12 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/io/trace_builder.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<Emission> verify(const Trace& trace, int threads = 1) {
   return verify_batch(trace.requests(), trace.verify_options(), threads);

@@ -12,8 +12,6 @@ using namespace draftproof;
 
 namespace {
 
-constexpr float kInf = kMinusInfinity;
-
 History history_of(const std::vector<Token>& prompt, const std::vector<Token>& output, std::int64_t vocab_size) {
   return {prompt, output, vocab_size};
 }
@@ -60,7 +58,7 @@ TEST_CASE("penalties run in the order repetition then frequency then presence") 
 }
 
 TEST_CASE("penalties that are off leave the row alone") {
-  const std::vector<float> row{1.0f, -0.0f, kInf};
+  const std::vector<float> row{1.0f, -0.0f, kMinusInfinity};
   const std::vector<float> found = penalised({}, history_of({0}, {1, 2}, 3), row);
   CHECK(found == row);
   CHECK(std::signbit(found[1]));
@@ -84,7 +82,7 @@ TEST_CASE("bit j of word w of the mask allows token 32 w + j") {
   const std::vector<float> found = masked(c, {}, std::vector<float>(70, 1.0f));
   for (Token t = 0; t < 70; ++t) {
     const bool allowed = t == 0 || t == 31 || t == 32 || t == 40 || t == 69;
-    CHECK(found[static_cast<std::size_t>(t)] == (allowed ? 1.0f : kInf));
+    CHECK(found[static_cast<std::size_t>(t)] == (allowed ? 1.0f : kMinusInfinity));
   }
 }
 
@@ -94,7 +92,8 @@ TEST_CASE("allowed ids and the mask restrict together") {
   RowConstraints c;
   c.allowed_mask = mask;
   c.allowed_ids = ids;
-  CHECK(masked(c, {}, {1.0f, 1.0f, 1.0f, 1.0f}) == std::vector<float>{kInf, kInf, 1.0f, kInf});
+  CHECK(masked(c, {}, {1.0f, 1.0f, 1.0f, 1.0f}) ==
+        std::vector<float>{kMinusInfinity, kMinusInfinity, 1.0f, kMinusInfinity});
 }
 
 TEST_CASE("stop ids are banned while fewer tokens than min_tokens have been written") {
@@ -103,7 +102,7 @@ TEST_CASE("stop ids are banned while fewer tokens than min_tokens have been writ
   c.stop_ids = stop;
   c.min_tokens = 2;
   const std::vector<float> row{1.0f, 2.0f, 3.0f, 4.0f};
-  const std::vector<float> banned{1.0f, kInf, 3.0f, kInf};
+  const std::vector<float> banned{1.0f, kMinusInfinity, 3.0f, kMinusInfinity};
   CHECK(masked(c, history_of({0, 0, 0}, {}, 4), row) == banned);  // the prompt does not count
   CHECK(masked(c, history_of({}, {0}, 4), row) == banned);
   CHECK(masked(c, history_of({}, {0, 1}, 4), row) == row);
@@ -114,8 +113,9 @@ TEST_CASE("the end of a bad word is banned where its beginning has just been wri
   RowConstraints c;
   c.bad_words = &words;
   const std::vector<float> row(5, 1.0f);
-  CHECK(masked(c, history_of({0}, {1}, 5), row) == std::vector<float>{1.0f, 1.0f, kInf, kInf, 1.0f});
-  CHECK(masked(c, history_of({0}, {1, 4}, 5), row) == std::vector<float>{1.0f, 1.0f, 1.0f, kInf, 1.0f});
+  CHECK(masked(c, history_of({0}, {1}, 5), row) ==
+        std::vector<float>{1.0f, 1.0f, kMinusInfinity, kMinusInfinity, 1.0f});
+  CHECK(masked(c, history_of({0}, {1, 4}, 5), row) == std::vector<float>{1.0f, 1.0f, 1.0f, kMinusInfinity, 1.0f});
 }
 
 TEST_CASE("a masked token stays masked under every edit") {
@@ -138,14 +138,14 @@ TEST_CASE("a masked token stays masked under every edit") {
     penalise(p, history, row);
     CAPTURE(i);
     for (std::size_t t = 0; t < row.size(); ++t)
-      if (before[t] == kInf) REQUIRE(row[t] == kInf);
+      if (before[t] == kMinusInfinity) REQUIRE(row[t] == kMinusInfinity);
   }
 }
 
 TEST_CASE("a penalty that overflows does not turn a masked token into a NaN") {
   RowParameters p;
   p.frequency_penalty = -3e38f;  // times 2 it is -infinity
-  CHECK(penalised(p, history_of({}, {0, 0}, 1), {kInf}) == std::vector<float>{kInf});
+  CHECK(penalised(p, history_of({}, {0, 0}, 1), {kMinusInfinity}) == std::vector<float>{kMinusInfinity});
 }
 
 TEST_CASE("a row needs its history exactly when an edit reads it") {

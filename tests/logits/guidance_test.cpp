@@ -8,6 +8,7 @@
 
 #include "reference/sampling/logits_distribution.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/special_values.hpp"
 #include "tests/support/test_random.hpp"
 
 using namespace draftproof;
@@ -21,8 +22,6 @@ std::vector<float> combined(const std::vector<float>& conditional, const std::ve
   combine_guidance(conditional, unconditional, scale, row, out);
   return out;
 }
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 }  // namespace
 
@@ -38,10 +37,10 @@ TEST_CASE("guidance of scale 1 is the conditional row bit for bit whatever the o
   std::vector<float> conditional = normal_row(random, 500);
   conditional[7] = -0.0f;
   conditional[9] = 0x1p-149f;
-  conditional[11] = -kInf;
+  conditional[11] = -kInfinity;
   conditional[13] = 3e38f;
   std::vector<float> unconditional = normal_row(random, 500, 1e7f);
-  unconditional[3] = -kInf;
+  unconditional[3] = -kInfinity;
   const std::vector<float> out = combined(conditional, unconditional, 1.0f);
   CHECK(std::memcmp(out.data(), conditional.data(), out.size() * sizeof(float)) == 0);
 }
@@ -60,9 +59,9 @@ TEST_CASE("guidance may write over either of its inputs") {
 }
 
 TEST_CASE("a token that the conditional row masks stays masked") {
-  const std::vector<float> out = combined({-kInf, -kInf, 1.0f}, {-kInf, 5.0f, 1.0f}, 4.0f);
-  CHECK(out == std::vector<float>{-kInf, -kInf, 1.0f});
-  CHECK(combined({-kInf, 1.0f}, {5.0f, 1.0f}, -4.0f)[0] == -kInf);
+  const std::vector<float> out = combined({-kInfinity, -kInfinity, 1.0f}, {-kInfinity, 5.0f, 1.0f}, 4.0f);
+  CHECK(out == std::vector<float>{-kInfinity, -kInfinity, 1.0f});
+  CHECK(combined({-kInfinity, 1.0f}, {5.0f, 1.0f}, -4.0f)[0] == -kInfinity);
 }
 
 TEST_CASE("shifting either row by a constant does not change the guided distribution") {
@@ -88,10 +87,10 @@ TEST_CASE("guidance refuses pairs without a meaning and names row and column") {
   const auto message = [](float c, float u, float scale) {
     return error_of(ErrorKind::input, [&] { combined({0.0f, 0.0f, c}, {0.0f, 0.0f, u}, scale, 17); });
   };
-  CHECK_THAT(message(1.0f, -kInf, 2.0f), Contains("row 17, column 2") && Contains("mask"));
-  CHECK_THAT(message(kInf, 1.0f, 2.0f), Contains("row 17, column 2") && Contains("inf"));
-  CHECK_THAT(message(1.0f, kInf, 2.0f), Contains("row 17, column 2") && Contains("inf"));
-  CHECK_THAT(message(-kInf, kInf, 2.0f), Contains("row 17, column 2") && Contains("inf"));
+  CHECK_THAT(message(1.0f, -kInfinity, 2.0f), Contains("row 17, column 2") && Contains("mask"));
+  CHECK_THAT(message(kInfinity, 1.0f, 2.0f), Contains("row 17, column 2") && Contains("inf"));
+  CHECK_THAT(message(1.0f, kInfinity, 2.0f), Contains("row 17, column 2") && Contains("inf"));
+  CHECK_THAT(message(-kInfinity, kInfinity, 2.0f), Contains("row 17, column 2") && Contains("inf"));
   CHECK_THAT(message(3e38f, -3e38f, 2.0f), Contains("row 17, column 2") && Contains("range"));
   CHECK_THAT(message(-3e38f, 1e38f, 2.0f), Contains("row 17, column 2") && Contains("range"));
   const std::vector<float> three(3, 0.0f);
@@ -105,6 +104,6 @@ TEST_CASE("a NaN in either row comes out as a NaN for the policy of the row to m
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(combined({nan}, {1.0f}, 2.0f)[0]));
   CHECK(std::isnan(combined({1.0f}, {nan}, 2.0f)[0]));
-  CHECK(std::isnan(combined({-kInf}, {nan}, 2.0f)[0]));
-  CHECK(std::isnan(combined({nan}, {-kInf}, 2.0f)[0]));
+  CHECK(std::isnan(combined({-kInfinity}, {nan}, 2.0f)[0]));
+  CHECK(std::isnan(combined({nan}, {-kInfinity}, 2.0f)[0]));
 }

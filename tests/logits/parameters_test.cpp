@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "tests/support/error_of.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using Catch::Contains;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 // The message for default parameters with one of them set wrongly.
 template <class Set>
@@ -32,21 +30,21 @@ std::string constraint_complaint(Set set) {
 }  // namespace
 
 TEST_CASE("every bad parameter of a row is refused by name") {
-  for (const float bad : {-1.0f, -0x1p-149f, kNan, kInf, -kInf})
+  for (const float bad : {-1.0f, -0x1p-149f, kNan, kInfinity, -kInfinity})
     CHECK_THAT(complaint([&](RowParameters& p) { p.temperature = bad; }),
                Contains("row 12") && Contains("temperature"));
-  for (const float bad : {0.0f, -0.5f, 1.5f, 1.0f + 0x1p-23f, kNan, kInf})
+  for (const float bad : {0.0f, -0.5f, 1.5f, 1.0f + 0x1p-23f, kNan, kInfinity})
     CHECK_THAT(complaint([&](RowParameters& p) { p.filters.top_p = bad; }),
                Contains("row 12") && Contains("top_p") && Contains("(0, 1]"));
-  for (const float bad : {-0.1f, 1.5f, kNan, kInf})
+  for (const float bad : {-0.1f, 1.5f, kNan, kInfinity})
     CHECK_THAT(complaint([&](RowParameters& p) { p.filters.min_p = bad; }),
                Contains("row 12") && Contains("min_p") && Contains("[0, 1]"));
   for (const std::int32_t bad : {-1, std::numeric_limits<std::int32_t>::min()})
     CHECK_THAT(complaint([&](RowParameters& p) { p.filters.top_k = bad; }), Contains("row 12") && Contains("top_k"));
-  for (const float bad : {0.0f, -1.0f, kNan, kInf})
+  for (const float bad : {0.0f, -1.0f, kNan, kInfinity})
     CHECK_THAT(complaint([&](RowParameters& p) { p.repetition_penalty = bad; }),
                Contains("row 12") && Contains("repetition_penalty"));
-  for (const float bad : {kNan, kInf, -kInf}) {
+  for (const float bad : {kNan, kInfinity, -kInfinity}) {
     CHECK_THAT(complaint([&](RowParameters& p) { p.frequency_penalty = bad; }), Contains("frequency_penalty"));
     CHECK_THAT(complaint([&](RowParameters& p) { p.presence_penalty = bad; }), Contains("presence_penalty"));
     CHECK_THAT(complaint([&](RowParameters& p) { p.guidance_scale = bad; }), Contains("guidance_scale"));
@@ -74,8 +72,8 @@ TEST_CASE("every bad constraint of a row is refused by name") {
     CHECK_THAT(constraint_complaint([&](RowConstraints& c) { c.stop_ids = ids; }),
                Contains("row 12") && Contains("stop ids"));
   }
-  for (const LogitBias bad :
-       {LogitBias{40, 1.0f}, LogitBias{-1, 1.0f}, LogitBias{0, kNan}, LogitBias{0, kInf}, LogitBias{0, -kInf}}) {
+  for (const LogitBias bad : {LogitBias{40, 1.0f}, LogitBias{-1, 1.0f}, LogitBias{0, kNan}, LogitBias{0, kInfinity},
+                              LogitBias{0, -kInfinity}}) {
     const std::vector<LogitBias> bias{{1, 0.5f}, bad};
     CHECK_THAT(constraint_complaint([&](RowConstraints& c) { c.logit_bias = bias; }),
                Contains("row 12") && Contains("logit_bias"));

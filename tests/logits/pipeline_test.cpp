@@ -10,15 +10,13 @@
 
 #include "reference/numerics/dtype.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/special_values.hpp"
 #include "tests/support/test_random.hpp"
 
 using namespace draftproof;
 using Catch::Contains;
 
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
 
 RowView view_of(const std::vector<float>& row) {
   return {DType::f32, row.data(), static_cast<std::int64_t>(row.size())};
@@ -363,7 +361,7 @@ TEST_CASE("a NaN is an error that names row and column or a masked token as the 
     p.nan_policy = NanPolicy::error;
     CHECK_THAT(failure_of(logits, p), Contains("row 23, column 2") && Contains("NaN"));
     p.nan_policy = NanPolicy::as_minus_inf;
-    CHECK(distribution_of(logits, p) == distribution_of({1.0f, 2.0f, -kInf, 0.5f}, p));
+    CHECK(distribution_of(logits, p) == distribution_of({1.0f, 2.0f, -kInfinity, 0.5f}, p));
     CHECK(std::isnan(logits[2]));  // the caller's row is not written to
     CHECK_THAT(failure_of({kNan, kNan}, p), Contains("row 23") && Contains("no token is left"));
   }
@@ -375,7 +373,7 @@ TEST_CASE("+infinity is an error under either policy") {
     for (const float temperature : {0.0f, 1.0f, 0.7f}) {
       p.nan_policy = policy;
       p.temperature = temperature;
-      CHECK_THAT(failure_of({0.0f, kInf}, p), Contains("row 23, column 1") && Contains("+inf"));
+      CHECK_THAT(failure_of({0.0f, kInfinity}, p), Contains("row 23, column 1") && Contains("+inf"));
     }
   }
 }
@@ -389,7 +387,7 @@ TEST_CASE("a row with nothing left is an error that names the row") {
   for (const float temperature : {0.0f, 1.0f}) {
     RowParameters p;
     p.temperature = temperature;
-    CHECK_THAT(failure_of({-kInf, -kInf}, p), Contains("row 23") && Contains("no token is left"));
+    CHECK_THAT(failure_of({-kInfinity, -kInfinity}, p), Contains("row 23") && Contains("no token is left"));
     CHECK_THAT(failure_of({1.0f, 1.0f}, p, c), Contains("row 23") && Contains("no token is left"));
     CHECK_THAT(failure_of({}, p), Contains("row 23") && Contains("empty"));
   }

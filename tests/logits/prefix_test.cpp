@@ -5,7 +5,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <numeric>
 #include <random>
 #include <string>
@@ -13,12 +12,11 @@
 #include <vector>
 
 #include "reference/logits/filters.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<std::pair<std::string, std::vector<float>>> rows_of(std::size_t vocab_size, std::mt19937& random) {
   std::vector<std::pair<std::string, std::vector<float>>> rows;

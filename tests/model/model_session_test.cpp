@@ -11,10 +11,10 @@ namespace {
 
 using testing::ToyModel;
 
-constexpr std::int64_t kVocab = 5;
+constexpr std::int64_t kNumTokens = 5;
 
 std::vector<float> row_of(ToyModel& model, const std::vector<Token>& context) {
-  std::vector<float> row(kVocab);
+  std::vector<float> row(kNumTokens);
   model.logits(context, row);
   return row;
 }
@@ -22,13 +22,13 @@ std::vector<float> row_of(ToyModel& model, const std::vector<Token>& context) {
 // Counts what is computed.
 class CountingModel final : public ContextModel {
  public:
-  std::int64_t vocab_size() const override { return kVocab; }
+  std::int64_t vocab_size() const override { return kNumTokens; }
   void logits(std::span<const Token> context, std::span<float> out) override { model.logits(context, out); }
   void forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) override {
     computed += static_cast<std::int64_t>(batch.tokens.size());
     ContextModel::forward(batch, kv, out);
   }
-  ToyModel model{kVocab, 1, 2};
+  ToyModel model{kNumTokens, 1, 2};
   std::int64_t computed = 0;
 };
 
@@ -43,14 +43,14 @@ TEST_CASE("a session gives the model's rows after contexts that grow, shrink, br
     std::vector<std::int32_t> parents;
     for (std::size_t n = below(7); n > 0; --n) {
       parents.push_back(static_cast<std::int32_t>(below(nodes.size() + 1)) - 1);
-      nodes.push_back(static_cast<Token>(below(kVocab)));
+      nodes.push_back(static_cast<Token>(below(kNumTokens)));
     }
-    std::vector<float> rows((nodes.size() + 1) * kVocab);
+    std::vector<float> rows((nodes.size() + 1) * kNumTokens);
     const std::size_t stream = below(2);
     session.tree_logits(context, nodes, parents, rows, stream);
     const auto row_at = [&](std::size_t i) {
-      return std::vector<float>(rows.begin() + static_cast<long>(i * kVocab),
-                                rows.begin() + static_cast<long>((i + 1) * kVocab));
+      return std::vector<float>(rows.begin() + static_cast<long>(i * kNumTokens),
+                                rows.begin() + static_cast<long>((i + 1) * kNumTokens));
     };
     CHECK(row_at(0) == row_of(model.model, context));
     std::vector<std::vector<Token>> paths;
@@ -60,7 +60,7 @@ TEST_CASE("a session gives the model's rows after contexts that grow, shrink, br
       CHECK(row_at(i + 1) == row_of(model.model, paths.back()));
     }
     if (!paths.empty() && below(4) != 0) context = paths[below(paths.size())];
-    if (below(3) == 0) context.push_back(static_cast<Token>(below(kVocab)));
+    if (below(3) == 0) context.push_back(static_cast<Token>(below(kNumTokens)));
     if (below(10) == 0) context.resize(below(context.size() + 1));
   }
 }
@@ -68,7 +68,7 @@ TEST_CASE("a session gives the model's rows after contexts that grow, shrink, br
 TEST_CASE("what a session has computed is not computed again") {
   CountingModel model;
   ModelSession session(model);
-  std::vector<float> row(kVocab);
+  std::vector<float> row(kNumTokens);
   std::vector<Token> context{1, 2, 3, 4};
   session.logits(context, row);
   CHECK(model.computed == 5);  // with the start token
@@ -77,7 +77,7 @@ TEST_CASE("what a session has computed is not computed again") {
   CHECK(model.computed == 6);
   const std::vector<Token> nodes{1, 2, 3};
   const std::vector<std::int32_t> parents{-1, -1, 1};
-  std::vector<float> rows(4 * kVocab);
+  std::vector<float> rows(4 * kNumTokens);
   session.tree_logits(context, nodes, parents, rows);
   CHECK(model.computed == 6 + 1 + 3);
   context.insert(context.end(), {2, 3, 4});  // nodes 1 and 2, then a new token
@@ -87,7 +87,7 @@ TEST_CASE("what a session has computed is not computed again") {
 }
 
 TEST_CASE("a batch that contradicts itself is refused, and the message says where") {
-  ToyModel model(kVocab, 1, 2);
+  ToyModel model(kNumTokens, 1, 2);
   const auto kv = model.make_kv_cache(64);
   ForwardOutput out;
   std::vector<Token> tokens{1, 2};

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "reference/numerics/host_device.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 
@@ -178,7 +179,6 @@ TEST_CASE("Narrowing agrees with an independent rounding all over the binary32 r
 }
 
 TEST_CASE("The edges of the 16-bit formats are where the standards put them") {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   CHECK(f16_to_f32(0x7bff) == 65504.0f);
   CHECK(f16_to_f32(0x0001) == 0x1p-24f);
   CHECK(f16_to_f32(0x0400) == 0x1p-14f);

@@ -11,13 +11,11 @@
 #include <vector>
 
 #include "reference/row_kernels/row_kernels.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 
 const std::vector<std::size_t> kSizes{1, 2, 7, 8, 15, 16, 17, 31, 33, 63, 64, 65, 255, 257, 1000, 4095, 4096};
 

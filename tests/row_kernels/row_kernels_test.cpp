@@ -19,14 +19,11 @@
 #include "reference/error.hpp"
 #include "reference/numerics/dtype.hpp"
 #include "tests/support/row_kernel_sets.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
 
 std::vector<std::size_t> tile_sizes() {
   std::vector<std::size_t> sizes;

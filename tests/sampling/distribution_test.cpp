@@ -15,6 +15,7 @@
 #include "tests/sampling/row_distributions.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using boost::multiprecision::cpp_int;
@@ -22,9 +23,6 @@ using boost::multiprecision::cpp_rational;
 using draftproof::testing::for_each_row_kernel_set;
 
 namespace {
-
-constexpr double kNoWeight = -std::numeric_limits<double>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Random probabilities that sum to about 1; some zero, some tiny.
 std::vector<float> random_row(std::size_t vocab_size, unsigned seed) {

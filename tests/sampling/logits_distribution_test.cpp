@@ -17,6 +17,7 @@
 #include "tests/sampling/row_distributions.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using boost::multiprecision::cpp_int;
@@ -25,7 +26,6 @@ using draftproof::testing::for_each_row_kernel_set;
 namespace {
 
 using Wide = boost::multiprecision::cpp_bin_float_50;
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr double kRounding = 0x1p-24;  // of one binary32 operation, relative
 
 const std::vector<std::size_t> kVocabSizes = {1, 7, 31, 32, 33, 4095, 4096, 4097, 8192, 32000, 50257, 128256};

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "reference/verify/chance.hpp"
 #include "tests/sampling/row_distributions.hpp"
 #include "tests/support/row_kernel_sets.hpp"
+#include "tests/support/special_values.hpp"
 #include "tests/support/statistical.hpp"
 
 using namespace draftproof;
@@ -21,7 +21,6 @@ using draftproof::testing::for_each_row_kernel_set;
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::uint32_t kDraws = 600'000;
 
 // Philox behind another type, so that AddressedChance takes the path of one word after the other.

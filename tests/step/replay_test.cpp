@@ -1,5 +1,5 @@
-// A step replayed with recorded numbers: with our own it emits what addressed randomness emitted; what it needs is asked
-// for by name; and an engine that departs from its numbers is caught at the decision where it does.
+// A step replayed with recorded numbers: with our own it emits what addressed randomness emitted; what it needs is
+// asked for by name; and an engine that departs from its numbers is caught at the decision where it does.
 #include "reference/step/replay.hpp"
 
 #include <catch2/catch.hpp>

@@ -15,23 +15,23 @@ using Catch::Contains;
 
 namespace {
 
-constexpr std::int64_t kVocabSize = 40;
-constexpr std::int64_t kDraftLen = 2;
+constexpr std::int64_t kColumns = 40;
+constexpr std::int64_t kDrafts = 2;
 
 // A valid request with every part, for a test to break one of.
-struct Fixture {
+struct ValidRequest {
   std::vector<Token> draft{1, 2};
-  std::vector<float> rows = std::vector<float>(static_cast<std::size_t>((kDraftLen + 1) * kVocabSize), 0.25f);
+  std::vector<float> rows = std::vector<float>(static_cast<std::size_t>((kDrafts + 1) * kColumns), 0.25f);
   std::vector<std::uint32_t> masks = std::vector<std::uint32_t>(6, ~0u);
   std::vector<Token> text{3, 4};
   VerifyRequest request;
 
-  Fixture() {
+  ValidRequest() {
     request.draft = DraftTree::chain(draft);
-    request.target = matrix_of(rows, kDraftLen + 1, kVocabSize);
+    request.target = matrix_of(rows, kDrafts + 1, kColumns);
     request.unconditional = request.target;
     request.proposal_kind = ProposalKind::logits;
-    request.proposal = request.target.slice(0, kDraftLen);
+    request.proposal = request.target.slice(0, kDrafts);
     request.allowed_masks = masks;
     request.prompt_tokens = text;
     request.output_tokens = text;
@@ -39,7 +39,7 @@ struct Fixture {
 };
 
 std::string complaint(ErrorKind kind, const std::function<void(VerifyRequest&)>& break_it) {
-  Fixture f;
+  ValidRequest f;
   break_it(f.request);
   return error_of(kind, [&] { validate(f.request, Verifier::chain, 31); });
 }
@@ -47,7 +47,7 @@ std::string complaint(ErrorKind kind, const std::function<void(VerifyRequest&)>&
 }  // namespace
 
 TEST_CASE("a request of every part is valid") {
-  Fixture f;
+  ValidRequest f;
   CHECK_NOTHROW(validate(f.request, Verifier::chain, 0));
   f.request.draft = {};
   f.request.target = f.request.target.slice(0, 1);
@@ -121,7 +121,7 @@ TEST_CASE("bad parameters of the target and of the draft are refused apart") {
 }
 
 TEST_CASE("parameters of a target that is already probabilities are not looked at") {
-  Fixture f;
+  ValidRequest f;
   f.request.target_is_probabilities = true;
   f.request.parameters.temperature = -1.0f;
   CHECK_NOTHROW(validate(f.request, Verifier::chain, 0));

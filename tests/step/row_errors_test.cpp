@@ -1,13 +1,13 @@
 // What can be wrong with a row of a step: every RowStatus, and a text that names request, place, tensor row and column.
 #include <catch2/catch.hpp>
 #include <functional>
-#include <limits>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "reference/step/verify_step.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using Catch::Contains;
@@ -15,17 +15,15 @@ using Catch::StartsWith;
 
 namespace {
 
-constexpr std::int64_t kVocabSize = 4;
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr std::int64_t kRowLength = 4;
 
 // Drafts of token 1, which every target row makes as good as certain: every verifier walks down the first children. In
 // a tree the third node hangs from the context, with another token.
-struct Fixture {
+struct BrokenRows {
   std::vector<float> target, unconditional, proposal;
   VerifyRequest request;
 
-  explicit Fixture(bool is_tree = false, bool probabilities = false) {
+  explicit BrokenRows(bool is_tree = false, bool probabilities = false) {
     for (int row = 0; row < 4; ++row) {
       const std::vector<float> values =
           probabilities ? std::vector<float>{0, 1, 0, 0} : std::vector<float>{-60, 0, -60, -60};
@@ -35,16 +33,16 @@ struct Fixture {
     unconditional = std::vector<float>(16, 0.5f);
     request.draft = DraftTree({1, 1, is_tree ? 2 : 1}, {kRootNode, 0, is_tree ? kRootNode : 1});
     request.target_is_probabilities = probabilities;
-    request.target = matrix_of(target, 4, kVocabSize);
+    request.target = matrix_of(target, 4, kRowLength);
     request.proposal_kind = ProposalKind::probabilities;
-    request.proposal = matrix_of(proposal, 4, kVocabSize);
+    request.proposal = matrix_of(proposal, 4, kRowLength);
     request.first_row = 100;
     request.first_proposal_row = 50;
   }
-  float& at(int row, int column) { return target[static_cast<std::size_t>(row * kVocabSize + column)]; }
-  float& q_at(int row, int column) { return proposal[static_cast<std::size_t>(row * kVocabSize + column)]; }
+  float& at(int row, int column) { return target[static_cast<std::size_t>(row * kRowLength + column)]; }
+  float& q_at(int row, int column) { return proposal[static_cast<std::size_t>(row * kRowLength + column)]; }
   void fill(int row, float value) {
-    for (int column = 0; column < kVocabSize; ++column) at(row, column) = value;
+    for (int column = 0; column < kRowLength; ++column) at(row, column) = value;
   }
 };
 
@@ -53,7 +51,7 @@ struct Found {
   std::string text;
 };
 
-Found error_of_step(const Fixture& f, const VerifierChoice& verifier = Verifier::chain,
+Found error_of_step(const BrokenRows& f, const VerifierChoice& verifier = Verifier::chain,
                     Sampler sampler = Sampler::inverse) {
   VerifyOptions options;
   options.verifier = verifier;
@@ -76,35 +74,35 @@ TEST_CASE("every status of a row is the fault of some request, and its text says
   struct Fault {
     RowStatus status;
     bool probabilities;
-    std::function<void(Fixture&)> plant;
+    std::function<void(BrokenRows&)> plant;
     std::string text;  // begins so
   };
   const std::vector<Fault> faults{
-      {RowStatus::nothing_left, false, [](Fixture& f) { f.fill(1, -kInf); },
+      {RowStatus::nothing_left, false, [](BrokenRows& f) { f.fill(1, -kInfinity); },
        "request 7, draft position 1, row 101 of target_logits: no token is left"},
-      {RowStatus::all_zero, true, [](Fixture& f) { f.fill(3, 0.0f); },
+      {RowStatus::all_zero, true, [](BrokenRows& f) { f.fill(3, 0.0f); },
        "request 7, bonus position, row 103 of target_probs: every probability is 0"},
-      {RowStatus::bad_sum, true, [](Fixture& f) { f.fill(3, 0.9f); },
+      {RowStatus::bad_sum, true, [](BrokenRows& f) { f.fill(3, 0.9f); },
        "request 7, bonus position, row 103 of target_probs: the probabilities sum to more than 3"},
-      {RowStatus::logit_too_large, false, [](Fixture& f) { f.at(2, 3) = 0x1p30f; },
+      {RowStatus::logit_too_large, false, [](BrokenRows& f) { f.at(2, 3) = 0x1p30f; },
        "request 7, draft position 2, row 102 of target_logits, column 3: the logit divided by the temperature"},
-      {RowStatus::infinite_logit, false, [](Fixture& f) { f.at(0, 2) = kInf; },
+      {RowStatus::infinite_logit, false, [](BrokenRows& f) { f.at(0, 2) = kInfinity; },
        "request 7, draft position 0, row 100 of target_logits, column 2: the logit is +inf"},
-      {RowStatus::nan_logit, false, [](Fixture& f) { f.at(3, 0) = kNan; },
+      {RowStatus::nan_logit, false, [](BrokenRows& f) { f.at(3, 0) = kNan; },
        "request 7, bonus position, row 103 of target_logits, column 0: the logit is NaN"},
-      {RowStatus::bad_probability, true, [](Fixture& f) { f.at(1, 1) = 1.5f; },
+      {RowStatus::bad_probability, true, [](BrokenRows& f) { f.at(1, 1) = 1.5f; },
        "request 7, draft position 1, row 101 of target_probs, column 1: the probability is 1.5"},
       {RowStatus::bad_guidance, false,
-       [](Fixture& f) {
-         f.unconditional[2 * kVocabSize + 3] = -kInf;
-         f.request.unconditional = matrix_of(f.unconditional, 4, kVocabSize);
+       [](BrokenRows& f) {
+         f.unconditional[2 * kRowLength + 3] = -kInfinity;
+         f.request.unconditional = matrix_of(f.unconditional, 4, kRowLength);
          f.request.parameters.guidance_scale = 2.0f;
        },
        "request 7, draft position 2, row 102 of target_logits, column 3: the conditional logit is"},
-      {RowStatus::bad_id, false, [](Fixture& f) { f.request.target_fault = RowStatus::bad_id; },
+      {RowStatus::bad_id, false, [](BrokenRows& f) { f.request.target_fault = RowStatus::bad_id; },
        "request 7, draft position 0, row 100 of target_logits: the request's parameters, ids or histories"},
       {RowStatus::bad_parameter, false,
-       [](Fixture& f) {
+       [](BrokenRows& f) {
          f.request.parameters.presence_penalty = 0.5f;
          f.request.history_len_max = 1;
        },
@@ -113,7 +111,7 @@ TEST_CASE("every status of a row is the fault of some request, and its text says
   std::set<RowStatus> produced;
   for (const Fault& fault : faults)
     for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
-      Fixture f(false, fault.probabilities);
+      BrokenRows f(false, fault.probabilities);
       fault.plant(f);
       const Found found = error_of_step(f, Verifier::chain, sampler);
       CHECK(found.status == fault.status);
@@ -125,7 +123,7 @@ TEST_CASE("every status of a row is the fault of some request, and its text says
 }
 
 TEST_CASE("rows of a proposal are named by their own tensor and number") {
-  Fixture f;
+  BrokenRows f;
   f.q_at(1, 1) = -0.25f;
   const Found probability = error_of_step(f);
   CHECK(probability.status == RowStatus::bad_probability);
@@ -146,19 +144,19 @@ TEST_CASE("of a tree the node is named, and of every verifier that looks at the 
   int verifiers_of_trees = 0;
   for (const VerifierInfo& info : verifiers()) {
     CAPTURE(std::string(info.name));
-    Fixture chain;
+    BrokenRows chain;
     chain.at(0, 3) = kNan;
     const Found at_root = error_of_step(chain, info.verifier);
     CHECK(at_root.status == RowStatus::nan_logit);
     CHECK_THAT(at_root.text, StartsWith("request 7, draft position 0, row 100 of target_logits, column 3: "));
     if (info.draft == DraftForm::chain) continue;
     ++verifiers_of_trees;
-    Fixture tree(true);
+    BrokenRows tree(true);
     tree.at(1, 2) = kNan;  // after node 0, the likely one
     const Found after_node = error_of_step(tree, info.verifier);
     CHECK(after_node.status == RowStatus::nan_logit);
     CHECK_THAT(after_node.text, StartsWith("request 7, draft node 0, row 101 of target_logits, column 2: "));
-    tree.at(0, 1) = kInf;
+    tree.at(0, 1) = kInfinity;
     const Found at_context = error_of_step(tree, info.verifier);
     CHECK(at_context.status == RowStatus::infinite_logit);
     CHECK_THAT(at_context.text, StartsWith("request 7, root of the draft tree, row 100 of target_logits, column 1: "));
@@ -171,21 +169,21 @@ TEST_CASE("of several faults of one row the highest status is reported, wherever
     CAPTURE(std::string(info_of(verifier).name));
     for (const float temperature : {0.0f, 0.5f, 1.0f}) {
       CAPTURE(temperature);
-      Fixture logits;
+      BrokenRows logits;
       logits.request.parameters.temperature = temperature;
-      logits.at(0, 0) = kInf;
+      logits.at(0, 0) = kInfinity;
       logits.at(0, 1) = 0x1p30f;
       CHECK(error_of_step(logits, verifier).status == RowStatus::infinite_logit);
       logits.at(0, 3) = kNan;
       const Found nan = error_of_step(logits, verifier);
       CHECK(nan.status == RowStatus::nan_logit);
       CHECK_THAT(nan.text, Contains("column 3"));
-      logits.request.unconditional = matrix_of(logits.unconditional, 4, kVocabSize);
+      logits.request.unconditional = matrix_of(logits.unconditional, 4, kRowLength);
       logits.request.parameters.guidance_scale = 1.5f;
       CHECK(error_of_step(logits, verifier).status == RowStatus::bad_guidance);
     }
     // A row that is drawn from: its sum is bad, and then an element too.
-    Fixture sums(false, true);
+    BrokenRows sums(false, true);
     sums.request.draft = {};
     sums.request.target = sums.request.target.slice(0, 1);
     sums.request.proposal = sums.request.proposal.slice(0, 0);
@@ -203,8 +201,8 @@ TEST_CASE("of several faults of one row the highest status is reported, wherever
 }
 
 TEST_CASE("block verification, which looks at all rows of the drafts, reports the worst of them") {
-  Fixture f;
-  f.at(1, 0) = kInf;
+  BrokenRows f;
+  f.at(1, 0) = kInfinity;
   f.at(2, 0) = kNan;
   const Found block = error_of_step(f, Verifier::block);
   CHECK(block.status == RowStatus::nan_logit);

@@ -22,8 +22,8 @@ namespace {
 
 using Row = DenseMasses<double>;
 
-const Row kP{0.5, 0.3, 0.2};
-const Row kQ{0.2, 0.3, 0.5};
+const Row kListTarget{0.5, 0.3, 0.2};
+const Row kListDraft{0.2, 0.3, 0.5};
 
 // sum_x K / sum_y (max(p_y/p_x, q_y/q_x) + (K - 1) p_y/p_x)
 template <class Number>
@@ -75,14 +75,14 @@ TEST_CASE("the list bound is the golden number and for one list the closed form"
   const DenseMasses<Rational> q{Rational(1, 5), Rational(3, 10), Rational(1, 2)};
   CHECK(lower_bound(p, q, 2) == Rational(601, 805));
   CHECK(lower_bound(p, q, 1) == Rational(41, 65));
-  CHECK(match_probability(kP, kQ, 1) == Approx(41.0 / 65.0).margin(1e-3));
+  CHECK(match_probability(kListTarget, kListDraft, 1) == Approx(41.0 / 65.0).margin(1e-3));
 }
 
 TEST_CASE("one position of coupled lists is accepted as often as the integral says and never below the bound") {
   constexpr std::int64_t kRequests = 40'000;
   constexpr int kDecisions = 2 * 3 * 3;
   constexpr double kErrorOfIntegral = 1e-3;
-  const std::vector<std::pair<Row, Row>> pairs{{kP, kQ}, {{0.0, 0.6, 0.4}, {0.5, 0.1, 0.4}}};
+  const std::vector<std::pair<Row, Row>> pairs{{kListTarget, kListDraft}, {{0.0, 0.6, 0.4}, {0.5, 0.1, 0.4}}};
   for (const auto& [p, q] : pairs)
     for (const std::uint32_t num_lists : {1u, 2u, 4u}) {
       const auto distribution = [&q = q](std::span<const Token>) -> const Row& { return q; };
@@ -197,7 +197,7 @@ TEST_CASE("coupled lists equal plain decoding over the same lists bit for bit") 
 
 TEST_CASE("every list of every position is raced by the target once") {
   AuditedSource<> source;
-  DenseRows<double> target{{kP, kP, kP, kP, kP}};
+  DenseRows<double> target{{kListTarget, kListTarget, kListTarget, kListTarget, kListTarget}};
   const DraftTree drafts = merge_paths({{0, 1}, {1, 1}}, Duplicates::merged);
   std::uint32_t position = 0;
   for (int step = 0; step < 20; ++step) {

@@ -24,8 +24,8 @@ namespace {
 using Chance = EnumeratingChance<Rational>;
 using Rows = DenseMasses<Rational>;
 
-const Rows kP{Rational(1, 2), Rational(3, 10), Rational(1, 5)};
-const Rows kQ{Rational(1, 5), Rational(3, 10), Rational(1, 2)};
+const Rows kTarget{Rational(1, 2), Rational(3, 10), Rational(1, 5)};
+const Rows kDraft{Rational(1, 5), Rational(3, 10), Rational(1, 2)};
 
 // The target's rows along a draft that may still be growing.
 struct RowsAlong {
@@ -132,8 +132,8 @@ TEST_CASE("coupled verification is exact over two steps") {
 }
 
 TEST_CASE("coupled acceptance is the closed form and lies between its bounds") {
-  CHECK(enumerated_acceptance(kP, kQ) == Rational(41, 65));
-  CHECK(enumerated_acceptance(kP, kP) == 1);
+  CHECK(enumerated_acceptance(kTarget, kDraft) == Rational(41, 65));
+  CHECK(enumerated_acceptance(kTarget, kTarget) == 1);
   for (const ModelKind kind : kModelKinds)
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const ModelPair<Rational> models(4, seed, kind);

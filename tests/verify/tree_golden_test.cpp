@@ -58,8 +58,8 @@ Verify top_down(Rule rule) {
     return verify_tree(tree, target, proposal, rule, chance);
   };
 }
-const Verify kRrs = top_down([](auto&&... arguments) { return accept_sibling_rrs(arguments...); });
-const Verify kRrsw = top_down([](auto&&... arguments) { return accept_sibling_rrsw(arguments...); });
+const Verify kWalkByRrs = top_down([](auto&&... arguments) { return accept_sibling_rrs(arguments...); });
+const Verify kWalkByRrsw = top_down([](auto&&... arguments) { return accept_sibling_rrsw(arguments...); });
 const Verify kTraversal = [](const DraftTree& tree, const Rows& target, const Rows& proposal, Chance& chance) {
   return verify_traversal(tree, target, proposal, chance);
 };
@@ -72,8 +72,8 @@ const auto multipath = [](std::int32_t num_paths) -> Verify {
 }  // namespace
 
 TEST_CASE("Top-down tree verification accepts as many drafts as the golden table says") {
-  CHECK(mean_accepted(kPathsWithRepeats, kRrs) == Rational(6529) / 5000);
-  CHECK(mean_accepted(kBinaryTree, kRrsw) == Rational(3731) / 2500);
+  CHECK(mean_accepted(kPathsWithRepeats, kWalkByRrs) == Rational(6529) / 5000);
+  CHECK(mean_accepted(kBinaryTree, kWalkByRrsw) == Rational(3731) / 2500);
 }
 
 TEST_CASE("Traversal verification accepts as many drafts as the golden table says") {
@@ -88,13 +88,13 @@ TEST_CASE("Greedy multi-path verification accepts as many drafts as the golden t
 TEST_CASE("On a chain traversal and greedy multi-path verification are block verification and RRS is the chain rule") {
   CHECK(mean_accepted(kChain, kTraversal) == Rational(5) / 4);
   CHECK(mean_accepted(kChain, multipath(1)) == Rational(5) / 4);
-  CHECK(mean_accepted(kChain, kRrs) == Rational(119) / 100);
-  CHECK(mean_accepted(kChain, kRrsw) == Rational(119) / 100);
+  CHECK(mean_accepted(kChain, kWalkByRrs) == Rational(119) / 100);
+  CHECK(mean_accepted(kChain, kWalkByRrsw) == Rational(119) / 100);
 }
 
 TEST_CASE("A tree without nodes emits one token of the target") {
   const Draw nothing = [](Chance&) { return DraftTree{}; };
-  CHECK(mean_accepted(nothing, kRrs) == 0);
+  CHECK(mean_accepted(nothing, kWalkByRrs) == 0);
   CHECK(mean_accepted(nothing, kTraversal) == 0);
   CHECK(mean_accepted(nothing, multipath(2)) == 0);
 }

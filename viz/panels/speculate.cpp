@@ -16,7 +16,6 @@
 namespace draftproof {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 constexpr const char* kOwnSettings = "own settings";
 constexpr const char* kChain = "chain of K";
 
@@ -27,10 +26,6 @@ struct Pace {
 };
 constexpr std::array kPaces{Pace{"live", 0.0},        Pace{"1 x", 1.0},      Pace{"1/4 x", 0.25},
                             Pace{"1/16 x", 1.0 / 16}, Pace{"1/100 x", 0.01}, Pace{"1/1000 x", 0.001}};
-
-double ms(std::int64_t ns) {
-  return static_cast<double>(ns) / kNsPerMs;
-}
 
 // The next control stands beside the last one where there is room for so many times the font's size.
 void next_control(float width_em) {

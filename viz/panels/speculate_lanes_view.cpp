@@ -14,16 +14,11 @@
 namespace draftproof {
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 constexpr double kHalfHeight = 0.36;  // of a span, in units of the y axis
 constexpr float kFaint = 0.22f;
 constexpr float kPixelsMin = 0.5f;  // of a part of a step that is drawn
 constexpr double kPlainLane = 1.0;
 constexpr double kSpeculationLane = 0.0;
-
-double ms(std::int64_t ns) {
-  return static_cast<double>(ns) / kNsPerMs;
-}
 
 // A click, or the end of a pan?
 bool was_dragged() {

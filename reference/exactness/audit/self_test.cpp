@@ -74,7 +74,7 @@ DrawSample null_draws(std::uint64_t key) {
 }
 
 // Distributions of two small models that depend on the context, the position and the last token; rows of every request.
-struct StepRows {
+struct SelfTestRows {
   std::vector<float> target_model, draft_model;  // [contexts, positions, V (last token), V]
   std::vector<float> target, draft;              // [B, K + 1, V], [B, K, V]
   std::vector<Token> drafts;                     // [B, K]
@@ -95,7 +95,7 @@ void fill_model(std::uint64_t key, std::vector<float>& model) {
 }
 
 StepSample null_steps(std::uint64_t key) {
-  const auto rows = std::make_shared<StepRows>();
+  const auto rows = std::make_shared<SelfTestRows>();
   fill_model(derive_seed(key, 1), rows->target_model);
   fill_model(derive_seed(key, 2), rows->draft_model);
   rows->drafts.resize(kSteps * kDraftLen);

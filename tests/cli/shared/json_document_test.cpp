@@ -11,7 +11,7 @@
 namespace draftproof {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfiniteDouble = std::numeric_limits<double>::infinity();
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 std::string message_of_writing(const Json& document) {
@@ -34,13 +34,13 @@ TEST_CASE("a document with a number that is not finite is refused by the key's n
   CHECK(message_of_writing(document).rfind("/list/1: ", 0) == 0);
   document["list"][1] = nullptr;
   CHECK(message_of_writing(document) == "no error");
-  document["deep"]["rate"] = -kInfinity;
+  document["deep"]["rate"] = -kInfiniteDouble;
   CHECK(message_of_writing(document).rfind("/deep/rate: ", 0) == 0);
 }
 
 TEST_CASE("finite gives the value back or names it") {
   CHECK(finite("ms", 1.5) == 1.5);
-  CHECK_THROWS_AS(finite("ms", kInfinity), Error);
+  CHECK_THROWS_AS(finite("ms", kInfiniteDouble), Error);
   CHECK_THROWS_WITH(finite("ms", kNotANumber), Catch::StartsWith("ms: "));
 }
 

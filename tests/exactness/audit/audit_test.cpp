@@ -8,6 +8,7 @@
 
 #include "reference/error.hpp"
 #include "reference/exactness/audit/self_test.hpp"
+#include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
@@ -18,18 +19,6 @@ namespace {
 using namespace draftproof::testing;  // NOLINT: the samples above
 
 const std::vector<double> kUniform8(8, 0.125);
-
-const TestResult* find(const Audit& audit, const std::string& name) {
-  const auto found =
-      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
-  return found == audit.tests.end() ? nullptr : &*found;
-}
-
-bool rejects(const Audit& audit, const std::string& name) {
-  const TestResult* const test = find(audit, name);
-  REQUIRE(test != nullptr);
-  return test->rejects;
-}
 
 std::set<std::string> rejecting(const Audit& audit) {
   std::set<std::string> names;

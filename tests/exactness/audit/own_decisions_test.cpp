@@ -20,6 +20,7 @@
 #include "reference/verify/sibling_rules/rrs.hpp"
 #include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/traversal.hpp"
+#include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -70,25 +71,11 @@ TreeRows rows_of(const RowMatrix& matrix) {
   return rows;
 }
 
-StepSample steps_of(const std::string& verifier, const TreeStepOptions& options, std::uint64_t seed,
-                    const TreeEngine& engine = {}) {
-  const VerifierChoice choice = parse_verifier(verifier, "test");
-  return tree_steps(seed, options, choice, drafter_for(choice.info()), engine);
-}
-
 AuditOptions assuming(const std::string& verifier, int decisions = 1) {
   AuditOptions options;
   options.alpha = suite_level(decisions);
   options.verifier = parse_assumed_verifier(verifier, "test");
   return options;
-}
-
-const TestResult& test_of(const Audit& audit, const std::string& name) {
-  const auto found =
-      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
-  INFO(name);
-  REQUIRE(found != audit.tests.end());
-  return *found;
 }
 
 bool has_repeats(const DraftTree& tree) {

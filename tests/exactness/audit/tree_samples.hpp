@@ -138,4 +138,11 @@ inline StepSample tree_steps(std::uint64_t seed, const TreeStepOptions& options,
   return sample;
 }
 
+// Steps of a verifier, or of an engine that says that it is this one, with drafts as the verifier wants them.
+inline StepSample steps_of(const std::string& verifier, const TreeStepOptions& options, std::uint64_t seed,
+                           const TreeEngine& engine = {}) {
+  const VerifierChoice choice = parse_verifier(verifier, "test");
+  return tree_steps(seed, options, choice, drafter_for(choice.info()), engine);
+}
+
 }  // namespace draftproof::testing

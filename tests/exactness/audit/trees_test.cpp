@@ -11,6 +11,7 @@
 #include "reference/verify/emitted_path.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"
 #include "reference/verify/sibling_rules/rrs.hpp"
+#include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
@@ -22,33 +23,12 @@ using namespace draftproof::testing;  // NOLINT: the samples above
 
 using Masses = DenseMasses<double>;
 
-const TestResult* find(const Audit& audit, const std::string& name) {
-  const auto found =
-      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
-  return found == audit.tests.end() ? nullptr : &*found;
-}
-
-bool rejects(const Audit& audit, const std::string& name) {
-  const TestResult* const test = find(audit, name);
-  REQUIRE(test != nullptr);
-  UNSCOPED_INFO(test->sentence << " (estimated " << test->estimated_tv << ", detectable " << test->detectable_tv
-                               << ")");
-  return test->rejects;
-}
-
-AuditOptions assuming(const std::string& verifier, int decisions) {
+AuditOptions at_distance(const std::string& verifier, int decisions) {
   AuditOptions options;
   options.alpha = suite_level(decisions);
   options.tv_wanted = 0.2;
   options.verifier = parse_assumed_verifier(verifier, "test");
   return options;
-}
-
-// Steps of a verifier, or of an engine that says that it is this one, with drafts as the verifier wants them.
-StepSample steps_of(const std::string& verifier, const TreeStepOptions& options, std::uint64_t seed,
-                    const TreeEngine& engine = {}) {
-  const VerifierChoice choice = parse_verifier(verifier, "test");
-  return tree_steps(seed, options, choice, drafter_for(choice.info()), engine);
 }
 
 // A walk by a rule at each node.
@@ -66,7 +46,7 @@ TEST_CASE("every lossless verifier passes, in one context and in as many as ther
       INFO(info.name << ", contexts " << contexts);
       const std::string name(info.name);
       const StepSample sample = steps_of(name, {.steps = 4000, .contexts = contexts}, 31);
-      const Audit audit = audit_steps(sample, assuming(name, 60));
+      const Audit audit = audit_steps(sample, at_distance(name, 60));
       CHECK(audit.sentence.substr(0, 10) == "consistent");
       for (const char* test : {"support", "path", "first_token_ks", "string_bins"}) CHECK(find(audit, test) != nullptr);
       const bool shows_next =  // some token's next row for certain: drawn from q, or one of the most probable
@@ -75,7 +55,7 @@ TEST_CASE("every lossless verifier passes, in one context and in as many as ther
       CHECK((find(audit, "string") != nullptr) == (contexts > 0 && shows_next));
       CHECK((find(audit, "draft_ks") != nullptr) == (info.proposal != DraftSampling::any));
       CHECK((find(audit, "next_tokens_by_depth") != nullptr) == (info.verifier != Verifier::chain));
-      CHECK(audit_steps(sample, assuming("any", 60)).verdict == AuditVerdict::consistent);
+      CHECK(audit_steps(sample, at_distance("any", 60)).verdict == AuditVerdict::consistent);
     }
   }
 }
@@ -86,7 +66,7 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
     INFO(info.name);
     const std::string name(info.name);
     const StepSample sample = steps_of(name, {.steps = 4000}, 32);
-    const Audit audit = audit_steps(sample, assuming(name, 1));
+    const Audit audit = audit_steps(sample, at_distance(name, 1));
     CHECK_FALSE(audit.lossless);
     CHECK(audit.verdict == AuditVerdict::consistent);
     CHECK_THAT(audit.sentence, Catch::Contains("lossy verifier"));
@@ -96,16 +76,16 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
   }
   // Above, the audit has nothing to find; what a lossy verifier does to the distribution shows when it is asked for.
   const StepSample typical = steps_of("typical", {}, 32);
-  CHECK(rejects(audit_steps(typical, assuming("any", 1)), "first_token"));
+  CHECK(rejects(audit_steps(typical, at_distance("any", 1)), "first_token"));
   // With thresholds of 1 it is a lossless one.
   const std::string exact = "thresholds:acc=1,single=1";
-  CHECK(find(audit_steps(steps_of(exact, {}, 33), assuming(exact, 1)), "first_token") != nullptr);
-  CHECK(rejects(audit_steps(steps_of("thresholds:acc=0.5", {}, 33), assuming(exact, 1)), "first_token"));
+  CHECK(find(audit_steps(steps_of(exact, {}, 33), at_distance(exact, 1)), "first_token") != nullptr);
+  CHECK(rejects(audit_steps(steps_of("thresholds:acc=0.5", {}, 33), at_distance(exact, 1)), "first_token"));
 }
 
 TEST_CASE("an update for independent siblings on drafts without replacement is found") {
   const auto rule = [](auto&&... a) { return accept_sibling_rrs(a...); };
-  const Audit audit = audit_steps(steps_of("rrsw", {.steps = 20000}, 34, walk_by(rule)), assuming("rrsw", 2));
+  const Audit audit = audit_steps(steps_of("rrsw", {.steps = 20000}, 34, walk_by(rule)), at_distance("rrsw", 2));
   CHECK(audit.verdict == AuditVerdict::biased);
   CHECK(rejects(audit, "first_token"));
   CHECK_FALSE(rejects(audit, "draft_ks"));
@@ -124,7 +104,7 @@ SiblingOutcome accept_without_update(const Masses& p, const Masses& q, std::span
 }
 
 TEST_CASE("a residual that is not updated is found, and by the drafted tokens that it recovers") {
-  const Audit audit = audit_steps(steps_of("rrs", {}, 35, walk_by(accept_without_update)), assuming("rrs", 1));
+  const Audit audit = audit_steps(steps_of("rrs", {}, 35, walk_by(accept_without_update)), at_distance("rrs", 1));
   CHECK(rejects(audit, "first_token"));
   CHECK(rejects(audit, "drafted_accepted"));
   CHECK_FALSE(rejects(audit, "draft_ks"));
@@ -132,7 +112,7 @@ TEST_CASE("a residual that is not updated is found, and by the drafted tokens th
 
 TEST_CASE("siblings that repeat are found where the verifier relies on their being different") {
   const StepSample sample = tree_steps(36, {}, Verifier::rrsw, drafter_for(info_of(Verifier::rrs)));
-  const Audit audit = audit_steps(sample, assuming("rrsw", 1));
+  const Audit audit = audit_steps(sample, at_distance("rrsw", 1));
   CHECK(rejects(audit, "draft_repeats"));
   CHECK_FALSE(rejects(audit, "first_token"));  // this verifier passes over them
   // One that counts a repeated sibling's probability twice is biased.
@@ -150,7 +130,7 @@ TEST_CASE("siblings that repeat are found where the verifier relies on their bei
   };
   const Audit counted =
       audit_steps(tree_steps(37, {}, Verifier::target_only, drafter_for(info_of(Verifier::rrs)), walk_by(twice)),
-                  assuming("target_only", 1));
+                  at_distance("target_only", 1));
   CHECK(rejects(counted, "first_token"));
 }
 
@@ -164,7 +144,7 @@ TEST_CASE("the token chain's residual after block verification is found") {
                                        right.num_accepted, Purpose::residual);
     return outcome;
   };
-  const Audit audit = audit_steps(steps_of("block", {.steps = 20000}, 38, engine), assuming("block", 1));
+  const Audit audit = audit_steps(steps_of("block", {.steps = 20000}, 38, engine), at_distance("block", 1));
   CHECK(audit.verdict == AuditVerdict::biased);
   CHECK(rejects(audit, "string"));
   CHECK_FALSE(rejects(audit, "draft_ks"));
@@ -178,7 +158,7 @@ TEST_CASE("a fault below the first token is found at its depth") {
     if (outcome.path.size() == 2) outcome.last_token = chance.draw(p.row(0), 50, Purpose::target_sample);
     return outcome;
   };
-  const Audit audit = audit_steps(steps_of("naive", {}, 39, engine), assuming("naive", 1));
+  const Audit audit = audit_steps(steps_of("naive", {}, 39, engine), at_distance("naive", 1));
   CHECK_FALSE(rejects(audit, "first_token"));
   CHECK_FALSE(rejects(audit, "string"));
   CHECK(rejects(audit, "next_tokens_by_depth"));
@@ -191,12 +171,12 @@ TEST_CASE("a drafted token that is reported as recovered is found, whatever its 
     return TreeOutcome{{}, chance.draw(p.row(0), 0, Purpose::target_sample)};
   };
   const StepSample sample = steps_of("naive", {.reports_path = false}, 40, engine);
-  const Audit audit = audit_steps(sample, assuming("naive", 1));
+  const Audit audit = audit_steps(sample, at_distance("naive", 1));
   CHECK(rejects(audit, "drafted_accepted"));
   CHECK_FALSE(rejects(audit, "first_token"));
   CHECK(find(audit, "path") == nullptr);
   // Nothing forbids it where only the tokens are spoken of.
-  CHECK(audit_steps(sample, assuming("any", 1)).verdict == AuditVerdict::consistent);
+  CHECK(audit_steps(sample, at_distance("any", 1)).verdict == AuditVerdict::consistent);
 }
 
 TEST_CASE("a reported path that has other tokens than were emitted is found") {
@@ -205,7 +185,7 @@ TEST_CASE("a reported path that has other tokens than were emitted is found") {
   while (sample.reported_path(b).size() != 1) ++b;
   std::int32_t& node = (*sample.path_nodes)[sample.begins[b] - b];
   node = node == 0 ? 1 : 0;
-  const Audit audit = audit_steps(sample, assuming("target_only", 1));
+  const Audit audit = audit_steps(sample, at_distance("target_only", 1));
   CHECK(rejects(audit, "path"));
   CHECK(find(audit, "path")->statistic == 1.0);
   CHECK(find(audit, "path")->worst_cells.at(0).keys.at(0).second == static_cast<std::int64_t>(b));
@@ -213,13 +193,13 @@ TEST_CASE("a reported path that has other tokens than were emitted is found") {
 
 TEST_CASE("a verifier that does not take the drafts is refused") {
   const StepSample trees = steps_of("rrsw", {.steps = 3}, 42);
-  CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(trees, assuming("block", 1)); }),
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(trees, at_distance("block", 1)); }),
              Catch::Contains("request 0") && Catch::Contains("takes a chain, and the draft is a tree"));
   StepSample unknown = steps_of("naive", {.steps = 3}, 42);
   for (VerifyRequest& request : unknown.requests) request.proposal_kind = ProposalKind::one_hot;
-  CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(unknown, assuming("rrs", 1)); }),
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { audit_steps(unknown, at_distance("rrs", 1)); }),
              Catch::Contains("needs the probabilities"));
-  CHECK(audit_steps(unknown, assuming("naive", 1)).tests.size() > 0);
+  CHECK(audit_steps(unknown, at_distance("naive", 1)).tests.size() > 0);
   CHECK_THROWS_WITH(parse_assumed_verifier("rrss", "--verifier"), Catch::Contains("expected one of chain, block"));
 }
 

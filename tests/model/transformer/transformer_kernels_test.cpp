@@ -2,18 +2,15 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 
 #include "reference/numerics/dtype.hpp"
 #include "tests/model/transformer/random_tensors.hpp"
+#include "tests/support/special_values.hpp"
 
 using namespace draftproof;
 using draftproof::testing::random_blocks;
 
 namespace {
-
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
@@ -42,7 +39,7 @@ Int8Rows quantised(const TransformerKernels& kernels, const std::vector<float>& 
 
 std::vector<float> int8_products(const TransformerKernels& kernels, const PackedMatrix& matrix, const Int8Rows& rows) {
   const auto stride = static_cast<std::size_t>(matrix.groups() * kGroupRows);
-  std::vector<float> out(static_cast<std::size_t>(rows.rows()) * stride, kNaN);
+  std::vector<float> out(static_cast<std::size_t>(rows.rows()) * stride, kNan);
   // In two parts, as two threads would.
   const std::int64_t cut = matrix.groups() / 2;
   kernels.int8_product({&matrix, 0, cut, out.data(), stride, matrix.group(cut)}, rows.tiles());
@@ -53,7 +50,7 @@ std::vector<float> int8_products(const TransformerKernels& kernels, const Packed
 std::vector<float> float_products(const TransformerKernels& kernels, const PackedMatrix& matrix,
                                   const std::vector<float>& x, int rows) {
   const auto stride = static_cast<std::size_t>(matrix.groups() * kGroupRows);
-  std::vector<float> out(static_cast<std::size_t>(rows) * stride, kNaN);
+  std::vector<float> out(static_cast<std::size_t>(rows) * stride, kNan);
   kernels.float_product({&matrix, 0, matrix.groups(), out.data(), stride, nullptr}, x.data(),
                         static_cast<std::size_t>(matrix.columns()), rows);
   return out;
@@ -97,7 +94,7 @@ TEST_CASE("int8 rows have the same codes, scales and sums on every instruction s
   constexpr int kRows = 21;
   constexpr std::int64_t kColumns = 160;
   std::vector<float> x = awkward_rows(random, kRows, kColumns);
-  x[3 * kColumns + 40] = kNaN;
+  x[3 * kColumns + 40] = kNan;
   x[4 * kColumns + 70] = -kInfinity;
   x[5 * kColumns + 1] = 3e38f;
   const Int8Rows expected = quantised(scalar_transformer_kernels(), x, kRows, kColumns);
@@ -228,7 +225,7 @@ TEST_CASE("loops over rows have the same bits on every instruction set") {
 TEST_CASE("what is not finite stays so, or is reported, on every instruction set") {
   for (const TransformerKernels& kernels : available_transformer_kernels()) {
     INFO("kernels: " << kernels.target);
-    for (const float bad : {kNaN, kInfinity, -kInfinity}) {
+    for (const float bad : {kNan, kInfinity, -kInfinity}) {
       std::vector<float> x(48, 1.0f), ones(48, 1.0f), out(48);
       x[37] = bad;
       CHECK_FALSE(kernels.all_finite(x.data(), x.size()));
@@ -247,7 +244,7 @@ TEST_CASE("what is not finite stays so, or is reported, on every instruction set
     CHECK_FALSE(kernels.to_f16(x.data(), x.size(), halves.data()));
     for (const std::size_t at : {std::size_t{0}, std::size_t{13}, std::size_t{20}}) {
       std::vector<float> scores(32, 0.5f);
-      scores[at] = kNaN;
+      scores[at] = kNan;
       const float factor = kernels.softmax(scores.data(), 21, 16);
       CHECK(std::isnan(factor));
     }
@@ -262,7 +259,7 @@ TEST_CASE("softmax and sums over values have the same bits on every instruction 
     // Tiles lie apart, as those of one of several queries do.
     constexpr std::size_t kStride = 48;
     const std::size_t tiles = (count + 15) / 16;
-    std::vector<float> scores(tiles * kStride, kNaN);
+    std::vector<float> scores(tiles * kStride, kNan);
     const auto at = [](std::size_t p) { return p / 16 * kStride + p % 16; };
     for (std::size_t p = 0; p < count; ++p) scores[at(p)] = random.normal() * (random.chance(0.1) ? 90.0f : 3.0f);
     std::vector<float> expected = scores;

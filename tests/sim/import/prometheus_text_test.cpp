@@ -10,11 +10,11 @@ using namespace draftproof;
 
 namespace {
 
-AcceptanceData read(const std::string& text, const std::string& model = "") {
+AcceptanceData metrics_of(const std::string& text, const std::string& model = "") {
   return parse_acceptance(text, "metrics.txt", {model, ""});
 }
-std::string refusal(const std::string& text, const std::string& model = "") {
-  return error_of(ErrorKind::input, [&] { read(text, model); });
+std::string refusal_of_metrics(const std::string& text, const std::string& model = "") {
+  return error_of(ErrorKind::input, [&] { metrics_of(text, model); });
 }
 
 // Counters of one engine: drafts, accepted by position.
@@ -45,7 +45,7 @@ TEST_CASE("what the engine writes as Prometheus text is read back") {
   for (int step = 0; step < 100; ++step)
     counts.add_step({3, static_cast<std::size_t>(step % 4), step % 4 < 3, static_cast<std::size_t>(step % 4 + 1)});
   metrics.acceptance = counts;
-  const AcceptanceData data = read(prometheus_text(metrics, "a \"model\"\\with\nnames"));
+  const AcceptanceData data = metrics_of(prometheus_text(metrics, "a \"model\"\\with\nnames"));
   CHECK(data.drafts == 100);
   CHECK(data.draft_tokens == 300);
   CHECK(data.accepted_tokens == 150);
@@ -57,12 +57,12 @@ TEST_CASE("what the engine writes as Prometheus text is read back") {
 TEST_CASE("engines are added up, exponents read, and the times of creation ignored") {
   const std::string text = counters("engine=\"0\",model_name=\"m\"", 100, {80, 50}) +
                            counters("engine=\"1\",model_name=\"m\"", 300, {180, 70});
-  const AcceptanceData data = read(text);
+  const AcceptanceData data = metrics_of(text);
   CHECK(data.drafts == 400);
   CHECK(data.survival[0] == Approx(260.0 / 400));
   CHECK(data.acceptance_length == Approx(1.0 + 380.0 / 400));
   CHECK(data.draft_len == 2);
-  const AcceptanceData large = read(
+  const AcceptanceData large = metrics_of(
       "vllm:spec_decode_num_drafts_total{model_name=\"m\"} 1.5e+06\r\n"
       "vllm:spec_decode_num_draft_tokens_total{model_name=\"m\"} 4.5e+06\r\n"
       "vllm:spec_decode_num_accepted_tokens_total{model_name=\"m\"} 3e6 1712345678000\r\n");
@@ -75,32 +75,32 @@ TEST_CASE("engines are added up, exponents read, and the times of creation ignor
 TEST_CASE("several dumps of one server count once, and a reset does not lose what was before") {
   const std::string labels = "engine=\"0\",model_name=\"m\"";
   const std::string text = counters(labels, 100, {80, 50}) + counters(labels, 200, {150, 90});
-  CHECK(read(text).drafts == 200);
-  const AcceptanceData reset = read(text + counters(labels, 50, {40, 30}));
+  CHECK(metrics_of(text).drafts == 200);
+  const AcceptanceData reset = metrics_of(text + counters(labels, 50, {40, 30}));
   CHECK(reset.drafts == 250);
   CHECK(reset.survival[0] == Approx(190.0 / 250));
 }
 
 TEST_CASE("of several models one is chosen by its name") {
   const std::string text = counters("model_name=\"a\"", 100, {80}) + counters("model_name=\"b\"", 100, {20});
-  CHECK(refusal(text) ==
+  CHECK(refusal_of_metrics(text) ==
         "metrics.txt: has counters of several models ('a', 'b'); expected one, chosen by its model_name");
-  CHECK(read(text, "b").survival[0] == Approx(0.2));
-  CHECK(refusal(text, "c").find("no counters of speculation with model_name 'c'") != std::string::npos);
+  CHECK(metrics_of(text, "b").survival[0] == Approx(0.2));
+  CHECK(refusal_of_metrics(text, "c").find("no counters of speculation with model_name 'c'") != std::string::npos);
 }
 
 TEST_CASE("steps without a draft show in the generated tokens") {
   // 1000 tokens, 100 of them first ones and 300 accepted: 600 steps, of which 150 drafted.
-  const AcceptanceData data = read(counters("model_name=\"m\"", 150, {120, 100, 80}) +
-                                   "vllm:generation_tokens_total{model_name=\"m\"} 1000.0\n"
-                                   "vllm:time_to_first_token_seconds_count{model_name=\"m\"} 100.0\n");
+  const AcceptanceData data = metrics_of(counters("model_name=\"m\"", 150, {120, 100, 80}) +
+                                         "vllm:generation_tokens_total{model_name=\"m\"} 1000.0\n"
+                                         "vllm:time_to_first_token_seconds_count{model_name=\"m\"} 100.0\n");
   REQUIRE(data.draft_share);
   CHECK(*data.draft_share == Approx(0.25));
   CHECK(data.tokens_per_step() == Approx(1.5));
 }
 
 TEST_CASE("SGLang's gauge is the acceptance length") {
-  const AcceptanceData data = read(
+  const AcceptanceData data = metrics_of(
       "# TYPE sglang:spec_accept_length gauge\n"
       "sglang:spec_accept_length{engine_type=\"unified\",model_name=\"glm\",tp_rank=\"0\"} 2.9\n"
       "sglang:spec_accept_rate{model_name=\"glm\"} 0.63\n");
@@ -110,15 +110,18 @@ TEST_CASE("SGLang's gauge is the acceptance length") {
 
 TEST_CASE("malformed samples are named with their line, and those of others are passed over") {
   const std::string good = counters("model_name=\"m\"", 10, {5});
-  CHECK(read("vllm:foo{bar baz\nprocess_cpu_seconds_total zero\n" + good).drafts == 10);
-  CHECK(refusal("vllm:spec_decode_num_drafts_total{model_name=\"m\"} many\n") ==
+  CHECK(metrics_of("vllm:foo{bar baz\nprocess_cpu_seconds_total zero\n" + good).drafts == 10);
+  CHECK(refusal_of_metrics("vllm:spec_decode_num_drafts_total{model_name=\"m\"} many\n") ==
         "metrics.txt, line 1: the value is 'many'; expected NAME{LABEL=\"...\",...} NUMBER");
-  CHECK(refusal("\nvllm:spec_decode_num_drafts_total{model_name=\"m} 3\n")
+  CHECK(refusal_of_metrics("\nvllm:spec_decode_num_drafts_total{model_name=\"m} 3\n")
             .starts_with("metrics.txt, line 2: has a label that does not end"));
-  CHECK(refusal(good + "vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name=\"m\",position=\"x\"} 3\n")
+  CHECK(refusal_of_metrics(good +
+                           "vllm:spec_decode_num_accepted_tokens_per_pos_total{model_name=\"m\",position=\"x\"} 3\n")
             .find("has position 'x'; expected a whole number from 0") != std::string::npos);
-  CHECK(refusal("vllm:spec_decode_num_drafts_total{model_name=\"m\"} 0.0\n").find("nothing was drafted yet") !=
-        std::string::npos);
+  CHECK(
+      refusal_of_metrics("vllm:spec_decode_num_drafts_total{model_name=\"m\"} 0.0\n").find("nothing was drafted yet") !=
+      std::string::npos);
   // Conditional counts do not exist: one that rises with the position contradicts itself.
-  CHECK(refusal(counters("model_name=\"m\"", 10, {5, 7})).find("expected rates that never rise") != std::string::npos);
+  CHECK(refusal_of_metrics(counters("model_name=\"m\"", 10, {5, 7})).find("expected rates that never rise") !=
+        std::string::npos);
 }

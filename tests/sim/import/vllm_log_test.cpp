@@ -10,11 +10,11 @@ using namespace draftproof;
 
 namespace {
 
-AcceptanceData read(const std::string& text) {
+AcceptanceData log_of(const std::string& text) {
   return parse_acceptance(text, "server.log");
 }
-std::string refusal(const std::string& text) {
-  return error_of(ErrorKind::input, [&] { read(text); });
+std::string refusal_of_log(const std::string& text) {
+  return error_of(ErrorKind::input, [&] { log_of(text); });
 }
 
 const std::string kPrefix = "(APIServer pid=1) INFO 05-30 07:49:21 [metrics.py:101] ";
@@ -26,7 +26,7 @@ const std::string kLine =
 }  // namespace
 
 TEST_CASE("a line of vLLM gives its counts exactly: drafts, rates, acceptance length") {
-  const AcceptanceData data = read(kPrefix + kLine + "\n");
+  const AcceptanceData data = log_of(kPrefix + kLine + "\n");
   CHECK(data.format == "vLLM log");
   CHECK(data.windows == 1);
   CHECK(data.drafts == 68);
@@ -43,7 +43,7 @@ TEST_CASE("a line of vLLM gives its counts exactly: drafts, rates, acceptance le
 }
 
 TEST_CASE("windows are weighted by their drafts") {
-  const AcceptanceData data = read(
+  const AcceptanceData data = log_of(
       "SpecDecoding metrics: Mean acceptance length: 2.00, Accepted: 100 tokens, Drafted: 200 tokens, Per-position "
       "acceptance rate: 0.600, 0.400, Avg Draft acceptance rate: 50.0%\n"
       "INFO other: things happen\n"
@@ -56,7 +56,7 @@ TEST_CASE("windows are weighted by their drafts") {
 }
 
 TEST_CASE("where the number of drafts changed, a position is counted over the windows that reach it") {
-  const AcceptanceData data = read(
+  const AcceptanceData data = log_of(
       "SpecDecoding metrics: Mean acceptance length: 1.60, Accepted: 60 tokens, Drafted: 100 tokens, Per-position "
       "acceptance rate: 0.600, Avg Draft acceptance rate: 60.0%\n"
       "SpecDecoding metrics: Mean acceptance length: 2.10, Accepted: 110 tokens, Drafted: 200 tokens, Per-position "
@@ -67,15 +67,15 @@ TEST_CASE("where the number of drafts changed, a position is counted over the wi
 }
 
 TEST_CASE("colours, carriage returns, byte order marks, prefixes and the order of fields do not matter") {
-  const AcceptanceData plain = read(kLine);
+  const AcceptanceData plain = log_of(kLine);
   const std::string coloured =
       "\xEF\xBB\xBF\x1b[0;36m(EngineCore_DP0 pid=42)\x1b[0;0m \x1b[32mINFO\x1b[0m 2026-05-30T07:49:21Z "
       "[loggers.py:1] " +
       kLine + "\x1b[0m\r\n";
-  CHECK(read(coloured).survival == plain.survival);
-  CHECK(read("{\"level\": \"INFO\", \"message\": \"" + kLine + "\"}\n").acceptance_length == plain.acceptance_length);
+  CHECK(log_of(coloured).survival == plain.survival);
+  CHECK(log_of("{\"level\": \"INFO\", \"message\": \"" + kLine + "\"}\n").acceptance_length == plain.acceptance_length);
   // vLLM 0.10.2 wrote the rate first and the list last.
-  const AcceptanceData other = read(
+  const AcceptanceData other = log_of(
       "INFO 09-09 11:51:35 [metrics.py:96] SpecDecoding metrics: Draft acceptance rate: 88.8%, Mean acceptance length: "
       "5.44, Accepted throughput: 4.37 tokens/s, Drafted throughput: 4.92 tokens/s, Accepted: 262 tokens, Drafted: 295 "
       "tokens, Per-position acceptance rate: 0.983, 0.949, 0.915, 0.881, 0.712\n");
@@ -85,7 +85,7 @@ TEST_CASE("colours, carriage returns, byte order marks, prefixes and the order o
 }
 
 TEST_CASE("lines without positions give the acceptance length, those without a length need the number of drafts") {
-  const AcceptanceData data = read(
+  const AcceptanceData data = log_of(
       "SpecDecoding metrics: Mean acceptance length: 1.90, Accepted throughput: 27.20 "
       "tokens/s, Drafted throughput: 30.10 tokens/s, Accepted: 272 tokens, Drafted: 301 "
       "tokens\n");
@@ -94,14 +94,14 @@ TEST_CASE("lines without positions give the acceptance length, those without a l
   CHECK(data.acceptance_length == Approx(1.9).margin(0.002));
   const std::string early =
       "SpecDecoding metrics: Draft acceptance rate: 50.0%, Accepted: 66 tokens, Drafted: 132 tokens\n";
-  CHECK(refusal(early).find("does not say how many tokens a draft has") != std::string::npos);
-  const AcceptanceData with_config = read("config: SpeculativeConfig(method='eagle', num_spec_tokens=4)\n" + early);
+  CHECK(refusal_of_log(early).find("does not say how many tokens a draft has") != std::string::npos);
+  const AcceptanceData with_config = log_of("config: SpeculativeConfig(method='eagle', num_spec_tokens=4)\n" + early);
   CHECK(with_config.acceptance_length == Approx(3.0));
   CHECK(with_config.draft_len == 4);
 }
 
 TEST_CASE("counters of early versions count drafts behind a rejected one, so that emitted tokens are used") {
-  const AcceptanceData data = read(
+  const AcceptanceData data = log_of(
       "INFO 10-16 19:05:40 metrics.py:367] Speculative metrics: Draft acceptance rate: 0.600, System efficiency: "
       "0.500, "
       "Number of speculative tokens: 3, Number of accepted tokens: 180, Number of draft tokens: 300, Number of emitted "
@@ -124,14 +124,14 @@ TEST_CASE("a restart of the server begins its counters anew") {
            std::to_string(accepted) + ", Number of draft tokens: " + std::to_string(drafted) +
            ", Number of emitted tokens: " + std::to_string(emitted) + ",\n";
   };
-  const AcceptanceData data = read(line(50, 100, 90) + line(150, 300, 270) + line(10, 20, 15) + line(20, 40, 30));
+  const AcceptanceData data = log_of(line(50, 100, 90) + line(150, 300, 270) + line(10, 20, 15) + line(20, 40, 30));
   CHECK(data.windows == 2);
   CHECK(data.drafts == 150 + 20);
   CHECK(data.acceptance_length == Approx((270.0 + 30.0) / 170));
 }
 
 TEST_CASE("the summaries of benchmarks are read") {
-  const AcceptanceData bench = read(
+  const AcceptanceData bench = log_of(
       "---------------Speculative Decoding---------------\nAcceptance rate (%):                     33.70     \n"
       "Acceptance length:                       2.69      \nDrafts:                                  3221      \n"
       "Draft tokens:                            16105     \nAccepted tokens:                         5430      \n"
@@ -141,7 +141,7 @@ TEST_CASE("the summaries of benchmarks are read") {
   CHECK(bench.drafts == 3221);
   CHECK(bench.survival[0] == Approx(0.7321).margin(2e-4));
   CHECK(bench.acceptance_length == Approx(1.0 + 5430.0 / 3221));
-  const AcceptanceData offline = read(
+  const AcceptanceData offline = log_of(
       "--------------------------------------------------\ntotal_num_output_tokens: 101774\nnum_drafts: 36593\n"
       "num_draft_tokens: 109779\nnum_accepted_tokens: 65181\nmean acceptance length: 2.78\n"
       "--------------------------------------------------\nacceptance at token 0: 0.75\nacceptance at token 1: 0.57\n"
@@ -152,7 +152,7 @@ TEST_CASE("the summaries of benchmarks are read") {
 
 TEST_CASE("steps without a draft show in the generation throughput") {
   // 100 tokens/s, 40 of them accepted drafts: 60 steps a second, and 40 / (3 - 1) = 20 had a draft.
-  const AcceptanceData data = read(
+  const AcceptanceData data = log_of(
       "INFO [loggers.py:123] Engine 000: Avg prompt throughput: 5.0 tokens/s, Avg generation throughput: 100.0 "
       "tokens/s, "
       "Running: 4 reqs, Waiting: 0 reqs, GPU KV cache usage: 0.2%, Prefix cache hit rate: 0.0%\n"
@@ -172,36 +172,38 @@ TEST_CASE("windows without drafts count nothing, and a log without any is refuse
       "SpecDecoding metrics: Mean acceptance length: nan, Accepted throughput: 0.00 tokens/s, "
       "Drafted throughput: 0.00 tokens/s, Accepted: 0 tokens, Drafted: 0 tokens, Per-position "
       "acceptance rate: , Avg Draft acceptance rate: nan%\n";
-  CHECK(read("SpecDecoding metrics: Mean acceptance length: 1.00, Accepted: 0 tokens, Drafted: 60 tokens, Per-position "
+  CHECK(
+      log_of("SpecDecoding metrics: Mean acceptance length: 1.00, Accepted: 0 tokens, Drafted: 60 tokens, Per-position "
              "acceptance rate: 0.000, 0.000, 0.000, Avg Draft acceptance rate: 0.0%\n")
-            .acceptance_length == 1.0);
-  CHECK(refusal("INFO: Speculative metrics and SpecDecoding metrics are logged every 10 s\n")
+          .acceptance_length == 1.0);
+  CHECK(refusal_of_log("INFO: Speculative metrics and SpecDecoding metrics are logged every 10 s\n")
             .find("has no line of speculative-decoding metrics") != std::string::npos);
-  CHECK(read(kLine + "\n" + nothing.substr(0, nothing.find(", Per-position")) + "\n").windows == 1);
+  CHECK(log_of(kLine + "\n" + nothing.substr(0, nothing.find(", Per-position")) + "\n").windows == 1);
 }
 
 TEST_CASE("a malformed line is named with its number") {
-  CHECK(refusal(kLine + "\nfoo\nSpecDecoding metrics: Mean acceptance length: abc, Accepted: 3 tokens\n") ==
+  CHECK(refusal_of_log(kLine + "\nfoo\nSpecDecoding metrics: Mean acceptance length: abc, Accepted: 3 tokens\n") ==
         "server.log, line 3: mean acceptance length is \"abc, Accepted: 3 tokens\"; expected a number");
-  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.0, Accepted: 1.5 tokens, Drafted: 3 tokens\n")
+  CHECK(refusal_of_log("SpecDecoding metrics: Mean acceptance length: 2.0, Accepted: 1.5 tokens, Drafted: 3 tokens\n")
             .starts_with("server.log, line 1: accepted is 1.5"));
-  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.7, 1.4\n")
+  CHECK(refusal_of_log("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.7, 1.4\n")
             .starts_with("server.log, line 1: acceptance rate 2 is 1.4"));
-  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.5, 0.7\n")
+  CHECK(refusal_of_log("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.5, 0.7\n")
             .find("above the one before it") != std::string::npos);
   // Conditional rates where unconditional ones belong.
-  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.7, 0.65, 0.6\n")
+  CHECK(refusal_of_log(
+            "SpecDecoding metrics: Mean acceptance length: 2.20, Per-position acceptance rate: 0.7, 0.65, 0.6\n")
             .find("add up to an acceptance length of 2.95") != std::string::npos);
-  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 0.62, Accepted: 3 tokens, Drafted: 9 tokens\n")
+  CHECK(refusal_of_log("SpecDecoding metrics: Mean acceptance length: 0.62, Accepted: 3 tokens, Drafted: 9 tokens\n")
             .find("expected at least 1") != std::string::npos);
-  CHECK(refusal("SpecDecoding metrics: Mean acceptance length: 2.0, Accepted: 9 tokens, Drafted: 3 tokens\n")
+  CHECK(refusal_of_log("SpecDecoding metrics: Mean acceptance length: 2.0, Accepted: 9 tokens, Drafted: 3 tokens\n")
             .find("9 of 3 drafted tokens are accepted") != std::string::npos);
 }
 
 TEST_CASE("a last line that was cut while it was written is left out") {
-  const AcceptanceData data = read(kLine + "\nSpecDecoding metrics: Mean acceptance length: 2.6");
+  const AcceptanceData data = log_of(kLine + "\nSpecDecoding metrics: Mean acceptance length: 2.6");
   CHECK(data.windows == 1);
-  const AcceptanceData cut = read(kLine + "\nSpecDecoding metrics: Mean acceptance length: ");
+  const AcceptanceData cut = log_of(kLine + "\nSpecDecoding metrics: Mean acceptance length: ");
   CHECK(cut.windows == 1);
   CHECK(cut.notes.front().find("ends early") != std::string::npos);
 }

@@ -16,8 +16,8 @@ auto constant(const Rational& threshold) {
   return [threshold](const LossyRow&) { return threshold; };
 }
 
-OutputDistribution distribution_of(const ModelPair<Rational>& models, std::int32_t draft_len,
-                                   const Rational& threshold) {
+OutputDistribution typical_distribution(const ModelPair<Rational>& models, std::int32_t draft_len,
+                                        const Rational& threshold) {
   return enumerated_distribution([&](LossyChance& chance) {
     const DraftedChain chain = draw_chain_and_rows(models, draft_len, chance);
     return emitted_tokens(chain.tree, verify_typical(chain.tree, chain.target, constant(threshold), chance));
@@ -33,7 +33,7 @@ TEST_CASE("typical acceptance has its declared distribution and distance") {
         const ModelPair<Rational> models(3, seed, kind);
         const LossyRow& p = models.target({});
         const LossyRow& q = models.draft({});
-        const LossyRow distribution = first_token_distribution(distribution_of(models, 1, threshold), 3);
+        const LossyRow distribution = first_token_distribution(typical_distribution(models, 1, threshold), 3);
         INFO(name_of(kind) << " seed " << seed << " threshold " << threshold);
         CHECK(distribution == typical_distribution(p, q, threshold));
         CHECK(total_variation_of(p, distribution) == typical_acceptance_distance(p, q, threshold));
@@ -52,7 +52,7 @@ TEST_CASE("a greedy target is matched exactly and a random one is refuted") {
   for (const ModelKind kind : {ModelKind::one_hot_target, ModelKind::dense}) {
     const ModelPair<Rational> models(3, 4, kind);
     const TargetDistribution target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
-    CHECK(first_difference(distribution_of(models, 2, Rational(9, 100)), target, 3).has_value() ==
+    CHECK(first_difference(typical_distribution(models, 2, Rational(9, 100)), target, 3).has_value() ==
           (kind == ModelKind::dense));
   }
 }

@@ -10,7 +10,7 @@ using namespace draftproof::small_step;
 namespace {
 
 // p(Top) + sum over x outside Top of min(p(x), q'(x)), from the definition. Where q ends inside Top there is no q'.
-Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k) {
+Rational greedy_draft_acceptance(const Masses& p, const Masses& q, std::int32_t k) {
   Masses rest = q;
   Rational sum(0);
   for (std::int32_t j = 0; j + 1 < k && total_of(rest) > 0; ++j) {
@@ -37,7 +37,7 @@ TEST_CASE("verification of one greedy draft is the chain rule") {
 }
 
 TEST_CASE("verification of greedy drafts accepts by its formula") {
-  check_acceptance(4, 4, Drafting::greedy, kGreedyDraft, acceptance_formula, {{7, 10}, {9, 10}});
+  check_acceptance(4, 4, Drafting::greedy, kGreedyDraft, greedy_draft_acceptance, {{7, 10}, {9, 10}});
 }
 
 TEST_CASE("a residual hit in the top set counts as accepted") {

@@ -58,7 +58,7 @@ Rational power(Rational base, std::int32_t exponent) {
 }
 
 // 1 - (1 - beta)^k, beta = sum min(p / rho, q).
-Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k, const Rational& rho) {
+Rational k_seq_acceptance(const Masses& p, const Masses& q, std::int32_t k, const Rational& rho) {
   Rational beta(0);
   for (std::size_t x = 0; x < p.size(); ++x) beta += std::min(Rational(p[x] / rho), q[x]);
   return 1 - power(1 - beta, k);
@@ -91,9 +91,9 @@ TEST_CASE("k-sequential selection accepts by its formula") {
       const Masses& q = models.draft({});
       const Rational rho = k_seq_rho(p, q, static_cast<std::size_t>(k));
       CHECK(node_distribution(p, q, k, Drafting::with_replacement, without_hits(with_rho(rho))).acceptance ==
-            acceptance_formula(p, q, k, rho));
+            k_seq_acceptance(p, q, k, rho));
       CHECK(node_distribution(p, q, k, Drafting::with_replacement, with_rho(rho)).acceptance >=
-            acceptance_formula(p, q, k, rho));
+            k_seq_acceptance(p, q, k, rho));
     }
   }
 }
@@ -120,13 +120,13 @@ TEST_CASE("rho is the smallest valid one rounded up") {
     const Rational rho = k_seq_rho(golden_p(), golden_q(), k, width);
     CHECK(static_cast<double>(rho) == Approx(golden_rho[k - 2]).epsilon(0).margin(2e-12));
     CHECK(k_seq_rho(p, q, k, 0x1p-40) == Approx(golden_rho[k - 2]).epsilon(0).margin(2e-12));
-    CHECK(static_cast<double>(acceptance_formula(golden_p(), golden_q(), static_cast<std::int32_t>(k), rho)) ==
+    CHECK(static_cast<double>(k_seq_acceptance(golden_p(), golden_q(), static_cast<std::int32_t>(k), rho)) ==
           Approx(golden_acceptance[k - 2]).epsilon(0).margin(2e-12));
     // p_acc <= rho beta holds at rho and fails one width below.
     const auto valid = [&](const Rational& r) {
       Rational beta(0);
       for (std::size_t x = 0; x < 3; ++x) beta += std::min(Rational(golden_p()[x] / r), golden_q()[x]);
-      return acceptance_formula(golden_p(), golden_q(), static_cast<std::int32_t>(k), r) <= r * beta;
+      return k_seq_acceptance(golden_p(), golden_q(), static_cast<std::int32_t>(k), r) <= r * beta;
     };
     CHECK(valid(rho));
     CHECK_FALSE(valid(rho - width));

@@ -10,7 +10,7 @@ using namespace draftproof::small_step;
 namespace {
 
 // sum_x p(x) (1 - (1 - q(x))^k)
-Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k) {
+Rational naive_sampling_acceptance(const Masses& p, const Masses& q, std::int32_t k) {
   Rational sum(0);
   for (std::size_t x = 0; x < p.size(); ++x) {
     Rational missed(1);
@@ -33,7 +33,7 @@ TEST_CASE("naive sampling follows the target with doubles and Philox") {
 
 TEST_CASE("naive sampling accepts by its formula") {
   // The golden k = 1: .5 .2 + .3 .3 + .2 .5.
-  check_acceptance(3, 3, Drafting::with_replacement, kNaive, acceptance_formula,
+  check_acceptance(3, 3, Drafting::with_replacement, kNaive, naive_sampling_acceptance,
                    {{29, 100}, {483, 1000}, {6161, 10000}});
 }
 

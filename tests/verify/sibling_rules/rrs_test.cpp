@@ -11,7 +11,7 @@ using namespace draftproof::small_step;
 namespace {
 
 // 1 - prod_j (1 - beta_j), with p_j computed by the definition.
-Rational acceptance_formula(Masses p, const Masses& q, std::int32_t k) {
+Rational rrs_acceptance(Masses p, const Masses& q, std::int32_t k) {
   Rational none(1);
   for (std::int32_t j = 0; j < k; ++j) {
     none *= 1 - overlap(p, q);
@@ -45,7 +45,7 @@ TEST_CASE("recursive rejection with replacement of one sibling is the chain rule
 }
 
 TEST_CASE("recursive rejection with replacement accepts by its formula") {
-  check_acceptance(3, 3, Drafting::with_replacement, kRrs, acceptance_formula, {{7, 10}, {19, 25}, {101, 125}});
+  check_acceptance(3, 3, Drafting::with_replacement, kRrs, rrs_acceptance, {{7, 10}, {19, 25}, {101, 125}});
 }
 
 TEST_CASE("the recovered token of recursive rejection with replacement is never a drafted one") {

@@ -11,7 +11,7 @@ using namespace draftproof::small_step;
 namespace {
 
 // Pr(accepted) from the definition, by recursion over the rejected first sibling.
-Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k) {
+Rational rrsw_acceptance(const Masses& p, const Masses& q, std::int32_t k) {
   if (k == 0) return 0;
   Rational sum(0);
   const Masses residual = positive_difference(p, q);
@@ -20,7 +20,7 @@ Rational acceptance_formula(const Masses& p, const Masses& q, std::int32_t k) {
     if (!(q[x] > p[x])) continue;
     Masses left = q;
     left[x] = 0;
-    if (total_of(left) > 0) sum += (q[x] - p[x]) * acceptance_formula(normalised(residual), normalised(left), k - 1);
+    if (total_of(left) > 0) sum += (q[x] - p[x]) * rrsw_acceptance(normalised(residual), normalised(left), k - 1);
   }
   return sum;
 }
@@ -66,7 +66,7 @@ TEST_CASE("recursive rejection without replacement of one sibling is the chain r
 }
 
 TEST_CASE("recursive rejection without replacement accepts by its formula") {
-  check_acceptance(3, 3, Drafting::without_replacement, kRrsw, acceptance_formula, {{7, 10}, {41, 50}, {1, 1}});
+  check_acceptance(3, 3, Drafting::without_replacement, kRrsw, rrsw_acceptance, {{7, 10}, {41, 50}, {1, 1}});
 }
 
 TEST_CASE("siblings that cover the vocabulary are accepted for certain") {

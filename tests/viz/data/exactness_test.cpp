@@ -65,12 +65,12 @@ TEST_CASE("the matrix of verifiers holds what draftproof prove prints, and goes 
   const ExactnessSnapshot opened = exactness_of(document, "prove", "result.json");
   CHECK(opened.proofs.front().milliseconds >= 0.0);
   erase_times(document);
-  const Json json = to_json(snapshot);
-  for (const auto& [key, value] : json.items()) {
+  const Json shown = to_json(snapshot);
+  for (const auto& [key, value] : shown.items()) {
     CAPTURE(key);
     CHECK(document.at(key) == value);
   }
-  CHECK(to_json(opened) == json);
+  CHECK(to_json(opened) == shown);
   CHECK(opened.settings.file == "result.json");
   CHECK(opened.summary == snapshot.summary);
   // Snapshots grow: every case on one pair of models before any on all.
@@ -148,12 +148,12 @@ TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes 
   Json document = printed(command_arguments(settings));
   const ExactnessSnapshot opened = exactness_of(document, "mutants", "mutants.json");
   erase_times(document);
-  const Json json = to_json(snapshot);
-  for (const auto& [key, value] : json.items()) {
+  const Json shown = to_json(snapshot);
+  for (const auto& [key, value] : shown.items()) {
     CAPTURE(key);
     CHECK(document.at(key) == value);
   }
-  CHECK(to_json(opened) == json);
+  CHECK(to_json(opened) == shown);
   CHECK(snapshot.summary == snapshot.mutants.sentence());
   const ExactnessRow& row = row_of(snapshot, "B38");
   CHECK(row.cells[0].text == "killed");
@@ -173,7 +173,7 @@ TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes 
   const testing::TemporaryFolder folder;
   write_figure(folder.file("mutants.png"), to_figure(snapshot), {1200, 1600});
   write_figure(folder.file("verifiers.png"), to_figure(computed(small_proofs())));
-  write_figure(folder.file("empty.svg"), to_figure({}));
+  write_figure(folder.file("empty.svg"), to_figure(ExactnessSnapshot{}));
   CHECK(folder.file_names().size() == 3);
 }
 

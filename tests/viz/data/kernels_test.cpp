@@ -26,7 +26,7 @@ KernelsSnapshot snapshot_of(const KernelsSettings& settings) {
 }
 
 // Without what differs between runs.
-ordered_json comparable(ordered_json document) {
+ordered_json without_times(ordered_json document) {
   for (const char* const key : {"version", "command", "machine", "seconds"}) document.erase(key);
   for (ordered_json& row : document.at("rows")) row.erase("seconds");
   return document;
@@ -54,7 +54,7 @@ TEST_CASE("the kernels panel shows what its command prints, case by case") {
   KernelsSettings settings;
   settings.filter = "tree_mask/,kv_commit/,mass_pass/padded/f32/V33";
   const KernelsSnapshot snapshot = snapshot_of(settings);
-  CHECK(comparable(to_json(snapshot)) == comparable(ordered_json::parse(printed_by(settings, 0))));
+  CHECK(without_times(to_json(snapshot)) == without_times(ordered_json::parse(printed_by(settings, 0))));
   REQUIRE(snapshot.kernels.size() == 3);
   CHECK(snapshot.kernels[0].kernel == "mass_pass");
   std::size_t results = 0;
@@ -98,7 +98,7 @@ TEST_CASE("a chosen mutant fails in the kernels panel, and the first differing b
   REQUIRE(kernel_mutants().size() >= 20);
   settings.mutant = "B08-first-seed";
   const KernelsSnapshot snapshot = snapshot_of(settings);
-  CHECK(comparable(to_json(snapshot)) == comparable(ordered_json::parse(printed_by(settings, 1))));
+  CHECK(without_times(to_json(snapshot)) == without_times(ordered_json::parse(printed_by(settings, 1))));
   REQUIRE(snapshot.kernels.size() == 1);
   CHECK(snapshot.kernels[0].kernel == "verify_chain");
   CHECK(snapshot.kernels[0].different > 0);

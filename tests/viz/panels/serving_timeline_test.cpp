@@ -13,7 +13,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-ServingTimelineSettings small() {
+ServingTimelineSettings small_load() {
   ServingTimelineSettings settings;
   settings.requests = 40;
   settings.loads = {8, 32};
@@ -23,7 +23,7 @@ ServingTimelineSettings small() {
 struct ServingDriver {
   std::unique_ptr<Driver> driver;
 
-  explicit ServingDriver(ServingTimelineSettings settings = small(), float scale = 1.0f, int width_px = 1920,
+  explicit ServingDriver(ServingTimelineSettings settings = small_load(), float scale = 1.0f, int width_px = 1920,
                          int height_px = 1080) {
     std::vector<std::unique_ptr<Panel>> panels;
     panels.push_back(std::make_unique<ServingTimelinePanel>(std::move(settings)));
