@@ -142,12 +142,14 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                   "K, drafts per step at most");
   command.text(
       "--policy", options.policy,
-      "How many to draft: off, fixed:K, threshold, schedule:1=5,8=3,32=0, goodput, tree:... (default: up to K, as "
-      "the drafter proposes)",
+      "How many to draft, up to K: off, fixed:K, threshold, schedule:1=5,8=3,32=0, goodput, tree:..., likely: of "
+      "prompt_lookup and suffix what is likely enough to be worth its rows (default: likely; fixed:K of other "
+      "drafters)",
       "RULE");
-  command.file(
-      "--cost", options.cost,
-      "With --policy goodput: what a step costs here, as `draftproof calibrate --this-machine --out` wrote it");
+  command.file("--cost", options.cost,
+               "With --policy goodput or likely: what a step costs here, as `draftproof calibrate --this-machine "
+               "--out` wrote it "
+               "(default of likely: as on a processor with AVX-512 VNNI)");
   command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");
   command.seed(request.seed, "Same seed, same bytes on any machine");
   command.integer("--batch", options.batch, {1, 4096}, "Requests that run at the same time");
@@ -184,8 +186,6 @@ void validate(const GenerateOptions& options) {
     throw usage_error("--policy", "is " + options.policy +
                                       ", which needs to know what a step costs; expected --cost FILE beside it, which "
                                       "draftproof calibrate --this-machine --out FILE writes");
-  if (!by_goodput && !options.cost.empty())
-    throw usage_error("--cost", "is given without --policy goodput, which alone asks for it");
   if (options.beams && drafter.kind != DrafterKind::none && !automatic)
     throw usage_error("--beams", "is given with a drafter; expected --drafter none, beam search does not speculate");
   if (options.beams && !options.trace.empty())

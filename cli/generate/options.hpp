@@ -49,8 +49,8 @@ struct GenerateOptions {
   std::string verifier = "chain";
   std::optional<std::string> tree;
   int num_speculative_tokens = 8;
-  std::string policy;  // empty: every draft that the drafter makes
-  std::string cost;    // of the goodput policy: what calibrate --this-machine wrote
+  std::string policy;  // empty: likely where drafts are looked up, else fixed:K
+  std::string cost;    // of the goodput and the likely policy: what calibrate --this-machine wrote
   std::string sampler = "inverse";
 
   std::int64_t batch = 8;

@@ -31,10 +31,16 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& r
     choice = parse_speculation(options.policy, "--policy");
   } else if (drafter.kind != DrafterKind::none) {
     const DraftPlan plan = plan_for(decoding.verify.verifier, decoding.tree, decoding.num_speculative_tokens, "--tree");
-    choice.rule = SpeculationRule::fixed;
+    choice.rule = drafter.has_probabilities() ? SpeculationRule::fixed : SpeculationRule::likely;
     choice.num_drafts = plan.num_paths * plan.shape.size();
   }
-  if (choice.rule != SpeculationRule::goodput) return SpeculationPolicy(choice);
+  const bool by_cost = choice.rule == SpeculationRule::goodput || choice.rule == SpeculationRule::likely;
+  if (!by_cost && !options.cost.empty())
+    throw usage_error("--cost", "is given for " + drafter.text +
+                                    " without --policy goodput or likely, which alone ask "
+                                    "for it");
+  if (!by_cost) return SpeculationPolicy(choice);
+  if (options.cost.empty()) return SpeculationPolicy(choice, std::make_shared<DefaultStepCost>());
   const double share = draft_share(drafter, run.model, {options.activations == "f32", options.threads}, "--drafter");
   return SpeculationPolicy(choice, std::make_shared<MachineStepCost>(read_machine_profile(options.cost), share));
 }

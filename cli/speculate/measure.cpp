@@ -8,6 +8,7 @@
 #include "reference/draft/drafter_factory.hpp"
 #include "reference/engine/engine.hpp"
 #include "reference/error.hpp"
+#include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {
 namespace {
@@ -29,12 +30,15 @@ DecodingOptions decoding_options(const SpeculateOptions& options, const Configur
   return decoding;
 }
 
-SpeculationPolicy policy_of(const DecodingOptions& decoding) {
+SpeculationPolicy policy_of(const SpeculateOptions& options, const Configuration& configuration,
+                            const DecodingOptions& decoding) {
   const DraftPlan plan = plan_for(decoding.verify.verifier, decoding.tree, decoding.num_speculative_tokens, "--trees");
   SpeculationChoice choice;
-  choice.rule = SpeculationRule::fixed;
+  choice.rule = configuration.likely ? SpeculationRule::likely : SpeculationRule::fixed;
   choice.num_drafts = plan.num_paths * plan.shape.size();
-  return SpeculationPolicy(choice);
+  if (!configuration.likely) return SpeculationPolicy(choice);
+  if (options.cost.empty()) return SpeculationPolicy(choice, std::make_shared<DefaultStepCost>());
+  return SpeculationPolicy(choice, std::make_shared<MachineStepCost>(read_machine_profile(options.cost), 0.0));
 }
 
 // Is the output the same tokens as without speculation, and not only of the same distribution?
@@ -105,7 +109,7 @@ Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, co
     const std::int64_t longest = static_cast<std::int64_t>(tokens.back().size()) + 1 + options_.output_tokens();
     scheduler.num_blocks += static_cast<std::int32_t>((longest + kDraftNodesMax) / kKvBlockSlots + 2);
   }
-  if (drafter != nullptr) engine_options.policy = policy_of(decodings.front());
+  if (drafter != nullptr) engine_options.policy = policy_of(options_, configuration, decodings.front());
   scheduler.context_len_max =
       static_cast<std::int32_t>(std::min<std::int64_t>(model_.model->context_len_max(), 1 << 20));
   scheduler.running_max = static_cast<std::int32_t>(options_.batch);

@@ -84,6 +84,11 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
                  [&options](const std::string& text) { options.temperatures = temperatures_of(text); });
   command.text("--verifier", options.verifier, "Of chains; `draftproof verifiers` lists them", "NAME");
   command.text("--tree-verifier", options.tree_verifier, "Of trees", "NAME");
+  command.choice("--policy", options.policy, {"likely", "fixed"},
+                 "likely: of looked-up drafts what is likely enough to be worth its rows; fixed: all up to K");
+  command.file("--cost", options.cost,
+               "What a step costs here, as `draftproof calibrate --this-machine --out` wrote it (default: as on a "
+               "processor with AVX-512 VNNI)");
   command.integer("--per-work", options.per_work, {1, 1'000'000}, "Prompts of each kind of work (default: all)");
   command.integer("--max-tokens", options.max_tokens, kTokens, "Tokens of an output (default: 64)");
   command.integer("--batch", options.batch, {1, 4096}, "Prompts that run at the same time");
@@ -98,6 +103,9 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
 }
 
 SpeculateGrid grid_of(const SpeculateOptions& options) {
+  if (options.policy != "likely" && !options.cost.empty())
+    throw usage_error("--cost",
+                      "is given with --policy " + options.policy + "; expected likely, which alone asks for it");
   const VerifierChoice chain_verifier = parse_verifier(options.verifier, "--verifier");
   const VerifierChoice tree_verifier = parse_verifier(options.tree_verifier, "--tree-verifier");
   SpeculateGrid grid;
@@ -124,8 +132,8 @@ SpeculateGrid grid_of(const SpeculateOptions& options) {
           break;
         }
         for (const double temperature : options.temperatures)
-          grid.configurations.push_back(
-              {name, k, is_tree ? std::optional(tree) : std::nullopt, text_of(verifier), temperature});
+          grid.configurations.push_back({name, k, is_tree ? std::optional(tree) : std::nullopt, text_of(verifier),
+                                         temperature, options.policy == "likely" && !drafter.has_probabilities()});
       }
     }
   }

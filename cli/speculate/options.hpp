@@ -19,6 +19,8 @@ struct SpeculateOptions {
   std::vector<double> temperatures{0.0, 1.0};
   std::string verifier = "chain";
   std::string tree_verifier = "target_only";
+  std::string policy = "likely";
+  std::string cost;                      // of the likely policy: what calibrate --this-machine wrote
   std::optional<std::int64_t> per_work;  // absent: every prompt
   std::optional<std::int64_t> max_tokens;
   std::int64_t batch = 1;
@@ -43,7 +45,10 @@ struct Configuration {
   std::optional<std::string> tree;  // absent: chains
   std::string verifier;
   double temperature = 0.0;
+  // Of looked-up drafts those nodes that are likely enough to be worth their rows; else every draft.
+  bool likely = false;
 
+  const char* policy() const { return likely ? "likely" : "fixed"; }
   // Of drafters with probabilities: the request's. But a greedy draft has no second child, so that trees of greedy
   // requests are drafted at 1.
   double draft_temperature() const { return tree && temperature == 0.0 ? 1.0 : temperature; }

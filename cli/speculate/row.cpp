@@ -36,6 +36,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
   row["k"] = configuration.k;
   row["tree"] = configuration.tree ? Json(*configuration.tree) : Json(nullptr);
   row["verifier"] = configuration.verifier;
+  row["policy"] = configuration.policy();
   row["temperature"] = configuration.temperature;
   row["draft_temperature"] = measured.ranks.has_candidates ? Json(configuration.draft_temperature()) : Json(nullptr);
   row["batch"] = batch;

@@ -20,6 +20,7 @@ constexpr const char* kColumns[] = {"work",
                                     "k",
                                     "tree",
                                     "verifier",
+                                    "policy",
                                     "temperature",
                                     "draft_temperature",
                                     "batch",
@@ -141,6 +142,8 @@ std::string configuration_name(const Json& row) {
   } else {
     name << row.at("tree").get<std::string>();
   }
+  const bool looked_up = row.at("drafter") == "prompt_lookup" || row.at("drafter") == "suffix";
+  if (looked_up && row.at("policy") == "fixed") name << ", all drafts";
   if (row.at("temperature") != 0.0) name << ", T=" << row.at("temperature").get<double>();
   if (row.at("batch") != 1) name << ", batch " << row.at("batch");
   return name.str();
@@ -170,8 +173,8 @@ const Json* SpeculateTable::find(const std::string& work, const Configuration& c
   const auto found = std::ranges::find_if(rows_, [&](const Json& row) {
     return row.at("work") == work && row.at("drafter") == configuration.drafter && row.at("k") == configuration.k &&
            row.at("tree") == (configuration.tree ? Json(*configuration.tree) : Json(nullptr)) &&
-           row.at("verifier") == configuration.verifier && row.at("temperature") == configuration.temperature &&
-           row.at("batch") == batch;
+           row.at("verifier") == configuration.verifier && row.at("policy") == configuration.policy() &&
+           row.at("temperature") == configuration.temperature && row.at("batch") == batch;
   });
   return found == rows_.end() ? nullptr : &*found;
 }

@@ -29,11 +29,19 @@ class DraftChance {
   virtual Token coupled_race(const Distribution& distribution, std::uint32_t level, std::uint32_t list) = 0;
 };
 
+// What speaks for a node of a draft that was looked up: the match_len tokens before it, nodes of the draft included,
+// stood at an earlier place too, and this token followed them in the share `frequency` of their occurrences.
+struct NodeEvidence {
+  std::int32_t match_len = 0;
+  float frequency = 1.0f;
+};
+
 struct Draft {
   DraftTree tree;  // n nodes of the plan's shape or fewer; empty: no proposal
   ProposalKind proposal_kind = ProposalKind::one_hot;
   std::vector<float> logits;  // for ProposalKind::logits: [n, V] of a chain, else [n + 1, V] (VerifyRequest::proposal)
-  RowParameters draft_parameters;  // what the logits go through
+  RowParameters draft_parameters;      // what the logits go through
+  std::vector<NodeEvidence> evidence;  // of each node, where the draft was looked up; else empty
 };
 
 // What a drafter knows of a request.

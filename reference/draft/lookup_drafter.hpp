@@ -15,7 +15,10 @@ class LookupDrafter final : public Drafter {
     out.proposal_kind = ProposalKind::one_hot;
     out.draft_parameters = {};
     out.logits.clear();
-    out.tree = DraftTree::chain(lookup_.propose(context.tokens, plan.draft_len_max()));
+    const PromptLookup::Found found = lookup_.find(context.tokens, plan.draft_len_max());
+    out.tree = DraftTree::chain(found.tokens);
+    out.evidence.clear();
+    for (std::int32_t i = 0; i < out.tree.size(); ++i) out.evidence.push_back({found.match_len + i, 1.0f});
   }
 
  private:

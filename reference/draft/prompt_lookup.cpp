@@ -30,7 +30,7 @@ PromptLookup::PromptLookup(int min_n, int max_n, LookupTie tie) : min_n_(min_n),
   }
 }
 
-std::vector<Token> PromptLookup::propose(std::span<const Token> context, int k) const {
+PromptLookup::Found PromptLookup::find(std::span<const Token> context, int k) const {
   if (k < 0) throw usage_error("prompt lookup", "k is " + std::to_string(k) + ", it must not be negative");
   // The last max_n tokens, backwards, are the pattern; the whole context, backwards and without its last token, is the
   // text.
@@ -55,7 +55,7 @@ std::vector<Token> PromptLookup::propose(std::span<const Token> context, int k) 
   const std::size_t continuation = context.size() - 1 - best_end + best;
   const std::size_t length = std::min(static_cast<std::size_t>(k), context.size() - continuation);
   const auto first = context.begin() + static_cast<std::ptrdiff_t>(continuation);
-  return {first, first + static_cast<std::ptrdiff_t>(length)};
+  return {{first, first + static_cast<std::ptrdiff_t>(length)}, static_cast<std::int32_t>(best)};
 }
 
 }  // namespace draftproof

@@ -4,6 +4,7 @@
 // its distribution is one-hot, and a verifier must treat it so.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,13 @@ class PromptLookup {
   // Up to k tokens: those after the chosen occurrence, fewer where the context ends first, none where no suffix of
   // min_n tokens or more occurred before. An occurrence may overlap the suffix itself. Time O(context), memory
   // O(max_n). Errors: usage if k is negative.
-  std::vector<Token> propose(std::span<const Token> context, int k) const;
+  std::vector<Token> propose(std::span<const Token> context, int k) const { return find(context, k).tokens; }
+  // The same with the length of the suffix that was found.
+  struct Found {
+    std::vector<Token> tokens;
+    std::int32_t match_len = 0;
+  };
+  Found find(std::span<const Token> context, int k) const;
 
  private:
   int min_n_;

@@ -42,14 +42,16 @@ void SuffixDrafter::consider(const SuffixTree& tree, std::span<const Token> cont
   for (std::size_t length = longest; length >= static_cast<std::size_t>(parameters_.match_min); --length) {
     const auto place = tree.find(context.last(length));
     if (!place) continue;
-    Match match{&tree, *place, length, {}, 0.0};
+    Match match{&tree, *place, length, {}, {}, 0.0};
     const double limit = std::min(static_cast<double>(draft_len_max), parameters_.factor * static_cast<double>(length));
     double probability = 1.0;
     for (SuffixTree::Place at = *place; static_cast<double>(match.path.size() + 1) <= limit;) {
       const auto next = tree.most_frequent(at);
       if (!next) break;
-      probability *= static_cast<double>(next->count) / static_cast<double>(next->total);
+      const double frequency = static_cast<double>(next->count) / static_cast<double>(next->total);
+      probability *= frequency;
       if (probability < parameters_.least_probability) break;
+      match.evidence.push_back({static_cast<std::int32_t>(length + match.path.size()), static_cast<float>(frequency)});
       match.path.push_back(next->token);
       match.score += probability;
       at = next->place;
@@ -58,13 +60,14 @@ void SuffixDrafter::consider(const SuffixTree& tree, std::span<const Token> cont
   }
 }
 
-DraftTree SuffixDrafter::tree_below(const Match& match, const DraftPlan& plan) const {
+void SuffixDrafter::draft_tree_below(const Match& match, const DraftPlan& plan, Draft& out) const {
   struct Candidate {
     double probability;
     std::int64_t order;  // of equal ones the first found
     Token token;
     std::int32_t parent;
     std::int32_t depth;
+    float frequency;
     SuffixTree::Place place;
     bool operator<(const Candidate& other) const {
       return probability != other.probability ? probability < other.probability : order > other.order;
@@ -76,35 +79,41 @@ DraftTree SuffixDrafter::tree_below(const Match& match, const DraftPlan& plan) c
     auto all = match.tree->continuations(place);
     std::ranges::sort(all, {}, &SuffixTree::Continuation::token);
     for (const auto& next : all) {
-      const double of_path = probability * static_cast<double>(next.count) / static_cast<double>(next.total);
+      const double frequency = static_cast<double>(next.count) / static_cast<double>(next.total);
+      const double of_path = probability * frequency;
       if (of_path >= parameters_.least_probability)
-        open.push({of_path, order++, next.token, parent, depth, next.place});
+        open.push({of_path, order++, next.token, parent, depth, static_cast<float>(frequency), next.place});
     }
   };
   DraftTree tree;
+  std::vector<NodeEvidence> evidence;
   expand(match.place, kRootNode, 1, 1.0);
   while (!open.empty() && tree.size() < plan.shape.size()) {
     const Candidate node = open.top();
     open.pop();
     tree.add(node.token, node.parent);
+    evidence.push_back({static_cast<std::int32_t>(match.length) + node.depth - 1, node.frequency});
     if (node.depth < plan.draft_len_max()) expand(node.place, tree.size() - 1, node.depth + 1, node.probability);
   }
-  return tree;
+  const std::vector<std::int32_t> order_by_depth = breadth_first_order(tree.parents);
+  out.tree = reordered(tree, order_by_depth);
+  for (const std::int32_t node : order_by_depth) out.evidence.push_back(evidence[static_cast<std::size_t>(node)]);
 }
 
 void SuffixDrafter::propose(const DraftContext& context, const DraftPlan& plan, DraftChance&, Draft& out) {
   out.proposal_kind = ProposalKind::one_hot;
   out.draft_parameters = {};
   out.logits.clear();
+  out.evidence.clear();
   Match best;
   const int draft_len_max = plan.draft_len_max();
   consider(tree_of(context), context.tokens, draft_len_max, best);
   consider(earlier_, context.tokens, draft_len_max, best);
   if (!plan.is_chain() && plan.sampling == DraftSampling::any && best.tree != nullptr) {
-    const DraftTree tree = tree_below(best, plan);
-    out.tree = reordered(tree, breadth_first_order(tree.parents));
+    draft_tree_below(best, plan, out);
   } else {
     out.tree = DraftTree::chain(best.path);
+    out.evidence = std::move(best.evidence);
   }
 }
 

@@ -24,7 +24,7 @@ namespace draftproof {
 
 struct SuffixParameters {
   int depth_max = 64;   // match and draft together
-  int match_min = 2;    // tokens of the context that must have occurred
+  int match_min = 1;    // tokens of the context that must have occurred
   double factor = 2.0;  // drafts per token of the match
   double least_probability = 0.1;
   bool across_requests = true;
@@ -50,12 +50,13 @@ class SuffixDrafter final : public Drafter {
     SuffixTree::Place place;
     std::size_t length = 0;
     std::vector<Token> path;
+    std::vector<NodeEvidence> evidence;  // of its tokens
     double score = 0.0;
   };
 
   SuffixTree& tree_of(const DraftContext& context);
   void consider(const SuffixTree& tree, std::span<const Token> context, int draft_len_max, Match& best) const;
-  DraftTree tree_below(const Match& match, const DraftPlan& plan) const;
+  void draft_tree_below(const Match& match, const DraftPlan& plan, Draft& out) const;
   void remember(std::span<const Token> output);
 
   SuffixParameters parameters_;

@@ -35,7 +35,8 @@ Engine::Engine(LanguageModel& target, Drafter* drafter, StepSampler& sampler, En
       drafter_(drafter),
       share_prefixes_(options.share_prefixes),
       scheduler_(bounded(options.scheduler, target), std::move(options.policy)),
-      backend_(target, drafter, sampler, options.scheduler.num_blocks, options.scheduler.num_swap_blocks) {}
+      backend_(target, drafter, sampler, options.scheduler.num_blocks, options.scheduler.num_swap_blocks,
+               scheduler_.policy().choice().rule == SpeculationRule::likely ? scheduler_.policy().cost() : nullptr) {}
 
 std::uint64_t Engine::submit(std::span<const Token> prompt, const DecodingOptions& options, bool speculates,
                              const std::string& where) {

@@ -69,12 +69,14 @@ ActiveRequest::ActiveRequest(std::uint64_t request_id, const LanguageModel& targ
 }
 
 ModelBackend::ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler& sampler, std::int32_t num_blocks,
-                           std::int32_t num_swap_blocks)
+                           std::int32_t num_swap_blocks, std::shared_ptr<const StepCost> selection_cost)
     : target_(target),
       drafter_(drafter),
       sampler_(sampler),
       num_blocks_(num_blocks),
-      cache_(target.make_kv_cache((std::int64_t{num_blocks} + num_swap_blocks) * kKvBlockSlots)) {}
+      cache_(target.make_kv_cache((std::int64_t{num_blocks} + num_swap_blocks) * kKvBlockSlots)) {
+  if (selection_cost) selection_.emplace(std::move(selection_cost));
+}
 
 std::int64_t ModelBackend::now() const {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
@@ -120,6 +122,18 @@ void ModelBackend::propose(const PlannedRequest& planned, ActiveRequest& request
     throw Error(ErrorKind::internal, "drafter",
                 "it proposed " + std::to_string(step.draft.tree.size()) + " nodes; expected at most " +
                     std::to_string(planned.num_drafts_max));
+}
+
+void ModelBackend::select_drafts(const StepPlan& plan) {
+  std::vector<DraftSelection::Offer> offers;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    const PlannedRequest& planned = plan.requests[i];
+    if (!planned.sample || failures_[i]) continue;
+    ActiveRequest& active = request(planned.request);
+    active.offered = {active.step.draft.tree, active.step.draft.evidence};
+    offers.push_back({&active.step.draft, planned.num_streams});
+  }
+  selection_->choose(offers, plan.num_tokens);
 }
 
 // Adds the request's committed tokens, and the draft behind them, to the batch.
@@ -175,6 +189,7 @@ void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, Active
   if (request.speculates) {
     sampler_.verify(rows, request.options, target_.vocab_size(), request.sequence, step);
     tokens = step.emission.tokens;
+    if (selection_) selection_->observe(request.offered, tokens);
   } else {
     tokens = {sampler_.sample(rows, request.options, request.sequence, request.history ? &*request.history : nullptr)};
   }
@@ -256,6 +271,7 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
       active.step.draft = {};
       if (drafter_ != nullptr && planned.sample && active.speculates) propose(planned, active);
     });
+  if (selection_) select_drafts(plan);
   outcome.draft_ns = now() - outcome.begin_ns;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     if (!failures_[i]) {

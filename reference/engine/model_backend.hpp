@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reference/engine/backend.hpp"
+#include "reference/engine/draft_selection.hpp"
 #include "reference/engine/generation.hpp"
 #include "reference/engine/step_sampler.hpp"
 
@@ -40,6 +41,7 @@ struct ActiveRequest {
   std::optional<History> history;  // for plain decoding, where the parameters look at it
   DraftPlan plan;                  // the whole shape
   SpeculativeStep step;            // the one under way
+  LookedUpDraft offered;           // its draft before the selection
   std::vector<float> hidden;       // as in DraftContext
   Generation generation;
 };
@@ -50,9 +52,9 @@ using OnTokens = std::function<void(const ActiveRequest& request, std::size_t nu
 class ModelBackend final : public Backend {
  public:
   // All must outlive the object; drafter may be null. The cache gets num_blocks blocks, and behind them the blocks of
-  // the swap space.
+  // the swap space. selection_cost: by which nodes of drafts are kept; null: all are.
   ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler& sampler, std::int32_t num_blocks,
-               std::int32_t num_swap_blocks);
+               std::int32_t num_swap_blocks, std::shared_ptr<const StepCost> selection_cost = nullptr);
 
   void run(const StepPlan& plan, StepOutcome& outcome) override;
   void move(std::span<const SlotMove> moves) override;
@@ -71,6 +73,7 @@ class ModelBackend final : public Backend {
  private:
   void swap_blocks(std::span<const BlockCopy> copies, bool out);
   void propose(const PlannedRequest& planned, ActiveRequest& request);
+  void select_drafts(const StepPlan& plan);
   void gather(const PlannedRequest& planned, const ActiveRequest& request);
   TargetRows rows_of(std::size_t index, const ActiveRequest& request) const;
   void emit(std::size_t index, const PlannedRequest& planned, ActiveRequest& request, StepOutcome& outcome);
@@ -82,6 +85,7 @@ class ModelBackend final : public Backend {
   StepSampler& sampler_;
   std::int32_t num_blocks_;
   std::unique_ptr<KvCache> cache_;
+  std::optional<DraftSelection> selection_;
   std::vector<std::unique_ptr<ActiveRequest>> requests_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 

@@ -13,7 +13,7 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames{"off", "fixed", "threshold", "schedule", "goodput", "tree"};
+constexpr std::array<std::string_view, 7> kNames{"off", "fixed", "threshold", "schedule", "goodput", "tree", "likely"};
 constexpr std::int32_t kBatchMax = 1 << 20;
 
 // A parameter and where it lies.
@@ -44,6 +44,7 @@ std::vector<Parameter> parameters_of(SpeculationRule rule) {
     case SpeculationRule::off:
     case SpeculationRule::fixed:
     case SpeculationRule::schedule:
+    case SpeculationRule::likely:
       break;
   }
   return {};
@@ -152,7 +153,10 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
   choice.rule = static_cast<SpeculationRule>(found - kNames.begin());
   switch (choice.rule) {
     case SpeculationRule::off:
-      if (rest) throw usage_error(where, "speculation policy off has no parameters; expected off");
+    case SpeculationRule::likely:
+      if (rest)
+        throw usage_error(
+            where, "speculation policy " + std::string(name) + " has no parameters; expected " + std::string(name));
       break;
     case SpeculationRule::fixed: {
       const auto drafts =

@@ -12,6 +12,8 @@
 //                                              `prior` observations; older steps count `memory` times less with each
 //                                              step; a request without drafts tries one every `probe` steps
 //   tree:nodes=16,budget=64                    trees: as many nodes as the budget leaves each request, at most `nodes`
+//   likely                                     of drafts that were looked up, the nodes that are likely enough to be
+//                                              worth their rows (draft_selection.hpp); of others all
 // Parameters that are left out have the values above.
 #pragma once
 
@@ -25,7 +27,7 @@ namespace draftproof {
 
 inline constexpr std::int32_t kDraftLenMax = 64;
 
-enum class SpeculationRule : std::uint8_t { off, fixed, threshold, schedule, goodput, tree };
+enum class SpeculationRule : std::uint8_t { off, fixed, threshold, schedule, goodput, tree, likely };
 
 struct SpeculationChoice {
   SpeculationRule rule = SpeculationRule::off;

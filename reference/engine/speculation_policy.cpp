@@ -11,8 +11,10 @@ SpeculationPolicy::SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<c
     : choice_(std::move(choice)), cost_(std::move(cost)) {
   if (choice_.rule == SpeculationRule::schedule && choice_.schedule.empty())
     throw usage_error("speculation policy schedule", "it is empty; expected batch sizes with their drafts");
+  const bool by_cost = choice_.rule == SpeculationRule::goodput || choice_.rule == SpeculationRule::likely;
+  if (by_cost && !cost_)
+    throw usage_error("speculation policy " + text_of(choice_), "there is no cost model; expected one");
   if (choice_.rule != SpeculationRule::goodput) return;
-  if (!cost_) throw usage_error("speculation policy goodput", "there is no cost model; expected one");
   for (std::int32_t c = 0; c < kClasses; ++c) {
     double probability = 1.0;
     for (std::int32_t depth = 1; depth <= choice_.most; ++depth)

@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "reference/draft/draft_plan.hpp"
 #include "reference/engine/speculation_choice.hpp"
 #include "reference/engine/step_cost.hpp"
 
@@ -34,10 +35,11 @@ struct SpeculationState {
 class SpeculationPolicy {
  public:
   SpeculationPolicy() : SpeculationPolicy(SpeculationChoice{}) {}
-  // Errors (usage): goodput without a cost model, an empty schedule.
+  // Errors (usage): goodput or likely without a cost model, an empty schedule.
   explicit SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<const StepCost> cost = nullptr);
 
   const SpeculationChoice& choice() const { return choice_; }
+  const std::shared_ptr<const StepCost>& cost() const { return cost_; }
 
   SpeculationState first_state() const;
 
@@ -65,6 +67,8 @@ class SpeculationPolicy {
       case SpeculationRule::schedule:
       case SpeculationRule::tree:
         return for_all_;
+      case SpeculationRule::likely:
+        return kDraftNodesMax;  // the drafter's all, of which the backend keeps some
       case SpeculationRule::goodput:
         break;
     }

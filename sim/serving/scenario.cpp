@@ -170,6 +170,11 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
                       "it is '" + policy.name + "'; expected at most 64 letters, digits, '_', '-' and '.'");
   const TomlValue& speculation = table.at("speculation");
   policy.speculation = at_value(speculation, [&] { return parse_speculation(speculation.text(), "speculation"); });
+  if (policy.speculation.rule == SpeculationRule::likely)
+    throw input_error(
+        speculation.where(),
+        "it is likely, which looks at the tokens of drafts, and the simulator has none; expected off, fixed, "
+        "threshold, schedule, goodput or tree");
   policy.acceptance = "constant:0";
   if (policy.speculation.rule == SpeculationRule::off) {
     policy.cost = server.cost_without_drafter();

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "reference/draft/prompt_lookup.hpp"
+
 namespace draftproof {
 namespace {
 
@@ -87,6 +89,30 @@ TEST_CASE("as a tree, suffix decoding drafts the most probable nodes, parents fi
   // 3 (2/3), 4 (1/3), then 3 7, 3 9 and 4 8 (1/3 each).
   CHECK(tree.tokens == Tokens{3, 4, 7, 9, 8});
   CHECK(tree.parents == std::vector<std::int32_t>{-1, -1, 0, 0, 1});
+}
+
+TEST_CASE("a looked-up draft says of each node how long the match before it is and how often the token followed") {
+  SuffixDrafter drafter;
+  NoChance chance;
+  Draft draft;
+  const Tokens context{1, 2, 3, 9, 1, 2, 4, 8, 1, 2, 3, 7, 1, 2};
+  drafter.propose({context, 0, 0}, chain(2), chance, draft);
+  REQUIRE(draft.evidence.size() == 2);
+  CHECK(draft.evidence[0].match_len == 2);
+  CHECK(draft.evidence[0].frequency == Approx(2.0 / 3.0));
+  CHECK(draft.evidence[1].match_len == 3);
+  CHECK(draft.evidence[1].frequency == 0.5f);
+  DraftPlan plan{branching_shape({2, 2})};
+  plan.sampling = DraftSampling::any;
+  drafter.propose({context, 0, 0}, plan, chance, draft);
+  REQUIRE(draft.tree.tokens == Tokens{3, 4, 7, 9, 8});
+  REQUIRE(draft.evidence.size() == 5);
+  CHECK(draft.evidence[1].frequency == Approx(1.0 / 3.0));
+  CHECK(draft.evidence[4].match_len == 3);
+  CHECK(draft.evidence[4].frequency == 1.0f);
+  const PromptLookup::Found found = PromptLookup(1, 8).find(context, 2);
+  CHECK(found.match_len == 2);
+  CHECK(found.tokens == Tokens{3, 9});
 }
 
 TEST_CASE("suffix decoding forgets the oldest outputs when it holds too many tokens") {

@@ -54,7 +54,8 @@ inline EngineOptions random_options(std::mt19937& random) {
   choice.rule = SpeculationRule::fixed;
   choice.num_drafts = 20;
   if (below(3) == 0) choice.rule = SpeculationRule::threshold;
-  options.policy = SpeculationPolicy(choice);
+  if (below(3) == 0) choice.rule = SpeculationRule::likely;
+  options.policy = SpeculationPolicy(choice, std::make_shared<DefaultStepCost>());
   options.scheduler.num_blocks = static_cast<std::int32_t>(14 + below(8));
   options.scheduler.token_budget = static_cast<std::int32_t>(16 + below(100));
   options.scheduler.prefill_chunk_max = static_cast<std::int32_t>(1 + below(40));

@@ -17,7 +17,7 @@ SpeculationPolicy policy_of(const char* text, std::shared_ptr<const StepCost> co
 TEST_CASE("a speculation policy is read from text and written back", "[speculation]") {
   for (const char* text :
        {"off", "fixed:3", "threshold:min=2,max=6,start=3,raise=0.9,lower=0.5,weight=1", "schedule:1=6,4=2,32=0",
-        "goodput:max=5,prior=2,memory=0.9,probe=16", "tree:nodes=9,budget=32"})
+        "goodput:max=5,prior=2,memory=0.9,probe=16", "tree:nodes=9,budget=32", "likely"})
     CHECK(text_of(parse_speculation(text, "x")) == text);
   CHECK(text_of(parse_speculation("fixed", "x")) == "fixed:5");
   CHECK(text_of(parse_speculation("schedule", "x")) == "schedule:1=5,8=3,32=0");
@@ -31,7 +31,8 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
   };
   CHECK(message("fast") ==
         "--speculation: the speculation policy is \"fast\"; expected one of off, fixed, threshold, schedule, goodput, "
-        "tree");
+        "tree, likely");
+  CHECK(message("likely:max=3").find("likely has no parameters") != std::string::npos);
   CHECK(message("off:1").find("off has no parameters") != std::string::npos);
   CHECK(message("fixed:-1") == "--speculation: is \"fixed:-1\"; expected fixed:K with K from 0 to 1024");
   CHECK(message("fixed:").find("expected fixed:K") != std::string::npos);
@@ -48,7 +49,8 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
         std::string::npos);
   CHECK(message("schedule:1=3,1=2").find("batch size 1 after 1") != std::string::npos);
   CHECK(message("schedule:1=65").find("expected BATCH=DRAFTS") != std::string::npos);
-  CHECK(error_of(ErrorKind::usage, [] { policy_of("goodput"); }).find("no cost model") != std::string::npos);
+  for (const char* const by_cost : {"goodput", "likely"})
+    CHECK(error_of(ErrorKind::usage, [&] { policy_of(by_cost); }).find("no cost model") != std::string::npos);
 }
 
 TEST_CASE("the threshold rule raises and lowers K by the moving average of what is accepted", "[speculation]") {

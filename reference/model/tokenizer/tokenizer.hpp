@@ -4,7 +4,7 @@
 // SentencePiece-style BPE (Llama 2, Mistral: characters merge by score or rank, spaces are U+2581, what is not in the
 // vocabulary becomes byte tokens). Text need not be UTF-8. A byte that the vocabulary has no token for is left out, as
 // by the reference implementations, unless the file names a token for the unknown.
-// Not done: normalisation to NFC, which the files of Qwen ask for; text that is not in it gets other ids there.
+// Text is composed to NFC where a tokenizer.json asks for it, as those of Qwen do; GGUF files do not say so.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 
 #include "reference/error.hpp"
 #include "reference/model/tokenizer/byte_level.hpp"
+#include "reference/model/tokenizer/normalization.hpp"
 #include "reference/model/tokenizer/sentence_piece.hpp"
 #include "reference/model/tokenizer/tokenizer.hpp"
 #include "reference/model/weights/json_fields.hpp"
@@ -26,6 +27,7 @@ using nlohmann::json;
 struct Cutting {
   bool is_byte_level = false;
   bool replaces_spaces = false;  // by U+2581
+  bool composes = false;         // to NFC, first of all
   SpacePrefix prefix = SpacePrefix::never;
   std::vector<std::string> expressions;
 };
@@ -92,7 +94,9 @@ void add_normalizer(const JsonFields& step, Cutting& cutting) {
     const bool is_space = pattern && pattern->string("String") == " " && step.required_string("content") == "\u2581";
     if (!is_space) refuse(step, "replaces something else", "spaces by U+2581");
     cutting.replaces_spaces = true;
-  } else if (type != "NFC") {
+  } else if (type == "NFC") {
+    cutting.composes = true;
+  } else {
     refuse(step, "'type' is " + in_quotes(type), "one of Sequence, Prepend, Replace, NFC");
   }
 }
@@ -202,6 +206,17 @@ void read_template(const JsonFields& step, Tokenizer::Parts& parts) {
   }
 }
 
+class ComposingEncoder final : public TextEncoder {
+ public:
+  explicit ComposingEncoder(std::unique_ptr<const TextEncoder> encoder) : encoder_(std::move(encoder)) {}
+  void encode(std::string_view text, bool is_first, std::vector<Token>& ids) const override {
+    encoder_->encode(to_nfc(text), is_first, ids);
+  }
+
+ private:
+  std::unique_ptr<const TextEncoder> encoder_;
+};
+
 std::unique_ptr<const TextEncoder> encoder_of(const JsonFields& model, const Cutting& cutting, const Ids& ids,
                                               const std::vector<VocabularyEntry>& vocabulary,
                                               std::optional<Token> unknown) {
@@ -281,6 +296,7 @@ Tokenizer::Parts parse_tokenizer_json(const JsonFields& root) {
     unknown = found != ids.end() ? found->second : static_cast<Token>(added - parts.vocabulary.begin());
   }
   parts.encoder = encoder_of(*model, cutting, ids, parts.vocabulary, unknown);
+  if (cutting.composes) parts.encoder = std::make_unique<ComposingEncoder>(std::move(parts.encoder));
   if (const auto post_processor = root.object("post_processor")) read_template(*post_processor, parts);
   return parts;
 }

@@ -129,6 +129,27 @@ TEST_CASE("the goodput policy drafts where rows cost next to nothing, and hardly
   CHECK(steps_at("9.0") > 80);
 }
 
+TEST_CASE("what is looked up is drafted as far as it is worth its rows, and --policy fixed drafts all of it") {
+  const Corpus corpus;
+  const auto steps = [&](const std::string& ms_of_9_rows, const Arguments& policy) {
+    const std::string path = corpus.folder.file("machine.toml");
+    write_whole_file(path,
+                     "[machine]\ncpu = \"c\"\nsimd = \"s\"\nmodel = \"m\"\narithmetic = \"counts\"\nthreads = 1\n"
+                     "step_ms = 0.0\npasses = [{ rows = 1, context_len = 8, ms = 1.0 }, "
+                     "{ rows = 9, context_len = 8, ms = " +
+                         ms_of_9_rows + " }]\n");
+    Arguments arguments{"--prompt", "the draft ", "--max-tokens", "90", "--drafter", "suffix", "--cost", path};
+    arguments.insert(arguments.end(), policy.begin(), policy.end());
+    return generate_json(corpus, arguments).at("requests")[0].at("num_steps").get<int>();
+  };
+  CHECK(steps("1.01", {}) < 60);
+  CHECK(steps("1.01", {"--policy", "likely"}) == steps("1.01", {}));
+  CHECK(steps("1e6", {}) == 90);
+  const ordered_json all = generate_json(
+      corpus, {"--prompt", "the draft ", "--max-tokens", "90", "--drafter", "suffix", "--policy", "fixed:8"});
+  CHECK(all.at("requests")[0].at("num_steps").get<int>() < 60);
+}
+
 TEST_CASE("requests of a file run in one batch and get what each gets alone") {
   const Corpus corpus;
   const std::string prompts = R"({"prompt": "the draft "})"
@@ -239,7 +260,9 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--verifier", "magic"}, "magic");
   refused({"--policy", "always"}, "--policy");
   refused({"--policy", "goodput"}, "--policy: is goodput, which needs to know what a step costs; expected --cost FILE");
-  refused({"--cost", corpus.folder.file("absent.toml")}, "--cost: is given without --policy goodput");
+  refused({"--cost", corpus.folder.file("absent.toml")}, "absent.toml");
+  refused({"--drafter", "ngram:2", "--cost", corpus.folder.file("absent.toml")},
+          "--cost: is given for ngram:2 without --policy goodput or likely");
   refused({"--policy", "goodput", "--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");

@@ -243,6 +243,29 @@ TEST_CASE("combinations that do not fit are left out with their reasons") {
   CHECK(document.at("rows").size() == 3 * 2);
 }
 
+TEST_CASE(
+    "speculate measures looked-up drafts as far as they are worth their rows, or all of them, as rows of their own") {
+  const SmallTable table;
+  const std::vector<std::string> one{"--drafters", "suffix,ngram:2", "--temperatures", "0", "--k", "4", "--max-tokens",
+                                     "30"};
+  table.run(one);
+  auto all = one;
+  all.insert(all.end(), {"--policy", "fixed"});
+  const ordered_json rows = table.run(all).at("rows");
+  // The n-gram drafter's have probabilities and are the same rows.
+  REQUIRE(rows.size() == 6);
+  const auto drafted = [&](const char* policy) {
+    int tokens = 0;
+    for (const ordered_json& row : rows)
+      if (row.at("drafter") == "suffix" && row.at("policy") == policy) tokens += row.at("draft_tokens").get<int>();
+    return tokens;
+  };
+  CHECK(drafted("likely") > 0);
+  CHECK(drafted("likely") < drafted("fixed"));
+  all.insert(all.end(), {"--cost", "x.toml"});
+  table.check_refused(all, "--cost: is given with --policy fixed");
+}
+
 TEST_CASE("what speculate cannot use is refused in one line, and nothing is written") {
   const SmallTable table;
   table.check_refused({"--drafters", "oracle"}, "--drafters");

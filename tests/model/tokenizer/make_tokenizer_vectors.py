@@ -84,6 +84,24 @@ def byte_level_vectors():
     return result
 
 
+# Composed and not, in one order of marks and the other, Hangul by letters, singletons, what composition leaves alone.
+MARKS = [
+    "cafe\u0301 De\u0301ja\u0300 vu", "\u212bngstro\u0308m, \u2126, K\u212a", "q\u0307\u0323 q\u0323\u0307 s\u0323\u0307", "\u1112\u1161\u11ab\u1100\u116e\u11a8\uac00\u11a8",
+    "\u0958\u09dc\u0344\u0387\u1fef", "\ufb01 \u00bd \u2460 \uff21", "a\u0301\u0301 \u0301 \n\u0301x", "e\u0301<|end|>e\u0301", "\U0001d15e \U0002f800 \ufa0e\uf900", "\u3051\u3099\u304b\u309a\u30cf\u309a",
+]
+
+
+def composed_vectors(model):
+    tokenizer = Tokenizer.from_str(json.dumps({**json.loads(Tokenizer(models.BPE()).to_str()), "model": model}))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = PRE_TOKENIZERS["qwen2"]
+    tokenizer.add_special_tokens(["<|end|>"])
+    generator = random.Random(12)
+    marked = ["".join(generator.choices("aeoqs \u0301\u0323\u0307\u0308\u0344\u1100\u1161\u11a8\u304b\u3099\u309a", k=12)) for _ in range(60)]
+    described = json.loads(tokenizer.to_str())
+    return {"normalizer": described["normalizer"], "cases": [[text, tokenizer.encode(text).ids] for text in texts(11, 20) + MARKS + marked]}
+
+
 def metaspace_vectors():
     """Characters merged by rank, bytes for what is unknown, as the files of Llama 2 and Mistral have it."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
@@ -148,7 +166,8 @@ def write(name, value):
 
 
 def main():
-    write("tokenizers.json", {"byte_level": byte_level_vectors(), "metaspace": metaspace_vectors(), "sentence_piece": sentence_piece_vectors()})
+    byte_level = byte_level_vectors()
+    write("tokenizers.json", {"byte_level": byte_level, "composed": composed_vectors(byte_level["model"]), "metaspace": metaspace_vectors(), "sentence_piece": sentence_piece_vectors()})
     if len(sys.argv) > 1:
         write("smollm2_ids.json", shipped_vectors(sys.argv[1]))
 

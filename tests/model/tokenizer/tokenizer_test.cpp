@@ -116,6 +116,22 @@ TEST_CASE("the pre-tokenizers differ from one another on the texts that they are
     }
 }
 
+TEST_CASE("text is composed to NFC first where the file asks for it, and bytes that are no UTF-8 stay as they are") {
+  json document = byte_level_json("qwen2");
+  const auto plain = tokenizer_of_json(document);
+  document["normalizer"] = vectors()["composed"]["normalizer"];
+  const auto composing = tokenizer_of_json(document);
+  const json& cases = vectors()["composed"]["cases"];
+  CHECK(cases.size() >= 100);
+  CHECK(differing_cases(*composing, cases, {true, true}) == 0);
+  std::size_t changed = 0;
+  for (const json& of_text : cases)
+    changed += plain->encode(of_text[0].get<std::string>(), {true, true}) != of_text[1].get<std::vector<Token>>();
+  CHECK(changed > 40);
+  CHECK(composing->decode(composing->encode("e\u0301\xff\xe6\x97 e\u0301\xc3")) == "\u00e9\xff\xe6\x97 \u00e9\xc3");
+  CHECK(composing->decode(composing->encode("\xed\xa0\x80o\u0308\xf5")) == "\xed\xa0\x80\u00f6\xf5");
+}
+
 TEST_CASE("characters that merge by rank give the ids of the library tokenizers") {
   const json& metaspace = vectors()["metaspace"];
   CHECK(differing_cases(*tokenizer_of_json(metaspace["tokenizer"]), metaspace["cases"]) == 0);
