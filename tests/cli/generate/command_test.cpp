@@ -87,7 +87,7 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
     CHECK(speculative.at("num_steps") < 60);
     CHECK(speculative.at("acceptance_length") > 1.5);
     CHECK(document.at("acceptance_length") == speculative.at("acceptance_length"));
-    CHECK(document.at("acceptance_by_position").at("conditional")[0] > 0.5);
+    CHECK(document.at("acceptance_by_position").at("conditional")[0] > 0.4);
     CHECK(document.at("tokens") == 90);
   }
 }
