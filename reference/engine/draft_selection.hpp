@@ -1,15 +1,15 @@
 // Which nodes of the drafts of a step are worth their rows. Drafts that were looked up come with evidence, how long the
-// match was and how often the token followed; from it, and from what became of earlier drafts, a node's likelihood to be
-// accepted is known before it is verified. The nodes of all requests of the step compete:
+// match was and how often the token followed; from it, and from what became of earlier drafts, a node's likelihood to
+// be accepted is known before it is verified. The nodes of all requests of the step compete:
 //
 //   likelihood of a node   product over its path of share(match length) x frequency
 //   share(length)          of tokens with such a match that came, to what their frequencies promised; a prior at first
 //   kept                   the n likeliest nodes, with n that makes largest
 //                          (requests + sum of the likelihoods) / target_ns(rows + rows of the nodes)
 //
-// A parent is at least as likely as its children, so what is kept is a tree. Where nothing is likely nothing is drafted,
-// and the step is one of plain decoding. Drafts are chosen by the context alone and before any row is computed, so
-// verifiers stay exact.
+// A parent is at least as likely as its children, so what is kept is a tree. Where nothing is likely nothing is
+// drafted, and the step is one of plain decoding. Drafts are chosen by the context alone and before any row is
+// computed, so verifiers stay exact.
 #pragma once
 
 #include <array>
