@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from . import _core, _forms, _requests
 from ._core import Error
 from ._results import Audit, FilterCheck, FilterRow, Proof, audit_of
-from ._sampling import row_arguments, threads_of
+from ._sampling import CORES, row_arguments, threads_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,7 +73,7 @@ def audit_steps(output_tokens: Array, draft_tokens: Array, draft_probs: Array | 
                                           target_probs=target_probs, draft_parents=draft_parents)
     if group is not None:
         arguments["group"] = _forms.integers(group, "group", np.int64, size)
-    tokens = np.ascontiguousarray(emitted.astype(np.int64, copy=False)).reshape(-1)
+    tokens = _forms.flat(emitted, np.int64)
     return audit_of(_core.audit_steps({**arguments, **places, "emitted_tokens": tokens, "verifier": verifier,
                                        "alpha": alpha, "tv_wanted": tv_wanted, "seed": seed,
                                        "threads": threads_of(threads, arguments["target"])}))
@@ -113,4 +112,4 @@ def prove(verifier: str = "all", *, vocab_size: int = 3, draft_len: int = 3, ste
     """Is the distribution of a verifier exactly the target's? By enumeration over fractions, case by case."""
     return [Proof(**row) for row in _core.prove({"verifier": verifier, "vocab_size": vocab_size, "draft_len": draft_len,
                                                  "steps": steps, "instances": instances, "seed": seed,
-                                                 "threads": threads if threads is not None else os.cpu_count() or 1})]
+                                                 "threads": threads if threads is not None else CORES})]

@@ -88,6 +88,11 @@ def as_numpy(value: Any, name: str) -> np.ndarray:
         raise Error(f"{name}: is no array: {error}") from None
 
 
+def flat(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Its elements one after the other, aligned, copied only where they are not yet so."""
+    return np.require(array, dtype, "CA").reshape(-1)
+
+
 def integers(value: Any, name: str, dtype: Any, size: int | None = None) -> np.ndarray:
     """A contiguous array [n] of whole numbers of this dtype; a scalar is repeated where the size is known."""
     array = as_numpy(value, name)
@@ -105,7 +110,7 @@ def integers(value: Any, name: str, dtype: Any, size: int | None = None) -> np.n
         if least < limits.min or greatest > limits.max:
             wrong = least if least < limits.min else greatest
             raise Error(f"{name}: holds {wrong}; expected numbers in [{limits.min}, {limits.max}]")
-    return np.ascontiguousarray(array.astype(dtype, copy=False))
+    return flat(array, dtype)
 
 
 def numbers(value: Any, name: str, size: int) -> np.ndarray:
@@ -116,7 +121,7 @@ def numbers(value: Any, name: str, size: int) -> np.ndarray:
         array = np.full(size, array)
     if array.shape != (size,):
         raise Error(f"{name}: has shape {list(array.shape)}; expected [{size}] or one number")
-    return np.ascontiguousarray(array, dtype=np.float32)
+    return flat(array, np.float32)
 
 
 def parameters(given: dict[str, Any], size: int, others: Iterable[str]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def _bits(allowed: Any, bitmask: Any, rows: int, vocab_size: int) -> dict[str, A
         array = _forms.as_numpy(bitmask, "bitmask")
         if array.dtype not in (np.int32, np.uint32) or array.shape != (rows, words):
             raise Error(f"bitmask: is {array.dtype} {list(array.shape)}; expected int32 or uint32 [{rows}, {words}]")
-        return {"bitmask": np.ascontiguousarray(array).reshape(-1).view(np.uint32)}
+        return {"bitmask": _forms.flat(array, array.dtype).view(np.uint32)}
     array = _forms.as_numpy(allowed, "allowed")
     if array.dtype != np.bool_ or array.shape != (rows, vocab_size):
         raise Error(f"allowed: is {array.dtype} {list(array.shape)}; expected booleans [{rows}, {vocab_size}]")
@@ -156,4 +156,4 @@ def _draft_offsets(cu_num_draft_tokens: Any, requests: int | None, drafts: int, 
     if not out.size or out[0] != 0 or (out[1:] < out[:-1]).any() or out[-1] != drafts:
         raise Error(f"cu_num_draft_tokens: is {given[:8].tolist()}{'...' if given.size > 8 else ''}; expected sums "
                     f"that ascend to {drafts}, the number of draft tokens")
-    return np.ascontiguousarray(out)
+    return out

@@ -54,13 +54,15 @@ class Verified:
 
 #: Elements of rows from which another thread is worth starting.
 ELEMENTS_A_THREAD = 1 << 18
+CORES = os.cpu_count() or 1
 
 
 def threads_of(threads: int | None, target: Any) -> int:
     """What the caller wants, or as many as the work is worth and the machine has."""
-    if threads is not None:
-        return threads
-    return max(1, min(os.cpu_count() or 1, target.shape[0] * target.shape[1] // ELEMENTS_A_THREAD))
+    rows = max(1, target.shape[0])
+    if threads is None:
+        return min(CORES, rows, 1 + target.shape[0] * target.shape[1] // ELEMENTS_A_THREAD)
+    return min(threads, rows) if isinstance(threads, int) else threads
 
 
 def row_arguments(logits: Any, params: Any, given: Any, threads: int | None, name: str = "logits") -> dict[str, Any]:

@@ -28,6 +28,8 @@ RowMatrix Arguments::rows(const char* name) {
   const bool forward = rows == 0 || array.stride(0) >= vocab_size || array.stride(0) == 0 || rows < 2;
   if ((array.stride(1) != 1 && vocab_size > 1 && rows > 0) || !forward)
     throw usage_error(name, "has rows that are not contiguous; expected a row's elements side by side");
+  if (reinterpret_cast<std::uintptr_t>(array.data()) % (*dtype == DType::f32 ? 4 : 2) != 0)
+    throw usage_error(name, "is not aligned; expected whole elements of memory");
   RowMatrix matrix{*dtype, array.data(), rows, vocab_size, rows < 2 ? vocab_size : array.stride(0)};
   kept_.push_back(nb::cast(array));
   return matrix;

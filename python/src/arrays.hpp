@@ -37,6 +37,8 @@ class Arguments {
     if (!nb::try_cast<Array>(values_[name], array, false))
       throw usage_error(name, "has another dtype or form; expected a contiguous array of one dimension, here " +
                                   std::to_string(8 * sizeof(T)) + " bits an element");
+    if (reinterpret_cast<std::uintptr_t>(array.data()) % alignof(T) != 0)
+      throw usage_error(name, "is not aligned; expected whole elements of memory");
     const std::span<const T> view(array.data(), array.size());
     kept_.push_back(nb::cast(array));
     return view;

@@ -175,7 +175,7 @@ def spoil(rng, given):
 
 def call(rng, verifiers):
     which = rng.integers(8)
-    threads = None if rng.random() < 0.97 else (1, 2, 0, -3, "x", 1.5, 1 << 40)[rng.integers(7)]
+    threads = None if rng.random() < 0.98 else (1, 2, 0, -3, "x", 1.5, 1 << 70)[rng.integers(7)]
     if which < 3:
         given, count, vocab_size = steps(rng)
         if which < 2:

@@ -43,6 +43,9 @@ def test_layouts_and_dtypes_give_the_same_tokens():
     for same in (wide[:, 5:38], np.asfortranarray(logits), logits.astype(np.float64), logits.tolist()):
         assert np.array_equal(draftproof.sample(same, {"temperature": 0.8}, seeds), tokens)
     assert np.array_equal(draftproof.sample(half, None, seeds), draftproof.sample(half.astype(np.float32), None, seeds))
+    unaligned = lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, offset=1).reshape(x.shape)  # noqa: E731
+    hot = np.full(16, 0.8, np.float32)
+    assert np.array_equal(draftproof.sample(unaligned(logits), {"temperature": unaligned(hot)}, unaligned(seeds)), tokens)
     frozen = logits.copy()
     frozen.flags.writeable = False
     assert np.array_equal(draftproof.sample(frozen, {"temperature": 0.8}, seeds), tokens)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import draftproof
+from draftproof import _forms
+from draftproof.callable.sample_cases import sample_cases
 
 
 def rows():
@@ -33,3 +35,61 @@ def test_arrays_of_jax_give_the_same_bits():
         plain = np.asarray(array.astype("float32"))
         assert np.array_equal(draftproof.sample(array, {"temperature": 0.7}, np.arange(6)),
                               draftproof.sample(plain, {"temperature": 0.7}, np.arange(6)))
+
+
+def step():
+    """Arguments of verify in numpy: two requests, three drafts."""
+    rng = np.random.default_rng(6)
+    probs = rng.random((3, 40)).astype(np.float32)
+    return {"draft_tokens": np.array([3, 4, 5], np.int32), "draft_probs": probs / probs.sum(axis=1, keepdims=True),
+            "target_logits": rng.standard_normal((5, 40)).astype(np.float32), "cu_num_draft_tokens": np.array([1, 3], np.int32),
+            "params": {"temperature": np.array([0.5, 1.0], np.float32), "guidance_scale": np.array([1.5, 1.0], np.float32),
+                       "uncond_logits": rng.standard_normal((5, 40)).astype(np.float32),
+                       "bitmask": rng.integers(-2**31, 2**31, (5, 2)).astype(np.int32)},
+            "seeds": np.array([1, 2], np.int32)}
+
+
+def converted(value, convert):
+    if isinstance(value, dict):
+        return {name: converted(entry, convert) for name, entry in value.items()}
+    return convert(value)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_argument_may_be_a_tensor_of_torch(device):
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU")
+    given = converted(step(), lambda array: torch.from_numpy(array).to(device))
+    assert np.array_equal(draftproof.verify(**given).tokens, draftproof.verify(**step()).tokens)
+    history = [torch.tensor([1, 2], device=device), torch.tensor([], device=device, dtype=torch.int64)]
+    penalised = draftproof.process_rows(rows()[:2], output_tokens=history, presence_penalty=1.0)
+    assert np.array_equal(penalised.probabilities,
+                          draftproof.process_rows(rows()[:2], output_tokens=[[1, 2], []], presence_penalty=1.0).probabilities)
+
+
+def test_every_argument_may_be_an_array_of_jax():
+    jax = pytest.importorskip("jax")
+    given = converted(step(), jax.numpy.asarray)
+    assert np.array_equal(draftproof.verify(**given).tokens, draftproof.verify(**step()).tokens)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
+def test_rows_are_not_copied(library):
+    module = pytest.importorskip(library)
+    tensor = module.asarray(rows())
+    seen = _forms.rows(tensor, "rows")
+    there = tensor.data_ptr() if library == "torch" else tensor.unsafe_buffer_pointer()
+    assert seen.ctypes.data == there
+
+
+def test_a_sampler_of_torch_is_driven():
+    torch = pytest.importorskip("torch")
+
+    def sampler(logits, params, seeds):
+        scaled = torch.from_numpy(logits) / torch.from_numpy(np.maximum(params["temperature"], 1e-5))[:, None]
+        return torch.multinomial(scaled.softmax(-1), 1)[:, 0]
+
+    cases = [case for case in sample_cases(False) if case.name in ("vocabulary of 33", "top_k")]
+    found = draftproof.audit_callable(sampler, cases=cases, tv=0.1, failures_max=1)
+    assert found.verdict == "biased" and found.failures[0].case.params["top_k"].any()  # which it does not read
