@@ -244,6 +244,7 @@ StepSample read_steps(const std::string& path, const AuditFileOptions& options) 
   const auto trace = std::make_shared<Trace>(Trace::open(path, trace_options));
   StepSample sample;
   sample.requests.assign(trace->requests().begin(), trace->requests().end());
+  sample.convention = trace->settings().convention;
   if (const std::optional<TensorView> group = find_tensor(trace->file(), "group", kIndexDTypes)) {
     require_shape(*group, {sample.requests.size()}, "[B]");
     sample.groups.emplace();

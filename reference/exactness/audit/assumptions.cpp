@@ -1,6 +1,7 @@
 #include "reference/exactness/audit/assumptions.hpp"
 
 #include "reference/exactness/audit/own_decisions.hpp"
+#include "reference/step/replayable.hpp"
 
 namespace draftproof {
 namespace {
@@ -76,6 +77,7 @@ void require_fit(const AssumedVerifier& verifier, const StepSample& sample) {
     const VerifyRequest& request = sample.requests[b];
     require_fit(*verifier, request.draft, request.proposal_kind != ProposalKind::one_hot,
                 "request " + std::to_string(b));
+    if (request.recorded.any()) require_replayable(request, *verifier, "request " + std::to_string(b));
   }
 }
 

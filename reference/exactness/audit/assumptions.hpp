@@ -41,7 +41,8 @@ struct Assumptions {
 // `trees`: the sample has a draft that is no chain.
 Assumptions assumptions_of(const AssumedVerifier& verifier, bool trees);
 
-// Error (usage) of require_fit, for the first request whose draft the verifier does not take.
+// Errors of require_fit and require_replayable, for the first request whose draft, or recorded numbers, the verifier
+// does not take.
 void require_fit(const AssumedVerifier& verifier, const StepSample& sample);
 
 }  // namespace draftproof

@@ -8,6 +8,7 @@
 #include "reference/exactness/audit/audit.hpp"
 #include "reference/exactness/audit/independence.hpp"
 #include "reference/exactness/audit/next_tokens.hpp"
+#include "reference/exactness/audit/recorded.hpp"
 #include "reference/exactness/audit/step_rows.hpp"
 #include "reference/exactness/audit/strings.hpp"
 #include "reference/exactness/audit/tests.hpp"
@@ -247,6 +248,7 @@ Audit audit_steps(const StepSample& sample, const AuditOptions& options) {
       append(audit.tests, draft_correlations(sample, records));
     }
   }
+  append(audit.tests, recorded_tests(sample, records, options));
   append(audit.tests, malformed_tests("steps", "request", audit.observations, sample.malformed));
   if (sample.at && assumed.lossless) {
     std::vector<double> first;

@@ -400,6 +400,16 @@ TEST_CASE("steps of vLLM's rejection sampler are replayed bit for bit with its o
                                 .set("exponential_noise", {step.requests, VllmStep::kVocab}, step.noise)
                                 .write(folder.file("noise.safetensors"));
   CHECK(verify_json({noisy}).at("comparison").at("differing_requests") == 0);
+  int replays = 0;
+
+  // The audit finds the same of the same file.
+  for (const ordered_json& test : ordered_json::parse(run_draftproof({"audit", path, "--json"}).out).at("tests")) {
+    if (test.at("name") != "replay") continue;
+    CHECK(test.at("n") == 400);
+    CHECK(test.at("statistic") == 0.0);
+    ++replays;
+  }
+  CHECK(replays == 1);
 
   // Ties are there: by the strict rule some of them fall otherwise.
   const ordered_json strict = verify_json({path, "--convention", "sglang"}, 1);
