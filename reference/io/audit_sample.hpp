@@ -83,9 +83,9 @@ struct StepSample {
   // same distribution of the second. Absent: found by content.
   std::optional<std::vector<std::int64_t>> groups;  // [B]
   std::optional<DrawCoordinates> at;                // [B] seed, step and row (place in the batch) of the requests
-  Convention convention = Convention::draftproof;   // by which recorded coins fall
   MalformedOutputs malformed;                       // requests that are not among these
   std::shared_ptr<const void> keeps;                // what the requests refer to
+  Convention convention = Convention::draftproof;   // by which recorded coins fall
 
   std::span<const Token> emitted(std::size_t request) const {
     return std::span(tokens).subspan(begins[request], begins[request + 1] - begins[request]);
