@@ -31,7 +31,7 @@ def inputs_of(params, seeds=None, lengths=None):
         param = SamplingParam(
             temperature=float(temperature) or 1.0, top_k=1 if temperature == 0.0 else int(params["top_k"][i]),
             top_p=float(params["top_p"][i]), min_p=float(params["min_p"][i]) if "min_p" in params else 0.0,
-            random_seed=None if seeds is None else int(seeds[i]))
+            random_seed=None if seeds is None else int(seeds[i]), bad_words=[], stop_words=[])
         sequences.append(SimpleNamespace(sampling_param=param, num_valid_ids=0 if lengths is None else int(lengths[i]),
                                          num_new_tokens=0, session=SimpleNamespace(session_id=i), seq_id=i))
     return ARSamplingStrategy(0).make_sampling_inputs(sequences)

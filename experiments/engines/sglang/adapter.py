@@ -5,8 +5,7 @@ import os
 import numpy as np
 import torch
 import triton_on_cpu
-from component import Component, mixed
-from draftproof.callable.verify_cases import verify_cases
+from component import Component, by_length, mixed, with_probabilities
 
 triton_on_cpu.install()
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # the same Python, not compiled
@@ -59,35 +58,26 @@ def sample(logits, params, seeds, steps=None):
 
 
 def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
-    """Requests with drafts of one length at a time: a batch of the kernel has one."""
-    ends = np.asarray(cu_num_draft_tokens)
-    lens = np.diff(ends, prepend=0)
-    vocab_size = target_logits.shape[1]
-    probs = renormalized(target_logits, {name: np.repeat(value, lens + 1) for name, value in params.items()})
-    out = np.full((len(ends), lens.max() + 1), -1, np.int64)
-    for length in np.unique(lens):
-        chosen = np.flatnonzero(lens == length)
-        size, slots = len(chosen), int(length) + 1
-        of_target = (ends - lens + np.arange(len(ends)))[chosen][:, None] + np.arange(slots)
-        of_draft = (ends - lens)[chosen][:, None] + np.arange(length)
+    def run(chosen, drafts, probs, rows):
+        size, slots, vocab_size = rows.shape
+        each = {name: np.repeat(value[chosen], slots) for name, value in params.items()}
+        target = renormalized(rows.reshape(-1, vocab_size), each).view(size, slots, vocab_size)
         coins = torch.stack([torch.rand(slots + 1, generator=torch.Generator().manual_seed(mixed(seeds[b]))) for b in chosen])
         candidates = torch.zeros(size, slots, dtype=torch.int64)
-        candidates[:, 1:] = torch.from_numpy(draft_tokens[of_draft].astype(np.int64))
+        candidates[:, 1:] = torch.from_numpy(drafts)
         index = torch.arange(size * slots).view(size, slots)
         predicts = torch.full((size * slots,), -1, dtype=torch.int32)
         accepted, count = torch.full((size, slots), -1, dtype=torch.int32), torch.zeros(size, dtype=torch.int32)
         chain_speculative_sampling_triton(
             predicts, accepted, count, candidates, index, None, None, coins[:, :slots].contiguous(), coins[:, slots].contiguous(),
-            probs[of_target], torch.from_numpy(draft_probs[of_draft].reshape(size, slots - 1, vocab_size)), 1.0, 1.0, True,
-            block_verification=block)
-        for row, b in enumerate(chosen):
-            kept = accepted[row, :count[row] + 1].long()
-            out[b, :len(kept)] = predicts[kept].numpy()
-    return out
+            target, torch.from_numpy(probs), 1.0, 1.0, True, block_verification=block)
+        kept = torch.arange(slots)[None, :] <= count[:, None]
+        return torch.where(kept, predicts[accepted.clamp(min=0).long()], -1).numpy()
+
+    return by_length(run, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens)
 
 
 def components():
-    with_probs = [case for case in verify_cases() if case.drafter is not None]
     kernel = "kernels/ops/speculative/reject_sampling.py"
     note = "the rows are those of top_k_renorm_probs_triton and top_p_renorm_probs_triton; coins are PyTorch's"
     return [
@@ -99,7 +89,7 @@ def components():
                   note="torch.compile is off; murmur_hash32 launches its Triton kernel, as on a GPU; min-p is off, which it refuses with "
                   "seeds"),
         Component("chain verification", kernel, "chain_speculative_sampling_triton", "verify",
-                  lambda *a: verify(False, *a), tv=0.15, options={"cases": with_probs}, note=note),
+                  lambda *a: verify(False, *a), tv=0.1, options=with_probabilities(), note=note),
         Component("block verification", kernel, "chain_speculative_sampling_triton with block_verification", "verify",
-                  lambda *a: verify(True, *a), tv=0.15, options={"cases": with_probs}, note=note),
+                  lambda *a: verify(True, *a), tv=0.1, options=with_probabilities(), note=note),
     ]

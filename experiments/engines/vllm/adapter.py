@@ -2,17 +2,21 @@
 vllm/v1/sample, V2 the one with vllm/v1/worker/gpu."""
 
 import dataclasses
+import logging
 
+import draftproof
 import numpy as np
 import torch
 import triton_on_cpu
 from draftproof.callable.filter_cases import filter_cases
+from draftproof.callable.sample_cases import sample_cases
 from component import Component, mixed
 
 triton_on_cpu.install()
 
 from vllm.platforms import current_platform  # noqa: E402
 
+logging.getLogger("vllm").setLevel(logging.ERROR)
 current_platform.device_type = "cpu"
 current_platform.is_pin_memory_available = lambda: False
 current_platform.num_compute_units = lambda device=0: 132  # programs that share the rows: an H100's
@@ -21,11 +25,12 @@ from vllm import SamplingParams  # noqa: E402
 from vllm.v1.sample.logits_processor import LogitsProcessors  # noqa: E402
 from vllm.v1.sample.metadata import SamplingMetadata  # noqa: E402
 from vllm.v1.sample.ops import topk_topp_triton  # noqa: E402
-from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p  # noqa: E402
+from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p, apply_top_k_top_p_pytorch  # noqa: E402
 from vllm.v1.sample.rejection_sampler import RejectionSampler  # noqa: E402
 from vllm.v1.sample.sampler import Sampler  # noqa: E402
 from vllm.v1.spec_decode.metadata import SpecDecodeMetadata  # noqa: E402
 from vllm.v1.worker.gpu.sample.gumbel import gumbel_sample  # noqa: E402
+from vllm.v1.worker.gpu.sample.penalties import apply_penalties, bincount  # noqa: E402
 from vllm.v1.worker.gpu.sample.states import SamplingStates  # noqa: E402
 from vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils import rejection_sample  # noqa: E402
 
@@ -33,12 +38,15 @@ ONE_PROGRAM = topk_topp_triton._SPLIT_MAX_BATCH + 1  # rows of a batch, from whi
 
 
 def requests(params, seeds=None, min_p=None):
-    """SamplingParams of every request, as the front end makes them."""
-    return [SamplingParams(temperature=float(params["temperature"][i]), top_k=int(params["top_k"][i]),
-                           top_p=float(params["top_p"][i]),
-                           min_p=0.0 if min_p is None else float(min_p[i]),
-                           seed=None if seeds is None else int(np.int64(seeds[i])))
-            for i in range(len(params["temperature"]))]
+    """SamplingParams of every request, as the front end makes them; above its limit the temperature is set afterwards."""
+    made = []
+    for i, temperature in enumerate(params["temperature"]):
+        made.append(SamplingParams(
+            temperature=min(float(temperature), 2.0), top_k=int(params["top_k"][i]), top_p=float(params["top_p"][i]),
+            min_p=0.0 if min_p is None else float(min_p[i]), seed=None if seeds is None else int(np.int64(seeds[i]))))
+        if temperature > 2.0:
+            made[-1].temperature = float(temperature)
+    return made
 
 
 def cuts(asked, vocab_size):
@@ -49,14 +57,23 @@ def cuts(asked, vocab_size):
 
 
 def filter_one_program(logits, params):
-    """Smaller batches are filled up with their own rows: on a GPU they would go another way."""
-    size = len(logits)
+    """Smaller batches are filled up with rows that have no cuts: on a GPU they would go another way."""
+    size, vocab_size = logits.shape
+    more = max(0, ONE_PROGRAM - size)
     asked = requests(params)
     temperature = torch.tensor([r.temperature for r in asked])
-    k, p = cuts(asked, logits.shape[1])
-    rows = torch.arange(max(size, ONE_PROGRAM)) % size
-    x = Sampler.apply_temperature(torch.from_numpy(logits)[rows].contiguous(), temperature[rows], False)
-    return apply_top_k_top_p(x, None if k is None else k[rows], None if p is None else p[rows])[:size].numpy()
+    k, p = cuts(asked, vocab_size)
+    x = Sampler.apply_temperature(torch.from_numpy(logits).clone(), temperature, False)
+    padded = [None if value is None else torch.cat([value, value.new_full((more,), off)])
+              for value, off in ((k, vocab_size), (p, 1.0))]
+    return apply_top_k_top_p(torch.cat([x, x[:1].expand(more, -1)]), *padded)[:size].numpy()
+
+
+def filter_native(logits, params):
+    asked = requests(params)
+    temperature = torch.tensor([r.temperature for r in asked])
+    x = Sampler.apply_temperature(torch.from_numpy(logits).clone(), temperature, False)
+    return apply_top_k_top_p_pytorch(x, *cuts(asked, logits.shape[1])).numpy()
 
 
 def filter_split(logits, params):
@@ -68,6 +85,20 @@ def filter_split(logits, params):
         begin = (part.data_ptr() - x.data_ptr()) // (4 * x.stride(0))
         topk_topp_triton._apply_topp_split(part, None, p[begin:begin + len(part)], float("-inf"), 132)
     return x.numpy()
+
+
+PROMPT, OUTPUT = [0, 1, 2], [4, 1, 1]  # of every request, where there are penalties
+REPETITION, FREQUENCY, PRESENCE = 1.3, 0.4, 0.3
+BAD_WORDS = [[3], [1, 6]]  # 6 only after 1
+
+
+def penalized(logits, params):
+    """What both runners mean, by the reference pipeline: masks, then penalties, temperature and filters."""
+    allowed = np.ones(logits.shape, bool)
+    allowed[:, [3, 6]] = False
+    return draftproof.process_rows(
+        logits, params, allowed=allowed, repetition_penalty=REPETITION, frequency_penalty=FREQUENCY, presence_penalty=PRESENCE,
+        prompt_tokens=[PROMPT] * len(logits), output_tokens=[OUTPUT] * len(logits)).probabilities
 
 
 def metadata(params, seeds, vocab_size):
@@ -91,6 +122,16 @@ rejection_sampler_v1 = RejectionSampler(sampler_v1)
 def sample_v1(logits, params, seeds):
     found = sampler_v1(torch.from_numpy(logits).clone(), metadata(params, seeds, logits.shape[1]))
     return found.sampled_token_ids[:, 0].numpy()
+
+
+def sample_v1_penalties(logits, params, seeds):
+    size, vocab_size = logits.shape
+    plain, ones = metadata(params, seeds, vocab_size), torch.ones(size)
+    given = dataclasses.replace(
+        plain, no_penalties=False, prompt_token_ids=torch.tensor([PROMPT] * size), output_token_ids=[OUTPUT] * size,
+        frequency_penalties=FREQUENCY * ones, presence_penalties=PRESENCE * ones, repetition_penalties=REPETITION * ones,
+        bad_words_token_ids={i: BAD_WORDS for i in range(size)})
+    return sampler_v1(torch.from_numpy(logits).clone(), given).sampled_token_ids[:, 0].numpy()
 
 
 def verify_v1(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
@@ -135,6 +176,20 @@ def sample_v2(logits, params, seeds, steps=None):
                          is_drafting=False).numpy()
 
 
+def sample_v2_penalties(logits, params, seeds):
+    size, vocab_size = logits.shape
+    x, each = torch.from_numpy(logits).clone(), torch.arange(size, dtype=torch.int32)
+    x[:, [3, 6]] = -torch.inf
+    tokens = torch.tensor([PROMPT + OUTPUT] * size, dtype=torch.int32)
+    prompts = torch.zeros(size, -(-vocab_size // 32), dtype=torch.int32)
+    outputs = torch.zeros(size, vocab_size, dtype=torch.int32)
+    lengths = [torch.full((size,), n, dtype=torch.int32) for n in (len(PROMPT), len(PROMPT + OUTPUT))]
+    bincount(each.long(), tokens, *lengths, prompts, outputs, tokens.shape[1])
+    values = [torch.full((size,), value) for value in (REPETITION, FREQUENCY, PRESENCE)]
+    apply_penalties(x, each, torch.zeros(size, dtype=torch.int32), torch.zeros(size, dtype=torch.int32), *values, prompts, outputs)
+    return sample_v2(x.numpy(), params, seeds)
+
+
 def verify_v2(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
     lens = np.diff(cu_num_draft_tokens, prepend=0)
     size, longest, vocab_size = len(lens), int(lens.max()), target_logits.shape[1]
@@ -166,19 +221,27 @@ def components():
     top_p_alone = [dataclasses.replace(case, params={**case.params, "top_k": np.zeros_like(case.params["top_k"])})
                    for case in filter_cases(False)]
     seeds = "a request's generator is PyTorch's for the CPU, from a mixed seed"
+    with_history = {"distribution": penalized, "cases": [
+        case for case in sample_cases(False) if 8 <= case.vocab_size <= 33 and not case.readings and not case.may_raise]}
+    history = f"every request has the prompt {PROMPT} and the output {OUTPUT}"
     return [
+        Component("top-k, top-p: PyTorch", "v1/sample/ops/topk_topp_sampler.py", "apply_top_k_top_p_pytorch", "filter", filter_native),
         Component("top-k, top-p: one program a row", filters, "apply_top_k_top_p_triton, _topk_topp_kernel", "filter",
                   filter_one_program, note=f"batches below {ONE_PROGRAM} are filled up, since a GPU sends those another "
                   f"way; {tiles}"),
         Component("top-k, top-p: split rows", filters, "_apply_topp_split", "filter", filter_split,
                   options={"cases": top_p_alone}, note="called as apply_top_k_top_p_triton calls it on a GPU; top-k is off"),
         Component("V1 sampler", "v1/sample/sampler.py", "Sampler.forward", "sample", sample_v1, tv=0.1, note=seeds),
+        Component("V1 penalties and bad words", "v1/sample/sampler.py", "Sampler.forward with penalties, apply_bad_words", "sample",
+                  sample_v1_penalties, tv=0.1, options=with_history, note=f"{history}; {seeds}"),
         Component("V1 rejection sampler", "v1/sample/rejection_sampler.py", "RejectionSampler.forward", "verify", verify_v1,
                   tv=0.1, note=seeds),
         Component("V2 Gumbel sampling", f"{gpu}/sample/gumbel.py", "gumbel_sample after SamplingStates", "sample", sample_v2,
-                  tv=0.15),
+                  tv=0.1),
+        Component("V2 penalties", f"{gpu}/sample/penalties.py", "bincount, apply_penalties, then gumbel_sample", "sample",
+                  sample_v2_penalties, tv=0.1, options=with_history, note=f"{history}; two tokens are masked by the adapter"),
         Component("V2 rejection sampling", f"{gpu}/spec_decode/rejection_sampler_utils.py", "rejection_sample", "verify",
-                  lambda *a: verify_v2(False, *a), tv=0.15),
+                  lambda *a: verify_v2(False, *a), tv=0.1),
         Component("V2 block verification", f"{gpu}/spec_decode/rejection_sampler_utils.py",
-                  "rejection_sample with use_block_verification", "verify", lambda *a: verify_v2(True, *a), tv=0.15),
+                  "rejection_sample with use_block_verification", "verify", lambda *a: verify_v2(True, *a), tv=0.1),
     ]
