@@ -12,6 +12,7 @@ of an engine:
 * The variable of a loop over a range is a Python integer, where a compiler makes it a scalar of Triton: `row.to(tl.int64)`
   fails, and sums do not wrap. The loops are rewritten to begin by making it one.
 * A variable cannot be set to None, as kernels do whose optional pointers are not given.
+* A grid may not be a list.
 * Functions of libdevice give None. Those of one number that numpy has (LIBDEVICE) are numpy's.
 * Each call of one jitted function by another patches all of triton.language again, which is most of the time of a small
   kernel. Everything in this process is interpreted, so it is patched once for each module and never restored: small kernels
@@ -54,6 +55,12 @@ def install(patched_once: bool = True) -> None:
     interpreter.FunctionRewriter.ast_transformer = WithLoops()
     to_tensor = interpreter.interpreter_semantic.to_tensor
     interpreter.interpreter_semantic.to_tensor = lambda x, check_type=True: None if x is None else to_tensor(x, check_type)
+    initialize = interpreter.GridExecutor.__init__
+
+    def with_tuple(self: Any, fn: Any, arg_names: Any, grid: Any, *more: Any) -> None:
+        initialize(self, fn, arg_names, tuple(grid) if isinstance(grid, list) else grid, *more)
+
+    interpreter.GridExecutor.__init__ = with_tuple
     _fill_libdevice(interpreter)
     if not patched_once:
         return

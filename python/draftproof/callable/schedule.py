@@ -31,6 +31,9 @@ TESTS = 24
 #: smaller for that.
 CALLS, SMALLEST_BATCH = 4, 16
 
+#: Vocabularies from which on a row takes as much longer as it is longer than ROW, and any batch will do.
+LARGE, ROW = 20_000, 4096
+
 
 def run_of(driver: Driver, case: Any, seed: int, offered: tuple[str, ...] = ()) -> Any:
     kind = {SampleCase: SampleRun, FilterCase: FilterRun, VerifyCase: VerifyRun}[type(case)]
@@ -60,15 +63,18 @@ def cost(case: Any) -> tuple[int, int]:
     """Sorts cases: those with small vocabularies first, filters by their size; else as they come."""
     if isinstance(case, FilterCase):
         return 0, int(case.logits.size)
-    return sum(case.vocab_size > limit for limit in (64, 2000, 20_000)), 0
+    return sum(case.vocab_size > limit for limit in (64, 2000, LARGE)), 0
 
 
 def with_batch(case: Any, seconds_per_row: float, share: float) -> Any:
-    """The case with a smaller batch, where a call would take too much of its time and any batch will do."""
-    if isinstance(case, FilterCase) or case.batch != BATCH:
+    """The case with a smaller batch, where a call would take too much of its time and any batch will do. seconds_per_row:
+    of a small vocabulary."""
+    large = case.vocab_size > LARGE
+    if isinstance(case, FilterCase) or not (case.batch == BATCH or large):
         return case
-    batch = BATCH
-    while batch > SMALLEST_BATCH and CALLS * batch * seconds_per_row > share:
+    batch, smallest = case.batch, 2 if large else SMALLEST_BATCH
+    seconds = seconds_per_row * max(1.0, case.vocab_size / ROW)
+    while batch > smallest and CALLS * batch * seconds > share:
         batch //= 2
     return dataclasses.replace(case, batch=batch)
 
@@ -86,6 +92,11 @@ class Trial:
     seconds: float = 0.0
     failed: bool = False
     judgement: Judgement | None = None
+
+    @property
+    def size(self) -> int:
+        """Of a filter's one call; it tells how long that takes."""
+        return int(self.case.logits.size) if isinstance(self.case, FilterCase) else 0
 
     @property
     def batch(self) -> int:
@@ -116,9 +127,9 @@ def rounds(trials: list[Trial], deadline: float, guard: Callable[[Trial, Callabl
     """Runs trials breadth first and gives those that show a fault as they do. guard(trial, draw) draws, and says whether
     the callable survived; a trial that is over is not run again. Ends when all are whole or time is over: each has had its
     last look then."""
-    open_trials, target = list(trials), N_FIRST
+    open_trials, target, pace = list(trials), N_FIRST, 0.0
     while open_trials and time.monotonic() < deadline:
-        still = []
+        still, reached = [], 0
         for i, trial in enumerate(open_trials):
             now = time.monotonic()
             end = now + (deadline - now) / (len(open_trials) - i)
@@ -126,14 +137,21 @@ def rounds(trials: list[Trial], deadline: float, guard: Callable[[Trial, Callabl
             at_once = isinstance(trial.case, SampleCase) and trial.case.seeds == "one"
             n = trial.n_final if at_once else min(max(target, CALLS * trial.batch), trial.n_final)
             before = trial.run.n
+            if pace * trial.size > 2.0 * (deadline - now):  # one call would take far more than is left
+                still.append(trial)
+                continue
+            reached += 1
             if not guard(trial, lambda: trial.draw(n, end)):
                 continue
+            pace = trial.seconds / trial.size if trial.size else 0.0
             is_last = trial.is_whole or at_once
             if trial.run.n > before and (is_last or trial.run.n >= n or target == N_FIRST) and trial.look(is_last):
                 yield trial
             elif not is_last:
                 still.append(trial)
         open_trials, target = still, target * GROWTH
+        if reached == 0:
+            break
     for trial in open_trials:
         if trial.look(True):
             yield trial
