@@ -11,7 +11,7 @@ import draftproof
 import reference_numpy
 from draftproof.callable import schedule
 from draftproof.callable.sample_cases import sample_cases
-from draftproof.callable.verify_cases import verify_cases
+from draftproof.callable.verify_cases import endpoint_case, verify_cases
 
 audit_module = sys.modules["draftproof.callable.audit_callable"]
 
@@ -314,3 +314,36 @@ def test_the_example_of_the_readme_finds_its_bug():
     exec(code, {"print": printed.append, "__name__": "example"})
     assert printed[0].verdict == "biased" and "top_p" in printed[0].sentence
     assert printed[0].n < 60_000  # seconds
+
+
+def with_uniforms(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds, uniforms=None):
+    """Accepts drafts of positive probability; else the token at which the sums pass the uniform, or the last one of the
+    vocabulary where they never do: impossible tokens come at an endpoint, and only there."""
+    lens = np.diff(cu_num_draft_tokens, prepend=0)
+    out = np.full((len(lens), lens.max() + 1), -1, np.int64)
+    starts = np.cumsum(lens + 1) - (lens + 1)
+    for b, start in enumerate(starts):
+        p = np.exp(target_logits[start].astype(np.float32))
+        below = np.cumsum(p, dtype=np.float32) / p.sum(dtype=np.float32)
+        u = np.float32(0.5) if uniforms is None else uniforms[b, -1]
+        out[b, 0] = np.searchsorted(below, u, side="right") if u < np.float32(0.9999) else target_logits.shape[1] - 1
+    return out
+
+
+def sound_with_uniforms(*arguments, uniforms=None):
+    return draftproof.verify(*arguments)
+
+
+def test_uniforms_at_their_endpoints_show_impossible_tokens():
+    found = draftproof.audit_callable(with_uniforms, kind="verify", cases=[endpoint_case()])
+    assert found.verdict == "biased" and found.failures[0].name == "support", found
+    assert "endpoints=True" in found.failures[0].snippet
+    found = draftproof.audit_callable(sound_with_uniforms, kind="verify", cases=[endpoint_case()])
+    assert found.verdict == "consistent", found
+
+
+def test_only_a_callable_with_uniforms_gets_them():
+    cold = {"tv": 0.5, "n_max": 64, "kind": "verify"}
+    names = [case.case for case in draftproof.audit_callable(sound_with_uniforms, **cold).cases]
+    assert "uniforms at their endpoints" in names
+    assert "uniforms at their endpoints" not in [case.case for case in draftproof.audit_callable(draftproof.verify, **cold).cases]

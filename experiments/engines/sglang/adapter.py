@@ -57,19 +57,21 @@ def sample(logits, params, seeds, steps=None):
         probs, top_k, top_p, torch.zeros(len(logits)), False, torch.from_numpy(seeds.astype(np.int64)), positions).numpy()
 
 
-def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds, uniforms=None):
     def run(chosen, drafts, probs, rows):
         size, slots, vocab_size = rows.shape
         each = {name: np.repeat(value[chosen], slots) for name, value in params.items()}
         target = renormalized(rows.reshape(-1, vocab_size), each).view(size, slots, vocab_size)
-        coins = torch.stack([torch.rand(slots + 1, generator=torch.Generator().manual_seed(mixed(seeds[b]))) for b in chosen])
+        coins = torch.stack([torch.rand(slots, generator=torch.Generator().manual_seed(mixed(seeds[b]))) for b in chosen])
+        if uniforms is not None:
+            coins = torch.from_numpy(uniforms[chosen, :slots])
         candidates = torch.zeros(size, slots, dtype=torch.int64)
         candidates[:, 1:] = torch.from_numpy(drafts)
         index = torch.arange(size * slots).view(size, slots)
         predicts = torch.full((size * slots,), -1, dtype=torch.int32)
         accepted, count = torch.full((size, slots), -1, dtype=torch.int32), torch.zeros(size, dtype=torch.int32)
         chain_speculative_sampling_triton(
-            predicts, accepted, count, candidates, index, None, None, coins[:, :slots].contiguous(), coins[:, slots].contiguous(),
+            predicts, accepted, count, candidates, index, None, None, coins, coins[:, -1].contiguous(),
             target, torch.from_numpy(probs), 1.0, 1.0, True, block_verification=block)
         kept = torch.arange(slots)[None, :] <= count[:, None]
         return torch.where(kept, predicts[accepted.clamp(min=0).long()], -1).numpy()
@@ -89,7 +91,7 @@ def components():
                   note="torch.compile is off; murmur_hash32 launches its Triton kernel, as on a GPU; min-p is off, which it refuses with "
                   "seeds"),
         Component("chain verification", kernel, "chain_speculative_sampling_triton", "verify",
-                  lambda *a: verify(False, *a), tv=0.1, options=with_probabilities(), note=note),
+                  lambda *a, uniforms=None: verify(False, *a, uniforms), tv=0.1, options=with_probabilities(endpoints=True), note=note),
         Component("block verification", kernel, "chain_speculative_sampling_triton with block_verification", "verify",
-                  lambda *a: verify(True, *a), tv=0.1, options=with_probabilities(), note=note),
+                  lambda *a, uniforms=None: verify(True, *a, uniforms), tv=0.1, options=with_probabilities(endpoints=True), note=note),
     ]

@@ -19,7 +19,7 @@ from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .shrink import shrink
 from .snippet import snippet_of
-from .verify_cases import verify_cases
+from .verify_cases import endpoint_case, verify_cases
 
 KINDS = ("sample", "filter", "verify")
 SHRINK_TRIES = 24
@@ -60,7 +60,7 @@ class Auditor:
 
     def cases(self) -> list[Any]:
         if self.kind == "verify":
-            return list(verify_cases())
+            return [*verify_cases(), *([endpoint_case()] if self.driver.takes_uniforms else [])]
         with_min_p = self._reads_min_p()
         if not with_min_p:
             self.notes.append("the callable does not read params['min_p']: min_p was left off")
@@ -213,7 +213,8 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     kind 'filter': sampler(logits, params) -> logits over the temperature, dropped tokens at -inf [B, V].
     kind 'verify': sampler(draft_tokens [M], draft_probs [M, V] or None, target_logits [M + B, V],
         cu_num_draft_tokens [B], inclusive sums, params, seeds) -> output tokens [B, K + 1], padded with -1, K the
-        longest draft of the batch.
+        longest draft of the batch. Where it has an argument `uniforms`, it gets [B, K + 1] numbers of [0, 1) in one case, of
+        each draft and of the token after them, many of them endpoints.
     tv: the total variation distance that is to be found with 99 % probability; n is chosen by it. Cases with large
         vocabularies look for grosser faults, and say so.
     seed: of everything that the audit draws. cases: a list of cases instead of its own.

@@ -61,9 +61,10 @@ class Driver:
         self.seconds = 0.0
         self.read: set[str] = set()
         try:
-            self.takes_steps = "steps" in inspect.signature(sampler).parameters
+            names = set(inspect.signature(sampler).parameters)
         except (TypeError, ValueError):
-            self.takes_steps = False
+            names = set()
+        self.takes_steps, self.takes_uniforms = "steps" in names, "uniforms" in names
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         given = [_copied(argument) for argument in arguments]

@@ -40,7 +40,7 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_d
             tables = lambda values: "(" + "".join(literal(table) + ", " for table in values) + ")"  # noqa: E731
             rows = f"target={tables(case.target)}, drafter={tables(case.drafter) if case.drafter else None}"
         lines.append(f"case = draftproof.{name}({case.name!r}, source='', {rows},\n    draft_lens={case.draft_lens}, "
-                     f"params={{{params}}}, batch={case.batch}, seeds={case.seeds!r})")
+                     f"params={{{params}}}, batch={case.batch}, seeds={case.seeds!r}{', endpoints=True' if case.endpoints else ''})")
     else:
         row = literal(case.logits) if case.logits.size <= LITERAL_MAX else case.source
         more = ""

@@ -16,7 +16,9 @@ from .sample_cases import BATCH, is_unambiguous, params_of
 class VerifyCase:
     """target: logits by depth, [d] is [V^min(d, order), V], the row after each string of the last tokens; rows beyond
     the last depth given are those of the last. drafter: probabilities likewise; None: drafts are the drafter's argmax
-    of the target at low temperature, without probabilities. draft_lens: of the requests of a batch in turn."""
+    of the target at low temperature, without probabilities. draft_lens: of the requests of a batch in turn.
+    endpoints: the callable gets uniforms, among them 0 and the last number below 1; what may not come is an impossible
+    token."""
 
     name: str
     target: tuple[np.ndarray, ...]
@@ -28,6 +30,7 @@ class VerifyCase:
     seeds: str = "consecutive"
     tv: float | None = None
     n_max: int | None = None
+    endpoints: bool = False
 
     @property
     def vocab_size(self) -> int:
@@ -156,6 +159,11 @@ def verify_cases() -> Iterator[VerifyCase]:
                          f"+ .3 * np.sin(np.arange({vocab_size}))),)", (1,),
                          params_of(1, temperature=1.0, top_k=top_k, top_p=1.0), tv=0.5,
                          n_max=max(256, 40_000_000 // vocab_size), batch=32)
+
+
+def endpoint_case() -> VerifyCase:
+    """For callables with an argument `uniforms`: many rows with impossible tokens, also at the end of the vocabulary."""
+    return dataclasses.replace(_soft("uniforms at their endpoints", 40, (2,), 1, 130, zeros=0.4), endpoints=True, n_max=2048)
 
 
 def softmax(values: np.ndarray) -> np.ndarray:

@@ -63,11 +63,35 @@ class VerifyRun:
         probs = None if case.drafter is None else np.ascontiguousarray(self._gather(case.drafter, drafts, lens, 0))
         params = ReadDict({name: np.repeat(value, case.batch) for name, value in case.params.items()}, {})
         target = np.ascontiguousarray(self._gather(case.target, drafts, lens, 1))
-        value = self.driver(tokens, probs, target, np.cumsum(lens).astype(np.int64), params, seeds)
+        keywords = {"uniforms": self._endpoints(rng, longest)} if case.endpoints else {}
+        value = self.driver(tokens, probs, target, np.cumsum(lens).astype(np.int64), params, seeds, **keywords)
         self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
         self.drafts.append(drafts)
         self.seeds.append(seeds)
         self.calls += 1
+
+    def _endpoints(self, rng: np.random.Generator, longest: int) -> np.ndarray:
+        """[B, K + 1] of [0, 1), a third of them the first and a third the last number there."""
+        shape = (self.case.batch, longest + 1)
+        ends = np.stack([np.zeros(shape), rng.random(shape), np.full(shape, 1.0 - 2.0 ** -24)]).astype(np.float32)
+        return np.minimum(np.take_along_axis(ends, rng.integers(3, size=(1, *shape)), axis=0)[0], ends[2])
+
+    def _judge_support(self) -> Judgement:
+        """Uniforms were given, so that frequencies say nothing; a token of probability 0 may never come."""
+        case, outputs = self.case, np.concatenate(self.outputs)
+        wrong, first = 0, ""
+        for depth in range(outputs.shape[1]):
+            here = np.flatnonzero(outputs[:, depth] >= 0)
+            index = case.row_index(outputs[here, :depth])
+            chance = case.at_depth(case.target, depth)[index, np.minimum(outputs[here, depth], case.vocab_size - 1)]
+            impossible = here[(chance == -np.inf) | (outputs[here, depth] >= case.vocab_size)]
+            if impossible.size and not first:
+                first = f"first token {outputs[impossible[0], depth]} at position {depth}"
+            wrong += impossible.size
+        if not wrong:
+            return Judgement(False, "", "no impossible token", self.n, None, None)
+        return Judgement(True, "support", f"refuted: {wrong} impossible tokens in {self.n} steps, {first}", self.n, wrong / self.n,
+                         None)
 
     def draw(self, n: int) -> None:
         while self.n < n:
@@ -75,6 +99,8 @@ class VerifyRun:
 
     def judge(self, alpha: float) -> Judgement:
         case = self.case
+        if case.endpoints:
+            return self._judge_support()
         drafts = np.concatenate(self.drafts)
         lens = np.tile(self.lens(), self.calls)
         probs = None if case.drafter is None else self._gather(case.drafter, drafts, lens, 0)
