@@ -35,7 +35,7 @@ def with_probabilities(endpoints: bool = False) -> dict[str, Any]:
     from draftproof.callable import verify_cases
 
     cases = [case for case in verify_cases.verify_cases() if case.drafter is not None]
-    return {"cases": cases + ([verify_cases.endpoint_case()] if endpoints else [])}
+    return {"cases": ([verify_cases.endpoint_case()] if endpoints else []) + cases}
 
 
 def by_length(run: Callable[..., np.ndarray], draft_tokens: np.ndarray, draft_probs: np.ndarray | None,

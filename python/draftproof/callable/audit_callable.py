@@ -60,7 +60,7 @@ class Auditor:
 
     def cases(self) -> list[Any]:
         if self.kind == "verify":
-            return [*verify_cases(), *([endpoint_case()] if self.driver.takes_uniforms else [])]
+            return [*([endpoint_case()] if self.driver.takes_uniforms else []), *verify_cases()]
         with_min_p = self._reads_min_p()
         if not with_min_p:
             self.notes.append("the callable does not read params['min_p']: min_p was left off")
