@@ -94,7 +94,7 @@ Audit audit_of(const Counts& counts, const std::vector<double>& probs, int decis
 }
 
 TEST_CASE("the audit finds the shipped model's tokens consistent with speculation, and biased if drafts always pass") {
-  const auto path = shipped_model_path();
+  const auto path = shipped_model_at_full_speed();
   if (!path) return;
   const ModelFiles files = open_model_files(*path);
   TransformerModel target(std::make_shared<const TransformerWeights>(pack_weights(files.weights, 2)), Arithmetic::int8,

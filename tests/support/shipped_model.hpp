@@ -16,4 +16,15 @@ inline std::optional<std::string> shipped_model_path() {
   return std::nullopt;
 }
 
+// The same for tests of many tokens or of time. Under sanitizers, which make them take minutes, they are skipped too:
+// shorter ones run the same code there.
+inline std::optional<std::string> shipped_model_at_full_speed() {
+#ifdef __SANITIZE_ADDRESS__
+  WARN("SKIPPED: under sanitizers shorter tests run this code");
+  return std::nullopt;
+#else
+  return shipped_model_path();
+#endif
+}
+
 }  // namespace draftproof::testing

@@ -32,7 +32,7 @@ void check_refused(const std::vector<std::string>& arguments, const std::string&
 }  // namespace
 
 TEST_CASE("this machine's timed passes predict every row of its own table of speculation") {
-  if (!shipped_model_path()) return;
+  if (!shipped_model_at_full_speed()) return;
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
   document_of({"speculate", "--drafters", "suffix,layer_skip:5-24", "--k", "2", "--trees", "2x1", "--temperatures", "0",

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
