@@ -26,6 +26,11 @@ namespace draftproof {
 // The shipped model where it has been fetched, else an n-gram model of the system's licence texts.
 std::string standard_model();
 
+inline constexpr double kNsPerMs = 1e6;
+inline double ms(std::int64_t ns) {
+  return static_cast<double>(ns) / kNsPerMs;
+}
+
 struct SpeculateSettings {
   std::string model = standard_model();
   std::string prompt = "You may copy and distribute the ";

@@ -8,17 +8,12 @@
 #include "reference/files/figure.hpp"
 #include "viz/data/palette.hpp"
 #include "viz/data/speculate.hpp"
+#include "viz/data/speculate_request.hpp"
 
 namespace draftproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kNsPerMs = 1e6;
-
-double ms(std::int64_t ns) {
-  return static_cast<double>(ns) / kNsPerMs;
-}
 
 Json or_null(bool known, double value) {
   return known ? Json(value) : Json(nullptr);
@@ -215,6 +210,10 @@ std::vector<std::string> command_arguments(const SpeculateSettings& settings) {
   arguments.insert(arguments.end(), {"--drafter", settings.drafter, "--verifier", settings.verifier});
   if (!settings.tree.empty()) arguments.insert(arguments.end(), {"--tree", settings.tree});
   arguments.insert(arguments.end(), {"-k", std::to_string(settings.num_speculative_tokens)});
+  try {
+    arguments.insert(arguments.end(), {"--policy", text_of(speculation_of(settings))});
+  } catch (const Error&) {  // the command itself says what is wrong with the draft
+  }
   if (settings.seed != plain.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(settings.seed)});
   if (settings.threads != plain.threads)
     arguments.insert(arguments.end(), {"--threads", std::to_string(settings.threads)});

@@ -48,7 +48,7 @@ void validate(const SpeculateSettings& settings) {
   validate(parameters_of(settings), "target parameters");
   if (parse_drafter(settings.drafter, "drafter").kind == DrafterKind::none)
     throw usage_error("drafter", "is none; expected one that drafts: plain decoding is the lane above");
-  plan_for(parse_verifier(settings.verifier, "verifier"), tree_of(settings), settings.num_speculative_tokens, "tree");
+  speculation_of(settings);
 }
 
 SpeculateRequest::SpeculateRequest(const SpeculateSettings& settings, const TextModel& model)
@@ -67,16 +67,19 @@ SpeculateRequest::SpeculateRequest(const SpeculateSettings& settings, const Text
   decoding.num_speculative_tokens = settings.num_speculative_tokens;
 }
 
+SpeculationChoice speculation_of(const SpeculateSettings& settings) {
+  const DraftPlan plan = plan_for(parse_verifier(settings.verifier, "verifier"), tree_of(settings),
+                                  settings.num_speculative_tokens, "tree");
+  SpeculationChoice choice;
+  choice.rule = SpeculationRule::fixed;
+  choice.num_drafts = plan.num_paths * plan.shape.size();
+  return choice;
+}
+
 EngineOptions engine_options(const SpeculateSettings& settings, const SpeculateRequest& request, bool speculates) {
   const DecodingOptions& decoding = request.decoding;
   EngineOptions options;
-  if (speculates) {
-    const DraftPlan plan = plan_for(decoding.verify.verifier, decoding.tree, decoding.num_speculative_tokens, "tree");
-    SpeculationChoice choice;
-    choice.rule = SpeculationRule::fixed;
-    choice.num_drafts = plan.num_paths * plan.shape.size();
-    options.policy = SpeculationPolicy(choice);
-  }
+  if (speculates) options.policy = SpeculationPolicy(speculation_of(settings));
   // Room for all outputs at the same time, with the largest draft behind each.
   const auto blocks_of = [&](std::size_t prompt_len) {
     return blocks_for(static_cast<std::int64_t>(prompt_len) + 1 + settings.max_tokens + kDraftNodesMax) + 1;

@@ -22,6 +22,9 @@ struct SpeculateRequest {
   DecodingOptions decoding;  // of the first output; its spans point into the model
 };
 
+// Drafts of one size: what a draft of K tokens gains and costs is what the panel shows.
+SpeculationChoice speculation_of(const SpeculateSettings& settings);
+
 EngineOptions engine_options(const SpeculateSettings& settings, const SpeculateRequest& request, bool speculates);
 
 }  // namespace draftproof

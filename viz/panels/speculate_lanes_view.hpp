@@ -7,11 +7,6 @@
 
 namespace draftproof {
 
-inline constexpr double kNsPerMs = 1e6;
-inline double ms(std::int64_t ns) {
-  return static_cast<double>(ns) / kNsPerMs;
-}
-
 struct LanesView {
   // The moment that the person asked for: a span clicked (its end), the line dragged.
   std::optional<std::int64_t> asked_ns;

@@ -1,5 +1,5 @@
-// Steps whose engine recorded its own random numbers. What it emitted must follow from them, without any statistics; and
-// the numbers must be uniform, independent of one another and of the drafts. Both together say that the step was
+// Steps whose engine recorded its own random numbers. What it emitted must follow from them, without any statistics;
+// and the numbers must be uniform, independent of one another and of the drafts. Both together say that the step was
 // sampled as its verifier says.
 #pragma once
 
