@@ -18,7 +18,7 @@ namespace draftproof {
 //   correlation_coins                 coins of drafts i and i + 1 of a step
 //   correlation_coins_of_requests     the first coins of requests b and b + 1 of the file
 //   correlation_draft_coin            the first draft and its coin
-//   correlation_coin_last             of the chain: the coin that was judged last, given how it fell, and the last token
+//   correlation_coin_last             of the chain: the coin judged last, given how it fell, and the last token
 std::vector<TestResult> recorded_tests(const StepSample& sample, std::span<const StepRecord> records,
                                        const AuditOptions& options);
 
