@@ -127,7 +127,9 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                   "Log-probabilities of each token and of the N likeliest");
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
   command.number("--cfg-scale", request.cfg_scale, kFinite, "Classifier-free guidance (1: off)");
-  command.free_text("--negative-prompt", request.negative_prompt, "What guidance leads away from");
+  command.free_text("--negative-prompt", request.negative_prompt,
+                    "What guidance leads away from (default: an empty prompt; of a model without a start token the "
+                    "prompt's last one)");
   command.text(
       "--drafter", options.drafter,
       "none, prompt_lookup, suffix, model:PATH, layer_skip:LIST, requantised:BITS, or auto: the draft model in "
@@ -278,6 +280,10 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
     PromptRequest companion = request;
     companion.prompt = p.negative_prompt.value_or("");
     decoding.unconditional_prompt = tokens_of(companion);
+    // A model without a start token cannot begin with nothing: its companion begins where the output does.
+    const bool starts_with_nothing = decoding.unconditional_prompt.empty() && !model_.model->start_token();
+    if (std::vector<Token> prompt; starts_with_nothing && !(prompt = tokens_of(request)).empty())
+      decoding.unconditional_prompt = {prompt.back()};
   }
   decoding.stop.eos_ids = end_tokens_;
   decoding.stop.stop_strings = p.stop;

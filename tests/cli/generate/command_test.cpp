@@ -150,6 +150,21 @@ TEST_CASE("what is looked up is drafted as far as it is worth its rows, and --po
   CHECK(all.at("requests")[0].at("num_steps").get<int>() < 60);
 }
 
+TEST_CASE("guidance of a model without a start token leads away from what the prompt's last token alone says") {
+  if (!shipped_model_path()) return;
+  const auto tokens = [](const Arguments& more) {
+    Arguments arguments{"generate",     "--model", *shipped_model_path(), "--prompt", "A cat",
+                        "--max-tokens", "4",       "--cfg-scale",         "1.5",      "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return ordered_json::parse(result.out).at("requests")[0].at("tokens");
+  };
+  CHECK(tokens({}).size() == 4);
+  CHECK(tokens({}) == tokens({"--negative-prompt", " cat"}));
+}
+
 TEST_CASE("requests of a file run in one batch and get what each gets alone") {
   const Corpus corpus;
   const std::string prompts = R"({"prompt": "the draft "})"
