@@ -72,7 +72,7 @@ def verified_rows(program, model_path, arithmetic):
             trace_path = str(pathlib.Path(folder) / "trace.safetensors")
             # A penalty makes the trace hold the histories; its rows are those before penalties.
             subprocess.run(
-                [program, "generate", "--model", model_path, "--prompt", prompt, "--drafter", "suffix", "--policy", "fixed:4", "--max-tokens", "24",
+                [program, "generate", "--model", model_path, "--prompt", prompt, "--drafter", "suffix", "--policy", "fixed:4", "--max-tokens", "16",
                  "--repetition-penalty", "1.02", "--activations", arithmetic, "--trace", trace_path], check=True, stdout=subprocess.DEVNULL)
             trace = load_file(trace_path)
         ends = {name: np.concatenate([[0], trace[name]]) for name in ("cu_num_draft_tokens", "cu_prompt_tokens", "cu_output_tokens")}
