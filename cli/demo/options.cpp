@@ -54,6 +54,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
                  [&options](const std::string& text) { options.tree = text; });
   command.integer("--tokens", options.tokens, {1, kTokensMax}, "Tokens (bytes) of the text that is shown");
   add_sampling_options(command, options.temperature, options.top_p, options.top_k, options.min_p);
+  add_further_samplers(command, options.samplers);
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Of the drafter (default: like the target)");
   command.number("--draft-top-p", options.draft_top_p, kNucleusRange, "Of the drafter (default: like the target)");
@@ -74,6 +75,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
 }
 
 void validate(const DemoOptions& options) {
+  require_stateless(options.samplers, "options");
   if (options.tree) parse_tree(*options.tree, "--tree");
   plan_for(parse_verifier(options.verifier, "--verifier"), decoding_options(options).tree,
            options.num_speculative_tokens, "--tree");
@@ -99,6 +101,7 @@ DecodingOptions decoding_options(const DemoOptions& options) {
   decoding.parameters.filters.top_p = static_cast<float>(options.top_p);
   decoding.parameters.filters.top_k = static_cast<std::int32_t>(options.top_k);
   decoding.parameters.filters.min_p = static_cast<float>(options.min_p);
+  decoding.parameters.samplers = options.samplers;
   decoding.parameters.guidance_scale = static_cast<float>(options.guidance_scale);
   decoding.unconditional_prompt = tokens_of(options.negative_prompt.value_or(""));
   decoding.stop.max_tokens = options.tokens;

@@ -29,6 +29,7 @@ struct DemoOptions {
   double top_p = 1.0;
   std::int64_t top_k = 0;
   double min_p = 0.0;
+  SamplerParameters samplers;
   std::optional<double> draft_temperature;  // like the target's, as are the two below
   std::optional<double> draft_top_p;
   std::optional<std::int64_t> draft_top_k;

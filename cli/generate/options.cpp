@@ -24,6 +24,12 @@ void several(Options& command, const std::string& name, std::vector<std::string>
   command.option(name, type, "", help, [&values](const std::string& text) { values.push_back(text); });
 }
 
+float SamplerParameters::*sampler_named(const std::string& name) {
+  for (const SamplerParameterName& sampler : sampler_parameter_names())
+    if (sampler.name == name) return sampler.value;
+  return nullptr;
+}
+
 // Reads the fields of one line of --prompts.
 class PromptLine {
  public:
@@ -47,6 +53,8 @@ class PromptLine {
         p.top_k = integer(name, value, 0, std::numeric_limits<std::int32_t>::max());
       else if (name == "min_p")
         p.min_p = number(name, value);
+      else if (const auto sampler = sampler_named(name))
+        p.samplers.*sampler = static_cast<float>(number(name, value));
       else if (name == "cfg_scale")
         p.cfg_scale = number(name, value);
       else if (name == "negative_prompt")
@@ -58,7 +66,7 @@ class PromptLine {
       else
         throw fail("has the field \"" + name +
                    "\"; expected prompt, chat, max_tokens, temperature, top_p, top_k, min_p, "
-                   "cfg_scale, negative_prompt, seed or stop");
+                   "a further sampler (docs/trace.md), cfg_scale, negative_prompt, seed or stop");
     }
     if (!line_.contains("prompt")) throw fail("has no \"prompt\"");
   }
@@ -114,6 +122,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.flag("--chat", request.chat, "Put the prompt into the model's chat template");
   command.integer("--max-tokens", request.max_tokens, kTokens, "Tokens of the output");
   add_sampling_options(command, request.temperature, request.top_p, request.top_k, request.min_p);
+  add_further_samplers(command, request.samplers);
   command.number("--repetition-penalty", options.repetition_penalty, kAboveZero,
                  "Of tokens of prompt and output (1: off)");
   command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");
@@ -266,6 +275,8 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
   row.filters.top_p = static_cast<float>(p.top_p);
   row.filters.top_k = static_cast<std::int32_t>(p.top_k);
   row.filters.min_p = static_cast<float>(p.min_p);
+  require_stateless(p.samplers, request.where);
+  row.samplers = p.samplers;
   row.repetition_penalty = static_cast<float>(options_.repetition_penalty);
   row.frequency_penalty = static_cast<float>(options_.frequency_penalty);
   row.presence_penalty = static_cast<float>(options_.presence_penalty);

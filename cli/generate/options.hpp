@@ -22,6 +22,7 @@ struct RequestParameters {
   double top_p = 1.0;
   std::int64_t top_k = 0;
   double min_p = 0.0;
+  SamplerParameters samplers;
   double cfg_scale = 1.0;
   std::optional<std::string> negative_prompt;
   std::uint64_t seed = 0;

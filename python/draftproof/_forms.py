@@ -6,6 +6,7 @@ from typing import Any, Iterable
 
 import numpy as np
 
+from . import _core
 from ._core import Error
 
 #: Sampling parameters: name -> (dtype, value that switches it off).
@@ -19,6 +20,7 @@ PARAMETERS: dict[str, tuple[Any, float]] = {
     "presence_penalty": (np.float32, 0.0),
     "guidance_scale": (np.float32, 1.0),
     "min_tokens": (np.int64, 0),
+    **{name: (np.float32, off) for name, off in _core.sampler_parameters().items()},
 }
 SETTINGS = ("filter_order", "ties", "nan_policy")
 
@@ -122,6 +124,18 @@ def numbers(value: Any, name: str, size: int) -> np.ndarray:
     if array.shape != (size,):
         raise Error(f"{name}: has shape {list(array.shape)}; expected [{size}] or one number")
     return flat(array, np.float32)
+
+
+def recorded(value: Any, name: str, shapes: list[tuple[int, ...]]) -> np.ndarray:
+    """Numbers of an engine as float64, flat: float32 and float64 as they are, a word w of uint32 is w / 2^32."""
+    array = as_numpy(value, name)
+    if array.dtype not in (np.float32, np.float64, np.uint32):
+        raise Error(f"{name}: has dtype {array.dtype}; expected float32, float64 or uint32")
+    if array.shape not in shapes:
+        expected = " or ".join(str(list(shape)) for shape in shapes)
+        raise Error(f"{name}: has shape {list(array.shape)}; expected {expected}")
+    scale = 2.0**-32 if array.dtype == np.uint32 else 1.0
+    return np.ascontiguousarray(array, dtype=np.float64).reshape(-1) * scale
 
 
 def parameters(given: dict[str, Any], size: int, others: Iterable[str]) -> dict[str, Any]:

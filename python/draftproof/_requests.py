@@ -71,6 +71,18 @@ def draft_arguments(draft_tokens: Any, draft_probs: Any, target_logits: Any, cu_
     return arguments
 
 
+def recorded_arguments(recorded: Mapping[str, Any], drafts: int, size: int, vocab_size: int) -> dict[str, Any]:
+    """Random numbers that an engine recorded: M = drafts, B = size."""
+    rows = drafts + size
+    shapes = {"uniforms": [(drafts,), (rows,)], "draw_uniforms": [(rows,), (size,)],
+              "exponential_noise": [(rows, vocab_size), (size, vocab_size)],
+              "gumbel_noise": [(rows, vocab_size), (size, vocab_size)]}
+    counts = {"recovered_tokens": drafts, "bonus_tokens": size}
+    given = {name: value for name, value in recorded.items() if value is not None}
+    return {name: _forms.recorded(value, name, shapes[name]) if name in shapes
+            else _forms.integers(value, name, np.int32, counts[name]) for name, value in given.items()}
+
+
 def _each(value: Any, name: str, size: int | None, what: str) -> Sequence[Any]:
     """One entry a request (or any number, where no size is given)."""
     is_list = isinstance(value, Sequence) and not isinstance(value, (str, bytes))

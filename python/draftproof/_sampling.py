@@ -83,7 +83,9 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
         ids, one a row: prompt_tokens and output_tokens, the history of penalties, bad words and min_tokens; stop_ids, not
         drawn before min_tokens were; allowed_ids, None for all. bad_words: B lists of sequences of ids. logit_bias: B
         dicts of id and bias, or one for all. allowed: bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w
-        allows token 32 w + j. uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order
+        allows token 32 w + j. Further samplers, [B] or one number: typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff,
+        smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier and others (docs/trace.md); XTC by
+        chance needs xtc_uniform, Mirostat its mirostat_mu, and neither holds for requests with drafts. uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order
         'joint' or 'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or 'as_minus_inf'.
     threads: as many as there are cores where the rows are large; results do not depend on it.
     Raises Error naming the row, the column and what was expected.
@@ -111,7 +113,10 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
            params: Params | None = None, seeds: Array = 0, *, draft_logits: Array | None = None,
            draft_processed: bool = True, target_probs: Array | None = None, draft_parents: Array | None = None,
            verifier: str = "chain", steps: Array = 0, positions: Array | None = None, sampler: str = "inverse",
-           logprobs: bool = True, threads: int | None = None, **given: Unpack[RowOptions]) -> Verified:
+           logprobs: bool = True, convention: str = "draftproof", uniforms: Array | None = None,
+           draw_uniforms: Array | None = None, exponential_noise: Array | None = None, gumbel_noise: Array | None = None,
+           recovered_tokens: Array | None = None, bonus_tokens: Array | None = None, threads: int | None = None,
+           **given: Unpack[RowOptions]) -> Verified:
     """One verification step of every request, by any verifier of `verifiers()`.
 
     B requests with M drafts in all; request b has K_b. N = M + B rows: of each request its drafts' rows, then its bonus
@@ -123,7 +128,12 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
         from 0. draft_parents: [M], the draft of its request that a draft follows, -1 for the context: trees.
     params, keywords: as process_rows, by request; allowed, bitmask and uncond_logits by row, [N, ...].
     seeds, steps: [B] or one number; positions: [B], of coupled verifiers, absent: the length of output_tokens.
-    verifier: a name, with parameters where it takes some ('synthetic:rate=0.8').
+    verifier: a name, with parameters where it takes some ('synthetic:rate=0.8'). convention: whose acceptance rule,
+        'draftproof', 'vllm_v1', 'flashinfer' and others.
+    Random numbers that an engine recorded, in place of seeds and sampler; compared exactly (docs/trace.md, "Recorded
+    randomness"): uniforms [M], the coins of the drafts ([N], of target_only and thresholds); and for each draw one of
+    recovered_tokens [M] with bonus_tokens [B], draw_uniforms [N] or [B], exponential_noise or gumbel_noise [N, V] or
+    [B, V]. Uniform numbers are float32, float64, or words of uint32.
     """
     arguments = _requests.draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, given,
                                           requests=None, draft_logits=draft_logits, draft_processed=draft_processed,
@@ -133,7 +143,11 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
     arguments["steps"] = _forms.integers(steps, "steps", np.uint32, size)
     if positions is not None:
         arguments["positions"] = _forms.integers(positions, "positions", np.uint32, size)
-    return Verified(**_core.verify({**arguments, "verifier": verifier, "sampler": sampler, "logprobs": logprobs,
+    arguments.update(_requests.recorded_arguments(
+        {"uniforms": uniforms, "draw_uniforms": draw_uniforms, "exponential_noise": exponential_noise,
+         "gumbel_noise": gumbel_noise, "recovered_tokens": recovered_tokens, "bonus_tokens": bonus_tokens},
+        arguments["draft_tokens"].size, size, arguments["target"].shape[1]))
+    return Verified(**_core.verify({**arguments, "convention": convention, "verifier": verifier, "sampler": sampler, "logprobs": logprobs,
                                     "threads": threads_of(threads, arguments["target"])}))
 
 

@@ -35,6 +35,21 @@ class StepOptions(TypedDict, total=False):
     presence_penalty: Array
     min_tokens: Array
     guidance_scale: Array
+    smoothing_factor: Array  #: further samplers, [B] or one number: docs/trace.md
+    smoothing_curve: Array
+    top_n_sigma: Array
+    typical_p: Array
+    epsilon_cutoff: Array
+    eta_cutoff: Array
+    xtc_threshold: Array
+    xtc_probability: Array
+    xtc_uniform: Array
+    mirostat: Array
+    mirostat_mu: Array
+    dry_multiplier: Array
+    dry_base: Array
+    dry_allowed_length: Array
+    dry_range: Array
     uncond_logits: Array  #: [N, V]
     allowed: Array  #: bool [N, V]
     bitmask: Array  #: int32 or uint32 [N, ceil(V / 32)]

@@ -1,5 +1,7 @@
 #include "python/src/requests.hpp"
 
+#include "reference/step/replayable.hpp"
+
 namespace draftproof::python {
 namespace {
 
@@ -41,6 +43,7 @@ class RequestReader {
     read_logit_bias(read);
     read_bad_words(read);
     read_bitmask(read);
+    read_recorded(read);
     const auto seeds = arguments_.vector<std::uint64_t>("seeds", count_);
     const auto steps = arguments_.vector<std::uint32_t>("steps", count_);
     const auto positions = arguments_.vector<std::uint32_t>("positions", count_);
@@ -105,6 +108,9 @@ class RequestReader {
     set_each<float>(requests, "frequency_penalty", [](RowParameters& p, float v) { p.frequency_penalty = v; });
     set_each<float>(requests, "presence_penalty", [](RowParameters& p, float v) { p.presence_penalty = v; });
     set_each<float>(requests, "guidance_scale", [](RowParameters& p, float v) { p.guidance_scale = v; });
+    for (const SamplerParameterName& sampler : sampler_parameter_names())
+      set_each<float>(requests, sampler.name.data(),
+                      [&](RowParameters& p, float value) { p.samplers.*sampler.value = value; });
     const auto min_tokens = arguments_.vector<std::int64_t>("min_tokens", count_);
     for (std::size_t b = 0; b < min_tokens.size(); ++b) requests[b].constraints.min_tokens = min_tokens[b];
     const auto order = choice("filter_order", {"joint", "top_k_first"});
@@ -118,6 +124,52 @@ class RequestReader {
       if (arguments_.flag("draft_processed", true)) continue;
       request.draft_parameters.temperature = request.parameters.temperature;
       request.draft_parameters.filters = request.parameters.filters;
+    }
+  }
+
+  // One part for each request: `of_drafts` numbers for each draft, `of_rows` for each row, or `of_requests`.
+  template <class Set>
+  void split_recorded(const Requests& read, const char* name, std::size_t width, bool of_requests, const Set& set) {
+    if (!arguments_.has(name)) return;
+    const auto numbers = arguments_.vector<double>(name);
+    const auto drafts = static_cast<std::size_t>(read.offsets.back());
+    const std::size_t rows = (drafts + count_) * width;
+    const std::size_t other = of_requests ? count_ * width : drafts * width;
+    if (numbers.size() != rows && numbers.size() != other)
+      throw usage_error(name, "has " + std::to_string(numbers.size()) + " numbers; expected " + std::to_string(other) +
+                                  " or " + std::to_string(rows));
+    const bool by_rows = numbers.size() == rows;
+    for (std::size_t b = 0; b < count_; ++b) {
+      const auto begin = static_cast<std::size_t>(read.offsets[b]);
+      const std::size_t length = static_cast<std::size_t>(read.offsets[b + 1]) - begin;
+      const std::size_t first = by_rows ? begin + b : of_requests ? b : begin;
+      const std::size_t count = by_rows ? length + 1 : of_requests ? 1 : length;
+      set(b, RecordedNumbers{{}, numbers.subspan(first * width, count * width)});
+    }
+  }
+
+  void read_recorded(Requests& read) {
+    const auto recorded = [&](std::size_t b) { return &read.requests[b].recorded; };
+    const auto vocab_size = static_cast<std::size_t>(read.vocab_size());
+    split_recorded(read, "uniforms", 1, false, [&](std::size_t b, auto part) { recorded(b)->uniforms = part; });
+    split_recorded(read, "draw_uniforms", 1, true,
+                   [&](std::size_t b, auto part) { recorded(b)->draw_uniforms = part; });
+    if (arguments_.has("exponential_noise") && arguments_.has("gumbel_noise"))
+      throw usage_error("gumbel_noise", "does not go with exponential_noise; expected one of them");
+    for (const auto& [name, kind] :
+         {std::pair("exponential_noise", NoiseKind::exponential), std::pair("gumbel_noise", NoiseKind::gumbel)})
+      split_recorded(read, name, vocab_size, true, [&, noise_kind = kind](std::size_t b, auto part) {
+        recorded(b)->noise = part;
+        recorded(b)->noise_kind = noise_kind;
+      });
+    const auto recovered = arguments_.vector<Token>("recovered_tokens", static_cast<std::size_t>(read.offsets.back()));
+    const auto bonus = arguments_.vector<Token>("bonus_tokens", count_);
+    for (std::size_t b = 0; b < count_; ++b) {
+      const auto begin = static_cast<std::size_t>(read.offsets[b]);
+      if (arguments_.has("recovered_tokens"))
+        recorded(b)->recovered_tokens = recovered.subspan(begin, static_cast<std::size_t>(read.offsets[b + 1]) - begin);
+      if (arguments_.has("bonus_tokens")) recorded(b)->bonus_token = bonus[b];
+      if (recorded(b)->any()) validate_recorded_numbers(read.requests[b], "request " + std::to_string(b));
     }
   }
 

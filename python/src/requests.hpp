@@ -21,7 +21,10 @@ namespace draftproof::python {
 //   top_k  int32 [B];  min_tokens  int64 [B]
 //   filter_order, ties, nan_policy  text
 //   bitmask                   uint32 [(M + B) ceil(V / 32)]
+//   every name of sampler_parameter_names()  float32 [B]
 //   seeds  uint64 [B];  steps, positions  uint32 [B]
+//   uniforms  float64 [M] or [M + B];  draw_uniforms  [M + B] or [B];  exponential_noise, gumbel_noise  [(M + B) V] or
+//   [B V];  recovered_tokens  int32 [M];  bonus_tokens  int32 [B]
 // Lists, one a request, are one array and its offsets int64 [B + 1]:
 //   prompt_tokens, output_tokens, stop_ids, allowed_ids  int32, with cu_prompt_tokens, ...
 //   logit_bias_tokens  int32, logit_bias_values  float32, with cu_logit_bias

@@ -18,6 +18,16 @@ Sampler sampler_of(const Arguments& arguments) {
   return name == "race" ? Sampler::race : Sampler::inverse;
 }
 
+Convention convention_of(const Arguments& arguments) {
+  const std::string name = arguments.text("convention", "draftproof");
+  std::string known;
+  for (const ConventionInfo& info : kConventions) {
+    if (info.name == name) return info.convention;
+    known.append(known.empty() ? "" : ", ").append(info.name);
+  }
+  throw usage_error("convention", "is '" + name + "'; expected one of " + known);
+}
+
 // visit(b, distribution) of the one row of every request. Errors name the request.
 template <class Visit>
 void for_each_row(const Requests& batch, int threads, const Visit& visit) {
@@ -83,6 +93,7 @@ nb::dict verify(const nb::dict& values) {
   VerifyOptions options;
   options.verifier = parse_verifier(arguments.text("verifier", "chain"), "verifier");
   options.sampler = sampler_of(arguments);
+  options.convention = convention_of(arguments);
   options.raw_logprobs = false;
   options.logprobs = arguments.flag("logprobs", true);
   const int threads = arguments.threads();
@@ -116,6 +127,14 @@ nb::dict verify(const nb::dict& values) {
   return result;
 }
 
+// What switches each further sampler off, by name.
+nb::dict sampler_parameters() {
+  nb::dict table;
+  for (const SamplerParameterName& sampler : sampler_parameter_names())
+    table[nb::str(sampler.name.data(), sampler.name.size())] = SamplerParameters{}.*sampler.value;
+  return table;
+}
+
 nb::list verifier_table() {
   nb::list table;
   for (const VerifierInfo& info : verifiers()) {
@@ -141,6 +160,7 @@ void bind_sampling(nb::module_& module) {
   module.def("process_rows", &process_rows, nb::arg("arguments"));
   module.def("sample", &sample, nb::arg("arguments"));
   module.def("verify", &verify, nb::arg("arguments"));
+  module.def("sampler_parameters", &sampler_parameters);
   module.def("verifiers", &verifier_table);
 }
 

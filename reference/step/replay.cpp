@@ -102,7 +102,8 @@ double distance_of_draw(const ReplayedDecision& draw, const RecordedRandomness& 
 
 Emission replay_step(const VerifyRequest& request, const VerifyOptions& options, StepWorkspace& workspace) {
   ReplayingChance chance = chance_of(request, options, nullptr);
-  Emission emission = verify_step_by(request, options, chance, workspace);
+  StepRows rows(request, options, workspace);
+  const TreeOutcome outcome = step_detail::judge(options.verifier, rows, chance);
   if (const auto& impossible = chance.impossible_token()) {
     const bool is_bonus = impossible->row == static_cast<std::uint32_t>(request.draft.size());
     throw RowError(RowStatus::bad_id,
@@ -113,7 +114,7 @@ Emission replay_step(const VerifyRequest& request, const VerifyOptions& options,
                        std::to_string(impossible->token) + " has no mass in what it was drawn from; expected a token " +
                        (is_bonus ? "of positive probability" : "of the residual"));
   }
-  return emission;
+  return step_detail::emission_of(outcome, options, rows);
 }
 
 std::optional<Departure> find_departure(const VerifyRequest& request, const VerifyOptions& options,

@@ -183,6 +183,9 @@ TEST_CASE("an engine that departs from its own numbers is caught at the decision
   small.recovered[1] = 1;  // p = 0.375 < q = 0.5: no mass
   CHECK_THAT(message_of([&] { replay_step(small.request, {}, workspace); }),
              Contains("the recorded recovered token 1 has no mass in what it was drawn from"));
+  small.recovered[1] = kPaddingToken;  // none was made, and one is needed
+  CHECK_THAT(message_of([&] { replay_step(small.request, {}, workspace); }),
+             Contains("the recorded recovered token -1 has no mass"));
 }
 
 TEST_CASE("recorded numbers that do not fit a verifier are refused by name") {

@@ -92,6 +92,33 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
   }
 }
 
+TEST_CASE("further samplers are options and fields of prompts, and those with a state are refused") {
+  const Corpus corpus;
+  const auto tokens_with = [&](Arguments more) {
+    more.insert(more.end(), {"--prompt", "the draft ", "--max-tokens", "60", "--seed", "3", "--drafter", "ngram:3"});
+    return generate_json(corpus, more).at("requests")[0].at("tokens");
+  };
+  const ordered_json greedy = tokens_with({"--temperature", "0"});
+  const ordered_json plain = tokens_with({"--temperature", "2"});
+  CHECK(plain != greedy);
+  // Each leaves the likeliest token of every row alone.
+  CHECK(tokens_with({"--temperature", "2", "--top-n-sigma", "1e-6"}) == greedy);
+  CHECK(tokens_with({"--temperature", "2", "--epsilon-cutoff", "0.999"}) == greedy);
+  CHECK(tokens_with({"--temperature", "2", "--smoothing-factor", "10"}) != plain);
+  CHECK(tokens_with({"--temperature", "2", "--typical-p", "0.4"}) != plain);
+  CHECK(tokens_with({"--temperature", "2", "--xtc-threshold", "0.01", "--xtc-probability", "1"}) != plain);
+  const std::string path =
+      write_prompts(corpus,
+                    "{\"prompt\": \"the draft \", \"max_tokens\": 60, \"temperature\": 2, \"seed\": 3, "
+                    "\"top_n_sigma\": 1e-6}\n");
+  CHECK(generate_json(corpus, {"--prompts", path}).at("requests")[0].at("tokens") == greedy);
+
+  check_error(corpus, {"--prompt", "a", "--mirostat", "2"}, "mirostat would need another number or state in every row");
+  check_error(corpus, {"--prompt", "a", "--xtc-probability", "0.5"}, "xtc_probability would need another number");
+  check_error(corpus, {"--prompt", "a", "--typical-p", "1.5"}, "typical_p is 1.5");
+  check_error(corpus, {"--prompt", "a", "--dry-base", "x"}, "--dry-base");
+}
+
 TEST_CASE("several outputs of a prompt are its requests with the next seeds, in one batch") {
   const Corpus corpus;
   const Arguments request{"--prompt", "the draft ", "--max-tokens", "40", "--temperature", "1", "--drafter", "ngram:3"};
