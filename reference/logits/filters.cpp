@@ -16,7 +16,7 @@ bool keeps_all(const KeptSet& set) {
   return set.last_value == -kInfinity && set.least_mass == 0;
 }
 
-KeptSet min_p_set(LogitsDistribution& row, const FilterParameters& parameters) {
+KeptSet min_p_set(const LogitsDistribution& row, const FilterParameters& parameters) {
   if (parameters.min_p == 0.0f) return kKeepAll;
   // The first token and not the largest mass: exp is not monotone to its last bit, and the set of one filter must hold
   // the token that every other filter keeps.
@@ -27,11 +27,20 @@ std::uint64_t top_p_limit(const FilterParameters& parameters, std::uint64_t mass
   return std::max<std::uint64_t>(1, ceil_of_fraction(parameters.top_p, mass));
 }
 
-// Where the row is to be looked at closely, before anything is summed.
-ValueBand band_to_scan(LogitsDistribution& row, const FilterParameters& parameters, bool has_top_k) {
+// Where the row is to be looked at closely.
+ValueBand band_to_scan(const LogitsDistribution& row, const FilterParameters& parameters, bool has_top_k) {
   if (has_top_k) return guess_by_count(row, parameters.top_k);
   if (parameters.top_p != 1.0f) return guess_by_mass(row, parameters.top_p);
   return {kInfinity, kInfinity};
+}
+
+// The prefix that top-p keeps of the whole row. What the limit is a fraction of is known to the last bits only once
+// tokens are added up one by one; where these bits do not move the end, nothing more is looked at.
+KeptSet top_p_set(const LogitsDistribution& row, const FilterParameters& parameters, RowBand& band) {
+  const MassBounds bounds = row.mass_bounds();
+  const Prefix prefix = prefix_of_row(row, parameters.ties, Measure::mass, top_p_limit(parameters, bounds.least), band);
+  if (prefix.measure >= top_p_limit(parameters, bounds.most)) return prefix.set;
+  return prefix_of_row(row, parameters.ties, Measure::mass, top_p_limit(parameters, row.sum_of_masses()), band).set;
 }
 
 // The tokens of a band that a prefix which ends in it keeps.
@@ -45,9 +54,13 @@ void restrict_to(const LogitsDistribution& row, const KeptSet& prefix, const Row
     auto left = row.count_up_to(prefix.last_value, prefix.last_token, t);
     for (std::size_t i = begin; i < out.tile_end[t]; ++i) {
       const bool is_last = out.values[i] == prefix.last_value;
-      if (is_last && left == 0) continue;
+      if (is_last && left == 0) {
+        out.band_mass -= row.row_mass(out.weights[i], t);
+        continue;
+      }
       left -= is_last ? 1 : 0;
-      out.values[kept++] = out.values[i];
+      out.values[kept] = out.values[i];
+      out.weights[kept++] = out.weights[i];
     }
     begin = out.tile_end[t];
     out.tile_end[t] = kept;
@@ -61,22 +74,21 @@ void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) 
   if (!parameters.any()) return;
   static thread_local RowBand band;
   static thread_local RowBand kept;
-  row.group_largest();
+  row.weigh();
   const bool has_top_k = parameters.top_k != 0 && parameters.top_k < row.kept_count();
   const bool has_top_p = parameters.top_p != 1.0f;
   const ValueBand guess = band_to_scan(row, parameters, has_top_k);
   row.scan(guess.low, guess.high, band);
-  row.take_sums(band);
 
   KeptSet set = kKeepAll;
   if (has_top_k)
-    set = prefix_of_row(row, parameters.ties, Measure::count, static_cast<std::uint64_t>(parameters.top_k), band);
+    set = prefix_of_row(row, parameters.ties, Measure::count, static_cast<std::uint64_t>(parameters.top_k), band).set;
   const KeptSet first = intersection(set, min_p_set(row, parameters));
   if (has_top_p && (parameters.order == FilterOrder::joint || keeps_all(first))) {
-    const std::uint64_t limit = top_p_limit(parameters, band.mass);
     // Where top-k ends in the band and top-p below it, top-k is the shorter.
-    const bool is_longer = has_top_k && band.above_mass + measure_within(row, band, Measure::mass) < limit;
-    if (!is_longer) set = intersection(set, prefix_of_row(row, parameters.ties, Measure::mass, limit, band));
+    const bool is_longer =
+        has_top_k && band.above_mass + band.band_mass < top_p_limit(parameters, row.mass_bounds().least);
+    if (!is_longer) set = intersection(set, top_p_set(row, parameters, band));
   } else if (has_top_p) {
     if (parameters.min_p == 0.0f && band.above_count == 0) {
       restrict_to(row, first, band, kept);
@@ -84,8 +96,8 @@ void apply_filters(const FilterParameters& parameters, LogitsDistribution& row) 
       row.keep(first);
       row.kept_band(kept);
     }
-    const std::uint64_t limit = top_p_limit(parameters, measure_within(row, kept, Measure::mass));
-    set = intersection(set, prefix_of_band(row, parameters.ties, Measure::mass, limit, kept));
+    const std::uint64_t limit = top_p_limit(parameters, kept.band_mass);
+    set = intersection(set, prefix_of_band(row, parameters.ties, Measure::mass, limit, kept).set);
   }
   const KeptSet all = intersection(set, first);
   if (keeps_all(all)) return;

@@ -133,8 +133,7 @@ void Pipeline::run(const RowInput& input, Distribution& distribution) {
   }
   LogitsDistribution& row = distribution.make_logits_distribution();
   const bool filters = parameters.filters.any();
-  // The filters sum the masses themselves, when they know where to look.
-  if (!(filters ? row.try_range(edited_, temperature_, row_) : row.try_assign(edited_, temperature_, row_))) {
+  if (!(filters ? row.try_weigh(edited_, temperature_, row_) : row.try_assign(edited_, temperature_, row_))) {
     // A bad logit is named as it came in, before the first that is too large over the temperature.
     if (temperature_ != 1.0f) check_raw(NanPolicy::error);
     row.assign(edited_, temperature_, row_);

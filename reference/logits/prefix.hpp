@@ -3,7 +3,8 @@
 //
 // The search looks at a band of values: the sums above it are known, and its tokens are few. Where a band is to be
 // looked for is guessed from a sample of the row; whether the end lies in it is known exactly, and where it does not
-// the rest of the row on that side is looked at. The guess costs or saves time and nothing else.
+// the rest of the row on that side is looked at, guided by what is then known. Guesses cost or save time and nothing
+// else; every look is a pass over stored weights, which is cheap beside the pass that made them.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +16,31 @@ namespace draftproof {
 
 enum class Measure : std::uint8_t { count, mass };
 
+// A prefix and the measure of its tokens, at the least up to the first that reaches the limit.
+struct Prefix {
+  KeptSet set;
+  std::uint64_t measure;  // any limit from the one that was searched for up to this has the same prefix
+};
+
 struct ValueBand {
   float low;
   float high;
 };
 
-// A band that probably holds the end of the prefix of k tokens, or of a fraction of the mass. The distribution's range
-// must be known.
-ValueBand guess_by_count(LogitsDistribution& row, std::int64_t k);
-ValueBand guess_by_mass(LogitsDistribution& row, float fraction);
+// A band that probably holds the end of the prefix of k tokens, or of a fraction of the mass. Of a weighed row.
+ValueBand guess_by_count(const LogitsDistribution& row, std::int64_t k);
+ValueBand guess_by_mass(const LogitsDistribution& row, float fraction);
 
 // The measure of what stands above a band, and of its tokens.
 std::uint64_t measure_above(const RowBand& band, Measure measure);
-std::uint64_t measure_within(const LogitsDistribution& row, const RowBand& band, Measure measure);
+std::uint64_t measure_within(const RowBand& band, Measure measure);
 
 // The prefix of the row's tokens; `band` is one of a scan of the row. Where the prefix ends outside of it, the band is
 // scanned anew. The limit is at least 1 and at most the measure of the whole row.
-KeptSet prefix_of_row(const LogitsDistribution& row, Ties ties, Measure measure, std::uint64_t limit, RowBand& band);
+Prefix prefix_of_row(const LogitsDistribution& row, Ties ties, Measure measure, std::uint64_t limit, RowBand& band);
 
 // The prefix among the tokens of a band, counting those above it; it must end there.
-KeptSet prefix_of_band(const LogitsDistribution& row, Ties ties, Measure measure, std::uint64_t limit,
-                       const RowBand& band);
+Prefix prefix_of_band(const LogitsDistribution& row, Ties ties, Measure measure, std::uint64_t limit,
+                      const RowBand& band);
 
 }  // namespace draftproof

@@ -37,18 +37,17 @@ struct TileKept {
 inline constexpr std::size_t kGroupTokens = 256;  // whose largest logit a pass over a tile notes
 inline constexpr std::size_t kTileGroups = kTileTokens / kGroupTokens;
 
-// Sums over tokens of a tile (or a part of it) that is cut in three by two values. "In the row" is Sigma (W_i >>
-// shift), the sum of masses m_i in the scale of the row.
+// Sums over tokens of a tile (or a part of it) that is cut in three by two values; m_i is W_i >> shift, the mass in the
+// scale of the row.
 struct TileBand {
-  std::uint64_t sum = 0;           // Sigma W_i over all tokens
-  std::uint64_t sum_in_row = 0;    // Sigma m_i over all tokens
-  std::uint64_t above = 0;         // Sigma W_i over those above the band
+  std::uint64_t above = 0;         // Sigma W_i over tokens above the band
   std::uint64_t above_in_row = 0;  // Sigma m_i over those
+  std::uint64_t band_in_row = 0;   // Sigma m_i over those in the band
   std::int32_t above_count = 0;
   std::int32_t band_count = 0;
 };
 
-// Values written to a band may be followed by this many meaningless ones.
+// Values and weights written to a band may be followed by this many meaningless ones.
 inline constexpr std::size_t kBandSlack = 64;
 
 struct TileResidual {
@@ -92,15 +91,20 @@ struct RowKernels {
   // Weights f 2^(n - N_t) of logits of a tile whose mass was taken, or of a part of it; N_t is n_max.
   void (*tile_weights)(const float* x, std::size_t count, std::int32_t n_max, float* weights);
 
-  // The exponents and the count that tile_mass finds, its sum left at 0, and the largest logit of every kGroupTokens
-  // tokens (-infinity: all masked). False as tile_mass.
-  bool (*tile_range)(const float* x, std::size_t count, TileMass* out, float* group_largest);
+  // Where `quotients` is not null, writes x[i] / divisor to it, rounded once, and looks at these instead of x; it may
+  // be x. The exponents and the count that tile_mass finds, its sum left at 0, and the largest logit of every
+  // kGroupTokens tokens (-infinity: all masked). False as tile_mass.
+  bool (*tile_range)(const float* x, std::size_t count, float divisor, float* quotients, TileMass* out,
+                     float* group_largest);
 
-  // Sums by a band low <= x <= high, -kLogitLimit <= low, of a tile (or of a part, or of some of its tokens) with the
-  // exponents of `range`; shift is how far N_t lies below the row's exponent. Writes the values of the band in order to
-  // `band`, which has room for count + kBandSlack.
-  TileBand (*tile_band)(const float* x, std::size_t count, const TileMass& range, std::int64_t shift, float low,
-                        float high, float* band);
+  // The weights of a tile whose range was taken, as tile_weights, and the sum of their masses, as tile_mass.
+  std::uint64_t (*weigh_tile)(const float* x, std::size_t count, const TileMass& range, float* weights);
+
+  // Sums by a band low <= x <= high, -kLogitLimit <= low, of tokens of one tile with these weights; shift is how far
+  // N_t lies below the row's exponent. Writes the values and the weights of the band in order; there is room for count
+  // + kBandSlack of each.
+  TileBand (*tile_band)(const float* x, const float* weights, std::size_t count, std::int64_t shift, float low,
+                        float high, float* band, float* band_weights);
 
   // Zeroes the weights of the tokens outside the cut.
   TileKept (*keep_in_tile)(const float* x, std::size_t count, const TileCut& cut, float* weights);

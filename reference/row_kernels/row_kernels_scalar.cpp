@@ -25,7 +25,12 @@ bool tile_mass(const float* x, std::size_t count, TileMass* out) {
   return true;
 }
 
-bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_largest) {
+bool tile_range(const float* x, std::size_t count, float divisor, float* quotients, TileMass* out,
+                float* group_largest) {
+  if (quotients != nullptr) {
+    for (std::size_t i = 0; i < count; ++i) quotients[i] = x[i] / divisor;
+    x = quotients;
+  }
   if (!tile_mass(x, count, out)) return false;
   out->sum = 0;
   for (std::size_t begin = 0; begin < count; begin += kGroupTokens) {
@@ -37,27 +42,34 @@ bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_l
   return true;
 }
 
-TileBand tile_band(const float* x, std::size_t count, const TileMass& range, std::int64_t shift, float low, float high,
-                   float* band) {
+void tile_weights(const float* x, std::size_t count, std::int32_t n_max, float* weights) {
+  for (std::size_t i = 0; i < count; ++i) weights[i] = tile_weight(exp_parts(x[i]), n_max);
+}
+
+std::uint64_t weigh_tile(const float* x, std::size_t count, const TileMass& range, float* weights) {
+  tile_weights(x, count, range.n_max, weights);
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += mass_of_weight(weights[i]);
+  return sum;
+}
+
+TileBand tile_band(const float* x, const float* weights, std::size_t count, std::int64_t shift, float low, float high,
+                   float* band, float* band_weights) {
   TileBand out;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t mass = mass_of_weight(tile_weight(exp_parts(x[i]), range.n_max));
+    const std::uint64_t mass = mass_of_weight(weights[i]);
     const std::uint64_t in_row = shift > 63 ? 0 : mass >> shift;
-    out.sum += mass;
-    out.sum_in_row += in_row;
     if (x[i] > high) {
       out.above += mass;
       out.above_in_row += in_row;
       ++out.above_count;
     } else if (x[i] >= low) {
-      band[out.band_count++] = x[i];
+      out.band_in_row += in_row;
+      band[out.band_count] = x[i];
+      band_weights[out.band_count++] = weights[i];
     }
   }
   return out;
-}
-
-void tile_weights(const float* x, std::size_t count, std::int32_t n_max, float* weights) {
-  for (std::size_t i = 0; i < count; ++i) weights[i] = tile_weight(exp_parts(x[i]), n_max);
 }
 
 TileKept keep_in_tile(const float* x, std::size_t count, const TileCut& cut, float* weights) {
@@ -137,9 +149,9 @@ void convert_bf16(const std::uint16_t* in, std::size_t count, float* out) {
 }  // namespace
 
 const RowKernels& scalar_row_kernels() {
-  static constexpr RowKernels kernels{"scalar",       tile_mass,  tile_weights,  tile_range,  tile_band,
-                                      keep_in_tile,   weight_sum, scale_weights, residual,    maximum,
-                                      log_weights_of, race,       divide,        convert_f16, convert_bf16};
+  static constexpr RowKernels kernels{"scalar",     tile_mass,  tile_weights,  tile_range,  weigh_tile, tile_band,
+                                      keep_in_tile, weight_sum, scale_weights, residual,    maximum,    log_weights_of,
+                                      race,         divide,     convert_f16,   convert_bf16};
   return kernels;
 }
 

@@ -78,6 +78,7 @@ RowKernels kernels_of_target() {
           tile_mass,
           tile_weights,
           tile_range,
+          weigh_tile,
           tile_band,
           keep_in_tile,
           weight_sum,

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "reference/row_kernels/simd_mass.hpp"
@@ -18,12 +19,14 @@ HWY_BEFORE_NAMESPACE();
 namespace draftproof {
 namespace HWY_NAMESPACE {
 
-bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_largest) {
+bool tile_range(const float* x, std::size_t count, float divisor, float* quotients, TileMass* out,
+                float* group_largest) {
   const FloatTag d;
   const std::size_t lanes = hn::Lanes(d);
   const float infinity = std::numeric_limits<float>::infinity();
   const auto limit = hn::Set(d, exp_constants::kFastLimit);
   const auto lowest = hn::Set(d, -kLogitLimit);
+  const auto by = hn::Set(d, divisor);
   // Two of everything, since a maximum waits for the one before it.
   FloatVector least[2] = {hn::Set(d, infinity), hn::Set(d, infinity)};
   FloatVector all_largest = hn::Set(d, -infinity);
@@ -42,12 +45,21 @@ bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_l
     };
     std::size_t i = begin;
     for (; i + 2 * lanes <= end; i += 2 * lanes) {
-      for (int which = 0; which < 2; ++which)
-        take(hn::LoadU(d, x + i + static_cast<std::size_t>(which) * lanes), which);
+      for (int which = 0; which < 2; ++which) {
+        const std::size_t at = i + static_cast<std::size_t>(which) * lanes;
+        auto v = hn::LoadU(d, x + at);
+        if (quotients != nullptr) {
+          v = hn::Div(v, by);
+          hn::StoreU(v, d, quotients + at);
+        }
+        take(v, which);
+      }
     }
     for (; i < end; i += lanes) {
       const std::size_t here = std::min(lanes, end - i);
-      const Padded part(x + i, here, -infinity);
+      if (quotients != nullptr)
+        for (std::size_t j = i; j < i + here; ++j) quotients[j] = x[j] / divisor;
+      const Padded part((quotients != nullptr ? quotients : x) + i, here, -infinity);
       take(hn::Load(d, part.values), 0);
       masked -= lanes - here;
     }
@@ -58,7 +70,8 @@ bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_l
   }
   if (!hn::AllTrue(d, right)) {
     group_largest -= (count + kGroupTokens - 1) / kGroupTokens;
-    return scalar_row_kernels().tile_range(x, count, out, group_largest);
+    return scalar_row_kernels().tile_range(quotients != nullptr ? quotients : x, count, 1.0f, nullptr, out,
+                                           group_largest);
   }
   *out = TileMass{};
   const float top = hn::GetLane(hn::MaxOfLanes(d, all_largest));
@@ -69,95 +82,129 @@ bool tile_range(const float* x, std::size_t count, TileMass* out, float* group_l
   return true;
 }
 
-// The lanes of `bits`, those of the lower or upper half of a vector of floats, for which the mask of floats holds; else
-// 0.
+// sum + bits in the lanes, those of the lower or upper half of a vector of floats, for which the mask of floats holds.
 template <bool kUpper>
-HWY_INLINE hn::Vec<WideTag> half_where(hn::Mask<FloatTag> mask, hn::Vec<WideTag> bits) {
+HWY_INLINE hn::Vec<WideTag> add_where(hn::Mask<FloatTag> mask, hn::Vec<WideTag> sum, hn::Vec<WideTag> bits) {
   const WideTag du;
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   const auto half = static_cast<__mmask8>(kUpper ? mask.raw >> 8 : mask.raw);
-  return hn::IfThenElseZero(hn::Mask<WideTag>{half}, bits);
+  return hn::IfThenElse(hn::Mask<WideTag>{half}, hn::Add(sum, bits), sum);
 #else
   const hn::RebindToSigned<WideTag> di;
   const hn::Half<IntTag> half_int;
   const auto lanes = hn::BitCast(IntTag(), hn::VecFromMask(FloatTag(), mask));
   const auto part = kUpper ? hn::UpperHalf(half_int, lanes) : hn::LowerHalf(half_int, lanes);
-  return hn::And(hn::BitCast(du, hn::PromoteTo(di, part)), bits);
+  return hn::Add(sum, hn::And(hn::BitCast(du, hn::PromoteTo(di, part)), bits));
 #endif
 }
 
-// kInRow: masses lose bits on the way to the row's scale, so that those sums are kept apart.
-template <bool kInRow>
-HWY_INLINE TileBand band_sums(const float* x, std::size_t count, std::int32_t n_max, std::int64_t shift, float low,
-                              float high, float* band) {
+// Sums of masses, in the bits of the doubles 2^52 + W_i that they are made in.
+struct BandSums {
+  hn::Vec<WideTag> above;
+  hn::Vec<WideTag> above_in_row;
+  hn::Vec<WideTag> band_in_row;
+
+  static HWY_INLINE BandSums zero() {
+    const auto zero = hn::Zero(WideTag());
+    return {zero, zero, zero};
+  }
+
+  // `whole` takes away what the shift to the row's scale would, and leaves the exponent bits of the doubles alone.
+  template <bool kUpper>
+  HWY_INLINE void add(const float* weights, hn::Vec<WideTag> whole, hn::Mask<FloatTag> is_above,
+                      hn::Mask<FloatTag> in_band) {
+    const DoubleTag dd;
+    const HalfFloatTag half;
+    const auto w = hn::PromoteTo(dd, hn::LoadU(half, weights + (kUpper ? hn::Lanes(half) : 0)));
+    const auto bits = hn::BitCast(WideTag(), hn::MulAdd(w, hn::Set(dd, 0x1p44), hn::Set(dd, 0x1p52)));
+    const auto in_row = hn::And(bits, whole);
+    above = add_where<kUpper>(is_above, above, bits);
+    above_in_row = add_where<kUpper>(is_above, above_in_row, in_row);
+    band_in_row = add_where<kUpper>(in_band, band_in_row, in_row);
+  }
+};
+
+// Collects the tokens of a band. A compressed vector is written always, since whether it has tokens of the band is what
+// no branch predictor knows. AVX2 compresses by tables: there the places are noted as bits and the tokens follow at the
+// end.
+class BandWriter {
+ public:
+  BandWriter(float* values, float* weights) : values_(values), weights_(weights) {}
+
+  HWY_INLINE void add(FloatVector v, FloatVector w, hn::Mask<FloatTag> in_band, std::size_t i) {
+    const FloatTag d;
+    if constexpr (kCompresses) {
+      hn::StoreU(hn::Compress(v, in_band), d, values_ + filled_);
+      hn::StoreU(hn::Compress(w, in_band), d, weights_ + filled_);
+      filled_ += hn::CountTrue(d, in_band);
+    } else {
+      hn::StoreMaskBits(d, in_band, bits_ + i / 8);
+    }
+  }
+
+  // How many there are, once all of x[0..count) was added.
+  HWY_INLINE std::size_t finish(const float* x, const float* weights, std::size_t count) {
+    if constexpr (!kCompresses) {
+      for (std::size_t begin = 0; begin < count; begin += 64) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bits_ + begin / 8, sizeof(word));
+        if (count - begin < 64) word &= (std::uint64_t{1} << (count - begin)) - 1;
+        for (; word != 0; word &= word - 1) {
+          const std::size_t i = begin + hwy::Num0BitsBelowLS1Bit_Nonzero64(word);
+          values_[filled_] = x[i];
+          weights_[filled_++] = weights[i];
+        }
+      }
+    }
+    return filled_;
+  }
+
+ private:
+  static constexpr bool kCompresses = HWY_TARGET != HWY_AVX2;
+  float* values_;
+  float* weights_;
+  std::size_t filled_ = 0;
+  std::uint8_t bits_[kCompresses ? 1 : kTileTokens / 8];
+};
+
+TileBand tile_band(const float* x, const float* weights, std::size_t count, std::int64_t shift, float low, float high,
+                   float* band, float* band_weights) {
   const FloatTag d;
-  const IntTag di;
-  const WideTag du;
   const std::size_t lanes = hn::Lanes(d);
-  const auto bias = hn::Set(di, n_max + bit_cast<std::int32_t>(exp_constants::kRoundMagic));
-  const auto lowest = hn::Set(d, -kLogitLimit);
   const auto least = hn::Set(d, low);
   const auto most = hn::Set(d, high);
-  // Takes away what the shift would, and leaves the exponent bits of the accumulated doubles alone.
-  const auto whole = hn::Set(du, ~((std::uint64_t{1} << shift) - 1));
-  const DoubleTag dd;
-  const HalfFloatTag half;
-  const auto scale = hn::Set(dd, 0x1p44);
-  const auto magic = hn::Set(dd, 0x1p52);
-  auto sum = hn::Zero(du);
-  auto sum_in_row = hn::Zero(du);
-  auto above = hn::Zero(du);
-  auto above_in_row = hn::Zero(du);
-  const auto bits_of = [&](auto part)
-                           HWY_ATTR { return hn::BitCast(du, hn::MulAdd(hn::PromoteTo(dd, part), scale, magic)); };
-  TileBand out;
-  std::size_t vectors = 0;
-  std::size_t filled = 0;
-  const auto take = [&](FloatVector v) HWY_ATTR __attribute__((always_inline)) {
-    const auto w = hn::IfThenElseZero(hn::Ge(v, lowest), fast_weight(v, bias));
-    const auto low_bits = bits_of(hn::LowerHalf(half, w));
-    const auto high_bits = bits_of(hn::UpperHalf(half, w));
-    sum = hn::Add(sum, hn::Add(low_bits, high_bits));
+  constexpr std::int64_t kNoneLeft = 46;  // from here on no mass has a bit left
+  shift = std::min(shift, kNoneLeft);
+  const auto whole = hn::Set(WideTag(), ~((std::uint64_t{1} << shift) - 1));
+  BandSums sums = BandSums::zero();
+  BandWriter writer(band, band_weights);
+  std::size_t above_count = 0;
+  const auto take = [&](const float* values_at, const float* weights_at, std::size_t i) HWY_ATTR
+      __attribute__((always_inline)) {
+    const auto v = hn::LoadU(d, values_at);
     const auto is_above = hn::Gt(v, most);
-    const auto low_above = half_where<false>(is_above, low_bits);
-    const auto high_above = half_where<true>(is_above, high_bits);
-    above = hn::Add(above, hn::Add(low_above, high_above));
-    if (kInRow) {
-      sum_in_row = hn::Add(sum_in_row, hn::Add(hn::And(low_bits, whole), hn::And(high_bits, whole)));
-      above_in_row = hn::Add(above_in_row, hn::Add(hn::And(low_above, whole), hn::And(high_above, whole)));
-    }
-    out.above_count += static_cast<std::int32_t>(hn::CountTrue(d, is_above));
-    // Written always: whether a vector has tokens of the band is what no branch predictor knows.
     const auto in_band = hn::AndNot(is_above, hn::Ge(v, least));
-    hn::StoreU(hn::Compress(v, in_band), d, band + filled);
-    filled += hn::CountTrue(d, in_band);
-    ++vectors;
+    sums.add<false>(weights_at, whole, is_above, in_band);
+    sums.add<true>(weights_at, whole, is_above, in_band);
+    above_count += hn::CountTrue(d, is_above);
+    writer.add(v, hn::LoadU(d, weights_at), in_band, i);
   };
-  const std::size_t rest = count % lanes;
-  const Padded tail(x + (count - rest), rest, -std::numeric_limits<float>::infinity());
-  for (std::size_t i = 0; i < count; i += lanes)
-    take(i + lanes <= count ? hn::LoadU(d, x + i) : hn::Load(d, tail.values));
-  const std::size_t additions = 2 * vectors;
-  const std::uint64_t above_bias = bit_cast<std::uint64_t>(0x1p52) * static_cast<std::uint64_t>(out.above_count);
-  out.sum = sum_lanes(sum, additions);
-  // Lanes that are not above were not counted with the exponent's bits: each that was adds it once.
-  out.above = sum_lanes(above, 0) - above_bias;
-  out.sum_in_row = kInRow ? sum_lanes(sum_in_row, additions) >> shift : out.sum;
-  out.above_in_row = kInRow ? (sum_lanes(above_in_row, 0) - above_bias) >> shift : out.above;
-  out.band_count = static_cast<std::int32_t>(filled);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) take(x + i, weights + i, i);
+  if (i < count) {
+    const Padded tail(x + i, count - i, -std::numeric_limits<float>::infinity());
+    const Padded tail_weights(weights + i, count - i, 0.0f);
+    take(tail.values, tail_weights.values, i);
+  }
+  TileBand out;
+  out.above_count = static_cast<std::int32_t>(above_count);
+  out.band_count = static_cast<std::int32_t>(writer.finish(x, weights, count));
+  // Every addition brought the exponent's bits of one double.
+  const auto bias = [](std::size_t tokens) { return bit_cast<std::uint64_t>(0x1p52) * tokens; };
+  out.above = sum_lanes(sums.above, 0) - bias(above_count);
+  out.above_in_row = (sum_lanes(sums.above_in_row, 0) - bias(above_count)) >> shift;
+  out.band_in_row = (sum_lanes(sums.band_in_row, 0) - bias(static_cast<std::size_t>(out.band_count))) >> shift;
   return out;
-}
-
-TileBand tile_band(const float* x, std::size_t count, const TileMass& range, std::int64_t shift, float low, float high,
-                   float* band) {
-  // Exponents strictly within those of the fast limit say that every logit is within it.
-  constexpr std::int32_t kFastExponent = 94548;
-  if (range.n_max >= kFastExponent || (range.n_min <= -kFastExponent && range.n_min != kMaskedExponent))
-    return scalar_row_kernels().tile_band(x, count, range, shift, low, high, band);
-  if (shift == 0) return band_sums<false>(x, count, range.n_max, 0, low, high, band);
-  // From here on no mass has a bit left.
-  constexpr std::int64_t kNoneLeft = 46;
-  return band_sums<true>(x, count, range.n_max, std::min(shift, kNoneLeft), low, high, band);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -17,30 +17,34 @@ HWY_BEFORE_NAMESPACE();
 namespace draftproof {
 namespace HWY_NAMESPACE {
 
-HWY_INLINE FloatVector polynomial(FloatVector r) {
-  using namespace exp_constants;
-  const FloatTag d;
-  FloatVector p = hn::Set(d, kC6);
-  p = hn::MulAdd(p, r, hn::Set(d, kC5));
-  p = hn::MulAdd(p, r, hn::Set(d, kC4));
-  p = hn::MulAdd(p, r, hn::Set(d, kC3));
-  p = hn::MulAdd(p, r, hn::Set(d, kC2));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
-  return hn::MulAdd(p, r, hn::Set(d, 1.0f));
-}
-
-// tile_weight(exp_parts(x), N_t) for |x| <= kFastLimit; `bias` is N_t plus the bits of the rounding constant.
-HWY_INLINE FloatVector fast_weight(FloatVector x, hn::Vec<IntTag> bias) {
+// tile_weight(exp_parts(x), N_t) for |x| <= kFastLimit; `bias` is N_t plus the bits of the rounding constant. Several
+// vectors at a time, step by step: each step waits for the one before it, and the other vectors fill the wait.
+template <int kVectors>
+HWY_INLINE void fast_weights(const FloatVector (&x)[kVectors], hn::Vec<IntTag> bias, FloatVector (&w)[kVectors]) {
   using namespace exp_constants;
   const FloatTag d;
   const IntTag di;
-  const FloatVector t = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundMagic));
-  const FloatVector n = hn::Sub(t, hn::Set(d, kRoundMagic));
-  FloatVector r = hn::NegMulAdd(n, hn::Set(d, kLn2High), x);
-  r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), r);
-  const FloatVector f = polynomial(r);
-  const auto k = hn::Max(hn::Sub(hn::BitCast(di, t), bias), hn::Set(di, kDeepestWeight));
-  return hn::BitCast(d, hn::Add(hn::BitCast(di, f), hn::ShiftLeft<23>(k)));
+  FloatVector t[kVectors];
+  FloatVector r[kVectors];
+  for (int j = 0; j < kVectors; ++j) t[j] = hn::MulAdd(x[j], hn::Set(d, kLog2E), hn::Set(d, kRoundMagic));
+  for (int j = 0; j < kVectors; ++j) {
+    const FloatVector n = hn::Sub(t[j], hn::Set(d, kRoundMagic));
+    r[j] = hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x[j]));
+  }
+  for (int j = 0; j < kVectors; ++j) w[j] = hn::MulAdd(hn::Set(d, kC6), r[j], hn::Set(d, kC5));
+  for (const float c : {kC4, kC3, kC2, 1.0f, 1.0f})
+    for (int j = 0; j < kVectors; ++j) w[j] = hn::MulAdd(w[j], r[j], hn::Set(d, c));
+  for (int j = 0; j < kVectors; ++j) {
+    const auto k = hn::Max(hn::Sub(hn::BitCast(di, t[j]), bias), hn::Set(di, kDeepestWeight));
+    w[j] = hn::BitCast(d, hn::Add(hn::BitCast(di, w[j]), hn::ShiftLeft<23>(k)));
+  }
+}
+
+HWY_INLINE FloatVector fast_weight(FloatVector x, hn::Vec<IntTag> bias) {
+  const FloatVector one[1] = {x};
+  FloatVector w[1];
+  fast_weights<1>(one, bias, w);
+  return w[0];
 }
 
 // Adds to the accumulators the bits of 2^52 + mass_of_weight(w): the bias is taken off once at the end.
@@ -56,17 +60,79 @@ HWY_INLINE void accumulate_mass(FloatVector w, hn::Vec<WideTag>& low, hn::Vec<Wi
   high = hn::Add(high, hn::BitCast(du, b));
 }
 
+// What is added up over a tile whose extremes are known.
+struct MassSums {
+  hn::Vec<WideTag> low;
+  hn::Vec<WideTag> high;
+  std::int32_t kept;  // tokens that are not masked, where some are
+
+  static HWY_INLINE MassSums zero() { return {hn::Zero(WideTag()), hn::Zero(WideTag()), 0}; }
+
+  // The next kVectors vectors; writes their weights, where `weights` is wanted.
+  template <int kVectors, bool kStores, bool kHasMasked>
+  HWY_INLINE void add(const float* x, hn::Vec<IntTag> bias, float* weights) {
+    const FloatTag d;
+    const std::size_t lanes = hn::Lanes(d);
+    FloatVector v[kVectors];
+    FloatVector w[kVectors];
+    for (int j = 0; j < kVectors; ++j) v[j] = hn::LoadU(d, x + static_cast<std::size_t>(j) * lanes);
+    fast_weights<kVectors>(v, bias, w);
+    for (int j = 0; j < kVectors; ++j) {
+      if (kHasMasked) {
+        // What lies below is masked, whatever number engines mask with. No weight of a token that is not masked is
+        // zero, however deep (see tile_weight).
+        w[j] = hn::IfThenElseZero(hn::Ge(v[j], hn::Set(d, -kLogitLimit)), w[j]);
+        if (!kStores) kept += static_cast<std::int32_t>(hn::CountTrue(d, hn::Gt(w[j], hn::Zero(d))));
+      }
+      if (kStores) hn::StoreU(w[j], d, weights + static_cast<std::size_t>(j) * lanes);
+      accumulate_mass(w[j], low, high);
+    }
+  }
+};
+
+// Adds up the masses of a tile and, if kStores, writes the weights. Returns how many tokens are not masked, if
+// !kStores.
+template <bool kStores, bool kHasMasked>
+HWY_INLINE std::int32_t sum_masses(const float* x, std::size_t count, std::int32_t n_max, float* weights,
+                                   std::uint64_t* sum) {
+  const FloatTag d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto bias = hn::Set(IntTag(), n_max + bit_cast<std::int32_t>(exp_constants::kRoundMagic));
+  MassSums sums = MassSums::zero();
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    // While this tile computes, memory fetches the next one of the row: hardware looks ahead only as far as the page
+    // ends.
+    constexpr std::size_t kLineTokens = 16;
+    for (std::size_t j = 0; j < 4 * lanes; j += std::max(lanes, kLineTokens))
+      __builtin_prefetch(x + i + j + kTileTokens);
+    sums.add<4, kStores, kHasMasked>(x + i, bias, kStores ? weights + i : nullptr);
+  }
+  for (; i + lanes <= count; i += lanes) sums.add<1, kStores, kHasMasked>(x + i, bias, kStores ? weights + i : nullptr);
+  std::size_t vectors = i / lanes;
+  if (!kHasMasked) sums.kept = static_cast<std::int32_t>(count);
+  if (i < count) {
+    const Padded tail(x + i, count - i, -std::numeric_limits<float>::infinity());
+    alignas(64) float last[64];
+    const std::int32_t kept = sums.kept;
+    sums.add<1, kStores, true>(tail.values, bias, last);
+    if (!kHasMasked) sums.kept = kept;
+    if (kStores) std::copy_n(last, count - i, weights + i);
+    ++vectors;
+  }
+  *sum = sum_lanes(hn::Add(sums.low, sums.high), 2 * vectors);
+  return sums.kept;
+}
+
 bool tile_mass(const float* x, std::size_t count, TileMass* out) {
   const FloatTag d;
-  const IntTag di;
-  const WideTag du;
   const std::size_t lanes = hn::Lanes(d);
   const std::size_t whole = count - count % lanes;
   const float infinity = std::numeric_limits<float>::infinity();
   const Padded tail(x + whole, count - whole, -infinity);
   const auto limit = hn::Set(d, exp_constants::kFastLimit);
   const auto masked = hn::Set(d, -infinity);
-  const auto lowest = hn::Set(d, -kLogitLimit);  // what lies below is masked, whatever number engines mask with
+  const auto lowest = hn::Set(d, -kLogitLimit);
 
   // First the extremes: N_t is the exponent of the largest logit, since n is monotone in x.
   FloatVector largest = masked;
@@ -88,44 +154,24 @@ bool tile_mass(const float* x, std::size_t count, TileMass* out) {
   if (top < -kLogitLimit) return true;
   out->n_max = exp_parts(top).n;
   out->n_min = exp_parts(hn::GetLane(hn::MinOfLanes(d, smallest))).n;
-
-  const auto bias = hn::Set(di, out->n_max + bit_cast<std::int32_t>(exp_constants::kRoundMagic));
-  auto low = hn::Zero(du);
-  auto high = hn::Zero(du);
-  const auto weight_at = [&](FloatVector v) HWY_ATTR {
-    const auto w = fast_weight(v, bias);
-    return hn::IfThenElseZero(hn::Ge(v, lowest), w);
-  };
-  // No weight of a token that is not masked is zero, however deep (see tile_weight).
-  const auto kept_lanes = [&](FloatVector w)
-                              HWY_ATTR { return static_cast<std::int32_t>(hn::CountTrue(d, hn::Gt(w, hn::Zero(d)))); };
-  // While this tile computes, memory fetches the next one of the row: hardware looks ahead only as far as the page
-  // ends.
-  const auto prefetch_next_tile = [&](std::size_t i) HWY_ATTR { __builtin_prefetch(x + i + kTileTokens); };
-  if (hn::AllTrue(d, all_plain)) {
-    out->kept = static_cast<std::int32_t>(whole);
-    for (std::size_t i = 0; i < whole; i += lanes) {
-      const auto w = fast_weight(hn::LoadU(d, x + i), bias);
-      prefetch_next_tile(i);
-      accumulate_mass(w, low, high);
-    }
-  } else {
-    for (std::size_t i = 0; i < whole; i += lanes) {
-      const auto w = weight_at(hn::LoadU(d, x + i));
-      prefetch_next_tile(i);
-      out->kept += kept_lanes(w);
-      accumulate_mass(w, low, high);
-    }
-  }
-  std::size_t vectors = whole / lanes;
-  if (whole < count) {
-    const auto w = weight_at(hn::Load(d, tail.values));
-    out->kept += kept_lanes(w);
-    accumulate_mass(w, low, high);
-    ++vectors;
-  }
-  out->sum = sum_lanes(hn::Add(low, high), 2 * vectors);
+  out->kept = hn::AllTrue(d, all_plain) ? sum_masses<false, false>(x, count, out->n_max, nullptr, &out->sum)
+                                        : sum_masses<false, true>(x, count, out->n_max, nullptr, &out->sum);
   return true;
+}
+
+std::uint64_t weigh_tile(const float* x, std::size_t count, const TileMass& range, float* weights) {
+  // Exponents strictly within those of the fast limit say that every logit is within it.
+  constexpr std::int32_t kFastExponent = 94548;
+  if (range.n_max >= kFastExponent || (range.n_min <= -kFastExponent && range.n_min != kMaskedExponent))
+    return scalar_row_kernels().weigh_tile(x, count, range, weights);
+  std::uint64_t sum = 0;
+  if (static_cast<std::size_t>(range.kept) == count)
+    sum_masses<true, false>(x, count, range.n_max, weights, &sum);
+  else if (range.kept > 0)
+    sum_masses<true, true>(x, count, range.n_max, weights, &sum);
+  else
+    std::fill_n(weights, count, 0.0f);
+  return sum;
 }
 
 void tile_weights(const float* x, std::size_t count, std::int32_t n_max, float* weights) {

@@ -86,8 +86,8 @@ void LogitsDistribution::begin(const RowView& logits, float temperature, const R
   temperature_ = temperature;
   kept_.reset();
   allowed_.clear();
+  is_weighed_ = false;
   is_processed_ = false;
-  group_largest_.clear();
   tiles_.resize((static_cast<std::size_t>(logits.vocab_size) + kTileTokens - 1) / kTileTokens);
   exponent_ = kMaskedExponent;
 }
@@ -107,81 +107,113 @@ bool LogitsDistribution::try_assign(const RowView& logits, float temperature, co
   return true;
 }
 
-bool LogitsDistribution::try_range(const RowView& logits, float temperature, const RowName& row) {
+bool LogitsDistribution::try_weigh(const RowView& logits, float temperature, const RowName& row) {
   begin(logits, temperature, row);
-  if (!range_of_tiles()) return false;
+  if (!weigh_tiles()) return false;
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
-  return true;
-}
-
-bool LogitsDistribution::range_of_tiles() {
-  const bool is_changed = view_.dtype != DType::f32 || temperature_ != 1.0f;
-  if (is_changed) processed_.resize(static_cast<std::size_t>(view_.vocab_size));
-  group_largest_.resize((static_cast<std::size_t>(view_.vocab_size) + kGroupTokens - 1) / kGroupTokens);
-  kept_count_ = 0;
-  for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    const float* x = logits_in(tile_begin(t), tile_size(t), is_changed ? processed_.data() + tile_begin(t) : nullptr);
-    TileMass range;
-    if (!row_kernels().tile_range(x, tile_size(t), &range, group_largest_.data() + t * kTileGroups)) return false;
-    range.sum = tiles_[t].sum;
-    tiles_[t] = range;
-    exponent_ = std::max(exponent_, range.n_max);
-    kept_count_ += range.kept;
-  }
-  is_processed_ = is_changed;
-  return true;
-}
-
-std::span<const float> LogitsDistribution::group_largest() {
-  if (group_largest_.empty()) range_of_tiles();
-  return group_largest_;
-}
-
-void LogitsDistribution::take_sums(const RowBand& band) {
-  for (std::size_t t = 0; t < tiles_.size(); ++t) tiles_[t].sum = band.tiles[t].sum;
   add_up();
   unfiltered_total_ = total_;
+  return true;
 }
 
-template <class TokensOfTile>
-void LogitsDistribution::scan_tiles(TokensOfTile tokens_of_tile, float low, float high, RowBand& out) const {
-  out.low = low;
-  out.high = high;
-  out.count = 0;
-  out.tile_end.resize(tiles_.size());
-  out.tiles.assign(tiles_.size(), TileBand{});
-  out.mass = out.above_mass = 0;
-  out.above_count = 0;
+bool LogitsDistribution::weigh_tiles() {
+  const auto vocab_size = static_cast<std::size_t>(view_.vocab_size);
+  const bool is_changed = view_.dtype != DType::f32 || temperature_ != 1.0f;
+  if (is_changed) processed_.resize(vocab_size);
+  weights_.resize(vocab_size);
+  group_largest_.resize((vocab_size + kGroupTokens - 1) / kGroupTokens);
+  const RowKernels& kernels = row_kernels();
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    const std::span<const float> x = tokens_of_tile(t);
-    if (!x.empty()) {
-      TileBand& sums = out.tiles[t];
-      sums =
-          row_kernels().tile_band(x.data(), x.size(), tiles_[t], shift_of(t), low, high, out.values.data() + out.count);
-      out.count += static_cast<std::size_t>(sums.band_count);
-      out.mass += sums.sum_in_row;
-      out.above_mass += sums.above_in_row;
-      out.above_count += sums.above_count;
+    float* processed = is_changed ? processed_.data() + tile_begin(t) : nullptr;
+    const float* x = elements_of(view_, static_cast<std::int64_t>(tile_begin(t)), tile_size(t), processed);
+    if (!kernels.tile_range(x, tile_size(t), temperature_, temperature_ == 1.0f ? nullptr : processed, &tiles_[t],
+                            group_largest_.data() + t * kTileGroups))
+      return false;
+    tiles_[t].sum = kernels.weigh_tile(processed != nullptr ? processed : x, tile_size(t), tiles_[t],
+                                       weights_.data() + tile_begin(t));
+    exponent_ = std::max(exponent_, tiles_[t].n_max);
+  }
+  is_processed_ = is_changed;
+  is_weighed_ = true;
+  return true;
+}
+
+void LogitsDistribution::weigh() {
+  if (!is_weighed_) weigh_tiles();
+}
+
+void RowBand::make_room(std::size_t tokens) {
+  if (values.size() >= tokens + kBandSlack) return;
+  values.resize(tokens + kBandSlack);
+  weights.resize(tokens + kBandSlack);
+}
+
+void RowBand::begin(float low_value, float high_value, std::size_t tile_count) {
+  low = low_value;
+  high = high_value;
+  count = 0;
+  tile_end.resize(tile_count);
+  tiles.assign(tile_count, TileBand{});
+  above_mass = band_mass = 0;
+  above_count = 0;
+}
+
+void RowBand::add(std::size_t tile, const float* x, const float* token_weights, std::size_t tokens,
+                  std::int64_t shift) {
+  const TileBand part = row_kernels().tile_band(x, token_weights, tokens, shift, low, high, values.data() + count,
+                                                weights.data() + count);
+  count += static_cast<std::size_t>(part.band_count);
+  above_mass += part.above_in_row;
+  band_mass += part.band_in_row;
+  above_count += part.above_count;
+  tiles[tile].above += part.above;
+  tiles[tile].above_count += part.above_count;
+}
+
+void LogitsDistribution::scan(float low, float high, RowBand& out) const {
+  const auto looked_at = std::count_if(group_largest_.begin(), group_largest_.end(), [&](float x) { return x >= low; });
+  out.make_room(static_cast<std::size_t>(looked_at) * kGroupTokens);
+  out.begin(low, high, tiles_.size());
+  const auto is_below = [&](std::size_t begin) { return group_largest_[begin / kGroupTokens] < low; };
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    const std::size_t tile_end = tile_begin(t) + tile_size(t);
+    for (std::size_t begin = tile_begin(t); begin < tile_end;) {
+      std::size_t end = begin;
+      while (end < tile_end && !is_below(end)) end += kGroupTokens;
+      const std::size_t count = std::min(end, tile_end) - begin;
+      if (count > 0) out.add(t, logits_in(begin, count, nullptr), unfiltered_weights(begin), count, shift_of(t));
+      begin = end + kGroupTokens;
     }
     out.tile_end[t] = out.count;
   }
 }
 
-void LogitsDistribution::scan(float low, float high, RowBand& out) const {
-  out.values.resize(static_cast<std::size_t>(view_.vocab_size) + kBandSlack);
-  Tile scratch;
-  const auto tokens_of_tile = [&](std::size_t t) -> std::span<const float> {
-    return {logits_in(tile_begin(t), tile_size(t), scratch.data()), tile_size(t)};
-  };
-  scan_tiles(tokens_of_tile, low, high, out);
+void LogitsDistribution::narrow(const RowBand& from, float low, float high, RowBand& out) const {
+  out.make_room(from.count);
+  out.begin(low, high, tiles_.size());
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    const std::size_t begin = from.tile_begin(t);
+    const std::size_t count = from.tile_end[t] - begin;
+    if (count > 0) out.add(t, from.values.data() + begin, from.weights.data() + begin, count, shift_of(t));
+    out.tile_end[t] = out.count;
+  }
 }
 
-void LogitsDistribution::narrow(const RowBand& from, float low, float high, RowBand& out) const {
-  if (out.values.size() < from.count + kBandSlack) out.values.resize(from.count + kBandSlack);
-  const auto tokens_of_tile = [&](std::size_t t) -> std::span<const float> {
-    return {from.values.data() + from.tile_begin(t), from.tile_end[t] - from.tile_begin(t)};
-  };
-  scan_tiles(tokens_of_tile, low, high, out);
+MassBounds LogitsDistribution::mass_bounds() const {
+  MassBounds bounds{0, 0};
+  std::uint64_t cut = 0;  // each of these tokens may have lost less than one
+  for (std::size_t t = 0; t < tiles_.size(); ++t) {
+    bounds.most += tile_mass(t);
+    if (shift_of(t) > 0) cut += static_cast<std::uint64_t>(tiles_[t].kept);
+  }
+  bounds.least = bounds.most > cut ? bounds.most - cut : 0;
+  return bounds;
+}
+
+std::uint64_t LogitsDistribution::sum_of_masses() const {
+  RowBand all;
+  scan(-kLogitLimit, kInfinity, all);
+  return all.band_mass;
 }
 
 double LogitsDistribution::smallest_logit() const {
@@ -207,8 +239,11 @@ void LogitsDistribution::kept_band(RowBand& out) const {
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
     const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
     weights_in(tile_begin(t), tile_size(t), weights.data());
-    for (std::size_t i = 0; i < tile_size(t); ++i)
-      if (weights[i] > 0.0f) kept.values.push_back(x[i]);
+    for (std::size_t i = 0; i < tile_size(t); ++i) {
+      if (weights[i] == 0.0f) continue;
+      kept.values.push_back(x[i]);
+      kept.weights.push_back(weights[i]);
+    }
     kept.count = kept.tile_end[t] = kept.values.size();
   }
   narrow(kept, -kLogitLimit, kInfinity, out);
@@ -238,7 +273,7 @@ void LogitsDistribution::keep(const KeptSet& kept) {
   Tile weights;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
     const float* x = logits_in(tile_begin(t), tile_size(t), scratch.data());
-    row_kernels().tile_weights(x, tile_size(t), tiles_[t].n_max, weights.data());
+    make_weights(tile_begin(t), x, tile_size(t), weights.data());
     const TileKept left = row_kernels().keep_in_tile(x, tile_size(t), cut_of(tile_begin(t)), weights.data());
     tiles_[t].sum = left.sum;
     tiles_[t].kept = left.kept;
@@ -259,7 +294,7 @@ void LogitsDistribution::keep(const KeptSet& kept, const RowBand& band) {
     if (t == last_tile)
       for (auto left = count_up_to(kept.last_value, kept.last_token, t); left > 0; ++cut.position)
         left -= values[cut.position] == kept.last_value ? 1 : 0;
-    row_kernels().tile_weights(values, count, tiles_[t].n_max, scratch.data());
+    std::copy_n(band.weights.data() + band.tile_begin(t), count, scratch.data());
     const TileKept left = row_kernels().keep_in_tile(values, count, cut, scratch.data());
     tiles_[t].sum = band.tiles[t].above + left.sum;
     tiles_[t].kept = band.tiles[t].above_count + left.kept;
@@ -292,7 +327,7 @@ double LogitsDistribution::kept_mass() const {
   return static_cast<double>(total_) / static_cast<double>(unfiltered_total_);
 }
 
-Token LogitsDistribution::first_token() {
+Token LogitsDistribution::first_token() const {
   const std::span<const float> groups = group_largest();
   const auto group = static_cast<std::size_t>(std::max_element(groups.begin(), groups.end()) - groups.begin());
   auto token = static_cast<Token>(group * kGroupTokens);
@@ -315,10 +350,18 @@ float LogitsDistribution::weight(Token token) const {
   return tile_weight(exp_parts(logit(token)), tiles_[static_cast<std::size_t>(token / kTileTokens)].n_max);
 }
 
+// Unfiltered weights of the tokens [begin, begin + count), all of one tile, whose logits are x.
+void LogitsDistribution::make_weights(std::size_t begin, const float* x, std::size_t count, float* weights) const {
+  if (is_weighed_)
+    std::copy_n(unfiltered_weights(begin), count, weights);
+  else
+    row_kernels().tile_weights(x, count, tiles_[begin / kTileTokens].n_max, weights);
+}
+
 const float* LogitsDistribution::weights_in(std::size_t begin, std::size_t count, float* scratch) const {
   Tile logits;
   const float* x = logits_in(begin, count, logits.data());
-  row_kernels().tile_weights(x, count, tiles_[begin / kTileTokens].n_max, scratch);
+  make_weights(begin, x, count, scratch);
   if (kept_) {
     TileCut cut = cut_of(begin - begin % kTileTokens);
     const std::size_t offset = begin % kTileTokens;

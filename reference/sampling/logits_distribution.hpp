@@ -37,24 +37,36 @@ struct LogNormaliser {
   float log_probability(float logit) const;
 };
 
+// Between which Sigma m_i lies over the kept tokens: S itself is the sum of tiles, which lose their last bits once
+// where single tokens lose them each.
+struct MassBounds {
+  std::uint64_t least;
+  std::uint64_t most;
+};
+
 // The tokens of a row whose values lie in a band, and the sums of those above it. Search by value narrows bands
 // (logits/prefix.hpp).
 struct RowBand {
   float low = 0.0f;  // low <= x <= high
   float high = 0.0f;
   std::vector<float> values;          // of the band's tokens in ascending order of id; more room than `count`
+  std::vector<float> weights;         // and their weights f 2^(n - N_t)
   std::size_t count = 0;              // of them
   std::vector<std::size_t> tile_end;  // where the part of each tile ends
-  std::vector<TileBand> tiles;        // the sums of each tile
-  std::uint64_t mass = 0;             // Sigma m_i over all tokens that were looked at
+  std::vector<TileBand> tiles;        // `above` and `above_count` of each tile
   std::uint64_t above_mass = 0;       // Sigma m_i over those above the band
+  std::uint64_t band_mass = 0;        // Sigma m_i over those in the band
   std::int64_t above_count = 0;
 
+  void make_room(std::size_t tokens);
+  void begin(float low_value, float high_value, std::size_t tile_count);
+  // Tokens of a tile that follow those added before.
+  void add(std::size_t tile, const float* x, const float* token_weights, std::size_t tokens, std::int64_t shift);
   std::size_t tile_begin(std::size_t tile) const { return tile == 0 ? 0 : tile_end[tile - 1]; }
 };
 
-// Nothing as large as the row is written: weights, and logits that have to be converted or divided, are made again tile
-// by tile where a draw or a residual asks for them.
+// Where a row is drawn from and no more, nothing as large as it is written: weights, and logits that have to be
+// converted or divided, are made again for the tile that a draw asks for. Filters have them all made once (weigh).
 class LogitsDistribution {
  public:
   // The distribution of logits [V] over a temperature: softmax, in fixed point. The logits are not copied and must
@@ -67,14 +79,16 @@ class LogitsDistribution {
   // The same, but false where a logit is NaN or too large; the distribution is empty then.
   bool try_assign(const RowView& logits, float temperature, const RowName& row);
 
-  // The first half of try_assign: exponents, counts and group_largest, but no masses. scan() and take_sums() are to
-  // follow. For rows that are going to be filtered, whose masses are summed when the filters know where to look.
-  bool try_range(const RowView& logits, float temperature, const RowName& row);
-  void take_sums(const RowBand& band);
+  // The same, and keeps what filters look at more than once: the weights, the logits where they had to be converted or
+  // divided, and group_largest.
+  bool try_weigh(const RowView& logits, float temperature, const RowName& row);
 
-  // Largest logit of every kGroupTokens tokens of a tile, tile by tile; -infinity where all are masked. Made when first
-  // asked for.
-  std::span<const float> group_largest();
+  // Makes a row that was assigned without them, and not filtered since, one that was weighed.
+  void weigh();
+
+  // Largest logit of every kGroupTokens tokens of a tile, tile by tile; -infinity where all are masked. Of a weighed
+  // row.
+  std::span<const float> group_largest() const { return group_largest_; }
 
   // Bounds of the logits that are not masked.
   double largest_logit() const { return (exponent_ + 0.51) * kLn2; }
@@ -83,12 +97,11 @@ class LogitsDistribution {
   // How many of a tile's tokens up to `last_token` have this logit.
   std::int64_t count_up_to(float value, Token last_token, std::size_t tile) const;
 
-  // f 2^(n - N_t) of any logits of a tile's tokens, kept or not.
-  void weights_of(std::size_t tile, const float* logits, std::size_t count, float* weights) const {
-    row_kernels().tile_weights(logits, count, tiles_[tile].n_max, weights);
-  }
+  // f 2^(n - N_t) of the tokens from `begin` on, kept or not. Of a weighed row.
+  const float* unfiltered_weights(std::size_t begin) const { return weights_.data() + begin; }
 
-  // Sums and values of the unfiltered row by a band of values.
+  // Sums, values and weights of the unfiltered row by a band of values. Groups that lie below it are not looked at.
+  // Of a weighed row.
   void scan(float low, float high, RowBand& out) const;
   // The same among the tokens of another band.
   void narrow(const RowBand& from, float low, float high, RowBand& out) const;
@@ -114,8 +127,8 @@ class LogitsDistribution {
   // The same of the tokens [begin, begin + count), in place or written to `scratch` [count].
   const float* logits_in(std::size_t begin, std::size_t count, float* scratch) const;
 
-  // The first of the total order, kept or not.
-  Token first_token();
+  // The first of the total order, kept or not. Of a weighed row.
+  Token first_token() const;
 
   bool is_kept(Token token) const;
   std::int64_t kept_count() const { return kept_count_; }
@@ -124,6 +137,10 @@ class LogitsDistribution {
 
   std::int32_t exponent() const { return exponent_; }  // N
   std::uint64_t total() const { return total_; }       // S, over the kept tokens
+  MassBounds mass_bounds() const;
+  // Sigma m_i over all tokens of a weighed row, looked up token by token.
+  std::uint64_t sum_of_masses() const;
+  std::int64_t shift_of(std::size_t tile) const { return std::int64_t{exponent_} - tiles_[tile].n_max; }  // N - N_t
   std::uint64_t tile_mass(std::size_t tile) const { return row_scale(tiles_[tile].sum, exponent_, tiles_[tile].n_max); }
 
   std::uint64_t mass_in_tile(Token token) const { return mass_of_weight(weight(token)); }  // W_i
@@ -163,13 +180,11 @@ class LogitsDistribution {
     return left < kTileTokens ? left : kTileTokens;
   }
   void begin(const RowView& logits, float temperature, const RowName& row);
-  bool range_of_tiles();
+  bool weigh_tiles();
   static constexpr double kLn2 = 0.6931471805599453;
-  std::int64_t shift_of(std::size_t tile) const { return std::int64_t{exponent_} - tiles_[tile].n_max; }
-  template <class TokensOfTile>
-  void scan_tiles(TokensOfTile tokens_of_tile, float low, float high, RowBand& out) const;
   float weight(Token token) const;
   TileCut cut_of(std::size_t begin) const;
+  void make_weights(std::size_t begin, const float* x, std::size_t count, float* weights) const;
   void add_up();
 
   RowView view_;
@@ -177,9 +192,11 @@ class LogitsDistribution {
   std::vector<TileMass> tiles_;        // of the kept tokens; exponents are those of the unfiltered row
   std::optional<KeptSet> kept_;        // once there is a filter
   std::vector<std::uint8_t> allowed_;  // [V] once there is a set that is no prefix
-  std::vector<float> processed_;       // logits over the temperature, where a range was taken of them
+  std::vector<float> weights_;         // [V] of a weighed row, before any filter
+  std::vector<float> processed_;       // [V] its logits over the temperature, where they are not the caller's
+  bool is_weighed_ = false;
   bool is_processed_ = false;
-  std::vector<float> group_largest_;  // empty: not known
+  std::vector<float> group_largest_;
   std::int32_t exponent_ = kMaskedExponent;
   std::uint64_t total_ = 0;
   std::uint64_t unfiltered_total_ = 0;

@@ -87,7 +87,7 @@ TEST_CASE("top-k and top-p end where sorting says on large and awkward rows") {
         return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
       });
       const bool is_huge = vocab_size > 200000;
-      for (const float top_p : {0x1p-149f, 0.1f, 0.5f, 0.9f, 0.999f, 1.0f - 0x1p-24f}) {
+      for (const float top_p : {0x1p-149f, 0.1f, 0.5f, 0.9f, 0.999f, 0.99999f, 1.0f - 0x1p-24f}) {
         if (is_huge && top_p != 0.9f && top_p != 0.999f) continue;
         LogitsDistribution row;
         row.assign(logits, 0);
@@ -128,27 +128,50 @@ TEST_CASE("the end of a prefix does not depend on where it was guessed to be") {
     INFO(name);
     LogitsDistribution row;
     row.assign(logits, 0);
-    row.group_largest();
+    row.weigh();
     const float some = std::max(-kLogitLimit, logits[random() % logits.size()]);
     const float other = std::max(-kLogitLimit, logits[random() % logits.size()]);
     for (const Measure measure : {Measure::count, Measure::mass}) {
       RowBand all;
       row.scan(-kLogitLimit, kInfinity, all);
-      const std::uint64_t whole = measure_within(row, all, measure);
+      const std::uint64_t whole = measure_within(all, measure);
       for (const double part : {0.0, 0.2, 0.7, 0.99, 1.0}) {
         const std::uint64_t limit =
             std::clamp<std::uint64_t>(static_cast<std::uint64_t>(part * static_cast<double>(whole)), 1, whole);
-        const KeptSet expected = prefix_of_band(row, Ties::exact_k, measure, limit, all);
+        const Prefix expected = prefix_of_band(row, Ties::exact_k, measure, limit, all);
+        const KeptSet& set = expected.set;
+        // The last token reaches the limit, and every limit up to what it reaches has the same prefix.
+        CHECK(expected.measure >= limit);
+        CHECK(prefix_of_band(row, Ties::exact_k, measure, expected.measure, all).set.last_token == set.last_token);
         for (const auto& [low, high] :
              {std::pair{kInfinity, kInfinity}, std::pair{some, some},
               std::pair{std::min(some, other), std::max(some, other)}, std::pair{-kLogitLimit, -kLogitLimit}}) {
           RowBand band;
           row.scan(low, high, band);
-          const KeptSet got = prefix_of_row(row, Ties::exact_k, measure, limit, band);
-          CHECK(got.last_value == expected.last_value);
-          CHECK(got.last_token == expected.last_token);
+          const Prefix got = prefix_of_row(row, Ties::exact_k, measure, limit, band);
+          CHECK(got.set.last_value == set.last_value);
+          CHECK(got.set.last_token == set.last_token);
+          CHECK(got.measure == expected.measure);
         }
       }
     }
   }
+}
+
+TEST_CASE("the bounds of a row's masses hold their sum, which is that of its tokens") {
+  std::mt19937 random(313);
+  int inexact = 0;
+  for (const auto& [name, logits] : rows_of(20000, random)) {
+    INFO(name);
+    LogitsDistribution row;
+    row.assign(logits, 0);
+    row.weigh();
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) sum += row.mass(static_cast<Token>(i));
+    CHECK(row.sum_of_masses() == sum);
+    CHECK(row.mass_bounds().least <= sum);
+    CHECK(row.mass_bounds().most >= sum);
+    inexact += row.mass_bounds().most > sum;
+  }
+  CHECK(inexact > 3);
 }

@@ -97,7 +97,7 @@ TEST_CASE(
         TileMass range{1, 2, 3, 4};
         const std::size_t groups = (count + kGroupTokens - 1) / kGroupTokens;
         std::vector<float> largest(groups, 7.0f);
-        wrong += !kernels.tile_range(row.data(), count, &range, largest.data());
+        wrong += !kernels.tile_range(row.data(), count, 1.0f, nullptr, &range, largest.data());
         wrong += range.sum != 0 || range.n_max != mass.n_max || range.n_min != mass.n_min || range.kept != mass.kept;
         for (std::size_t g = 0; g < groups; ++g) {
           float expected = -kInfinity;
@@ -105,10 +105,24 @@ TEST_CASE(
             if (row[i] >= -kLogitLimit) expected = std::max(expected, row[i]);
           wrong += !(largest[g] == expected);
         }
+        // Of quotients: the same as of a row that was divided before.
+        for (const float divisor : {0.7f, 2.0f}) {
+          std::vector<float> divided(count);
+          std::transform(row.begin(), row.end(), divided.begin(), [&](float x) { return x / divisor; });
+          std::vector<float> quotients = row;
+          std::vector<float> largest_quotient(groups);
+          TileMass of_quotients;
+          wrong += !kernels.tile_range(quotients.data(), count, divisor, quotients.data(), &of_quotients,
+                                       largest_quotient.data());
+          wrong += !same_bits(quotients, divided);
+          wrong += !kernels.tile_range(divided.data(), count, 1.0f, nullptr, &range, largest.data());
+          wrong += of_quotients.n_max != range.n_max || of_quotients.n_min != range.n_min ||
+                   of_quotients.kept != range.kept || largest_quotient != largest;
+        }
         for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInfinity, 1e30f}) {
           std::vector<float> broken = row;
           broken[random() % count] = bad;
-          wrong += kernels.tile_range(broken.data(), count, &range, largest.data());
+          wrong += kernels.tile_range(broken.data(), count, 1.0f, nullptr, &range, largest.data());
         }
       }
     }
@@ -126,6 +140,10 @@ TEST_CASE("Sums by a band of values are the same in every set of row kernels and
       REQUIRE(scalar_row_kernels().tile_mass(row.data(), count, &range));
       std::vector<float> weights(count);
       scalar_row_kernels().tile_weights(row.data(), count, range.n_max, weights.data());
+      for (const RowKernels& kernels : available_row_kernels()) {
+        std::vector<float> got(count);
+        wrong += kernels.weigh_tile(row.data(), count, range, got.data()) != range.sum || !same_bits(got, weights);
+      }
       for (const std::int64_t shift : {0, 1, 7, 40, 44, 45, 46, 51, 63, 64, 100000}) {
         const float one = std::max(-kLogitLimit, row[random() % count]);
         const float other = std::max(-kLogitLimit, row[random() % count]);
@@ -134,27 +152,31 @@ TEST_CASE("Sums by a band of values are the same in every set of row kernels and
                                         std::pair{-kLogitLimit, one}, std::pair{0.0f, 0.5f}}) {
           TileBand expected;
           std::vector<float> values;
+          std::vector<float> band_weights;
           for (std::size_t i = 0; i < count; ++i) {
             const std::uint64_t mass = mass_of_weight(weights[i]);
             const std::uint64_t in_row = shift > 63 ? 0 : mass >> shift;
-            expected.sum += mass;
-            expected.sum_in_row += in_row;
             if (row[i] > high) {
               expected.above += mass;
               expected.above_in_row += in_row;
               ++expected.above_count;
             } else if (row[i] >= low) {
+              expected.band_in_row += in_row;
               values.push_back(row[i]);
+              band_weights.push_back(weights[i]);
             }
           }
-          lossy += expected.sum_in_row != (shift > 63 ? 0 : expected.sum >> shift);
+          lossy += expected.above_in_row != (shift > 63 ? 0 : expected.above >> shift);
           for (const RowKernels& kernels : available_row_kernels()) {
             std::vector<float> band(count + kBandSlack);
-            const TileBand got = kernels.tile_band(row.data(), count, range, shift, low, high, band.data());
-            wrong += got.sum != expected.sum || got.sum_in_row != expected.sum_in_row || got.above != expected.above ||
-                     got.above_in_row != expected.above_in_row || got.above_count != expected.above_count;
+            std::vector<float> got_weights(count + kBandSlack);
+            const TileBand got =
+                kernels.tile_band(row.data(), weights.data(), count, shift, low, high, band.data(), got_weights.data());
+            wrong += got.above != expected.above || got.above_in_row != expected.above_in_row ||
+                     got.band_in_row != expected.band_in_row || got.above_count != expected.above_count;
             band.resize(static_cast<std::size_t>(got.band_count));
-            wrong += !same_bits(band, values);
+            got_weights.resize(static_cast<std::size_t>(got.band_count));
+            wrong += !same_bits(band, values) || !same_bits(got_weights, band_weights);
           }
         }
       }
