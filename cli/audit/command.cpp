@@ -124,6 +124,7 @@ void answer(const AuditArguments& arguments, ProgramContext& context) {
   require_no_overwriting(
       {{"file", arguments.path}, {"--probs", arguments.probs_path}, {"--outputs", arguments.outputs_path}},
       {{"--figure", arguments.figure}});
+  if (!arguments.figure.empty()) require_figure_name("--figure", arguments.figure);
   AuditRun run = run_audit(arguments);
   if (run.filters) return answer_filters(run, arguments, context);
   const std::optional<std::string> figure_error = draw_figure(run);
@@ -176,7 +177,8 @@ void add_command(Options& options, ProgramContext& context) {
   options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
   options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
                  "Total variation distance that should be detectable; else the verdict is inconclusive");
-  options.file("--figure", arguments->figure, "SVG file to write: the worst cells, observed and expected");
+  options.file("--figure", arguments->figure,
+               "Figure to write (.svg, .png or .pdf): the worst cells, observed and expected");
   for (const TraceSettingInfo& setting : trace_settings()) {
     if (!is_about_distributions(setting.name)) continue;
     options.option(flag_of(setting.name), "NAME", "", setting.meaning,

@@ -255,6 +255,9 @@ void add_command(Options& options, ProgramContext& context) {
   options.choice("--llama-cpp", arguments->llama_cpp, {"auto", "off", "on"},
                  "Time llama.cpp on the shipped model too: auto (when installed), off, on");
   options.file("--out", arguments->out, "Also write the JSON document to this file");
+  options.used_only({"--write-inputs"}, "without --device cuda", [arguments] { return arguments->device == "cuda"; });
+  options.used_only({"--threads", "--pytorch", "--llama-cpp"}, "with --device cuda",
+                    [arguments] { return arguments->device != "cuda"; });
   options.on_run([arguments, &context] { run_bench(*arguments, context); });
 }
 

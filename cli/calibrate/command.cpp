@@ -138,6 +138,9 @@ void add_command(Options& options, ProgramContext& context) {
   options.choice("--start", arguments->start, {"prior", "shipped"},
                  "What is known before: the priors, or the shipped constants");
   options.file("--out", arguments->out, "Write what was found: engines, for --engine FILE:NAME, or this machine");
+  options.used_only({"--model", "--threads"}, "without --this-machine",
+                    [arguments] { return arguments->this_machine; });
+  options.used_only({"--start"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

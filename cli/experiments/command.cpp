@@ -38,6 +38,13 @@ std::vector<std::string> chosen(const ExperimentsArguments& arguments) {
   throw usage_error("experiment", "'" + printable_line(arguments.name) + "' is not one of " + list);
 }
 
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw input_error("--out", "the files could not be written; is the disk full?");
+}
+
 // Everything that is not a figure, and the paths where it will be.
 void write_rows(RunFolder& folder, const std::vector<ExperimentResult>& results) {
   RowStore store(
@@ -50,10 +57,7 @@ void write_rows(RunFolder& folder, const std::vector<ExperimentResult>& results)
                       claim.claimed.low, claim.claimed.high, claim.model.low, claim.model.high,
                       std::int64_t{claim.consistent}, claim.why});
     store.add(static_cast<std::int64_t>(i), rows);
-    std::ofstream csv(folder.staged(results[i].name + ".csv"), std::ios::binary);
-    csv << experiment_csv(results[i]);
-    csv.close();
-    if (!csv) throw input_error("--out", "the files could not be written; is the disk full?");
+    write_text(folder.staged(results[i].name + ".csv"), experiment_csv(results[i]));
   }
 }
 
@@ -74,6 +78,14 @@ Json draw(RunFolder& folder, const std::vector<ExperimentResult>& results) {
 
 void run(const ExperimentsArguments& arguments, ProgramContext& context) {
   const std::vector<std::string> names = chosen(arguments);
+  std::vector<std::string> files{"rows.sqlite", "claims.md"};
+  for (const std::string& name : experiment_names(arguments.folder))
+    for (const char* const suffix : {".csv", ".svg"}) files.push_back(name + suffix);
+  // Before the work: what cannot be written is known at once.
+  RunFolder folder(arguments.out, files);
+  std::optional<AtomicFile> claims_file;
+  if (!arguments.claims.empty()) claims_file.emplace(arguments.claims);
+
   std::vector<ExperimentResult> results;
   {
     Progress progress("experiments", names.size(), "experiments");
@@ -82,19 +94,14 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
       progress.advance();
     }
   }
-  std::vector<std::string> files{"rows.sqlite", "claims.md"};
-  for (const std::string& name : experiment_names(arguments.folder))
-    for (const char* const suffix : {".csv", ".svg"}) files.push_back(name + suffix);
-  RunFolder folder(arguments.out, files);
   write_rows(folder, results);
   const std::string markdown = claims_markdown(results);
-  std::ofstream(folder.staged("claims.md"), std::ios::binary) << markdown;
+  write_text(folder.staged("claims.md"), markdown);
   const Json figures = draw(folder, results);
   folder.commit();
-  if (!arguments.claims.empty()) {
-    AtomicFile file(arguments.claims);
-    file.stream() << markdown;
-    file.commit();
+  if (claims_file) {
+    claims_file->stream() << markdown;
+    claims_file->commit();
   }
   if (arguments.json) {
     Json document = json_document(context.arguments);

@@ -6,6 +6,7 @@
 #include "cli/generate/report.hpp"
 #include "cli/generate/run.hpp"
 #include "cli/shared/command.hpp"
+#include "cli/shared/model_path.hpp"
 #include "reference/error.hpp"
 #include "reference/files/output_paths.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
@@ -17,6 +18,8 @@ void check_outputs(const GenerateOptions& options) {
   std::vector<NamedFile> inputs;
   std::vector<NamedFile> outputs;
   if (!options.prompts.empty()) inputs.push_back({"--prompts", options.prompts});
+  if (!options.cost.empty()) inputs.push_back({"--cost", options.cost});
+  inputs.push_back({"--model", model_path(options.model)});
   if (!options.trace.empty()) outputs.push_back({"--trace", options.trace});
   if (!options.metrics.empty()) outputs.push_back({"--metrics", options.metrics});
   require_no_overwriting(inputs, outputs);

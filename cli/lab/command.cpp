@@ -141,6 +141,8 @@ void add_command(Options& options, ProgramContext& context) {
   options.text("--mutant", settings.mutant, "Id of a mutant that shows on any p and q, instead of a verifier", "ID");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
   options.seed(settings.seed, "Of the samples");
+  options.used_only({"--unconditional"}, "without --cfg-scale",
+                    [arguments] { return arguments->settings.guidance_scale != 1.0; });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

@@ -44,6 +44,9 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
                "Speedups to set beside it: a CSV of measured rows, the JSON of validate, or an experiment's TOML of "
                "speedups by batch size");
   options.text("--out", arguments.out, "Folder for the JSON document and the figure", "DIR");
+  options.used_only({"--metrics-name", "--metrics-drafts", "--metrics-rates"}, "without --metrics",
+                    [&a] { return !a.metrics.empty(); });
+  options.used_only({"--tree-nodes"}, "with --no-trees", [&arguments] { return !arguments.no_trees; });
   options.json(arguments.json);
 }
 

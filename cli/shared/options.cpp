@@ -62,6 +62,7 @@ struct Options::Implementation {
   CLI::App program{"", "draftproof"};
   CLI::App* verb = nullptr;
   std::function<void()> run;
+  std::vector<std::function<void()>> checks;  // between parsing and running
 
   // `read` gets all that was given at once.
   CLI::Option* add(const std::string& name, const std::string& type, const std::string& default_text,
@@ -197,6 +198,16 @@ void Options::option(const std::string& name, const std::string& type, const std
   });
 }
 
+void Options::used_only(const std::vector<std::string>& names, const std::string& when_not,
+                        std::function<bool()> used) {
+  for (const std::string& name : names) {
+    const CLI::Option* const option = implementation_->verb->get_option(name);
+    implementation_->checks.push_back([=] {
+      if (option->count() > 0 && !used()) throw usage_error(name, "has no use " + when_not);
+    });
+  }
+}
+
 void Options::footer(const std::string& text) {
   implementation_->verb->footer(text);
 }
@@ -217,6 +228,7 @@ void Options::parse_and_run(const std::vector<std::string>& arguments) {
     throw Error(ErrorKind::usage, "",
                 std::string(error.what()) + " (see draftproof " + implementation_->verb->get_name() + " --help)");
   }
+  for (const auto& check : implementation_->checks) check();
   implementation_->run();
 }
 

@@ -2,6 +2,7 @@
 // draftproof (cli/main.cpp) with the arguments that draftproof got.
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <new>
@@ -11,6 +12,7 @@
 #include "cli/shared/terminal.hpp"
 #include "cli/verbs.hpp"
 #include "reference/error.hpp"
+#include "reference/files/inputs_read.hpp"
 #include "reference/files/signal_cleanup.hpp"
 
 namespace draftproof {
@@ -48,6 +50,9 @@ int run(int argument_count, char** arguments) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) return fail(ExitCode::internal, "internal error", error.what());
     return fail(ExitCode::misuse, "error", error.what());
+  } catch (const std::filesystem::filesystem_error& error) {  // of a name from outside, as one that is too long
+    const Error named = input_error(error.path1().string(), error.code().message());
+    return fail(ExitCode::misuse, "error", named.what());
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::internal, "internal error", "out of memory");
   } catch (const std::exception& error) {
@@ -60,5 +65,6 @@ int run(int argument_count, char** arguments) {
 
 int main(int argument_count, char** arguments) {
   draftproof::clean_up_on_signals();
+  draftproof::protect_inputs();
   return draftproof::run(argument_count, arguments);
 }

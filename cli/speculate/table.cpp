@@ -7,6 +7,7 @@
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/figure.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/files/inputs_read.hpp"
 
 namespace draftproof {
 namespace {
@@ -159,6 +160,7 @@ SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
   if (error && !fs::is_directory(folder)) throw input_error(folder, "the folder cannot be made: " + error.message());
   if (!fs::exists(json_path_)) return;
   const Json table = read_table(json_path_);
+  allow_replacing(json_path_);
   for (const auto& [key, value] : settings.items()) {
     const Json& other = table.at("settings").contains(key) ? table.at("settings").at(key) : Json(nullptr);
     if (other != value)

@@ -128,6 +128,12 @@ void add_command(Options& options, ProgramContext& context) {
   options.seed(s.seed, "Seed of the synthetic pair, of drafts that are drawn and of the verifier");
   options.integer("--samples", s.samples, {0, 1'000'000},
                   "Steps that an expectation over drawn drafts is estimated from; 0: none is");
+  const auto is_synthetic = [arguments] { return arguments->settings.model == "synthetic"; };
+  options.used_only({"--drafter", "--prompt", "--temperature"}, "without a --model",
+                    [is_synthetic] { return !is_synthetic(); });
+  options.used_only({"--vocab", "--sharpness", "--quality"}, "with a --model", is_synthetic);
+  options.used_only({"--rank-rates"}, "without --builder sequoia",
+                    [arguments] { return arguments->settings.builder == name_of(TreeBuilder::sequoia); });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

@@ -180,6 +180,7 @@ void add_command(Options& options, ProgramContext& context) {
   options.flag("--this-machine", arguments->this_machine,
                "Predict what `draftproof speculate` measured on this computer, from five timed passes");
   options.file("--table", arguments->table, "With --this-machine: the result of `draftproof speculate`");
+  options.used_only({"--table"}, "without --this-machine", [arguments] { return arguments->this_machine; });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

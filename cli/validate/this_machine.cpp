@@ -35,7 +35,7 @@ struct Excluded {
 };
 
 Json read_table(const std::string& path) {
-  if (!std::filesystem::exists(path))
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
     throw usage_error("--table", path +
                                      " is not there; expected the result of draftproof speculate, which is to be run "
                                      "on this computer before");

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "reference/error.hpp"
+#include "reference/files/inputs_read.hpp"
 
 namespace draftproof {
 namespace {
@@ -23,6 +24,7 @@ std::string resolve_target(const std::string& path) {
   }
   if (!fs::is_regular_file(status))
     throw input_error(path, "exists and is not a regular file, so it cannot be replaced; name a file to write");
+  require_not_read(path);
   if (!is_link) return path;
   std::error_code failure;
   const auto resolved = fs::canonical(path, failure);
@@ -41,6 +43,7 @@ void AtomicFile::commit() {
   if (committed_) return;
   stream_.close();  // Flushes; a failure here or at any earlier write is kept in the stream's state.
   if (!stream_) throw input_error(path_, "writing failed; the disk may be full");
+  require_not_read(path_);
   if (std::rename(temporary_.path().c_str(), path_.c_str()) != 0)
     throw input_error(path_, "cannot be replaced: " + std::generic_category().message(errno));
   temporary_.release();

@@ -13,7 +13,8 @@ namespace draftproof {
 class AtomicFile {
  public:
   // Creates the temporary file. Input error when the folder cannot be written to, or when `path` exists and is not a
-  // regular file (renaming over /dev/null would replace the device). A symbolic link is followed, not replaced.
+  // regular file (renaming over /dev/null would replace the device) or is one that was read (inputs_read.hpp). A
+  // symbolic link is followed, not replaced.
   explicit AtomicFile(const std::string& path);
 
   // Write here, binary. Failures need not be looked for at each write: commit() reports them.

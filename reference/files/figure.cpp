@@ -153,10 +153,18 @@ constexpr std::array<FigureFormat, 3> kFormats{
      {".png", "pngcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 1, "IEND"},
      {".pdf", "pdfcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 96, "%%EOF"}}};
 
+constexpr const char* kExpectedName = "expected a name that ends with .svg, .png or .pdf";
+
+const FigureFormat* find_format(const std::string& path) {
+  const auto found = std::find_if(kFormats.begin(), kFormats.end(),
+                                  [&](const FigureFormat& format) { return path.ends_with(format.ending); });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
 const FigureFormat& format_of(const std::string& path) {
-  for (const FigureFormat& format : kFormats)
-    if (path.ends_with(format.ending)) return format;
-  throw input_error(path, "is not the name of a figure; expected one that ends with .svg, .png or .pdf");
+  const FigureFormat* const format = find_format(path);
+  if (format == nullptr) throw input_error(path, std::string("is not the name of a figure; ") + kExpectedName);
+  return *format;
 }
 
 std::string size_text(const FigureFormat& format, const FigureOptions& options) {
@@ -190,6 +198,10 @@ std::string run_gnuplot(const std::string& figure, const FigureFormat& format, c
 }
 
 }  // namespace
+
+void require_figure_name(const std::string& option, const std::string& path) {
+  if (find_format(path) == nullptr) throw usage_error(option, "is '" + path + "'; " + kExpectedName);
+}
 
 void write_figure(const std::string& path, const std::string& script, FigureOptions options) {
   const FigureFormat& format = format_of(path);

@@ -19,6 +19,10 @@ struct FigureOptions {
 // callers have shown their result, or go on to, and warn.
 void write_figure(const std::string& path, const std::string& script, FigureOptions options = {});
 
+// Usage error naming `option` where write_figure() could not tell from the name what to draw. Asked before a command
+// starts.
+void require_figure_name(const std::string& option, const std::string& path);
+
 // `text` as a gnuplot string constant, in which nothing is expanded; line ends become spaces.
 std::string gnuplot_quoted(const std::string& text);
 

@@ -12,6 +12,7 @@
 
 #include "reference/error.hpp"
 #include "reference/files/descriptor.hpp"
+#include "reference/files/inputs_read.hpp"
 
 namespace draftproof {
 namespace {
@@ -92,6 +93,7 @@ std::uint64_t require_regular_file(const std::string& path, std::uint64_t limit_
 
 InputFile::InputFile(const std::string& path, std::uint64_t limit_bytes) {
   const OpenFile file = open_regular(path, limit_bytes);
+  note_input(file.status);
   const std::uint64_t size_bytes = file.size_bytes();
   if (size_bytes == 0) return;  // mmap refuses a length of 0
   if (size_bytes > memory_bytes())

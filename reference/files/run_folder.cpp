@@ -13,6 +13,7 @@
 
 #include "reference/error.hpp"
 #include "reference/files/descriptor.hpp"
+#include "reference/files/inputs_read.hpp"
 #include "reference/files/signal_cleanup.hpp"
 
 namespace draftproof {
@@ -25,17 +26,36 @@ Error cannot_be_created(const std::string& path, const std::error_code& error) {
                                "; expected a folder or a name for one");
 }
 
+// Which of the folders above `target` are missing, the deepest first.
+std::vector<fs::path> missing_parents(const fs::path& target) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path folder = target.parent_path(); folder.has_relative_path() && !fs::exists(folder, error);
+       folder = folder.parent_path())
+    missing.push_back(folder);
+  return missing;
+}
+
 fs::path resolved_target(const std::string& path) {
   std::error_code error;
-  // A final slash would make the folder itself look like its parent.
-  fs::path target = fs::weakly_canonical(path, error);
+  // A relative path of which nothing exists would stay relative. A final slash would make the folder look like its
+  // parent.
+  fs::path target = fs::absolute(path, error);
+  if (!error) target = fs::weakly_canonical(target, error);
   if (!error && !target.has_filename()) target = target.parent_path();
-  if (!error && target.has_relative_path()) fs::create_directories(target.parent_path(), error);
   if (error) throw cannot_be_created(path, error);
   const fs::file_status status = fs::status(target, error);
   if (fs::exists(status) && !fs::is_directory(status))
     throw cannot_be_created(path, std::make_error_code(std::errc::not_a_directory));
   return target;
+}
+
+std::vector<fs::path> create_parents(const fs::path& target, const std::string& path) {
+  std::vector<fs::path> missing = missing_parents(target);
+  std::error_code error;
+  if (target.has_relative_path()) fs::create_directories(target.parent_path(), error);
+  if (error) throw cannot_be_created(path, error);
+  return missing;
 }
 
 bool is_mount_or_root(const fs::path& folder) {
@@ -78,8 +98,14 @@ fs::path staging_parent(const fs::path& target, const std::vector<std::string>& 
 RunFolder::RunFolder(std::string path, std::vector<std::string> names)
     : path_(std::move(path)),
       target_(resolved_target(path_)),
+      parents_{create_parents(target_, path_)},
       names_(std::move(names)),
       staging_(Temporary::Kind::folder, staging_parent(target_, names_), path_) {}
+
+RunFolder::NewParents::~NewParents() {
+  std::error_code not_empty;
+  for (const fs::path& folder : folders) fs::remove(folder, not_empty);
+}
 
 std::string RunFolder::with_final_paths(std::string text) const {
   for (std::size_t at = 0; (at = text.find(staging_.path(), at)) != std::string::npos; at += path_.size())
@@ -88,6 +114,7 @@ std::string RunFolder::with_final_paths(std::string text) const {
 }
 
 void RunFolder::commit() {
+  for (const std::string& name : names_) require_not_read((target_ / name).string());
   const SignalsHeld held;
   // Renaming over a folder that has come to hold something since fails, and then it is treated as one that was there.
   if (!fs::exists(target_) && std::rename(staging_.path().c_str(), target_.c_str()) == 0) return staging_.release();

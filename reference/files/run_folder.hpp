@@ -27,15 +27,23 @@ class RunFolder {
   // Puts the run in its place, and removes of a former run the files that this one did not write. Where nothing or only
   // a former run is in that place, it is one rename (an exchange of two names); in a folder that holds other files too,
   // that is a place of its own (a mount) or the current one, the files are renamed one after the other, under a lock
-  // and with signals waiting. Input error naming the path.
+  // and with signals waiting. Input error naming the path,
+  // also where the run would replace a file that was read (inputs_read.hpp).
   void commit();
 
  private:
   bool exchange();
   void rename_each();
 
+  // The folders above the target that were not there: those that hold nothing at the end go away.
+  struct NewParents {
+    ~NewParents();
+    std::vector<std::filesystem::path> folders;  // the deepest first
+  };
+
   std::string path_;
   std::filesystem::path target_;  // path_ with links resolved
+  NewParents parents_;
   std::vector<std::string> names_;
   Temporary staging_;
 };

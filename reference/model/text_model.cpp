@@ -73,7 +73,7 @@ std::string main_kind(const ModelWeights& weights) {
 TextModel open_text_model(const std::string& name, const std::string& path, const TextModelOptions& options,
                           const std::string& where) {
   if (name.starts_with("ngram:")) return open_ngram(name, std::string_view(name).substr(6), where);
-  if (!std::filesystem::exists(path))
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
     throw input_error(
         where, "there is no model " + path + "; expected smollm2, a GGUF file, a Hugging Face folder or ngram:ORDER");
   const auto files = std::make_shared<const ModelFiles>(open_model_files(path));

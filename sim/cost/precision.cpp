@@ -1,9 +1,18 @@
 #include "sim/cost/precision.hpp"
 
 #include <initializer_list>
+#include <sstream>
+
+#include "reference/error.hpp"
 
 namespace draftproof {
 namespace {
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
 
 bool has(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words)
@@ -17,9 +26,7 @@ constexpr double kFourBitBytes =
 }  // namespace
 
 Precision precision_of(const std::string& text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  std::string lower = lower_case(text);
   // What follows "kv" up to a comma is of the cache.
   std::string cache;
   const std::size_t kv = lower.find("kv");
@@ -48,6 +55,17 @@ Precision precision_of(const std::string& text) {
   if (has(cache, {"8"})) precision.kv_bytes = 1.0;
   if (has(cache, {"fp4", "int4", "4bit"})) precision.kv_bytes = 0.5;
   return precision;
+}
+
+Precision stated_precision(const std::string& text, const std::string& where) {
+  std::istringstream parts(lower_case(text));
+  for (std::string part; std::getline(parts, part, ',');) {
+    const bool is_known = has(part, {"fp", "bf16", "float", "int4", "int8", "bit", "w4", "w8", "awq", "gptq", "q4",
+                                     "q8", "nf4", "e4m3", "e5m2"});
+    if (!is_known)
+      throw usage_error(where, "is '" + text + "'; expected a precision, as bf16, fp8, awq-int4 or \"bf16, KV fp8\"");
+  }
+  return precision_of(text);
 }
 
 }  // namespace draftproof

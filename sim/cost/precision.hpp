@@ -22,4 +22,8 @@ struct Precision {
 // text says nothing.
 Precision precision_of(const std::string& text);
 
+// The same of a text that must say something. Usage error naming `where` for a part between commas without a known
+// word.
+Precision stated_precision(const std::string& text, const std::string& where);
+
 }  // namespace draftproof

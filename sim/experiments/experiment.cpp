@@ -234,7 +234,10 @@ int ExperimentResult::consistent() const {
 
 std::vector<std::string> experiment_names(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(folder, error);
+  if (error) throw input_error(folder, "cannot be read as a folder of experiments: " + error.message());
+  for (const auto& entry : entries)
     if (std::filesystem::exists(entry.path() / "experiment.toml")) names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;

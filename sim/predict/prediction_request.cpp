@@ -14,8 +14,10 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   setup.model = find_model(request.model);
   setup.gpu = find_gpu(request.gpu);
   setup.engine = find_engine(request.engine);
-  setup.precision = precision_of(request.precision.empty() ? request.model : request.precision);
-  setup.draft_precision = precision_of(request.draft_precision);
+  setup.precision =
+      request.precision.empty() ? precision_of(request.model) : stated_precision(request.precision, "--precision");
+  if (!request.draft_precision.empty())
+    setup.draft_precision = stated_precision(request.draft_precision, "--draft-precision");
   setup.drafter = find_drafter(request.drafter, setup.model);
   setup.draft_cost_factor = request.draft_cost_factor;
   const double least = least_tp(setup.model, setup.gpu, setup.precision);

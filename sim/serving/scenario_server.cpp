@@ -52,9 +52,11 @@ void ScenarioServer::read_presets(const TomlValue& table) {
   setup_.model = preset("model", find_model);
   setup_.gpu = preset("gpu", find_gpu);
   setup_.engine = table.find("engine") == nullptr ? find_engine("vLLM") : preset("engine", find_engine);
+  const auto precision = [](const std::string& text) { return stated_precision(text, ""); };
   precision_text_ = table.text_or("precision", "bf16");
-  setup_.precision = precision_of(precision_text_);
-  setup_.draft_precision = precision_of(table.text_or("draft_precision", precision_text_));
+  if (table.find("precision") != nullptr) setup_.precision = preset("precision", precision);
+  setup_.draft_precision = setup_.precision;
+  if (table.find("draft_precision") != nullptr) setup_.draft_precision = preset("draft_precision", precision);
   setup_.tp = static_cast<double>(
       table.integer_or("tp", static_cast<std::int64_t>(least_tp(setup_.model, setup_.gpu, setup_.precision)), 1, 1024));
   // vLLM's share of the memory for weights and cache.

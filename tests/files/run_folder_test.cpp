@@ -53,6 +53,27 @@ TEST_CASE("A run appears as a whole, with the folders above it, and not before i
   CHECK(names_in(folder.file("deep/er")) == std::vector<std::string>{"out"});
 }
 
+TEST_CASE("A run may be named by a word, for a folder that the current one does not have yet") {
+  const TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  RunFolder run("out", kNames);
+  fs::current_path(before);  // the run stays where it was begun
+  write_files(run, "1");
+  run.commit();
+  check_is_run(folder.file("out"), "1");
+}
+
+TEST_CASE("A run that is not committed takes the folders with it that it made, and no others") {
+  const TemporaryFolder folder;
+  { const RunFolder run(folder.file("deep/er/out"), kNames); }
+  CHECK(names_in(folder.path()).empty());
+  fs::create_directory(folder.file("deep"));
+  { const RunFolder run(folder.file("deep/er/out"), kNames); }
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"deep"});
+  CHECK(names_in(folder.file("deep")).empty());
+}
+
 TEST_CASE("A run takes the place of a former one, whose files it does not have go away") {
   const TemporaryFolder folder;
   const std::string out = folder.file("out");

@@ -7,7 +7,8 @@ namespace draftproof {
 std::vector<TreePlace> tree_layout(std::span<const std::int32_t> parents) {
   const std::vector<std::int32_t> depths = tree_depths(parents);
   std::vector<std::vector<std::size_t>> children(depths.size());  // of rows, row 0 the context's
-  for (std::size_t i = 0; i < parents.size(); ++i) children[static_cast<std::size_t>(parents[i] + 1)].push_back(i + 1);
+  for (std::size_t i = 0; i < parents.size(); ++i)
+    children[static_cast<std::size_t>(std::int64_t{parents[i]} + 1)].push_back(i + 1);
   std::vector<TreePlace> places(depths.size());
   // Depth first, children in order: leaves are met in the order of their rows. Then from the last node back, since
   // children come behind their parent.

@@ -149,6 +149,37 @@ TEST_CASE("no command writes over what it reads, under whatever name") {
   CHECK(contents() == before);
 }
 
+TEST_CASE("a file that was read by whatever name is not replaced at the end either") {
+  const Files files;
+  const std::string out = files.folder.file("out");
+  const std::string experiment = files.folder.file("experiments/own/experiment.toml");
+  fs::create_directories(files.folder.file("experiments"));
+  fs::copy(DRAFTPROOF_SOURCE_DIR "/experiments/three_accepted", files.folder.file("experiments/own"));
+  const std::string text = read_whole_file(files.corpus);
+  const std::string toml = read_whole_file(experiment);
+  const std::string model = "ngram:2:" + files.corpus;
+  for (const Arguments& arguments :
+       {Arguments{"generate", "--model", model, "--prompt", "the ", "--max-tokens", "4", "--trace", files.corpus},
+        Arguments{"generate", "--model", model, "--prompt", "the ", "--max-tokens", "4", "--metrics", files.corpus},
+        Arguments{"experiments", "own", "--folder", files.folder.file("experiments"), "--out", out, "--claims",
+                  experiment}}) {
+    INFO(words_of(arguments));
+    check_one_line(run_draftproof(arguments), "is an input of this command; expected the name of another file");
+  }
+  CHECK(read_whole_file(files.corpus) == text);
+  CHECK(read_whole_file(experiment) == toml);
+}
+
+TEST_CASE("names of files and folders that cannot be are refused before any work, in one line") {
+  const Files files;
+  const std::string long_name(5000, 'x');
+  check_one_line(run_draftproof({"experiments", "--folder", files.folder.file("absent")}), "a folder of experiments");
+  check_one_line(run_draftproof({"experiments", "--folder", files.corpus}), "a folder of experiments");
+  check_one_line(run_draftproof({"generate", "--model", long_name, "--prompt", "a"}), "there is no model");
+  check_one_line(run_draftproof({"audit", files.steps, "--figure", files.folder.file("figure")}),
+                 "expected a name that ends with .svg, .png or .pdf");
+}
+
 TEST_CASE("a corpus in the output folder of the demo is read and stays") {
   const Files files;
   const std::string out = files.folder.file("out");

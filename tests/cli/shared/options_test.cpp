@@ -50,6 +50,7 @@ Values parse(std::vector<std::string> arguments) {
   options.flag("--flag", v.flag, "A flag");
   options.json(v.json);
   options.threads(v.threads);
+  options.used_only({"--maybe", "--flag"}, "without --kind race", [&] { return v.kind == "race"; });
   options.on_run([&] { v.ran = true; });
   arguments.insert(arguments.begin(), "verb");
   options.parse_and_run(arguments);
@@ -172,6 +173,12 @@ TEST_CASE("no option takes an empty value, a sign it has no use for, another bas
 TEST_CASE("a file's name in brackets is a name like any other") {
   CHECK(parse({"--files", "[x]"}).files == std::vector<std::string>{"[x]"});
   CHECK(parse({"--files", "x", "[y,z]", "--count", "3"}).files == std::vector<std::string>{"x", "[y,z]"});
+}
+
+TEST_CASE("an option that has no use with the others is refused, and not ignored") {
+  CHECK(refusal({"--maybe", "2"}) == "--maybe: has no use without --kind race");
+  CHECK(refusal({"--flag"}) == "--flag: has no use without --kind race");
+  CHECK(parse({"--maybe", "2", "--kind", "race"}).maybe == 2);
 }
 
 TEST_CASE("what was not declared, is missing or is given twice is refused") {

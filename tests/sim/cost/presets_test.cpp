@@ -128,6 +128,14 @@ TEST_CASE("Texts of precisions say the bytes of weights and of the cache apart")
   CHECK(precision_of("NVFP4").compute_bits == 4.0);
 }
 
+TEST_CASE("A precision that is asked for by a word that nobody knows is refused") {
+  CHECK(stated_precision("AWQ-INT4", "--precision").weight_bytes == Approx(0.55));
+  CHECK(stated_precision("bf16, KV fp8", "--precision").kv_bytes == 1.0);
+  for (const char* text : {"", "nan", "7", "bf16, KV", "fp8, x"})
+    CHECK_THROWS_WITH(stated_precision(text, "--precision"),
+                      Contains("--precision") && Contains("expected a precision"));
+}
+
 TEST_CASE("A config.json gives the same parameters as the preset of the same model") {
   const ModelShape dense = model_from_config_json(
       R"({"num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,
