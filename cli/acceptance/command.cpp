@@ -8,6 +8,7 @@
 #include "cli/shared/json_document.hpp"
 #include "reference/printable.hpp"
 #include "viz/data/acceptance_decay.hpp"
+#include "viz/data/last_snapshot.hpp"
 
 namespace draftproof {
 namespace {
@@ -63,9 +64,7 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   AcceptanceDecaySettings settings = arguments.settings;
   if (!arguments.sources.empty()) settings.sources = arguments.sources;
   if (arguments.rates != "as said") settings.rates = arguments.rates;
-  Job job;
-  AcceptanceDecaySnapshot snapshot;
-  compute(settings, job, [&](AcceptanceDecaySnapshot published) { snapshot = std::move(published); });
+  const auto snapshot = last_snapshot<AcceptanceDecaySnapshot>(settings);
   for (const DecayCurve& curve : snapshot.curves)
     if (curve.error) throw *curve.error;
   if (arguments.json) {

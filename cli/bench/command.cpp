@@ -18,6 +18,7 @@
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
 #include "reference/error.hpp"
+#include "reference/files/output_paths.hpp"
 
 namespace draftproof {
 namespace {
@@ -212,6 +213,7 @@ Json document_of(const Bench& bench, const ProgramContext& context) {
 }
 
 void run_bench(BenchOptions options, const ProgramContext& context) {
+  require_writable({{"--out", options.out}});
   if (options.device == "cuda") {
     return run_device_bench(
         {options.filter, options.repeat, options.quick, options.write_inputs, options.out, options.json},

@@ -74,6 +74,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   if (arguments.this_machine == !arguments.data.empty())
     throw usage_error("calibrate", arguments.this_machine ? "--data and --this-machine exclude each other"
                                                           : "expected --data CSV or --this-machine");
+  require_writable({{"--out", arguments.out}});
   if (arguments.this_machine) return run_this_machine(arguments, context);
   require_no_overwriting({{"--data", arguments.data}}, {{"--out", arguments.out}});
   const MeasuredData data = read_measured_data(arguments.data);

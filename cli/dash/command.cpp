@@ -101,6 +101,9 @@ void add_command(Options& options, ProgramContext& context) {
                "FILE");
   options.integer("--measure-frames", arguments->frames, {0, 100'000},
                   "Build this many frames of all panels, without drawing them, and print their CPU time");
+  options.used_only({"--record"}, "without a window", [arguments] {
+    return arguments->replay.empty() && arguments->frames == 0 && arguments->screenshot.empty() && !arguments->json;
+  });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

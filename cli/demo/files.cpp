@@ -115,7 +115,7 @@ Json distribution_json(const DistributionCheck& distribution) {
   json["tokens"] = DistributionString{}.size();
   json["alpha"] = kDistributionAlpha;
   json["power"] = kDistributionPower;
-  json["verdict"] = distribution.is_finding() ? "finding" : "consistent";
+  json["verdict"] = distribution.is_finding() ? "biased" : "consistent";
   json["sentence"] = distribution.sentence();
   return json;
 }
@@ -202,12 +202,10 @@ DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run, const
   files.acceptance_csv = folder.final_path(kAcceptanceCsv);
   files.trace = folder.final_path(kTrace);
   files.figure = folder.final_path(kFigure);
-  try {
+  folder.write([&] {
     write_acceptance_csv(folder.staged(kAcceptanceCsv), run.acceptance);
     write_trace(folder.staged(kTrace), run.requests, run.decoding.verify);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "", folder.with_final_paths(error.what()));
-  }
+  });
   if (run.acceptance.conditional.empty()) {
     files.figure.clear();
     files.figure_error = "there is no draft position to draw";
@@ -223,11 +221,7 @@ DemoFiles write_demo_files(const DemoOptions& options, const DemoRun& run, const
 }
 
 void finish_demo_files(const Json& document, RunFolder& folder) {
-  try {
-    write_json_file(folder.staged(kResult), document);
-  } catch (const Error& error) {
-    throw Error(error.kind(), "", folder.with_final_paths(error.what()));
-  }
+  folder.write([&] { write_json_file(folder.staged(kResult), document); });
   folder.commit();
 }
 

@@ -94,7 +94,7 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
       progress.advance();
     }
   }
-  write_rows(folder, results);
+  folder.write([&] { write_rows(folder, results); });
   const std::string markdown = claims_markdown(results);
   write_text(folder.staged("claims.md"), markdown);
   const Json figures = draw(folder, results);

@@ -23,6 +23,7 @@ void check_outputs(const GenerateOptions& options) {
   if (!options.trace.empty()) outputs.push_back({"--trace", options.trace});
   if (!options.metrics.empty()) outputs.push_back({"--metrics", options.metrics});
   require_no_overwriting(inputs, outputs);
+  require_writable(outputs);
 }
 
 void run_command(const GenerateOptions& options, ProgramContext& context) {

@@ -41,7 +41,7 @@ void write_files(const PredictArguments& arguments, const PredictionReport& repo
   } catch (const Error& error) {
     print_message("warning", folder.with_final_paths(error.what()));
   }
-  write_json_file(folder.staged(kResultName), document);
+  folder.write([&] { write_json_file(folder.staged(kResultName), document); });
   folder.commit();
 }
 

@@ -59,7 +59,7 @@ class OutFolder {
       if (!files.requests || !files.steps)
         throw input_error("--out", "the files could not be written; is the disk full?");
     }
-    write_json_file(folder_.staged("result.json"), document);
+    folder_.write([&] { write_json_file(folder_.staged("result.json"), document); });
     folder_.commit();
   }
   std::string path(const std::string& name) const { return folder_.final_path(name); }

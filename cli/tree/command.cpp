@@ -10,6 +10,7 @@
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
 #include "reference/strict_number.hpp"
+#include "viz/data/last_snapshot.hpp"
 #include "viz/data/tree_explorer.hpp"
 
 namespace draftproof {
@@ -90,9 +91,7 @@ void run(const TreeArguments& arguments, const ProgramContext& context) {
     if (!rate) throw usage_error("--rank-rates", "has '" + text + "'; expected numbers in [0, 1], as 0.6,0.2,0.1");
     settings.rank_rates.push_back(*rate);
   }
-  Job job;
-  TreeExplorerSnapshot snapshot;
-  compute(settings, job, [&](TreeExplorerSnapshot published) { snapshot = std::move(published); });
+  const auto snapshot = last_snapshot<TreeExplorerSnapshot>(settings);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));

@@ -83,6 +83,7 @@ void verify(VerifyRun& run) {
 VerifyRun run_verify(const VerifyArguments& arguments) {
   require_no_overwriting({{"trace", arguments.trace_path}, {"--compare", arguments.compared_path}},
                          {{"--out", arguments.out_path}});
+  require_writable({{"--out", arguments.out_path}});
   if (!arguments.simd.empty()) select_row_kernels(arguments.simd);
   const Stopwatch opening;
   VerifyRun run(open_trace(arguments));

@@ -6,7 +6,7 @@
 NB_MODULE(_core, m) {
   namespace nb = nanobind;
   nb::exception<draftproof::Error>(m, "Error", PyExc_ValueError).attr("__doc__") =
-      "What is wrong with an argument, with the text that the program draftproof prints.";
+      "Raised for an invalid argument, with the text that the program draftproof prints.";
   draftproof::python::bind_sampling(m);
   draftproof::python::bind_audit(m);
   draftproof::python::bind_prove(m);

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "reference/error.hpp"
+#include "reference/files/atomic_file.hpp"
 
 namespace draftproof {
 namespace {
@@ -34,6 +35,13 @@ void require_no_overwriting(const std::vector<NamedFile>& inputs, const std::vec
     };
     for (const NamedFile& input : inputs) refuse_where_same(input, "the same file as the input");
     for (std::size_t j = 0; j < i; ++j) refuse_where_same(outputs[j], "the same file as the output");
+  }
+}
+
+void require_writable(const std::vector<NamedFile>& outputs) {
+  for (const NamedFile& output : outputs) {
+    if (output.path.empty()) continue;
+    const AtomicFile made_and_removed(output.path);
   }
 }
 

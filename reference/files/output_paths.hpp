@@ -16,4 +16,8 @@ struct NamedFile {
 // symbolic or a hard link.
 void require_no_overwriting(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs);
 
+// Asked by commands that work for long before they write: input error where a file could not be written as AtomicFile
+// writes it. What is there stays as it is.
+void require_writable(const std::vector<NamedFile>& outputs);
+
 }  // namespace draftproof

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reference/error.hpp"
 #include "reference/files/temporary.hpp"
 
 namespace draftproof {
@@ -23,6 +24,15 @@ class RunFolder {
 
   // A message about a staged file, as one about the file that it was to become.
   std::string with_final_paths(std::string text) const;
+  // Writes staged files; the message of an Error speaks of those that they were to become.
+  template <class Write>
+  void write(const Write& write) const {
+    try {
+      write();
+    } catch (const Error& error) {
+      throw Error(error.kind(), "", with_final_paths(error.what()));
+    }
+  }
 
   // Puts the run in its place, and removes of a former run the files that this one did not write. Where nothing or only
   // a former run is in that place, it is one rename (an exchange of two names); in a folder that holds other files too,

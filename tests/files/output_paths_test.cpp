@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "reference/error.hpp"
 #include "tests/io/temporary_folder.hpp"
@@ -26,6 +27,18 @@ TEST_CASE("An output that is an input is refused under any of its names") {
                       Contains("--out: ") && Contains("is the same file as the input the trace; expected"));
   }
   CHECK_NOTHROW(require_no_overwriting({{"the trace", input}}, {{"--out", folder.file("other")}, {"--figure", ""}}));
+}
+
+TEST_CASE("An output that could not be written is refused before the work, and one that could stays as it is") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("there"), "data");
+  for (const std::string& name : {folder.file("absent/out"), folder.path(), std::string("/dev/null")}) {
+    INFO(name);
+    CHECK_THROWS_WITH(require_writable({{"--out", name}}), Contains(name));
+  }
+  CHECK_NOTHROW(require_writable({{"--out", ""}, {"--out", folder.file("there")}, {"--trace", folder.file("new")}}));
+  CHECK(draftproof::testing::read_whole_file(folder.file("there")) == "data");
+  CHECK(folder.file_names() == std::vector<std::string>{"there"});
 }
 
 TEST_CASE("Two outputs of one name are refused, and so is one that is not there yet under two spellings") {

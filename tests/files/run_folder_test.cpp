@@ -64,6 +64,13 @@ TEST_CASE("A run may be named by a word, for a folder that the current one does 
   check_is_run(folder.file("out"), "1");
 }
 
+TEST_CASE("What fails while a run is written is said of the file that was to be") {
+  const TemporaryFolder folder;
+  const RunFolder run(folder.file("out"), kNames);
+  CHECK_THROWS_WITH(run.write([&] { throw input_error(run.staged("table.csv"), "the disk is full"); }),
+                    folder.file("out") + "/table.csv: the disk is full");
+}
+
 TEST_CASE("A run that is not committed takes the folders with it that it made, and no others") {
   const TemporaryFolder folder;
   { const RunFolder run(folder.file("deep/er/out"), kNames); }

@@ -8,6 +8,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
+#include "viz/data/last_snapshot.hpp"
 #include "viz/data/worker.hpp"
 
 namespace draftproof {
@@ -18,10 +19,7 @@ using testing::TemporaryFolder;
 using testing::write_whole_file;
 
 AcceptanceDecaySnapshot snapshot_of(const AcceptanceDecaySettings& settings) {
-  Job job;
-  AcceptanceDecaySnapshot last;
-  compute(settings, job, [&](AcceptanceDecaySnapshot snapshot) { last = std::move(snapshot); });
-  return last;
+  return last_snapshot<AcceptanceDecaySnapshot>(settings);
 }
 
 AcceptanceDecaySettings settings_of(const std::vector<std::string>& sources) {

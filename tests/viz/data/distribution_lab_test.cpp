@@ -14,6 +14,7 @@
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"
+#include "viz/data/last_snapshot.hpp"
 
 using namespace draftproof;
 using nlohmann::json;
@@ -29,10 +30,7 @@ DistributionLabSettings golden_pair() {
 }
 
 DistributionLabSnapshot sampled(const DistributionLabSettings& settings) {
-  Job job;
-  DistributionLabSnapshot last;
-  compute(settings, job, [&](DistributionLabSnapshot snapshot) { last = std::move(snapshot); });
-  return last;
+  return last_snapshot<DistributionLabSnapshot>(settings);
 }
 
 double p_value_of(const DistributionLabSnapshot& snapshot) {

@@ -7,6 +7,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
+#include "viz/data/last_snapshot.hpp"
 
 namespace draftproof {
 namespace {
@@ -19,11 +20,7 @@ using testing::TemporaryFolder;
 using testing::write_whole_file;
 
 KernelsSnapshot snapshot_of(const KernelsSettings& settings) {
-  Job job;
-  std::optional<KernelsSnapshot> latest;
-  compute(settings, job, [&](KernelsSnapshot snapshot) { latest = std::move(snapshot); });
-  REQUIRE(latest);
-  return *latest;
+  return last_snapshot<KernelsSnapshot>(settings);
 }
 
 // Without what differs between runs.

@@ -7,6 +7,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
+#include "viz/data/last_snapshot.hpp"
 
 namespace draftproof {
 namespace {
@@ -18,11 +19,7 @@ using testing::TemporaryFolder;
 using testing::write_whole_file;
 
 SpeedupByBatchSnapshot snapshot_of(const SpeedupByBatchSettings& settings) {
-  Job job;
-  std::optional<SpeedupByBatchSnapshot> latest;
-  compute(settings, job, [&](SpeedupByBatchSnapshot snapshot) { latest = std::move(snapshot); });
-  REQUIRE(latest);
-  return *latest;
+  return last_snapshot<SpeedupByBatchSnapshot>(settings);
 }
 
 SpeedupByBatchSettings eagle_on_h100() {

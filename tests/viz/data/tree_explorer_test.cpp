@@ -8,6 +8,7 @@
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/tree_distribution.hpp"
+#include "viz/data/last_snapshot.hpp"
 #include "viz/data/tree_trial.hpp"
 #include "viz/data/worker.hpp"
 
@@ -17,9 +18,7 @@ namespace {
 using testing::run_draftproof;
 
 TreeExplorerSnapshot snapshot_of(const TreeExplorerSettings& settings) {
-  Job job;
-  TreeExplorerSnapshot last;
-  compute(settings, job, [&](TreeExplorerSnapshot snapshot) { last = std::move(snapshot); });
+  auto last = last_snapshot<TreeExplorerSnapshot>(settings);
   REQUIRE(last.complete);
   return last;
 }

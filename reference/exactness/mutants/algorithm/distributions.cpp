@@ -95,7 +95,7 @@ void leave_target_unfiltered(OneDraft& draft) {
 Mutant argmax_drafts_mutant() {
   return {"B27",
           "transformers #32867",
-          "drafts are the argmax of q, and the verifier is told that they were drawn from q",
+          "drafts are the argmax of q, and the verifier takes them as drawn from q",
           {{Detector::enumeration, find_argmax_drafts}},
           nullptr,
           {},

@@ -1,0 +1,20 @@
+// What a panel shows of settings in the end, computed here and now: for command lines and tests, which have no window.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "viz/data/job.hpp"
+
+namespace draftproof {
+
+// Throws what compute() of these settings throws.
+template <class Snapshot, class Settings>
+Snapshot last_snapshot(const Settings& settings) {
+  Job job;
+  std::optional<Snapshot> last;
+  compute(settings, job, [&](Snapshot published) { last = std::move(published); });
+  return std::move(last).value();
+}
+
+}  // namespace draftproof
