@@ -51,6 +51,15 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
+// The usage line of a positional argument: "file", or "[source...]" where it may be left out and given several times.
+class UsageFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_usage(const CLI::Option* option) const override {
+    const std::string text = make_option_name(option, true) + (option->get_expected_max() > 1 ? "..." : "");
+    return option->get_required() ? text : "[" + text + "]";
+  }
+};
+
 void require_text(const std::string& name, const std::string& text, const std::string& type) {
   if (text.empty())
     refuse(name, text, type == "FILE" ? "the name of a file" : type == "FOLDER" ? "the name of a folder" : "a text");
@@ -80,6 +89,7 @@ struct Options::Implementation {
 Options::Options(const std::string& verb, const std::string& purpose)
     : implementation_(std::make_unique<Implementation>()) {
   implementation_->verb = implementation_->program.add_subcommand(verb, purpose);
+  implementation_->verb->formatter(std::make_shared<UsageFormatter>());
   implementation_->program.require_subcommand(1);
 }
 

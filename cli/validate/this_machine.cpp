@@ -96,7 +96,12 @@ double predict_row(const Json& row, const MachineProfile& profile, double share,
   std::size_t groups = 0;
   for (std::size_t begin = 0; begin < requests.size(); begin += batch, ++groups) {
     const auto group = std::span(requests).subspan(begin, std::min(batch, requests.size() - begin));
-    logarithms += std::log(predicted_speedup(profile, group, drafting));
+    const double speedup = predicted_speedup(profile, group, drafting);
+    if (!(speedup > 0.0))
+      throw input_error("--this-machine",
+                        "the timed passes fit no positive time of a step, as on a busy computer; "
+                        "expected one with nothing else to do");
+    logarithms += std::log(speedup);
   }
   if (groups == 0) throw input_error(path, "a row of " + name_of(row) + " has no requests");
   return std::exp(logarithms / static_cast<double>(groups));

@@ -48,6 +48,11 @@ TEST_CASE("the program's help lists its subcommands and exits with 0") {
   CHECK(std::find(names.begin(), names.end(), "machine") != names.end());
 }
 
+TEST_CASE("the usage line shows which arguments may be left out and which may be several") {
+  CHECK(run_draftproof({"verify", "--help"}).out.find("verify [OPTIONS] trace\n") != std::string::npos);
+  CHECK(run_draftproof({"acceptance", "--help"}).out.find("acceptance [OPTIONS] [source...]\n") != std::string::npos);
+}
+
 TEST_CASE("every subcommand has help that names its JSON flag") {
   REQUIRE_FALSE(subcommands().empty());
   for (const std::string& name : subcommands()) {

@@ -133,7 +133,7 @@ TEST_CASE("A precision that is asked for by a word that nobody knows is refused"
   CHECK(stated_precision("bf16, KV fp8", "--precision").kv_bytes == 1.0);
   for (const char* text : {"", "nan", "7", "bf16, KV", "fp8, x"})
     CHECK_THROWS_WITH(stated_precision(text, "--precision"),
-                      Contains("--precision") && Contains("expected a precision"));
+                      Catch::Contains("--precision") && Catch::Contains("expected a precision"));
 }
 
 TEST_CASE("A config.json gives the same parameters as the preset of the same model") {
