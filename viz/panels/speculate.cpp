@@ -15,7 +15,6 @@
 namespace draftproof {
 namespace {
 
-
 // How fast the moment moves.
 struct Pace {
   const char* name;
