@@ -58,7 +58,7 @@ Precision precision_of(const std::string& text) {
 }
 
 Precision stated_precision(const std::string& text, const std::string& where) {
-  std::istringstream parts(lower_case(text));
+  std::istringstream parts(lower_case(text) + ",");
   for (std::string part; std::getline(parts, part, ',');) {
     const bool is_known = has(part, {"fp", "bf16", "float", "int4", "int8", "bit", "w4", "w8", "awq", "gptq", "q4",
                                      "q8", "nf4", "e4m3", "e5m2"});
