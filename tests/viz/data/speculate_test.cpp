@@ -46,7 +46,7 @@ struct NgramCorpus {
   }
 };
 
-SpeculateSnapshot last_snapshot(const SpeculateSettings& settings) {
+SpeculateSnapshot checked_snapshot(const SpeculateSettings& settings) {
   Job job;
   std::optional<SpeculateSnapshot> last;
   compute(settings, job, [&](SpeculateSnapshot snapshot) {
@@ -112,7 +112,7 @@ TEST_CASE("every lesson on an n-gram model is what draftproof generate prints fo
   const NgramCorpus corpus;
   for (const SpeculatePreset& preset : speculate_presets(corpus.model)) {
     INFO(preset.name);
-    const SpeculateSnapshot snapshot = last_snapshot(preset.settings);
+    const SpeculateSnapshot snapshot = checked_snapshot(preset.settings);
     const Json document = document_of(snapshot);
     check_equal(document, generated(command_arguments(preset.settings)));
     const Json plain = generated(command_arguments(plain_of(preset.settings)));
@@ -132,7 +132,7 @@ TEST_CASE("the comparison with draftproof generate finds settings that are not t
   const SpeculateSettings settings = corpus.settings();
   SpeculateSettings other = settings;
   other.seed = 1;
-  const Json document = to_json(last_snapshot(settings));
+  const Json document = to_json(checked_snapshot(settings));
   CHECK(document.at("requests")[0].at("tokens") != generated(command_arguments(other)).at("requests")[0].at("tokens"));
   other = settings;
   other.num_speculative_tokens = 3;
@@ -147,7 +147,7 @@ TEST_CASE("the lessons on the shipped model are what draftproof generate prints,
     INFO(preset.name);
     SpeculateSettings settings = preset.settings;
     settings.max_tokens = std::min<std::int64_t>(settings.max_tokens, settings.outputs > 1 ? 24 : 42);
-    const SpeculateSnapshot snapshot = last_snapshot(settings);
+    const SpeculateSnapshot snapshot = checked_snapshot(settings);
     check_equal(document_of(snapshot), generated(command_arguments(settings)));
     if (snapshot.must_agree) CHECK(snapshot.agree);
     snapshots.emplace(preset.name, snapshot);
@@ -174,7 +174,7 @@ TEST_CASE("a step's tokens are the accepted path of its draft and one token behi
     INFO(verifier);
     settings.verifier = verifier;
     settings.tree = settings.verifier == "rrs" || settings.verifier == "traversal" ? "2x2x1" : "";
-    const SpeculateSnapshot snapshot = last_snapshot(settings);
+    const SpeculateSnapshot snapshot = checked_snapshot(settings);
     std::int64_t accepted = 0;
     std::int64_t received = 0;
     for (std::size_t i = 0; i < snapshot.speculation.steps.size(); ++i) {
@@ -228,7 +228,7 @@ TEST_CASE("the probabilities of a draft are softmaxes of the two models after th
   settings.verifier = "rrs";
   settings.tree = "2x2x1";
   settings.max_tokens = 40;
-  const SpeculateSnapshot snapshot = last_snapshot(settings);
+  const SpeculateSnapshot snapshot = checked_snapshot(settings);
   const TextModel target = open_text_model(corpus.model, corpus.model, {}, "test");
   const NgramModel counts = NgramModel::train(target.corpus, 2);
   NgramLanguageModel draft(counts);
@@ -265,7 +265,7 @@ TEST_CASE("the probabilities of a draft are softmaxes of the two models after th
 
 TEST_CASE("spans follow each other without overlap, and the prompt is in the first") {
   const NgramCorpus corpus;
-  const SpeculateSnapshot snapshot = last_snapshot(corpus.settings());
+  const SpeculateSnapshot snapshot = checked_snapshot(corpus.settings());
   for (const SpeculateLane* lane : {&snapshot.plain, &snapshot.speculation}) {
     std::int64_t end = 0;
     for (std::size_t i = 0; i < lane->steps.size(); ++i) {
@@ -285,7 +285,7 @@ TEST_CASE("spans follow each other without overlap, and the prompt is in the fir
 
 TEST_CASE("a moment of the time axis shows the steps that had ended") {
   const NgramCorpus corpus;
-  const SpeculateSnapshot snapshot = last_snapshot(corpus.settings());
+  const SpeculateSnapshot snapshot = checked_snapshot(corpus.settings());
   const SpeculateView nothing = view_at(snapshot, 0);
   CHECK(nothing.plain_steps == 0);
   CHECK(nothing.speculation_tokens_per_second == 0.0);
@@ -336,7 +336,7 @@ TEST_CASE("a run whose result nobody wants ends at its next step") {
 
 TEST_CASE("the steps of both lanes become rows, and the lanes a figure") {
   const NgramCorpus corpus;
-  const SpeculateSnapshot snapshot = last_snapshot(corpus.settings());
+  const SpeculateSnapshot snapshot = checked_snapshot(corpus.settings());
   const Table table = to_table(snapshot);
   CHECK(table.rows.size() == snapshot.plain.steps.size() + snapshot.speculation.steps.size());
   const Json steps = to_json(snapshot).at("steps");
@@ -385,7 +385,7 @@ TEST_CASE("a demo is run again from its result, and gives its text") {
         std::vector<std::string>{"--draft", "ngram-lookup", "--guidance-scale", "1.2"}}) {
     const DemoSettings demo = speculate_settings_of_demo(run_demo(more));
     CHECK(demo.settings.max_tokens == 60);
-    CHECK(text_in_json(last_snapshot(demo.settings).speculation) == demo.expected_text);
+    CHECK(text_in_json(checked_snapshot(demo.settings).speculation) == demo.expected_text);
   }
   OpenedResult other = run_demo({"--draft-temperature", "0.5"});
   CHECK_THAT(error_of(ErrorKind::input, [&] { speculate_settings_of_demo(other); }), Contains("draft_temperature"));
@@ -408,7 +408,7 @@ TEST_CASE("a demo with the shipped model is run again from its result, and gives
   REQUIRE(result.exit_code == 0);
   const DemoSettings demo = speculate_settings_of_demo(open_result(out));
   CHECK(demo.settings.model == "smollm2");
-  CHECK(text_in_json(last_snapshot(demo.settings).speculation) == demo.expected_text);
+  CHECK(text_in_json(checked_snapshot(demo.settings).speculation) == demo.expected_text);
 }
 
 }  // namespace
