@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
@@ -87,14 +88,6 @@ std::string figure_script(const DemoOptions& options, const AcceptanceMetrics& m
 
 Json or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
-}
-
-// Six digits: the last ones of a p value depend on the machine's mathematics library, and mean nothing.
-double six_digits(double value) {
-  std::ostringstream text;
-  text.precision(6);
-  text << value;
-  return std::stod(text.str());
 }
 
 Json test_json(std::int64_t n, const ChiSquaredTest& test, double detectable_tv) {
@@ -185,6 +178,13 @@ Json timing_json(const DemoRun& run) {
 }
 
 }  // namespace
+
+double six_digits(double value) {
+  std::ostringstream text;
+  text.precision(6);
+  text << value;
+  return std::strtod(text.str().c_str(), nullptr);  // std::stod throws where the number is subnormal
+}
 
 RunFolder open_demo_folder(const DemoOptions& options) {
   std::vector<NamedFile> corpus;

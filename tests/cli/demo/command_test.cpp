@@ -251,6 +251,12 @@ TEST_CASE("the distribution test passes the chain and rejects planted faults at 
   CHECK(*impossible.impossible == rare);
 }
 
+TEST_CASE("p values have six digits, those of a gross bias too, which are subnormal numbers") {
+  CHECK(six_digits(0.123456789) == 0.123457);
+  CHECK(six_digits(0.0) == 0.0);
+  CHECK(six_digits(3.123456789e-310) == 3.12346e-310);
+}
+
 TEST_CASE("the exact distribution of two tokens is the product of the model's own probabilities") {
   SmallDemo demo;
   const DemoModels models(demo.options, load_corpus(demo.options.corpus));
