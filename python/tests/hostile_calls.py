@@ -2,14 +2,15 @@
 
 python python/tests/hostile_calls.py [--calls 1000000] [--first N] [--seconds S] [--seed 0] [--json FILE]
 
-Made for a module that is built with sanitizers (python/README.md says how); it runs with any. The seed and the number of the
-last call are printed every 100,000 calls: --seed S --first N goes on there. Ends with status 1 where a call raised what it
-should not. --json appends what a run did to FILE.
+Made for a module that is built with sanitizers (./draftproof test-python --hostile); it runs with any. The number of the last
+call is printed every 10,000 calls, and when it is interrupted: --seed S --first N goes on there. Ends with status 1 where a
+call raised what it should not. --json appends what a run did to FILE.
 """
 
 import argparse
 import collections
 import json
+import signal
 import time
 from pathlib import Path
 
@@ -219,8 +220,11 @@ def main():
     verifiers = [*(v.name for v in draftproof.verifiers()), "synthetic:rate=0.5", "typical:epsilon=9", "x", "chain:y=1"]
     counts = collections.Counter()
     number = given.first
+    stopped = []
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: stopped.append(True))
     with np.errstate(all="ignore"):
-        while number < given.first + given.calls and time.monotonic() < begin + given.seconds:
+        while not stopped and number < given.first + given.calls and time.monotonic() < begin + given.seconds:
             rng = np.random.Generator(np.random.SFC64([given.seed, number]))
             try:
                 call(rng, verifiers)
@@ -231,7 +235,7 @@ def main():
                 print(f"seed {given.seed}, call {number}: {type(error).__name__}: {error}", flush=True)
                 counts["other: " + type(error).__name__] += 1
             number += 1
-            if number % 100_000 == 0:
+            if number % 10_000 == 0:
                 print(f"seed {given.seed}, call {number}: {dict(counts)}", flush=True)
     print(f"{number - given.first} calls, seed {given.seed}: {dict(counts)}")
     if given.json:
