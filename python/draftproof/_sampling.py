@@ -84,9 +84,10 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
         drawn before min_tokens were; allowed_ids, None for all. bad_words: B lists of sequences of ids. logit_bias: B
         dicts of id and bias, or one for all. allowed: bool [B, V], or bitmask: int32 [B, ceil(V / 32)], bit j of word w
         allows token 32 w + j. Further samplers, [B] or one number: typical_p, top_n_sigma, epsilon_cutoff, eta_cutoff,
-        smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier and others (docs/trace.md); XTC by
-        chance needs xtc_uniform, Mirostat its mirostat_mu, and neither holds for requests with drafts. uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order
-        'joint' or 'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or 'as_minus_inf'.
+        smoothing_factor, xtc_threshold with xtc_probability, mirostat, dry_multiplier and others (docs/trace.md); XTC
+        by chance needs xtc_uniform, Mirostat its mirostat_mu, and neither holds for requests with drafts.
+        uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order 'joint' or
+        'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or 'as_minus_inf'.
     threads: as many as there are cores where the rows are large; results do not depend on it.
     Raises Error naming the row, the column and what was expected.
     """
@@ -147,8 +148,8 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
         {"uniforms": uniforms, "draw_uniforms": draw_uniforms, "exponential_noise": exponential_noise,
          "gumbel_noise": gumbel_noise, "recovered_tokens": recovered_tokens, "bonus_tokens": bonus_tokens},
         arguments["draft_tokens"].size, size, arguments["target"].shape[1]))
-    return Verified(**_core.verify({**arguments, "convention": convention, "verifier": verifier, "sampler": sampler, "logprobs": logprobs,
-                                    "threads": threads_of(threads, arguments["target"])}))
+    return Verified(**_core.verify({**arguments, "verifier": verifier, "convention": convention, "sampler": sampler,
+                                    "logprobs": logprobs, "threads": threads_of(threads, arguments["target"])}))
 
 
 @dataclasses.dataclass(frozen=True)

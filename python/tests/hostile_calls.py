@@ -25,6 +25,9 @@ NUMBERS = (0.0, 1.0, -1.0, 0.5, 1.5, 1e-45, 1e-30, 1e30, 3.4e38, np.inf, -np.inf
 WHOLE = (0, 1, -1, 2, 31, 32, 33, 255, 1 << 20, (1 << 31) - 1, -(1 << 31), 1 << 40, (1 << 63) - 1, -(1 << 63))
 
 
+SAMPLERS = tuple(draftproof._core.sampler_parameters())
+
+
 class Provoked(Exception):
     """What a hostile object raises: it may come through."""
 
@@ -135,6 +138,7 @@ def options(rng, count, rows, vocab_size):
             "bad_words": lambda: [[ids(rng, vocab_size, 3, rng.random() < 0.95) for _ in range(rng.integers(0, 3))] for _ in range(count)],
             "logit_bias": lambda: biases() if rng.random() < 0.5 else [biases() for _ in range(count)],
             "filter_order": lambda: "top_k_first", "ties": lambda: "keep_all", "nan_policy": lambda: "as_minus_inf"}
+    make.update({name: lambda: numbers(rng, count) for name in SAMPLERS})
     chosen = set(rng.choice(list(make), rng.integers(0, 4), replace=False))
     if chosen & {"guidance_scale", "uncond_logits"} and rng.random() < 0.9:
         chosen |= {"guidance_scale", "uncond_logits"}
@@ -167,6 +171,16 @@ def steps(rng):
     return given, count, vocab_size
 
 
+def recorded(rng, drafts, count, vocab_size):
+    """An engine's own random numbers."""
+    rows = drafts + count
+    draws = [{"draw_uniforms": rng.random(rows)}, {"gumbel_noise": rng.standard_normal((rows, vocab_size)).astype("f4")},
+             {"exponential_noise": rng.standard_exponential((count, vocab_size))},
+             {"recovered_tokens": rng.integers(0, vocab_size, drafts), "bonus_tokens": rng.integers(-1, vocab_size, count)}]
+    return {"uniforms": rng.choice(NUMBERS, drafts) if rng.random() < 0.1 else rng.random(drafts, np.float32),
+            "convention": "vllm_v1" if rng.random() < 0.3 else "draftproof", **draws[rng.integers(4)]}
+
+
 def spoil(rng, given):
     for name in given:
         if rng.random() < 0.07:
@@ -182,6 +196,8 @@ def call(rng, verifiers):
         if which < 2:
             given.update(seeds=rng.integers(0, 1 << 62, count), verifier=verifiers[rng.integers(len(verifiers))], logprobs=True,
                          sampler="race" if rng.random() < 0.3 else "inverse", steps=rng.integers(0, 9, count), positions=None)
+            if rng.random() < 0.2:
+                given.update(recorded(rng, len(given["draft_tokens"]), count, vocab_size))
             return draftproof.verify(**spoil(rng, given), threads=threads)
         emitted = rng.integers(-1, vocab_size + (rng.random() < 0.1), (count, 4))
         given.update(output_tokens=emitted, group=rng.integers(0, 2, count), draw_seed=rng.integers(0, 9, count), seed=1,
