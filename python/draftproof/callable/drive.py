@@ -64,7 +64,9 @@ class Driver:
             names = set(inspect.signature(sampler).parameters)
         except (TypeError, ValueError):
             names = set()
-        self.takes_steps, self.takes_uniforms = "steps" in names, "uniforms" in names
+        self.takes_steps = "steps" in names
+        # Those of verify itself are what an engine recorded, in other shapes.
+        self.takes_uniforms = "uniforms" in names and "draw_uniforms" not in names
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         given = [_copied(argument) for argument in arguments]
