@@ -18,6 +18,21 @@ void require_nodes(std::int64_t nodes, const std::string& where) {
         where, "the draft has " + std::to_string(nodes) + " nodes; expected at most " + std::to_string(kDraftNodesMax));
 }
 
+bool draws_paths(const VerifierInfo& info) {
+  return info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
+}
+
+bool takes_branches(const VerifierInfo& info) {
+  return info.draft != DraftForm::chain && !draws_paths(info);
+}
+
+std::string names_that_take_branches() {
+  std::string names;
+  for (const VerifierInfo& info : verifiers())
+    if (takes_branches(info)) names.append(names.empty() ? "" : ", ").append(info.name);
+  return names;
+}
+
 }  // namespace
 
 std::int32_t DraftPlan::draft_len_max() const {
@@ -28,12 +43,12 @@ DraftPlan plan_for(const VerifierChoice& verifier, const std::optional<TreeShape
                    const std::string& where) {
   const VerifierInfo& info = verifier.info();
   DraftPlan plan{tree ? *tree : chain_shape(num_speculative_tokens), info.proposal};
-  const bool draws_paths = info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
-  if (tree && !tree->is_chain() && (info.draft == DraftForm::chain || draws_paths))
+  if (tree && !tree->is_chain() && !takes_branches(info))
     throw usage_error(where, "verifier " + std::string(info.name) + " takes " +
-                                 (draws_paths ? "independent paths" : "a chain") +
-                                 ", and the tree has branches; expected no tree, or another verifier");
-  if (draws_paths) plan.num_paths = static_cast<std::int32_t>(verifier.parameter("paths"));
+                                 (draws_paths(info) ? "independent paths" : "a chain") +
+                                 ", and the tree has branches; expected no tree, or verifier " +
+                                 names_that_take_branches());
+  if (draws_paths(info)) plan.num_paths = static_cast<std::int32_t>(verifier.parameter("paths"));
   plan.coupled = info.verifier == Verifier::coupled || info.verifier == Verifier::coupled_list;
   require_nodes(std::int64_t{plan.num_paths} * plan.shape.size(), where);
   return plan;

@@ -36,8 +36,8 @@ std::string evidence(const TestResult& test, std::size_t tests) {
   std::ostringstream text;
   text << test.statistic_name << " = " << short_number(test.statistic);
   if (test.df) text << " on " << *test.df << " degrees of freedom";
-  text << " over " << test.n << " " << test.unit << ", p = " << p_text(test.p_value) << " (Holm over " << tests
-       << " tests: " << p_text(test.p_value_holm) << ")";
+  text << " over " << test.n << " " << test.unit << ", p = " << p_text(test.p_value) << " (Holm over "
+       << tests_in_words(tests) << ": " << p_text(test.p_value_holm) << ")";
   return text.str();
 }
 
@@ -59,7 +59,7 @@ std::string sentence_of(const TestResult& test, std::size_t tests) {
   if (test.null_distribution == NullDistribution::union_bound) {
     text << short_number(test.statistic) << " of " << test.n << " " << test.unit
          << " drew the same tokens throughout; by chance that has a probability of at most " << p_text(test.p_value)
-         << " (Holm over " << tests << " tests: " << p_text(test.p_value_holm) << ")";
+         << " (Holm over " << tests_in_words(tests) << ": " << p_text(test.p_value_holm) << ")";
     if (test.rejects && !test.worst_cells.empty()) text << ", first " << test.worst_cells.front().label();
     return text.str();
   }
@@ -111,6 +111,10 @@ double detectable_distance(const std::vector<TestResult>& tests) {
     if (test.covers_all) smallest = std::min(smallest, test.detectable_tv);
   }
   return smallest;
+}
+
+std::string tests_in_words(std::size_t tests) {
+  return std::to_string(tests) + (tests == 1 ? " test" : " tests");
 }
 
 std::string short_number(double value) {

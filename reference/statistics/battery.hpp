@@ -36,5 +36,7 @@ double detectable_distance(const std::vector<TestResult>& tests);
 
 // A number for people: three significant digits.
 std::string short_number(double value);
+// "1 test", "12 tests".
+std::string tests_in_words(std::size_t tests);
 
 }  // namespace draftproof

@@ -200,7 +200,7 @@ void conclude(Audit& audit, const AuditOptions& options) {
   };
   const auto worst = std::min_element(audit.tests.begin(), audit.tests.end(),
                                       [&](const TestResult& a, const TestResult& b) { return rank(a) < rank(b); });
-  const std::string over = std::to_string(audit.tests.size()) + " tests at level " + short_number(options.alpha);
+  const std::string over = tests_in_words(audit.tests.size()) + " at level " + short_number(options.alpha);
   if (worst != audit.tests.end() && worst->rejects) {
     audit.verdict = AuditVerdict::biased;
     audit.sentence = "biased (" + over + "): " + worst->sentence;
