@@ -139,15 +139,21 @@ TEST_CASE("several outputs of a prompt are its requests with the next seeds, in 
               "--outputs: is given with --prompts");
 }
 
+// The file of a machine on which a pass over one row takes 1 ms, and one over nine what is said.
+std::string write_machine(const Corpus& corpus, const std::string& ms_of_9_rows) {
+  const std::string path = corpus.folder.file("machine.toml");
+  write_whole_file(path,
+                   "[machine]\ncpu = \"c\"\nsimd = \"s\"\nmodel = \"m\"\narithmetic = \"counts\"\nthreads = 1\n"
+                   "step_ms = 0.0\npasses = [{ rows = 1, context_len = 8, ms = 1.0 }, "
+                   "{ rows = 9, context_len = 8, ms = " +
+                       ms_of_9_rows + " }]\n");
+  return path;
+}
+
 TEST_CASE("the goodput policy drafts where rows cost next to nothing, and hardly where each costs a pass") {
   const Corpus corpus;
   const auto steps_at = [&](const std::string& ms_of_9_rows) {
-    const std::string path = corpus.folder.file("machine.toml");
-    write_whole_file(path,
-                     "[machine]\ncpu = \"c\"\nsimd = \"s\"\nmodel = \"m\"\narithmetic = \"counts\"\nthreads = 1\n"
-                     "step_ms = 0.0\npasses = [{ rows = 1, context_len = 8, ms = 1.0 }, "
-                     "{ rows = 9, context_len = 8, ms = " +
-                         ms_of_9_rows + " }]\n");
+    const std::string path = write_machine(corpus, ms_of_9_rows);
     const ordered_json document = generate_json(corpus, {"--prompt", "the draft ", "--max-tokens", "90", "--drafter",
                                                          "ngram:3", "--policy", "goodput", "--cost", path});
     return document.at("requests")[0].at("num_steps").get<int>();
@@ -159,12 +165,7 @@ TEST_CASE("the goodput policy drafts where rows cost next to nothing, and hardly
 TEST_CASE("what is looked up is drafted as far as it is worth its rows, and --policy fixed drafts all of it") {
   const Corpus corpus;
   const auto steps = [&](const std::string& ms_of_9_rows, const Arguments& policy) {
-    const std::string path = corpus.folder.file("machine.toml");
-    write_whole_file(path,
-                     "[machine]\ncpu = \"c\"\nsimd = \"s\"\nmodel = \"m\"\narithmetic = \"counts\"\nthreads = 1\n"
-                     "step_ms = 0.0\npasses = [{ rows = 1, context_len = 8, ms = 1.0 }, "
-                     "{ rows = 9, context_len = 8, ms = " +
-                         ms_of_9_rows + " }]\n");
+    const std::string path = write_machine(corpus, ms_of_9_rows);
     Arguments arguments{"--prompt", "the draft ", "--max-tokens", "90", "--drafter", "suffix", "--cost", path};
     arguments.insert(arguments.end(), policy.begin(), policy.end());
     return generate_json(corpus, arguments).at("requests")[0].at("num_steps").get<int>();
