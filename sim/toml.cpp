@@ -98,7 +98,9 @@ class TomlBuilder {
 };
 
 std::string TomlValue::where() const {
-  std::string where = printable_line(*file_) + ":" + std::to_string(std::max(line_, 1));
+  std::string where = printable_line(*file_);
+  if (line_ == kNoLine) return where;
+  where.append(":").append(std::to_string(std::max(line_, 1)));
   if (!name_.empty()) where += ": " + printable_line(name_);
   return where;
 }
@@ -227,6 +229,14 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
     throw input_error(printable_line(file) + ":" + std::to_string(error.source().begin.line),
                       "it is not TOML: " + printable_line(error.description()));
   }
+}
+
+TomlValue parse_toml_value(std::string_view text, const std::string& where) {
+  const TomlValue table = parse_toml("value = " + std::string(text), where);
+  if (table.keys().size() != 1) throw input_error(where, "it is more than one value");
+  TomlValue value = table.at("value");
+  value.line_ = TomlValue::kNoLine;
+  return value;
 }
 
 std::string toml_quoted(std::string_view text) {

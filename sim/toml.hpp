@@ -56,6 +56,9 @@ class TomlValue {
 
  private:
   friend class TomlBuilder;
+  friend TomlValue parse_toml_value(std::string_view text, const std::string& where);
+
+  static constexpr int kNoLine = -1;  // of a value that stands in no file
 
   void require(Kind kind, const char* expected) const;
 
@@ -74,6 +77,9 @@ class TomlValue {
 TomlValue read_toml(const std::string& path);
 // The same of a text that messages call `file`.
 TomlValue parse_toml(std::string_view text, const std::string& file);
+
+// What may stand behind "key =", on its own. Errors about it begin with `where` alone.
+TomlValue parse_toml_value(std::string_view text, const std::string& where);
 
 // A text as a TOML string, in quotes.
 std::string toml_quoted(std::string_view text);

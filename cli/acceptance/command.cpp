@@ -6,6 +6,7 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "reference/error.hpp"
 #include "reference/printable.hpp"
 #include "viz/data/acceptance_decay.hpp"
 #include "viz/data/last_snapshot.hpp"
@@ -60,6 +61,16 @@ void print_curve(std::ostream& out, const DecayCurve& curve) {
   out << number("; drafts pay below a cost of %.3f target steps\n\n", curve.pays_below);
 }
 
+// Error (usage): an option that no source has a use for.
+void require_use(const AcceptanceDecaySettings& settings, const AcceptanceDecaySnapshot& snapshot) {
+  if (!settings.name.empty() && !snapshot.takes_name)
+    throw usage_error("--name",
+                      "has no use: no source is Prometheus text or recorded acceptances, which may hold several");
+  if (!settings.rates.empty() && !snapshot.takes_rates)
+    throw usage_error("--rates", "has no use: no source is a table of rates, which may leave open what they are");
+  if (settings.drafts > 0 && !snapshot.holds_file) throw usage_error("--drafts", "has no use: no source is a file");
+}
+
 void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   AcceptanceDecaySettings settings = arguments.settings;
   if (!arguments.sources.empty()) settings.sources = arguments.sources;
@@ -67,6 +78,7 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   const auto snapshot = last_snapshot<AcceptanceDecaySnapshot>(settings);
   for (const DecayCurve& curve : snapshot.curves)
     if (curve.error) throw *curve.error;
+  require_use(settings, snapshot);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));

@@ -31,6 +31,8 @@ struct ExperimentsArguments {
 
 std::vector<std::string> chosen(const ExperimentsArguments& arguments) {
   const std::vector<std::string> names = experiment_names(arguments.folder);
+  if (names.empty())
+    throw input_error(arguments.folder, "holds no experiments; expected folders with an experiment.toml");
   if (arguments.name.empty()) return names;
   if (std::ranges::find(names, arguments.name) != names.end()) return {arguments.name};
   std::string list;

@@ -176,6 +176,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.file("--trace", options.trace, "Writes every verification step, for draftproof verify");
   command.file("--metrics", options.metrics, "Writes Prometheus text with vLLM's names");
   add_no_download(command, options.no_download);
+  command.used_only({"--activations"}, "with an n-gram model",
+                    [&options] { return !options.model.starts_with("ngram:"); });
   command.json(options.json);
 }
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -67,6 +68,35 @@ void require_text(const std::string& name, const std::string& text, const std::s
 
 }  // namespace
 
+// CLI11 takes "[x]" as a positional argument of any number of values for a list, and x out of it. Such arguments travel
+// with a mark before them.
+constexpr char kBracketMark = '\x01';
+
+std::string marked(const std::string& argument) {
+  return argument.starts_with('[') ? kBracketMark + argument : argument;
+}
+
+std::string unmarked(std::string argument) {
+  std::erase(argument, kBracketMark);
+  return argument;
+}
+
+// What CLI11 says, in the words of the other messages.
+std::string message_of(const CLI::ParseError& error) {
+  const std::string text = unmarked(error.what());
+  const auto before = [&](const char* words) -> std::optional<std::string> {
+    const std::size_t at = text.find(words);
+    return at == std::string::npos ? std::nullopt : std::optional(text.substr(0, at));
+  };
+  if (const auto name = before(" was given a disallowed flag override")) return "--" + *name + " takes no value";
+  if (const auto name = before(": At Most 1 required")) return *name + " is given several times; expected once";
+  if (const auto name = before(": 1 required ")) {
+    const std::size_t type = name->size() + std::string_view(": 1 required ").size();
+    return *name + " has no value; expected " + text.substr(type, text.rfind(" missing") - type);
+  }
+  return text;
+}
+
 struct Options::Implementation {
   CLI::App program{"", "draftproof"};
   CLI::App* verb = nullptr;
@@ -76,7 +106,8 @@ struct Options::Implementation {
   // `read` gets all that was given at once.
   CLI::Option* add(const std::string& name, const std::string& type, const std::string& default_text,
                    const std::string& help, std::function<void(const std::vector<std::string>&)> read) {
-    const CLI::callback_t callback = [read = std::move(read)](const std::vector<std::string>& texts) {
+    const CLI::callback_t callback = [read = std::move(read)](std::vector<std::string> texts) {
+      for (std::string& text : texts) text = unmarked(text);
       read(texts);
       return true;
     };
@@ -228,7 +259,9 @@ void Options::on_run(std::function<void()> run) {
 
 void Options::parse_and_run(const std::vector<std::string>& arguments) {
   CLI::App& program = implementation_->program;
-  std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // which CLI11 wants
+  std::vector<std::string> backwards;  // which CLI11 wants
+  for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)
+    backwards.push_back(marked(*argument));
   try {
     program.parse(backwards);
   } catch (const CLI::Success& help) {
@@ -236,7 +269,7 @@ void Options::parse_and_run(const std::vector<std::string>& arguments) {
     return;
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorKind::usage, "",
-                std::string(error.what()) + " (see draftproof " + implementation_->verb->get_name() + " --help)");
+                message_of(error) + " (see draftproof " + implementation_->verb->get_name() + " --help)");
   }
   for (const auto& check : implementation_->checks) check();
   implementation_->run();

@@ -1,9 +1,9 @@
 // draftproof sim: a scenario served in simulated time, one policy of speculation against another.
+#include <algorithm>
 #include <deque>
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -80,24 +80,27 @@ class OutFolder {
 
 std::vector<double> numbers_of(const std::string& list, const std::string& option) {
   std::vector<double> numbers;
-  std::istringstream words(list);
-  for (std::string word; std::getline(words, word, ',');) {
-    const auto number = read_number(word);
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const auto number = read_number(std::string_view(list).substr(begin, end - begin));
     if (!number) throw usage_error(option, "is " + in_quotes(list) + "; expected numbers, as 4,8,16");
     numbers.push_back(*number);
+    begin = end + 1;
   }
   return numbers;
 }
 
 void run(const SimArguments& arguments, ProgramContext& context) {
   const Scenario scenario = scenario_of(arguments.request);
+  std::vector<Scenario> loaded;  // all of them before the work, which takes long
+  for (const double load : arguments.loads) loaded.push_back(with_load(scenario, load, "--load"));
   std::unique_ptr<OutFolder> out;
   if (!arguments.out.empty()) out = std::make_unique<OutFolder>(arguments.out, scenario);
   const std::vector<PolicyReport> reports =
       compare(scenario, arguments.threads, [&](std::size_t policy) { return out ? out->observer(policy) : nullptr; });
   std::vector<LoadPoint> loads;
-  for (const double load : arguments.loads)
-    loads.push_back({load, compare(with_load(scenario, load, "--load"), arguments.threads)});
+  for (std::size_t i = 0; i < loaded.size(); ++i)
+    loads.push_back({arguments.loads[i], compare(loaded[i], arguments.threads)});
   Json document = json_document(context.arguments);
   document.update(sim_json(arguments.request.file, scenario, reports, loads));
   if (out) out->commit(document);

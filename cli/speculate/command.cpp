@@ -35,12 +35,12 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
   const PromptSet prompts = read_prompt_set(options.prompts.empty() ? own_prompts() : options.prompts);
   const TextModel model = open_text_model(options.model, model_path(options.model),
                                           {options.activations == "f32", options.threads}, "--model");
+  Measurement measurement(options, model);
   Json envelope = json_document(context.arguments);
   SpeculateTable table(options.out, settings_of(options, model, prompts, envelope.at("machine")));
   envelope["model"] = model.name;
   envelope["left_out"] = left_out_json(grid.left_out);
 
-  Measurement measurement(options, model);
   measurement.open_drafters(grid.configurations);
   if (!options.json) print_head(std::cout, model, grid);
   bool warm = false;

@@ -30,15 +30,13 @@ DecodingOptions decoding_options(const SpeculateOptions& options, const Configur
   return decoding;
 }
 
-SpeculationPolicy policy_of(const SpeculateOptions& options, const Configuration& configuration,
-                            const DecodingOptions& decoding) {
+SpeculationPolicy policy_of(const Configuration& configuration, const DecodingOptions& decoding,
+                            std::shared_ptr<const StepCost> cost) {
   const DraftPlan plan = plan_for(decoding.verify.verifier, decoding.tree, decoding.num_speculative_tokens, "--trees");
   SpeculationChoice choice;
   choice.rule = configuration.likely ? SpeculationRule::likely : SpeculationRule::fixed;
   choice.num_drafts = plan.num_paths * plan.shape.size();
-  if (!configuration.likely) return SpeculationPolicy(choice);
-  if (options.cost.empty()) return SpeculationPolicy(choice, std::make_shared<DefaultStepCost>());
-  return SpeculationPolicy(choice, std::make_shared<MachineStepCost>(read_machine_profile(options.cost), 0.0));
+  return SpeculationPolicy(choice, configuration.likely ? std::move(cost) : nullptr);
 }
 
 // Is the output the same tokens as without speculation, and not only of the same distribution?
@@ -73,6 +71,14 @@ struct Measurement::Decoded {
     all.sample_ms += times.sample_ms;
   }
 };
+
+Measurement::Measurement(const SpeculateOptions& options, const TextModel& model) : options_(options), model_(model) {
+  if (options.cost.empty()) {
+    cost_ = std::make_shared<DefaultStepCost>();
+  } else {
+    cost_ = std::make_shared<MachineStepCost>(read_machine_profile(options.cost), 0.0);
+  }
+}
 
 std::shared_ptr<Drafter> Measurement::make(const Configuration& configuration) const {
   DrafterChoice choice = parse_drafter(configuration.drafter, "--drafters");
@@ -109,7 +115,7 @@ Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, co
     const std::int64_t longest = static_cast<std::int64_t>(tokens.back().size()) + 1 + options_.output_tokens();
     scheduler.num_blocks += static_cast<std::int32_t>((longest + kDraftNodesMax) / kKvBlockSlots + 2);
   }
-  if (drafter != nullptr) engine_options.policy = policy_of(options_, configuration, decodings.front());
+  if (drafter != nullptr) engine_options.policy = policy_of(configuration, decodings.front(), cost_);
   scheduler.context_len_max =
       static_cast<std::int32_t>(std::min<std::int64_t>(model_.model->context_len_max(), 1 << 20));
   scheduler.running_max = static_cast<std::int32_t>(options_.batch);

@@ -13,6 +13,7 @@
 #include "cli/speculate/speedup.hpp"
 #include "reference/draft/drafter.hpp"
 #include "reference/engine/acceptance.hpp"
+#include "reference/engine/step_cost.hpp"
 #include "reference/model/text_model.hpp"
 #include "sim/machine/speedup_prediction.hpp"
 
@@ -43,8 +44,8 @@ struct SpeculateRow {
 
 class Measurement {
  public:
-  // Both must outlive the object.
-  Measurement(const SpeculateOptions& options, const TextModel& model) : options_(options), model_(model) {}
+  // Both must outlive the object. Error (input): the file of costs.
+  Measurement(const SpeculateOptions& options, const TextModel& model);
 
   // Makes the drafters of the configurations. Errors (usage, input): one that the model has not got.
   void open_drafters(const std::vector<Configuration>& configurations);
@@ -63,6 +64,7 @@ class Measurement {
 
   const SpeculateOptions& options_;
   const TextModel& model_;
+  std::shared_ptr<const StepCost> cost_;  // of the likely policy
   // With a model of their own, by name and draft temperature.
   std::map<std::pair<std::string, double>, std::shared_ptr<Drafter>> drafters_;
 };

@@ -1,5 +1,6 @@
 #include "cli/speculate/options.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 #include "cli/shared/model_path.hpp"
@@ -99,6 +100,13 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
                "FOLDER");
   command.flag("--quick", options.quick, "2 prompts of each work, 24 tokens, where nothing else is said");
   add_no_download(command, options.no_download);
+  const auto has_chains = [&options] { return std::ranges::find(options.trees, kNoTree) != options.trees.end(); };
+  command.used_only({"--tree-verifier"}, "without --trees", [&options] {
+    return std::ranges::any_of(options.trees, [](const std::string& tree) { return tree != kNoTree; });
+  });
+  command.used_only({"--k", "--verifier"}, "where --trees has no none, which stands for chains", has_chains);
+  command.used_only({"--activations"}, "with an n-gram model",
+                    [&options] { return !options.model.starts_with("ngram:"); });
   command.json(options.json);
 }
 
@@ -137,6 +145,8 @@ SpeculateGrid grid_of(const SpeculateOptions& options) {
       }
     }
   }
+  if (!options.cost.empty() && std::ranges::none_of(grid.configurations, &Configuration::likely))
+    throw usage_error("--cost", "has no use: none of the drafters looks its drafts up");
   if (grid.configurations.empty())
     throw usage_error("--drafters", "no combination is left: " + grid.left_out.front().drafter + ", tree " +
                                         grid.left_out.front().tree + ": " + grid.left_out.front().reason +

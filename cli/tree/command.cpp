@@ -9,6 +9,7 @@
 #include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
+#include "reference/statistics/battery.hpp"
 #include "reference/strict_number.hpp"
 #include "viz/data/last_snapshot.hpp"
 #include "viz/data/tree_explorer.hpp"
@@ -86,11 +87,17 @@ void print_snapshot(std::ostream& out, const TreeExplorerSnapshot& snapshot) {
 
 void run(const TreeArguments& arguments, const ProgramContext& context) {
   TreeExplorerSettings settings = arguments.settings;
+  double sum = 0.0;
   for (const std::string& text : arguments.rank_rates) {
     const std::optional<double> rate = read_number(text);
-    if (!rate) throw usage_error("--rank-rates", "has '" + text + "'; expected numbers in [0, 1], as 0.6,0.2,0.1");
+    if (!rate || *rate < 0.0 || *rate > 1.0)
+      throw usage_error("--rank-rates", "has '" + text + "'; expected numbers in [0, 1], as 0.6,0.2,0.1");
     settings.rank_rates.push_back(*rate);
+    sum += *rate;
   }
+  if (sum > 1.0 + 1e-9)
+    throw usage_error("--rank-rates", "has the sum " + short_number(sum) +
+                                          "; expected at most 1, since at most one child is the accepted one");
   const auto snapshot = last_snapshot<TreeExplorerSnapshot>(settings);
   if (arguments.json) {
     Json document = json_document(context.arguments);

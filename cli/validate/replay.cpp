@@ -47,6 +47,8 @@ std::vector<Replayed> replay_all(const std::string& folder) {
   std::error_code no_folder;
   for (const auto& entry : std::filesystem::directory_iterator(folder, no_folder))
     if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  if (no_folder)
+    throw input_error("--replay", printable_line(folder) + " cannot be read as a folder: " + no_folder.message());
   if (files.empty())
     throw input_error("--replay",
                       printable_line(folder) + " holds no *.jsonl; expected a folder of recorded acceptances");

@@ -29,7 +29,9 @@ struct ThroughputWindow {
 
 struct AcceptanceData {
   std::string path;
-  std::string format;  // "vLLM log"
+  std::string format;         // "vLLM log"
+  bool takes_choice = false;  // the format has several servers or drafters, of which ImportOptions choose
+  bool takes_rates = false;   // the format may leave to ImportOptions what its rates are
   std::int64_t windows = 0;
   std::int32_t draft_len = 0;   // K, levels of a tree; 0: not said
   std::int32_t tree_nodes = 0;  // 0: chains, as far as is said

@@ -168,7 +168,7 @@ RateRow row_of(const CsvTable& table, const CsvRow& csv, const std::string& name
     case Kind::unknown:
       throw input_error(cells.where(),
                         "does not say whether p1, p2, ... are conditional; expected conditional or "
-                        "unconditional in a column rate_kind, or --metrics-rates");
+                        "unconditional in a column rate_kind, or --rates (of predict --metrics-rates)");
     case Kind::per_rank:
       throw input_error(cells.where(),
                         "has rates of siblings by rank, not of positions; expected an acceptance model "
@@ -227,7 +227,7 @@ AcceptanceData read_positions(const CsvTable& table, const std::string& name, co
   if (!counts && !has("unconditional") && !has("conditional") && !reached && !rates)
     throw input_error(name,
                       "has the column position, and none that says what the rates are; expected conditional, "
-                      "unconditional, or accepted with steps; or --metrics-rates");
+                      "unconditional, or accepted with steps; or --rates (of predict --metrics-rates)");
   AcceptanceData data;
   data.format = "CSV of rates";
   AcceptanceWindow window;

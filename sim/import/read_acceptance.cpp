@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
@@ -42,7 +43,11 @@ bool is_json(std::string_view body) {
   return nlohmann::json::accept(first) || nlohmann::json::accept(body);
 }
 
-using Reader = AcceptanceData (*)(std::string_view text, const std::string& name, const ImportOptions& options);
+struct Format {
+  AcceptanceData (*read)(std::string_view text, const std::string& name, const ImportOptions& options);
+  bool takes_choice = false;
+  bool takes_rates = false;
+};
 
 std::string_view body_of(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -50,41 +55,49 @@ std::string_view body_of(std::string_view text) {
   return text;
 }
 
-// Null where the format is not known.
-Reader reader_of(std::string_view text) {
+// Nothing where the format is not known.
+std::optional<Format> format_of(std::string_view text) {
   const std::string_view body = body_of(text);
-  if (body.empty()) return nullptr;
-  constexpr Reader kVllm = [](std::string_view t, const std::string& name, const ImportOptions&) {
-    return read_vllm_log(t, name);
-  };
-  constexpr Reader kJson = [](std::string_view t, const std::string& name, const ImportOptions&) {
+  if (body.empty()) return std::nullopt;
+  constexpr Format kVllm{
+      [](std::string_view t, const std::string& name, const ImportOptions&) { return read_vllm_log(t, name); }};
+  constexpr Format kSglang{
+      [](std::string_view t, const std::string& name, const ImportOptions&) { return read_sglang_log(t, name); }};
+  constexpr Format kJson{[](std::string_view t, const std::string& name, const ImportOptions&) {
     return read_result_json(body_of(t), name);
-  };
+  }};
+  constexpr Format kRecording{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+                                return of_recording(body_of(t), name, options.choice);
+                              },
+                              true};
+  constexpr Format kPrometheus{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+                                 return read_prometheus_text(t, name, options.choice);
+                               },
+                               true};
+  constexpr Format kRates{[](std::string_view t, const std::string& name, const ImportOptions& options) {
+                            return read_rates_csv(t, name, options.rates);
+                          },
+                          false, true};
   // Logs may begin with a bracket or be JSON lines too.
   const bool braced = body.front() == '{' || body.front() == '[';
-  if (braced && body.find("\"acc_len\"") != std::string_view::npos)
-    return [](std::string_view t, const std::string& name, const ImportOptions& options) {
-      return of_recording(body_of(t), name, options.choice);
-    };
-  if (is_prometheus_text(text))
-    return [](std::string_view t, const std::string& name, const ImportOptions& options) {
-      return read_prometheus_text(t, name, options.choice);
-    };
+  if (braced && body.find("\"acc_len\"") != std::string_view::npos) return kRecording;
+  if (is_prometheus_text(text)) return kPrometheus;
   if (has_words(text, "SpecDecoding metrics") || has_words(text, "Speculative metrics")) return kVllm;
   if (braced && is_json(body)) return kJson;
-  if (is_rates_csv(text))
-    return [](std::string_view t, const std::string& name, const ImportOptions& options) {
-      return read_rates_csv(t, name, options.rates);
-    };
-  if (is_sglang_log(text))
-    return [](std::string_view t, const std::string& name, const ImportOptions&) { return read_sglang_log(t, name); };
+  if (is_rates_csv(text)) return kRates;
+  if (is_sglang_log(text)) return kSglang;
   if (is_vllm_log(text)) return kVllm;
-  return body.front() == '{' ? kJson : nullptr;  // which says what is wrong with it
+  return body.front() == '{' ? std::optional(kJson) : std::nullopt;  // which says what is wrong with it
 }
 
 AcceptanceData of_any(std::string_view text, const std::string& name, const ImportOptions& options) {
   if (body_of(text).empty()) throw input_error(name, "is empty; expected what a server says of acceptance");
-  if (const Reader read = reader_of(text)) return read(text, name, options);
+  if (const std::optional<Format> format = format_of(text)) {
+    AcceptanceData data = format->read(text, name, options);
+    data.takes_choice = format->takes_choice;
+    data.takes_rates = format->takes_rates;
+    return data;
+  }
   throw input_error(name,
                     "is of no known format; expected vLLM's log or Prometheus text, SGLang's log, a CSV of rates "
                     "(with a header), recorded acceptances (JSON lines with acc_len), or the JSON of demo or "
@@ -100,7 +113,7 @@ AcceptanceData parse_acceptance(std::string_view text, const std::string& name, 
 }
 
 bool holds_acceptance(const std::string& path) {
-  return reader_of(InputFile(path, kFileBytesMax).text()) != nullptr;
+  return format_of(InputFile(path, kFileBytesMax).text()).has_value();
 }
 
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "reference/error.hpp"
+#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -12,7 +13,9 @@ namespace {
 // Machines of one kind differ by more than a constant is uncertain over all of them.
 constexpr double kMachineSpread = 0.2;
 constexpr double kNoise = 0.02;  // of a measured time
-constexpr double kStep = 1e-3;   // of numerical derivatives, in the logarithm
+constexpr double kStepMsLeast = 1e-3;
+constexpr double kStepMsMost = 1e6;
+constexpr double kStep = 1e-3;  // of numerical derivatives, in the logarithm
 constexpr int kIterations = 12;
 
 using Vector = std::vector<double>;
@@ -91,8 +94,9 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
     };
   };
   for (const MeasuredStep& step : measured) {
-    if (!(step.ms > 0.0 && std::isfinite(step.ms)))
-      throw usage_error("--calibrate-with", "a step of " + std::to_string(step.ms) + " ms; expected a positive time");
+    if (!(step.ms >= kStepMsLeast && step.ms <= kStepMsMost))
+      throw usage_error("--calibrate-with",
+                        "a step of " + short_number(step.ms) + " ms; expected a time from 0.001 to 1e6 ms");
     before_.push_back(step.ms / std::exp(log_time_of(step)(Roofline(preset))));
   }
   Vector offsets(n);

@@ -19,6 +19,9 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   if (!request.draft_precision.empty())
     setup.draft_precision = stated_precision(request.draft_precision, "--draft-precision");
   setup.drafter = find_drafter(request.drafter, setup.model);
+  if (!request.draft_precision.empty() && setup.drafter->kind == DraftingKind::ngram)
+    throw usage_error("--draft-precision",
+                      "has no use with drafter " + printable_line(request.drafter) + ", which has no weights");
   setup.draft_cost_factor = request.draft_cost_factor;
   const double least = least_tp(setup.model, setup.gpu, setup.precision);
   setup.tp = request.tp ? *request.tp : least;
@@ -32,11 +35,14 @@ RooflineSetup setup_of(const PredictionRequest& request) {
 AcceptanceEstimate acceptance_of(const PredictionRequest& request, const DrafterShape& drafter) {
   if (!request.metrics.empty() && !request.acceptance.empty())
     throw usage_error("--acceptance", "is given beside --metrics; expected one of them");
-  if (!request.metrics.empty())
-    return AcceptanceEstimate::of_data(
-        read_acceptance(request.metrics,
-                        {request.metrics_name, request.metrics_rates == "as said" ? "" : request.metrics_rates}),
-        request.metrics_drafts);
+  if (!request.metrics.empty()) {
+    const std::string rates = request.metrics_rates == "as said" ? "" : request.metrics_rates;
+    const AcceptanceData data = read_acceptance(request.metrics, {request.metrics_name, rates});
+    const std::string format = "has no use with " + printable_line(request.metrics) + ", which is a " + data.format;
+    if (!request.metrics_name.empty() && !data.takes_choice) throw usage_error("--metrics-name", format);
+    if (!rates.empty() && !data.takes_rates) throw usage_error("--metrics-rates", format);
+    return AcceptanceEstimate::of_data(data, request.metrics_drafts);
+  }
   if (!request.acceptance.empty())
     return AcceptanceEstimate::of_model(make_acceptance(request.acceptance, 0, "--acceptance"), request.acceptance);
   return AcceptanceEstimate::typical_of(drafter);

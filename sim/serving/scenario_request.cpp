@@ -1,9 +1,11 @@
 #include "sim/serving/scenario_request.hpp"
 
 #include <cmath>
+#include <set>
 
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
+#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -11,22 +13,25 @@ namespace {
 // As TOML where it is, else a text: fixed:3, H100.
 TomlValue value_of(const std::string& text, const std::string& where) {
   try {
-    const TomlValue parsed = parse_toml("value = " + text, where);
-    if (parsed.keys().size() == 1) return parsed.at("value");
+    return parse_toml_value(text, where);
   } catch (const Error&) {
+    return parse_toml_value(toml_quoted(text), where);
   }
-  return parse_toml("value = " + toml_quoted(text), where).at("value");
 }
 
 }  // namespace
 
 Scenario scenario_of(const ScenarioRequest& request) {
   TomlValue file = read_toml(request.file);
+  std::set<std::string> changed;
   for (const std::string& change : request.changes) {
     const std::size_t equals = change.find('=');
     if (equals == 0 || equals == std::string::npos)
       throw usage_error("--set", "is " + in_quotes(change) + "; expected KEY=VALUE, as workload.arrivals.rate=12");
-    file = file.with(change.substr(0, equals), value_of(change.substr(equals + 1), "--set " + printable_line(change)));
+    const std::string key = change.substr(0, equals);
+    if (!changed.insert(key).second)
+      throw usage_error("--set", printable_line(key) + " is given several times; expected once");
+    file = file.with(key, value_of(change.substr(equals + 1), "--set " + printable_line(change)));
   }
   Scenario scenario = read_scenario(file);
   if (request.seed) scenario.seed = *request.seed;
@@ -39,8 +44,9 @@ Scenario with_load(Scenario scenario, double load, const std::string& where) {
   ArrivalOptions& arrivals = scenario.workload.arrivals;
   const bool closed = arrivals.kind == ArrivalKind::closed;
   if (!(load > 0.0 && load <= kMost) || (closed && load != std::floor(load)))
-    throw usage_error(where, "is " + std::to_string(load) + "; expected " +
-                                 (closed ? "a number of requests at a time" : "requests per second") + " up to 1e6");
+    throw usage_error(where, "is " + short_number(load) + "; expected " +
+                                 (closed ? "a number of requests at a time" : "requests per second, above 0") +
+                                 " and up to 1e6");
   if (closed) {
     arrivals.concurrency = static_cast<std::int32_t>(load);
   } else {

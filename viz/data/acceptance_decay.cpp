@@ -201,6 +201,11 @@ void compute(const AcceptanceDecaySettings& settings, Job& job,
     job.report(done++ / static_cast<double>(settings.sources.size()), "reading " + source);
     try {
       for (const Source& opened : open_source(source, settings)) {
+        if (opened.data) {
+          snapshot.holds_file = true;
+          snapshot.takes_name = snapshot.takes_name || opened.data->takes_choice;
+          snapshot.takes_rates = snapshot.takes_rates || opened.data->takes_rates;
+        }
         DecayCurve curve;
         curve.name = opened.name;
         curve.source = source;

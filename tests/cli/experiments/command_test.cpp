@@ -37,4 +37,13 @@ TEST_CASE("an experiment that there is not is refused with those that there are"
   CHECK(result.err.find("experiment: 'nothing' is not one of acceptance_by_drafter, ") != std::string::npos);
 }
 
+TEST_CASE("a folder without experiments is refused, and nothing is written") {
+  const testing::TemporaryFolder folder;
+  const testing::ProgramResult result =
+      testing::run_draftproof({"experiments", "--folder", folder.path(), "--out", folder.file("out")});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("holds no experiments; expected folders with an experiment.toml") != std::string::npos);
+  CHECK(!std::filesystem::exists(folder.file("out")));
+}
+
 }  // namespace draftproof

@@ -302,6 +302,7 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--drafter", "model:ngram:99"}, "expected ngram:ORDER");
   refused({"--verifier", "magic"}, "magic");
   refused({"--policy", "always"}, "--policy");
+  refused({"--activations", "f32"}, "--activations: has no use with an n-gram model");
   refused({"--policy", "goodput"}, "--policy: is goodput, which needs to know what a step costs; expected --cost FILE");
   refused({"--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--drafter", "ngram:2", "--cost", corpus.folder.file("absent.toml")},

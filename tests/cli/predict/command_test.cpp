@@ -75,8 +75,20 @@ TEST_CASE("predict refuses what it cannot use in one line") {
         "draftproof: error: --acceptance: rate 1 is \"2\"; expected a number in [0, 1]\n");
   CHECK(refusal({"--acceptance", "constant:0.7", "--metrics", "x"}).find("expected one of them") != std::string::npos);
   CHECK(refusal({"--metrics", "no-such-file"}).find("no-such-file") != std::string::npos);
-  CHECK(refusal({"--calibrate-with", "-3"}).find("expected a positive time") != std::string::npos);
+  for (const char* const ms : {"-3", "1e-9", "18446744073709551616"})
+    CHECK(refusal({"--calibrate-with", ms}).find("ms; expected a time from 0.001 to 1e6 ms") != std::string::npos);
   const TemporaryFolder folder;
+  const std::string good = folder.path() + "/good.log";
+  write_whole_file(good, kLog);
+  CHECK(refusal({"--metrics", good, "--metrics-name", "x"}).find("--metrics-name: has no use with ") !=
+        std::string::npos);
+  CHECK(refusal({"--metrics", good, "--metrics-rates", "conditional"}).find("good.log, which is a vLLM log") !=
+        std::string::npos);
+  const ProgramResult lookup = run_draftproof({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100",
+                                               "--drafter", "n-gram", "--draft-precision", "fp8"});
+  CHECK(lookup.exit_code == 2);
+  CHECK(lookup.err.find("--draft-precision: has no use with drafter n-gram, which has no weights") !=
+        std::string::npos);
   const std::string log = folder.path() + "/bad.log";
   write_whole_file(log, kLog + "SpecDecoding metrics: Mean acceptance length: two, Accepted: 1 tokens\n");
   CHECK(refusal({"--metrics", log}).find("bad.log, line 2: mean acceptance length is") != std::string::npos);

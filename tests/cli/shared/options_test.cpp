@@ -135,6 +135,8 @@ TEST_CASE("Several files may stand without an option's name, before options and 
   parse_files({"verb", "a", "b:c", "--count", "3", "d"});
   CHECK(files == std::vector<std::string>{"a", "b:c", "d"});
   CHECK(count == 3);
+  parse_files({"verb", "[x]", "[y,z]", "w"});  // names like any other
+  CHECK(files == std::vector<std::string>{"[x]", "[y,z]", "w"});
 }
 
 TEST_CASE("a value that does not fit is refused in a sentence that names the option, the value and what was expected") {
@@ -151,6 +153,15 @@ TEST_CASE("a value that does not fit is refused in a sentence that names the opt
   CHECK(refusal({"--name", ""}) == "--name is ''; expected a text");
   CHECK(refusal({"--names", "a,,b"}) == "--names is 'a,,b'; expected names with a comma between two");
   CHECK(refusal({"--files", "x", ""}) == "--files is ''; expected the name of a file");
+}
+
+TEST_CASE("an option without its value, given twice, or a flag with a value is refused with what was expected") {
+  const std::string help = " (see draftproof verb --help)";
+  CHECK(refusal({"--count"}) == "--count has no value; expected INT in [1, 10]" + help);
+  CHECK(refusal({"--name="}) == "--name has no value; expected TEXT" + help);
+  CHECK(refusal({"--count", "1", "--count", "2"}) == "--count is given several times; expected once" + help);
+  CHECK(refusal({"--flag=1"}) == "--flag takes no value" + help);
+  CHECK(refusal({"--no-such"}).find("--no-such") != std::string::npos);
 }
 
 TEST_CASE("no option takes an empty value, a sign it has no use for, another base, infinity or trailing characters") {

@@ -97,4 +97,24 @@ TEST_CASE("sim refuses a scenario by its line") {
         std::string::npos);
 }
 
+TEST_CASE("sim refuses a change or a load by the option, before it serves anything") {
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("s.toml"), kScenario);
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"sim", folder.file("s.toml"), "--out", folder.file("out")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_draftproof(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(!std::filesystem::exists(folder.file("out")));
+    return result.err;
+  };
+  const std::string error = "draftproof: error: ";
+  CHECK(refusal({"--set", "workload.requests=0"}).starts_with(error + "--set workload.requests=0: it is 0; expected "));
+  CHECK(refusal({"--set", "workload.requests=5", "--set", "workload.requests=6"}) ==
+        error + "--set: workload.requests is given several times; expected once\n");
+  CHECK(refusal({"--load", "4,"}) == error + "--load: is '4,'; expected numbers, as 4,8,16\n");
+  CHECK(refusal({"--load", "4,-1"}).starts_with(error + "--load: is -1; expected requests per second, above 0"));
+}
+
 }  // namespace draftproof

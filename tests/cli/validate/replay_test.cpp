@@ -52,6 +52,8 @@ TEST_CASE("validate takes a table or a folder of recordings, and says what is wr
     return run.err;
   };
   CHECK(refusal({"validate"}).find("--replay DIR") != std::string::npos);
+  CHECK(refusal({"validate", "--replay", folder.path() + "/no"}).find("cannot be read as a folder: No such file") !=
+        std::string::npos);
   CHECK(refusal({"validate", "--replay", folder.path()}).find("holds no *.jsonl") != std::string::npos);
   std::ofstream(folder.path() + "/bad.jsonl") << kRequest << "{\"acc_eagle\": {\"acc_len\": [0]}}\n";
   CHECK(refusal({"validate", "--replay", folder.path()}).find("bad.jsonl, line 2: acc_len has 0") != std::string::npos);

@@ -35,7 +35,7 @@ TEST_CASE("this machine's timed passes predict every row of its own table of spe
   if (!shipped_model_at_full_speed()) return;
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
-  document_of({"speculate", "--drafters", "suffix,layer_skip:5-24", "--k", "2", "--trees", "2x1", "--temperatures", "0",
+  document_of({"speculate", "--drafters", "suffix,layer_skip:5-24", "--trees", "2x1", "--temperatures", "0",
                "--per-work", "1", "--max-tokens", "3", "--out", out, "--json"});
   const std::string table = out + "/result.json";
   const ordered_json result = document_of({"validate", "--this-machine", "--table", table, "--json"});

@@ -225,6 +225,27 @@ TEST_CASE("a source that cannot be read has its message, and the others their cu
   CHECK(printed.err.find("broken.log") != std::string::npos);
 }
 
+TEST_CASE("acceptance refuses an option that none of its sources has a use for") {
+  const TemporaryFolder folder;
+  const std::string table = folder.path() + "/rates.csv";
+  write_whole_file(table, "position,rate\n1,0.8\n2,0.6\n");
+  const auto run = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"acceptance", "constant:0.8"});
+    return run_draftproof(arguments);
+  };
+  const auto refusal = [&](const std::vector<std::string>& arguments) {
+    const auto printed = run(arguments);
+    CHECK(printed.exit_code == 2);
+    CHECK(printed.out.empty());
+    return printed.err;
+  };
+  CHECK(refusal({"--name", "x"}).find("--name: has no use") != std::string::npos);
+  CHECK(refusal({"--rates", "conditional"}).find("--rates: has no use") != std::string::npos);
+  CHECK(refusal({"--drafts", "3"}).find("--drafts: has no use") != std::string::npos);
+  CHECK(refusal({table, "--rates", "unconditional", "--name", "x"}).find("--name: has no use") != std::string::npos);
+  CHECK(run({table, "--rates", "unconditional"}).exit_code == 0);
+}
+
 TEST_CASE("settings out of range are refused with what is expected") {
   AcceptanceDecaySettings settings;
   settings.draft_cost = -1.0;
