@@ -10,6 +10,7 @@
 #include "cli/experiments/report.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
+#include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
 #include "reference/files/atomic_file.hpp"
 #include "reference/files/figure.hpp"
@@ -71,7 +72,7 @@ Json draw(RunFolder& folder, const std::vector<ExperimentResult>& results) {
       write_figure(folder.staged(name), experiment_figure(result));
       figures.push_back(folder.final_path(name));
     } catch (const Error& error) {
-      std::cerr << "draftproof: no figures: " << printable_line(folder.with_final_paths(error.what())) << '\n';
+      print_message("warning", "no figures: " + folder.with_final_paths(error.what()));
       break;
     }
   }

@@ -39,7 +39,7 @@ void write_files(const PredictArguments& arguments, const PredictionReport& repo
     write_figure(folder.staged(kFigureName), prediction_figure(report, curve_of(arguments.request, report.prediction)));
     document["files"]["figure"] = folder.final_path(kFigureName);
   } catch (const Error& error) {
-    print_message("warning", folder.with_final_paths(error.what()));
+    print_message("warning", "no figure: " + folder.with_final_paths(error.what()));
   }
   folder.write([&] { write_json_file(folder.staged(kResultName), document); });
   folder.commit();

@@ -60,7 +60,7 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
       }
   }
   const std::string no_figure = table.draw();
-  if (!no_figure.empty()) print_message("warning", no_figure);
+  if (!no_figure.empty()) print_message("warning", "no figure: " + no_figure);
   table.write(envelope);
   const Json document = table.document(envelope);
   if (options.json) {

@@ -154,7 +154,9 @@ class EmissionReader {
 
   void read(std::int64_t vocab_size) {
     const TensorView ids =
-        required(file_, "output_tokens", "[B, K + 1] or [B, depth + 1], what each step emitted, padded with -1");
+        required(file_, "output_tokens",
+                 "[B, K + 1] or [B, depth + 1], what each step emitted, padded with -1, here or in a file that "
+                 "--outputs names");
     const std::uint64_t requests = sample_.requests.size();
     if (ids.shape.size() != 2 || ids.shape[0] != requests)
       throw input_error(ids.where, "has shape " + shape_text(ids.shape) + "; expected [" + std::to_string(requests) +

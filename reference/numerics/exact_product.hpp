@@ -42,7 +42,8 @@ inline std::strong_ordering compare_products(double a, double b, double c, doubl
   Product left = product(a, b);
   Product right = product(c, d);
   if (left.mantissa == 0 || right.mantissa == 0) return (left.mantissa != 0) <=> (right.mantissa != 0);
-  if (const auto order = left.bits() + left.exponent <=> right.bits() + right.exponent; order != 0) return order;
+  if (const auto order = left.bits() + left.exponent <=> right.bits() + right.exponent; std::is_neq(order))
+    return order;
   // The highest bits are level: the one with fewer bits fits when it is shifted to as many, 106 at most.
   if (left.exponent > right.exponent) left.mantissa <<= left.exponent - right.exponent;
   if (right.exponent > left.exponent) right.mantissa <<= right.exponent - left.exponent;

@@ -18,17 +18,17 @@ bool accepts_exactly(Convention convention, double p, double q, double u) {
   switch (convention) {
     case Convention::vllm_v1:
     case Convention::huggingface:
-      return q > 0.0 && order <= 0;
+      return q > 0.0 && std::is_lteq(order);
     case Convention::vllm_v2:
-      return q > 0.0 && order < 0;
+      return q > 0.0 && std::is_lt(order);
     case Convention::sglang:
     case Convention::flashinfer:
     case Convention::tensorrt_llm:
-      return order < 0;
+      return std::is_lt(order);
     case Convention::draftproof:
       break;
   }
-  return q > 0.0 && (p >= q || order < 0);
+  return q > 0.0 && (p >= q || std::is_lt(order));
 }
 
 Token draw_by_uniform(const DenseMasses<double>& masses, double u) {
@@ -61,7 +61,7 @@ Token draw_by_noise(const DenseMasses<double>& masses, const RecordedNumbers& no
     const double x = noise[first + i];
     bool wins = best == kPaddingToken;
     if (kind == NoiseKind::exponential) {
-      wins = wins || compare_products(masses[i], best_noise, best_mass, x) > 0;
+      wins = wins || std::is_gt(compare_products(masses[i], best_noise, best_mass, x));
     } else {
       const double score = natural_log(masses[i]) + x;
       wins = wins || score > best_score;

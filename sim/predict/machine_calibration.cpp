@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "reference/error.hpp"
-#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -96,7 +96,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
   for (const MeasuredStep& step : measured) {
     if (!(step.ms >= kStepMsLeast && step.ms <= kStepMsMost))
       throw usage_error("--calibrate-with",
-                        "a step of " + short_number(step.ms) + " ms; expected a time from 0.001 to 1e6 ms");
+                        "a step of " + nlohmann::json(step.ms).dump() + " ms; expected a time from 0.001 to 1e6 ms");
     before_.push_back(step.ms / std::exp(log_time_of(step)(Roofline(preset))));
   }
   Vector offsets(n);

@@ -1,11 +1,11 @@
 #include "sim/serving/scenario_request.hpp"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
-#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -44,7 +44,7 @@ Scenario with_load(Scenario scenario, double load, const std::string& where) {
   ArrivalOptions& arrivals = scenario.workload.arrivals;
   const bool closed = arrivals.kind == ArrivalKind::closed;
   if (!(load > 0.0 && load <= kMost) || (closed && load != std::floor(load)))
-    throw usage_error(where, "is " + short_number(load) + "; expected " +
+    throw usage_error(where, "is " + nlohmann::json(load).dump() + "; expected " +
                                  (closed ? "a number of requests at a time" : "requests per second, above 0") +
                                  " and up to 1e6");
   if (closed) {

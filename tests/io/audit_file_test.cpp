@@ -165,6 +165,7 @@ TEST_CASE("what was emitted can lie in a file of its own and histories keep thei
 
 TEST_CASE("malformed steps name tensor and request") {
   contains(error_in(steps_file().drop("output_tokens")), "tensor 'output_tokens': is missing");
+  contains(error_in(steps_file().drop("output_tokens")), "here or in a file that --outputs names");
   contains(error_in(steps_file().set<std::int32_t>("group", {1})), "[B]");
   contains(error_in(steps_file().set<std::int32_t>("row", {1})), "[B]");
   contains(error_in(steps_file().set<std::int32_t>("cu_output_tokens", {0, 0})), "--outputs");

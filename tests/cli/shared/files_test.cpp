@@ -256,6 +256,10 @@ TEST_CASE("a gnuplot that does not work costs the demo and the audit their figur
   CHECK_THAT(audit.err, Contains("warning: no figure: "));
   CHECK(nlohmann::json::parse(audit.out).at("figure").is_null());
   CHECK_FALSE(fs::exists(figure));
+  const ProgramResult experiments =
+      run_draftproof({"experiments", "long_drafts", "--out", files.folder.file("claims")}, environment);
+  CHECK(experiments.exit_code == 0);
+  CHECK_THAT(experiments.err, Contains("draftproof: warning: no figures: "));
 }
 
 TEST_CASE("a demo that finds the disk full leaves the former run whole") {
