@@ -157,7 +157,7 @@ TEST_CASE("a value that does not fit is refused in a sentence that names the opt
 
 TEST_CASE("an option without its value, given twice, or a flag with a value is refused with what was expected") {
   const std::string help = " (see draftproof verb --help)";
-  CHECK(refusal({"--count"}) == "--count has no value; expected INT in [1, 10]" + help);
+  CHECK(refusal({"--count"}) == "--count has no value; expected INT" + help);
   CHECK(refusal({"--name="}) == "--name has no value; expected TEXT" + help);
   CHECK(refusal({"--count", "1", "--count", "2"}) == "--count is given several times; expected once" + help);
   CHECK(refusal({"--flag=1"}) == "--flag takes no value" + help);
