@@ -25,6 +25,7 @@ struct Arguments {
   int threads = 1;
   std::string out;
   std::string start = "prior";
+  bool no_download = false;
   bool json = false;
 };
 
@@ -139,7 +140,8 @@ void add_command(Options& options, ProgramContext& context) {
   options.choice("--start", arguments->start, {"prior", "shipped"},
                  "What is known before: the priors, or the shipped constants");
   options.file("--out", arguments->out, "Write what was found: engines, for --engine FILE:NAME, or this machine");
-  options.used_only({"--model", "--threads"}, "without --this-machine",
+  add_no_download(options, arguments->no_download);
+  options.used_only({"--model", "--threads", "--no-download"}, "without --this-machine",
                     [arguments] { return arguments->this_machine; });
   options.used_only({"--start"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
   options.json(arguments->json);

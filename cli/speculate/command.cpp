@@ -36,6 +36,7 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
   const TextModel model = open_text_model(options.model, model_path(options.model),
                                           {options.activations == "f32", options.threads}, "--model");
   Measurement measurement(options, model);
+  measurement.require_readable(prompts);
   Json envelope = json_document(context.arguments);
   SpeculateTable table(options.out, settings_of(options, model, prompts, envelope.at("machine")));
   envelope["model"] = model.name;

@@ -101,6 +101,21 @@ std::shared_ptr<Drafter> Measurement::drafter_of(const Configuration& configurat
   return found != drafters_.end() ? found->second : make(configuration);
 }
 
+std::vector<Token> Measurement::tokens_of(const WorkPrompt& prompt) const {
+  return prompt.chat ? model_.chat_tokens(prompt.prompt, prompt.where) : model_.tokenizer->encode(prompt.prompt);
+}
+
+std::span<const WorkPrompt> Measurement::wanted(const Work& work) const {
+  const std::span<const WorkPrompt> prompts(work.prompts);
+  const auto most = static_cast<std::size_t>(options_.prompts_per_work());
+  return most > 0 ? prompts.first(std::min(prompts.size(), most)) : prompts;
+}
+
+void Measurement::require_readable(const PromptSet& prompts) const {
+  for (const Work& work : prompts.works)
+    for (const WorkPrompt& prompt : wanted(work)) tokens_of(prompt);
+}
+
 Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, const Configuration& configuration,
                                          Drafter* drafter, RankCounts& ranks, std::uint64_t first_seed) const {
   std::vector<std::vector<Token>> tokens;
@@ -109,8 +124,7 @@ Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, co
   SchedulerOptions& scheduler = engine_options.scheduler;
   scheduler.num_blocks = 0;
   for (const WorkPrompt& prompt : prompts) {
-    tokens.push_back(prompt.chat ? model_.chat_tokens(prompt.prompt, prompt.where)
-                                 : model_.tokenizer->encode(prompt.prompt));
+    tokens.push_back(tokens_of(prompt));
     decodings.push_back(decoding_options(options_, configuration, model_, first_seed + decodings.size()));
     const std::int64_t longest = static_cast<std::int64_t>(tokens.back().size()) + 1 + options_.output_tokens();
     scheduler.num_blocks += static_cast<std::int32_t>((longest + kDraftNodesMax) / kKvBlockSlots + 2);
@@ -171,9 +185,7 @@ void Measurement::warm_up(const WorkPrompt& prompt) const {
 }
 
 SpeculateRow Measurement::measure(const Work& work, const Configuration& configuration) {
-  std::span<const WorkPrompt> prompts(work.prompts);
-  const auto wanted = static_cast<std::size_t>(options_.prompts_per_work());
-  if (wanted > 0) prompts = prompts.first(std::min(prompts.size(), wanted));
+  const std::span<const WorkPrompt> prompts = wanted(work);
   const std::shared_ptr<Drafter> drafter = drafter_of(configuration);
   SpeculateRow row;
   row.prompts = static_cast<std::int64_t>(prompts.size());

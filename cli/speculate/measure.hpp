@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class Measurement {
   // Both must outlive the object. Error (input): the file of costs.
   Measurement(const SpeculateOptions& options, const TextModel& model);
 
+  // Of the prompts that are measured. Error (input): one asks for a chat, and the model has no chat template.
+  void require_readable(const PromptSet& prompts) const;
   // Makes the drafters of the configurations. Errors (usage, input): one that the model has not got.
   void open_drafters(const std::vector<Configuration>& configurations);
   // Decodes a few tokens, so that the first row finds the weights in memory.
@@ -57,6 +60,8 @@ class Measurement {
 
  private:
   struct Decoded;
+  std::span<const WorkPrompt> wanted(const Work& work) const;
+  std::vector<Token> tokens_of(const WorkPrompt& prompt) const;
   Decoded decode(std::span<const WorkPrompt> prompts, const Configuration& configuration, Drafter* drafter,
                  RankCounts& ranks, std::uint64_t first_seed) const;
   std::shared_ptr<Drafter> drafter_of(const Configuration& configuration);

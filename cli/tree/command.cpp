@@ -6,6 +6,7 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/model_path.hpp"
 #include "cli/shared/terminal.hpp"
 #include "reference/error.hpp"
 #include "reference/printable.hpp"
@@ -20,6 +21,7 @@ namespace {
 struct TreeArguments {
   TreeExplorerSettings settings;
   std::vector<std::string> rank_rates;
+  bool no_download = false;
   bool json = false;
 };
 
@@ -140,6 +142,7 @@ void add_command(Options& options, ProgramContext& context) {
   options.used_only({"--vocab", "--sharpness", "--quality"}, "with a --model", is_synthetic);
   options.used_only({"--rank-rates"}, "without --builder sequoia",
                     [arguments] { return arguments->settings.builder == name_of(TreeBuilder::sequoia); });
+  add_no_download(options, arguments->no_download);
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

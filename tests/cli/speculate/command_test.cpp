@@ -292,6 +292,8 @@ TEST_CASE("what speculate cannot use is refused in one line, and nothing is writ
   with_prompts("{\"work\": \"code\", \"prompt\": \"\"}\n", "line 1: \"prompt\" is \"\"");
   with_prompts("{\"work\": 3, \"prompt\": \"a\"}\n", "line 1: \"work\" is 3");
   with_prompts("{\"work\": \"code\", \"prompt\": \"a\", \"chat\": 1}\n", "line 1: \"chat\" is 1");
+  with_prompts("{\"work\": \"code\", \"prompt\": \"a\"}\n{\"work\": \"code\", \"prompt\": \"a\", \"chat\": true}\n",
+               "line 2: asks for a chat");
   with_prompts("{\"work\": \"code\", \"prompt\": \"a\", \"top\": 1}\n", "line 1: has the field \"top\"");
 }
 
