@@ -32,7 +32,8 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--engine", action="append", metavar="NAME", help="only this one; may be given again")
     parser.add_argument("--component", action="append", metavar="NAME", help="only this one of its components; may be "
                         "given again; nothing is written")
-    parser.add_argument("--seconds", type=float, default=240.0, help="of each component, at most (240)")
+    parser.add_argument("--seconds", type=float, help="of each component, at most (the engine's own, in its "
+                        "engine.toml)")
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
     return parser.parse_args(argv)
 
@@ -50,12 +51,12 @@ def drive(engine: environments.Engine, arguments: argparse.Namespace) -> list[di
     with log.open("w", encoding="utf-8") as errors:
         worker = subprocess.Popen(
             [engine.python, str(environments.ADAPTERS / "shared" / "worker.py"), engine.name, module,
-             str(arguments.seconds), *(arguments.component or [])],
+             str(arguments.seconds or engine.seconds), *(arguments.component or [])],
             stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=environment, text=True, cwd=environments.BUILD)
         found = []
         assert worker.stdout is not None
         for line in worker.stdout:
-            result = {**json.loads(line), "version": engine.version}
+            result = {**json.loads(line), "version": engine.version, "seconds_at_most": arguments.seconds or engine.seconds}
             found.append(result)
             print(f"draftproof: {engine.name}: {result['component']}: {result['verdict']}, {result['n']} "
                   f"{report.COUNTED[result['kind']]}, {result['seconds']:.0f} s", file=sys.stderr)
@@ -73,7 +74,7 @@ def main(argv: list[str]) -> int:
     for name in arguments.engine or []:
         if name not in names:
             fail(f"--engine: '{name}' is not one of {', '.join(names)}")
-    if not arguments.seconds > 0:
+    if arguments.seconds is not None and not arguments.seconds > 0:
         fail(f"--seconds: is {arguments.seconds:g}; expected a number above 0")
     chosen = [engine for engine in every if not arguments.engine or engine.name in arguments.engine]
     fresh: dict[str, list[dict[str, Any]]] = {}
@@ -86,7 +87,7 @@ def main(argv: list[str]) -> int:
         except environments.InstallError as error:
             fail(f"{engine.name} could not be installed: {error}")
         fresh[engine.name] = drive(engine, arguments)
-    document = report.document(ROOT, "engines " + shlex.join(argv), every, fresh, arguments.seconds)
+    document = report.document(ROOT, "engines " + shlex.join(argv), every, fresh)
     if not arguments.component:
         report.write(ROOT, document)
     if arguments.json:

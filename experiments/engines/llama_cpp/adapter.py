@@ -1,53 +1,28 @@
-"""llama.cpp's samplers on the CPU, nothing replaced: its C functions, out of the library of the package xllamacpp."""
+"""llama.cpp's samplers on the CPU, nothing replaced."""
 
 import ctypes
-import importlib.util
-import sys
-from pathlib import Path
 
+import history
 import numpy as np
-import xllamacpp
-from component import Component, mixed, with_probabilities
+import table_model
+from component import Component, mixed, padded, with_probabilities
+from functions import (SAMPLING, ChainParams, TokenDataArray, Vector, library, logit_bias, reject, sample_and_match,
+                       sampler_free, sampler_init, sampling, token_data)
 
-sys.path.append(str(Path(__file__).resolve().parent))
-import table_model  # noqa: E402
-
-library = ctypes.CDLL(str(next(Path(importlib.util.find_spec("xllamacpp").origin).parent.glob("*.so"))))
 table_model.declare(library)
-
-
-class TokenDataArray(ctypes.Structure):
-    """llama_token_data_array of llama.h."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("size", ctypes.c_size_t), ("selected", ctypes.c_int64),
-                ("sorted", ctypes.c_bool)]
-
-
-token_data = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-
-
-class ChainParams(ctypes.Structure):
-    _fields_ = [("no_perf", ctypes.c_bool)]
-
-
-pointer, i32, u32, f32, size = ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint32, ctypes.c_float, ctypes.c_size_t
-for name, result, *arguments in (
-        ("chain_init", pointer, ChainParams), ("chain_add", None, pointer, pointer), ("free", None, pointer),
-        ("apply", None, pointer, ctypes.POINTER(TokenDataArray)), ("init_dist", pointer, u32), ("init_top_k", pointer, i32),
-        ("init_top_p", pointer, f32, size), ("init_min_p", pointer, f32, size), ("init_temp", pointer, f32),
-        ("init_xtc", pointer, f32, f32, size, u32)):
-    function = getattr(library, f"llama_sampler_{name}")
-    function.restype, function.argtypes = result, arguments
+sampling.samplers = "temperature;top_k;top_p;min_p"  # temperature first, as the cases mean their cuts
+models = {}
 
 
 class Chain:
     """A sampler chain of one request: temperature first, as the cases mean their cuts."""
 
-    def __init__(self, temperature, top_k, top_p, min_p, *last):
+    def __init__(self, values, first=(), last=()):
+        temperature, top_k, top_p, min_p = values
         self.chain = library.llama_sampler_chain_init(ChainParams(True))
-        filters = [library.llama_sampler_init_temp(temperature), library.llama_sampler_init_top_k(top_k),
-                   library.llama_sampler_init_top_p(top_p, 1), library.llama_sampler_init_min_p(min_p, 1)]
-        for sampler in (*filters, *last):
+        filters = (library.llama_sampler_init_temp(temperature), library.llama_sampler_init_top_k(top_k),
+                   library.llama_sampler_init_top_p(top_p, 1), library.llama_sampler_init_min_p(min_p, 1))
+        for sampler in (*first, *filters, *last):
             library.llama_sampler_chain_add(self.chain, sampler)
 
     def __del__(self):
@@ -68,19 +43,24 @@ def values(params, i):
     return [*given, float(params["min_p"][i]) if params.get("min_p") is not None else 0.0]
 
 
-def filter_rows(logits, params):
+def filter_rows(logits, params, bias=None):
     out = np.full(logits.shape, -np.inf, np.float32)
     for i, row in enumerate(logits):
-        left, _ = Chain(*values(params, i)).apply(row)
+        first = () if bias is None else [library.llama_sampler_init_logit_bias(len(row), len(bias), bias.ctypes.data)]
+        left, _ = Chain(values(params, i), first).apply(row)
         out[i, left["id"]] = left["logit"]
     return out
+
+
+def filter_biased(logits, params):
+    bias = np.array([(history.BIASED, history.BIAS), *((token, -np.inf) for token in history.DROPPED)], logit_bias)
+    return filter_rows(history.before_constraints(logits), params, bias)
 
 
 def sample(logits, params, seeds):
     tokens = []
     for i, row in enumerate(logits):
-        last = library.llama_sampler_init_dist(mixed(seeds[i]))
-        left, selected = Chain(*values(params, i), last).apply(row)
+        left, selected = Chain(values(params, i), last=[library.llama_sampler_init_dist(mixed(seeds[i]))]).apply(row)
         tokens.append(left["id"][selected])
     return np.array(tokens)
 
@@ -98,12 +78,12 @@ class XtcChains:
         if steps is None or not steps.any():
             self.chains.clear()
         for i, row in enumerate(logits):
-            seed = key = mixed(seeds[i])
-            if key not in self.chains:
-                self.chains[key] = Chain(*values(params, i),
-                                         library.llama_sampler_init_xtc(self.probability, self.threshold, 1, seed),
-                                         library.llama_sampler_init_dist(seed))
-            left, selected = self.chains[key].apply(row)
+            seed = mixed(seeds[i])
+            if seed not in self.chains:
+                self.chains[seed] = Chain(values(params, i), last=[
+                    library.llama_sampler_init_xtc(self.probability, self.threshold, 1, seed),
+                    library.llama_sampler_init_dist(seed)])
+            left, selected = self.chains[seed].apply(row)
             tokens.append(left["id"][selected])
         return np.array(tokens)
 
@@ -122,47 +102,12 @@ class XtcChains:
         return (self.probability * cut + (1.0 - self.probability) * whole).astype(np.float32)
 
 
-class Vector(ctypes.Structure):
-    """std::vector: what the C++ functions of common/sampling.h take and give."""
-
-    _fields_ = [("begin", pointer), ("end", pointer), ("capacity", pointer)]
-
-    def __init__(self, array=None):
-        super().__init__()
-        if array is not None:
-            self.array = np.ascontiguousarray(array)
-            self.begin = self.array.ctypes.data
-            self.end = self.capacity = self.begin + self.array.nbytes
-
-
-def common(name, result, *arguments):
-    function = getattr(library, name)
-    function.restype, function.argtypes = result, arguments
-    return function
-
-
-vectors = ctypes.POINTER(Vector)
-ints, q_rows = "RKSt6vectorIiSaIiEE", "RKS3_IS3_I16llama_token_dataSaIS8_EESaISA_EE"
-sampler_init = common("_Z19common_sampler_initPK11llama_modelR22common_params_sampling", pointer, pointer, pointer)
-sampler_free = common("_Z19common_sampler_freeP14common_sampler", None, pointer)
-sample_and_match = common(f"_Z34common_sampler_sample_and_accept_nP14common_samplerP13llama_context{ints}S7_b", pointer,
-                          vectors, pointer, pointer, vectors, vectors, ctypes.c_bool)
-reject = common(f"_Z44common_sampler_sample_and_accept_n_rejectionP14common_samplerP13llama_context{ints}S7_{q_rows}b", pointer,
-                vectors, pointer, pointer, vectors, vectors, vectors, ctypes.c_bool)
-delete = common("_ZdlPv", None, pointer)
-sampling = xllamacpp.CommonParams().sampling
-sampling.samplers = "temperature;top_k;top_p;min_p"  # temperature first, as the cases mean their cuts
-SAMPLING = ctypes.c_void_p.from_address(id(sampling) + 24).value  # where the engine's own object is
-models = {}
-
-
 def verify(rejects, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
     """Each request as llama-server verifies it: the rows are decoded, then one sampler of the request draws and accepts."""
     vocab_size = target_logits.shape[1]
     model = models.setdefault(vocab_size, table_model.TableModel(library))
     places = model.decode(target_logits).astype(np.int32)
-    lens = np.diff(cu_num_draft_tokens, prepend=0)
-    out = np.full((len(lens), lens.max() + 1), -1, np.int64)
+    emitted, lens = [], np.diff(cu_num_draft_tokens, prepend=0)
     for b, (length, end) in enumerate(zip(lens, cu_num_draft_tokens)):
         sampling.seed = mixed(seeds[b])
         sampling.temp, sampling.top_k, sampling.top_p, sampling.min_p = values(params, b)
@@ -170,33 +115,28 @@ def verify(rejects, draft_tokens, draft_probs, target_logits, cu_num_draft_token
         at, drafts = Vector(places[end - length + b:end + b + 1]), Vector(draft_tokens[end - length:end].astype(np.int32))
         found = Vector()
         if rejects:
-            kept = []
+            candidates = []
             for q in draft_probs[end - length:end]:
                 row = np.zeros(vocab_size, token_data)
                 row["id"], row["p"] = np.arange(vocab_size), q
-                kept.append(Vector(row[q > 0.0]))
-            each = (Vector * max(1, len(kept)))(*kept)
-            begin = ctypes.addressof(each)
-            every = Vector()
-            every.begin, every.end = begin, begin + len(kept) * ctypes.sizeof(Vector)
-            reject(found, sampler, model.context, at, drafts, every, False)
+                candidates.append(Vector(row[q > 0.0]))
+            reject(found, sampler, model.context, at, drafts, Vector.of_vectors(candidates), False)
         else:
             sample_and_match(found, sampler, model.context, at, drafts, False)
-        count = (found.end - found.begin) // 4
-        out[b, :count] = np.ctypeslib.as_array(ctypes.cast(found.begin, ctypes.POINTER(i32)), (count,))
-        delete(found.begin)
+        emitted.append(found.taken())
         sampler_free(sampler)
-    return out
+    return padded(emitted, lens.max() + 1)
 
 
 def components():
     source, speculative = "src/llama-sampler.cpp", "common/sampling.cpp"
     seeds = "a seed of 64 bits is mixed into the 32 that init_dist takes"
     model = "the rows are the logits of a model made for them, which llama_decode runs; a sampler is made for each step"
-    xtc = XtcChains()
+    filters, xtc = "llama_sampler_init_temp, _top_k, _top_p, _min_p; llama_sampler_apply", XtcChains()
     return [
-        Component("filters", source, "llama_sampler_init_temp, _top_k, _top_p, _min_p; llama_sampler_apply", "filter",
-                  filter_rows),
+        Component("filters", source, filters, "filter", filter_rows),
+        Component("logit bias", source, "llama_sampler_init_logit_bias, then the filters", "filter", filter_biased,
+                  options=history.with_constraints()),
         Component("filters and draw", source, "the same with llama_sampler_init_dist", "sample", sample, note=seeds),
         Component("XTC and draw, one seed", source, "the same with llama_sampler_init_xtc", "sample", xtc,
                   options={"distribution": xtc.distribution},

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 import triton_on_cpu
-from component import Component, by_length, mixed
+from component import COARSE, Component, by_length, mixed
 
 triton_on_cpu.install()
 
@@ -76,9 +76,9 @@ def components():
     operators = "the CUDA operators are chosen without a GPU; Triton 3.8 where the package asks for 3.7 at most"
     return [
         Component("sampling", process, "FusedLogitsProcessor.sampling after ARSamplingStrategy; multinomial_sampling", "sample",
-                  sample, tv=0.1, note=operators),
+                  sample, tv=COARSE, note=operators),
         Component("sampling without seeds", process, "the same, for requests that give no seed", "sample", sample_unseeded,
-                  tv=0.1, note=f"{operators}; numpy's generator is seeded"),
+                  tv=COARSE, note=f"{operators}; numpy's generator is seeded"),
         Component("rejection sampling", "pytorch/spec_decode/reject_sampler.py", "RejectionSampler.forward", "verify", verify,
-                  tv=0.1, note=f"{operators}; PyTorch's generator is seeded at each call"),
+                  tv=COARSE, note=f"{operators}; PyTorch's generator is seeded at each call"),
     ]

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import torch
 import triton_on_cpu
-from component import Component, by_length, mixed, with_probabilities
+from component import COARSE, Component, by_length, mixed, with_probabilities
 
 triton_on_cpu.install()
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # the same Python, not compiled
@@ -87,11 +87,11 @@ def components():
                   "top_k_renorm_probs_triton, top_p_renorm_probs_triton", "filter", filter_rows,
                   note="what SGLang has for ROCm (on CUDA it calls FlashInfer); its test for a CUDA tensor is replaced"),
         Component("native sampler with seeds", "srt/layers/sampler.py",
-                  "top_k_top_p_min_p_sampling_from_probs_torch, multinomial_with_seed", "sample", sample, tv=0.1,
+                  "top_k_top_p_min_p_sampling_from_probs_torch, multinomial_with_seed", "sample", sample, tv=COARSE,
                   note="torch.compile is off; murmur_hash32 launches its Triton kernel, as on a GPU; min-p is off, which it refuses with "
                   "seeds"),
         Component("chain verification", kernel, "chain_speculative_sampling_triton", "verify",
-                  lambda *a, uniforms=None: verify(False, *a, uniforms), tv=0.1, options=with_probabilities(endpoints=True), note=note),
+                  lambda *a, uniforms=None: verify(False, *a, uniforms), tv=COARSE, options=with_probabilities(endpoints=True), note=note),
         Component("block verification", kernel, "chain_speculative_sampling_triton with block_verification", "verify",
-                  lambda *a, uniforms=None: verify(True, *a, uniforms), tv=0.1, options=with_probabilities(endpoints=True), note=note),
+                  lambda *a, uniforms=None: verify(True, *a, uniforms), tv=COARSE, options=with_probabilities(endpoints=True), note=note),
     ]

@@ -8,6 +8,10 @@ from typing import Any, Callable
 import numpy as np
 
 
+#: The total variation distance that is looked for where kernels are interpreted: 1 to 20 ms a program.
+COARSE = 0.15
+
+
 @dataclasses.dataclass(frozen=True)
 class Component:
     """name: what the function is for; file: where it is in the engine's package; function: its name there; kind, call:
@@ -51,4 +55,12 @@ def by_length(run: Callable[..., np.ndarray], draft_tokens: np.ndarray, draft_pr
         of_target = (ends - lens + np.arange(len(ends)))[chosen][:, None] + np.arange(length + 1)
         probs = None if draft_probs is None else draft_probs[of_draft].reshape(*of_draft.shape, target_logits.shape[1])
         out[chosen, :length + 1] = run(chosen, draft_tokens[of_draft].astype(np.int64), probs, target_logits[of_target])
+    return out
+
+
+def padded(emitted: list[np.ndarray], width: int) -> np.ndarray:
+    """Tokens of each request [B, width], -1 after the last."""
+    out = np.full((len(emitted), width), -1, np.int64)
+    for row, tokens in zip(out, emitted):
+        row[:len(tokens)] = tokens
     return out

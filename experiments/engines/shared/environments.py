@@ -19,7 +19,8 @@ TORCH = ("torch==2.14.0", "triton==3.8.0", "numpy==2.4.6")
 @dataclasses.dataclass(frozen=True)
 class Engine:
     """engine.toml of an adapter. without_dependencies: packages of which only the wheel is wanted; packages: what the
-    files that are imported need; not_run: why there is nothing to run here."""
+    files that are imported need; seconds: of each component, at most, where the user says nothing; not_run: why there is
+    nothing to run here."""
 
     name: str
     title: str
@@ -27,6 +28,7 @@ class Engine:
     uses_torch: bool = False
     without_dependencies: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    seconds: float = 90.0
     not_run: str = ""
 
     @property

@@ -11,11 +11,12 @@ from typing import Any
 
 from environments import TORCH, Engine
 
+#: Cases of an inconclusive component that are named.
+NAMED = 4
 COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps"}
 
 
-def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]],
-             seconds: float) -> dict[str, Any]:
+def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """What was found now, and of the other engines what docs/engines.json says."""
     try:
         before = json.loads((root / "docs" / "engines.json").read_text(encoding="utf-8"))["components"]
@@ -32,7 +33,6 @@ def document(root: Path, command: str, every: list[Engine], fresh: dict[str, lis
     return {
         "version": version.group(1), "command": command.strip(),
         "machine": {"architecture": platform.machine(), "logical_cores": os.cpu_count(), "python": platform.python_version()},
-        "seconds_per_component": seconds,
         "engines": [{"engine": e.name, "title": e.title, "version": e.version or None,
                      "torch": TORCH[0].split("==")[1] if e.uses_torch else None,
                      "triton": TORCH[1].split("==")[1] if e.uses_torch else None, "not_run": e.not_run or None}
@@ -54,11 +54,25 @@ def would_find(component: dict[str, Any]) -> str:
     return f"{span} ({component['would_find_case']})"
 
 
+def asked(component: dict[str, Any]) -> str:
+    return "exact" if component["kind"] == "filter" else number(component["tv"])
+
+
+def why_inconclusive(component: dict[str, Any]) -> str:
+    """What one row cost, and which cases did not get those that they ask for."""
+    unit = COUNTED[component["kind"]][:-1]
+    cut = [case["case"] for case in component["each_case"] if case["verdict"] == "inconclusive"]
+    each = 1000.0 * component["processes"] * component["seconds"] / max(1, component["n"])
+    named = ", ".join(cut[:NAMED]) + (f" and {len(cut) - NAMED} more" if len(cut) > NAMED else "")
+    return (f"{component['component']}: a {unit} took {each:.2g} ms on the average, and {component['seconds_at_most']:.0f} seconds "
+            f"were over before {len(cut)} of {len(component['each_case'])} cases had theirs: {named}")
+
+
 def rows_of(component: dict[str, Any]) -> list[str]:
     verdict = component["verdict"]
     distance = component["distance"] if verdict == "biased" else None
     return [component["component"], f"`{component['file']}`: {component['function']}", verdict,
-            f"{component['n']} {COUNTED[component['kind']]}", number(distance),
+            f"{component['n']} {COUNTED[component['kind']]}", number(distance), asked(component),
             would_find(component),
             f"{component['cases']}" + (f" of {component['cases'] + component['cases_not_run']}"
                                        if component["cases_not_run"] else ""), f"{component['seconds']:.0f}"]
@@ -76,7 +90,7 @@ def table(found: dict[str, Any], names: list[str]) -> str:
         for c in found["components"]:
             if c["engine"] != engine["engine"]:
                 continue
-            name, function, verdict, n, distance, _, _, seconds = rows_of(c)
+            name, _, verdict, n, distance, _, _, _, seconds = rows_of(c)
             lines.append(f"  {name:32} {verdict:13} {n:>14}  {'distance ' + distance if distance else '':14} {seconds:>5} s")
             lines += [f"    {failure['name']}: {failure['sentence']}" for failure in c["failures"]]
     return "\n".join(lines)
@@ -90,12 +104,13 @@ Made by `./draftproof engines`. Today's engines, their own unedited code, driven
 
 | verdict | meaning |
 |---|---|
-| consistent | every case was run to its end, and nothing was found |
+| consistent | every case got the draws that finding the distance asked for takes, and nothing was found |
 | inconclusive | nothing was found in the cases and counts below, but the time was over before all of them |
 | biased | a distribution, independence or a kept set is wrong: each failure is below, with its smallest case |
 | error | a call raises, hangs, changes its inputs or gives something else than tokens |
 
-*Distance*: total variation distance of the failure, estimated (of a filter: the mass of tokens wrongly kept or dropped). *Would find*: the
+*Distance*: total variation distance of the failure, estimated (of a filter: the mass of tokens wrongly kept or dropped). *Asked*: the
+distance that is looked for, coarse where kernels are interpreted; cases with large vocabularies look for coarser ones. *Would find*: the
 distance that a case without a finding would have shown with 99 % probability at its last look, in the finest case to the coarsest, which is
 named; docs/engines.json has it of every case. *Cases*: those that were reached.
 """
@@ -112,13 +127,16 @@ def markdown(found: dict[str, Any], remarks: str) -> str:
         components = [c for c in found["components"] if c["engine"] == engine["engine"]]
         commands = " and ".join(sorted({f"`./draftproof {c['command']}`" for c in components}))
         out.append(f"Version {engine['version']}{torch}. Made by {commands}.\n")
-        out.append("| component | file and function | verdict | n | distance | would find | cases | seconds |\n"
-                   "|---|---|---|---|---|---|---|---|")
+        out.append("| component | file and function | verdict | n | distance | asked | would find | cases | seconds |\n"
+                   "|---|---|---|---|---|---|---|---|---|")
         out += ["| " + " | ".join(rows_of(c)) + " |" for c in components]
         out.append("")
         notes = [f"* {c['component']}: {c['note']}." for c in components if c["note"]]
         if notes:
             out += ["Around the engine's functions:", "", *notes, ""]
+        cut = [f"* {why_inconclusive(c)}." for c in components if c["verdict"] == "inconclusive"]
+        if cut:
+            out += ["Why inconclusive:", "", *cut, ""]
         for c in components:
             for failure in c["failures"]:
                 out += [f"### {engine['title']}, {c['component']}: {failure['name']}", "", failure["sentence"] + ".", "",

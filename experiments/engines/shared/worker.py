@@ -21,6 +21,7 @@ PROCESSES = min(4, os.cpu_count() or 1)
 def load_adapter(engine: str) -> Any:
     """By its path: the folder has the name of the engine's own package."""
     name = f"{engine}_adapter"
+    sys.path.append(str(HERE.parent / engine))  # for the files beside it
     spec = importlib.util.spec_from_file_location(name, HERE.parent / engine / "adapter.py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -60,7 +61,7 @@ def main() -> None:
         smallest, largest = audit.would_find or (None, None)
         results.write(json.dumps({
             "engine": engine, "component": component.name, "file": component.file, "function": component.function,
-            "kind": component.kind, "verdict": audit.verdict, "n": audit.n, "distance": max(found) if found else None,
+            "kind": component.kind, "tv": component.tv, "processes": PROCESSES, "verdict": audit.verdict, "n": audit.n, "distance": max(found) if found else None,
             "would_find_smallest": smallest and smallest.detectable_tv, "would_find": largest and largest.detectable_tv,
             "would_find_case": largest and largest.case, "cases": len(reached),
             "cases_not_run": len(audit.cases) - len(reached), "seconds": time.monotonic() - begin,

@@ -1,14 +1,14 @@
 """transformers on the CPU, nothing replaced: the warpers of `generate`, its draw, assisted generation and its verification."""
 
-import dataclasses
-
+import history
 import numpy as np
 import torch
-from component import Component, mixed, with_probabilities
+from component import COARSE, Component, mixed, padded, with_probabilities
 from draftproof.callable.sample_cases import sample_cases
 from transformers import GenerationConfig, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.generation import LogitsProcessorList
-from transformers.generation.logits_process import (MinPLogitsWarper, TemperatureLogitsWarper, TopKLogitsWarper,
+from transformers.generation.logits_process import (MinNewTokensLengthLogitsProcessor, MinPLogitsWarper, NoBadWordsLogitsProcessor,
+                                                    SequenceBiasLogitsProcessor, TemperatureLogitsWarper, TopKLogitsWarper,
                                                     TopPLogitsWarper)
 from transformers.generation.utils import _speculative_sampling
 from transformers.modeling_outputs import CausalLMOutputWithPast
@@ -33,6 +33,15 @@ def warped(logits, params):
     return out
 
 
+def constrained(logits, params):
+    """The processors of `generate` for requests with a history, then the warpers."""
+    processors = LogitsProcessorList([
+        SequenceBiasLogitsProcessor({(history.BIASED,): history.BIAS}), NoBadWordsLogitsProcessor(history.BAD_WORDS),
+        MinNewTokensLengthLogitsProcessor(len(history.PROMPT), history.MIN_TOKENS, history.STOP)])
+    tokens = torch.tensor([history.PROMPT + history.OUTPUT] * len(logits))
+    return warped(processors(tokens, torch.from_numpy(history.before_constraints(logits))).numpy(), params).numpy()
+
+
 def sample(logits, params, seeds):
     """As `_sample` of `generate` ends: softmax and multinomial; argmax where sampling is off. A generator of each seed."""
     probs = torch.nn.functional.softmax(warped(logits, params), dim=-1)
@@ -44,8 +53,7 @@ def sample(logits, params, seeds):
 
 def verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
     """`_speculative_sampling`, which takes one request with drafts; the others end with the plain draw."""
-    lens = np.diff(cu_num_draft_tokens, prepend=0)
-    out = np.full((len(lens), lens.max() + 1), -1, np.int64)
+    emitted, lens = [], np.diff(cu_num_draft_tokens, prepend=0)
     target = warped(target_logits, {name: np.repeat(value, lens + 1) for name, value in params.items()})
     for b, (length, end) in enumerate(zip(lens, cu_num_draft_tokens)):
         torch.manual_seed(mixed(seeds[b]))
@@ -60,8 +68,8 @@ def verify(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params
         else:
             tokens = _speculative_sampling(drafts[None], torch.from_numpy(draft_probs[end - length:end]).log()[None],
                                            int(length), rows[None])[0][0]
-        out[b, :len(tokens)] = tokens.numpy()
-    return out
+        emitted.append(tokens.numpy())
+    return padded(emitted, lens.max() + 1)
 
 
 class Row(PreTrainedModel, GenerationMixin):
@@ -105,11 +113,14 @@ def components():
     return [
         Component("logits warpers", process, "TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper, MinPLogitsWarper",
                   "filter", lambda *a: warped(*a).numpy()),
+        Component("bias, bad words, minimum length", process,
+                  "SequenceBias-, NoBadWords- and MinNewTokensLengthLogitsProcessor, then the warpers", "filter", constrained,
+                  options=history.with_constraints(), note=history.DESCRIPTION),
         Component("warpers and draw", process, "the warpers, then torch.multinomial", "sample", sample,
                   note="the two lines of `_sample` that draw are the adapter's"),
         Component("assisted verification", utils, "_speculative_sampling", "verify", verify, options=with_probabilities(),
                   note="greedy requests and those without drafts are the adapter's"),
-        Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate, tv=0.1,
+        Component("assisted generation", utils, "GenerationMixin.generate with assistant_model", "sample", generate, tv=COARSE,
                   options={"cases": small}, note="models of one row that is given; requests with equal rows get the "
                   "tokens of one sequence"),
     ]

@@ -23,8 +23,8 @@ from .verify_judge import VerifyRun
 N_FIRST, GROWTH = 256, 4
 #: The last look has this share of a case's false alarms; those before it halve the rest, one after the other.
 LAST_SHARE = 0.5
-#: A case is not planned with fewer draws.
-N_MIN = 1024
+#: A case is not planned with fewer draws, unless the distance asked for is a coarse one.
+N_MIN, COARSE = 1024, 0.1
 #: Tests of one audit, about: each has its share of the level.
 TESTS = 24
 #: Calls that a case should get before it is looked at (one tells nothing of batches); rows below which no batch is made
@@ -50,7 +50,7 @@ def planned_n(case: Any, tv: float, alpha: float) -> int:
     if cells * groups < 2:
         return 256
     wanted = max(tv, case.tv or 0.0)
-    n = float(N_MIN)
+    n = float(N_MIN if tv < COARSE else N_FIRST)
     while n < 1e9:
         df = int(groups * max(1.0, min(cells, n / groups / 25.0) - 1.0))
         if _core.detectable_distance(n, df, alpha * LAST_SHARE / TESTS) <= wanted:

@@ -1,0 +1,82 @@
+"""`./draftproof engines`: what its documents say, and that the process which drives an engine finds what is planted."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import draftproof
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ADAPTERS = ROOT / "experiments" / "engines"
+sys.path.insert(0, str(ADAPTERS / "shared"))
+
+import history  # noqa: E402
+import report  # noqa: E402
+import reference_numpy  # noqa: E402
+
+DOCUMENT = json.loads((ROOT / "docs" / "engines.json").read_text(encoding="utf-8"))
+KEYS = {"engine": str, "version": str, "component": str, "file": str, "verdict": str, "n": int, "failures": list}
+
+ADAPTER = """
+import draftproof
+from component import Component
+
+def sample(logits, params, seeds):
+    return draftproof.sample(logits, {**params, "temperature": params["temperature"] * FACTOR}, seeds)
+
+def components():
+    return [Component("sampler", "adapter.py", "sample", "sample", sample, tv=0.2)]
+"""
+
+
+def require_keys(component):
+    for key, kind in KEYS.items():
+        assert isinstance(component[key], kind), key
+    assert component["distance"] is None or component["distance"] > 0.0
+    assert component["verdict"] in ("consistent", "biased", "inconclusive", "error")
+    assert bool(component["failures"]) == (component["verdict"] in ("biased", "error"))
+
+
+def test_every_component_of_the_document_has_the_names_that_scripts_rely_on():
+    assert DOCUMENT["components"]
+    for component in DOCUMENT["components"]:
+        require_keys(component)
+
+
+def test_the_page_is_made_from_the_document_and_by_one_run():
+    remarks = (ADAPTERS / "remarks.md").read_text(encoding="utf-8")
+    assert (ROOT / "docs" / "engines.md").read_text(encoding="utf-8") == report.markdown(DOCUMENT, "\n" + remarks)
+    assert {component["command"] for component in DOCUMENT["components"]} == {DOCUMENT["command"]}
+
+
+@pytest.mark.parametrize("factor, verdict", [(1.0, "consistent"), (1.6, "biased")])
+def test_a_sound_sampler_of_an_engine_passes_and_a_hot_one_is_found(tmp_path, factor, verdict):
+    shutil.copytree(ADAPTERS / "shared", tmp_path / "shared")
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "adapter.py").write_text(ADAPTER.replace("FACTOR", str(factor)), encoding="utf-8")
+    module = str(Path(draftproof.__file__).parents[1])
+    done = subprocess.run([sys.executable, str(tmp_path / "shared" / "worker.py"), "tiny", module, "60"], capture_output=True,
+                          text=True, check=True)
+    component = {**json.loads(done.stdout), "version": "1"}
+    require_keys(component)
+    assert component["verdict"] == verdict, component["sentence"]
+
+
+def constrained(logits, params, dropped, bias):
+    rows = history.before_constraints(logits)
+    rows[:, dropped] = -np.inf
+    rows[:, history.BIASED] += np.float32(bias)
+    return reference_numpy.filter_rows(rows, {**params, "min_p": np.zeros(len(rows), np.float32)})
+
+
+@pytest.mark.parametrize("dropped, bias, verdict", [
+    (history.DROPPED, history.BIAS, "consistent"), (history.DROPPED[1:], history.BIAS, "biased"),
+    (history.DROPPED, 0.0, "biased")])
+def test_a_bias_or_a_minimum_length_that_is_forgotten_is_found(dropped, bias, verdict):
+    found = draftproof.audit_callable(lambda logits, params: constrained(logits, params, dropped, bias), kind="filter",
+                                      failures_max=1, **history.with_constraints())
+    assert found.verdict == verdict, found
