@@ -3,6 +3,7 @@
 import asyncio
 from types import SimpleNamespace
 
+import history
 import numpy as np
 import torch
 import triton_on_cpu
@@ -24,16 +25,17 @@ cuda = SimpleNamespace(build_op=lambda spec: TritonMultinomialSamplingImpl()
 multinomial_sampling.get_backend = reject_sampler.get_backend = lambda *device: cuda  # the operators of a CUDA machine
 
 
-def inputs_of(params, seeds=None, lengths=None):
+def inputs_of(params, seeds=None, lengths=None, new_tokens=0, **more):
     """SamplingInputs of requests, by the engine's own strategy; temperature 0 is top_k 1, as its server makes it."""
+    more = {"bad_words": [], "stop_words": [], **more}
     sequences = []
     for i, temperature in enumerate(params["temperature"]):
         param = SamplingParam(
             temperature=float(temperature) or 1.0, top_k=1 if temperature == 0.0 else int(params["top_k"][i]),
             top_p=float(params["top_p"][i]), min_p=float(params["min_p"][i]) if "min_p" in params else 0.0,
-            random_seed=None if seeds is None else int(seeds[i]), bad_words=[], stop_words=[])
+            random_seed=0 if seeds is None else int(seeds[i]), **more)
         sequences.append(SimpleNamespace(sampling_param=param, num_valid_ids=0 if lengths is None else int(lengths[i]),
-                                         num_new_tokens=0, session=SimpleNamespace(session_id=i), seq_id=i))
+                                         num_new_tokens=new_tokens, session=SimpleNamespace(session_id=i), seq_id=i))
     return ARSamplingStrategy(0).make_sampling_inputs(sequences)
 
 
@@ -42,15 +44,15 @@ def processed(inputs, logits):
     return processor, asyncio.run(processor(torch.from_numpy(logits).clone()))[0]
 
 
+def constrained(logits, params):
+    """What comes before top-k and top-p."""
+    inputs = inputs_of(params, new_tokens=len(history.OUTPUT), bad_words=[3, 6], stop_words=[history.STOP],
+                       min_new_tokens=history.MIN_TOKENS)
+    return processed(inputs, history.before_constraints(logits, bias=0.0))[1].numpy()
+
+
 def sample(logits, params, seeds, steps=None):
     processor, scores = processed(inputs_of(params, seeds, steps), logits)
-    return processor.sampling(scores).numpy()
-
-
-def sample_unseeded(logits, params, seeds):
-    """Requests without a seed: the engine draws one from numpy's generator."""
-    np.random.seed(mixed(seeds[0]))
-    processor, scores = processed(inputs_of(params), logits)
     return processor.sampling(scores).numpy()
 
 
@@ -75,10 +77,10 @@ def components():
     process = "pytorch/engine/logits_process.py"
     operators = "the CUDA operators are chosen without a GPU; Triton 3.8 where the package asks for 3.7 at most"
     return [
+        Component("bad words and minimum length", process, "ARSamplingStrategy, FusedLogitsProcessor.__call__", "filter",
+                  constrained, options=history.with_constraints(cuts=False), note="without top-k and top-p"),
         Component("sampling", process, "FusedLogitsProcessor.sampling after ARSamplingStrategy; multinomial_sampling", "sample",
                   sample, tv=COARSE, note=operators),
-        Component("sampling without seeds", process, "the same, for requests that give no seed", "sample", sample_unseeded,
-                  tv=COARSE, note=f"{operators}; numpy's generator is seeded"),
         Component("rejection sampling", "pytorch/spec_decode/reject_sampler.py", "RejectionSampler.forward", "verify", verify,
                   tv=COARSE, note=f"{operators}; PyTorch's generator is seeded at each call"),
     ]

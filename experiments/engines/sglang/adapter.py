@@ -1,7 +1,9 @@
 """SGLang on the CPU: its Triton kernels in the interpreter, the Python around them unedited."""
 
 import os
+from types import SimpleNamespace
 
+import history
 import numpy as np
 import torch
 import triton_on_cpu
@@ -14,6 +16,8 @@ from sglang.kernels.ops.sampling import renorm_triton  # noqa: E402
 from sglang.kernels.ops.speculative.reject_sampling import chain_speculative_sampling_triton  # noqa: E402
 from sglang.kernels.ops.sampling.murmur_hash import murmur_hash32_kernel  # noqa: E402
 from sglang.srt.layers import sampler  # noqa: E402
+from sglang.srt.sampling.penaltylib import BatchedMinNewTokensPenalizer, BatchedPenalizerOrchestrator  # noqa: E402
+from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo  # noqa: E402
 
 renorm_triton._prepare_probs = lambda probs: probs.float().contiguous()  # without its test for a CUDA tensor
 
@@ -47,6 +51,33 @@ def renormalized(logits, params):
 
 def filter_rows(logits, params):
     return renormalized(logits, params).log().numpy()
+
+
+class Batch:
+    """What the penalizers read of a ScheduleBatch."""
+
+    device = "cpu"
+
+    def __init__(self, size):
+        given = SimpleNamespace(min_new_tokens=history.MIN_TOKENS, stop_token_ids={history.STOP})
+        tokenizer = SimpleNamespace(additional_stop_token_ids=None, eos_token_id=None)
+        self.reqs = [SimpleNamespace(sampling_params=given, eos_token_ids=None, tokenizer=tokenizer)] * size
+
+
+def constrained(logits, params):
+    """Bias and minimum length as a batch keeps them; SGLang has no bad words, which get a bias of -infinity."""
+    size, vocab_size = logits.shape
+    batch, bias = Batch(size), torch.zeros(size, vocab_size)
+    bias[:, history.BIASED], bias[:, [3, 6]] = history.BIAS, -torch.inf
+    penalizers = BatchedPenalizerOrchestrator(vocab_size, batch, {BatchedMinNewTokensPenalizer})
+    for token in history.OUTPUT:
+        penalizers.cumulate_output_tokens(torch.full((size,), token))
+    off = dict.fromkeys(("temperatures", "top_ps", "top_ks", "min_ps"))
+    info = SamplingBatchInfo(**off, is_all_greedy=False, is_any_greedy=False, need_top_p_sampling=True, need_top_k_sampling=True,
+                             need_min_p_sampling=False, vocab_size=vocab_size, penalizer_orchestrator=penalizers, logit_bias=bias)
+    x = torch.from_numpy(history.before_constraints(logits))
+    info.apply_logits_bias(x)
+    return filter_rows(x.numpy(), params)
 
 
 def sample(logits, params, seeds, steps=None):
@@ -86,6 +117,9 @@ def components():
         Component("top-k and top-p, renormalized", "kernels/ops/sampling/renorm_triton.py",
                   "top_k_renorm_probs_triton, top_p_renorm_probs_triton", "filter", filter_rows,
                   note="what SGLang has for ROCm (on CUDA it calls FlashInfer); its test for a CUDA tensor is replaced"),
+        Component("bias and minimum length", "srt/sampling/sampling_batch_info.py",
+                  "SamplingBatchInfo.apply_logits_bias with BatchedMinNewTokensPenalizer", "filter", constrained,
+                  options=history.with_constraints(), note=f"{history.DESCRIPTION}; then the filters above"),
         Component("native sampler with seeds", "srt/layers/sampler.py",
                   "top_k_top_p_min_p_sampling_from_probs_torch, multinomial_with_seed", "sample", sample, tv=COARSE,
                   note="torch.compile is off; murmur_hash32 launches its Triton kernel, as on a GPU; min-p is off, which it refuses with "

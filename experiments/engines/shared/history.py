@@ -34,9 +34,9 @@ def with_penalties() -> dict[str, Any]:
                                                  and not case.readings and not case.may_raise]}
 
 
-def with_constraints() -> dict[str, Any]:
+def with_constraints(cuts: bool = True) -> dict[str, Any]:
     """Options of a component of filters: the generic cases, in whose rows the tokens are masked that the engine should drop;
-    without those about exact ties, which a bias would break by its rounding."""
+    without those about exact ties, which a bias would break by its rounding. Without cuts: top-k and top-p are off."""
     from draftproof.callable.filter_cases import filter_cases
 
     cases = []
@@ -44,13 +44,14 @@ def with_constraints() -> dict[str, Any]:
         if case.vocab_size >= 31 and not case.name.startswith(("ties", "top_p equal")):
             rows = case.logits.copy()
             rows[:, DROPPED] = -np.inf
-            cases.append(dataclasses.replace(case, logits=rows, source=""))
+            off = {} if cuts else {"top_k": 0 * case.params["top_k"], "top_p": 0 * case.params["top_p"] + 1}
+            cases.append(dataclasses.replace(case, logits=rows, source="", params={**case.params, **off}))
     return {"cases": cases}
 
 
-def before_constraints(logits: np.ndarray) -> np.ndarray:
-    """The rows that an engine gets: what it should drop is likelier than all else, and BIASED is less likely by BIAS."""
+def before_constraints(logits: np.ndarray, bias: float = BIAS) -> np.ndarray:
+    """The rows that an engine gets: what it should drop is likelier than all else, and BIASED is less likely by the bias."""
     given = logits.copy()
     given[:, DROPPED] = logits.max(axis=1, keepdims=True) + 1.0
-    given[:, BIASED] -= np.float32(BIAS)
+    given[:, BIASED] -= np.float32(bias)
     return given

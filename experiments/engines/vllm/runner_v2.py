@@ -1,6 +1,5 @@
 """vLLM's runner with vllm/v1/worker/gpu."""
 
-import dataclasses
 from types import SimpleNamespace
 
 import history
@@ -98,7 +97,8 @@ def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens,
     if draft_probs is not None:  # before the temperature, as the drafter's cache has them
         draft_logits = torch.zeros(size, max(longest, 1), vocab_size)
         at = row_of[local > 0], local[local > 0] - 1
-        draft_logits[at] = torch.from_numpy(draft_probs).log() * torch.from_numpy(params["temperature"])[at[0]].clamp(min=1e-3)[:, None]
+        temperature = torch.from_numpy(params["temperature"])[at[0]].clamp(min=1e-3)
+        draft_logits[at] = torch.from_numpy(draft_probs).log() * temperature[:, None]
     x, mapping = processed(states, target_logits, row_of)
     found, count = rejection_sample(
         x, draft_logits, torch.from_numpy(inputs), torch.from_numpy(starts.astype(np.int32)), torch.from_numpy(local + 7),
@@ -111,12 +111,9 @@ def verify(block, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens,
 
 def components():
     gpu = "v1/worker/gpu"
-    cases = history.with_constraints()["cases"]
-    without_cuts = [dataclasses.replace(case, params={**case.params, "top_k": 0 * case.params["top_k"],
-                                                      "top_p": 0 * case.params["top_p"] + 1}) for case in cases]
     return [
         Component("V2 bias, minimum length, bad words", f"{gpu}/sample/logit_bias.py, bad_words.py",
-                  "LogitBiasState, BadWordsState, then SamplingStates", "filter", constrained, options={"cases": without_cuts},
+                  "LogitBiasState, BadWordsState, then SamplingStates", "filter", constrained, options=history.with_constraints(cuts=False),
                   note=f"{history.DESCRIPTION}; top-k and top-p are off"),
         Component("V2 Gumbel sampling", f"{gpu}/sample/gumbel.py", "gumbel_sample after SamplingStates", "sample", sample, tv=COARSE),
         Component("V2 penalties and bad words", f"{gpu}/sample/penalties.py, bad_words.py",
