@@ -1,5 +1,6 @@
 #include "sim/import/sglang_log.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "reference/error.hpp"
@@ -8,14 +9,17 @@
 namespace draftproof {
 namespace {
 
+constexpr std::size_t kDigitsMax = 5;  // of a rank
+
 // "TP1]", "TP1 " as a word of the prefix; nothing where there is none.
 std::optional<int> rank_of(std::string_view line, std::string_view kind) {
   for (std::size_t at = line.find(kind); at != std::string_view::npos; at = line.find(kind, at + 1)) {
     if (at > 0 && line[at - 1] != ' ' && line[at - 1] != '[') continue;
     int rank = 0;
     std::size_t end = at + kind.size();
-    for (; end < line.size() && line[end] >= '0' && line[end] <= '9'; ++end) rank = rank * 10 + (line[end] - '0');
-    if (end > at + kind.size() && end - at < 8) return rank;
+    const std::size_t most = std::min(line.size(), at + kDigitsMax + kind.size() + 1);
+    for (; end < most && line[end] >= '0' && line[end] <= '9'; ++end) rank = rank * 10 + (line[end] - '0');
+    if (end > at + kind.size() && end <= at + kDigitsMax + kind.size()) return rank;
   }
   return std::nullopt;
 }
