@@ -31,7 +31,7 @@ struct ProductPart {
 inline constexpr std::int64_t kTilePositions = 16;
 
 struct TransformerKernels {
-  const char* target;  // "scalar", "AVX2", "AVX3", ... as RowKernels
+  const char* target;  // "scalar", "AVX2", "AVX3", ... as RowKernels, and "AVX2_VNNI"
 
   // Blocks [block_begin, block_end) of a row x into its tile (int8_rows.hpp).
   void (*quantise)(const float* x, std::int64_t block_begin, std::int64_t block_end, const Int8Tile& tile, int row);
@@ -96,6 +96,7 @@ inline constexpr std::ptrdiff_t kPrefetchBytes = 8192;
 // Products of int8 rows by instruction set; null where the processor or the compiler lacks it.
 using Int8Product = void (*)(const ProductPart& part, std::span<const Int8Tile> tiles);
 Int8Product int8_product_avx2();
+Int8Product int8_product_avxvnni();
 Int8Product int8_product_avx512_vnni();
 
 }  // namespace draftproof

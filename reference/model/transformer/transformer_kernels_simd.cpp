@@ -6,6 +6,9 @@
 // Highway's own header order: foreach_target before highway.
 #include <hwy/highway.h>
 
+#include <cstring>
+#include <optional>
+
 #include "reference/model/transformer/simd_attention.hpp"
 #include "reference/model/transformer/simd_float_product.hpp"
 #include "reference/model/transformer/simd_rows.hpp"
@@ -54,13 +57,31 @@ namespace draftproof {
 
 HWY_EXPORT(transformer_kernels_of_target);
 
+namespace {
+
+// Highway has no target for AVX2 with AVX-VNNI: its kernels but for the products.
+std::optional<TransformerKernels> with_avxvnni(TransformerKernels kernels) {
+  if (std::strcmp(kernels.target, "AVX2") != 0 || int8_product_avxvnni() == nullptr) return std::nullopt;
+  kernels.target = "AVX2_VNNI";
+  kernels.int8_product = int8_product_avxvnni();
+  return kernels;
+}
+
+}  // namespace
+
 std::vector<TransformerKernels> available_transformer_kernels() {
-  return kernels_of_every_target(std::vector{scalar_transformer_kernels()},
-                                 [] { return HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)(); });
+  auto sets = kernels_of_every_target(std::vector{scalar_transformer_kernels()},
+                                      [] { return HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)(); });
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    if (const auto more = with_avxvnni(sets[i])) sets.push_back(*more);
+  return sets;
 }
 
 const TransformerKernels& transformer_kernels() {
-  static const TransformerKernels chosen = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
+  static const TransformerKernels chosen = [] {
+    const TransformerKernels kernels = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
+    return with_avxvnni(kernels).value_or(kernels);
+  }();
   return chosen;
 }
 
