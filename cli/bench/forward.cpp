@@ -199,7 +199,7 @@ struct Goals {
 };
 std::optional<Goals> goals_of(const TransformerKernels& kernels) {
   const std::string target = kernels.target;
-  if (target == "AVX2") return Goals{0.75, 2.5, 2.7};
+  if (target.starts_with("AVX2")) return Goals{0.75, 2.5, 2.7};
   if (target.starts_with("AVX3")) return Goals{0.85, 1.3, 1.5};
   return std::nullopt;
 }
@@ -299,7 +299,7 @@ std::vector<BenchCase> forward_cases(const std::vector<int>& threads, bool quick
       for (const TensorKind kind :
            {TensorKind::q4_0, TensorKind::q8_0, TensorKind::q4_k, TensorKind::q5_k, TensorKind::q6_k})
         for (const int rows : {1, 8}) cases.push_back(products_case(models, kind, kernels, count, rows, false));
-      for (const int rows : {1, 8}) cases.push_back(step_case(models, kernels, count, rows, all));
+      for (const int rows : {1, 2, 4, 8}) cases.push_back(step_case(models, kernels, count, rows, all));
       cases.push_back(prefill_case(models, kernels, count, 512));
     }
     for (const std::int64_t context_len : {128, 1024, 4096})

@@ -50,10 +50,6 @@ std::string difference_of(const WorkPrompt& prompt, const std::vector<Token>& pl
   return prompt.where + ": the output differs from plain decoding from token " + std::to_string(at) + " on";
 }
 
-double per_token(double ms, std::int64_t tokens) {
-  return ms / static_cast<double>(std::max<std::int64_t>(tokens, 1));
-}
-
 }  // namespace
 
 struct Measurement::Decoded {
@@ -63,8 +59,11 @@ struct Measurement::Decoded {
   double ms = 0.0;
   StepTimes times;
 
+  DecodedTime time() const { return {ms - times.ms, tokens - times.tokens, times.ms, times.tokens}; }
+
   void add_to(StepTimes& all) const {
     all.steps += times.steps;
+    all.tokens += times.tokens;
     all.ms += times.ms;
     all.draft_ms += times.draft_ms;
     all.verify_ms += times.verify_ms;
@@ -148,6 +147,7 @@ Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, co
   const EngineMetrics& metrics = engine.scheduler().metrics();
   for (;;) {
     const std::int64_t prompt_tokens = metrics.prompt_tokens;
+    const std::int64_t emitted = metrics.generation_tokens();
     const std::int64_t draft_ns = metrics.draft_ns;
     const std::int64_t verify_ns = metrics.verify_ns;
     const std::int64_t sample_ns = metrics.sample_ns;
@@ -159,6 +159,7 @@ Measurement::Decoded Measurement::decode(std::span<const WorkPrompt> prompts, co
     decoded.ms += ms;
     if (metrics.prompt_tokens != prompt_tokens) continue;
     ++decoded.times.steps;
+    decoded.times.tokens += metrics.generation_tokens() - emitted;
     decoded.times.ms += ms;
     decoded.times.draft_ms += kMsPerNs * static_cast<double>(metrics.draft_ns - draft_ns);
     decoded.times.verify_ms += kMsPerNs * static_cast<double>(metrics.verify_ns - verify_ns);
@@ -204,7 +205,7 @@ SpeculateRow Measurement::measure(const Work& work, const Configuration& configu
     if (!plain_first) plain = run(nullptr);
 
     row.plain_tokens += plain.tokens;
-    row.pairs.push_back({per_token(plain.ms, plain.tokens), per_token(speculative.ms, speculative.tokens)});
+    row.pairs.push_back(paired_time(plain.time(), speculative.time()));
     plain.add_to(row.plain);
     speculative.add_to(row.speculative);
     for (std::size_t i = 0; i < group.size(); ++i) {

@@ -23,6 +23,7 @@ namespace draftproof {
 // Steps of the engine that computed no prompt.
 struct StepTimes {
   std::int64_t steps = 0;
+  std::int64_t tokens = 0;  // that they emitted
   double ms = 0.0;
   double draft_ms = 0.0;
   double verify_ms = 0.0;  // forward passes of the target
@@ -35,7 +36,7 @@ struct SpeculateRow {
   std::vector<AcceptanceCounts> acceptance;  // of each prompt
   std::vector<CountedRequest> requests;      // likewise
   RankCounts ranks;
-  std::vector<PairedTime> pairs;  // whole requests, prompts included; a pair for each batch
+  std::vector<PairedTime> pairs;  // a pair for each batch
   StepTimes plain;
   StepTimes speculative;
   // Whether the tokens are those of plain decoding; nothing where only their distribution is.

@@ -1,9 +1,19 @@
 #include "cli/speculate/speedup.hpp"
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
 namespace draftproof {
+
+PairedTime paired_time(const DecodedTime& plain, const DecodedTime& speculative) {
+  const DecodedTime& rate = speculative.tokens > 0 ? speculative : plain;
+  const double ms_per_token = rate.ms / static_cast<double>(std::max<std::int64_t>(rate.tokens, 1));
+  const std::int64_t tokens = std::max<std::int64_t>(plain.prompt_tokens + plain.tokens, 1);
+  const std::int64_t behind_prompts = std::max<std::int64_t>(tokens - speculative.prompt_tokens, 0);
+  return {(plain.prompt_ms + plain.ms) / static_cast<double>(tokens),
+          (speculative.prompt_ms + ms_per_token * static_cast<double>(behind_prompts)) / static_cast<double>(tokens)};
+}
 
 Speedup estimate_speedup(std::span<const PairedTime> pairs) {
   const auto n = static_cast<double>(pairs.size());

@@ -39,13 +39,20 @@ SuffixTree& SuffixDrafter::tree_of(const DraftContext& context) {
 void SuffixDrafter::consider(const SuffixTree& tree, std::span<const Token> context, int draft_len_max,
                              Match& best) const {
   const auto longest = std::min(context.size(), static_cast<std::size_t>(parameters_.depth_max) - 1);
-  for (std::size_t length = longest; length >= static_cast<std::size_t>(parameters_.match_min); --length) {
+  // Of the ends of the context that something followed, the shortest first. Where nothing followed one, nothing
+  // followed a longer one.
+  std::vector<SuffixTree::Place> places;
+  for (auto length = static_cast<std::size_t>(parameters_.match_min); length <= longest; ++length) {
     const auto place = tree.find(context.last(length));
-    if (!place) continue;
-    Match match{&tree, *place, length, {}, {}, 0.0};
+    if (!place || !tree.most_frequent(*place)) break;
+    places.push_back(*place);
+  }
+  for (std::size_t i = places.size(); i-- > 0;) {
+    const std::size_t length = i + static_cast<std::size_t>(parameters_.match_min);
+    Match match{&tree, places[i], length, {}, {}, 0.0};
     const double limit = std::min(static_cast<double>(draft_len_max), parameters_.factor * static_cast<double>(length));
     double probability = 1.0;
-    for (SuffixTree::Place at = *place; static_cast<double>(match.path.size() + 1) <= limit;) {
+    for (SuffixTree::Place at = places[i]; static_cast<double>(match.path.size() + 1) <= limit;) {
       const auto next = tree.most_frequent(at);
       if (!next) break;
       const double frequency = static_cast<double>(next->count) / static_cast<double>(next->total);

@@ -315,6 +315,22 @@ TEST_CASE("a folder that holds another table, or something else, is left as it i
   }
 }
 
+TEST_CASE("an output that ends earlier or later than the plain one is timed as if it were as long") {
+  const DecodedTime plain{30.0, 1, 189.0, 63};  // 3 ms a token behind a prompt of 30 ms
+  const auto speedup_of = [&](const DecodedTime& speculative) {
+    const PairedTime pair = paired_time(plain, speculative);
+    CHECK(pair.plain_ms == Approx(219.0 / 64.0));
+    return pair.plain_ms / pair.speculative_ms;
+  };
+  CHECK(speedup_of(plain) == Approx(1.0));
+  CHECK(speedup_of({30.0, 1, 57.0, 19}) == Approx(1.0));
+  CHECK(speedup_of({30.0, 1, 300.0, 100}) == Approx(1.0));
+  CHECK(speedup_of({30.0, 1, 30.0, 20}) == Approx(219.0 / (30.0 + 63.0 * 1.5)));
+  CHECK(speedup_of({30.0, 2, 93.0, 62}) == Approx(219.0 / 123.0));
+  // One that ended with its first token says nothing of the others.
+  CHECK(speedup_of({30.0, 1, 0.0, 0}) == Approx(1.0));
+}
+
 TEST_CASE("the speedup is a geometric mean with the interval of Student's t") {
   // Ratios 2 and 8: logarithms ln 4 -+ ln 2, standard error ln 2, and t(0.975, 1) = 12.706205.
   const Speedup two = estimate_speedup(std::vector<PairedTime>{{2.0, 1.0}, {4.0, 0.5}});
