@@ -68,6 +68,14 @@ std::string main_kind(const ModelWeights& weights) {
   return std::string(info_of(most->first).name);
 }
 
+TransformerWeights pack_weights_of(const ModelFiles& files, const std::string& path, int threads) {
+  try {
+    return pack_weights(files.weights, threads);
+  } catch (const Error& error) {
+    throw Error(error.kind(), path, error.what());
+  }
+}
+
 }  // namespace
 
 TextModel open_text_model(const std::string& name, const std::string& path, const TextModelOptions& options,
@@ -83,7 +91,7 @@ TextModel open_text_model(const std::string& name, const std::string& path, cons
   text.arithmetic =
       (options.float_activations ? "f32 activations, " : "int8 activations, ") + main_kind(files->weights) + " weights";
   const Arithmetic arithmetic = options.float_activations ? Arithmetic::f32 : Arithmetic::int8;
-  auto packed = std::make_shared<const TransformerWeights>(pack_weights(files->weights, options.threads));
+  auto packed = std::make_shared<const TransformerWeights>(pack_weights_of(*files, path, options.threads));
   auto model =
       std::make_unique<TransformerModel>(std::move(packed), arithmetic, options.threads, text.tokenizer->start_token());
   text.transformer = model.get();

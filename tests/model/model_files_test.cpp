@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "reference/model/text_model.hpp"
 #include "reference/model/weights/json_fields.hpp"
 #include "tests/io/temporary_folder.hpp"
 #include "tests/model/tokenizer/tiny_tokenizer.hpp"
@@ -87,6 +88,14 @@ TEST_CASE("what is no model is refused with its name") {
   CHECK_THAT(failure_of(folder.path()), Contains("config.json: cannot be opened"));
   write_whole_file(folder.file("m.gguf"), "GGUF");
   CHECK_THAT(failure_of(folder.file("m.gguf")), Contains("m.gguf: has 4 bytes"));
+}
+
+TEST_CASE("sizes that the kernels do not take are refused with the name of the file") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("m.gguf");
+  write_gguf(path, kVocab);
+  CHECK(error_of(ErrorKind::input, [&] { open_text_model(path, path, {}, "--model"); }) ==
+        path + ": the length of a head is 8; expected a multiple of 16");
 }
 
 TEST_CASE("JSON that nests without end is refused before it takes memory") {

@@ -12,7 +12,7 @@ namespace {
 void check_multiple(const char* what, std::int64_t value, std::int64_t of) {
   if (value < of || value % of != 0)
     throw input_error(
-        "model", std::string(what) + " is " + std::to_string(value) + "; expected a multiple of " + std::to_string(of));
+        "", std::string(what) + " is " + std::to_string(value) + "; expected a multiple of " + std::to_string(of));
 }
 
 void check_sizes(const ModelDescription& shape) {
@@ -21,7 +21,7 @@ void check_sizes(const ModelDescription& shape) {
   check_multiple("the length of a head", shape.head_size, 16);
   check_multiple("the width of all heads", query_width_of(shape), 32);
   if (shape.context_len_max > (1 << 20))
-    throw input_error("model",
+    throw input_error("",
                       "the context has " + std::to_string(shape.context_len_max) + " tokens; expected at most 2^20");
 }
 

@@ -290,7 +290,7 @@ TEST_CASE("weights that the kernels do not take are errors that name them") {
   RandomLlama tiny(111, {TensorKind::f32}, RopePairing::adjacent, true);
   tiny.model.description.head_size = 24;
   CHECK(error_of(ErrorKind::input, [&] { (void)pack_weights(tiny.model, 1); }) ==
-        "model: the length of a head is 24; expected a multiple of 16");
+        "the length of a head is 24; expected a multiple of 16");
   tiny.model.description.head_size = 16;
   std::vector<float> bias(32, 0.0f);
   bias[30] = std::numeric_limits<float>::infinity();
