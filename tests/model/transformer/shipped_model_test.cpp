@@ -87,7 +87,7 @@ TEST_CASE("logits of the shipped model are those of double precision, within the
 }
 
 TEST_CASE("bits of the shipped model depend on no batch, tree, chunk, thread or instruction set") {
-  const std::optional<std::string> path = shipped_model_path();
+  const std::optional<std::string> path = shipped_model_at_full_speed();
   if (!path) return;
   const auto weights = weights_at(*path);
   for (const Arithmetic arithmetic : {Arithmetic::int8, Arithmetic::f32}) {
