@@ -1,5 +1,5 @@
 // The one exception type of the project. It is thrown at the border (files, options, rows of a batch), never in an
-// inner loop; the command line turns the kind into an exit code and the C ABI of a later issue into an error code.
+// inner loop; the command line turns the kind into an exit code and the C interface into an error code.
 #pragma once
 
 #include <stdexcept>
