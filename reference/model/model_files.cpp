@@ -7,37 +7,65 @@
 #include "reference/files/input_file.hpp"
 #include "reference/model/weights/gguf.hpp"
 #include "reference/model/weights/json_fields.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
 
 namespace fs = std::filesystem;
 
-// From chat_template.jinja, or from tokenizer_config.json, where it is a text or a list of named ones.
+// From chat_template.jinja, or from tokenizer_config.json.
 std::optional<std::string> template_of_folder(const std::string& folder) {
   constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 20;
-  const std::string own = (fs::path(folder) / "chat_template.jinja").string();
+  std::optional<std::string> text;
   std::error_code ignored;  // what cannot be looked at is not there
-  if (fs::exists(own, ignored)) return std::string(InputFile(own, kBytesMax).text());
-  const std::string path = (fs::path(folder) / "tokenizer_config.json").string();
-  if (!fs::exists(path, ignored)) return std::nullopt;
-  const JsonFields config = JsonFields::read(path);
+  const std::string config = (fs::path(folder) / "tokenizer_config.json").string();
+  if (fs::exists(config, ignored)) text = parse_tokenizer_config(JsonFields::read(config));
+  const std::string own = (fs::path(folder) / "chat_template.jinja").string();
+  if (fs::exists(own, ignored)) text = InputFile(own, kBytesMax).text();
+  return text;
+}
+
+void check_vocabulary_of_gguf(const ModelFiles& model) {
+  const std::int64_t tokens = model.tokenizer->vocab_size();
+  const std::int64_t rows = model.weights.description.vocab_size;
+  if (tokens != rows)
+    throw input_error(model.path, "metadata 'tokenizer.ggml.tokens' has " + std::to_string(tokens) +
+                                      " elements; expected one for each of the " + std::to_string(rows) +
+                                      " rows of the embedding");
+}
+
+// Rows beyond the vocabulary are padding.
+void check_vocabulary_of_folder(const ModelFiles& model) {
+  const std::int64_t rows = model.weights.description.vocab_size;
+  if (model.tokenizer->vocab_size() <= rows) return;
+  const auto last = static_cast<Token>(model.tokenizer->vocab_size() - 1);
+  throw input_error((fs::path(model.path) / "tokenizer.json").string(),
+                    "the token " + in_quotes(model.tokenizer->entry(last).text) + " has the id " +
+                        std::to_string(last) + ", but the embedding has " + std::to_string(rows) +
+                        " rows; expected ids below that");
+}
+
+// A special token is a text, or an object with one.
+void check_special_token(const JsonFields& config, const char* key) {
+  const nlohmann::json* const token = config.find(key);
+  if (token == nullptr || token->is_string()) return;
+  if (!token->is_object()) config.fail(key, "a text or an object with 'content'");
+  config.object(key)->required_string("content");
+}
+
+}  // namespace
+
+std::optional<std::string> parse_tokenizer_config(const JsonFields& config) {
+  for (const char* const key : {"bos_token", "eos_token", "unk_token", "pad_token"}) check_special_token(config, key);
   const nlohmann::json* const text = config.find("chat_template");
-  if (text == nullptr || !text->is_array()) return config.string("chat_template");
+  if (text == nullptr) return std::nullopt;
+  if (text->is_string()) return config.string("chat_template");
+  if (!text->is_array()) config.fail("chat_template", "a text or an array of named ones");
   for (const JsonFields& named : config.objects("chat_template"))
     if (named.required_string("name") == "default") return named.required_string("template");
   return std::nullopt;
 }
-
-void check_vocabulary(const ModelFiles& model, bool may_be_padded) {
-  const std::int64_t tokens = model.tokenizer->vocab_size();
-  const std::int64_t rows = model.weights.description.vocab_size;
-  if (tokens > rows || (tokens < rows && !may_be_padded))
-    throw input_error(model.path, "its tokenizer has " + std::to_string(tokens) + " tokens and its embedding " +
-                                      std::to_string(rows) + " rows; expected one vocabulary");
-}
-
-}  // namespace
 
 ChatTemplate ModelFiles::chat() const {
   if (!chat_template) throw input_error(path, "has no chat template; expected one, or a prompt without it");
@@ -53,14 +81,15 @@ ModelFiles open_model_files(const std::string& path) {
     model.weights = weights_of_folder(path);
     model.tokenizer = tokenizer_of_folder(path);
     model.chat_template = template_of_folder(path);
+    check_vocabulary_of_folder(model);
   } else {
     const auto file = std::make_shared<const GgufFile>(GgufFile::open(path));
     model.weights = weights_of_gguf(file);
     model.tokenizer = tokenizer_of_gguf(*file);
     const auto text = file->metadata().string("tokenizer.chat_template");
     if (text) model.chat_template = std::string(*text);
+    check_vocabulary_of_gguf(model);
   }
-  check_vocabulary(model, is_folder);
   return model;
 }
 

@@ -22,8 +22,12 @@ struct ModelFiles {
   ChatTemplate chat() const;
 };
 
-// Input errors naming the file: those of its readers, and a vocabulary that disagrees with the tokenizer. (A folder may
-// have fewer tokens than rows, which are padded there.)
+// The chat template in a tokenizer_config.json, where it is a text or a list of named ones, of which "default" is
+// taken. Input errors naming file and field: a template or a special token of another type.
+std::optional<std::string> parse_tokenizer_config(const JsonFields& config);
+
+// Input errors naming the file: those of its readers, and a token whose id is not below the rows of the embedding. A
+// folder may have more rows than tokens, which are padding; a GGUF file has one token for each row.
 ModelFiles open_model_files(const std::string& path);
 
 }  // namespace draftproof

@@ -75,11 +75,44 @@ TEST_CASE("the chat template of a folder may be a file, a text or one of a list"
 TEST_CASE("a vocabulary that disagrees with the tokenizer is refused") {
   const TemporaryFolder folder;
   write_gguf(folder.file("m.gguf"), kVocab - 1);
-  CHECK_THAT(failure_of(folder.file("m.gguf")), Contains("tokenizer has 47 tokens and its embedding 48 rows"));
+  CHECK_THAT(failure_of(folder.file("m.gguf")), Contains("m.gguf: metadata 'tokenizer.ggml.tokens' has 47 elements; "
+                                                         "expected one for each of the 48 rows of the embedding"));
   write_folder(folder, kVocab + 1);
-  CHECK_THAT(failure_of(folder.path()), Contains("tokenizer has 49 tokens and its embedding 48 rows"));
+  CHECK(failure_of(folder.path()) == folder.file("tokenizer.json") +
+                                         ": the token '<|im_end|>' has the id 48, but the embedding has 48 rows; "
+                                         "expected ids below that");
   write_folder(folder, kVocab - 2);  // rows of padding
   CHECK(open_model_files(folder.path()).tokenizer->vocab_size() == 46);
+}
+
+TEST_CASE("a tokenizer_config.json whose fields are of another type is refused by the field") {
+  const TemporaryFolder folder;
+  write_folder(folder, kVocab);
+  const auto failure = [&](const std::string& config) {
+    write_whole_file(folder.file("tokenizer_config.json"), config);
+    return failure_of(folder.path());
+  };
+  const std::string where = folder.file("tokenizer_config.json") + ": ";
+  CHECK(failure(R"({"chat_template": 3})") ==
+        where + "'chat_template' is of type number; expected a text or an array of named ones");
+  CHECK(failure(R"({"chat_template": ["x"]})") == where + "'chat_template' 0 is no object");
+  CHECK(failure(R"({"chat_template": [{"template": "x"}]})") ==
+        where + "'chat_template' 0: 'name' is missing; expected a string");
+  CHECK(failure(R"({"chat_template": [{"name": "default", "template": {}}]})") ==
+        where + "'chat_template' 0: 'template' is of type object; expected a string");
+  for (const std::string key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
+    CHECK(failure("{\"" + key + "\": 2}") ==
+          where + "'" + key + "' is of type number; expected a text or an object with 'content'");
+    CHECK(failure("{\"" + key + "\": {\"content\": []}}") ==
+          where + "'" + key + "': 'content' is of type array; expected a string");
+  }
+  // A template of its own does not hide what is wrong beside it.
+  write_whole_file(folder.file("chat_template.jinja"), "<|im_start|> <|im_end|>");
+  CHECK(failure("[]") == where + "is not a JSON object");
+  write_whole_file(
+      folder.file("tokenizer_config.json"),
+      R"({"bos_token": null, "eos_token": {"content": "<|im_end|>"}, "pad_token": "a", "chat_template": ""})");
+  CHECK(open_model_files(folder.path()).chat_template == "<|im_start|> <|im_end|>");
 }
 
 TEST_CASE("what is no model is refused with its name") {

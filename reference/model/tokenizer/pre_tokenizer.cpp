@@ -3,6 +3,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "reference/error.hpp"
@@ -91,8 +92,9 @@ PreTokenizer::PreTokenizer(const std::string& where, const std::vector<std::stri
     int error = 0;
     PCRE2_SIZE place = 0;
     auto compiled = std::make_shared<Expression>();
-    compiled->code.reset(
-        pcre2_compile(units_of(pattern), pattern.size(), PCRE2_UTF | PCRE2_UCP, &error, &place, nullptr));
+    // \C would end a piece inside of a character.
+    constexpr std::uint32_t kOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
+    compiled->code.reset(pcre2_compile(units_of(pattern), pattern.size(), kOptions, &error, &place, nullptr));
     if (!compiled->code)
       throw input_error(where, "the expression of the pre-tokenizer cannot be used: " + message_of(error));
     pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE);  // where there is no such compiler it is interpreted
@@ -117,6 +119,9 @@ std::vector<std::string_view> PreTokenizer::split(std::string_view text) const {
 
 void PreTokenizer::split_characters(std::string_view text, std::vector<std::string_view>& pieces) const {
   constexpr std::size_t kStackBytesMax = std::size_t{1} << 25;
+  // Backtracking steps of one match. Those of the tokenizers that are in use need one a byte at most.
+  constexpr std::size_t kStepsMin = 4096;
+  constexpr std::size_t kStepsOfByte = 16;
   const MatchContext context(pcre2_match_context_create(nullptr));
   const JitStack stack(pcre2_jit_stack_create(std::size_t{1} << 15, kStackBytesMax, nullptr));
   pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
@@ -126,11 +131,17 @@ void PreTokenizer::split_characters(std::string_view text, std::vector<std::stri
   for (const std::shared_ptr<const Expression>& expression : expressions_) {
     std::vector<std::string_view> next;
     for (const std::string_view piece : current) {
+      const std::size_t steps = kStepsMin + kStepsOfByte * piece.size();
+      pcre2_set_match_limit(context.get(), static_cast<std::uint32_t>(std::min<std::size_t>(steps, UINT32_MAX)));
       std::size_t done = 0;
       for (std::size_t at = 0; at < piece.size();) {
         const int found = pcre2_match(expression->code.get(), units_of(piece), piece.size(), at, PCRE2_NO_UTF_CHECK,
                                       match.get(), context.get());
         if (found == PCRE2_ERROR_NOMATCH) break;
+        if (found == PCRE2_ERROR_MATCHLIMIT)
+          throw input_error(where_, "the expression of the pre-tokenizer takes more than " + std::to_string(steps) +
+                                        " steps to match in a piece of " + std::to_string(piece.size()) +
+                                        " bytes; expected one that does not backtrack without end");
         if (found < 0)
           throw input_error(where_, "the pre-tokenizer gives up on a piece of " + std::to_string(piece.size()) +
                                         " bytes: " + message_of(found));

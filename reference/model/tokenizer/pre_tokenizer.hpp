@@ -25,7 +25,7 @@ class PreTokenizer {
   static const char* const kDigit;  // one digit or other number
 
   // The pieces, in order; together they are the text. Bytes that are not UTF-8 are pieces of their own, runs of them
-  // together.
+  // together. Input error at `where`: an expression whose matches take more steps than a multiple of the text's length.
   std::vector<std::string_view> split(std::string_view text) const;
 
  private:

@@ -109,6 +109,23 @@ Token read_id(const JsonFields& where, const json& value, const std::string& of,
   return value.get<Token>();
 }
 
+// An added token that the vocabulary has too stands there under the same id and text.
+void check_added(const JsonFields& added, const std::string& content, Token id, const VocabularyEntry& entry,
+                 const std::unordered_map<std::string, Token>& added_ids, const json& vocab) {
+  const std::string token = in_quotes(content) + " with the id " + std::to_string(id);
+  if (content.empty()) refuse(added, "'content' is empty", "a text");
+  if (entry.is_added)
+    refuse(added, "it is " + token + ", which is that of " + in_quotes(entry.text) + " too", "an id of its own");
+  if (const auto other = added_ids.find(content); other != added_ids.end())
+    refuse(added, "it is " + token + ", and " + std::to_string(other->second) + " is that text too", "each text once");
+  if (!entry.text.empty() && entry.text != content)
+    refuse(added, "it is " + token + ", which is that of " + in_quotes(entry.text) + " in the vocabulary",
+           "one text for each id");
+  if (const auto same = vocab.find(content); same != vocab.end() && *same != id)
+    refuse(added, "it is " + token + ", and the vocabulary has that text with the id " + same->dump(),
+           "one id for each text");
+}
+
 // The model's tokens under their texts, then the added tokens.
 std::vector<VocabularyEntry> read_vocabulary(const JsonFields& root, const JsonFields& model, bool is_byte_level) {
   const std::optional<JsonFields> vocab = model.object("vocab");
@@ -137,9 +154,14 @@ std::vector<VocabularyEntry> read_vocabulary(const JsonFields& root, const JsonF
                   : is_byte_level ? bytes_of_byte_level(text).value_or(text)
                                   : with_spaces(text);
   }
+  std::unordered_map<std::string, Token> added_ids;
   for (const JsonFields& added : added_tokens) {
-    VocabularyEntry& entry = place(read_id(added, added.json().value("id", json()), "the token", limit));
-    entry.text = added.required_string("content");
+    const std::string content = added.required_string("content");
+    const Token id = read_id(added, added.json().value("id", json()), in_quotes(content), limit);
+    VocabularyEntry& entry = place(id);
+    check_added(added, content, id, entry, added_ids, vocab->json());
+    added_ids.emplace(content, id);
+    entry.text = content;
     entry.is_added = true;
     entry.is_special = added.boolean("special").value_or(false);
     entry.bytes = entry.is_special ? "" : entry.text;

@@ -344,7 +344,6 @@ TEST_CASE("a tokenizer.json that is of another kind or contradicts itself is ref
                    {"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}, {"invert", false}};
              }),
              Contains("the expression of the pre-tokenizer cannot be used"));
-  CHECK_THAT(json_failure([](json& d) { d["added_tokens"][0]["lstrip"] = true; }), Contains("'lstrip' is true"));
   const TemporaryFolder folder;
   write_whole_file(folder.file("tokenizer.json"), byte_level_json("gpt-2").dump());
   write_whole_file(folder.file("config.json"), R"({"eos_token_id": [420, 500]})");
@@ -352,6 +351,67 @@ TEST_CASE("a tokenizer.json that is of another kind or contradicts itself is ref
              Contains("the id of 'eos_token_id' is 500; expected an integer from 0 to 421"));
   write_whole_file(folder.file("config.json"), R"({"eos_token_id": 420})");
   CHECK(tokenizer_of_folder(folder.path())->end_tokens() == std::vector<Token>{420});
+}
+
+TEST_CASE("an added token that is ill-formed or contradicts another one is refused by its place") {
+  const auto failure = [](const std::function<void(json&)>& change) {
+    return json_failure([&](json& document) { change(document["added_tokens"]); });
+  };
+  const std::string where = "tokenizer.json: 'added_tokens' 1: ";
+  CHECK(failure([](json& added) { added[1].erase("content"); }) == where + "'content' is missing; expected a string");
+  CHECK(failure([](json& added) { added[1]["content"] = 7; }) ==
+        where + "'content' is of type number; expected a string");
+  CHECK(failure([](json& added) { added[1]["content"] = ""; }) == where + "'content' is empty; expected a text");
+  CHECK(failure([](json& added) { added[1]["special"] = 1; }) ==
+        where + "'special' is of type number; expected true or false");
+  CHECK(failure([](json& added) { added[1]["lstrip"] = true; }) == where + "'lstrip' is true; expected false");
+  CHECK(failure([](json& added) { added[1] = "<tool>"; }) == "tokenizer.json: 'added_tokens' 1 is no object");
+  CHECK(failure([](json& added) { added = 3; }) ==
+        "tokenizer.json: 'added_tokens' is of type number; expected an array of objects");
+  CHECK(failure([](json& added) { added[1].erase("id"); }) ==
+        where + "the id of '<tool>' is null; expected an integer from 0 to 1867");
+  for (const json& id : {json("421"), json(421.0), json(-1), json(1868), json(std::uint64_t{1} << 63)})
+    CHECK(failure([&](json& added) { added[1]["id"] = id; }) ==
+          where + "the id of '<tool>' is " + id.dump() + "; expected an integer from 0 to 1867");
+  CHECK(failure([](json& added) { added[1]["id"] = 420; }) ==
+        where + "it is '<tool>' with the id 420, which is that of '<|end|>' too; expected an id of its own");
+  CHECK(failure([](json& added) { added[1]["content"] = "<|end|>"; }) ==
+        where + "it is '<|end|>' with the id 421, and 420 is that text too; expected each text once");
+  CHECK(failure([](json& added) { added[1]["id"] = 7; }) ==
+        where + "it is '<tool>' with the id 7, which is that of '(' in the vocabulary; expected one text for each id");
+  CHECK(failure([](json& added) { added[1]["content"] = "("; }) ==
+        where +
+            "it is '(' with the id 421, and the vocabulary has that text with the id 7; expected one id for each text");
+  json document = byte_level_json("gpt-2");
+  document["added_tokens"][1] = {{"id", 7}, {"content", "("}};  // as the vocabulary has it
+  CHECK(tokenizer_of_json(document)->added_token("(") == 7);
+}
+
+TEST_CASE("an expression of a tokenizer.json that backtracks without end or cuts characters is refused") {
+  const auto with_expression = [](const std::string& expression) {
+    json document = byte_level_json("gpt-2");
+    document["pre_tokenizer"] = {{"type", "Sequence"},
+                                 {"pretokenizers",
+                                  {{{"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}},
+                                   {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}};
+    return document;
+  };
+  const std::string text = std::string(1000, 'a') + "!";
+  for (const char* const expression :
+       {R"((?:\p{L}+)+\p{N})", R"((?:\p{L}|\p{L}\p{L})*\p{N})", R"(\p{L}*\p{L}*\p{L}*\p{L}*\p{N})"}) {
+    const auto tokenizer = tokenizer_of_json(with_expression(expression));
+    const std::clock_t start = std::clock();
+    CHECK(
+        error_of(ErrorKind::input, [&] { tokenizer->encode(text); }) ==
+        "tokenizer.json: 'model': the expression of the pre-tokenizer takes more than 20112 steps to match in a piece "
+        "of 1001 bytes; expected one that does not backtrack without end");
+    CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 1.0);
+  }
+  // One that backtracks over a piece once for each of its characters is served.
+  const auto tokenizer = tokenizer_of_json(with_expression(R"(\p{L}*\p{N})"));
+  CHECK(tokenizer->decode(tokenizer->encode(text)) == text);
+  CHECK_THAT(error_of(ErrorKind::input, [&] { tokenizer_of_json(with_expression("a\\C")); }),
+             Contains("the expression of the pre-tokenizer cannot be used: using \\C is disabled"));
 }
 
 }  // namespace
