@@ -4,6 +4,7 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "reference/model/transformer/transformer_kernels.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
@@ -11,9 +12,11 @@ namespace {
 
 void print_machine(const Json& machine) {
   for (const auto& [key, value] : machine.items()) {
-    std::cout << key << std::string(key.size() < 16 ? 16 - key.size() : 1, ' ');
+    std::cout << key << std::string(key.size() < 22 ? 22 - key.size() : 1, ' ');
     if (value.is_null()) {
       std::cout << "none";
+    } else if (value.is_object()) {
+      for (const auto& [name, text] : value.items()) std::cout << name << " (" << text.get<std::string>() << ") ";
     } else if (value.is_array()) {
       for (const auto& element : value) std::cout << element.get<std::string>() << ' ';
     } else if (value.is_string()) {
@@ -32,14 +35,18 @@ void add_command(Options& options, ProgramContext& context) {
   options.json(*json);
   options.on_run([json, &context] {
     Json document = json_document(context.arguments);
-    Json targets = Json::array();
-    for (const RowKernels& kernels : available_row_kernels()) targets.push_back(kernels.target);
+    Json kernels = Json::object();
+    kernels["simd_available"] = Json::array();
+    for (const RowKernels& set : available_row_kernels()) kernels["simd_available"].push_back(set.target);
+    kernels["model_simd"] = transformer_kernels().target;
+    for (const TransformerKernels& set : available_transformer_kernels())
+      kernels["model_simd_available"][set.target] = int8_instructions(set);
     if (*json) {
-      document["simd_available"] = targets;
+      document.update(kernels);
       print_json(document);
     } else {
       Json machine = document["machine"];
-      machine["simd_available"] = targets;
+      machine.update(kernels);
       print_machine(machine);
     }
   });

@@ -1,6 +1,8 @@
 // The program as its users and their scripts meet it: exit codes, one line per error, help and JSON everywhere.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -104,6 +106,26 @@ TEST_CASE("machine prints one JSON document with the envelope") {
   CHECK(machine.at("gpu").is_null());
   const auto& available = document.at("simd_available");
   CHECK(std::find(available.begin(), available.end(), machine.at("simd")) != available.end());
+}
+
+TEST_CASE("machine names the kernels of models, with the int8 instructions that the processor has") {
+  const auto document = ordered_json::parse(run_draftproof({"machine", "--json"}).out);
+  const auto& available = document.at("model_simd_available");
+  CHECK(available.at("scalar") == "scalar");
+  CHECK(available.contains(document.at("model_simd").get<std::string>()));
+  // Linux's word for it.
+  std::ifstream file("/proc/cpuinfo");
+  const std::string cpu{std::istreambuf_iterator<char>(file), {}};
+  const auto cpu_has = [&](const std::string& flag) { return cpu.find(" " + flag + " ") != std::string::npos; };
+  const bool has_avx2 = cpu_has("avx2") && cpu_has("fma") && cpu_has("f16c");
+  CHECK(available.contains("AVX2") == has_avx2);
+  if (has_avx2) CHECK(available.at("AVX2") == "AVX2");
+  CHECK(available.contains("AVX2_VNNI") == (has_avx2 && cpu_has("avx_vnni")));
+  if (available.contains("AVX2_VNNI")) CHECK(available.at("AVX2_VNNI") == "AVX-VNNI");
+  if (available.contains("AVX3")) CHECK(available.at("AVX3") == (cpu_has("avx512_vnni") ? "AVX-512 VNNI" : "AVX2"));
+  const std::string text = run_draftproof({"machine"}).out;
+  for (const auto& [set, instructions] : available.items())
+    CHECK(text.find(set + " (" + instructions.get<std::string>() + ")") != std::string::npos);
 }
 
 TEST_CASE("machine as text says what its JSON says") {

@@ -99,4 +99,7 @@ Int8Product int8_product_avx2();
 Int8Product int8_product_avxvnni();
 Int8Product int8_product_avx512_vnni();
 
+// Which of them a set takes, by the instructions: "AVX-512 VNNI", "AVX-VNNI", "AVX2" or "scalar".
+const char* int8_instructions(const TransformerKernels& kernels);
+
 }  // namespace draftproof

@@ -77,6 +77,12 @@ std::vector<TransformerKernels> available_transformer_kernels() {
   return sets;
 }
 
+const char* int8_instructions(const TransformerKernels& kernels) {
+  if (kernels.int8_product == scalar_transformer_kernels().int8_product) return "scalar";
+  if (kernels.int8_product == int8_product_avx512_vnni()) return "AVX-512 VNNI";
+  return kernels.int8_product == int8_product_avxvnni() ? "AVX-VNNI" : "AVX2";
+}
+
 const TransformerKernels& transformer_kernels() {
   static const TransformerKernels chosen = [] {
     const TransformerKernels kernels = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
