@@ -1,6 +1,8 @@
 """draftproof: a reference for the last mile of LLM inference, from logits to emitted tokens, and an audit of samplers
 and verifiers of drafts."""
 
+from importlib.metadata import version
+
 from ._audit import audit_draws, audit_steps, check_filter, prove
 from ._core import Error
 from ._results import Audit, FilterCheck, FilterRow, Position, Proof, Test
@@ -10,6 +12,8 @@ from .callable.filter_cases import FilterCase
 from .callable.outcome import CallableAudit, CaseResult, Failure
 from .callable.sample_cases import SampleCase
 from .callable.verify_cases import VerifyCase
+
+__version__ = version("draftproof")
 
 __all__ = [
     "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck", "FilterRow", "Position",
