@@ -62,31 +62,50 @@ std::string csv_list(const Json& list) {
   return cell;
 }
 
-std::string csv_of(const Json& rows) {
-  std::string text;
-  for (const char* const column : kColumns) text += std::string(column) + ",";
-  text += "acceptance_by_position,acceptance_by_rank\n";
-  for (const Json& row : rows) {
-    for (const char* const column : kColumns) text += csv_cell(row.at(column)) + ",";
-    text += csv_list(row.at("acceptance_by_position").at("conditional")) + "," +
-            csv_list(row.at("acceptance_by_rank")) + "\n";
-  }
-  return text;
+// The first field of a row that is not what row_json() writes; empty: none.
+std::string invalid_field(const Json& row) {
+  if (!row.is_object()) return "object";
+  const auto invalid = [&](const char* key, auto is_valid) {
+    return !row.contains(key) || !is_valid(row.at(key)) ? std::string(key) : std::string();
+  };
+  const auto text = [](const Json& value) { return value.is_string(); };
+  const auto text_or_null = [](const Json& value) { return value.is_string() || value.is_null(); };
+  const auto number = [](const Json& value) { return value.is_number(); };
+  const auto number_or_null = [](const Json& value) { return value.is_number() || value.is_null(); };
+  std::string field;
+  for (const char* const key : {"work", "drafter", "verifier", "policy"})
+    if (field.empty()) field = invalid(key, text);
+  for (const char* const key : {"tree", "difference"})
+    if (field.empty()) field = invalid(key, text_or_null);
+  for (const char* const key : {"k", "temperature", "batch", "prompts", "plain_tokens", "tokens", "steps", "drafts",
+                                "draft_tokens", "accepted", "speedup"})
+    if (field.empty()) field = invalid(key, number);
+  for (const char* const key : {"draft_temperature", "speedup_low", "speedup_high", "acceptance_length",
+                                "tokens_per_step", "draft_ms", "verify_ms", "sample_ms", "step_ms", "plain_ms"})
+    if (field.empty()) field = invalid(key, number_or_null);
+  if (field.empty())
+    field = invalid("equal", [&](const Json& equal) {
+      return equal.is_null() || equal == true || (equal == false && row.at("difference").is_string());
+    });
+  if (field.empty())
+    field = invalid("acceptance_by_position", [](const Json& rates) {
+      return rates.is_object() && rates.contains("conditional") && rates.at("conditional").is_array();
+    });
+  if (field.empty()) field = invalid("acceptance_by_rank", [](const Json& rates) { return rates.is_array(); });
+  return field;
 }
 
 Json read_table(const std::string& path) {
   const std::string text(InputFile(path, kTableMax).text());
   Json table = Json::parse(text, nullptr, false);
-  bool is_table = table.is_object() && table.contains("settings") && table.contains("rows") &&
-                  table.at("settings").is_object() && table.at("rows").is_array();
-  for (std::size_t i = 0; is_table && i < table.at("rows").size(); ++i) {
-    const Json& row = table.at("rows")[i];
-    is_table = row.is_object() && row.contains("acceptance_by_position") && row.contains("acceptance_by_rank") &&
-               row.contains("difference");
-    for (const char* const column : kColumns) is_table = is_table && row.contains(column);
-  }
+  const bool is_table = table.is_object() && table.contains("settings") && table.contains("rows") &&
+                        table.at("settings").is_object() && table.at("rows").is_array();
   if (!is_table)
     throw input_error(path, "is no table of draftproof speculate; expected one, or another folder by --out");
+  for (std::size_t i = 0; i < table.at("rows").size(); ++i)
+    if (const std::string field = invalid_field(table.at("rows")[i]); !field.empty())
+      throw input_error(path, "row " + std::to_string(i) + " has no valid '" + field +
+                                  "'; expected a table of draftproof speculate, or another folder by --out");
   return table;
 }
 
@@ -199,10 +218,22 @@ Json SpeculateTable::document(const Json& envelope) const {
   return document;
 }
 
+std::string SpeculateTable::csv() const {
+  std::string text;
+  for (const char* const column : kColumns) text += std::string(column) + ",";
+  text += "acceptance_by_position,acceptance_by_rank\n";
+  for (const Json& row : rows_) {
+    for (const char* const column : kColumns) text += csv_cell(row.at(column)) + ",";
+    text += csv_list(row.at("acceptance_by_position").at("conditional")) + "," +
+            csv_list(row.at("acceptance_by_rank")) + "\n";
+  }
+  return text;
+}
+
 void SpeculateTable::write(const Json& envelope) const {
-  AtomicFile csv(csv_path_);
-  csv.stream() << csv_of(rows_);
-  csv.commit();
+  AtomicFile file(csv_path_);
+  file.stream() << csv();
+  file.commit();
   write_json_file(json_path_, document(envelope));
 }
 

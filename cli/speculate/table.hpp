@@ -27,6 +27,8 @@ class SpeculateTable {
   std::string draw();
 
   Json document(const Json& envelope) const;
+  // The rows as CSV.
+  std::string csv() const;
   const Json& rows() const { return rows_; }
   const std::string& json_path() const { return json_path_; }
   const std::string& csv_path() const { return csv_path_; }

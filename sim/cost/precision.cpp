@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "reference/error.hpp"
+#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -63,7 +64,8 @@ Precision stated_precision(const std::string& text, const std::string& where) {
     const bool is_known = has(part, {"fp", "bf16", "float", "int4", "int8", "bit", "w4", "w8", "awq", "gptq", "q4",
                                      "q8", "nf4", "e4m3", "e5m2"});
     if (!is_known)
-      throw usage_error(where, "is '" + text + "'; expected a precision, as bf16, fp8, awq-int4 or \"bf16, KV fp8\"");
+      throw usage_error(where,
+                        "is " + in_quotes(text) + "; expected a precision, as bf16, fp8, awq-int4 or \"bf16, KV fp8\"");
   }
   return precision_of(text);
 }

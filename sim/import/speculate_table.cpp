@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reference/error.hpp"
+#include "reference/printable.hpp"
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {
@@ -25,16 +26,28 @@ std::string temperature_text(double temperature) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), temperature).ptr};
 }
 
+// Their sums over a table stay in 64 bits.
+constexpr std::int64_t kCountMax = std::int64_t{1} << 40;
+
+std::int64_t count_of(const Json& row, const char* key, const std::string& where) {
+  const Json& value = row.at(key);
+  if (!value.is_number_integer() || value < 0 || value > kCountMax)
+    throw input_error(where, std::string("'") + key + "' is " +
+                                 printable_line(value.dump(-1, ' ', true)).substr(0, 40) +
+                                 "; expected an integer from 0 to 2^40");
+  return value.get<std::int64_t>();
+}
+
 Row read_row(const Json& json, const std::string& where) {
   try {
     Row row;
     row.drafter =
         json.at("drafter").get<std::string>() + ", T = " + temperature_text(json.at("temperature").get<double>());
-    row.drafts_max = json.at("k").get<std::int64_t>();
-    row.steps = json.at("steps").get<std::int64_t>();
-    row.drafts = json.at("drafts").get<std::int64_t>();
-    row.draft_tokens = json.at("draft_tokens").get<std::int64_t>();
-    row.accepted = json.at("accepted").get<std::int64_t>();
+    row.drafts_max = count_of(json, "k", where);
+    row.steps = count_of(json, "steps", where);
+    row.drafts = count_of(json, "drafts", where);
+    row.draft_tokens = count_of(json, "draft_tokens", where);
+    row.accepted = count_of(json, "accepted", where);
     const Json& rates = json.at("acceptance_by_position");
     const Json& errors = rates.at("unconditional_standard_error");
     for (std::size_t i = 0; i < rates.at("unconditional").size() && !rates.at("unconditional")[i].is_null(); ++i) {

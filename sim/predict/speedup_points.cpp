@@ -14,6 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::int64_t kBatchMax = 1 << 24;
 constexpr std::uint64_t kDocumentBytesMax = std::uint64_t{1} << 28;
 
 bool is_of(const std::string& model, const std::string& gpu, const RooflineSetup& setup) {
@@ -56,10 +57,16 @@ SpeedupPoints points_of_json(const std::string& path, const RooflineSetup& setup
         ++read.others;
         continue;
       }
+      const ordered_json& batch = row.at("batch");
+      if (!batch.is_number_integer() || batch < 1 || batch > kBatchMax)
+        throw input_error(where, "'batch' is " + printable_line(batch.dump(-1, ' ', true)).substr(0, 40) +
+                                     "; expected an integer from 1 to 2^24");
       const double speedup = row.at("speedup").get<double>();
-      read.points.push_back({row.at("source").get<std::string>(), row.at("method").get<std::string>(),
-                             row.at("draft").get<std::string>(), row.at("batch").get<std::int64_t>(), speedup, speedup,
-                             speedup});
+      if (!(speedup > 0.0))
+        throw input_error(where, "'speedup' is " + row.at("speedup").dump() + "; expected a number above 0");
+      const auto text = [&](const char* key) { return printable_line(row.at(key).get<std::string>()); };
+      read.points.push_back(
+          {text("source"), text("method"), text("draft"), batch.get<std::int64_t>(), speedup, speedup, speedup});
     } catch (const ordered_json::exception&) {
       throw input_error(where,
                         "it has no hardware, model, source, method, draft, batch or speedup; expected a row of "
@@ -100,7 +107,7 @@ SpeedupPoints points_of_experiment(const std::string& path, const RooflineSetup&
     const double low = range ? claimed.items()[0].number() : claimed.number();
     const double high = range ? claimed.items()[1].number() : low;
     const auto [drafter, draft] = draft_of_policy(scenario, claim.at("policy").text());
-    read.points.push_back({"quoted: " + file.at("title").text(), drafter, draft, claim.at("x").integer(1, 1 << 24),
+    read.points.push_back({"quoted: " + file.at("title").text(), drafter, draft, claim.at("x").integer(1, kBatchMax),
                            0.5 * (low + high), low, high});
   }
   return read;

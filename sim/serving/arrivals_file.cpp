@@ -11,6 +11,7 @@
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/printable.hpp"
 #include "reference/strict_number.hpp"
 
 namespace draftproof {
@@ -40,7 +41,10 @@ std::string line_of(const std::string& path, std::size_t line) {
   return path + ":" + std::to_string(line);
 }
 
-// "2023-11-16 18:15:46.6805900": seconds since 1970 as nanoseconds (civil-from-days, without time zones).
+constexpr double kSecondsMax = 4e9;
+
+// "2023-11-16 18:15:46.6805900": seconds since 1970 as nanoseconds (civil-from-days, without time zones); years whose
+// seconds are within kSecondsMax.
 std::optional<std::int64_t> read_date(std::string_view text) {
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, end = 0;
   if (std::sscanf(std::string(text.substr(0, 17)).c_str(), "%4d-%2d-%2d%*1[ T]%2d:%2d:%n", &year, &month, &day, &hour,
@@ -51,6 +55,7 @@ std::optional<std::int64_t> read_date(std::string_view text) {
   if (rest.size() > 1 && rest.front() == '0') rest.remove_prefix(1);
   const std::optional<double> second = read_number(rest);
   if (!second || *second < 0.0 || *second >= 61.0 || month < 1 || month > 12) return std::nullopt;
+  if (year < 1900 || year > 2090) return std::nullopt;
   const int years = month <= 2 ? year - 1 : year;
   const std::int64_t era = years / 400;
   const std::int64_t year_of_era = years - era * 400;
@@ -63,6 +68,13 @@ std::optional<std::int64_t> read_date(std::string_view text) {
 class Rows {
  public:
   explicit Rows(const std::string& path) : path_(path) {}
+
+  // Times and their differences stay in 64 bits of nanoseconds.
+  std::int64_t ns_of(std::size_t line, double seconds) const {
+    if (std::abs(seconds) <= kSecondsMax) return std::llround(seconds * 1e9);
+    throw input_error(line_of(path_, line),
+                      "the arrival is at " + nlohmann::json(seconds).dump() + " s; expected seconds from -4e9 to 4e9");
+  }
 
   void add(std::size_t line, std::int64_t arrival_ns, double prompt_len, double output_len) {
     if (rows_.empty()) first_ns_ = arrival_ns;
@@ -139,11 +151,11 @@ std::vector<RecordedArrival> read_csv(const std::string& path, std::string_view 
            ", as in the header");
     const auto number = [&](std::size_t column, const char* name) {
       const std::optional<double> value = read_number(fields[column]);
-      if (!value) fail(std::string("the ") + name + " is '" + std::string(fields[column]) + "'; expected a number");
+      if (!value) fail(std::string("the ") + name + " is " + in_quotes(fields[column]) + "; expected a number");
       return *value;
     };
     std::optional<std::int64_t> arrival_ns = read_date(fields[arrival]);
-    if (!arrival_ns) arrival_ns = std::llround(number(arrival, "arrival") * 1e9);
+    if (!arrival_ns) arrival_ns = rows.ns_of(line, number(arrival, "arrival"));
     rows.add(line, *arrival_ns, number(prompt, "prompt length"), number(output, "output length"));
   });
   return rows.take();
@@ -165,8 +177,7 @@ std::vector<RecordedArrival> read_jsonl(const std::string& path, std::string_vie
       fail("it has none of the keys " + list_of(names) + "; expected one of them");
       return 0.0;
     };
-    rows.add(line, std::llround(number(kArrivalNames, 1e-3) * 1e9), number(kPromptNames, 1.0),
-             number(kOutputNames, 1.0));
+    rows.add(line, rows.ns_of(line, number(kArrivalNames, 1e-3)), number(kPromptNames, 1.0), number(kOutputNames, 1.0));
   });
   return rows.take();
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "reference/error.hpp"
+#include "reference/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/serving/arrivals_file.hpp"
 #include "sim/serving/scenario_server.hpp"
@@ -35,7 +36,7 @@ const std::string& one_of(const TomlValue& value, std::initializer_list<const ch
     if (value.text() == word) return value.text();
     list += (list.empty() ? "" : ", ") + std::string(word);
   }
-  throw input_error(value.where(), "it is '" + value.text() + "'; expected one of " + list);
+  throw input_error(value.where(), "it is " + in_quotes(value.text()) + "; expected one of " + list);
 }
 
 // A path in a file is relative to the file's folder.
@@ -167,7 +168,7 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
   policy.name = table.at("name").text();
   if (!is_name(policy.name))
     throw input_error(table.at("name").where(),
-                      "it is '" + policy.name + "'; expected at most 64 letters, digits, '_', '-' and '.'");
+                      "it is " + in_quotes(policy.name) + "; expected at most 64 letters, digits, '_', '-' and '.'");
   const TomlValue& speculation = table.at("speculation");
   policy.speculation = at_value(speculation, [&] { return parse_speculation(speculation.text(), "speculation"); });
   if (policy.speculation.rule == SpeculationRule::likely)

@@ -308,10 +308,20 @@ TEST_CASE("a folder that holds another table, or something else, is left as it i
   thirty.emplace_back("30");
   table.check_refused(thirty, "holds a table with max_tokens 20, and this run has 30");
   CHECK(read_whole_file(table.folder.file("out/result.json")) == before);
-  for (const char* const other : {"{\"rows\": [{}], \"settings\": {}}", "{}", "no JSON"}) {
+  const auto check_left = [&](const std::string& other, const std::string& message) {
     write_whole_file(table.folder.file("out/result.json"), other);
-    table.check_refused(twenty, "is no table of draftproof speculate");
+    table.check_refused(twenty, message);
     CHECK(read_whole_file(table.folder.file("out/result.json")) == other);
+  };
+  check_left("{}", "is no table of draftproof speculate");
+  check_left("no JSON", "is no table of draftproof speculate");
+  check_left("{\"rows\": [{}], \"settings\": {}}", "row 0 has no valid 'work'; expected a table of");
+  for (const char* const field :
+       {"drafter", "tree", "k", "speedup", "speedup_low", "equal", "acceptance_by_position", "acceptance_by_rank"}) {
+    ordered_json damaged = ordered_json::parse(before);
+    damaged["rows"][0][field] = ordered_json::array({ordered_json::object()});
+    if (field == std::string("acceptance_by_rank")) damaged["rows"][0][field] = 3;
+    check_left(damaged.dump(), std::string("row 0 has no valid '") + field + "'");
   }
 }
 

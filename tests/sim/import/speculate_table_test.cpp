@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "tests/support/error_of.hpp"
 
@@ -55,10 +56,18 @@ TEST_CASE("a table without chains, or with a row that is none, is refused by its
   CHECK(error_of(ErrorKind::input, [] { acceptances_of_speculate(table({}), "t.json"); }).find("no row of a chain") !=
         std::string::npos);
   nlohmann::json broken = row("suffix", 4, 0.0, 100, {0.9}, 0.01);
-  broken["steps"] = "many";
+  broken.erase("steps");
   CHECK(error_of(ErrorKind::input, [&] {
           acceptances_of_speculate(table({broken}), "t.json");
         }).find("t.json, row 1: is no row of speculate's table") != std::string::npos);
+  // Two of the last one would not have a sum.
+  for (const nlohmann::json& count : {nlohmann::json("many"), nlohmann::json(-1), nlohmann::json(1e300),
+                                      nlohmann::json(std::numeric_limits<std::int64_t>::max())}) {
+    broken["steps"] = count;
+    CHECK(error_of(ErrorKind::input, [&] {
+            acceptances_of_speculate(table({broken, broken}), "t.json");
+          }) == "t.json, row 1: 'steps' is " + count.dump() + "; expected an integer from 0 to 2^40");
+  }
 }
 
 }  // namespace draftproof

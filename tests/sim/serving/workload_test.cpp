@@ -138,6 +138,10 @@ TEST_CASE("a recorded request that is none is refused by its line") {
         ":1: it has no column of output_len, output_length, GeneratedTokens, Response tokens; expected one of them");
   CHECK(refusal(head + "1,2,3\n1,2\n") == ":3: it has 2 fields; expected 3, as in the header");
   CHECK(refusal(head + "1,x,3\n") == ":2: the prompt length is 'x'; expected a number");
+  CHECK(refusal(head + "1,x\x1b\t,3\n") == ":2: the prompt length is 'x\uFFFD\uFFFD'; expected a number");
+  CHECK(refusal(head + "1e300,1,3\n") == ":2: the arrival is at 1e+300 s; expected seconds from -4e9 to 4e9");
+  CHECK(refusal(head + "9999-11-16 18:15:46.68,1,3\n") ==
+        ":2: the arrival is '9999-11-16 18:15:46.68'; expected a number");
   CHECK(refusal(head + "1,0,3\n") == ":2: the prompt has 0.0 tokens; expected a whole number from 1");
   CHECK(refusal(head + "2,1,3\n1,1,3\n") ==
         ":3: the arrival lies before that of the request above; expected times that do not go back");
