@@ -1,0 +1,60 @@
+#include "tests/fuzz/fuzz.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+
+#include "reference/error.hpp"
+#include "reference/printable.hpp"
+#include "tests/fuzz/damage.hpp"
+
+namespace draftproof::testing {
+namespace {
+
+constexpr std::size_t kFailuresMax = 10;
+constexpr std::size_t kErrorMax = 2000;
+
+// How a file was read: "" where it was taken or refused as it should be.
+std::string outcome_of(const FuzzedReader& reader, const std::string& path, FuzzResult& result) {
+  try {
+    reader.read(path);
+    ++result.taken;
+    return "";
+  } catch (const Error& error) {
+    ++result.refused;
+    const std::string text = error.what();
+    if (error.kind() == ErrorKind::internal) return "internal error: " + text;
+    const bool is_line = std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20 && c != 0x7f; });
+    if (text.empty() || !is_line) return "an error that is not one printable line: " + in_quotes(text);
+    return text.size() > kErrorMax ? "an error of " + std::to_string(text.size()) + " bytes: " + in_quotes(text) : "";
+  } catch (const std::exception& error) {
+    return std::string("not an error of the project: ") + error.what();
+  }
+}
+
+}  // namespace
+
+FuzzResult fuzz(const FuzzedReader& reader, std::int64_t first, std::int64_t count, std::uint64_t seed,
+                const std::string& folder) {
+  FuzzResult result;
+  const std::string path = (std::filesystem::path(folder) / reader.file_name).string();
+  for (std::int64_t number = first; number < first + count; ++number) {
+    Damage damage(seed ^ (static_cast<std::uint64_t>(number) << 20));
+    {
+      std::ofstream file(path, std::ios::binary | std::ios::trunc);
+      file << damage.of(reader.sound);
+    }
+    const std::clock_t start = std::clock();
+    std::string failure = outcome_of(reader, path, result);
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    result.slowest_s = std::max(result.slowest_s, seconds);
+    if (failure.empty() && seconds > kSecondsMax) failure = "took " + std::to_string(seconds) + " s";
+    if (failure.empty() || result.failures.size() == kFailuresMax) continue;
+    result.failures.push_back("input " + std::to_string(number) + ": " + failure);
+  }
+  return result;
+}
+
+}  // namespace draftproof::testing

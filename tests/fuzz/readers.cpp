@@ -1,0 +1,301 @@
+#include "tests/fuzz/readers.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
+
+#include "cli/speculate/table.hpp"
+#include "reference/files/input_file.hpp"
+#include "reference/model/model_files.hpp"
+#include "reference/model/weights/json_fields.hpp"
+#include "sim/cost/measured_table.hpp"
+#include "sim/cost/roofline.hpp"
+#include "sim/import/speculate_table.hpp"
+#include "sim/machine/machine_profile.hpp"
+#include "sim/predict/speedup_points.hpp"
+#include "sim/serving/grid.hpp"
+#include "tests/model/tokenizer/tiny_tokenizer.hpp"
+
+namespace draftproof::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string source_file(const std::string& name) {
+  std::ifstream file(fs::path(DRAFTPROOF_SOURCE_DIR) / name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error("cannot read " + name);
+  return text.str();
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+// The first [[table]]s of a file of presets, each as a user's file of one [table].
+std::vector<std::string> single_presets(const std::string& name, const std::string& table) {
+  const std::string text = source_file(name);
+  const std::string begin = "[[" + table + "]]\n";
+  std::vector<std::string> files;
+  for (std::size_t at = text.find(begin); at != text.npos && files.size() < 4; at = text.find(begin, at + 1))
+    files.push_back("[" + table + "]\n" + text.substr(at + begin.size(), text.find("[[", at + 2) - at - begin.size()));
+  return files;
+}
+
+RooflineSetup setup_of(const std::string& model, const std::string& gpu, const std::string& engine) {
+  RooflineSetup setup;
+  setup.model = find_model(model);
+  setup.gpu = find_gpu(gpu);
+  setup.engine = find_engine(engine);
+  return setup;
+}
+
+void time_step(const RooflineSetup& setup) {
+  const Roofline roofline(setup);
+  require(roofline.target_ns({8, 2, 128, 6 * 64, 6}) > 0.0, "a step takes no time");
+  require(roofline.kv_bytes_per_token() >= 0.0, "a token's cache has less than no bytes");
+}
+
+// --- models --------------------------------------------------------------------------------------------------------
+
+std::string tokenizer_with(const char* pre_tokenizer, const char* others) {
+  std::string text = TinyTokenizer(48).json();
+  const std::string key = "\"pre_tokenizer\":";
+  const std::size_t begin = text.find(key) + key.size();
+  const std::size_t end = text.find(",\"model\"", begin);
+  return text.replace(begin, end - begin, std::string(pre_tokenizer) + others);
+}
+
+std::vector<std::string> tokenizers() {
+  return {
+      TinyTokenizer(48).json(),
+      tokenizer_with(R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\p{N}{1,3}| ?\\p{L}+)"
+                     R"(|\\s+(?!\\S)|\\s+"},"behavior":"Isolated","invert":false},{"type":"ByteLevel",)"
+                     R"("add_prefix_space":false,"use_regex":false}]})",
+                     R"(,"normalizer":{"type":"NFC"},"post_processor":{"type":"Sequence","processors":[{"type":)"
+                     R"("TemplateProcessing","single":[{"SpecialToken":{"id":"s"}},{"Sequence":{"id":"A"}}],)"
+                     R"("special_tokens":{"s":{"id":"s","ids":[47]}}},{"type":"ByteLevel"}]})"),
+      tokenizer_with(R"({"type":"Metaspace","prepend_scheme":"first","split":false})",
+                     R"(,"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},)"
+                     R"({"type":"Replace","pattern":{"String":" "},"content":"▁"}]})")};
+}
+
+void read_tokenizer(const std::string& path) {
+  const Tokenizer tokenizer(parse_tokenizer_json(JsonFields::read(path)));
+  const std::string long_text = std::string(300, 'a') + std::string(300, '1') + std::string(300, ' ') + "!";
+  for (const std::string& text : {std::string("the 42 th\n<|im_end|> e\u0301\u2581\xff\xe6\x97"), long_text})
+    for (const bool special : {false, true}) {
+      const std::vector<Token> ids = tokenizer.encode(text, {special, special});
+      for (const Token id : ids) require(id >= 0 && id < tokenizer.vocab_size(), "an id is outside the vocabulary");
+      tokenizer.decode(ids);
+    }
+}
+
+std::vector<std::string> tokenizer_configs() {
+  return {R"({"bos_token": "<s>", "eos_token": {"content": "<|im_end|>", "special": true}, "chat_template":
+"{{ '<|im_start|>system\nbe kind<|im_end|>\n' }}{{ bos_token + '<|im_start|>' + message['role'] }}"})",
+          R"({"unk_token": null, "pad_token": "a", "chat_template": [{"name": "tool_use", "template": "x"},
+{"name": "default", "template": "<|im_start|> <|im_end|>"}]})",
+          R"({"chat_template": "<|im_start|>user <|im_end|>\\n", "model_max_length": 1e30})"};
+}
+
+void read_tokenizer_config(const std::string& path) {
+  static const Tokenizer tokenizer(parse_tokenizer_json(JsonFields::parse("tokenizer.json", TinyTokenizer(48).json())));
+  const auto text = parse_tokenizer_config(JsonFields::read(path));
+  if (!text) return;
+  const std::vector<ChatMessage> messages{{"user", "the 42 th\n<|im_end|>"}, {"assistant", " "}, {"user", ""}};
+  ChatTemplate::recognise(path, *text).encode(tokenizer, messages);
+}
+
+// --- speedups and tables of `draftproof speculate` -------------------------------------------------------------------
+
+std::vector<std::string> speedups_csv() {
+  return {
+      "source_id,hardware,gpu_count,engine,target_model,target_precision,draft_method,draft_model,K,tree_nodes,"
+      "tree_depth,tree_topk,temperature,batch,batch_kind,input_len,output_len,alpha,tau,tau_kind,baseline_tok_s,"
+      "spec_tok_s,baseline_tpot_ms,speedup,duplicate_of\n"
+      "lab,H100,1,vLLM 0.9,Llama-3.1-8B,fp16,EAGLE-3 chain,,5,,,,0,8,batch,1000,200,,2.8,incl. bonus,,,9.1,1.75,\n"
+      "lab,NVIDIA H100 SXM 80GB,2,SGLang,Llama-3.1-8B,fp8,EAGLE-2,,,60,6,10,1,1,,512,128,,\"4,0\",,,,,2.5,\n"
+      "other,RTX 3090 24GB,1,HF transformers,Vicuna-7B-v1.3,fp16,draft model,68M,4,,,,,1,batch,,,0.7,,,40,71.5,,,\n",
+      "target_model,hardware,draft_method,tau,speedup\nLlama-3.1-8B,H100,Medusa,2.1,1.4\n"};
+}
+
+std::vector<std::string> speedups_json() {
+  return {
+      R"({"rows": [{"hardware": "H100", "model": "Llama-3.1-8B", "source": "lab", "method": "EAGLE-3", "draft": "K=5",
+"batch": 8, "speedup": 1.75}, {"hardware": "A100", "model": "Llama-2-7B", "source": "lab", "method": "Medusa",
+"draft": "K=2", "batch": 1, "speedup": 2}]})"};
+}
+
+std::string speculate_row(const std::string& tree) {
+  return R"({"work": "code", "drafter": "suffix", "k": 4, "tree": )" + tree +
+         R"(, "verifier": "chain", "policy": "likely", "temperature": 0.0, "draft_temperature": null, "batch": 1,
+"prompts": 10, "plain_tokens": 640, "tokens": 640, "steps": 410, "drafts": 120, "draft_tokens": 400, "accepted": 230,
+"acceptance_length": 2.9, "tokens_per_step": 1.56, "acceptance_by_position": {"conditional": [0.7, 0.8, null],
+"unconditional": [0.2, 0.15, null], "unconditional_standard_error": [0.02, 0.02, null]}, "ranked_positions": 0,
+"acceptance_by_rank": [], "speedup": 1.41, "speedup_low": 1.2, "speedup_high": null, "draft_ms": 0.1, "verify_ms": 4.1,
+"sample_ms": 0.3, "step_ms": 4.6, "plain_ms": 3.6, "requests": [], "equal": true, "difference": null})";
+}
+
+std::string speculate_table() {
+  return R"({"command": "draftproof speculate", "settings": {"model": "smollm2", "max_tokens": 64}, "rows": [)" +
+         speculate_row("null") + ", " + speculate_row("\"2x2x1\"") + R"(], "left_out": []})";
+}
+
+// As a later run reads it, which goes on with it.
+void resume_speculate(const std::string& path) {
+  const SpeculateTable table(fs::path(path).parent_path().string(), {{"model", "smollm2"}, {"max_tokens", 64}});
+  table.find("code", {.drafter = "suffix", .k = 4, .tree = {}, .verifier = "chain"}, 1);
+  for (const Json& row : table.rows()) configuration_name(row);
+  table.document(Json::object()).dump();
+  table.csv();
+}
+
+void import_speculate(const std::string& path) {
+  const InputFile file(path);
+  const auto document = nlohmann::json::parse(file.text(), nullptr, false);
+  if (is_speculate_table(document)) acceptances_of_speculate(document, path);
+}
+
+// --- the simulator ---------------------------------------------------------------------------------------------------
+
+std::vector<std::string> scenarios() {
+  return {source_file("experiments/scenarios/chat.toml"), source_file("experiments/speedup_by_batch/scenario.toml"),
+          R"(acceptance = "constant:0.75"
+[linear]
+target_ms = 5.886
+row_us = 21.0
+kv_token_ns = 39.3
+draft_pass_ms = 0.7
+[workload]
+requests = 30
+arrivals = { kind = "recorded", file = "arrivals.csv" }
+prompt = { kind = "recorded", most = 4096 }
+output = { kind = "exponential", mean = 15 }
+companion_prompt = 8
+[scheduler]
+kv_blocks = 2000
+token_budget = 2048
+preemption = "swap"
+swap_blocks = 10
+[[policy]]
+name = "schedule"
+speculation = "schedule:1=5,8=3,32=0"
+[[policy]]
+name = "tree"
+speculation = "tree:nodes=16,budget=256"
+tree_depth = 4
+)"};
+}
+
+void read_scenario_file(const std::string& path) {
+  read_scenario(read_toml(path));
+}
+
+std::vector<std::string> grids() {
+  return {
+      "scenario = \"chat.toml\"\n[grid]\n\"server.gpu\" = [\"A100 80GB\", \"H100\"]\n"
+      "\"workload.arrivals.rate\" = [2, 4.5]\n",
+      "scenario = \"chat.toml\"\n[grid]\n\"policy.1.speculation\" = [\"fixed:3\", \"threshold:max=5\"]\n"
+      "\"slo.ttft_ms\" = [100, 200.5]\n\"workload.output\" = [100]\n"};
+}
+
+void read_grid(const std::string& path) {
+  const Grid grid(path);
+  require(!grid.columns().empty(), "a grid has no columns");
+  grid.scenario(grid.size() - 1);
+}
+
+std::string machine_profile() {
+  MachineProfile profile;
+  profile.cpu = "a processor";
+  profile.simd = "AVX2";
+  profile.model = "m";
+  profile.arithmetic = "int8";
+  profile.passes = {{1, 64, 2.1}, {4, 64, 2.4}, {16, 64, 3.6}, {1, 576, 2.356}};
+  return toml_of(profile);
+}
+
+void read_machine(const std::string& path) {
+  const MachineProfile profile = read_machine_profile(path);
+  require(profile.pass_ms(1, 64) > 0.0 && profile.pass_ms(40, 8000) > 0.0, "a pass takes no time");
+}
+
+void read_step_times(const std::string& path) {
+  const MeasuredTable table(path);
+  require(table.target_ns({8, 2, 128, 6 * 64, 6}) >= 0.0, "a step takes less than no time");
+}
+
+}  // namespace
+
+std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
+  std::ofstream(fs::path(folder) / "chat.toml") << source_file("experiments/scenarios/chat.toml");
+  std::ofstream(fs::path(folder) / "scenario.toml") << source_file("experiments/speedup_by_batch/scenario.toml");
+  const std::vector<std::string> arrivals{"arrival_s,prompt_len,output_len\n0.0,100,20\n0.5,50,10\n0.5,7,1\n",
+                                          "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,374,44\n"
+                                          "2023-11-16 18:15:50.95,396,109\n"};
+  std::ofstream(fs::path(folder) / "arrivals.csv") << arrivals.front();
+  const RooflineSetup setup = setup_of("Llama-3.1-8B", "H100", "vLLM");
+  const auto points = [setup](const std::string& path) { read_speedup_points(path, setup); };
+  return {
+      {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
+      {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
+      {"speedup_csv", "speedups.csv", speedups_csv(), points},
+      {"speedup_json", "speedups.json", speedups_json(), points},
+      {"speedup_experiment", "experiment.toml", {source_file("experiments/speedup_by_batch/experiment.toml")}, points},
+      {"speculate_resumed", "result.json", {speculate_table()}, resume_speculate},
+      {"speculate_imported", "table.json", {speculate_table()}, import_speculate},
+      {"preset_gpu", "gpu.toml", single_presets("sim/presets/gpus/gpus.toml", "gpu"),
+       [setup](const std::string& path) {
+         RooflineSetup with = setup;
+         with.gpu = find_gpu(path);
+         time_step(with);
+       }},
+      {"preset_model", "model.toml", single_presets("sim/presets/models/others.toml", "model"),
+       [setup](const std::string& path) {
+         RooflineSetup with = setup;
+         with.model = find_model(path);
+         time_step(with);
+       }},
+      {"preset_config_json",
+       "config.json",
+       {R"({"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336,
+"num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false})"},
+       [setup](const std::string& path) {
+         RooflineSetup with = setup;
+         with.model = find_model(path);
+         time_step(with);
+       }},
+      {"preset_engine", "engine.toml", single_presets("sim/presets/engines/engines.toml", "engine"),
+       [setup](const std::string& path) {
+         RooflineSetup with = setup;
+         with.engine = find_engine(path);
+         time_step(with);
+       }},
+      {"preset_drafter", "drafter.toml", single_presets("sim/presets/models/llama.toml", "model"),
+       [setup](const std::string& path) {
+         RooflineSetup with = setup;
+         with.drafter = find_drafter(path, setup.model);
+         time_step(with);
+       }},
+      {"scenario", "scenario_read.toml", scenarios(), read_scenario_file},
+      {"grid", "grid.toml", grids(), read_grid},
+      {"arrivals", "arrivals_read.csv", arrivals, [](const std::string& path) { read_arrivals_file(path); }},
+      {"arrivals_jsonl",
+       "arrivals.jsonl",
+       {"{\"timestamp\": 0, \"input_length\": 6758, \"output_length\": 500}\n{\"timestamp\": 27, \"input_length\": 7,"
+        " \"output_length\": 1}\n"},
+       [](const std::string& path) { read_arrivals_file(path); }},
+      {"machine_profile", "machine.toml", {machine_profile()}, read_machine},
+      {"step_times",
+       "steps.csv",
+       {"part,rows,kv_tokens,ms\ntarget,1,0,2.0\ntarget,8,0,2.5\ntarget,1,1000,2.2\ntarget,8,1000,2.9\ndraft,1,0,0.3\n"
+        "overhead,1,,0.2\nspeculation,4,,0.1\n"},
+       read_step_times},
+  };
+}
+
+}  // namespace draftproof::testing
