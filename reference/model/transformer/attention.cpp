@@ -6,6 +6,7 @@ namespace draftproof {
 namespace {
 
 constexpr std::int64_t kQueriesPerTask = 12;  // that share the loads of keys and values
+constexpr std::size_t kTilesAhead = 4;        // asked for: a tile ends where a processor stops looking ahead by itself
 
 // Positions of tile t on a path whose last token is at `position`.
 std::int64_t positions_in_tile(std::int64_t position, std::int64_t t) {
@@ -67,8 +68,19 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
   // Calls body(first query, queries, keys or values) for every tile, runs of tokens with the same tile at a time.
   const auto tile_elements = static_cast<std::size_t>(head_len * kTilePositions);
   gathered_.resize(tile_elements);
+  const std::vector<PathTile>& last_path = paths.tiles(task.token_end - 1);
+  const auto ask_for = [&](bool keys, std::size_t t) {
+    if (!keys && t >= tiles_max) return;
+    const bool of_keys = keys && t < tiles_max;  // values follow keys
+    const std::size_t ahead = of_keys == keys ? t : t - tiles_max;
+    if (ahead >= last_path.size() || last_path[ahead].block < 0) return;
+    const std::uint16_t* const from =
+        of_keys ? kv.keys(layer, last_path[ahead].block, kv_head) : kv.values(layer, last_path[ahead].block, kv_head);
+    for (std::size_t i = 0; i < tile_elements; i += 64 / sizeof *from) __builtin_prefetch(from + i);
+  };
   const auto for_each_run = [&](bool of_keys, const auto& body) {
     for (std::size_t t = 0; t < tiles_max; ++t) {
+      ask_for(of_keys, t + kTilesAhead);
       for (std::size_t i = task.token_begin; i < task.token_end;) {
         if (t >= paths.tiles(i).size()) {
           ++i;

@@ -1,6 +1,7 @@
 #include "reference/model/transformer/forward_pass.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,7 +14,8 @@ namespace {
 constexpr std::int64_t kUnitGroups = kBlockColumns / kGroupRows;  // whose rows make a block of activations
 // Of weights, in the range of a product that is claimed at once: 5 us of reading.
 constexpr std::int64_t kRangeBytes = 64 << 10;
-constexpr std::int64_t kRangesOfTokens = 8;  // at most, per thread
+constexpr std::int64_t kRangesOfItems = 8;  // at most, per thread
+constexpr std::size_t kTokensOfHead = 16;   // at a time
 
 // Groups of two: what a product is cut into.
 std::int64_t units_of(const PackedMatrix& matrix) {
@@ -47,8 +49,8 @@ struct ForwardPass::Phases {
   std::size_t products_done = 0;  // of pass.order_
 
   template <class Body>
-  void for_tokens(std::int64_t count, const Body& body) {
-    const std::int64_t ranges = kRangesOfTokens * context.team.threads();
+  void for_items(std::int64_t count, const Body& body) {
+    const std::int64_t ranges = kRangesOfItems * context.team.threads();
     const std::int64_t grain = std::max<std::int64_t>(1, (count + ranges - 1) / ranges);
     context.team.for_ranges(thread, count, grain, [&](std::int64_t begin, std::int64_t end) {
       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) body(i);
@@ -118,7 +120,7 @@ struct ForwardPass::Phases {
   void add_and_norm(bool add, const std::vector<float>& weight, const PackedMatrix& consumer, const PackedMatrix& other,
                     const PackedMatrix& third, std::int64_t hidden_behind) {
     const auto width = static_cast<std::size_t>(shape.width);
-    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
       float* const residual = pass.residual_.data() + i * width;
       if (add) kernels.add(residual, pass.product_.data() + i * width, width);
       hand_out_hidden(i, residual, hidden_behind);
@@ -138,64 +140,85 @@ struct ForwardPass::Phases {
 
   void embed() {
     const auto width = static_cast<std::size_t>(shape.width);
-    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
-      context.weights.embedding->decode_row(batch.tokens[i], std::span(pass.residual_).subspan(i * width, width));
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
+      context.weights.embedding->decode_row(batch.tokens[i],
+                                            std::span<float>(pass.residual_).subspan(i * width, width));
     });
   }
 
-  // Bias, norm of the heads, rotation.
-  void finish_heads(float* row, std::int64_t heads, const std::vector<float>& bias, const std::vector<float>& norm,
-                    std::int64_t position) const {
+  // Bias, norm and rotation of one head.
+  void finish_head(float* head, std::int64_t index, const std::vector<float>& bias, const std::vector<float>& norm,
+                   std::int64_t position) const {
     const auto head_len = static_cast<std::size_t>(shape.head_size);
-    if (!bias.empty()) kernels.add(row, bias.data(), bias.size());
-    for (std::size_t h = 0; h < static_cast<std::size_t>(heads); ++h) {
-      float* const head = row + h * head_len;
-      if (!norm.empty()) kernels.rms_norm(head, norm.data(), head_len, static_cast<float>(shape.rms_epsilon), head);
-      context.rope.rotate(head, position);
-    }
+    if (!bias.empty()) kernels.add(head, bias.data() + index * shape.head_size, head_len);
+    if (!norm.empty()) kernels.rms_norm(head, norm.data(), head_len, static_cast<float>(shape.rms_epsilon), head);
+    context.rope.rotate(head, position);
   }
 
-  void store_kv(std::int64_t layer, std::size_t token) {
-    const auto width = static_cast<std::size_t>(kv_width_of(shape));
+  void store_kv(std::int64_t layer, std::size_t token, std::int64_t head, const float* keys, const float* values) {
     const std::int64_t slot = batch.slots[token];
     const std::int64_t in = slot % kKvBlockSlots;
+    const auto head_len = static_cast<std::size_t>(shape.head_size);
     thread_local std::vector<std::uint16_t> halves;
-    halves.resize(2 * width);
-    const bool keys_finite = kernels.to_f16(pass.keys_.data() + token * width, width, halves.data());
-    const bool values_finite = kernels.to_f16(pass.values_.data() + token * width, width, halves.data() + width);
+    halves.resize(2 * head_len);
+    const bool keys_finite = kernels.to_f16(keys, head_len, halves.data());
+    const bool values_finite = kernels.to_f16(values, head_len, halves.data() + head_len);
     // What binary16 does not hold must not be lost in a maximum: whoever attends to this slot gets NaN.
     if (!keys_finite || !values_finite) std::ranges::fill(halves, std::uint16_t{0x7e00});
-    for (std::int64_t head = 0; head < shape.num_kv_heads; ++head) {
-      const std::uint16_t* const from = halves.data() + head * shape.head_size;
-      std::uint16_t* const keys = kv.keys(layer, slot / kKvBlockSlots, head);
-      for (std::int64_t i = 0; i < shape.head_size; ++i) keys[i * kKvBlockSlots + in] = from[i];
-      std::copy_n(from + width, shape.head_size, kv.values(layer, slot / kKvBlockSlots, head) + in * shape.head_size);
-    }
+    std::uint16_t* const to = kv.keys(layer, slot / kKvBlockSlots, head);
+    for (std::size_t i = 0; i < head_len; ++i) to[i * kKvBlockSlots + static_cast<std::size_t>(in)] = halves[i];
+    std::copy_n(halves.data() + head_len, head_len,
+                kv.values(layer, slot / kKvBlockSlots, head) + in * shape.head_size);
   }
 
+  // A head of some tokens at a time, queries before keys and values: each thread then finds most of what it needs where
+  // it has written it, and the slots of a block, whose keys share lines, are one thread's.
   void rotate_and_store(const PackedLayer& weights, std::int64_t layer) {
     const auto query_width = static_cast<std::size_t>(query_width_of(shape));
     const auto kv_width = static_cast<std::size_t>(kv_width_of(shape));
+    const auto head_len = static_cast<std::size_t>(shape.head_size);
     const float factor = 1.0f / std::sqrt(static_cast<float>(shape.head_size));
-    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
-      float* const queries = pass.queries_.data() + i * query_width;
-      float* const keys = pass.keys_.data() + i * kv_width;
-      finish_heads(queries, shape.num_heads, weights.query_bias, weights.query_norm, batch.positions[i]);
-      finish_heads(keys, shape.num_kv_heads, weights.key_bias, weights.key_norm, batch.positions[i]);
-      if (!weights.value_bias.empty())
-        kernels.add(pass.values_.data() + i * kv_width, weights.value_bias.data(), kv_width);
-      kernels.scale(queries, query_width, factor, queries);
-      store_kv(layer, i);
+    const auto chunks = (n + kTokensOfHead - 1) / kTokensOfHead;
+    for_items(static_cast<std::int64_t>(chunks) * (shape.num_heads + shape.num_kv_heads), [&](std::size_t item) {
+      const auto index = static_cast<std::int64_t>(item / chunks);
+      const std::size_t begin = item % chunks * kTokensOfHead;
+      for (std::size_t i = begin; i < std::min(n, begin + kTokensOfHead); ++i) {
+        if (index < shape.num_heads) {
+          float* const queries = pass.queries_.data() + i * query_width + static_cast<std::size_t>(index) * head_len;
+          finish_head(queries, index, weights.query_bias, weights.query_norm, batch.positions[i]);
+          kernels.scale(queries, head_len, factor, queries);
+          continue;
+        }
+        const std::int64_t kv_head = index - shape.num_heads;
+        const std::size_t at = i * kv_width + static_cast<std::size_t>(kv_head) * head_len;
+        float* const keys = pass.keys_.data() + at;
+        float* const values = pass.values_.data() + at;
+        finish_head(keys, kv_head, weights.key_bias, weights.key_norm, batch.positions[i]);
+        if (!weights.value_bias.empty())
+          kernels.add(values, weights.value_bias.data() + kv_head * shape.head_size, head_len);
+        store_kv(layer, i, kv_head, keys, values);
+      }
     });
   }
 
-  void attend(std::int64_t layer) {
+  void attend(const PackedLayer& weights, std::int64_t layer) {
+    const bool quantised = as_int8(*weights.attention_out);
+    // Blocks of activations are whole within a head, or their phase comes after that of the heads.
+    const bool at_once = quantised && shape.head_size % kBlockColumns == 0;
+    const std::int64_t blocks_of_head = shape.head_size / kBlockColumns;
     context.team.for_ranges(
-        thread, static_cast<std::int64_t>(pass.tasks_.size()), 1, [&](std::int64_t task, std::int64_t) {
-          pass.workers_[static_cast<std::size_t>(thread)].run(pass.tasks_[static_cast<std::size_t>(task)], batch,
-                                                              pass.paths_, kernels, kv, layer, shape.num_heads,
-                                                              pass.queries_.data(), pass.attended_.values.data());
+        thread, static_cast<std::int64_t>(pass.tasks_.size()), 1, [&](std::int64_t index, std::int64_t) {
+          const AttentionTask& task = pass.tasks_[static_cast<std::size_t>(index)];
+          pass.workers_[static_cast<std::size_t>(thread)].run(task, batch, pass.paths_, kernels, kv, layer,
+                                                              shape.num_heads, pass.queries_.data(),
+                                                              pass.attended_.values.data());
+          if (!at_once) return;
+          for (std::size_t i = task.token_begin; i < task.token_end; ++i)
+            quantise(pass.attended_, i, task.head_begin * blocks_of_head, task.head_end * blocks_of_head);
         });
+    if (quantised && !at_once)
+      for_items(static_cast<std::int64_t>(n),
+                [&](std::size_t i) { quantise(pass.attended_, i, 0, query_width_of(shape) / kBlockColumns); });
   }
 
   void run_layer(const PackedLayer& weights, std::int64_t layer, std::int64_t index) {
@@ -203,10 +226,7 @@ struct ForwardPass::Phases {
     add_and_norm(index > 0, weights.attention_norm, *weights.query, *weights.key, *weights.value, index);
     multiply_attention_inputs();
     rotate_and_store(weights, layer);
-    attend(layer);
-    if (as_int8(*weights.attention_out))
-      for_tokens(static_cast<std::int64_t>(n),
-                 [&](std::size_t i) { quantise(pass.attended_, i, 0, query_width_of(shape) / kBlockColumns); });
+    attend(weights, layer);
     multiply(pass.attended_, pass.product_.data(), width);
     add_and_norm(true, weights.feed_forward_norm, *weights.gate, *weights.up, *weights.up, 0);
     feed_forward(weights);
@@ -237,13 +257,13 @@ struct ForwardPass::Phases {
     const auto width = static_cast<std::size_t>(shape.width);
     const PackedMatrix& head = *context.weights.head;
     const auto last_layer = static_cast<std::int64_t>(context.layers.size());
-    for_tokens(static_cast<std::int64_t>(n), [&](std::size_t i) {
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
       float* const residual = pass.residual_.data() + i * width;
       if (last_layer > 0) kernels.add(residual, pass.product_.data() + i * width, width);
       hand_out_hidden(i, residual, last_layer);
     });
     const auto rows = static_cast<std::int64_t>(batch.wanted.size());
-    for_tokens(rows, [&](std::size_t r) {
+    for_items(rows, [&](std::size_t r) {
       const auto token = static_cast<std::size_t>(batch.wanted[r]);
       kernels.rms_norm(pass.residual_.data() + token * width, context.weights.out_norm.data(), width,
                        static_cast<float>(shape.rms_epsilon), pass.last_.row(r));
@@ -253,11 +273,20 @@ struct ForwardPass::Phases {
     const std::size_t padded = padded_rows(head);
     const auto vocab = static_cast<std::size_t>(shape.vocab_size);
     float* const to = padded == vocab ? out.logits.data() : pass.logits_.data();
-    multiply(pass.last_, to, padded);
-    for_tokens(rows, [&](std::size_t r) {
+    const std::size_t index = products_done++;
+    context.team.for_ranges(thread, units_of(head), grain_of(head), [&](std::int64_t begin, std::int64_t end) {
+      multiply_units(index, begin, end, pass.last_, to, padded);
+      // While the thread has them in its cache.
+      const auto first = static_cast<std::size_t>(begin * kBlockColumns);
+      const std::size_t count = std::min(vocab, static_cast<std::size_t>(end * kBlockColumns)) - first;
+      for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r)
+        if (!kernels.all_finite(to + r * padded + first, count))
+          std::atomic_ref(pass.finite_[r]).store(0, std::memory_order_relaxed);
+    });
+    for_items(rows, [&](std::size_t r) {
       float* const row = out.logits.data() + r * vocab;
       if (padded != vocab) std::copy_n(to + r * padded, vocab, row);
-      if (!kernels.all_finite(row, vocab)) std::fill_n(row, vocab, std::numeric_limits<float>::quiet_NaN());
+      if (pass.finite_[r] == 0) std::fill_n(row, vocab, std::numeric_limits<float>::quiet_NaN());
     });
   }
 
@@ -291,6 +320,7 @@ void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, 
   attended_.resize(n, query_width_of(shape), int8);
   activated_.resize(n, shape.feed_forward, int8);
   last_.resize(m, shape.width, int8);
+  finite_.assign(m, 1);
   const std::size_t padded = padded_rows(*context.weights.head);
   if (padded != static_cast<std::size_t>(shape.vocab_size)) logits_.resize(m * padded);
   paths_.build(batch);

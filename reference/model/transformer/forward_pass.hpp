@@ -7,6 +7,7 @@
 
 #include "reference/model/transformer/attention.hpp"
 #include "reference/model/transformer/int8_rows.hpp"
+#include "reference/model/transformer/line_aligned.hpp"
 #include "reference/model/transformer/rope.hpp"
 #include "reference/model/transformer/thread_team.hpp"
 #include "reference/model/transformer/transformer_kernels.hpp"
@@ -28,8 +29,8 @@ struct ForwardContext {
 
 // Rows of activations as the products take them.
 struct ActivationRows {
-  std::vector<float> values;  // [n][width]
-  Int8Rows int8;              // where a quantised matrix wants them so
+  AlignedFloats values;  // [n][width]
+  Int8Rows int8;         // where a quantised matrix wants them so
   std::int64_t width = 0;
 
   void resize(std::size_t n, std::int64_t columns, bool as_int8);
@@ -45,11 +46,12 @@ class ForwardPass {
  private:
   struct Phases;
 
-  std::vector<float> residual_;  // [n][width]
-  std::vector<float> product_;   // [n][width] what is to be added to it
-  std::vector<float> queries_, keys_, values_;
-  std::vector<float> gate_, up_;
-  std::vector<float> logits_;  // [m][vocabulary, padded to whole groups], where that is padded
+  AlignedFloats residual_;  // [n][width]
+  AlignedFloats product_;   // [n][width] what is to be added to it
+  AlignedFloats queries_, keys_, values_;
+  AlignedFloats gate_, up_;
+  AlignedFloats logits_;              // [m][vocabulary, padded to whole groups], where that is padded
+  std::vector<std::uint8_t> finite_;  // [m] of the rows of logits
   ActivationRows normed_, attended_, activated_, last_;
   AttentionPaths paths_;
   std::vector<AttentionTask> tasks_;

@@ -3,7 +3,7 @@
 //
 //   struct Dots {
 //     static constexpr int kRowsAtOnce;  // rows of activations
-//     // dot[m]: of the 8 rows of weights whose codes are at `codes`, the products with the codes at q + 32 m; of
+//     // dot[m]: of the 8 rows of weights whose codes are at `codes`, the products with the codes at q + kBlockBytes m; of
 //     // formats with halves those of one half of the columns.
 //     template <PackedLayout kLayout, int kRows>
 //     static void of(__m256i (&dot)[kRows], const std::byte* codes, const std::int8_t* q, int half);
@@ -16,6 +16,8 @@
 
 namespace draftproof {
 namespace {
+
+constexpr std::size_t kBlockBytes = sizeof(Int8Block);  // from a row to the next
 
 // A fence: g++ 12 would keep more alive than there are registers, and spill.
 [[gnu::always_inline]] inline void fence(__m256i& v) {
@@ -36,11 +38,10 @@ template <PackedLayout kLayout>
 }
 
 template <PackedLayout kLayout>
-[[gnu::always_inline]] inline __m256i offset_dot(const Int8Tile& tile, std::size_t cell, int half) {
-  if constexpr (kLayout.offset == 8) return _mm256_set1_epi32(tile.minus_8_sum[cell]);
-  if constexpr (kLayout.offset == 128) return _mm256_set1_epi32(tile.minus_128_sum[cell]);
-  if constexpr (kLayout.offset == 32)
-    return _mm256_set1_epi32(tile.minus_32_half_sums[cell * 2 + static_cast<std::size_t>(half)]);
+[[gnu::always_inline]] inline __m256i offset_dot(const Int8Block& x, int half) {
+  if constexpr (kLayout.offset == 8) return _mm256_set1_epi32(x.minus_8_sum);
+  if constexpr (kLayout.offset == 128) return _mm256_set1_epi32(x.minus_128_sum);
+  if constexpr (kLayout.offset == 32) return _mm256_set1_epi32(x.minus_32_half_sums[half]);
   return _mm256_setzero_si256();
 }
 
@@ -62,7 +63,7 @@ template <class Dots, PackedFormat kFormat, int kRows>
   constexpr int kHalves = kLayout.halves ? 2 : 1;
   const std::byte* scales = group;
   const std::byte* codes = group + kLayout.codes_at(blocks);
-  const auto tile_rows = static_cast<std::size_t>(tile.rows);
+  const Int8Block* x = tile.blocks + first_row;  // of kRows rows
   __m256 sum[2][kRows];
   for (auto& of_vector : sum)
     for (__m256& s : of_vector) s = _mm256_setzero_ps();
@@ -70,8 +71,7 @@ template <class Dots, PackedFormat kFormat, int kRows>
     for (std::size_t line = 0; line < prefetch_step; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T0);
     prefetch += prefetch_step;
-    const std::size_t cell = b * tile_rows + static_cast<std::size_t>(first_row);
-    const std::int8_t* q = tile.q + cell * kBlockColumns;
+    const std::int8_t* q = x->q;
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
       asm volatile("" : "+r"(q));  // or broadcasts would be kept for the second vector, in memory
@@ -83,18 +83,15 @@ template <class Dots, PackedFormat kFormat, int kRows>
         const __m256 d = load_scale<kLayout>(here, half);
 #pragma GCC unroll 8
         for (std::size_t m = 0; m < kRows; ++m) {
-          if constexpr (kLayout.offset != 0)
-            dot[m] = _mm256_add_epi32(dot[m], offset_dot<kLayout>(tile, cell + m, half));
-          sum[v][m] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[m]),
-                                      _mm256_mul_ps(d, _mm256_set1_ps(tile.scale[cell + m])), sum[v][m]);
+          if constexpr (kLayout.offset != 0) dot[m] = _mm256_add_epi32(dot[m], offset_dot<kLayout>(x[m], half));
+          sum[v][m] =
+              _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[m]), _mm256_mul_ps(d, _mm256_set1_ps(x[m].scale)), sum[v][m]);
         }
         if constexpr (kLayout.has_min) {
           const __m256 min = load_scale<kLayout>(here, kHalves + half);
 #pragma GCC unroll 8
           for (std::size_t m = 0; m < kRows; ++m) {
-            const std::size_t at = cell + m;
-            const float s =
-                kLayout.halves ? tile.scaled_half_sums[at * 2 + static_cast<std::size_t>(half)] : tile.scaled_sum[at];
+            const float s = kLayout.halves ? x[m].scaled_half_sums[half] : x[m].scaled_sum;
             sum[v][m] = _mm256_fmadd_ps(min, _mm256_set1_ps(s), sum[v][m]);
           }
         }
@@ -102,6 +99,7 @@ template <class Dots, PackedFormat kFormat, int kRows>
     }
     scales += kLayout.scale_bytes_of_block();
     codes += kLayout.code_bytes_of_block();
+    x += tile.rows;
   }
   out += static_cast<std::size_t>(first_row) * out_stride;
 #pragma GCC unroll 2

@@ -36,8 +36,8 @@ template <int kRows>
     const __m256i low_codes = nibbles<false>(codes, p);
     const __m256i high_codes = nibbles<true>(codes, p);
 #pragma GCC unroll 8
-    for (int m = 0; m < kRows; ++m) {
-      const __m256i four = four_codes(q + m * 32 + 4 * (p - begin));
+    for (std::size_t m = 0; m < kRows; ++m) {
+      const __m256i four = four_codes(q + m * kBlockBytes + 4 * (p - begin));
       add_products(low[m], low_codes, four, p == begin);
       add_products(high[m], high_codes, four, p == begin);
     }
@@ -52,13 +52,14 @@ template <int kRows, bool kLow, bool kHigh>
     if (kLow) {
       const __m256i low_codes = nibbles<false>(codes, p);
 #pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m) add_products(sum[m], low_codes, four_codes(q + m * 32 + 4 * p), p == 0);
+      for (std::size_t m = 0; m < kRows; ++m)
+        add_products(sum[m], low_codes, four_codes(q + m * kBlockBytes + 4 * p), p == 0);
     }
     if (kHigh) {
       const __m256i high_codes = nibbles<true>(codes, p);
 #pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m)
-        add_products(sum[m], high_codes, four_codes(q + m * 32 + 16 + 4 * p), p == 0 && !kLow);
+      for (std::size_t m = 0; m < kRows; ++m)
+        add_products(sum[m], high_codes, four_codes(q + m * kBlockBytes + 16 + 4 * p), p == 0 && !kLow);
     }
   }
 }
@@ -86,7 +87,7 @@ struct Dots {
       __m256i low[kRows], high[kRows];
       nibble_sums<kRows>(low, high, codes, begin, end, q + begin * 4);
 #pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m)
+      for (std::size_t m = 0; m < kRows; ++m)
         dot[m] = _mm256_add_epi32(_mm256_madd_epi16(low[m], ones), _mm256_madd_epi16(high[m], _mm256_set1_epi16(16)));
     }
   }

@@ -22,6 +22,8 @@
 namespace draftproof {
 namespace {
 
+constexpr std::size_t kBlockBytes = sizeof(Int8Block);  // from a row to the next
+
 using AliasedWord [[gnu::may_alias]] = std::int32_t;
 
 // Adds to each lane the products of its four unsigned bytes with the four signed ones at `q`.
@@ -42,11 +44,10 @@ template <PackedLayout kLayout>
 
 // Where the dots of a row's block begin: what the offset of the codes takes off.
 template <PackedLayout kLayout>
-[[gnu::always_inline]] inline __m512i first_dot(const Int8Tile& tile, std::size_t cell, int half) {
-  if constexpr (kLayout.offset == 8) return _mm512_set1_epi32(tile.minus_8_sum[cell]);
-  if constexpr (kLayout.offset == 128) return _mm512_set1_epi32(tile.minus_128_sum[cell]);
-  if constexpr (kLayout.offset == 32)
-    return _mm512_set1_epi32(tile.minus_32_half_sums[cell * 2 + static_cast<std::size_t>(half)]);
+[[gnu::always_inline]] inline __m512i first_dot(const Int8Block& x, int half) {
+  if constexpr (kLayout.offset == 8) return _mm512_set1_epi32(x.minus_8_sum);
+  if constexpr (kLayout.offset == 128) return _mm512_set1_epi32(x.minus_128_sum);
+  if constexpr (kLayout.offset == 32) return _mm512_set1_epi32(x.minus_32_half_sums[half]);
   return _mm512_setzero_si512();
 }
 
@@ -58,10 +59,9 @@ template <PackedFormat kFormat, int kGroups, int kRows>
                                     const std::byte* prefetch, std::size_t prefetch_step) {
   constexpr PackedLayout kLayout = layout_of(kFormat);
   constexpr int kHalves = kLayout.halves ? 2 : 1;
-  const auto tile_rows = static_cast<std::size_t>(tile.rows);
   const std::byte* scales = group;
   const std::byte* codes = group + kLayout.codes_at(blocks);
-  const std::int8_t* q = tile.q + static_cast<std::size_t>(first_row) * kBlockColumns;
+  const Int8Block* x = tile.blocks + first_row;  // of kRows rows
   const __m512i low_nibbles = _mm512_set1_epi8(15);
   __m512 sum[kGroups][kRows];
   for (auto& of_group : sum)
@@ -70,23 +70,23 @@ template <PackedFormat kFormat, int kGroups, int kRows>
     for (std::size_t line = 0; line < prefetch_step; line += 64)
       _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T0);
     prefetch += prefetch_step;
-    const std::size_t cell = b * tile_rows + static_cast<std::size_t>(first_row);
+    const std::int8_t* const q = x->q;
 #pragma GCC unroll 2
     for (int half = 0; half < kHalves; ++half) {
       __m512i dot[kGroups][kRows];
 #pragma GCC unroll 16
       for (std::size_t m = 0; m < kRows; ++m) {
-        const __m512i first = first_dot<kLayout>(tile, cell + m, half);
+        const __m512i first = first_dot<kLayout>(x[m], half);
 #pragma GCC unroll 2
         for (auto& of_group : dot) of_group[m] = first;
       }
       const auto add = [&](const __m512i(&part)[kGroups], const std::int8_t* at) __attribute__((always_inline)) {
 #pragma GCC unroll 16
-        for (int m = 0; m < kRows; ++m) {
+        for (std::size_t m = 0; m < kRows; ++m) {
           if constexpr (kGroups == 1) {
-            add_dots(dot[0][m], part[0], at + m * 32);
+            add_dots(dot[0][m], part[0], at + m * kBlockBytes);
           } else {
-            const __m512i four = broadcast(at + m * 32);
+            const __m512i four = broadcast(at + m * kBlockBytes);
 #pragma GCC unroll 2
             for (int g = 0; g < kGroups; ++g) dot[g][m] = _mm512_dpbusd_epi32(dot[g][m], part[g], four);
           }
@@ -119,15 +119,13 @@ template <PackedFormat kFormat, int kGroups, int kRows>
         const __m512 d = load_scale<kLayout>(scales + g * group_bytes, half);
 #pragma GCC unroll 16
         for (std::size_t m = 0; m < kRows; ++m)
-          sum[g][m] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[g][m]),
-                                      _mm512_mul_ps(d, _mm512_set1_ps(tile.scale[cell + m])), sum[g][m]);
+          sum[g][m] =
+              _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[g][m]), _mm512_mul_ps(d, _mm512_set1_ps(x[m].scale)), sum[g][m]);
         if constexpr (kLayout.has_min) {
           const __m512 min = load_scale<kLayout>(scales + g * group_bytes, kHalves + half);
 #pragma GCC unroll 16
           for (std::size_t m = 0; m < kRows; ++m) {
-            const std::size_t at = cell + m;
-            const float s =
-                kLayout.halves ? tile.scaled_half_sums[at * 2 + static_cast<std::size_t>(half)] : tile.scaled_sum[at];
+            const float s = kLayout.halves ? x[m].scaled_half_sums[half] : x[m].scaled_sum;
             sum[g][m] = _mm512_fmadd_ps(min, _mm512_set1_ps(s), sum[g][m]);
           }
         }
@@ -135,7 +133,7 @@ template <PackedFormat kFormat, int kGroups, int kRows>
     }
     scales += kLayout.scale_bytes_of_block();
     codes += kLayout.code_bytes_of_block();
-    q += tile_rows * kBlockColumns;
+    x += tile.rows;
   }
   out += static_cast<std::size_t>(first_row) * out_stride;
 #pragma GCC unroll 2

@@ -32,7 +32,7 @@ struct Dots {
   [[gnu::always_inline]] static void of(__m256i (&dot)[kRows], const std::byte* codes, const std::int8_t* q, int half) {
     const auto add = [&](__m256i part, const std::int8_t* at, bool fresh) __attribute__((always_inline)) {
 #pragma GCC unroll 8
-      for (int m = 0; m < kRows; ++m) add_dots(dot[m], part, four_codes(at + m * 32), fresh);
+      for (std::size_t m = 0; m < kRows; ++m) add_dots(dot[m], part, four_codes(at + m * kBlockBytes), fresh);
     };
     if constexpr (kLayout.code_bits == 4) {
 #pragma GCC unroll 4

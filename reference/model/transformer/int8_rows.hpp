@@ -16,18 +16,24 @@ namespace draftproof {
 
 inline constexpr int kTileRows = 16;
 
-// One tile. Sums are over the codes q and exact; they stand there multiplied by what the offsets of the packed formats
-// make of them.
+// A block of a row: one line of the cache, so that threads that make neighbouring rows do not write to the same one.
+// Sums are over the codes q and exact; they stand there multiplied by what the offsets of the packed formats make of
+// them.
+struct alignas(64) Int8Block {
+  std::int8_t q[kBlockColumns];
+  float scale;                         // d
+  float scaled_sum;                    // d sum(q)
+  float scaled_half_sums[2];           // d sum(q) of the lower and of the upper 16 columns
+  std::int32_t minus_8_sum;            // -8 sum(q)
+  std::int32_t minus_128_sum;          // -128 sum(q)
+  std::int32_t minus_32_half_sums[2];  // -32 sum(q) of 16 columns
+};
+static_assert(sizeof(Int8Block) == 64);
+
 struct Int8Tile {
-  int first_row;                     // of the batch
-  int rows;                          // 1 to kTileRows
-  std::int8_t* q;                    // [blocks][rows][32]
-  float* scale;                      // [blocks][rows] d
-  float* scaled_sum;                 // [blocks][rows] d sum(q)
-  float* scaled_half_sums;           // [blocks][rows][2] d sum(q) of the lower and of the upper 16 columns
-  std::int32_t* minus_8_sum;         // [blocks][rows] -8 sum(q)
-  std::int32_t* minus_128_sum;       // [blocks][rows] -128 sum(q)
-  std::int32_t* minus_32_half_sums;  // [blocks][rows][2] -32 sum(q) of 16 columns
+  int first_row;      // of the batch
+  int rows;           // 1 to kTileRows
+  Int8Block* blocks;  // [blocks][rows]
 };
 
 // The tiles of a batch of rows [columns]: as few as there can be, of equal size but for one row.
@@ -46,9 +52,7 @@ class Int8Rows {
   std::int64_t blocks_ = 0;
   std::vector<Int8Tile> tiles_;
   std::vector<std::size_t> tile_of_row_;
-  std::vector<std::int8_t> q_;
-  std::vector<float> floats_;
-  std::vector<std::int32_t> integers_;
+  std::vector<Int8Block> cells_;
 };
 
 }  // namespace draftproof

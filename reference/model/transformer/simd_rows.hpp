@@ -23,7 +23,7 @@ void quantise(const float* x, std::int64_t block_begin, std::int64_t block_end, 
   constexpr std::size_t kBlockVectors = 32 / kVectorLanes;
   for (std::int64_t b = block_begin; b < block_end; ++b) {
     const float* const values = x + b * kBlockColumns;
-    const auto cell = static_cast<std::size_t>(b * tile.rows + row);
+    Int8Block& to = tile.blocks[b * tile.rows + row];
     LaneVector v[kBlockVectors];
     auto largest = hn::Zero(di);
     for (std::size_t i = 0; i < kBlockVectors; ++i) {
@@ -42,18 +42,18 @@ void quantise(const float* x, std::int64_t block_begin, std::int64_t block_end, 
     for (std::size_t i = 0; i < kBlockVectors; ++i) {
       const auto q = hn::NearestInt(hn::Mul(v[i], hn::Set(d, inverse)));
       sums[i / kVectors] = hn::Add(sums[i / kVectors], q);
-      hn::StoreU(hn::DemoteTo(d8, q), d8, tile.q + cell * kBlockColumns + i * kVectorLanes);
+      hn::StoreU(hn::DemoteTo(d8, q), d8, to.q + i * kVectorLanes);
     }
     const std::int32_t low = hn::GetLane(hn::SumOfLanes(di, sums[0]));
     const std::int32_t high = hn::GetLane(hn::SumOfLanes(di, sums[1]));
-    tile.scale[cell] = scale;
-    tile.scaled_sum[cell] = scale * static_cast<float>(low + high);
-    tile.minus_8_sum[cell] = -8 * (low + high);
-    tile.minus_128_sum[cell] = -128 * (low + high);
-    tile.scaled_half_sums[cell * 2] = scale * static_cast<float>(low);
-    tile.scaled_half_sums[cell * 2 + 1] = scale * static_cast<float>(high);
-    tile.minus_32_half_sums[cell * 2] = -32 * low;
-    tile.minus_32_half_sums[cell * 2 + 1] = -32 * high;
+    to.scale = scale;
+    to.scaled_sum = scale * static_cast<float>(low + high);
+    to.scaled_half_sums[0] = scale * static_cast<float>(low);
+    to.scaled_half_sums[1] = scale * static_cast<float>(high);
+    to.minus_8_sum = -8 * (low + high);
+    to.minus_128_sum = -128 * (low + high);
+    to.minus_32_half_sums[0] = -32 * low;
+    to.minus_32_half_sums[1] = -32 * high;
   }
 }
 

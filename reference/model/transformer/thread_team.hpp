@@ -37,6 +37,7 @@ class ThreadTeam {
     if (ranges == 0) return;
     Member& self = members_[static_cast<std::size_t>(thread)];
     const std::uint32_t phase = self.phase++;
+    std::int64_t done = 0;  // by this thread, which tells the others once
     for (int i = 0; i < threads_; ++i) {
       const int of = (thread + i) % threads_;
       const std::int64_t share_begin = ranges * of / threads_;
@@ -44,9 +45,10 @@ class ThreadTeam {
       for (std::int64_t claimed = 0; (claimed = claim(of, phase, share_end - share_begin)) >= 0;) {
         const std::int64_t begin = (share_begin + claimed) * grain;
         body(begin, begin + grain < items ? begin + grain : items);
-        if (done_.fetch_add(1, std::memory_order_acq_rel) + 1 == ranges) return end_phase(phase);
+        ++done;
       }
     }
+    if (done > 0 && done_.fetch_add(done, std::memory_order_acq_rel) + done == ranges) return end_phase(phase);
     wait_while(phase_, phase);
   }
 

@@ -30,8 +30,7 @@ float limited_exp(float x) {
 void quantise(const float* x, std::int64_t block_begin, std::int64_t block_end, const Int8Tile& tile, int row) {
   for (std::int64_t b = block_begin; b < block_end; ++b) {
     const float* const values = x + b * kBlockColumns;
-    const auto cell = static_cast<std::size_t>(b * tile.rows + row);
-    std::int8_t* const q = tile.q + cell * kBlockColumns;
+    Int8Block& to = tile.blocks[b * tile.rows + row];
     std::uint32_t largest = 0;  // as bits, NaN is above infinity, and the order of a maximum does not matter
     for (std::int64_t i = 0; i < kBlockColumns; ++i)
       largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
@@ -41,16 +40,16 @@ void quantise(const float* x, std::int64_t block_begin, std::int64_t block_end, 
     const float d = !finite ? std::bit_cast<float>(0x7fc00000u) : inverse == 0.0f ? 0.0f : amax / 127.0f;
     std::int32_t sum[2] = {0, 0};
     for (std::int64_t i = 0; i < kBlockColumns; ++i) {
-      q[i] = finite ? static_cast<std::int8_t>(std::nearbyint(values[i] * inverse)) : std::int8_t{0};
-      sum[i / 16] += q[i];
+      to.q[i] = finite ? static_cast<std::int8_t>(std::nearbyint(values[i] * inverse)) : std::int8_t{0};
+      sum[i / 16] += to.q[i];
     }
-    tile.scale[cell] = d;
-    tile.scaled_sum[cell] = d * static_cast<float>(sum[0] + sum[1]);
-    tile.minus_8_sum[cell] = -8 * (sum[0] + sum[1]);
-    tile.minus_128_sum[cell] = -128 * (sum[0] + sum[1]);
+    to.scale = d;
+    to.scaled_sum = d * static_cast<float>(sum[0] + sum[1]);
+    to.minus_8_sum = -8 * (sum[0] + sum[1]);
+    to.minus_128_sum = -128 * (sum[0] + sum[1]);
     for (std::size_t h = 0; h < 2; ++h) {
-      tile.scaled_half_sums[cell * 2 + h] = d * static_cast<float>(sum[h]);
-      tile.minus_32_half_sums[cell * 2 + h] = -32 * sum[h];
+      to.scaled_half_sums[h] = d * static_cast<float>(sum[h]);
+      to.minus_32_half_sums[h] = -32 * sum[h];
     }
   }
 }
@@ -89,16 +88,16 @@ void int8_product(const ProductPart& part, std::span<const Int8Tile> tiles) {
           for (std::size_t b = 0; b < blocks; ++b) {
             const std::byte* const scales = group + b * layout.scale_bytes_of_block();
             const std::byte* const codes = group + layout.codes_at(blocks) + b * layout.code_bytes_of_block();
-            const std::size_t cell = b * rows + m;
+            const Int8Block& x = tile.blocks[b * rows + m];
             for (std::size_t h = 0; h < halves; ++h) {
               std::int32_t dot = 0;
               for (std::size_t k = h * half_columns; k < (h + 1) * half_columns; ++k)
-                dot += code_at(layout, codes, lane, k) * tile.q[cell * kBlockColumns + k];
+                dot += code_at(layout, codes, lane, k) * x.q[k];
               const float d = scale_at(scales, layout.scale_bytes, h * kLanes + lane);
-              acc = std::fma(static_cast<float>(dot), d * tile.scale[cell], acc);
+              acc = std::fma(static_cast<float>(dot), d * x.scale, acc);
               if (!layout.has_min) continue;
               const float minimum = scale_at(scales, layout.scale_bytes, (halves + h) * kLanes + lane);
-              acc = std::fma(minimum, layout.halves ? tile.scaled_half_sums[cell * 2 + h] : tile.scaled_sum[cell], acc);
+              acc = std::fma(minimum, layout.halves ? x.scaled_half_sums[h] : x.scaled_sum, acc);
             }
           }
           part.out[(static_cast<std::size_t>(tile.first_row) + m) * part.out_stride +

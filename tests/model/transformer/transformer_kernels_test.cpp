@@ -102,13 +102,15 @@ TEST_CASE("int8 rows have the same codes, scales and sums on every instruction s
     std::vector<float> all;
     for (const Int8Tile& tile : rows.tiles()) {
       const std::int64_t cells = tile.rows * rows.blocks();
-      for (std::int64_t i = 0; i < cells * 32; ++i) all.push_back(static_cast<float>(tile.q[i]));
-      for (std::int64_t i = 0; i < cells; ++i)
-        for (const float v : {tile.scale[i], tile.scaled_sum[i], static_cast<float>(tile.minus_8_sum[i]),
-                              static_cast<float>(tile.minus_128_sum[i]), tile.scaled_half_sums[2 * i],
-                              tile.scaled_half_sums[2 * i + 1], static_cast<float>(tile.minus_32_half_sums[2 * i]),
-                              static_cast<float>(tile.minus_32_half_sums[2 * i + 1])})
+      for (std::int64_t i = 0; i < cells; ++i) {
+        const Int8Block& block = tile.blocks[i];
+        for (const std::int8_t code : block.q) all.push_back(static_cast<float>(code));
+        for (const float v :
+             {block.scale, block.scaled_sum, static_cast<float>(block.minus_8_sum),
+              static_cast<float>(block.minus_128_sum), block.scaled_half_sums[0], block.scaled_half_sums[1],
+              static_cast<float>(block.minus_32_half_sums[0]), static_cast<float>(block.minus_32_half_sums[1])})
           all.push_back(v);
+      }
     }
     return all;
   };
@@ -120,19 +122,19 @@ TEST_CASE("int8 rows have the same codes, scales and sums on every instruction s
   CHECK(expected.tiles()[0].rows == 10);
   CHECK(expected.tiles()[1].rows == 11);
   const Int8Tile& tile = expected.tiles()[0];
-  const std::int64_t cell = 2 * tile.rows + 7;  // block 2 of row 7
+  const Int8Block& block = tile.blocks[2 * tile.rows + 7];  // block 2 of row 7
   float amax = 0.0f;
   for (int i = 0; i < 32; ++i) amax = std::max(amax, std::fabs(x[7 * kColumns + 64 + i]));
-  CHECK(tile.scale[cell] == amax / 127.0f);
+  CHECK(block.scale == amax / 127.0f);
   std::int32_t sum = 0;
   for (int i = 0; i < 32; ++i) {
-    CHECK(tile.q[cell * 32 + i] == std::lrint(x[7 * kColumns + 64 + i] * (127.0f / amax)));
-    sum += tile.q[cell * 32 + i];
+    CHECK(block.q[i] == std::lrint(x[7 * kColumns + 64 + i] * (127.0f / amax)));
+    sum += block.q[i];
   }
-  CHECK(tile.minus_128_sum[cell] == -128 * sum);
-  CHECK(std::isnan(tile.scale[1 * tile.rows + 3]));
-  CHECK(std::isnan(tile.scale[2 * tile.rows + 4]));
-  CHECK(tile.scale[0] == 0.0f);
+  CHECK(block.minus_128_sum == -128 * sum);
+  CHECK(std::isnan(tile.blocks[1 * tile.rows + 3].scale));
+  CHECK(std::isnan(tile.blocks[2 * tile.rows + 4].scale));
+  CHECK(tile.blocks[0].scale == 0.0f);
 }
 
 TEST_CASE("int8 products have the same bits on every instruction set, for every format and number of rows") {
