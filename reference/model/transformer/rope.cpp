@@ -7,6 +7,22 @@
 #include "reference/numerics/natural_sin_cos.hpp"
 
 namespace draftproof {
+namespace {
+
+// Of the pairs (first[i kStep], second[i kStep]). No element is in two of them, which the compiler does not see.
+template <std::size_t kStep>
+void rotate_pairs(float* first, float* second, const float* cosines, const float* sines, std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) {
+    const float a = first[i * kStep];
+    const float b = second[i * kStep];
+    first[i * kStep] = a * cosines[i] - b * sines[i];
+    second[i * kStep] = b * cosines[i] + a * sines[i];
+  }
+}
+
+}  // namespace
+
 RopeTable::RopeTable(const ModelDescription& description)
     : pairing_(description.rope_pairing), half_(static_cast<std::size_t>(description.head_size / 2)) {
   const double log_base = natural_log(description.rope_base);
@@ -34,15 +50,10 @@ void RopeTable::extend(std::int64_t positions) {
 
 void RopeTable::rotate(float* head, std::int64_t position) const {
   const float* const cosines = cos_sin_.data() + static_cast<std::size_t>(position) * 2 * half_;
-  const float* const sines = cosines + half_;
-  const std::size_t step = pairing_ == RopePairing::adjacent ? 2 : 1;
-  float* const second = head + (pairing_ == RopePairing::adjacent ? 1 : half_);
-  for (std::size_t i = 0; i < half_; ++i) {
-    const float a = head[i * step];
-    const float b = second[i * step];
-    head[i * step] = a * cosines[i] - b * sines[i];
-    second[i * step] = b * cosines[i] + a * sines[i];
-  }
+  if (pairing_ == RopePairing::adjacent)
+    rotate_pairs<2>(head, head + 1, cosines, cosines + half_, half_);
+  else
+    rotate_pairs<1>(head, head + half_, cosines, cosines + half_, half_);
 }
 
 }  // namespace draftproof

@@ -46,18 +46,18 @@ std::int64_t ThreadTeam::claim(int of, std::uint32_t phase, std::int64_t count) 
   std::atomic<std::uint64_t>& cursor = members_[static_cast<std::size_t>(of)].cursor;
   std::uint64_t seen = cursor.load(std::memory_order_acquire);
   for (;;) {
-    const auto claimed = static_cast<std::int64_t>(seen & 0xffffffffu);
-    if (seen >> 32 != phase || claimed >= count) return -1;
-    if (cursor.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel, std::memory_order_acquire))
-      return claimed;
+    const auto ahead = static_cast<std::int32_t>(static_cast<std::uint32_t>(seen >> 32) - phase);
+    // In an earlier phase all that it counts is done.
+    const std::int64_t claimed = ahead < 0 ? 0 : static_cast<std::int64_t>(seen & 0xffffffffu);
+    if (ahead > 0 || claimed >= count) return -1;
+    const std::uint64_t next = std::uint64_t{phase} << 32 | static_cast<std::uint64_t>(claimed + 1);
+    if (cursor.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_acquire)) return claimed;
   }
 }
 
 void ThreadTeam::end_phase(std::uint32_t phase) {
   const std::uint32_t next = phase + 1;
   done_.store(0, std::memory_order_relaxed);
-  for (int thread = 0; thread < threads_; ++thread)
-    members_[static_cast<std::size_t>(thread)].cursor.store(std::uint64_t{next} << 32, std::memory_order_release);
   phase_.store(next, std::memory_order_release);
   phase_.notify_all();
 }

@@ -29,26 +29,28 @@ class ThreadTeam {
     run_erased([](const void* context, int thread) { (*static_cast<const Body*>(context))(thread); }, &body);
   }
 
-  // A phase: body(begin, end) for ranges of at most `grain` that make up [0, items), each on one thread; every thread
-  // begins with its own share. Returns when all are done, and what they wrote is seen.
+  // A phase: body(begin, end) for ranges of nearly equal size, at most `grain`, that make up [0, items), each on one
+  // thread; every thread begins with its own share, one in threads() of the items. Returns when all are done, and what
+  // they wrote is seen.
   template <class Body>
   void for_ranges(int thread, std::int64_t items, std::int64_t grain, const Body& body) {
-    const std::int64_t ranges = (items + grain - 1) / grain;
-    if (ranges == 0) return;
+    if (items == 0) return;
+    const std::int64_t whole_shares = ((items + grain - 1) / grain + threads_ - 1) / threads_ * threads_;
+    const std::int64_t ranges = whole_shares < items ? whole_shares : items;
     Member& self = members_[static_cast<std::size_t>(thread)];
     const std::uint32_t phase = self.phase++;
-    std::int64_t done = 0;  // by this thread, which tells the others once
     for (int i = 0; i < threads_; ++i) {
       const int of = (thread + i) % threads_;
       const std::int64_t share_begin = ranges * of / threads_;
       const std::int64_t share_end = ranges * (of + 1) / threads_;
-      for (std::int64_t claimed = 0; (claimed = claim(of, phase, share_end - share_begin)) >= 0;) {
-        const std::int64_t begin = (share_begin + claimed) * grain;
-        body(begin, begin + grain < items ? begin + grain : items);
-        ++done;
+      std::int64_t done = 0;
+      for (std::int64_t claimed = 0; (claimed = claim(of, phase, share_end - share_begin)) >= 0; ++done) {
+        const std::int64_t range = share_begin + claimed;
+        body(items * range / ranges, items * (range + 1) / ranges);
       }
+      // Others are told once for a share: what is told travels between cores.
+      if (done > 0 && done_.fetch_add(done, std::memory_order_acq_rel) + done == ranges) return end_phase(phase);
     }
-    if (done > 0 && done_.fetch_add(done, std::memory_order_acq_rel) + done == ranges) return end_phase(phase);
     wait_while(phase_, phase);
   }
 
@@ -56,8 +58,9 @@ class ThreadTeam {
   using Erased = void (*)(const void* context, int thread);
 
   struct alignas(64) Member {
-    std::atomic<std::uint64_t> cursor{0};  // phase << 32 | ranges of its share that are claimed
-    std::uint32_t phase = 0;               // where this thread is
+    // Phase of the latest claim << 32 | ranges of its share that are claimed in it.
+    std::atomic<std::uint64_t> cursor{0};
+    std::uint32_t phase = 0;  // where this thread is
   };
 
   void run_erased(Erased body, const void* context);
