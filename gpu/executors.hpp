@@ -23,6 +23,7 @@ DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CALL)
 
 // The kernels' side of all operations on one executor.
 struct KernelCalls {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a type
 #define DRAFTPROOF_CALL_POINTER(name, Arguments) void (*name)(const Arguments&, const draftproof_settings&);
 #define DRAFTPROOF_CALL_AND_WORKSPACE_POINTERS(name, Arguments) \
   DRAFTPROOF_CALL_POINTER(name, Arguments)                      \

@@ -295,8 +295,10 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
     decoding.unconditional_prompt = tokens_of(companion);
     // A model without a start token cannot begin with nothing: its companion begins where the output does.
     const bool starts_with_nothing = decoding.unconditional_prompt.empty() && !model_.model->start_token();
-    if (std::vector<Token> prompt; starts_with_nothing && !(prompt = tokens_of(request)).empty())
-      decoding.unconditional_prompt = {prompt.back()};
+    if (starts_with_nothing) {
+      const std::vector<Token> prompt = tokens_of(request);
+      if (!prompt.empty()) decoding.unconditional_prompt = {prompt.back()};
+    }
   }
   decoding.stop.eos_ids = end_tokens_;
   decoding.stop.stop_strings = p.stop;

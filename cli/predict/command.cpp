@@ -20,7 +20,8 @@ constexpr const char* kResultName = "predict.json";
 constexpr const char* kFigureName = "predict.svg";
 
 // Over all batch sizes that were looked at.
-Prediction curve_of(PredictionRequest request, const Prediction& prediction) {
+Prediction curve_of(const PredictionRequest& asked, const Prediction& prediction) {
+  PredictionRequest request = asked;
   request.batches.resize(1);  // at which a measured step was, if it does not say
   request.compared_drafters.clear();
   request.compare_guidance = false;
@@ -45,7 +46,8 @@ void write_files(const PredictArguments& arguments, const PredictionReport& repo
   folder.commit();
 }
 
-void run(PredictArguments arguments, const ProgramContext& context) {
+void run(const PredictArguments& given, const ProgramContext& context) {
+  PredictArguments arguments = given;
   if (arguments.no_trees) arguments.request.trees.clear();
   const PredictionReport report = answer(arguments.request);
   Json document = json_document(context.arguments);

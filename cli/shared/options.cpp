@@ -240,7 +240,7 @@ void Options::option(const std::string& name, const std::string& type, const std
 }
 
 void Options::used_only(const std::vector<std::string>& names, const std::string& when_not,
-                        std::function<bool()> used) {
+                        const std::function<bool()>& used) {
   for (const std::string& name : names) {
     const CLI::Option* const option = implementation_->verb->get_option(name);
     implementation_->checks.push_back([=] {

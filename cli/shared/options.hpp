@@ -109,7 +109,7 @@ class Options {
               const std::string& help, Reader read);
   // Of options that have a use only at times: a usage error where one of `names` is given and `used` says no, as
   // "--model: has no use without --this-machine", where `when_not` is "without --this-machine".
-  void used_only(const std::vector<std::string>& names, const std::string& when_not, std::function<bool()> used);
+  void used_only(const std::vector<std::string>& names, const std::string& when_not, const std::function<bool()>& used);
   void footer(const std::string& text);
 
   // What the verb does once its options are read.

@@ -14,8 +14,6 @@
 #include "gpu/regress/regression_json.hpp"
 #include "reference/error.hpp"
 
-extern char** environ;
-
 namespace draftproof::regress {
 namespace {
 

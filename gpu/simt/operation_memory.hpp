@@ -43,7 +43,7 @@ class OperationMemory {
   template <class T>
   CheckedPointer<T> output_rows(const char* name, T* data, std::int64_t rows, std::int64_t row_stride,
                                 std::int64_t columns) {
-    static_assert(alignof(T) == sizeof(T));  // one cell an element
+    static_assert(alignof(T) == sizeof(T));  // one cell an element NOLINT(misc-redundant-expression): not for every T
     if (data == nullptr) return nullptr;
     const std::int64_t count = (rows - 1) * row_stride + columns;
     Region& made = region<T>(name, reinterpret_cast<std::byte*>(data), count, true);

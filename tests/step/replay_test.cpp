@@ -28,7 +28,7 @@ bool throws_coins_for_rows(Verifier verifier) {
   return verifier == Verifier::target_only || verifier == Verifier::thresholds;
 }
 
-OwnedRequest request_for(const VerifierInfo& info, TestRandom& random) {
+OwnedRequest replayed_request(const VerifierInfo& info, TestRandom& random) {
   const bool chain = info.draft == DraftForm::chain;
   OwnedRequest o = chain ? random_request(random, 7, 5) : random_tree_request(random, 7, 7);
   VerifyRequest& r = o.request;
@@ -125,7 +125,7 @@ TEST_CASE(
     int accepted = 0;
     int rejected = 0;
     for (int i = 0; i < 150; ++i) {
-      OwnedRequest o = request_for(info, random);
+      OwnedRequest o = replayed_request(info, random);
       VerifyOptions options;
       options.verifier = verifier;
       options.logprobs = false;

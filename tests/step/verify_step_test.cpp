@@ -21,7 +21,7 @@ using namespace draftproof;
 namespace {
 
 // What the rows of a request are given as.
-enum class Rows { logits, probabilities };
+enum class RowKind { logits, probabilities };
 
 // A language model over V tokens whose logits are a function of the context, up to 3 tokens of it.
 class ToyModel {
@@ -46,8 +46,8 @@ class ToyModel {
     }
   }
 
-  const std::vector<float>& row(const std::vector<Token>& context, Rows rows) const {
-    return rows == Rows::logits ? logits_[index(context)] : probabilities_[index(context)];
+  const std::vector<float>& row(const std::vector<Token>& context, RowKind rows) const {
+    return rows == RowKind::logits ? logits_[index(context)] : probabilities_[index(context)];
   }
   const std::vector<double>& distribution(const std::vector<Token>& context) const {
     return distributions_[index(context)];
@@ -88,7 +88,7 @@ struct Setting {
   std::int64_t vocab_size;
   std::size_t draft_len;
   Sampler sampler;
-  Rows target_rows;
+  RowKind target_rows;
   ProposalKind proposal_kind;
   int draws;
   bool drafts_by_rule = false;  // chosen by a rule and not drawn from the drafter
@@ -116,7 +116,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
       const std::vector<float>& p = target.row(draft, s.target_rows);
       target_rows.insert(target_rows.end(), p.begin(), p.end());
       if (k == s.draft_len) break;
-      const Rows kind = s.proposal_kind == ProposalKind::logits ? Rows::logits : Rows::probabilities;
+      const RowKind kind = s.proposal_kind == ProposalKind::logits ? RowKind::logits : RowKind::probabilities;
       const std::vector<float>& q = drafter.row(draft, kind);
       proposal_rows.insert(proposal_rows.end(), q.begin(), q.end());
       draft.push_back(s.drafts_by_rule ? static_cast<Token>((k + 1) % static_cast<std::size_t>(s.vocab_size))
@@ -126,7 +126,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
     request.draft = DraftTree::chain(draft);
     const auto draft_len = static_cast<std::int64_t>(s.draft_len);
     request.target = matrix_of(target_rows, draft_len + 1, s.vocab_size);
-    request.target_is_probabilities = s.target_rows == Rows::probabilities;
+    request.target_is_probabilities = s.target_rows == RowKind::probabilities;
     request.parameters.temperature = target.temperature();
     request.proposal_kind = s.proposal_kind;
     request.proposal = matrix_of(proposal_rows, draft_len, s.vocab_size);
@@ -158,9 +158,9 @@ bool support_is_kept(const VerifyRequest& request, const Emission& emission, boo
 TEST_CASE("the emitted text has the distribution of the target for every sampler and kind of row") {
   std::uint64_t seed = 600;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
-    for (const Rows rows : {Rows::logits, Rows::probabilities}) {
+    for (const RowKind rows : {RowKind::logits, RowKind::probabilities}) {
       for (const ProposalKind kind : {ProposalKind::one_hot, ProposalKind::probabilities, ProposalKind::logits}) {
-        const bool main = kind == ProposalKind::logits || rows == Rows::probabilities;
+        const bool main = kind == ProposalKind::logits || rows == RowKind::probabilities;
         const Setting s{3 + static_cast<std::int64_t>(seed / 10 % 6),
                         2,
                         sampler,
@@ -178,7 +178,7 @@ TEST_CASE("the emitted text has the distribution of the target for every sampler
 
 TEST_CASE("the emitted text has the distribution of the target without drafts and with one or three") {
   for (const std::size_t draft_len : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
-    const Setting s{4, draft_len, Sampler::inverse, Rows::logits, ProposalKind::logits, 100000};
+    const Setting s{4, draft_len, Sampler::inverse, RowKind::logits, ProposalKind::logits, 100000};
     CAPTURE(draft_len);
     CHECK(follows_target(s, 800 + draft_len, 3));
   }
@@ -186,13 +186,13 @@ TEST_CASE("the emitted text has the distribution of the target without drafts an
 
 TEST_CASE("stochastic drafts verified as one-hot lose acceptance and not the distribution") {
   // vllm #40149, a control: any draft chosen independently of the coins is a one-hot proposal.
-  const Setting s{3, 2, Sampler::inverse, Rows::logits, ProposalKind::one_hot, 100000, false};
+  const Setting s{3, 2, Sampler::inverse, RowKind::logits, ProposalKind::one_hot, 100000, false};
   CHECK(follows_target(s, 900, 1));
 }
 
 TEST_CASE("the test of the distribution sees drafts by a rule that are verified with probabilities") {
   // transformers #32867.
-  const Setting s{3, 2, Sampler::inverse, Rows::logits, ProposalKind::logits, 50000, true};
+  const Setting s{3, 2, Sampler::inverse, RowKind::logits, ProposalKind::logits, 50000, true};
   CHECK_FALSE(follows_target(s, 910, 12));
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("ragged batches that mix greedy and random requests keep every distrib
     drafts[i] = random.tokens(static_cast<std::int64_t>(draft_len), 5);
     for (std::size_t k = 0; k <= draft_len; ++k) {
       const std::vector<Token> context(drafts[i].begin(), drafts[i].begin() + static_cast<std::ptrdiff_t>(k));
-      const std::vector<float>& row = target.row(context, Rows::logits);
+      const std::vector<float>& row = target.row(context, RowKind::logits);
       rows[i].insert(rows[i].end(), row.begin(), row.end());
     }
     requests[i].draft = DraftTree::chain(drafts[i]);
@@ -224,7 +224,7 @@ TEST_CASE("ragged batches that mix greedy and random requests keep every distrib
     if (i % 3 == 0) {
       std::vector<Token> context;
       for (std::size_t k = 0; k < text.size(); ++k) {
-        const std::vector<float>& row = target.row(context, Rows::logits);
+        const std::vector<float>& row = target.row(context, RowKind::logits);
         const auto best = static_cast<Token>(std::max_element(row.begin(), row.end()) - row.begin());
         REQUIRE(text[k] == best);
         if (k + 1 < text.size()) REQUIRE(drafts[i][k] == best);

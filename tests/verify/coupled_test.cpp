@@ -22,30 +22,30 @@ using namespace draftproof;
 namespace {
 
 using Chance = EnumeratingChance<Rational>;
-using Rows = DenseMasses<Rational>;
+using MassRow = DenseMasses<Rational>;
 
-const Rows kTarget{Rational(1, 2), Rational(3, 10), Rational(1, 5)};
-const Rows kDraft{Rational(1, 5), Rational(3, 10), Rational(1, 2)};
+const MassRow kTarget{Rational(1, 2), Rational(3, 10), Rational(1, 5)};
+const MassRow kDraft{Rational(1, 5), Rational(3, 10), Rational(1, 2)};
 
 // The target's rows along a draft that may still be growing.
 struct RowsAlong {
   const ModelPair<Rational>& models;
   TokenString context;
   const std::vector<Token>& draft;
-  const Rows& masses(std::uint32_t row) const {
+  const MassRow& masses(std::uint32_t row) const {
     TokenString prefix = context;
     prefix.insert(prefix.end(), draft.begin(), draft.begin() + row);
     return models.target(prefix);
   }
 };
 
-enum class Drafting { ahead, on_demand };
+enum class WhenDrafted { ahead, on_demand };
 
 // Appends what one step emits; returns the number of accepted drafts.
-std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::uint32_t draft_len, Drafting drafting,
+std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::uint32_t draft_len, WhenDrafted drafting,
                    Chance& chance) {
   const auto position = static_cast<std::uint32_t>(text.size());
-  const auto distribution = [&](std::span<const Token> path) -> const Rows& {
+  const auto distribution = [&](std::span<const Token> path) -> const MassRow& {
     TokenString prefix = text;
     prefix.insert(prefix.end(), path.begin(), path.end());
     return models.draft(prefix);
@@ -53,7 +53,7 @@ std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::ui
   std::vector<Token> draft;
   RowsAlong target{models, text, draft};
   ChainOutcome outcome{};
-  if (drafting == Drafting::ahead) {
+  if (drafting == WhenDrafted::ahead) {
     draft = draw_coupled_chain(distribution, draft_len, position, chance);
     outcome = verify_coupled(draft, target, position, chance);
   } else {
@@ -69,7 +69,7 @@ std::uint32_t step(const ModelPair<Rational>& models, TokenString& text, std::ui
 }
 
 OutputDistribution distribution_of(const ModelPair<Rational>& models, std::uint32_t draft_len, int steps,
-                                   Drafting drafting) {
+                                   WhenDrafted drafting) {
   OutputDistribution distribution;
   Chance chance;
   do {
@@ -81,7 +81,7 @@ OutputDistribution distribution_of(const ModelPair<Rational>& models, std::uint3
 }
 
 // sum_x 1 / sum_y max(p_y / p_x, q_y / q_x) over the tokens that both can produce.
-Rational match_probability(const Rows& p, const Rows& q) {
+Rational match_probability(const MassRow& p, const MassRow& q) {
   Rational sum(0);
   for (std::size_t x = 0; x < p.size(); ++x) {
     if (p[x] == 0 || q[x] == 0) continue;
@@ -92,12 +92,12 @@ Rational match_probability(const Rows& p, const Rows& q) {
   return sum;
 }
 
-Rational enumerated_acceptance(const Rows& p, const Rows& q) {
+Rational enumerated_acceptance(const MassRow& p, const MassRow& q) {
   DenseRows<Rational> target{{p, p}};
   Rational sum(0);
   Chance chance;
   do {
-    const auto draft = draw_coupled_chain([&](std::span<const Token>) -> const Rows& { return q; }, 1, 0, chance);
+    const auto draft = draw_coupled_chain([&](std::span<const Token>) -> const MassRow& { return q; }, 1, 0, chance);
     if (verify_coupled(draft, target, 0, chance).num_accepted == 1) sum += chance.probability();
   } while (chance.next());
   return sum;
@@ -111,10 +111,10 @@ TEST_CASE("coupled verification is exact over one step with raced drafts") {
       const ModelPair<Rational> models(3, seed, kind);
       INFO(name_of(kind) << " seed " << seed);
       for (const std::uint32_t draft_len : {0u, 1u, 2u}) {
-        const OutputDistribution ahead = distribution_of(models, draft_len, 1, Drafting::ahead);
+        const OutputDistribution ahead = distribution_of(models, draft_len, 1, WhenDrafted::ahead);
         CHECK_FALSE(first_difference(
-            ahead, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
-        CHECK(ahead == distribution_of(models, draft_len, 1, Drafting::on_demand));
+            ahead, [&](const TokenString& s) -> const MassRow& { return models.target(s); }, 3));
+        CHECK(ahead == distribution_of(models, draft_len, 1, WhenDrafted::on_demand));
       }
     }
 }
@@ -125,9 +125,9 @@ TEST_CASE("coupled verification is exact over two steps") {
   for (const ModelKind kind : kModelKinds) {
     const ModelPair<Rational> models(3, 11, kind);
     INFO(name_of(kind));
-    const OutputDistribution distribution = distribution_of(models, 2, 2, Drafting::on_demand);
+    const OutputDistribution distribution = distribution_of(models, 2, 2, WhenDrafted::on_demand);
     CHECK_FALSE(first_difference(
-        distribution, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
+        distribution, [&](const TokenString& s) -> const MassRow& { return models.target(s); }, 3));
   }
 }
 
@@ -137,8 +137,8 @@ TEST_CASE("coupled acceptance is the closed form and lies between its bounds") {
   for (const ModelKind kind : kModelKinds)
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       const ModelPair<Rational> models(4, seed, kind);
-      const Rows& p = models.target({});
-      const Rows& q = models.draft({});
+      const MassRow& p = models.target({});
+      const MassRow& q = models.draft({});
       INFO(name_of(kind) << " seed " << seed);
       const Rational acceptance = enumerated_acceptance(p, q);
       CHECK(acceptance == match_probability(p, q));
@@ -183,10 +183,10 @@ TEST_CASE("whatever the drafts are the coupled output is plain decoding with the
 TEST_CASE("a recovered token raced over the noise of the draft after a ratio test is biased") {
   // The fault that shipped most often: shared Gumbel noise under the ratio test. 200,000 simulated draws of another
   // program gave .0990, .6381, .2630.
-  const Rows p{Rational(1, 10), Rational(6, 10), Rational(3, 10)};
-  const Rows q{Rational(6, 10), Rational(2, 10), Rational(2, 10)};
+  const MassRow p{Rational(1, 10), Rational(6, 10), Rational(3, 10)};
+  const MassRow q{Rational(6, 10), Rational(2, 10), Rational(2, 10)};
   const auto distribution_with_residual_at = [&](std::uint32_t position) {
-    Rows distribution(3);
+    MassRow distribution(3);
     Chance chance;
     do {
       const Token drafted = chance.coupled_race(q, 0);
@@ -198,7 +198,7 @@ TEST_CASE("a recovered token raced over the noise of the draft after a ratio tes
     return distribution;
   };
   CHECK(distribution_with_residual_at(1) == p);
-  const Rows biased = distribution_with_residual_at(0);
+  const MassRow biased = distribution_with_residual_at(0);
   CHECK(biased != p);
   CHECK(static_cast<double>(biased[0]) == Approx(0.0990).margin(0.004));
   CHECK(static_cast<double>(biased[1]) == Approx(0.6381).margin(0.004));

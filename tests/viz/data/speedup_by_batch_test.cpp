@@ -139,7 +139,7 @@ TEST_CASE("guidance on ends the gain at a smaller batch than guidance off") {
 
 TEST_CASE("measured points of the panel are those of its model and GPU, from each kind of file") {
   const TemporaryFolder folder;
-  const SpeedupByBatchSnapshot quoted = snapshot_of({});
+  const SpeedupByBatchSnapshot quoted = snapshot_of(SpeedupByBatchSettings{});
   REQUIRE(quoted.report.points);
   REQUIRE(quoted.report.points->points.size() == 6);
   CHECK(quoted.report.points->points[0].speedup == 2.8);
