@@ -1,5 +1,5 @@
-// Damages a text file as accidents, other programs and ill-wishers do: bytes, words and lines change, vanish, come twice
-// or from another file.
+// Damages a text file as accidents, other programs and ill-wishers do: bytes, words and lines change, vanish, come
+// twice or from another file.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Damaged files of every reader that draftproof_fuzz has: few here, so that it stays true; many under sanitizers by hand.
+// Damaged files of every reader that draftproof_fuzz has: few here, so that it stays true; many under sanitizers by
+// hand.
 #include "tests/fuzz/fuzz.hpp"
 
 #include <catch2/catch.hpp>

@@ -92,7 +92,7 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
         while (tile.block >= 0 && end < task.token_end && t < paths.tiles(end).size() && paths.tiles(end)[t] == tile &&
                positions_in_tile(batch.positions[end], static_cast<std::int64_t>(t)) == count)
           ++end;
-        const std::uint16_t* from;
+        const std::uint16_t* from = nullptr;
         if (tile.block >= 0) {
           from = of_keys ? kv.keys(layer, tile.block, kv_head) : kv.values(layer, tile.block, kv_head);
         } else {

@@ -3,8 +3,8 @@
 //
 //   struct Dots {
 //     static constexpr int kRowsAtOnce;  // rows of activations
-//     // dot[m]: of the 8 rows of weights whose codes are at `codes`, the products with the codes at q + kBlockBytes m; of
-//     // formats with halves those of one half of the columns.
+//     // dot[m]: of the 8 rows of weights whose codes are at `codes`, the products with the codes at
+//     // q + kBlockBytes m; of formats with halves those of one half of the columns.
 //     template <PackedLayout kLayout, int kRows>
 //     static void of(__m256i (&dot)[kRows], const std::byte* codes, const std::int8_t* q, int half);
 //   };

@@ -72,7 +72,7 @@ void read_bits(SourceBlock& out, const std::uint8_t* blocks, int bits) {
       const int first = j * bits;
       unsigned word = block[4 + first / 8];
       if (first % 8 + bits > 8) word |= static_cast<unsigned>(block[4 + first / 8 + 1]) << 8;
-      out.code[static_cast<std::size_t>(h * 16 + j)] =
+      out.code[static_cast<std::size_t>(h) * 16 + static_cast<std::size_t>(j)] =
           static_cast<std::uint8_t>((word >> (first % 8)) & ((1U << bits) - 1));
     }
   }

@@ -56,11 +56,11 @@ void quantise(const float* x, std::int64_t block_begin, std::int64_t block_end, 
 
 float scale_at(const std::byte* scales, int scale_bytes, std::size_t index) {
   if (scale_bytes == 4) {
-    float value;
+    float value = 0.0f;
     std::memcpy(&value, scales + index * 4, 4);
     return value;
   }
-  std::uint16_t half;
+  std::uint16_t half = 0;
   std::memcpy(&half, scales + index * 2, 2);
   return f16_to_f32(half);
 }

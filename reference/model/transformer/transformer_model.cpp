@@ -16,7 +16,7 @@ std::vector<std::int64_t> all_layers(const TransformerWeights& weights) {
 
 }  // namespace
 
-TransformerModel::TransformerModel(std::shared_ptr<const TransformerWeights> weights, Arithmetic arithmetic,
+TransformerModel::TransformerModel(const std::shared_ptr<const TransformerWeights>& weights, Arithmetic arithmetic,
                                    int threads, std::optional<Token> start, const TransformerKernels& kernels)
     : TransformerModel(weights, arithmetic, std::make_shared<ThreadTeam>(threads),
                        std::make_shared<RopeTable>(weights->shape), start, kernels, all_layers(*weights)) {}

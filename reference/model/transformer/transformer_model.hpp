@@ -25,7 +25,7 @@ namespace draftproof {
 class TransformerModel final : public LanguageModel {
  public:
   // `start` is what every context begins with, or nothing. Kernels other than the fastest are for tests.
-  TransformerModel(std::shared_ptr<const TransformerWeights> weights, Arithmetic arithmetic, int threads,
+  TransformerModel(const std::shared_ptr<const TransformerWeights>& weights, Arithmetic arithmetic, int threads,
                    std::optional<Token> start = std::nullopt,
                    const TransformerKernels& kernels = transformer_kernels());
 

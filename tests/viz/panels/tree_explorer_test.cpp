@@ -25,7 +25,7 @@ DashboardOptions alone() {
   return options;
 }
 
-TreeExplorerPanel& panel_of(Driver& driver) {
+TreeExplorerPanel& explorer_of(Driver& driver) {
   return driver.panel<TreeExplorerPanel>("tree_explorer");
 }
 
@@ -36,7 +36,7 @@ std::int64_t accepted_after(const TreeExplorerSnapshot& snapshot, std::int64_t s
 
 TEST_CASE("a tree is stepped forward and back, and the nodes that stand are those of the walk") {
   Driver driver(explorer(), alone());
-  const TreeExplorerPanel& panel = panel_of(driver);
+  const TreeExplorerPanel& panel = explorer_of(driver);
   REQUIRE(panel.shown() != nullptr);
   const TreeExplorerSnapshot& snapshot = *panel.shown();
   const auto length = static_cast<std::int64_t>(snapshot.walk.size());
@@ -68,7 +68,7 @@ TEST_CASE("a tree is stepped forward and back, and the nodes that stand are thos
 
 TEST_CASE("the walk plays by itself, and pauses") {
   Driver driver(explorer(), alone());
-  const TreeExplorerPanel& panel = panel_of(driver);
+  const TreeExplorerPanel& panel = explorer_of(driver);
   driver.click("tree_explorer/Play");
   CHECK(panel.playback().playing);
   CHECK(panel.playback().step == 0);
@@ -85,7 +85,7 @@ TEST_CASE("the walk plays by itself, and pauses") {
 
 TEST_CASE("another builder brings a verifier that takes its drafts, and the tree follows") {
   Driver driver(explorer(), alone());
-  const TreeExplorerPanel& panel = panel_of(driver);
+  const TreeExplorerPanel& panel = explorer_of(driver);
   driver.choose("tree_explorer/builder", "static");
   CHECK(panel.shown()->settings.builder == "static");
   CHECK(panel.shown()->settings.verifier == "target_only");
@@ -104,7 +104,7 @@ TEST_CASE("another builder brings a verifier that takes its drafts, and the tree
 
 TEST_CASE("the node budget is moved, and the curves end where it stands") {
   Driver driver(explorer(), alone());
-  const TreeExplorerPanel& panel = panel_of(driver);
+  const TreeExplorerPanel& panel = explorer_of(driver);
   driver.type_into_slider("tree_explorer/nodes", "9");
   CHECK(panel.shown()->nodes.size() == 9);
   CHECK(panel.shown()->mask.size() == 100);
@@ -141,20 +141,20 @@ TEST_CASE("trees of one node, of the most nodes and of a text are drawn without 
     settings.nodes = nodes;
     settings.vocab_size = nodes == 1 ? 2 : 64;
     Driver driver(explorer(settings), alone());
-    CHECK(panel_of(driver).shown()->nodes.size() == static_cast<std::size_t>(nodes));
+    CHECK(explorer_of(driver).shown()->nodes.size() == static_cast<std::size_t>(nodes));
     driver.frames(3);
   }
   Driver(explorer(), alone(), 700, 400).frames(3);
   Driver driver(explorer(), alone());
   driver.choose("tree_explorer/models", "real");
-  REQUIRE(panel_of(driver).state().error.empty());
-  CHECK(panel_of(driver).shown()->settings.model == "ngram:6");
-  CHECK(panel_of(driver).shown()->settings.drafter == "ngram:3");
+  REQUIRE(explorer_of(driver).state().error.empty());
+  CHECK(explorer_of(driver).shown()->settings.model == "ngram:6");
+  CHECK(explorer_of(driver).shown()->settings.drafter == "ngram:3");
   driver.type_into("tree_explorer/prompt", "This License");
-  CHECK(panel_of(driver).shown()->settings.prompt == "This License");
-  CHECK(panel_of(driver).shown()->emitted.size() == panel_of(driver).shown()->path.size() + 1);
+  CHECK(explorer_of(driver).shown()->settings.prompt == "This License");
+  CHECK(explorer_of(driver).shown()->emitted.size() == explorer_of(driver).shown()->path.size() + 1);
   driver.choose("tree_explorer/models", "synthetic");
-  CHECK(panel_of(driver).shown()->settings.model == kSyntheticModel);
+  CHECK(explorer_of(driver).shown()->settings.model == kSyntheticModel);
 }
 
 }  // namespace
