@@ -6,6 +6,7 @@
 
 #include "cli/bench/cases.hpp"
 #include "cli/bench/random_model.hpp"
+#include "reference/model/transformer/line_aligned.hpp"
 #include "reference/model/transformer/transformer_model.hpp"
 
 namespace draftproof {
@@ -36,15 +37,22 @@ class Products {
     out_.resize(out_floats);
   }
 
+  // As a pass does it: two groups at a time, and a thread asks for its share of the next matrix before it gets there.
   void run() {
     team_.run([&](int thread) {
       for (std::size_t i = 0; i < matrices_.size(); ++i) {
         const PackedMatrix& matrix = *matrices_[i];
+        const PackedMatrix& following = *matrices_[(i + 1) % matrices_.size()];
         const auto stride = static_cast<std::size_t>(matrix.groups() * kGroupRows);
         const std::int64_t grain =
-            std::max<std::int64_t>(1, (64 << 10) / static_cast<std::int64_t>(matrix.group_bytes()));
-        team_.for_ranges(thread, matrix.groups(), grain, [&](std::int64_t begin, std::int64_t end) {
-          kernels_.int8_product({&matrix, begin, end, out_.data(), stride, nullptr},
+            std::max<std::int64_t>(1, (64 << 10) / (2 * static_cast<std::int64_t>(matrix.group_bytes())));
+        team_.for_ranges(thread, pairs_of(matrix), grain, [&](std::int64_t begin, std::int64_t end) {
+          const std::int64_t group_end = std::min(matrix.groups(), 2 * end);
+          const bool ends_share = end >= pairs_of(matrix) * (thread + 1) / team_.threads();
+          const std::byte* const next = ends_share
+                                            ? following.group(2 * (pairs_of(following) * thread / team_.threads()))
+                                            : matrix.group(group_end);
+          kernels_.int8_product({&matrix, 2 * begin, group_end, out_.data(), stride, next},
                                 inputs_.at(matrix.columns()).tiles());
         });
       }
@@ -52,6 +60,8 @@ class Products {
   }
 
  private:
+  static std::int64_t pairs_of(const PackedMatrix& matrix) { return (matrix.groups() + 1) / 2; }
+
   void quantise(Int8Rows& to, int rows, std::int64_t columns) const {
     to.resize(rows, columns);
     const std::vector<float> values = normal_numbers(rows * columns);
@@ -66,7 +76,7 @@ class Products {
   ThreadTeam team_;
   std::vector<const PackedMatrix*> matrices_;  // as a pass reads them
   std::map<std::int64_t, Int8Rows> inputs_;    // by width
-  std::vector<float> out_;
+  AlignedFloats out_;
 };
 
 // One stream whose context is there, and a chain of tokens after it.
