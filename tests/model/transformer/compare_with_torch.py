@@ -4,26 +4,19 @@
     python3 -m venv venv && venv/bin/pip install torch transformers gguf safetensors numpy
     venv/bin/python tests/model/transformer/compare_with_torch.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
 
-The program answers two prompts with speculation and writes every row of logits that it verified as a trace; here each
-row is computed again from its tokens. Weights are decoded by the package gguf; of the program only tokens and rows are
-used. Prints the errors of both arithmetics, and fails where those of f32 are not rounding.
+Every row of logits that the program verified (verified_rows.py) is computed again from its tokens. Weights are decoded
+by the package gguf; of the program only tokens and rows are used. Prints the errors of both arithmetics, and fails where
+those of f32 are not rounding. The bits of int8 are judged by compare_with_numpy.py.
 """
 
-import pathlib
-import subprocess
 import sys
-import tempfile
 
 import numpy as np
 import torch
 from gguf import GGUFReader, dequantize
-from safetensors.numpy import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
+from verified_rows import differences, verified_steps
 
-PROMPTS = [
-    "The ferry left the harbour an hour late, and by the time the island came into sight the ferry left the harbour",
-    "def mean(values):\n    total = 0\n    for value in values:\n        total += value\n    return total / len(values)\n\n\ndef mean(",
-]
 MEAN_ERROR_MAX = 0.01  # of f32; keys and values are rounded to half precision
 NAMES = {
     "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj",
@@ -64,29 +57,6 @@ def load_model(path):
     return model
 
 
-def verified_rows(program, model_path, arithmetic):
-    """Of every row in the traces of the prompts: the tokens before it, and the logits."""
-    rows = []
-    for prompt in PROMPTS:
-        with tempfile.TemporaryDirectory() as folder:
-            trace_path = str(pathlib.Path(folder) / "trace.safetensors")
-            # A penalty makes the trace hold the histories; its rows are those before penalties.
-            subprocess.run(
-                [program, "generate", "--model", model_path, "--prompt", prompt, "--drafter", "suffix", "--policy", "fixed:4", "--max-tokens", "16",
-                 "--repetition-penalty", "1.02", "--activations", arithmetic, "--trace", trace_path], check=True, stdout=subprocess.DEVNULL)
-            trace = load_file(trace_path)
-        ends = {name: np.concatenate([[0], trace[name]]) for name in ("cu_num_draft_tokens", "cu_prompt_tokens", "cu_output_tokens")}
-        first_row = 0
-        for step in range(len(trace["cu_num_draft_tokens"])):
-            part = lambda name, cu: list(trace[name][ends[cu][step]:ends[cu][step + 1]]) if name in trace else []
-            context = part("prompt_tokens", "cu_prompt_tokens") + part("output_tokens", "cu_output_tokens")
-            draft = part("draft_tokens", "cu_num_draft_tokens")
-            for i in range(len(draft) + 1):
-                rows.append((context + draft[:i], trace["target_logits"][first_row + i]))
-            first_row += len(draft) + 1
-    return rows
-
-
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
@@ -94,19 +64,14 @@ def main():
     model = load_model(sys.argv[2])
     failed = False
     for arithmetic in ("f32", "int8"):
-        errors, equal, divergences = [], 0, []
-        rows = verified_rows(sys.argv[1], sys.argv[2], arithmetic)
-        for tokens, logits in rows:
+        compared = []
+        for context, draft, rows in verified_steps(sys.argv[1], sys.argv[2], arithmetic):
             with torch.no_grad():
-                expected = model(torch.tensor([[int(t) for t in tokens]])).logits[0, -1].double()
-            ours = torch.from_numpy(logits.astype(np.float64))
-            errors.append((ours - expected).abs())
-            equal += int(ours.argmax() == expected.argmax())
-            p, q = expected.log_softmax(-1), ours.log_softmax(-1)
-            divergences.append(float((p.exp() * (p - q)).sum()))
-        error = torch.stack(errors)
-        print(f"{arithmetic}: {len(rows)} rows, top-1 equal in {equal}, |difference| mean {float(error.mean()):.2g} max {float(error.max()):.2g}, KL {np.mean(divergences):.2g}")
-        failed |= arithmetic == "f32" and not float(error.mean()) <= MEAN_ERROR_MAX
+                expected = model(torch.tensor([[int(t) for t in context + draft]])).logits[0, -len(rows):].numpy()
+            compared += zip(rows, expected)
+        text, mean = differences(compared)
+        print(f"{arithmetic}: {text}")
+        failed |= arithmetic == "f32" and not mean <= MEAN_ERROR_MAX
     if failed:
         sys.exit(f"the mean difference of f32 is above {MEAN_ERROR_MAX}")
 
