@@ -33,6 +33,7 @@ TEST_CASE("What is wrong in a TOML file is named with file, line and the dotted 
   CHECK_THROWS_WITH(gpu.allow_only({"memory_gb", "name", "bandwidth", "bad"}),
                     "f.toml:4: gpu.bandwith: unknown key 'bandwith'; expected one of memory_gb, name, bandwidth, bad");
   CHECK_THROWS_WITH(parse_toml("a = 1\nb = \n", "f.toml"), Catch::StartsWith("f.toml:2: it is not TOML"));
+  CHECK_THROWS_WITH(parse_toml("[(]\n", "f.toml"), Catch::StartsWith("f.toml:1: it is not TOML"));
   CHECK_THROWS_WITH(parse_toml("d = 2026-01-01\n", "f.toml"), Catch::Contains("f.toml:1: d: it is a date"));
   CHECK_THROWS_AS(read_toml("/nowhere/f.toml"), Error);
 }
