@@ -20,8 +20,8 @@ struct FuzzResult {
   std::int64_t taken = 0;
   std::int64_t refused = 0;
   double slowest_s = 0.0;  // of processor time
-  // Of inputs that ended in another exception than an input or usage error, in an error of several lines or without
-  // text, or that took more than kSecondsMax: which and how. At most ten.
+  // Of inputs that ended in another exception than an input or usage error, in one without text, or that took more than
+  // kSecondsMax: which and how. At most ten.
   std::vector<std::string> failures;
 };
 

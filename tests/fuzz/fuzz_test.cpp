@@ -15,7 +15,7 @@
 namespace draftproof::testing {
 namespace {
 
-TEST_CASE("readers take the sound inputs of the fuzzer, and refuse damaged ones in one line or take them") {
+TEST_CASE("readers take the sound inputs of the fuzzer, and take damaged ones or refuse them in an error") {
   const TemporaryFolder folder;
   for (const FuzzedReader& reader : fuzzed_readers(folder.path())) {
     INFO(reader.name);
@@ -31,7 +31,7 @@ TEST_CASE("readers take the sound inputs of the fuzzer, and refuse damaged ones 
   }
 }
 
-TEST_CASE("the fuzzer finds exceptions that are no refusals, errors of several lines, and what takes too long") {
+TEST_CASE("the fuzzer finds exceptions that are no refusals, internal errors, and errors without text") {
   const TemporaryFolder folder;
   const auto failures = [&](const std::function<void(const std::string&)>& read) {
     const FuzzedReader reader{
@@ -44,12 +44,10 @@ TEST_CASE("the fuzzer finds exceptions that are no refusals, errors of several l
           if (text.find("9223372036854775807") != text.npos) throw std::out_of_range("far");
         })
             .front()
-            .ends_with("not an error of the project: far"));
+            .ends_with("not an error of the project: 'far'"));
   CHECK(failures([](const std::string&) { throw Error(ErrorKind::internal, "r", "x"); }).front() ==
-        "input 0: internal error: r: x");
-  CHECK(failures([](const std::string&) { throw input_error("r", "a\nb"); }).front() ==
-        "input 0: an error that is not one printable line: 'r: a\uFFFDb'");
-  CHECK(failures([](const std::string&) { throw input_error("r", std::string(5000, 'x')); }).size() == 10);
+        "input 0: internal error: 'r: x'");
+  CHECK(failures([](const std::string&) { throw input_error("", ""); }).size() == 10);
 }
 
 TEST_CASE("a damaged input depends on its number and the seed alone, and numbers give different ones") {
