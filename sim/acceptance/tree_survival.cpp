@@ -33,7 +33,7 @@ TreeSurvivals sequoia_survivals(std::span<const double> rank_rates, std::int32_t
     };
     std::vector<Node> nodes{{1.0, 0, 0}};  // the context, then the drafts
     for (const std::int32_t parent : shape.parents) {
-      Node& above = nodes[static_cast<std::size_t>(parent + 1)];
+      Node& above = nodes[static_cast<std::size_t>(std::int64_t{parent} + 1)];
       const Node node{above.value * rank_rates[above.children++], above.level + 1, 0};
       survival[node.level - 1] += node.value;
       nodes.push_back(node);

@@ -134,7 +134,11 @@ std::vector<double> possible_tps(const MeasuredRow& row, const RooflineSetup& se
   const double least = one_gpu ? 1.0 : least_tp(setup.model, setup.gpu, setup.precision);
   if (least == 1.0 || least >= 8.0) return {least};
   std::vector<double> all;
-  for (double tp = least; tp <= 8.0; tp *= 2.0) all.push_back(tp);
+  double tp = least;
+  while (tp <= 8.0) {
+    all.push_back(tp);
+    tp *= 2.0;
+  }
   return all;
 }
 

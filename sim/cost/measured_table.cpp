@@ -36,7 +36,7 @@ std::string whole(double value) {
 
 }  // namespace
 
-MonotoneCurve::MonotoneCurve(std::vector<double> x, std::vector<double> y)
+MonotoneCurve::MonotoneCurve(std::vector<double> x, const std::vector<double>& y)
     : x_(std::move(x)), y_(never_falling(y)), slope_(x_.size(), 0.0) {
   // Fritsch and Carlson 1980, with the harmonic mean of the two secants: it never leaves their range.
   const auto secant = [&](std::size_t i) { return (y_[i + 1] - y_[i]) / (x_[i + 1] - x_[i]); };

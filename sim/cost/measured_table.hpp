@@ -24,7 +24,7 @@ namespace draftproof {
 class MonotoneCurve {
  public:
   // `x` rises strictly, `y` may be noisy; neither is empty.
-  MonotoneCurve(std::vector<double> x, std::vector<double> y);
+  MonotoneCurve(std::vector<double> x, const std::vector<double>& y);
 
   double at(double x) const;
   double first() const { return x_.front(); }
