@@ -197,12 +197,10 @@ TomlValue TomlValue::with(std::string_view dotted, const TomlValue& value) const
   const std::size_t point = dotted.find('.');
   const std::string_view key = dotted.substr(0, point);
   TomlValue copy = *this;
-  std::size_t at = keys_.size();
-  if (kind_ == Kind::array) {
-    at = static_cast<std::size_t>(read_integer(key, 0, static_cast<std::int64_t>(values_.size()) - 1).value_or(-1));
-  } else {
-    at = static_cast<std::size_t>(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());
-  }
+  const std::size_t at =
+      kind_ == Kind::array
+          ? static_cast<std::size_t>(read_integer(key, 0, static_cast<std::int64_t>(values_.size()) - 1).value_or(-1))
+          : static_cast<std::size_t>(std::find(keys_.begin(), keys_.end(), key) - keys_.begin());
   const bool last = point == std::string_view::npos;
   if (at < values_.size()) {
     copy.values_[at] = last ? value : values_[at].with(dotted.substr(point + 1), value);

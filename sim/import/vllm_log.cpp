@@ -189,7 +189,7 @@ class Reader {
     }
     for (const std::string_view key : {"acceptance at token ", "position "}) {
       const std::size_t at = find_words(line, key);
-      if (at == std::string_view::npos || at > 8) continue;
+      if (at > 8) continue;  // as where there is none
       const std::string position = std::to_string(summary_rates_.size());
       const std::string whole = std::string(key) + position;
       if (const auto rate = field(line, whole, where)) {
