@@ -42,7 +42,9 @@ double MachineProfile::pass_ms(double rows, double context_len) const {
   const TimedPass& b = timed[above];
   const double slope = (b.ms - a.ms) / static_cast<double>(b.rows - a.rows);
   const double at_context = a.ms + slope * (rows - static_cast<double>(a.rows));
-  return at_context + rows * ms_of_context_token(*this) * (context_len - static_cast<double>(a.context_len));
+  const double ms = at_context + rows * ms_of_context_token(*this) * (context_len - static_cast<double>(a.context_len));
+  const auto fastest = std::ranges::min_element(passes, {}, &TimedPass::ms);
+  return std::max(ms, 0.5 * fastest->ms);
 }
 
 void check(const MachineProfile& profile, const std::string& where) {

@@ -29,7 +29,8 @@ struct MachineProfile {
   double step_ms = 0.0;  // of a plain step beside its pass: the scheduler, the row's token
 
   // A pass of `rows` rows: between the timed row counts along a line, behind the last one along the last line; each row
-  // takes longer by its further context as the one-row passes say.
+  // takes longer by its further context as the one-row passes say. No pass takes less than half the fastest timed
+  // one, where lines through passes that contradict one another would fall to 0.
   double pass_ms(double rows, double context_len) const;
 };
 

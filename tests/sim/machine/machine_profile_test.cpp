@@ -36,6 +36,11 @@ TEST_CASE("passes lie on the lines between the timed ones, and rows take longer 
   CHECK(profile.pass_ms(10, 64) == Approx(3.0));
   CHECK(profile.pass_ms(40, 64) == Approx(6.0));
   CHECK(profile.pass_ms(2, 164) == Approx(2.2 + 2 * 0.05));
+  // Times that fall as rows are added, and a context that costs more than the pass: not below half the fastest pass.
+  MachineProfile falling = known();
+  falling.passes = {{1, 64, 2.1}, {4, 64, 20.5}, {16, 64, 3.6}, {1, 65, 1000.0}};
+  CHECK(falling.pass_ms(40, 64) == Approx(1.05));
+  CHECK(falling.pass_ms(1, 0) == Approx(1.05));
   // As a clock of the simulator: two streams, three rows each, behind 64 tokens.
   CHECK(MachineCost(profile).target_ns({6, 2, 128, 6 * 64, 6}) == Approx(2.6e6));
   CHECK(MachineStepCost(profile, 0.5).target_ns(10, 2) == Approx(3.0e6));
