@@ -82,9 +82,9 @@ class Products {
 // One stream whose context is there, and a chain of tokens after it.
 class Passes {
  public:
-  Passes(std::shared_ptr<const TransformerWeights> weights, const TransformerKernels& kernels, int threads,
+  Passes(const std::shared_ptr<const TransformerWeights>& weights, const TransformerKernels& kernels, int threads,
          std::int64_t context_len, std::int64_t rows)
-      : model_(std::move(weights), Arithmetic::int8, threads, std::nullopt, kernels),
+      : model_(weights, Arithmetic::int8, threads, std::nullopt, kernels),
         kv_(model_.make_kv_cache(context_len + rows)),
         blocks_(static_cast<std::size_t>(kv_->num_slots() / kKvBlockSlots)) {
     std::iota(blocks_.begin(), blocks_.end(), 0);

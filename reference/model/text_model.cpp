@@ -91,9 +91,8 @@ TextModel open_text_model(const std::string& name, const std::string& path, cons
   text.arithmetic =
       (options.float_activations ? "f32 activations, " : "int8 activations, ") + main_kind(files->weights) + " weights";
   const Arithmetic arithmetic = options.float_activations ? Arithmetic::f32 : Arithmetic::int8;
-  auto packed = std::make_shared<const TransformerWeights>(pack_weights_of(*files, path, options.threads));
-  auto model =
-      std::make_unique<TransformerModel>(std::move(packed), arithmetic, options.threads, text.tokenizer->start_token());
+  const auto packed = std::make_shared<const TransformerWeights>(pack_weights_of(*files, path, options.threads));
+  auto model = std::make_unique<TransformerModel>(packed, arithmetic, options.threads, text.tokenizer->start_token());
   text.transformer = model.get();
   text.model = std::move(model);
   text.chat_tokens = [tokenizer = files->tokenizer, chat_template = files->chat_template, path](const std::string& user,
