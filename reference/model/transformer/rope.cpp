@@ -12,7 +12,7 @@ namespace {
 // Of the pairs (first[i kStep], second[i kStep]). No element is in two of them, which the compiler does not see.
 template <std::size_t kStep>
 void rotate_pairs(float* first, float* second, const float* cosines, const float* sines, std::size_t count) {
-#pragma GCC ivdep
+#pragma GCC ivdep  // NOLINT(clang-diagnostic-unknown-pragmas)
   for (std::size_t i = 0; i < count; ++i) {
     const float a = first[i * kStep];
     const float b = second[i * kStep];
