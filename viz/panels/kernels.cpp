@@ -209,8 +209,8 @@ void KernelsPanel::draw_row(Controls& controls, const KernelRow& row, float widt
   const ImVec2 mouse = ImGui::GetMousePos();
   ImDrawList& list = *ImGui::GetWindowDrawList();
   for (std::size_t i = 0; i < row.cells.size(); ++i) {
-    const ImVec2 min{origin.x + pitch * static_cast<float>(i % per_line),
-                     origin.y + pitch * static_cast<float>(i / per_line)};
+    const std::size_t line = i / per_line;
+    const ImVec2 min{origin.x + pitch * static_cast<float>(i % per_line), origin.y + pitch * static_cast<float>(line)};
     const ImVec2 max{min.x + cell, min.y + cell};
     const KernelCell& one = row.cells[i];
     const std::string name = row.kernel + "/" + one.name;

@@ -40,11 +40,15 @@ inline ImPlotSpec fill_of(const PaletteColour& colour, float alpha) {
 inline void setup_axis_of_powers(ImAxis axis, double least, double most) {
   ImPlot::SetupAxisScale(axis, ImPlotScale_Log10);
   std::vector<double> ticks;
-  for (double tick = std::exp2(std::ceil(std::log2(least))); tick <= most * 1.001; tick *= 2) ticks.push_back(tick);
+  double tick = std::exp2(std::ceil(std::log2(least)));
+  while (tick <= most * 1.001) {
+    ticks.push_back(tick);
+    tick *= 2;
+  }
   std::vector<std::string> texts;
   std::vector<const char*> labels;
-  for (const double tick : ticks) {
-    texts.push_back(std::to_string(tick));
+  for (const double at : ticks) {
+    texts.push_back(std::to_string(at));
     std::string& text = texts.back();
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.pop_back();

@@ -79,10 +79,11 @@ TEST_CASE("a sweep has a row for each point and policy, the same on any number o
 TEST_CASE("a sweep that is killed keeps its finished points, and the next run computes the rest") {
   const SmallGrid grid(4000);
   grid.sweep("whole", {});
-  // Killed without a chance to tidy up, as soon as a first point is in the file.
+  // Killed without a chance to tidy up, as soon as rows of the second point are in the file: those of the first are
+  // committed then, and theirs may not be.
   const std::string script =
       "\"$0\" sweep \"$1\" --out \"$2\" --threads 1 & pid=$!; i=0; "
-      "while [ \"$(head -c 30000 \"$2\" 2>/dev/null | grep -c fixed:2)\" = 0 ] && [ $i -lt 600 ]; "
+      "while [ \"$(head -c 30000 \"$2\" 2>/dev/null | grep -c goodput:)\" = 0 ] && [ $i -lt 600 ]; "
       "do i=$((i+1)); sleep 0.01; done; kill -9 $pid; wait $pid";
   run_command({"sh", "-c", script, std::filesystem::path(DRAFTPROOF_PROGRAM).string(), grid.path, grid.out("killed")});
   const std::size_t kept = grid.rows("killed").size();
