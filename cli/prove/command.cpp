@@ -41,6 +41,8 @@ void print_row(const ProofResult& result) {
             << std::setw(11) << float_text(result) << std::setw(10) << std::setprecision(0) << result.milliseconds
             << " ms\n";
   if (result.counterexample) std::cout << "    " << result.counterexample->sentence() << "\n";
+  if (!result.lossless && result.exact)
+    std::cout << "    a lossy rule that these models do not refute; try a larger --vocab, --draft or --instances\n";
 }
 
 std::vector<ClaimResult> check_claims(const ProveArguments& arguments, const ProofOptions& options) {

@@ -50,6 +50,13 @@ TEST_CASE("prove refutes a lossy rule with a counterexample") {
   CHECK(found.at("p").size() == 3);
 }
 
+TEST_CASE("prove says why it fails where too small a model does not refute a lossy rule") {
+  const ProgramResult result =
+      run_draftproof({"prove", "--verifier", "top_k_resample", "--vocab", "2", "--draft", "1", "--instances", "1"});
+  CHECK(result.exit_code == 1);
+  CHECK(result.out.find("a lossy rule that these models do not refute; try a larger --vocab") != std::string::npos);
+}
+
 TEST_CASE("prove tells what the top-k resample costs as a function of k") {
   const json document = json_of({"prove", "--verifier", "top_k_resample", "--instances", "1", "--json"});
   CHECK(document.at("top_k_resample").size() == 33);  // three rows at k = 1, 2, 4, ..., 1024
