@@ -2,8 +2,10 @@
 // twice or from another file.
 #pragma once
 
+#include <cctype>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/test_random.hpp"

@@ -241,6 +241,14 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
   std::ofstream(fs::path(folder) / "arrivals.csv") << arrivals.front();
   const RooflineSetup setup = setup_of("Llama-3.1-8B", "H100", "vLLM");
   const auto points = [setup](const std::string& path) { read_speedup_points(path, setup); };
+  // Reads a preset into its place of a setup, and times a step by it.
+  const auto times_with = [&setup](void (*read)(RooflineSetup&, const std::string&)) {
+    return [setup, read](const std::string& path) {
+      RooflineSetup with = setup;
+      read(with, path);
+      time_step(with);
+    };
+  };
   return {
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
@@ -250,38 +258,18 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
       {"speculate_resumed", "result.json", {speculate_table()}, resume_speculate},
       {"speculate_imported", "table.json", {speculate_table()}, import_speculate},
       {"preset_gpu", "gpu.toml", single_presets("sim/presets/gpus/gpus.toml", "gpu"),
-       [setup](const std::string& path) {
-         RooflineSetup with = setup;
-         with.gpu = find_gpu(path);
-         time_step(with);
-       }},
+       times_with([](RooflineSetup& with, const std::string& path) { with.gpu = find_gpu(path); })},
       {"preset_model", "model.toml", single_presets("sim/presets/models/others.toml", "model"),
-       [setup](const std::string& path) {
-         RooflineSetup with = setup;
-         with.model = find_model(path);
-         time_step(with);
-       }},
+       times_with([](RooflineSetup& with, const std::string& path) { with.model = find_model(path); })},
       {"preset_config_json",
        "config.json",
        {R"({"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336,
 "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false})"},
-       [setup](const std::string& path) {
-         RooflineSetup with = setup;
-         with.model = find_model(path);
-         time_step(with);
-       }},
+       times_with([](RooflineSetup& with, const std::string& path) { with.model = find_model(path); })},
       {"preset_engine", "engine.toml", single_presets("sim/presets/engines/engines.toml", "engine"),
-       [setup](const std::string& path) {
-         RooflineSetup with = setup;
-         with.engine = find_engine(path);
-         time_step(with);
-       }},
+       times_with([](RooflineSetup& with, const std::string& path) { with.engine = find_engine(path); })},
       {"preset_drafter", "drafter.toml", single_presets("sim/presets/models/llama.toml", "model"),
-       [setup](const std::string& path) {
-         RooflineSetup with = setup;
-         with.drafter = find_drafter(path, setup.model);
-         time_step(with);
-       }},
+       times_with([](RooflineSetup& with, const std::string& path) { with.drafter = find_drafter(path, with.model); })},
       {"scenario", "scenario_read.toml", scenarios(), read_scenario_file},
       {"grid", "grid.toml", grids(), read_grid},
       {"arrivals", "arrivals_read.csv", arrivals, [](const std::string& path) { read_arrivals_file(path); }},

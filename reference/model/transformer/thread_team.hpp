@@ -48,7 +48,7 @@ class ThreadTeam {
         const std::int64_t range = share_begin + claimed;
         body(items * range / ranges, items * (range + 1) / ranges);
       }
-      // Others are told once for a share: what is told travels between cores.
+      // Counted once for a share: the counter travels between cores.
       if (done > 0 && done_.fetch_add(done, std::memory_order_acq_rel) + done == ranges) return end_phase(phase);
     }
     wait_while(phase_, phase);
