@@ -7,7 +7,7 @@ set(draftproof_mutant_rest distribution pipeline sample)
 
 function(draftproof_kernels_of_mutants target)
   target_compile_definitions(${target} PRIVATE DRAFTPROOF_EXECUTOR=mutant_executor)
-  target_compile_options(${target} PRIVATE -O1)
+  target_compile_options(${target} PRIVATE -O1 -fPIC)  # as the precompiled header, also in programs
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # what a mutant does not replace is linked from an archive
   target_link_libraries(${target} PRIVATE draftproof_ours draftproof_device)
 endfunction()
@@ -15,6 +15,7 @@ endfunction()
 list(TRANSFORM draftproof_mutant_rest REPLACE "(.+)" "${PROJECT_BINARY_DIR}/operations/\\1.cpp" OUTPUT_VARIABLE sources)
 add_library(draftproof_mutant_rest STATIC ${sources})
 draftproof_kernels_of_mutants(draftproof_mutant_rest)
+target_precompile_headers(draftproof_mutant_rest PRIVATE ${draftproof_standard_headers})
 add_library(draftproof_mutant_main OBJECT ${PROJECT_SOURCE_DIR}/gpu/mutants/main.cpp)
 target_link_libraries(draftproof_mutant_main PRIVATE draftproof_ours draftproof_device)
 
@@ -45,5 +46,6 @@ foreach(mutant_file IN LISTS mutant_files)
   set_target_properties(mutant_${id} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/mutants OUTPUT_NAME ${id}.run)
   target_include_directories(mutant_${id} BEFORE PRIVATE ${folder})
   draftproof_kernels_of_mutants(mutant_${id})
+  target_precompile_headers(mutant_${id} REUSE_FROM draftproof_mutant_rest)
   target_link_libraries(mutant_${id} PRIVATE draftproof_mutant_rest)
 endforeach()
