@@ -15,6 +15,7 @@
 #include "tests/engine/random_requests.hpp"
 #include "tests/model/transformer/random_tensors.hpp"
 #include "tests/support/forward_alone.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/shipped_model.hpp"
 
 namespace draftproof::testing {
@@ -97,7 +98,7 @@ TEST_CASE("speculation with every drafter and verifier gives a small transformer
   const auto weights = tiny.weights();
   const std::vector<std::string> lossless = lossless_verifiers();
   std::int64_t accepted = 0;
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < fewer_if_sanitized(60); ++seed) {
     INFO("seed " << seed);
     std::mt19937 random(seed);
     const Arithmetic arithmetic = seed % 2 == 0 ? Arithmetic::int8 : Arithmetic::f32;
@@ -118,7 +119,7 @@ TEST_CASE("speculation with every drafter and verifier gives a small transformer
     const auto drafter = models.drafter(random, needs_probabilities);
     accepted += check_requests(target, reference, *drafter, requests, random_options(random), 3);
   }
-  CHECK(accepted > 300);
+  CHECK(accepted > fewer_if_sanitized(300));
 }
 
 TEST_CASE("speculation with every drafter gives the shipped model's own tokens and KV") {

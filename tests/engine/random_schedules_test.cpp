@@ -5,13 +5,14 @@
 #include "reference/engine/inspection.hpp"
 #include "reference/strict_number.hpp"
 #include "tests/engine/random_schedule.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace draftproof::testing {
 namespace {
 
 std::int64_t num_schedules() {
   const char* text = std::getenv("DRAFTPROOF_SCHEDULES");
-  return text == nullptr ? 3000 : read_integer(text, 1, 1'000'000'000).value();
+  return text == nullptr ? fewer_if_sanitized(3000) : read_integer(text, 1, 1'000'000'000).value();
 }
 
 TEST_CASE("every invariant holds in random schedules, and every slot has the KV of plain decoding", "[scheduler]") {

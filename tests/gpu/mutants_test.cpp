@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/run_program.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace {
 
@@ -33,10 +34,10 @@ std::string contents_of(const std::string& file) {
 }  // namespace
 
 TEST_CASE("the regression kills every device mutant") {
-#if defined(__SANITIZE_ADDRESS__)
-  WARN("SKIPPED: device mutants are not built with the sanitizers");
-  return;
-#endif
+  if (draftproof::testing::kSanitized) {
+    WARN("SKIPPED: device mutants are not built with the sanitizers");
+    return;
+  }
   for (const std::string& id : mutant_ids()) {
     const ProgramResult run = run_command({DRAFTPROOF_MUTANTS "/" + id + ".run"});
     INFO(id << ": " << run.out << run.err);

@@ -14,6 +14,7 @@
 #include "reference/random/injected.hpp"
 #include "reference/step/batch.hpp"
 #include "tests/support/random_request.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
 
 using namespace draftproof;
@@ -90,7 +91,7 @@ struct Setting {
   Sampler sampler;
   RowKind target_rows;
   ProposalKind proposal_kind;
-  int draws;
+  std::int64_t draws;
   bool drafts_by_rule = false;  // chosen by a rule and not drawn from the drafter
 };
 
@@ -108,7 +109,7 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(s.vocab_size * s.vocab_size));
   std::vector<float> target_rows;
   std::vector<float> proposal_rows;
-  for (int i = 0; i < s.draws; ++i) {
+  for (std::int64_t i = 0; i < s.draws; ++i) {
     std::vector<Token> draft;
     target_rows.clear();
     proposal_rows.clear();
@@ -166,7 +167,7 @@ TEST_CASE("the emitted text has the distribution of the target for every sampler
                         sampler,
                         rows,
                         kind,
-                        main ? 200000 : 100000,
+                        testing::fewer_if_sanitized(main ? 200000 : 100000),
                         kind == ProposalKind::one_hot};
         seed += 10;
         CAPTURE(s.vocab_size, static_cast<int>(sampler), static_cast<int>(rows), static_cast<int>(kind), seed);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "tests/support/sanitizers.hpp"
+
 namespace draftproof::testing {
 
 // Its file; where it is not there, nothing, and the test says that it is skipped.
@@ -19,12 +21,9 @@ inline std::optional<std::string> shipped_model_path() {
 // The same for tests of many tokens or of time. Under sanitizers, which make them take minutes, they are skipped too:
 // shorter ones run the same code there.
 inline std::optional<std::string> shipped_model_at_full_speed() {
-#ifdef __SANITIZE_ADDRESS__
+  if (!kSanitized) return shipped_model_path();
   WARN("SKIPPED: under sanitizers shorter tests run this code");
   return std::nullopt;
-#else
-  return shipped_model_path();
-#endif
 }
 
 }  // namespace draftproof::testing

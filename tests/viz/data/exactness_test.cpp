@@ -10,6 +10,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
+#include "tests/support/sanitizers.hpp"
 
 using namespace draftproof;
 using Json = nlohmann::ordered_json;
@@ -142,10 +143,10 @@ TEST_CASE("what is not as claimed is bad in the matrix, whichever way it fails")
 }
 
 TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes back and forth through its file") {
-#if defined(__SANITIZE_ADDRESS__)
-  WARN("SKIPPED: minutes under sanitizers, where the mutants have tests of their own");
-  return;
-#endif
+  if (testing::kSanitized) {
+    WARN("SKIPPED: minutes under sanitizers, where the mutants have tests of their own");
+    return;
+  }
   ExactnessSettings settings;
   settings.view = ExactnessView::mutants;
   const ExactnessSnapshot snapshot = computed(settings);

@@ -7,6 +7,7 @@
 #include "tests/io/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "viz/data/last_snapshot.hpp"
 
 namespace draftproof {
@@ -88,10 +89,10 @@ TEST_CASE("the quick selection of the kernels panel has cases of every kernel") 
 }
 
 TEST_CASE("a chosen mutant fails in the kernels panel, and the first differing bits are shown in hex and decimal") {
-#if defined(__SANITIZE_ADDRESS__)
-  WARN("SKIPPED: device mutants are not built with the sanitizers");
-  return;
-#endif
+  if (testing::kSanitized) {
+    WARN("SKIPPED: device mutants are not built with the sanitizers");
+    return;
+  }
   KernelsSettings settings;
   REQUIRE(kernel_mutants().size() >= 20);
   settings.mutant = "B08-first-seed";

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/io/temporary_folder.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {
@@ -54,10 +55,10 @@ TEST_CASE("the kernels panel runs the cases that are asked for, and explains the
 }
 
 TEST_CASE("a mutant that is chosen fails before the eyes, and choosing none brings the sound kernels back") {
-#if defined(__SANITIZE_ADDRESS__)
-  WARN("SKIPPED: device mutants are not built with the sanitizers");
-  return;
-#endif
+  if (kSanitized) {
+    WARN("SKIPPED: device mutants are not built with the sanitizers");
+    return;
+  }
   if (kernel_mutants().empty()) {
     WARN("SKIPPED: no mutant is built here");
     return;

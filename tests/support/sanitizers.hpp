@@ -1,0 +1,20 @@
+// What the tests leave out under sanitizers, which slow them tenfold: they look for bad addresses and undefined behaviour
+// there, which show in few repetitions; distributions and rare schedules are the release build's to test.
+#pragma once
+
+#include <cstdint>
+
+namespace draftproof::testing {
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// `repetitions`, a quarter of them under sanitizers.
+constexpr std::int64_t fewer_if_sanitized(std::int64_t repetitions) {
+  return kSanitized ? repetitions / 4 : repetitions;
+}
+
+}  // namespace draftproof::testing
