@@ -98,7 +98,7 @@ class TreeDrawing {
       const ShownToken& token = step_.emitted.back();
       char line[32];
       std::snprintf(line, sizeof line, "p %.2f", static_cast<double>(step_.last_probability));
-      const PaletteColour& colour = *colour_of(token.origin);
+      const PaletteColour& colour = *origin_colour(token.origin);
       draw_box(place_of(count - 1), token.text.c_str(), line, to_u32(colour), to_u32(colour, kTint));
     }
     ImGui::Dummy({layout_.num_columns * (kBoxWidth + kGapX) * em_,

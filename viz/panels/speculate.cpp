@@ -128,7 +128,7 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
   ImGui::TextDisabled("   tokens");
   for (const TokenOrigin origin : {TokenOrigin::accepted, TokenOrigin::recovered, TokenOrigin::bonus}) {
     next_control(6);
-    swatch(*colour_of(origin), std::string(name_of(origin)).c_str());
+    swatch(*origin_colour(origin), std::string(name_of(origin)).c_str());
   }
 }
 

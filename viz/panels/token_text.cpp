@@ -15,7 +15,7 @@ float width_of(const std::string& text) {
 
 }  // namespace
 
-const PaletteColour* colour_of(TokenOrigin origin) {
+const PaletteColour* origin_colour(TokenOrigin origin) {
   switch (origin) {
     case TokenOrigin::accepted:
       return &palette::kAccepted;
@@ -87,7 +87,7 @@ std::optional<std::int32_t> TokenText::draw(const std::string& lead, const Specu
     const ImVec2 max{min.x + run.width, min.y + line};
     if (!ImGui::IsRectVisible(min, max)) continue;
     if (run.step >= 0) {
-      if (const PaletteColour* const colour = colour_of(run.origin))
+      if (const PaletteColour* const colour = origin_colour(run.origin))
         list.AddRectFilled(min, max, to_u32(*colour, kTint));
       if (is_over && mouse.x >= min.x && mouse.x < max.x && mouse.y >= min.y && mouse.y < max.y) hovered = run.step;
     }

@@ -13,7 +13,7 @@
 namespace draftproof {
 
 // Plain decoding's tokens have none.
-const PaletteColour* colour_of(TokenOrigin origin);
+const PaletteColour* origin_colour(TokenOrigin origin);
 
 class TokenText {
  public:
