@@ -44,10 +44,6 @@ TEST_CASE("every kernel equals the reference bit for bit on the CPU executor, an
 }
 
 TEST_CASE("another order of threads and blocks gives the same bits") {
-  if (draftproof::testing::kSanitized) {
-    WARN("SKIPPED: under sanitizers the test above runs these cases");
-    return;
-  }
   const ordered_json document = regress({"--filter", "/V33/", "--seed", "977"}, 0);
   CHECK(document.at("different") == 0);
   CHECK(document.at("equal").get<int>() > 0);
