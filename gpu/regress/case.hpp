@@ -5,9 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "gpu/device_memory.hpp"
@@ -95,6 +98,31 @@ class CaseRun {
   draftproof_settings settings_;
   std::vector<Array> arrays_;
   std::vector<CallArguments>* described_ = nullptr;
+};
+
+// The inputs of a case: made before, or when it is first run, so that who lists cases need not wait for them.
+template <class Inputs>
+class LateInputs {
+ public:
+  explicit LateInputs(std::function<Inputs()> make) : shared_(std::make_shared<Shared>()) {
+    shared_->make = std::move(make);
+  }
+  explicit LateInputs(Inputs inputs) : shared_(std::make_shared<Shared>()) { shared_->inputs = std::move(inputs); }
+
+  const Inputs& operator*() const {
+    std::call_once(shared_->once, [&] {
+      if (shared_->make) shared_->inputs = shared_->make();
+    });
+    return shared_->inputs;
+  }
+
+ private:
+  struct Shared {
+    std::once_flag once;
+    std::function<Inputs()> make;
+    Inputs inputs;
+  };
+  std::shared_ptr<Shared> shared_;
 };
 
 struct RegressCase {

@@ -166,18 +166,31 @@ void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_ar
   verifier.call(a, run.settings());
 }
 
-RegressCase verify_case(const VerifyCall& verifier, const std::string& what, VerifyInputs in,
-                        std::vector<int> block_threads) {
-  const VerifyShape& shape = in.shape;
+namespace {
+
+RegressCase late_case(const VerifyCall& verifier, const std::string& what, const VerifyShape& shape,
+                      const LateInputs<VerifyInputs>& in, std::vector<int> block_threads) {
   const std::string name = std::string(verifier.name) + "/" + what + "/" +
                            kind_text(shape.target_kind, shape.target_dtype) + "/" +
                            kind_text(shape.proposal_kind, shape.proposal_dtype) + "/V" +
-                           std::to_string(shape.vocab_size) + "/B" + std::to_string(in.requests());
+                           std::to_string(shape.vocab_size) + "/B" + std::to_string(shape.draft_lens.size());
   return {name,
-          [verifier, in = std::move(in)](CaseRun& run) {
-            run_verifier(verifier, run, arguments_of(run, in), in.wants_logprobs);
-          },
+          [verifier, in](CaseRun& run) { run_verifier(verifier, run, arguments_of(run, *in), (*in).wants_logprobs); },
           std::move(block_threads)};
+}
+
+}  // namespace
+
+RegressCase verify_case(const VerifyCall& verifier, const std::string& what, VerifyInputs in,
+                        std::vector<int> block_threads) {
+  const VerifyShape shape = in.shape;
+  return late_case(verifier, what, shape, LateInputs<VerifyInputs>(std::move(in)), std::move(block_threads));
+}
+
+RegressCase verify_case(const VerifyCall& verifier, const std::string& what, std::uint64_t seed,
+                        const VerifyShape& shape, std::vector<int> block_threads) {
+  const LateInputs<VerifyInputs> in([seed, shape] { return verify_inputs(seed, shape); });
+  return late_case(verifier, what, shape, in, std::move(block_threads));
 }
 
 }  // namespace draftproof::regress

@@ -76,6 +76,9 @@ void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_ar
 
 RegressCase verify_case(const VerifyCall& verifier, const std::string& what, VerifyInputs in,
                         std::vector<int> block_threads = {0});
+// The same with verify_inputs(seed, shape).
+RegressCase verify_case(const VerifyCall& verifier, const std::string& what, std::uint64_t seed,
+                        const VerifyShape& shape, std::vector<int> block_threads = {0});
 
 // What chain and block verification are both tried on.
 std::vector<RegressCase> shared_verify_cases(const VerifyCall& verifier);

@@ -57,7 +57,7 @@ void vocabularies(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
       shape.proposal_dtype = kDtypes[turn / 3 % 3];
       shape.masked_share = turn % 4 == 3 ? 0.3 : 0.0;
       const std::vector<int> threads = turn % 6 < 2 ? std::vector<int>{128, 256, 512} : std::vector<int>{0};
-      cases.push_back(verify_case(verifier, "ragged", verify_inputs(static_cast<std::uint64_t>(turn), shape), threads));
+      cases.push_back(verify_case(verifier, "ragged", static_cast<std::uint64_t>(turn), shape, threads));
       turn += 1;
     }
     turn += 2;
@@ -81,15 +81,15 @@ void vocabularies(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
   for (std::size_t i = 0; i < std::size(kModelVocabularies); ++i) {
     VerifyShape shape = shape_of({2, 1}, kModelVocabularies[i], i % 2 == 0 ? kKinds[1] : kKinds[5]);
     if (i % 2 == 1) shape.target_dtype = shape.proposal_dtype = DRAFTPROOF_BF16;
-    cases.push_back(verify_case(verifier, "model", verify_inputs(90 + i, shape)));
+    cases.push_back(verify_case(verifier, "model", 90 + i, shape));
   }
 }
 
 void batches(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
-  cases.push_back(verify_case(verifier, "no_requests", verify_inputs(1, shape_of({}, 33, kKinds[1]))));
+  cases.push_back(verify_case(verifier, "no_requests", 1, shape_of({}, 33, kKinds[1])));
   for (const Kinds kinds : kKinds)
-    cases.push_back(verify_case(verifier, "no_drafts", verify_inputs(2, shape_of({0, 0, 0}, 4097, kinds))));
-  cases.push_back(verify_case(verifier, "one_request", verify_inputs(3, shape_of({4}, 33, kKinds[1]))));
+    cases.push_back(verify_case(verifier, "no_drafts", 2, shape_of({0, 0, 0}, 4097, kinds)));
+  cases.push_back(verify_case(verifier, "one_request", 3, shape_of({4}, 33, kKinds[1])));
 
   // More drafts than a warp has lanes, and targets so near that many are accepted.
   std::vector<std::int32_t> lens;

@@ -170,13 +170,27 @@ std::string kind_text(std::int32_t kind) {
   return kind == DRAFTPROOF_PROBABILITIES ? "probabilities" : "logits";
 }
 
-RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
+RegressCase late_case(const std::string& what, const Shape& shape, std::int64_t requests, const LateInputs<Inputs>& in,
+                      std::vector<int> block_threads) {
   const std::string rule =
-      in.rule == DRAFTPROOF_RRSW ? "rrsw_" + kind_text(in.proposal_kind) : std::string("target_only");
-  const std::string name = "verify_tree/" + what + "/" + kind_text(in.target_kind) + "/" + rule + "/" +
-                           dtype_text(in.dtype) + "/V" + std::to_string(in.vocab_size) + "/B" +
-                           std::to_string(in.trees.requests());
-  return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
+      shape.rule == DRAFTPROOF_RRSW ? "rrsw_" + kind_text(shape.proposal_kind) : std::string("target_only");
+  const std::string name = "verify_tree/" + what + "/" + kind_text(shape.target_kind) + "/" + rule + "/" +
+                           dtype_text(shape.dtype) + "/V" + std::to_string(shape.vocab_size) + "/B" +
+                           std::to_string(requests);
+  return {name, [in](CaseRun& r) { run(r, *in); }, std::move(block_threads)};
+}
+
+RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
+  const Shape shape{in.vocab_size, in.row_stride, in.dtype, in.rule, in.target_kind, in.proposal_kind};
+  const std::int64_t requests = in.trees.requests();
+  return late_case(what, shape, requests, LateInputs<Inputs>(std::move(in)), std::move(block_threads));
+}
+
+// The same with make_inputs(seed, shape, trees).
+RegressCase make(const std::string& what, std::uint64_t seed, const Shape& shape, const RandomTrees& trees,
+                 std::vector<int> block_threads = {0}) {
+  const LateInputs<Inputs> in([seed, shape, trees] { return make_inputs(seed, shape, trees); });
+  return late_case(what, shape, trees.requests(), in, std::move(block_threads));
 }
 
 const std::vector<std::int64_t> kRagged = {6, 0, 12, 1, 9, 7, 3};
@@ -208,7 +222,7 @@ void add_sizes(std::vector<RegressCase>& cases) {
         const bool sweeps = vocab_size == 33 || (vocab_size == 4097 && dtype == DRAFTPROOF_F32);
         ++seed;
         if (vocab_size > 4000 && dtype != DRAFTPROOF_F32 && seed % 3 != 0) continue;
-        cases.push_back(make("padded", make_inputs(seed, shape, ragged_trees(seed)),
+        cases.push_back(make("padded", seed, shape, ragged_trees(seed),
                              sweeps ? std::vector<int>{128, 256, 512} : std::vector<int>{0}));
       }
     }
@@ -216,7 +230,7 @@ void add_sizes(std::vector<RegressCase>& cases) {
   const std::vector<std::int64_t> few = {5};
   for (const Shape& shape : combinations(32000, 32000, DRAFTPROOF_BF16)) {
     ++seed;
-    cases.push_back(make("model", make_inputs(seed, shape, random_trees(seed, few, 3)), {256}));
+    cases.push_back(make("model", seed, shape, random_trees(seed, few, 3), {256}));
   }
 }
 
@@ -366,7 +380,7 @@ std::vector<RegressCase> verify_tree_cases() {
       of.is_unlike = true;
       ++seed;
       const RandomTrees trees = random_trees(seed, std::vector<std::int64_t>(60, 9), 5);
-      cases.push_back(make("many", make_inputs(seed, of, trees), {128}));
+      cases.push_back(make("many", seed, of, trees, {128}));
     }
   }
 
@@ -375,17 +389,16 @@ std::vector<RegressCase> verify_tree_cases() {
   quiet.has_logprobs = false;
   quiet.has_path = false;
   cases.push_back(make("tokens_only", quiet));
-  cases.push_back(make("no_requests", make_inputs(52, shape, random_trees(52, {}, 2))));
+  cases.push_back(make("no_requests", 52, shape, random_trees(52, {}, 2)));
   for (const Shape& of : combinations(100, 103, DRAFTPROOF_F32))
-    cases.push_back(make("no_nodes", make_inputs(53, of, random_trees(53, std::vector<std::int64_t>{0, 0}, 2))));
-  cases.push_back(make("chain", make_inputs(54, shape, random_trees(54, kRagged, 1))));
+    cases.push_back(make("no_nodes", 53, of, random_trees(53, std::vector<std::int64_t>{0, 0}, 2)));
+  cases.push_back(make("chain", 54, shape, random_trees(54, kRagged, 1)));
   for (const std::int32_t rule : {DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW}) {
     Shape wide{2000, 2000};
     wide.rule = rule;
     wide.spread = 0.5f;
     // More siblings than a block has threads, and more trials than can be accepted early.
-    cases.push_back(
-        make("wide", make_inputs(55, wide, random_trees(55, std::vector<std::int64_t>{300, 40}, 200)), {128}));
+    cases.push_back(make("wide", 55, wide, random_trees(55, std::vector<std::int64_t>{300, 40}, 200), {128}));
   }
   for (RegressCase& one : covering_verify_cases("verify_tree")) cases.push_back(std::move(one));
   for (RegressCase& one : far_verify_tree_cases()) cases.push_back(std::move(one));

@@ -14,6 +14,7 @@
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace draftproof {
@@ -45,7 +46,7 @@ TEST_CASE("every lossless verifier passes, in one context and in as many as ther
     for (const std::int64_t contexts : {1, 0}) {
       INFO(info.name << ", contexts " << contexts);
       const std::string name(info.name);
-      const StepSample sample = steps_of(name, {.steps = 4000, .contexts = contexts}, 31);
+      const StepSample sample = steps_of(name, {.steps = testing::fewer_if_sanitized(4000), .contexts = contexts}, 31);
       const Audit audit = audit_steps(sample, at_distance(name, 60));
       CHECK(audit.sentence.substr(0, 10) == "consistent");
       for (const char* test : {"support", "path", "first_token_ks", "string_bins"}) CHECK(find(audit, test) != nullptr);

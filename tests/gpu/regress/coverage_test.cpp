@@ -105,7 +105,7 @@ void check_far_cases(const std::vector<RegressCase>& cases) {
   }
 }
 
-// One test for three claims, because listing the cases makes the inputs of all.
+// One test for three claims, because listing the cases makes the inputs of many.
 TEST_CASE("every two values of every two arguments meet in a case that is not refused, and there are far cases") {
   std::vector<RegressCase> cases = cases_named("/");
   check_far_cases(cases);

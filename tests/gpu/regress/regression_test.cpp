@@ -165,7 +165,7 @@ TEST_CASE("a golden file is read back as written, and a bad line is named") {
   CHECK_THAT(error_of(ErrorKind::input, [&] { read_digests(folder.file("absent.txt")); }), Contains("--update"));
 }
 
-// One list of all cases: making it makes their inputs.
+// One list of all cases: making it makes the inputs of many.
 TEST_CASE("case names are unique, begin with their operation, and any part finds them") {
   std::set<std::string> names;
   std::set<std::string> operations;

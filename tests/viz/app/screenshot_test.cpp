@@ -55,6 +55,8 @@ TEST_CASE("a picture of every panel has the size that was asked for, and somethi
   const testing::TemporaryFolder folder;
   for (const auto& panel : all_panels()) {
     const std::string name = panel->info().name;
+    // There the tests of panels draw them without a window; one shows that the window's own code does.
+    if (testing::kSanitized && name != "speedup") continue;
     const std::string path = folder.file(name + ".png");
     INFO(name);
     const auto run = run_dash({"--panel", name, "--screenshot", path, "--size", "1280x800"});
@@ -69,7 +71,7 @@ TEST_CASE("a picture of every panel has the size that was asked for, and somethi
 
 TEST_CASE("a picture of the whole dashboard is drawn at twice the size of text, in light colours") {
   if (testing::kSanitized) {
-    WARN("SKIPPED: under sanitizers panels are drawn one by one, by the test above");
+    WARN("SKIPPED: under sanitizers one panel is drawn in a window, by the test above");
     return;
   }
   if (!display_is_here()) return;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/io/temporary_folder.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "tests/viz/driver.hpp"
 
 using namespace draftproof;
@@ -16,7 +17,7 @@ namespace {
 ExactnessSettings small_proofs() {
   ExactnessSettings settings;
   settings.draft_len = 1;
-  settings.instances = 2;
+  settings.instances = testing::kSanitized ? 1 : 2;
   return settings;
 }
 
