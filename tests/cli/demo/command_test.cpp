@@ -198,7 +198,7 @@ DistributionString draw_with(Fault fault, DemoWorker& worker, const DecodingOpti
 }
 
 TEST_CASE("the distribution test passes the chain and rejects planted faults at the same number of samples") {
-  constexpr std::uint64_t kSamples = testing::kSanitized ? 4000 : 28000;
+  constexpr std::uint64_t kSamples = testing::fewer_if_sanitized(28000);
   SmallDemo demo;
   const DemoModels models(demo.options, load_corpus(demo.options.corpus));
   DemoWorker worker(models, demo.options);
