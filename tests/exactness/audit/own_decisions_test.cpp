@@ -129,10 +129,11 @@ TEST_CASE("decisions and the last token's distribution multiply to what enumerat
 }
 
 TEST_CASE("p values of decisions and of recovered tokens are uniform for right verifiers") {
+  constexpr std::int64_t kRepetitions = testing::kSanitized ? 3 : 24;
   std::vector<double> p_values;
   for (const VerifierInfo& info : verifiers()) {
     if (!has_own_decisions(info.verifier)) continue;
-    for (std::int64_t repetition = 0; repetition < fewer_if_sanitized(24); ++repetition) {
+    for (std::int64_t repetition = 0; repetition < kRepetitions; ++repetition) {
       const std::uint64_t seed = 1000 + static_cast<std::uint64_t>(repetition);
       const StepSample sample = steps_of(std::string(info.name), {.steps = 800, .contexts = 0}, seed);
       for (const TestResult& test : audit_steps(sample, assuming(std::string(info.name))).tests) {
@@ -146,7 +147,7 @@ TEST_CASE("p values of decisions and of recovered tokens are uniform for right v
       }
     }
   }
-  CHECK(std::ssize(p_values) > fewer_if_sanitized(500));
+  CHECK(std::ssize(p_values) > 20 * kRepetitions);
   CHECK(kolmogorov_p_value(std::ssize(p_values), uniform_distance(p_values)) > suite_level());
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
     if (info.lossless) continue;
     INFO(info.name);
     const std::string name(info.name);
-    const StepSample sample = steps_of(name, {.steps = 4000}, 32);
+    const StepSample sample = steps_of(name, {.steps = testing::fewer_if_sanitized(4000)}, 32);
     const Audit audit = audit_steps(sample, at_distance(name, 1));
     CHECK_FALSE(audit.lossless);
     CHECK(audit.verdict == AuditVerdict::consistent);

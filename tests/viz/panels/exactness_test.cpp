@@ -60,9 +60,11 @@ TEST_CASE("a field that is clicked is explained, with the command that prints it
 
 TEST_CASE("the sliders of the matrix change what is proved, and the other view shows the mutants") {
   MatrixDriver matrix;
-  const int pairs = small_proofs().instances == 1 ? 2 : 1;
-  matrix.driver.type_into_slider("exactness/pairs of models", std::to_string(pairs));
-  CHECK(matrix.panel().shown()->proofs.front().instances == pairs);
+  const std::int64_t paths_of_three_tokens = matrix.panel().shown()->proofs.front().paths;
+  matrix.driver.type_into_slider("exactness/vocabulary V", "2");
+  CHECK(matrix.panel().shown()->settings.vocab_size == 2);
+  CHECK(matrix.panel().shown()->proofs.front().paths > 0);
+  CHECK(matrix.panel().shown()->proofs.front().paths < paths_of_three_tokens);
   matrix.driver.choose("exactness/show", "mutants");
   CHECK(matrix.panel().shown()->settings.view == ExactnessView::mutants);
   CHECK(matrix.panel().selected_cell() == nullptr);
