@@ -35,6 +35,7 @@ def arguments_of(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="of each component, at most (the engine's own, in its "
                         "engine.toml)")
     parser.add_argument("--json", action="store_true", help="print the document on standard output")
+    parser.add_argument("--dry-run", action="store_true", help="say which engines would be driven, and stop")
     return parser.parse_args(argv)
 
 
@@ -77,6 +78,10 @@ def main(argv: list[str]) -> int:
     if arguments.seconds is not None and not arguments.seconds > 0:
         fail(f"--seconds: is {arguments.seconds:g}; expected a number above 0")
     chosen = [engine for engine in every if not arguments.engine or engine.name in arguments.engine]
+    if arguments.dry_run:
+        for engine in chosen:
+            print(f"{engine.name}: {engine.not_run or f'{engine.title} {engine.version}'}")
+        return 0
     fresh: dict[str, list[dict[str, Any]]] = {}
     for engine in chosen:
         if engine.not_run:
@@ -87,6 +92,10 @@ def main(argv: list[str]) -> int:
         except environments.InstallError as error:
             fail(f"{engine.name} could not be installed: {error}")
         fresh[engine.name] = drive(engine, arguments)
+    had = {component["component"] for found in fresh.values() for component in found}
+    for name in arguments.component or []:
+        if name not in had:
+            fail(f"--component: '{name}' is none of {', '.join(fresh)}; docs/engines.md names what each has")
     document = report.document(ROOT, "engines " + shlex.join(argv), every, fresh)
     if not arguments.component:
         report.write(ROOT, document)

@@ -79,3 +79,22 @@ def test_a_bias_or_a_minimum_length_that_is_forgotten_is_found(dropped, bias, ve
     found = draftproof.audit_callable(lambda logits, params: constrained(logits, params, dropped, bias), kind="filter",
                                       failures_max=1, **history.with_constraints())
     assert found.verdict == verdict, found
+
+
+def engines(*arguments):
+    return subprocess.run([sys.executable, ADAPTERS / "engines.py", *arguments], capture_output=True, text=True,
+                          env={"PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+
+
+def test_a_dry_run_says_what_would_be_driven_and_refuses_what_there_is_not():
+    every = engines("--dry-run")
+    assert every.returncode == 0
+    assert [line.split(":")[0] for line in every.stdout.splitlines()] == sorted(
+        path.parent.name for path in ADAPTERS.glob("*/engine.toml"))
+    assert engines("--dry-run", "--engine", "vllm").stdout.startswith("vllm: vLLM ")
+    for arguments, said in [(("--engine", "vlm"), "--engine: 'vlm' is not one of flashinfer, "),
+                            (("--seconds", "0"), "--seconds: is 0; expected a number above 0")]:
+        refused = engines("--dry-run", *arguments)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(f"draftproof: error: {said}")
+        assert len(refused.stderr.splitlines()) == 1
