@@ -39,8 +39,9 @@ fi
 
 code=$(mktemp -d)
 trap 'rm -rf "$code"' EXIT
-for object in $objects; do
-  object=$(readlink -f -- "$object")
+disassemble() {  # object: writes NAME.ARCHITECTURE.sass
+  local object name file architecture
+  object=$(readlink -f -- "$1")
   name=$(basename -- "$object" .cu.o)
   mkdir "$code/$name"
   (cd "$code/$name" && cuobjdump -xelf all "$object" >/dev/null)
@@ -48,6 +49,9 @@ for object in $objects; do
     architecture=$(grep -oE 'sm_[0-9]+' <<<"${file##*/}" | tail -n 1)
     nvdisasm -c "$file" >"$code/$name.$architecture.sass"
   done
-done
+}
+export -f disassemble
+export code
+xargs -n 1 -P "$(nproc)" bash -euo pipefail -c 'disassemble "$1"' disassemble <<<"$objects"
 compiler=$(nvcc --version | sed -n 's/.* V\([0-9.]*\)$/\1/p')
 python3 gpu/budget/budget.py --code "$code" --compiler "$compiler" --stored gpu/golden/budget.txt "$@"
