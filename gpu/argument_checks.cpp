@@ -348,7 +348,15 @@ void check_kv_commit(const draftproof_kv_commit_arguments& a) {
   checks.factor("layers", a.layers, 0, 1);
   checks.factor("slot_bytes", a.slot_bytes, 0, 1);
   checks.factor("slot_stride_bytes", a.slot_stride_bytes, a.slot_bytes, a.num_slots);
-  checks.factor("layer_stride_bytes", a.layer_stride_bytes, a.layers > 1 ? a.slot_bytes : 0, a.layers);
+  checks.factor("layer_stride_bytes", a.layer_stride_bytes, 0, a.layers);
+  // No byte belongs to two entries: a layer holds all slots, or a slot all layers.
+  const std::int64_t layer_bytes = a.slot_bytes == 0 ? 0 : (a.num_slots - 1) * a.slot_stride_bytes + a.slot_bytes;
+  const bool slot_holds_layers =
+      a.layer_stride_bytes >= a.slot_bytes &&
+      (a.num_slots == 1 || a.slot_stride_bytes >= (a.layers - 1) * a.layer_stride_bytes + a.slot_bytes);
+  if (a.layers > 1 && a.layer_stride_bytes < layer_bytes && !slot_holds_layers)
+    checks.refuse("layer_stride_bytes", std::to_string(a.layer_stride_bytes),
+                  std::to_string(layer_bytes) + " or more, so that the entries of two layers do not overlap");
   const bool moves = a.path != nullptr && a.layers > 0 && a.slot_bytes > 0;
   if (moves) checks.given("cache", a.cache);
   // A block moves at least 128 columns of a byte in one layer.

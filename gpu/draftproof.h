@@ -15,15 +15,18 @@
  * Sizes. Counts, strides and lengths are 0 or more. No array, with its strides, and no workspace spans more than
  * DRAFTPROOF_BYTES_MAX bytes: rows * row_stride * bytes of an element of a matrix, rows * stride * 4 of an output or a
  * mask, layers * layer_stride_bytes and num_slots * slot_stride_bytes of a cache. Requests, history_len_max and the
- * blocks of a launch (rows * ceil(vocab_size / 4096); of block verification requests * (draft_len_max + 1) of these)
- * are at most 2^31 - 1.
+ * blocks of a launch (rows * ceil(vocab_size / 4096); of block verification requests * (draft_len_max + 1) of these; of
+ * kv_commit with a path requests * layers * ceil(slot_bytes / 128)) are at most 2^31 - 1. vocab_size is at most 2^19,
+ * os_threads at most 1024.
  *
  * Errors. What the host can see (a shape, a stride, a size, a NULL, a dtype, a workspace too small, no GPU) is refused
  * before anything runs, by every executor alike: the call returns a code other than 0, draftproof_*_workspace_bytes
  * returns -1, and draftproof_error_message() says what was expected. What only the data shows (a NaN, an id outside the
  * vocabulary, an offset outside its array, a row with nothing left) is reported per row in `status` [rows], or per
  * request for the verifiers: its tokens are then DRAFTPROOF_NO_TOKEN, nothing of it is emitted, and the other rows are
- * as if it were not there. If several codes apply, the highest is reported.
+ * as if it were not there. If several codes apply to a row, the highest is reported. A request has the code of the
+ * first row that its verification comes to and that has one, a target row before its proposal row. Block verification
+ * looks at the rows of all drafts: the highest code of rows of logits, then that of probabilities.
  *
  * Offsets and indices. No value in an array makes a call read or write outside of the arrays that it was given; what
  * leads there has status DRAFTPROOF_ROW_BAD_ID.
@@ -38,6 +41,7 @@
  *   num_accepted, path    no more than the request's drafts; nodes that ascend, then -1.
  *   slots                 in [0, num_slots), those of one request different. Requests that name the same slot are the
  *                         caller's mistake, which is not looked for.
+ *   kv_len                in [0, 2^62).
  *
  * Guarantee. All outputs are the same bits for every executor that has the call, every block size and every batch that
  * the row sits in. Randomness is addressed: Philox4x32-10 with key = seed and counter (index, row, step, purpose); see
@@ -76,7 +80,7 @@ typedef enum {
   DRAFTPROOF_UNAVAILABLE = 4 /* this build or this machine lacks the executor, or the executor lacks the call */
 } draftproof_result;
 
-/* What `status` says of a row. If several apply, the highest code is reported. */
+/* What `status` says of a row or of a request; which of several: see Errors. */
 typedef enum {
   DRAFTPROOF_ROW_OK = 0,
   DRAFTPROOF_ROW_NOTHING_LEFT = 1,    /* every token is masked, or far below every limit */
@@ -271,7 +275,9 @@ typedef struct {
 
   int32_t proposal_kind;
   draftproof_rows proposal;
-  draftproof_parameters draft_parameters; /* of proposal logits: temperature and filters only */
+  /* Of proposal logits: temperature and filters only. Temperature 0 means argmax drafting: a chain's proposals are
+   * one-hot at its drafts, whose rows are not read; a tree's at the argmax of each row. */
+  draftproof_parameters draft_parameters;
 
   draftproof_randomness randomness;
 
@@ -292,7 +298,7 @@ typedef struct {
 typedef struct {
   const char* verifier;     /* a name, with parameters where it takes some: "rrs", "synthetic:rate=0.8" */
   int32_t sampler;          /* draftproof_sampler: draws the tokens that are no drafts; coupled verifiers always race */
-  const uint32_t* position; /* [requests]: tokens emitted before this step; of coupled verifiers, else NULL or unread */
+  const uint32_t* position; /* [requests]: tokens emitted before this step; for coupled verifiers, else ignored */
   draftproof_verify_arguments drafts; /* its tree_rule and workspace are not looked at; path may be given of chains */
 } draftproof_verify_by_name_arguments;
 
@@ -315,7 +321,7 @@ typedef struct {
 
 /* A step wrote one KV entry per row of the request (the root's token, then its drafts) into the slots
  * slots[cu[b] + b + r]. The entries of the root and of the accepted nodes move to the request's first num_accepted + 1
- * slots, in order, layer by layer; the other slots are freed. Of a chain nothing moves. */
+ * slots, in order, layer by layer; the other slots are freed. For a chain nothing is moved. */
 typedef struct {
   int64_t requests;
   int64_t draft_tokens_total;
@@ -325,7 +331,7 @@ typedef struct {
   const int32_t* path;                /* [requests, draft_len_max]: as verification writes it; NULL: a chain */
   const int64_t* slots;               /* [draft_tokens_total + requests]; all different */
   int64_t num_slots;                  /* of the cache */
-  void* cache;                        /* in and out: [layers, num_slots, slot_bytes] */
+  void* cache; /* in and out: [layers, num_slots, slot_bytes]; a layer holds all slots, or a slot all layers */
   int64_t layers;
   int64_t layer_stride_bytes;
   int64_t slot_stride_bytes;

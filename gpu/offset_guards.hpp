@@ -12,6 +12,11 @@ DRAFTPROOF_HD inline bool is_index(std::int64_t index, std::int64_t count) {
   return index >= 0 && index < count;
 }
 
+// Of a sequence's KV entries: far from where a sum with the drafts of a step would wrap.
+DRAFTPROOF_HD inline bool kv_len_valid(std::int64_t kv_len) {
+  return is_index(kv_len, std::int64_t{1} << 62);
+}
+
 // Elements [begin, end) of an array; none where they would not lie in it.
 struct ListRange {
   std::int64_t begin;

@@ -140,7 +140,7 @@ Ranks::Ranks() {
     throw usage_error("mpirun",
                       "this program was built without MPI; expected ./draftproof build --with-mpi to have been run");
 }
-Ranks::~Ranks() = default;
+Ranks::~Ranks() {}
 void Ranks::serve(Points&) {}
 std::unique_ptr<Points> Ranks::points_of_rank_0() {
   return nullptr;

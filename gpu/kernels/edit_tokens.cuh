@@ -123,7 +123,8 @@ __global__ void edit_tokens(SparseEdits e) {
 
   const Global<float> logits = e.edited + row * e.edited_stride;
   mask_bad_words(e.constraints, history, request, logits);
-  if (history.output_len() < value_of<std::int64_t>(e.constraints.min_tokens, request, 0)) {
+  const std::int64_t min_tokens = value_of<std::int64_t>(e.constraints.min_tokens, request, 0);
+  if (min_tokens > 0 && history.output_len() < min_tokens) {  // else nothing has looked at the history's length
     const ListRange stops = e.constraints.stops(request);
     for (std::int64_t i = stops.begin + threadIdx.x; i < stops.end; i += blockDim.x)
       mask_token(logits, e.constraints.stop_ids[i]);

@@ -68,7 +68,8 @@ __global__ void commit_slots(Global<const std::int64_t> cu_num_draft_tokens, Dra
   const DraftRange range = draft_range_by_block(cu_num_draft_tokens, shape, b);
   const CommitRequest request =
       commit_request(b, range.begin, range.end, num_accepted, path, shape.draft_len_max, slots);
-  const bool valid = range.valid && commit_valid(request, shape.draft_len_max, num_slots);  // the same in all threads
+  const bool valid = range.valid && kv_len_valid(kv_len[b]) &&
+                     commit_valid(request, shape.draft_len_max, num_slots);  // the same in all threads
   const Global<std::int64_t> freed = freed_slots + (range.begin + b);
   for (std::int64_t r = threadIdx.x; r <= range.length(); r += blockDim.x)
     freed[r] = valid && r > request.num_accepted ? static_cast<std::int64_t>(request.slots[r]) : -1;

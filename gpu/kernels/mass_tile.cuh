@@ -208,7 +208,7 @@ __device__ inline TileResult mass_of_tile(const TileOfRow<Element>& tile) {
   float smallest = element_of_word<Element>(smallest_word, 0);
   if constexpr (kPer == 2) {
     const float other = element_of_word<Element>(largest_word, 1);
-    largest = other <= largest ? largest : other;  // NaN where either is
+    largest = largest >= other || largest != largest ? largest : other;  // NaN where either is
     smallest =
         element_of_word<Element>(smallest_word, 1) < smallest ? element_of_word<Element>(smallest_word, 1) : smallest;
   }

@@ -1,13 +1,14 @@
 // The mass pass as a call: kernels/mass.cuh, kernels/distribution.cuh.
 #include "gpu/executors.hpp"
+#include "gpu/kernels/parameters.cuh"
 #include "gpu/operations/launch_distribution.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
 // Row totals for a caller. Grid: rows / 128 blocks, rounded up.
-__global__ void export_mass_rows(Global<const DistributionRow> rows, std::int64_t count,
-                                 Global<std::int32_t> row_exponent, Global<std::uint64_t> row_total,
+__global__ void export_mass_rows(Global<const DistributionRow> rows, Global<const float> temperature,
+                                 std::int64_t count, Global<std::int32_t> row_exponent, Global<std::uint64_t> row_total,
                                  Global<std::int32_t> status) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (row >= count) return;
@@ -15,7 +16,7 @@ __global__ void export_mass_rows(Global<const DistributionRow> rows, std::int64_
   row_exponent[row] = distribution.exponent;
   row_total[row] = distribution.total;
   // A greedy row has no masses here.
-  status[row] = distribution.greedy_token != DRAFTPROOF_NO_TOKEN ? DRAFTPROOF_ROW_BAD_PARAMETER : distribution.status;
+  status[row] = value_of(temperature, row, 1.0f) == 0.0f ? DRAFTPROOF_ROW_BAD_PARAMETER : distribution.status;
 }
 
 }  // namespace
@@ -35,12 +36,12 @@ void mass_pass(const draftproof_mass_pass_arguments& a, const draftproof_setting
   distribution.tile_exponent = memory.output("tile_exponent", a.tile_exponent, a.rows * tiles);
   distribution.rows = memory.scratch<DistributionRow>("distribution_rows", a.rows);
   const RowsView logits = view_of(memory, "logits", a.logits, a.rows, a.vocab_size);
-  launch_unfiltered_distribution(settings, logits, a.rows, a.vocab_size,
-                                 memory.input("temperature", a.temperature, a.rows), RowRequests{nullptr, a.rows},
+  const Global<const float> temperature = memory.input("temperature", a.temperature, a.rows);
+  launch_unfiltered_distribution(settings, logits, a.rows, a.vocab_size, temperature, RowRequests{nullptr, a.rows},
                                  distribution);
-  launch(describe(settings, "export_mass_rows", (a.rows + 127) / 128, 128), export_mass_rows, distribution.rows, a.rows,
-         memory.output("row_exponent", a.row_exponent, a.rows), memory.output("row_total", a.row_total, a.rows),
-         memory.output("status", a.status, a.rows));
+  launch(describe(settings, "export_mass_rows", (a.rows + 127) / 128, 128), export_mass_rows, distribution.rows,
+         temperature, a.rows, memory.output("row_exponent", a.row_exponent, a.rows),
+         memory.output("row_total", a.row_total, a.rows), memory.output("status", a.status, a.rows));
   memory.check_outputs();
 }
 

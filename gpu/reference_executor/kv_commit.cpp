@@ -48,8 +48,9 @@ void kv_commit(const draftproof_kv_commit_arguments& a, const draftproof_setting
     const std::span<const std::int64_t> slots(a.slots + first_row, static_cast<std::size_t>(nodes + 1));
     std::int64_t* freed = a.freed_slots + first_row;
     std::fill_n(freed, nodes + 1, -1);
-    a.status[b] = range.valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
-    if (!range.valid) continue;
+    const bool valid = range.valid && kv_len_valid(a.kv_len[b]);
+    a.status[b] = valid ? DRAFTPROOF_ROW_OK : DRAFTPROOF_ROW_BAD_ID;
+    if (!valid) continue;
     try {
       const std::vector<std::int32_t> path = path_of(a, b, nodes);
       const SlotCommit commit = commit_slots(slots, path, a.num_slots);

@@ -49,13 +49,17 @@ std::optional<DraftTree> draft_of(const draftproof_verify_arguments& a, const Dr
 class CallRequest {
  public:
   // The status is ok, or bad_id where there is no draft: then there is no request.
-  CallRequest(const draftproof_verify_arguments& a, std::int64_t b, const DraftRange& range, bool is_tree)
-      : constraints_(a.constraints, a.vocab_size, b), status_(RowStatus::bad_id) {
+  // Constraints are of logits. whole: the verifier looks at the rows of all drafts, so that a history too long for one
+  // of them is the request's.
+  CallRequest(const draftproof_verify_arguments& a, std::int64_t b, const DraftRange& range, bool is_tree, bool whole)
+      : constraints_(a.target_kind == DRAFTPROOF_LOGITS ? a.constraints : draftproof_constraints{}, a.vocab_size, b),
+        status_(RowStatus::bad_id) {
     std::optional<DraftTree> draft = draft_of(a, range, is_tree);
     if (!draft) return;
     request_.draft = std::move(*draft);
     status_ = RowStatus::ok;
     const std::int64_t length = range.length();
+    if (whole && length > 0) drafted_ = {{request_.draft.tokens.data(), static_cast<std::size_t>(length - 1)}, true};
     fill_target(a, b, range.begin + b, length + 1);
     // Every inner node of a tree proposes, so that its proposal rows are laid out like the target's.
     fill_proposal(a, b, is_tree ? range.begin + b : range.begin, length + (is_tree ? 1 : 0));
@@ -76,7 +80,7 @@ class CallRequest {
     request_.target_fault = status_of(a.parameters, b);
     if (request_.target_fault != RowStatus::ok) return;
     request_.parameters = parameters_of(a.parameters, b);
-    request_.target_fault = constraints_.status(request_.parameters, {});
+    request_.target_fault = constraints_.status(request_.parameters, drafted_);
     if (request_.target_fault != RowStatus::ok) return;
     request_.constraints = constraints_.constraints();
     request_.prompt_tokens = constraints_.prompt();
@@ -103,6 +107,7 @@ class CallRequest {
   }
 
   RequestConstraints constraints_;
+  GuardedList<Token> drafted_;  // before the last row that is looked at in any case
   VerifyRequest request_;
   RowStatus status_;
 };
@@ -135,7 +140,7 @@ void verify(const draftproof_verify_arguments& a, const VerifierChoice& verifier
       .verifier = verifier, .sampler = sampler, .logprobs = a.logprobs != nullptr, .raw_logprobs = false};
   const std::vector<DraftRange> ranges = draft_ranges(a);
   for (std::int64_t b = 0; b < a.requests; ++b) {
-    CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree);
+    CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree, verifier.verifier == Verifier::block);
     if (position != nullptr) call.set_position(position[b]);
     if (call.status() != RowStatus::ok) {
       write_refusal(a, b, call.status());

@@ -36,12 +36,13 @@ struct Inputs {
   std::vector<std::int32_t> num_accepted;
   std::vector<std::int32_t> path;
   std::vector<std::int64_t> slots;
+  std::vector<std::int64_t> kv_len;
 };
 
 // Every request accepts a path that ends in one of its nodes, or nothing; slots are dealt out in a random order.
 Inputs make_inputs(std::uint64_t seed, RandomTrees trees, const CacheShape& shape) {
   const Noise noise(seed);
-  Inputs in{trees, shape, trees.rows() + 3, false, {}, {}, {}};
+  Inputs in{trees, shape, trees.rows() + 3, false, {}, {}, {}, {}};
   for (std::int64_t b = 0; b < trees.requests(); ++b) {
     const std::int32_t* parents = trees.parents.data() + trees.cu_num_draft_tokens[static_cast<std::size_t>(b)];
     const std::int64_t nodes = trees.cu_num_draft_tokens[static_cast<std::size_t>(b) + 1] -
@@ -59,6 +60,8 @@ Inputs make_inputs(std::uint64_t seed, RandomTrees trees, const CacheShape& shap
   for (std::size_t i = order.size() - 1; i > 0; --i)
     std::swap(order[i], order[static_cast<std::size_t>(noise.below(1000 + i, static_cast<std::int64_t>(i) + 1))]);
   in.slots.assign(order.begin(), order.begin() + trees.rows());
+  in.kv_len.resize(static_cast<std::size_t>(trees.requests()));
+  std::iota(in.kv_len.begin(), in.kv_len.end(), 100);
   return in;
 }
 
@@ -80,9 +83,7 @@ void run(CaseRun& run, const Inputs& in) {
   a.layer_stride_bytes = in.shape.layer_stride;
   a.slot_stride_bytes = in.shape.slot_stride;
   a.slot_bytes = in.shape.slot_bytes;
-  std::vector<std::int64_t> kv_len(static_cast<std::size_t>(a.requests));
-  std::iota(kv_len.begin(), kv_len.end(), 100);
-  a.kv_len = run.in_out("kv_len", kv_len);
+  a.kv_len = run.in_out("kv_len", in.kv_len);
   a.freed_slots = run.output<std::int64_t>("freed_slots", in.trees.rows());
   a.status = run.output<std::int32_t>("status", a.requests);
   if (run.describes(a)) return;
@@ -102,10 +103,10 @@ std::vector<RegressCase> kv_commit_cases() {
   const auto trees = [&](std::uint64_t seed, std::int64_t branching) { return random_trees(seed, ragged, branching); };
   std::vector<RegressCase> cases;
   for (std::uint64_t seed = 1; seed <= 3; ++seed)
-    cases.push_back(make("tree_seed" + std::to_string(seed), make_inputs(seed, trees(seed, 3), {2, 64 * 64, 64, 48})));
+    cases.push_back(make("tree_seed" + std::to_string(seed), make_inputs(seed, trees(seed, 3), {2, 70 * 64, 64, 48})));
   // Units of 16, 4 and 1 bytes; more columns than a block has threads; padding between entries stays as it is.
-  cases.push_back(make("words", make_inputs(4, trees(4, 2), {2, 64 * 24, 24, 20})));
-  cases.push_back(make("odd_bytes", make_inputs(5, trees(5, 2), {2, 64 * 23, 23, 13})));
+  cases.push_back(make("words", make_inputs(4, trees(4, 2), {2, 70 * 24, 24, 20})));
+  cases.push_back(make("odd_bytes", make_inputs(5, trees(5, 2), {2, 70 * 23, 23, 13})));
   cases.push_back(make("odd_address", make_inputs(6, trees(6, 2), {1, 64 * 64, 64, 32, 1})));
   cases.push_back(make(
       "many_columns", make_inputs(7, random_trees(7, std::vector<std::int64_t>{6, 5}, 2), {1, 16 * 9000, 9000, 8800})));
@@ -166,6 +167,14 @@ std::vector<RegressCase> kv_commit_cases() {
   far.num_accepted[4] = std::numeric_limits<std::int32_t>::max();
   far.num_accepted[5] = std::numeric_limits<std::int32_t>::min();
   cases.push_back(make("far_indices", far));
+  Inputs lengths = make_inputs(15, random_trees(15, std::vector<std::int64_t>(6, 6), 2), {2, 96 * 16, 16, 16});
+  lengths.kv_len = {0,
+                    -1,
+                    std::numeric_limits<std::int64_t>::max(),
+                    std::numeric_limits<std::int64_t>::min(),
+                    std::int64_t{1} << 62,
+                    (std::int64_t{1} << 62) - 1};
+  cases.push_back(make("kv_lengths", lengths));
 
   const Inputs valid =
       make_inputs(13, random_trees(13, std::vector<std::int64_t>{6, 6, 0, 3, 6, 5, 6, 2, 6}, 2), {2, 64 * 16, 16, 16});

@@ -282,6 +282,25 @@ void add_refusals(std::vector<RegressCase>& cases) {
   shapes.bias_values.back() = kInfinity;
   cases.push_back(make("bad_histories", shapes));
 
+  // A prompt said to be longer than the history concerns nobody while min_tokens is 0.
+  DistributionInputs unread = everything(52, 8, 8, 300, DRAFTPROOF_F32);
+  unread.repetition_penalty.assign(8, 1.0f);
+  unread.frequency_penalty.assign(8, 0.0f);
+  unread.presence_penalty.assign(8, 0.0f);
+  unread.bad_word_sequences.assign(9, 0);
+  unread.min_tokens = {0, 0, 1, 0, 0, 0, 0, 0};
+  for (std::int64_t& length : unread.prompt_len) length += 1000;
+  cases.push_back(make("unread_prompt_lengths", unread));
+  // A NaN in either half of a word of 16 bits, in the first tile and in the next.
+  for (const std::int32_t dtype : {DRAFTPROOF_F16, DRAFTPROOF_BF16}) {
+    DistributionInputs halves = normal_rows(5, 8192, dtype, 4.0f, 8192);
+    for (std::int64_t row = 0; row < 4; ++row) halves.logit(row, row % 2 + row / 2 * 4096) = kNan;
+    cases.push_back(make("nan_in_halves", halves));
+    cases.push_back(make("nan_in_halves", Inputs{halves, DRAFTPROOF_RACE, false}));
+    halves.top_k.assign(5, 7);
+    cases.push_back(make("nan_in_halves_filtered", halves));
+  }
+
   // Overflow: bias beyond f32, guidance beyond f32, temperatures that carry a finite logit to infinity.
   DistributionInputs over = normal_rows(5, 70, DRAFTPROOF_F32, 4.0f, 70);
   for (std::int64_t row = 0; row < 5; ++row) over.logit(row, 6) = row == 4 ? -3e38f : 3e38f;

@@ -264,6 +264,16 @@ void refusals(const VerifyCall& verifier, std::vector<RegressCase>& cases) {
     }
     cases.push_back(verify_case(verifier, "bad_probabilities", std::move(in), {128, 512}));
   }
+  // Probabilities that are none beside logits that are none.
+  for (const Kinds kinds : kKinds) {
+    if (kinds.target != DRAFTPROOF_PROBABILITIES || kinds.proposal != DRAFTPROOF_LOGITS) continue;
+    VerifyInputs in = verify_inputs(18, shape_of({2, 2, 2, 2}, 33, kinds));
+    for (std::int64_t b = 0; b < 4; ++b) {
+      in.target_at(b, b % 2, in.draft_at(b, b % 2)) = -1.0f;
+      in.proposal_at(b, b / 2, 5) = kNan;
+    }
+    cases.push_back(verify_case(verifier, "bad_probabilities_and_logits", std::move(in)));
+  }
   // Offsets that lead out of the arrays.
   for (const std::int64_t offset : {std::int64_t{1000}, std::int64_t{-5}, std::int64_t{1}}) {
     VerifyInputs in = verify_inputs(17, shape_of({2, 2, 2, 2}, 33, kKinds[1]));

@@ -393,6 +393,14 @@ std::vector<RegressCase> verify_tree_cases() {
   for (const Shape& of : combinations(100, 103, DRAFTPROOF_F32))
     cases.push_back(make("no_nodes", 53, of, random_trees(53, std::vector<std::int64_t>{0, 0}, 2)));
   cases.push_back(make("chain", 54, shape, random_trees(54, kRagged, 1)));
+  // Chains among trees, drafted at temperature 0 by tokens that are not always the argmax.
+  for (Shape of : combinations(12, 12, DRAFTPROOF_F32)) {
+    if (of.proposal_kind != DRAFTPROOF_LOGITS) continue;
+    of.spread = 0.5f;
+    Inputs argmax = make_inputs(56, of, random_trees(56, std::vector<std::int64_t>(30, 3), 1));
+    argmax.draft_temperature.assign(30, 0.0f);
+    cases.push_back(make("argmax_chains", argmax, {128}));
+  }
   for (const std::int32_t rule : {DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW}) {
     Shape wide{2000, 2000};
     wide.rule = rule;

@@ -58,8 +58,10 @@ struct VerifyRequest {
   std::int64_t allowed_mask_stride = 0;          // words from one row's mask to the next; 0: ceil(V/32)
 
   ProposalKind proposal_kind = ProposalKind::one_hot;
-  RowMatrix proposal;              // row r proposes the children of its node: [K, V] of a chain, else [K + 1, V]
-  RowParameters draft_parameters;  // for ProposalKind::logits; temperature 0 means argmax drafting: one-hot proposals
+  RowMatrix proposal;  // row r proposes the children of its node: [K, V] of a chain, else [K + 1, V]
+  // For ProposalKind::logits; temperature 0 means argmax drafting: one-hot proposals, of a chain at its drafts, of rows
+  // as of a tree at their argmaxes.
+  RowParameters draft_parameters;
 
   std::span<const Token> prompt_tokens;
   std::span<const Token> output_tokens;  // committed before this step
@@ -78,6 +80,8 @@ struct VerifyRequest {
   std::int64_t history_len_max = std::numeric_limits<std::int64_t>::max();  // a longer one is a bad_parameter
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(draft.size()) + 1; }
+  // Proposal rows as of a tree, one after every node: of a chain among trees, too.
+  bool has_tree_rows() const { return proposal.rows == static_cast<std::int64_t>(draft.size()) + 1; }
   std::uint32_t position_or_default() const {
     return position.value_or(static_cast<std::uint32_t>(output_tokens.size()));
   }

@@ -24,7 +24,7 @@ StepRows::StepRows(const VerifyRequest& request, const VerifyOptions& options, S
       raw_logprobs_(options.logprobs && options.raw_logprobs),
       uses_history_(!request.target_is_probabilities && request.target_fault == RowStatus::ok &&
                     needs_history(request.parameters, request.constraints)),
-      is_chain_(request.draft.is_chain()),
+      reads_no_argmax_rows_(request.draft.is_chain() && !request.has_tree_rows()),
       first_child_(request.draft.tokens.size() + 1, kRootNode),
       noted_(request.draft.tokens.size()),
       kept_(request.draft.tokens.size() + 1) {
@@ -82,7 +82,8 @@ void StepRows::process_target(std::uint32_t row) {
 // A walk that goes down to a child will emit the child's token in the row it leaves, most of the time: its
 // log-probabilities cost little while the row is there.
 void StepRows::note_draft_before(std::uint32_t next_row) {
-  if (!logprobs_ || next_row == 0 || !target_row_ || parent_row(next_row) != *target_row_) return;
+  if (!logprobs_ || request_.target_is_probabilities) return;  // those cost nothing, and may be none
+  if (next_row == 0 || !target_row_ || parent_row(next_row) != *target_row_) return;
   noted_[next_row - 1] = logprobs_of_held_row(request_.draft.tokens[next_row - 1]);
 }
 
@@ -100,8 +101,8 @@ const Distribution& StepRows::proposal(std::uint32_t row) {
   proposal_row_.reset();
   const bool argmax_drafts =
       request_.proposal_kind == ProposalKind::logits && request_.draft_parameters.temperature == 0.0f;
-  const bool is_one_hot =
-      request_.proposal_kind == ProposalKind::one_hot || has_greedy_target(request_) || (argmax_drafts && is_chain_);
+  const bool is_one_hot = request_.proposal_kind == ProposalKind::one_hot || has_greedy_target(request_) ||
+                          (argmax_drafts && reads_no_argmax_rows_);
   if (is_one_hot) {
     distribution.make_one_hot(request_.draft.tokens[static_cast<std::size_t>(first_child_[row])],
                               request_.target.vocab_size);

@@ -72,7 +72,7 @@ class StepRows {
   bool logprobs_;
   bool raw_logprobs_;
   bool uses_history_;
-  bool is_chain_;
+  bool reads_no_argmax_rows_;              // a chain's argmax drafting is one-hot at the drafts
   std::vector<std::int32_t> first_child_;  // [K + 1] of the node of each row; kRootNode: none
   History committed_;
   History history_;  // the copy that advances along a path

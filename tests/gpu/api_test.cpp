@@ -250,8 +250,14 @@ TEST_CASE("tree masks and slot commits are refused by their sizes", "[device_api
   const auto message = [](auto change) { return refusal(device::kv_commit, but(kv_commit_call(), change)); };
   CHECK(message([](A& a) { a.num_slots = 0; }) == "kv_commit, num_slots: it is 0; expected 1 or more");
   CHECK(message([](A& a) { a.slot_bytes = 17; }) == "kv_commit, slot_stride_bytes: it is 16; expected 17 or more");
-  CHECK(message([](A& a) { a.layer_stride_bytes = 0; }) ==
-        "kv_commit, layer_stride_bytes: it is 0; expected 16 or more");
+  CHECK(
+      message([](A& a) { a.layer_stride_bytes = 0; }) ==
+      "kv_commit, layer_stride_bytes: it is 0; expected 128 or more, so that the entries of two layers do not overlap");
+  CHECK(message([](A& a) { a.layer_stride_bytes = 127; }).find("kv_commit, layer_stride_bytes: it is 127; ") == 0);
+  CHECK(message([](A& a) {
+          a.layer_stride_bytes = 16;
+          a.slot_stride_bytes = 31;
+        }).find("kv_commit, layer_stride_bytes: it is 16; ") == 0);
   CHECK(message([](A& a) { a.cache = nullptr; }) == "kv_commit, cache: it is NULL; expected an array");
   CHECK(message([](A& a) { a.layers = std::int64_t{1} << 31; }).find("kv_commit, layers: it is 2147483648; ") == 0);
 }

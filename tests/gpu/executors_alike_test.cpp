@@ -1,0 +1,122 @@
+// What calls say of invalid data, by the reference and by the kernels on the CPU executor, where several things are wrong
+// or what is wrong is not looked at.
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "gpu/draftproof.h"
+
+namespace draftproof {
+namespace {
+
+using Call = int (*)(const draftproof_verify_arguments*, const draftproof_settings*);
+using Bytes = int64_t (*)(const draftproof_verify_arguments*);
+
+// One request with two drafts over two tokens.
+struct Request {
+  std::vector<std::int64_t> cu_num_draft_tokens = {0, 2};
+  std::vector<std::int32_t> draft_tokens = {0, 0};
+  std::vector<float> target = std::vector<float>(6, 0.5f);
+  std::uint64_t seed = 1;
+  std::uint32_t step = 0;
+  std::int32_t num_accepted = -1;
+  std::vector<std::int32_t> tokens = std::vector<std::int32_t>(3, -7);
+  std::int32_t status = -1;
+  draftproof_verify_arguments arguments{};
+
+  Request() {
+    draftproof_verify_arguments& a = arguments;
+    a.requests = 1;
+    a.draft_tokens_total = a.draft_len_max = a.vocab_size = 2;
+    a.draft_tokens = draft_tokens.data();
+    a.cu_num_draft_tokens = cu_num_draft_tokens.data();
+    a.target_kind = DRAFTPROOF_PROBABILITIES;
+    a.target = {target.data(), 2, DRAFTPROOF_F32};
+    a.randomness = {&seed, &step};
+    a.num_accepted = &num_accepted;
+    a.tokens = tokens.data();
+    a.status = &status;
+  }
+
+  std::int32_t status_of(Call call, Bytes workspace_bytes, std::int32_t executor) {
+    arguments.workspace_bytes = workspace_bytes(&arguments);
+    REQUIRE(arguments.workspace_bytes >= 0);
+    std::vector<std::byte> memory(static_cast<std::size_t>(arguments.workspace_bytes) + 256);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    arguments.workspace = memory.data() + (256 - address % 256) % 256;
+    draftproof_settings settings{};
+    settings.executor = executor;
+    INFO(draftproof_error_message());
+    REQUIRE(call(&arguments, &settings) == DRAFTPROOF_SUCCESS);
+    return status;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("constraints beside target probabilities are not looked at", "[device_api]") {
+  const std::int32_t token = 5;
+  const std::int64_t offsets[] = {0, 1};
+  for (const std::int32_t executor : {DRAFTPROOF_REFERENCE, DRAFTPROOF_SIMT}) {
+    Request request;
+    draftproof_constraints& c = request.arguments.constraints;
+    c.bias_tokens = &token;  // and no values
+    c.bias_offsets = offsets;
+    c.bias_count = 1;
+    c.stop_ids = &token;  // outside of the vocabulary
+    c.stop_offsets = offsets;
+    c.stop_ids_count = 1;
+    CHECK(request.status_of(draftproof_verify_chain, draftproof_verify_chain_workspace_bytes, executor) == 0);
+    CHECK(request.status_of(draftproof_verify_block, draftproof_verify_block_workspace_bytes, executor) == 0);
+  }
+}
+
+TEST_CASE("block verification reports a history too long for a later draft before an invalid stop id", "[device_api]") {
+  const float penalty = 1.5f;
+  const std::int32_t stop = 7;
+  const std::int32_t history = 0;
+  const std::int64_t offsets[] = {0, 1};
+  for (const std::int32_t executor : {DRAFTPROOF_REFERENCE, DRAFTPROOF_SIMT}) {
+    Request request;
+    draftproof_verify_arguments& a = request.arguments;
+    a.target_kind = DRAFTPROOF_LOGITS;
+    a.parameters.repetition_penalty = &penalty;
+    draftproof_constraints& c = a.constraints;
+    c.stop_ids = &stop;
+    c.stop_offsets = offsets;
+    c.stop_ids_count = 1;
+    c.history_tokens = &history;
+    c.history_offsets = offsets;
+    c.history_tokens_count = 1;
+    c.history_len_max = 1;
+    CHECK(request.status_of(draftproof_verify_block, draftproof_verify_block_workspace_bytes, executor) ==
+          DRAFTPROOF_ROW_BAD_PARAMETER);
+    // A chain comes to its first row, whose history is short enough, and no further.
+    CHECK(request.status_of(draftproof_verify_chain, draftproof_verify_chain_workspace_bytes, executor) ==
+          DRAFTPROOF_ROW_BAD_ID);
+  }
+}
+
+TEST_CASE("block verification reports logits before probabilities, with log-probabilities and without",
+          "[device_api]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> proposal = {0.0f, 0.0f, nan, 0.0f};
+  for (const std::int32_t executor : {DRAFTPROOF_REFERENCE, DRAFTPROOF_SIMT}) {
+    for (const bool wants_logprobs : {false, true}) {
+      Request request;
+      request.target[0] = -1.0f;
+      request.arguments.proposal_kind = DRAFTPROOF_LOGITS;
+      request.arguments.proposal = {proposal.data(), 2, DRAFTPROOF_F32};
+      std::vector<float> logprobs(3);
+      if (wants_logprobs) request.arguments.logprobs = logprobs.data();
+      CHECK(request.status_of(draftproof_verify_block, draftproof_verify_block_workspace_bytes, executor) ==
+            DRAFTPROOF_ROW_NAN_LOGIT);
+      CHECK(request.status_of(draftproof_verify_chain, draftproof_verify_chain_workspace_bytes, executor) ==
+            DRAFTPROOF_ROW_BAD_PROBABILITY);
+    }
+  }
+}
+
+}  // namespace draftproof
