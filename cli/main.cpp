@@ -40,7 +40,8 @@ std::string help() {
     text += name + verb.purpose + "\n";
   }
   return text +
-         "\nEvery subcommand has --help and --json. Exit codes: 0 success, 1 a finding, 2 a usage or input error.\n";
+         "\nEvery subcommand has --help and --json. Exit codes: 0 success, 1 a finding, 2 a usage or input error,\n"
+         "3 a bug of ours, 4 no answer for want of samples (audit).\n";
 }
 
 // The folder of this program, with a slash at its end.

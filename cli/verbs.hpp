@@ -22,7 +22,7 @@ inline constexpr Verb kVerbs[] = {
     {"lab", "One verification step over a p and a q given by hand: sampled, tested, or with a bug that shipped"},
     {"machine", "Describe this machine: processor, memory, vector instructions"},
     {"model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},
-    {"mutants", "Catch the bugs that shipped, and accuse nothing sound"},
+    {"mutants", "Catch the bugs that shipped, without a false alarm on correct code"},
     {"predict", "Say when speculation pays: K, tree and batch sizes for a model, a GPU and a drafter"},
     {"prove", "Prove the distribution of every verifier by enumeration over exact fractions"},
     {"regress", "Compare every kernel with the reference, bit for bit"},

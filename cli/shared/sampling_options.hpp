@@ -17,7 +17,7 @@ inline void add_sampling_options(Options& command, double& temperature, double& 
   command.number("--temperature", temperature, kTemperatureRange, "0 is greedy");
   command.number("--top-p", top_p, kNucleusRange, "Nucleus (1: off)");
   command.integer("--top-k", top_k, kTopKRange, "Tokens kept (0: off)");
-  command.number("--min-p", min_p, kShareRange, "Least share of the likeliest token (0: off)");
+  command.number("--min-p", min_p, kShareRange, "Minimum probability relative to the most likely token (0: off)");
 }
 
 // Of every further sampler of the pipeline an option of its name.
@@ -27,7 +27,7 @@ inline void add_further_samplers(Options& command, SamplerParameters& samplers) 
     std::string flag = "--" + std::string(sampler.name);
     std::replace(flag.begin(), flag.end(), '_', '-');
     command.number(flag, samplers.*sampler.value, {-kLargest, kLargest, false, "a finite number"},
-                   "Further sampler (docs/trace.md)");
+                   std::string(sampler.meaning) + "; docs/trace.md");
   }
 }
 

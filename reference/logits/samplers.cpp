@@ -205,21 +205,23 @@ void keep_mirostat_1(float mu, std::int64_t vocab_size, Ranked& tokens) {
 
 std::span<const SamplerParameterName> sampler_parameter_names() {
   using P = SamplerParameters;
-  static constexpr std::array<SamplerParameterName, 15> kNames{{{"smoothing_factor", &P::smoothing_factor},
-                                                                {"smoothing_curve", &P::smoothing_curve},
-                                                                {"top_n_sigma", &P::top_n_sigma},
-                                                                {"typical_p", &P::typical_p},
-                                                                {"epsilon_cutoff", &P::epsilon_cutoff},
-                                                                {"eta_cutoff", &P::eta_cutoff},
-                                                                {"xtc_threshold", &P::xtc_threshold},
-                                                                {"xtc_probability", &P::xtc_probability},
-                                                                {"xtc_uniform", &P::xtc_uniform},
-                                                                {"mirostat", &P::mirostat},
-                                                                {"mirostat_mu", &P::mirostat_mu},
-                                                                {"dry_multiplier", &P::dry_multiplier},
-                                                                {"dry_base", &P::dry_base},
-                                                                {"dry_allowed_length", &P::dry_allowed_length},
-                                                                {"dry_range", &P::dry_range}}};
+  static constexpr SamplerParameterName kNames[] = {
+      {"smoothing_factor", &P::smoothing_factor, "Quadratic smoothing of the logits (0: off)"},
+      {"smoothing_curve", &P::smoothing_curve, "Curve of the smoothing, 1 to 3 (1: quadratic)"},
+      {"top_n_sigma", &P::top_n_sigma, "Keep logits within n standard deviations of the largest (0: off)"},
+      {"typical_p", &P::typical_p, "Locally typical sampling: mass that is kept (1: off)"},
+      {"epsilon_cutoff", &P::epsilon_cutoff, "Keep probabilities of at least this (0: off)"},
+      {"eta_cutoff", &P::eta_cutoff, "Keep probabilities of at least this, less where the entropy is high (0: off)"},
+      {"xtc_threshold", &P::xtc_threshold, "XTC: probability from which a token is a top choice"},
+      {"xtc_probability", &P::xtc_probability, "XTC: how often all top choices but the last are dropped (0: off)"},
+      {"xtc_uniform", &P::xtc_uniform, "XTC: the random number that decided it, as an engine recorded it"},
+      {"mirostat", &P::mirostat, "Mirostat version 1 or 2 (0: off)"},
+      {"mirostat_mu", &P::mirostat_mu, "Mirostat: largest surprise, in bits"},
+      {"dry_multiplier", &P::dry_multiplier, "DRY repetition penalty: strength (0: off)"},
+      {"dry_base", &P::dry_base, "DRY: growth with each token of a repeated sequence"},
+      {"dry_allowed_length", &P::dry_allowed_length, "DRY: repeated tokens that are not penalised"},
+      {"dry_range", &P::dry_range, "DRY: tokens of the context that are looked at (0: all)"},
+  };
   return kNames;
 }
 

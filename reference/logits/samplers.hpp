@@ -69,6 +69,7 @@ struct SamplerParameters {
 struct SamplerParameterName {
   std::string_view name;
   float SamplerParameters::*value;
+  std::string_view meaning;  // in one line, with the value that switches it off
 };
 std::span<const SamplerParameterName> sampler_parameter_names();
 

@@ -180,17 +180,17 @@ TEST_CASE("a ragged trace that lies gets an error naming the tensor and what wou
            [](TraceBuilder& t) {
              t.set("draft_probs", {2, 4}, F32{1, 0, 0, 0, 0.5f, kNan, 0.5f, 0});
            },
-           {"'draft_probs'", "request 0, its row 1", "token 1 is nan", "[0, 1]"}},
+           {"request 0, draft position 1, row 1 of draft_probs, column 1: the probability is nan", "[0, 1]"}},
           {"a negative probability",
            [](TraceBuilder& t) {
              t.set("draft_probs", {2, 4}, F32{1, 0, 0, 0, 0.5f, 1, -0.5f, 0});
            },
-           {"'draft_probs'", "token 2 is -0.5", "[0, 1]"}},
+           {"row 1 of draft_probs, column 2: the probability is -0.5", "[0, 1]"}},
           {"logits called probabilities",
            [](TraceBuilder& t) {
              t.set("draft_probs", {2, 4}, F32(8, 0.75f));
            },
-           {"'draft_probs'", "sum to 3", "1 within 0.001"}},
+           {"row 0 of draft_probs: ", "sum to 3", "1 within 0.001"}},
           {"unconditional rows without a scale",
            [](TraceBuilder& t) {
              t.set("uncond_logits", {4, 4}, F32(16, 0));
@@ -422,7 +422,8 @@ TEST_CASE("probability rows that are not are allowed through on request only") {
   TraceBuilder trace = tiny_trace();
   trace.set("draft_probs", {2, 4}, std::vector<float>{0.25f, 0.25f, 0.25f, 0.2515f, 0.2f, 0.2f, 0.2f, 0.2f});
   const std::string path = trace.write(folder.file("t"));
-  CHECK_THROWS_WITH(Trace::open(path), Contains("sum to 1.0015") && Contains("request 0, its row 0"));
+  CHECK_THROWS_WITH(Trace::open(path),
+                    Contains("request 0, draft position 0, row 0 of draft_probs: ") && Contains("sum to 1.0015"));
   TraceOptions options;
   options.check_rows = false;
   CHECK(Trace::open(path, options).requests().size() == 2);

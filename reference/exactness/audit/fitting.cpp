@@ -49,7 +49,7 @@ void note_fitting_verifiers(Audit& audit, const StepSample& sample, const AuditO
   if (audit.verdict != AuditVerdict::biased || !options.verifier || sample.malformed.count > 0) return;
   audit.fits = fitting_verifiers(sample, options);
   if (audit.fits.empty()) return;
-  audit.sentence += ". Nothing is found under --verifier ";
+  audit.sentence += ". The steps are consistent with --verifier ";
   for (std::size_t i = 0; i < audit.fits.size(); ++i)
     audit.sentence += (i == 0 ? "" : i + 1 == audit.fits.size() ? " or " : ", ") + audit.fits[i];
   audit.sentence += ": was it that one?";

@@ -204,6 +204,9 @@ void conclude(Audit& audit, const AuditOptions& options) {
   if (worst != audit.tests.end() && worst->rejects) {
     audit.verdict = AuditVerdict::biased;
     audit.sentence = "biased (" + over + "): " + worst->sentence;
+  } else if (!audit.lossless && audit.observations > 0 && audit.tests.empty()) {
+    audit.verdict = AuditVerdict::inconclusive;
+    audit.sentence = "no answer: the verifier is lossy, and these steps hold nothing of it that could be tested";
   } else if (!audit.lossless && audit.observations > 0) {
     audit.verdict = AuditVerdict::consistent;
     audit.sentence = "consistent (" + over +
@@ -211,9 +214,11 @@ void conclude(Audit& audit, const AuditOptions& options) {
                      "is not the target's and was not tested";
   } else if (audit.detectable_tv > options.tv_wanted) {
     audit.verdict = AuditVerdict::inconclusive;
-    audit.sentence = "too few samples (" + over + "): nothing found, but only a total variation distance above " +
-                     short_number(audit.detectable_tv) + " would have been found with 99 % probability; " +
-                     short_number(options.tv_wanted) + " was wanted";
+    audit.sentence = "too few samples (" + over + "): nothing found, but " +
+                     (audit.detectable_tv < 1.0
+                          ? "only a total variation distance above " + short_number(audit.detectable_tv) + " would"
+                          : std::string("no total variation distance, however large, would")) +
+                     " have been found with 99 % probability; " + short_number(options.tv_wanted) + " was wanted";
   } else {
     audit.verdict = AuditVerdict::consistent;
     audit.sentence = "consistent (" + over + "): nothing found; a total variation distance of " +

@@ -48,7 +48,7 @@ struct MutantReport {
   std::int64_t killed() const;
   std::int64_t twins_passed() const;
   std::int64_t controls_passed() const;
-  // All killed, and nothing sound accused.
+  // All killed, and no false alarm.
   bool as_claimed() const;
   std::string sentence() const;
 };
