@@ -56,8 +56,7 @@ void check_probability_rows(const std::string& path, std::span<const VerifyReque
       if (request.proposal_kind == ProposalKind::probabilities)
         check_rows(request.proposal, "draft_probs", request.first_proposal_row);
     } catch (const RowError& error) {
-      const Error in_request = error_in_request(request, b, error);
-      throw Error(in_request.kind(), path + ": " + in_request.where(), in_request.what_is_wrong());
+      throw input_error(path, error_in_request(request, b, error).what());
     }
   });
 }

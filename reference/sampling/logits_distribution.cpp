@@ -28,8 +28,8 @@ void check_vocab(std::size_t vocab_size, const RowName& row) {
 
 RowError nothing_left(const RowName& row) {
   return {RowStatus::nothing_left, row, -1,
-          "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; expected one that "
-          "stands"};
+          "no token is left: every logit is masked, -inf or (over the temperature) below -2^29; expected at "
+          "least one that is unmasked and finite"};
 }
 
 // The logit with the highest status, the first of several. `limit`: what a kernel refuses besides NaN and +infinity; a
