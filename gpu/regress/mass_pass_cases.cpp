@@ -80,8 +80,8 @@ std::vector<RegressCase> mass_pass_cases() {
   bad.logits[5 * 9000 + 5] = std::numeric_limits<float>::quiet_NaN();  // the higher status is reported
   bad.logits[5 * 9000 + 8000] = kInfinity;
   cases.push_back(make("bad_rows", bad, {128, 256, 512}));
-  // At temperature 1 a whole tile takes another route than part of one. A NaN in each place of a vector, among the first
-  // of a thread and the last of a tile, and alone with a temperature that has no masses.
+  // At temperature 1 a whole tile takes another route than part of one. A NaN in each place of a vector, among the
+  // first of a thread and the last of a tile; and in rows whose temperature leaves no masses.
   const std::vector<std::int64_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 1023, 2040, 4094, 4095, 4096, 4097, 8190, 8191};
   for (const std::int32_t dtype : {DRAFTPROOF_F32, DRAFTPROOF_F16, DRAFTPROOF_BF16}) {
     Inputs nan = normal(static_cast<std::int64_t>(places.size()) + 1, 8192, dtype, 4.0f, 8192);

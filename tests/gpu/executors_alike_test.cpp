@@ -1,5 +1,5 @@
-// What calls say of invalid data, by the reference and by the kernels on the CPU executor, where several things are wrong
-// or what is wrong is not looked at.
+// What calls say of invalid data, by the reference and by the kernels on the CPU executor, where several things are
+// wrong or what is wrong is not looked at.
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>

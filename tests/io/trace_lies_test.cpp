@@ -398,12 +398,12 @@ TEST_CASE("a dense trace that lies gets an error naming the tensor and what woul
                     for (std::size_t i = 16; i < 20; ++i) rows[i] = 0.125f;
                     t.set("target_probs", {2, 3, 4}, rows);
                   },
-                  {"'target_probs'", "request 1, its row 1", "sum to 0.5"}},
+                  {"request 1, bonus position, row 4 of target_probs: ", "sum to 0.5"}},
                  {"half precision probabilities that sum to 0.97",
                   [](TraceBuilder& t) {
                     t.set("target_probs", {2, 3, 4}, std::vector<Float16>(24, {f32_to_f16(0.2425f)}));
                   },
-                  {"'target_probs'", "sum to 0.97", "within 0.02"}},
+                  {"row 0 of target_probs: ", "sum to 0.97", "within 0.02"}},
                  {"parameters of another dtype beside probabilities",
                   [](TraceBuilder& t) {
                     t.set("top_k", F32{1, 1});

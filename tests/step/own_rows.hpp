@@ -76,7 +76,8 @@ struct Rows {
     Row& out = *proposal[row];
     const bool is_logits = request.proposal_kind == ProposalKind::logits;
     const bool greedy_target = !request.target_is_probabilities && request.parameters.temperature == 0.0f;
-    const bool argmax_chain = is_logits && request.draft_parameters.temperature == 0.0f && request.draft.is_chain();
+    const bool is_chain = request.draft.is_chain() && request.proposal.rows == request.draft.size();
+    const bool argmax_chain = is_logits && request.draft_parameters.temperature == 0.0f && is_chain;
     if (request.proposal_kind == ProposalKind::one_hot || greedy_target || argmax_chain)
       out.distribution.make_one_hot(first_child, request.target.vocab_size);
     else if (is_logits)

@@ -209,7 +209,7 @@ TEST_CASE("rows that do not sum to one are refused unless the check is left out"
   trace.set("target_probs", {1, 2}, std::vector<float>{0.5f, 0.25f});
   trace.set("draft_tokens", std::vector<std::int32_t>{}).set("cu_num_draft_tokens", std::vector<std::int32_t>{0});
   const std::string path = trace.write(folder.file("t.safetensors"));
-  check_error({path}, {"'target_probs'", "sum to 0.75"});
+  check_error({path}, {"row 0 of target_probs: ", "sum to 0.75"});
   CHECK(verify_json({path, "--no-row-check"}).at("tokens") == 1);
 }
 
