@@ -1,9 +1,19 @@
 #include "cli/demo/distribution.hpp"
 
 #include <algorithm>
+#include <optional>
+
+#include "reference/logits/edits.hpp"
+#include "reference/logits/history.hpp"
 
 namespace draftproof {
 namespace {
+
+// That of the sequence, where the target's distribution depends on one.
+std::optional<History> history_of(const DecodingOptions& options, const Sequence& sequence, std::int64_t vocab_size) {
+  if (!needs_history(options.parameters, options.constraints)) return std::nullopt;
+  return History(sequence.prompt(), sequence.output(), vocab_size);
+}
 
 // Plain draws from the target until the string is full.
 void complete(ModelSession& target, const DecodingOptions& options, Sequence& sequence, std::size_t emitted,
@@ -11,7 +21,8 @@ void complete(ModelSession& target, const DecodingOptions& options, Sequence& se
   PhiloxSource source;
   for (std::size_t i = emitted; i < string.size(); ++i) {
     // Step = tokens emitted so far, which is not 0, the number of the speculative step: no address is shared.
-    string[i] = sample_token(target, options, sequence, nullptr, source, workspace);
+    const std::optional<History> history = history_of(options, sequence, target.vocab_size());
+    string[i] = sample_token(target, options, sequence, history ? &*history : nullptr, source, workspace);
     sequence.append(string[i]);
   }
 }
@@ -25,6 +36,8 @@ std::vector<double> next_token_distribution(ModelSession& target, const Decoding
   input.logits = {DType::f32, workspace.step.target_logits.data(), target.vocab_size()};
   input.parameters = options.parameters;
   input.constraints = options.constraints;
+  const std::optional<History> history = history_of(options, sequence, target.vocab_size());
+  if (history) input.history = &*history;
   if (sequence.guided())
     input.unconditional = RowView{DType::f32, workspace.step.unconditional_logits.data(), target.vocab_size()};
   Distribution& distribution = workspace.verify.target;

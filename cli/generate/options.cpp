@@ -19,11 +19,6 @@ constexpr NumberRange kFinite{-std::numeric_limits<float>::max(), std::numeric_l
 constexpr NumberRange kAboveZero{1e-6, 1e6};
 constexpr std::int64_t kLogprobsMax = 1000;
 
-void several(Options& command, const std::string& name, std::vector<std::string>& values, const std::string& type,
-             const std::string& help) {
-  command.option(name, type, "", help, [&values](const std::string& text) { values.push_back(text); });
-}
-
 float SamplerParameters::*sampler_named(const std::string& name) {
   for (const SamplerParameterName& sampler : sampler_parameter_names())
     if (sampler.name == name) return sampler.value;
@@ -127,9 +122,9 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                  "Of tokens of prompt and output (1: off)");
   command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");
   command.number("--presence-penalty", options.presence_penalty, kFinite, "Of tokens of the output (0: off)");
-  several(command, "--logit-bias", options.logit_bias, "ID=VALUE", "Added to a token's logit; may be given again");
-  several(command, "--bad-words", options.bad_words, "TEXT", "Must not appear, as these tokens; may be given again");
-  several(command, "--stop", request.stop, "TEXT", "Ends the output; may be given again");
+  command.texts("--logit-bias", options.logit_bias, "Added to a token's logit; may be given again", "ID=VALUE");
+  command.texts("--bad-words", options.bad_words, "Must not appear, as these tokens; may be given again", "TEXT");
+  command.texts("--stop", request.stop, "Ends the output; may be given again", "TEXT");
   command.integer("--min-tokens", options.min_tokens, {0, 1'000'000}, "Tokens before which nothing ends the output");
   command.flag("--ignore-eos", options.ignore_eos, "Go on behind the token that ends a turn");
   command.integer("--logprobs", options.logprobs, {0, kLogprobsMax},

@@ -63,8 +63,10 @@ class ZipArchive {
     std::vector<std::byte> bytes(status.size);
     const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(zip_fopen_index(archive_.get(), i, 0), zip_fclose);
     const zip_int64_t count = member ? zip_fread(member.get(), bytes.data(), bytes.size()) : -1;
-    if (count != static_cast<zip_int64_t>(bytes.size()))
-      throw input_error(where, "cannot be unpacked; expected what numpy.savez writes");
+    // The checksum is compared where the member is found to end.
+    std::byte behind;
+    if (count != static_cast<zip_int64_t>(bytes.size()) || zip_fread(member.get(), &behind, 1) != 0)
+      throw input_error(where, "cannot be unpacked, or its checksum is another; expected what numpy.savez writes");
     return {status.name, std::move(bytes)};
   }
 

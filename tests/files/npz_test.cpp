@@ -42,6 +42,9 @@ bad = {"fortran": {"a.npy": npy("<f4", "(2, 1)", b"\0" * 8, "True")}, "objects":
        "no_array": {"a.txt": b"x"}, "magic": {"a.npy": b"NUMPY" * 8}, "header": {"a.npy": b"\x93NUMPY\x01\x00\xff\xff{}"}}
 for name, members in bad.items(): save(folder + name + ".npz", members)
 open(folder + "cut.npz", "wb").write(open(folder + "stored.npz", "rb").read()[:200])
+flipped = bytearray(open(folder + "stored.npz", "rb").read())
+flipped[flipped.index(logits) + len(logits) - 12] ^= 1
+open(folder + "flipped.npz", "wb").write(flipped)
 )py";
 
 bool write_archives(const TemporaryFolder& folder) {
@@ -90,6 +93,7 @@ TEST_CASE("what is no array of numbers in C order is an error that names the mem
                                    {"no_array", "'a.txt': is no array"},
                                    {"magic", "does not begin as an array"},
                                    {"header", "is cut off in its header"},
+                                   {"flipped", "cannot be unpacked, or its checksum is another"},
                                    {"cut", "no archive that can be read"}}) {
     INFO(name);
     CHECK_THAT(error(name), Catch::Contains(std::string(name) + ".npz") && Catch::Contains(part));

@@ -197,6 +197,31 @@ DistributionString draw_with(Fault fault, DemoWorker& worker, const DecodingOpti
   return {tokens[0], tokens[1]};
 }
 
+TEST_CASE("direct draws have the penalties of the context that speculation has") {
+  SmallDemo demo;
+  const DemoModels models(demo.options, load_corpus(demo.options.corpus));
+  DemoWorker worker(models, demo.options);
+  DecodingOptions options = decoding_options(demo.options);
+  const std::vector<Token> prompt = tokens_of("the the the the ");
+  const std::vector<double> plain = exact_distribution(worker.target(), options, prompt, worker.workspace());
+  options.parameters.samplers.dry_multiplier = 2.0f;
+  const std::vector<double> distribution = exact_distribution(worker.target(), options, prompt, worker.workspace());
+  CHECK(distribution != plain);
+  std::vector<DistributionString> direct;
+  std::vector<DistributionString> speculative;
+  for (std::uint64_t i = 0; i < 6000; ++i) {
+    options.seed = derive_seed(3, i);
+    direct.push_back(draw_directly(worker.target(), options, prompt, worker.workspace()));
+    options.seed = derive_seed(4, i);
+    speculative.push_back(draw_speculatively(worker.target(), worker.drafter(), options, prompt, worker.workspace()));
+  }
+  const DistributionCheck check = compare_distributions(speculative, direct, distribution);
+  INFO(check.sentence());
+  CHECK(passes(check.two_sample, 2));
+  CHECK(passes(check.exact, 2));
+  CHECK_FALSE(check.impossible);
+}
+
 TEST_CASE("the distribution test passes the chain and rejects planted faults at the same number of samples") {
   constexpr std::uint64_t kSamples = testing::kSanitized ? 14000 : 28000;
   SmallDemo demo;

@@ -261,6 +261,10 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   CHECK(text_with({"--repetition-penalty", "1.8"}) != plain);
   CHECK(text_with({"--logit-bias", "120=50"}).find_first_not_of('x') == std::string::npos);
   CHECK_THAT(text_with({"--bad-words", plain.substr(0, 3)}), !Contains(plain.substr(0, 3)));
+  const std::string without_both =
+      text_with({"--bad-words", plain.substr(0, 3), "--bad-words", plain.substr(4, 3), "--logit-bias", "120=1"});
+  CHECK_THAT(without_both, !Contains(plain.substr(0, 3)) && !Contains(plain.substr(4, 3)));
+  CHECK(text_with({"--stop", plain.substr(9, 2), "--stop", plain.substr(4, 2)}) == plain.substr(0, 4));
   Arguments logprobs = base;
   logprobs.insert(logprobs.end(), {"--logprobs", "3"});
   const ordered_json request = generate_json(corpus, logprobs).at("requests")[0];
