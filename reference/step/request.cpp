@@ -42,7 +42,7 @@ void validate(const VerifyRequest& request, const VerifierChoice& verifier, std:
   check_ids(request.prompt_tokens, vocab_size, where, "prompt_tokens");
   check_ids(request.output_tokens, vocab_size, where, "output_tokens");
   // The last row of a chain proposes nothing, and may be left out.
-  const bool whole = !request.draft.is_chain() || request.proposal.rows == draft_len + 1;
+  const bool whole = !request.draft.is_chain() || request.has_tree_rows();
   if (request.proposal_kind != ProposalKind::one_hot)
     check_rows(request.proposal, whole ? draft_len + 1 : draft_len, vocab_size, where, "draft");
   if (request.proposal_kind == ProposalKind::logits) {

@@ -7,6 +7,7 @@
 
 #include "reference/error.hpp"
 #include "reference/exactness/audit/audit.hpp"
+#include "reference/exactness/audit/tests.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/emitted_path.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"
@@ -75,6 +76,13 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
     CHECK((find(audit, "support") == nullptr) == (info.verifier == Verifier::synthetic));
     CHECK(find(audit, "first_token") == nullptr);
   }
+  // Without a test there is no answer.
+  Audit untested;
+  untested.lossless = false;
+  untested.observations = 7;
+  conclude(untested, AuditOptions{});
+  CHECK(untested.verdict == AuditVerdict::inconclusive);
+  CHECK_THAT(untested.sentence, Catch::Contains("lossy"));
   // Above, the audit has nothing to find; what a lossy verifier does to the distribution shows when it is asked for.
   const StepSample typical = steps_of("typical", {}, 32);
   CHECK(rejects(audit_steps(typical, at_distance("any", 1)), "first_token"));
