@@ -201,13 +201,6 @@ draftproof_parameters parameters(RandomCall& call, std::int64_t requests, bool o
   return p;
 }
 
-template <class T>
-struct Lists {
-  const T* values;
-  std::int64_t count;
-  const std::int64_t* offsets;
-};
-
 const std::int64_t* offsets(RandomCall& call, std::int64_t lists, std::int64_t count) {
   std::int64_t at = 0;
   return call.array<std::int64_t>(lists + 1, [&] {
@@ -221,9 +214,14 @@ std::int32_t token(RandomCall& call, std::int64_t vocab_size) {
   return call.is_wrong() ? call.wrong_id() : static_cast<std::int32_t>(call.random.below(vocab_size));
 }
 
-Lists<std::int32_t> token_lists(RandomCall& call, std::int64_t lists, std::int64_t vocab_size) {
-  const std::int64_t count = call.random.below(9);
-  return {call.array<std::int32_t>(count, [&] { return token(call, vocab_size); }), count, offsets(call, lists, count)};
+// Lists of tokens in some of the calls, else none.
+bool give_lists(RandomCall& call, double probability, std::int64_t lists, std::int64_t vocab_size,
+                const std::int32_t*& tokens, std::int64_t& count, const std::int64_t*& list_offsets) {
+  if (!call.random.chance(probability)) return false;
+  count = call.random.below(9);
+  tokens = call.array<std::int32_t>(count, [&] { return token(call, vocab_size); });
+  list_offsets = offsets(call, lists, count);
+  return true;
 }
 
 draftproof_constraints constraints(RandomCall& call, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
@@ -236,18 +234,8 @@ draftproof_constraints constraints(RandomCall& call, std::int64_t rows, std::int
     c.allowed_mask = call.array<std::uint32_t>(rows == 0 ? 0 : (rows - 1) * c.allowed_mask_stride + words,
                                                [&] { return random.word() | random.word(); });
   }
-  if (random.chance(0.2)) {
-    const Lists<std::int32_t> ids = token_lists(call, requests, vocab_size);
-    c.allowed_ids = ids.values;
-    c.allowed_ids_count = ids.count;
-    c.allowed_offsets = ids.offsets;
-  }
-  if (random.chance(0.7)) {
-    const Lists<std::int32_t> history = token_lists(call, requests, vocab_size);
-    c.history_tokens = history.values;
-    c.history_tokens_count = history.count;
-    c.history_offsets = history.offsets;
-  }
+  give_lists(call, 0.2, requests, vocab_size, c.allowed_ids, c.allowed_ids_count, c.allowed_offsets);
+  give_lists(call, 0.7, requests, vocab_size, c.history_tokens, c.history_tokens_count, c.history_offsets);
   c.prompt_len = call.maybe<std::int64_t>(
       requests, [&] { return call.is_wrong() ? call.wrong_index() : random.below(3); }, 0.3);
   c.history_len_max = call.is_wrong() ? random.below(4) : 30;
@@ -266,28 +254,16 @@ draftproof_constraints constraints(RandomCall& call, std::int64_t rows, std::int
   }
   if (random.chance(0.3)) {
     c.bad_word_sequences_count = random.below(5);
-    const Lists<std::int32_t> words_of = token_lists(call, c.bad_word_sequences_count, vocab_size);
-    c.bad_word_tokens = words_of.values;
-    c.bad_word_tokens_count = words_of.count;
-    c.bad_word_offsets = words_of.offsets;
+    give_lists(call, 1.0, c.bad_word_sequences_count, vocab_size, c.bad_word_tokens, c.bad_word_tokens_count,
+               c.bad_word_offsets);
     c.bad_word_sequences = offsets(call, requests, c.bad_word_sequences_count);
   }
   c.min_tokens =
       call.maybe<std::int64_t>(requests, [&] { return call.is_wrong() ? call.wrong_index() : random.below(3); });
-  if (random.chance(0.3)) {
-    const Lists<std::int32_t> stops = token_lists(call, requests, vocab_size);
-    c.stop_ids = stops.values;
-    c.stop_ids_count = stops.count;
-    c.stop_offsets = stops.offsets;
-  }
-  if (random.chance(0.3)) {
-    const Lists<std::int32_t> bias = token_lists(call, requests, vocab_size);
-    c.bias_tokens = bias.values;
-    c.bias_count = bias.count;
-    c.bias_offsets = bias.offsets;
+  give_lists(call, 0.3, requests, vocab_size, c.stop_ids, c.stop_ids_count, c.stop_offsets);
+  if (give_lists(call, 0.3, requests, vocab_size, c.bias_tokens, c.bias_count, c.bias_offsets))
     c.bias_values =
-        call.array<float>(bias.count, [&] { return call.is_wrong() ? call.wrong_number() : random.normal(); });
-  }
+        call.array<float>(c.bias_count, [&] { return call.is_wrong() ? call.wrong_number() : random.normal(); });
   return c;
 }
 

@@ -197,6 +197,22 @@ DistributionString draw_with(Fault fault, DemoWorker& worker, const DecodingOpti
   return {tokens[0], tokens[1]};
 }
 
+struct BothSamples {
+  std::vector<DistributionString> direct, speculative;
+};
+BothSamples draw_both_ways(DemoWorker& worker, DecodingOptions options, const std::vector<Token>& prompt,
+                           std::uint64_t samples, std::uint64_t direct_seed, std::uint64_t speculative_seed) {
+  BothSamples out;
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    options.seed = derive_seed(direct_seed, i);
+    out.direct.push_back(draw_directly(worker.target(), options, prompt, worker.workspace()));
+    options.seed = derive_seed(speculative_seed, i);
+    out.speculative.push_back(
+        draw_speculatively(worker.target(), worker.drafter(), options, prompt, worker.workspace()));
+  }
+  return out;
+}
+
 TEST_CASE("direct draws have the penalties of the context that speculation has") {
   SmallDemo demo;
   const DemoModels models(demo.options, load_corpus(demo.options.corpus));
@@ -207,14 +223,7 @@ TEST_CASE("direct draws have the penalties of the context that speculation has")
   options.parameters.samplers.dry_multiplier = 2.0f;
   const std::vector<double> distribution = exact_distribution(worker.target(), options, prompt, worker.workspace());
   CHECK(distribution != plain);
-  std::vector<DistributionString> direct;
-  std::vector<DistributionString> speculative;
-  for (std::uint64_t i = 0; i < 6000; ++i) {
-    options.seed = derive_seed(3, i);
-    direct.push_back(draw_directly(worker.target(), options, prompt, worker.workspace()));
-    options.seed = derive_seed(4, i);
-    speculative.push_back(draw_speculatively(worker.target(), worker.drafter(), options, prompt, worker.workspace()));
-  }
+  const auto [direct, speculative] = draw_both_ways(worker, options, prompt, 6000, 3, 4);
   const DistributionCheck check = compare_distributions(speculative, direct, distribution);
   INFO(check.sentence());
   CHECK(passes(check.two_sample, 2));
@@ -230,15 +239,11 @@ TEST_CASE("the distribution test passes the chain and rejects planted faults at 
   DecodingOptions options = decoding_options(demo.options);
   const std::vector<Token> prompt = tokens_of("the distribution of ");
   const std::vector<double> distribution = exact_distribution(worker.target(), options, prompt, worker.workspace());
-  std::vector<DistributionString> direct;
-  std::vector<DistributionString> speculative;
-  for (std::uint64_t i = 0; i < kSamples; ++i) {
-    options.seed = derive_seed(1, i);
-    direct.push_back(draw_directly(worker.target(), options, prompt, worker.workspace()));
+  const auto [direct, speculative] = draw_both_ways(worker, options, prompt, kSamples, 1, 2);
+  // The chain written here is the chain of the library where it has no fault.
+  for (std::uint64_t i = 0; i < 200; ++i) {
     options.seed = derive_seed(2, i);
-    speculative.push_back(draw_speculatively(worker.target(), worker.drafter(), options, prompt, worker.workspace()));
-    // The chain written here is the chain of the library where it has no fault.
-    if (i < 200) CHECK(draw_with(Fault::none, worker, options, prompt) == speculative.back());
+    CHECK(draw_with(Fault::none, worker, options, prompt) == speculative[i]);
   }
   const DistributionCheck right = compare_distributions(speculative, direct, distribution);
   INFO(right.sentence());
