@@ -114,7 +114,6 @@ __device__ inline DistributionRow row_of_tiles(std::int64_t row, std::int64_t ti
   out.exponent = block_reduce(exponent, Max{});
   out.status = block_reduce(status, Max{});
   const bool greedy = temperature == 0.0f;
-  if (!(temperature >= 0.0f && temperature <= 0x1.fffffep127f)) out.status = DRAFTPROOF_ROW_BAD_PARAMETER;
   if (refused != DRAFTPROOF_ROW_OK) out.status = refused;
   if (greedy) {
     first = block_reduce(first, Max{});

@@ -118,6 +118,8 @@ template <int kThreads, class Element>
 __device__ inline TileResult mass_of_any_tile(const TileOfRow<Element>& tile) {
   constexpr int kCount = 8;
   const float temperature = tile.temperature;
+  if (!(temperature >= 0.0f && temperature <= 0x1.fffffep127f))
+    return {0, kMaskedExponent, DRAFTPROOF_ROW_BAD_PARAMETER};
   const bool greedy = temperature == 0.0f;
   const std::int64_t count = tile.available < kTileTokens ? tile.available : kTileTokens;
   const auto for_each_eight = [&](auto visit) {

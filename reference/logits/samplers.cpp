@@ -207,20 +207,24 @@ std::span<const SamplerParameterName> sampler_parameter_names() {
   using P = SamplerParameters;
   static constexpr SamplerParameterName kNames[] = {
       {"smoothing_factor", &P::smoothing_factor, "Quadratic smoothing of the logits (0: off)"},
-      {"smoothing_curve", &P::smoothing_curve, "Curve of the smoothing, 1 to 3 (1: quadratic)"},
+      {"smoothing_curve", &P::smoothing_curve, "Curve of the smoothing, 1 to 3 (1: quadratic)", false,
+       &P::smoothing_factor},
       {"top_n_sigma", &P::top_n_sigma, "Keep logits within n standard deviations of the largest (0: off)"},
       {"typical_p", &P::typical_p, "Locally typical sampling: mass that is kept (1: off)"},
       {"epsilon_cutoff", &P::epsilon_cutoff, "Keep probabilities of at least this (0: off)"},
       {"eta_cutoff", &P::eta_cutoff, "Keep probabilities of at least this, less where the entropy is high (0: off)"},
-      {"xtc_threshold", &P::xtc_threshold, "XTC: probability from which a token is a top choice"},
+      {"xtc_threshold", &P::xtc_threshold, "XTC: probability from which a token is a top choice", false,
+       &P::xtc_probability},
       {"xtc_probability", &P::xtc_probability, "XTC: how often all top choices but the last are dropped (0: off)"},
-      {"xtc_uniform", &P::xtc_uniform, "XTC: the random number that decided it, as an engine recorded it"},
-      {"mirostat", &P::mirostat, "Mirostat version 1 or 2 (0: off)"},
-      {"mirostat_mu", &P::mirostat_mu, "Mirostat: largest surprise, in bits"},
+      {"xtc_uniform", &P::xtc_uniform, "XTC: the random number that decided it, as an engine recorded it", true,
+       &P::xtc_probability},
+      {"mirostat", &P::mirostat, "Mirostat version 1 or 2 (0: off)", true},
+      {"mirostat_mu", &P::mirostat_mu, "Mirostat: largest surprise, in bits", true, &P::mirostat},
       {"dry_multiplier", &P::dry_multiplier, "DRY repetition penalty: strength (0: off)"},
-      {"dry_base", &P::dry_base, "DRY: growth with each token of a repeated sequence"},
-      {"dry_allowed_length", &P::dry_allowed_length, "DRY: repeated tokens that are not penalised"},
-      {"dry_range", &P::dry_range, "DRY: tokens of the context that are looked at (0: all)"},
+      {"dry_base", &P::dry_base, "DRY: growth with each token of a repeated sequence", false, &P::dry_multiplier},
+      {"dry_allowed_length", &P::dry_allowed_length, "DRY: repeated tokens that are not penalised", false,
+       &P::dry_multiplier},
+      {"dry_range", &P::dry_range, "DRY: tokens of the context that are looked at (0: all)", false, &P::dry_multiplier},
   };
   return kNames;
 }
@@ -274,7 +278,7 @@ void apply_after_filters(const SamplerParameters& p, LogitsDistribution& distrib
   if (tokens.size() == before) return;
   std::vector<std::uint8_t> kept(static_cast<std::size_t>(distribution.vocab_size()), 0);
   for (const RankedToken& t : tokens) kept[static_cast<std::size_t>(t.token)] = 1;
-  distribution.keep_only(std::move(kept));
+  distribution.keep_only(kept);
 }
 
 double next_mirostat_mu(double mu, double tau, double rate, double probability) {

@@ -69,7 +69,9 @@ struct SamplerParameters {
 struct SamplerParameterName {
   std::string_view name;
   float SamplerParameters::*value;
-  std::string_view meaning;  // in one line, with the value that switches it off
+  std::string_view meaning;                // in one line, with the value that switches it off
+  bool per_row = false;                    // another number in every row
+  float SamplerParameters::*of = nullptr;  // the parameter without which (0) it has no use
 };
 std::span<const SamplerParameterName> sampler_parameter_names();
 

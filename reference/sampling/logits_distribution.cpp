@@ -85,7 +85,6 @@ void LogitsDistribution::begin(const RowView& logits, float temperature, const R
   view_ = logits;
   temperature_ = temperature;
   kept_.reset();
-  allowed_.clear();
   is_weighed_ = false;
   is_processed_ = false;
   tiles_.resize((static_cast<std::size_t>(logits.vocab_size) + kTileTokens - 1) / kTileTokens);
@@ -103,7 +102,7 @@ bool LogitsDistribution::try_assign(const RowView& logits, float temperature, co
   }
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
   add_up();
-  unfiltered_total_ = total_;
+  unfiltered_ = {exponent_, total_};
   return true;
 }
 
@@ -112,7 +111,7 @@ bool LogitsDistribution::try_weigh(const RowView& logits, float temperature, con
   if (!weigh_tiles()) return false;
   if (exponent_ == kMaskedExponent) throw nothing_left(row);
   add_up();
-  unfiltered_total_ = total_;
+  unfiltered_ = {exponent_, total_};
   return true;
 }
 
@@ -302,15 +301,18 @@ void LogitsDistribution::keep(const KeptSet& kept, const RowBand& band) {
   add_up();
 }
 
-void LogitsDistribution::keep_only(std::vector<std::uint8_t> allowed) {
-  allowed_ = std::move(allowed);
-  Tile weights;
+void LogitsDistribution::keep_only(const std::vector<std::uint8_t>& allowed) {
+  std::vector<float> left(allowed.size(), -kInfinity);
+  for (std::size_t i = 0; i < left.size(); ++i)
+    if (allowed[i] != 0 && is_kept(static_cast<Token>(i))) left[i] = logit(static_cast<Token>(i));
+  processed_ = std::move(left);
+  is_processed_ = true;
+  is_weighed_ = false;
+  kept_.reset();
+  exponent_ = kMaskedExponent;
   for (std::size_t t = 0; t < tiles_.size(); ++t) {
-    weights_in(tile_begin(t), tile_size(t), weights.data());
-    tiles_[t].sum = row_kernels().weight_sum(weights.data(), tile_size(t));
-    tiles_[t].kept = 0;
-    for (std::size_t i = 0; i < tile_size(t); ++i)
-      if (allowed_[tile_begin(t) + i] != 0) tiles_[t].kept += is_kept(static_cast<Token>(tile_begin(t) + i)) ? 1 : 0;
+    row_kernels().tile_mass(processed_.data() + tile_begin(t), tile_size(t), &tiles_[t]);
+    exponent_ = std::max(exponent_, tiles_[t].n_max);
   }
   add_up();
 }
@@ -324,7 +326,8 @@ TileCut LogitsDistribution::cut_of(std::size_t begin) const {
 }
 
 double LogitsDistribution::kept_mass() const {
-  return static_cast<double>(total_) / static_cast<double>(unfiltered_total_);
+  return static_cast<double>(total_) * exact_power_of_two(exponent_ - unfiltered_.exponent) /
+         static_cast<double>(unfiltered_.total);
 }
 
 Token LogitsDistribution::first_token() const {
@@ -338,7 +341,6 @@ Token LogitsDistribution::first_token() const {
 bool LogitsDistribution::is_kept(Token token) const {
   const float x = logit(token);
   if (!(x >= -kLogitLimit)) return false;
-  if (!allowed_.empty() && allowed_[static_cast<std::size_t>(token)] == 0) return false;
   if (!kept_) return true;
   if (!(x > kept_->last_value || (x == kept_->last_value && token <= kept_->last_token))) return false;
   const auto tile = static_cast<std::size_t>(token / kTileTokens);
@@ -368,9 +370,6 @@ const float* LogitsDistribution::weights_in(std::size_t begin, std::size_t count
     cut.position = cut.position > offset ? cut.position - offset : 0;
     row_kernels().keep_in_tile(x, count, cut, scratch);
   }
-  if (!allowed_.empty())
-    for (std::size_t i = 0; i < count; ++i)
-      if (allowed_[begin + i] == 0) scratch[i] = 0.0f;
   return scratch;
 }
 
@@ -378,8 +377,7 @@ void LogitsDistribution::log_weights_of_tile(std::size_t tile, double* out) cons
   Tile logits;
   Tile weights;
   const float* x = logits_in(tile_begin(tile), tile_size(tile), logits.data());
-  const float* kept =
-      kept_ || !allowed_.empty() ? weights_in(tile_begin(tile), tile_size(tile), weights.data()) : nullptr;
+  const float* kept = kept_ ? weights_in(tile_begin(tile), tile_size(tile), weights.data()) : nullptr;
   row_kernels().log_weights_of(x, kept, tile_size(tile), out);
 }
 

@@ -116,8 +116,9 @@ class LogitsDistribution {
   void keep(const KeptSet& kept);
 
   // Drops every token whose byte in `allowed` [V] is 0, of those that the prefixes above left: for sets that are no
-  // prefix. A token that has mass must remain.
-  void keep_only(std::vector<std::uint8_t> allowed);
+  // prefix. The rest is weighed anew, as a row in which all others are masked: where the likeliest are dropped, the
+  // masses of what is left would be too coarse. A token that has mass must remain.
+  void keep_only(const std::vector<std::uint8_t>& allowed);
 
   std::int64_t vocab_size() const { return view_.vocab_size; }
   std::size_t tile_count() const { return tiles_.size(); }
@@ -151,7 +152,7 @@ class LogitsDistribution {
   float probability(Token token) const;            // p_i; 0 for a dropped token
   float log_probability(Token token) const;        // natural log; -infinity for a dropped token
   LogNormaliser log_normaliser() const { return {exponent_, log_total_}; }
-  LogNormaliser unfiltered_log_normaliser() const { return {exponent_, log_total(unfiltered_total_)}; }
+  LogNormaliser unfiltered_log_normaliser() const { return {unfiltered_.exponent, log_total(unfiltered_.total)}; }
 
   // f 2^(n - N_t) of the tokens [begin, begin + count), all of one tile, written to `scratch` [count]; 0 for a dropped
   // token. row_mass() makes m_i of it. Returns `scratch`.
@@ -189,17 +190,21 @@ class LogitsDistribution {
 
   RowView view_;
   float temperature_ = 1.0f;
-  std::vector<TileMass> tiles_;        // of the kept tokens; exponents are those of the unfiltered row
-  std::optional<KeptSet> kept_;        // once there is a filter
-  std::vector<std::uint8_t> allowed_;  // [V] once there is a set that is no prefix
-  std::vector<float> weights_;         // [V] of a weighed row, before any filter
-  std::vector<float> processed_;       // [V] its logits over the temperature, where they are not the caller's
+  struct RowSum {
+    std::int32_t exponent = kMaskedExponent;  // N
+    std::uint64_t total = 0;                  // S
+  };
+
+  std::vector<TileMass> tiles_;   // of the kept tokens; exponents are those of the row before a prefix was kept
+  std::optional<KeptSet> kept_;   // once there is a filter
+  std::vector<float> weights_;    // [V] of a weighed row, before any filter
+  std::vector<float> processed_;  // [V] its logits over the temperature, where they are not the caller's
   bool is_weighed_ = false;
   bool is_processed_ = false;
   std::vector<float> group_largest_;
   std::int32_t exponent_ = kMaskedExponent;
   std::uint64_t total_ = 0;
-  std::uint64_t unfiltered_total_ = 0;
+  RowSum unfiltered_;
   std::int64_t kept_count_ = 0;
   float reciprocal_ = 0.0f;
   double log_total_ = 0.0;

@@ -168,11 +168,8 @@ draftproof_rows matrix(RandomCall& call, std::int64_t rows, std::int64_t vocab_s
   }
 }
 
-// Not yet invalid ones under sanitizers: of a row that such a temperature refuses, a tile converts numbers to integers
-// that hold none of them before the row is refused.
 const float* temperatures(RandomCall& call, std::int64_t count, const std::vector<float>& values) {
-  return call.maybe<float>(
-      count, [&] { return call.is_wrong() && !testing::kSanitized ? call.wrong_number() : call.one_of(values); });
+  return call.maybe<float>(count, [&] { return call.is_wrong() ? call.wrong_number() : call.one_of(values); });
 }
 
 // Of drafters temperature and filters alone.

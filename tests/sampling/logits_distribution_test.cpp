@@ -355,6 +355,33 @@ TEST_CASE("Keeping every token changes no bit and keeping some leaves the masses
   CHECK(distribution.kept_mass() == Approx(kept_probability).epsilon(1e-6));
 }
 
+TEST_CASE("What is left where the likeliest are dropped is as exact as a row of its own") {
+  for (const float temperature : {1.0f, 0.1f}) {
+    std::vector<float> logits(6000, -kInfinity);
+    for (const auto& [token, x] : {std::pair{3, 0.0f}, {9, -28.0f}, {11, -28.5f}, {5000, -29.0f}, {5001, -60.0f}})
+      logits[static_cast<std::size_t>(token)] = x * temperature;
+    LogitsDistribution distribution;
+    distribution.assign({DType::f32, logits.data(), 6000}, temperature, 0);
+    const double whole = 1.0 + std::exp(-28.0) + std::exp(-28.5) + std::exp(-29.0);
+    distribution.keep({-50.0f, 0, 0});
+    std::vector<std::uint8_t> allowed(6000, 1);
+    allowed[3] = 0;
+    distribution.keep_only(allowed);
+    CHECK(distribution.kept_count() == 3);
+    CHECK_FALSE(distribution.is_kept(3));
+    CHECK_FALSE(distribution.is_kept(5001));
+    const double left = std::exp(-28.0) + std::exp(-28.5) + std::exp(-29.0);
+    CHECK(distribution.kept_mass() == Approx(left / whole).epsilon(1e-5));
+    for (const auto& [token, x] : {std::pair{9, -28.0}, {11, -28.5}, {5000, -29.0}}) {
+      CHECK(static_cast<double>(distribution.probability(token)) == Approx(std::exp(x) / left).epsilon(2e-5));
+      CHECK(static_cast<double>(distribution.log_probability(token)) == Approx(x - std::log(left)).epsilon(1e-5));
+      CHECK(static_cast<double>(distribution.unfiltered_log_normaliser().log_probability(static_cast<float>(x))) ==
+            Approx(x - std::log(whole)).epsilon(1e-5));
+    }
+    CHECK(distribution.draw(InjectedSource::kOnes) == 5000);
+  }
+}
+
 TEST_CASE("A row that cannot be a distribution is an error that names the row and the column") {
   LogitsDistribution distribution;
   const auto message_of = [&](const std::vector<float>& logits) {
