@@ -40,6 +40,73 @@ const char* name_of(TomlValue::Kind kind) {
   return "";
 }
 
+// Where TOML text stands: its strings and comments are passed over, lines counted.
+class TomlText {
+ public:
+  explicit TomlText(std::string_view text) : text_(text) {}
+
+  int line() const { return line_; }
+
+  // The next character outside strings and comments; a string is one quote. 0 at the end.
+  char next() {
+    if (at_ == text_.size()) return '\0';
+    const char c = text_[at_];
+    if (c == '#') {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+      return next();
+    }
+    if (c == '"' || c == '\'') {
+      skip_string(c);
+    } else {
+      step();
+    }
+    return c;
+  }
+
+ private:
+  void step() {
+    line_ += text_[at_] == '\n' ? 1 : 0;
+    ++at_;
+  }
+  void skip_string(char quote) {
+    const std::string long_quote(3, quote);
+    const bool is_long = text_.substr(at_).starts_with(long_quote);
+    const std::string_view end = is_long ? std::string_view(long_quote) : text_.substr(at_, 1);
+    at_ += end.size();
+    while (at_ < text_.size() && !text_.substr(at_).starts_with(end) && (is_long || text_[at_] != '\n')) {
+      if (text_[at_] == '\\' && quote == '"') step();
+      if (at_ < text_.size()) step();
+    }
+    at_ = std::min(at_ + end.size(), text_.size());
+    for (int i = 0; is_long && i < 2 && at_ < text_.size() && text_[at_] == quote; ++i) ++at_;  // part of the text
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+};
+
+// What builds, copies or frees values goes down a level at a time and would run out of stack.
+void require_depth(std::string_view text, const std::string& file) {
+  constexpr int kPartsMax = 16;
+  constexpr int kDepthMax = 32;
+  int parts = 1;
+  int depth = 0;
+  TomlText chars(text);
+  const auto fail = [&](const std::string& what) {
+    throw input_error(printable_line(file) + ":" + std::to_string(chars.line()), what);
+  };
+  for (char c = chars.next(); c != '\0'; c = chars.next()) {
+    if (c == '.') {
+      if (++parts > kPartsMax) fail("a key has more than " + std::to_string(kPartsMax) + " parts");
+    } else if (std::string_view(",=[]{}\n").find(c) != std::string_view::npos) {
+      parts = 1;
+    }
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (depth > kDepthMax) fail("it nests deeper than " + std::to_string(kDepthMax) + " levels");
+  }
+}
+
 std::string shortest(double value) {
   std::ostringstream out;
   out << value;
@@ -227,6 +294,7 @@ TomlValue read_toml(const std::string& path) {
 }
 
 TomlValue parse_toml(std::string_view text, const std::string& file) {
+  require_depth(text, file);
   try {
     return TomlBuilder(file).build(toml::parse(text, std::string_view(file)), "");
   } catch (const toml::parse_error& error) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/error.hpp"
+#include "reference/json_text.hpp"
 #include "reference/printable.hpp"
 #include "sim/cost/model_fields.hpp"
 
@@ -14,7 +15,7 @@ using Json = nlohmann::json;
 class Config {
  public:
   Config(const std::string& text, const std::string& path) : path_(printable_line(path)) {
-    json_ = Json::parse(text, nullptr, false);
+    json_ = json_of<Json>(text, path_);
     if (json_.is_discarded()) throw input_error(path_, "it is not JSON; expected a config.json of a language model");
     if (json_.is_object() && json_.contains("text_config")) json_ = Json(json_["text_config"]);
     if (!json_.is_object())

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/error.hpp"
+#include "reference/json_text.hpp"
 #include "sim/import/text_lines.hpp"
 
 namespace draftproof {
@@ -66,13 +67,13 @@ void collect(const Json& json, const std::string& name, std::vector<AcceptanceWi
 
 // One document, or one a line.
 Json documents_of(std::string_view text, const std::string& name) {
-  Json document = Json::parse(text, nullptr, false);
+  auto document = json_of<Json>(text, name);
   if (!document.is_discarded()) return document;
   Json list = Json::array();
   TextLines lines(text, name);
   while (lines.next()) {
     if (lines.line().find_first_not_of(" \t") == std::string::npos) continue;
-    Json line = Json::parse(lines.line(), nullptr, false);
+    auto line = json_of<Json>(lines.line(), lines.where());
     if (line.is_discarded()) {
       if (lines.is_cut() && !list.empty()) break;
       throw input_error(lines.where(), "is no JSON document; expected one a line, or one in all");

@@ -38,6 +38,30 @@ TEST_CASE("What is wrong in a TOML file is named with file, line and the dotted 
   CHECK_THROWS_AS(read_toml("/nowhere/f.toml"), Error);
 }
 
+TEST_CASE("TOML that nests too deep is refused by line, whatever makes it deep, and strings make nothing deep") {
+  const auto repeated = [](const std::string& text, int count) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += text;
+    return all;
+  };
+  const std::string deep = "a" + repeated(" . 'a.b.c'", 20000);
+  for (const std::string& line : {deep + " = 1", "[" + deep + "]", "[[" + deep + "]]", "x = { " + deep + " = 1 }"})
+    CHECK_THROWS_WITH(parse_toml("a = 1\n" + line + "\n", "f.toml"), "f.toml:2: a key has more than 16 parts");
+  for (const std::string open : {"[", "{ a = "})
+    CHECK_THROWS_WITH(parse_toml("t = \"\"\"\n[\"\"\"\n# [\nx = " + repeated(open, 33), "f.toml"),
+                      "f.toml:4: it nests deeper than 32 levels");
+  CHECK(parse_toml("a" + repeated(".'a.b'", 15) + " = 1", "f.toml").keys().size() == 1);
+
+  const std::string many = repeated("[.", 100);
+  const TomlValue file = parse_toml("a = \"" + many + "\\\"" + many + "\" # " + many + "\nb = '''\n" + many +
+                                        "''''\nc = [" + repeated("0.5, ", 40) + "]\nd = 'C:\\' # '" + many + "\n",
+                                    "f.toml");
+  CHECK(file.at("a").text() == many + "\"" + many);
+  CHECK(file.at("b").text() == many + "'");
+  CHECK(file.at("c").items().size() == 40);
+  CHECK(file.at("d").text() == "C:\\");
+}
+
 TEST_CASE("A table with another value under a dotted name keeps the rest, and the value its own place") {
   const TomlValue file = parse_toml("a = { b = 1, c = 2 }\nlist = [{ x = 1 }, { x = 2 }]\n", "f.toml");
   const TomlValue grid = parse_toml("\n\nvalue = 7\n", "g.toml");

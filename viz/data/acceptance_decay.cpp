@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "reference/files/input_file.hpp"
+#include "reference/json_text.hpp"
 #include "reference/statistics/binomial_interval.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/chain_gain.hpp"
@@ -52,7 +53,7 @@ std::vector<Source> open_file(const std::string& source, const AcceptanceDecaySe
   const auto drafts = settings.drafts > 0 ? std::optional(settings.drafts) : std::nullopt;
   if (fs::path(path).extension() == ".json") {
     const InputFile file(path, kTableBytesMax);
-    const nlohmann::json document = nlohmann::json::parse(file.text(), nullptr, false);
+    const nlohmann::json document = json_of<nlohmann::json>(file.text(), path);
     if (is_speculate_table(document)) {
       std::vector<Source> sources;
       for (const DrafterAcceptance& acceptance : acceptances_of_speculate(document, path))

@@ -4,15 +4,10 @@
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/json_text.hpp"
 #include "reference/printable.hpp"
 
 namespace draftproof {
-namespace {
-
-constexpr int kDepthMax = 64;
-
-}  // namespace
-
 JsonFields JsonFields::read(const std::string& path) {
   constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 28;
   const InputFile file(path, kBytesMax);
@@ -20,14 +15,10 @@ JsonFields JsonFields::read(const std::string& path) {
 }
 
 JsonFields JsonFields::parse(const std::string& path, std::string_view text) {
+  require_json_depth(text, path);
   auto document = std::make_shared<nlohmann::json>();
-  // Each level takes memory out of proportion to its one byte of text.
-  const auto check_depth = [&](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
-    if (depth > kDepthMax) throw input_error(path, "nests deeper than " + std::to_string(kDepthMax) + " levels");
-    return true;
-  };
   try {
-    *document = nlohmann::json::parse(text, check_depth);
+    *document = nlohmann::json::parse(text);
   } catch (const nlohmann::json::exception& exception) {
     const std::string reason = printable_line(exception.what());
     throw input_error(path, "is not JSON in UTF-8: " + reason.substr(0, 200));

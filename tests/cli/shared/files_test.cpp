@@ -97,6 +97,15 @@ std::string words_of(const Arguments& arguments) {
   return words;
 }
 
+TEST_CASE("JSON that nests without end is refused in one line by what reads JSON") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("deep.json");
+  write_whole_file(path, std::string(50000, '[') + std::string(50000, ']') + "\n");
+  for (const Arguments& arguments :
+       {Arguments{"acceptance", path}, {"predict", "--metrics", path}, {"generate", "--prompts", path}})
+    check_one_line(run_draftproof(arguments), "nests deeper than 64 levels");
+}
+
 TEST_CASE("every command refuses a folder, a device and a pipe where it reads a file, at once and in one line") {
   const Files files;
   const std::string pipe = files.folder.file("pipe");
