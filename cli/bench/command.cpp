@@ -168,7 +168,9 @@ class Bench {
   std::optional<std::string> choose_llama_cpp(const std::vector<BenchCase>& cases) const {
     const bool compared = std::ranges::any_of(cases, [](const BenchCase& c) { return c.name.starts_with("shipped_"); });
     if (!compared && options_.llama_cpp == "on")
-      throw usage_error("--llama-cpp", "the shipped model is not measured; ./draftproof fetch smollm2 downloads it");
+      throw usage_error("--llama-cpp",
+                        "the shipped model is not measured; expected it to be there (./draftproof fetch smollm2 "
+                        "downloads it), and no --filter that leaves out its cases, shipped_...");
     return choose("--llama-cpp", options_.llama_cpp, compared, llama_cpp_modules(), "the Python package xllamacpp");
   }
 

@@ -8,6 +8,7 @@
 #include "reference/files/figure.hpp"
 #include "reference/files/input_file.hpp"
 #include "reference/files/inputs_read.hpp"
+#include "reference/json_text.hpp"
 
 namespace draftproof {
 namespace {
@@ -97,7 +98,7 @@ std::string invalid_field(const Json& row) {
 
 Json read_table(const std::string& path) {
   const std::string text(InputFile(path, kTableMax).text());
-  Json table = Json::parse(text, nullptr, false);
+  auto table = json_of<Json>(text, path);
   const bool is_table = table.is_object() && table.contains("settings") && table.contains("rows") &&
                         table.at("settings").is_object() && table.at("rows").is_array();
   if (!is_table)
@@ -177,6 +178,7 @@ SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
   std::error_code error;
   fs::create_directories(folder, error);
   if (error && !fs::is_directory(folder)) throw input_error(folder, "the folder cannot be made: " + error.message());
+  for (const std::string& path : {csv_path_, figure_path_}) require_not_read(path);
   if (!fs::exists(json_path_)) return;
   const Json table = read_table(json_path_);
   allow_replacing(json_path_);

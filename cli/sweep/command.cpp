@@ -61,6 +61,10 @@ Swept sweep_with_file(const SweepArguments& arguments, const Grid& grid, Ranks& 
   RowStore store(arguments.out, grid.identity(), "point", grid.columns());
   const std::vector<std::int64_t> groups = store.groups();
   const std::set<std::int64_t> there(groups.begin(), groups.end());
+  if (!there.empty() && (*there.begin() < 0 || *there.rbegin() >= static_cast<std::int64_t>(grid.size())))
+    throw input_error(arguments.out, "it has rows of point " +
+                                         std::to_string(*there.begin() < 0 ? *there.begin() : *there.rbegin()) +
+                                         "; expected points from 0 to " + std::to_string(grid.size() - 1));
   std::deque<std::size_t> missing;
   for (std::size_t point = 0; point < grid.size(); ++point)
     if (!there.contains(static_cast<std::int64_t>(point))) missing.push_back(point);

@@ -21,6 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Before the run: a file is not renamed over a folder.
+std::vector<std::string> names_of_files(const fs::path& target, std::vector<std::string> names) {
+  std::error_code error;
+  for (const std::string& name : names)
+    if (fs::is_directory(target / name, error))
+      throw input_error((target / name).string(), "is a folder, where a file is to be written; expected another --out");
+  return names;
+}
+
 Error cannot_be_created(const std::string& path, const std::error_code& error) {
   return input_error(path, "the output folder cannot be created" + (error ? ": " + error.message() : std::string()) +
                                "; expected a folder or a name for one");
@@ -99,7 +108,7 @@ RunFolder::RunFolder(std::string path, std::vector<std::string> names)
     : path_(std::move(path)),
       target_(resolved_target(path_)),
       parents_{create_parents(target_, path_)},
-      names_(std::move(names)),
+      names_(names_of_files(target_, std::move(names))),
       staging_(Temporary::Kind::folder, staging_parent(target_, names_), path_) {}
 
 RunFolder::NewParents::~NewParents() {
@@ -114,7 +123,7 @@ std::string RunFolder::with_final_paths(std::string text) const {
 }
 
 void RunFolder::commit() {
-  for (const std::string& name : names_) require_not_read((target_ / name).string());
+  for (const std::string& name : names_of_files(target_, names_)) require_not_read((target_ / name).string());
   const SignalsHeld held;
   // Renaming over a folder that has come to hold something since fails, and then it is treated as one that was there.
   if (!fs::exists(target_) && std::rename(staging_.path().c_str(), target_.c_str()) == 0) return staging_.release();

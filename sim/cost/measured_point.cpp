@@ -112,6 +112,8 @@ void read_draft(const MeasuredRow& row, const DrafterShape& drafter, bool counts
   }
   if ((depth || drafts) && point.acceptance_length > 1.05 * (levels + 1.0))
     throw RowRefused{"acceptance length above the depth of the draft", row.text("tau")};
+  if (*nodes != std::round(*nodes) || levels != std::round(levels))
+    point.assumptions.emplace_back("draft rounded to whole tokens");
   const bool branches = (top_k && *top_k > 1.0) || *nodes > levels || contains(method, {"tree"});
   if (contains(method, {"adaptive", "dynamic k", "dynamic length"})) {
     // A budget is stated; about half of it is verified, in four fifths of the passes (Talon's own rows).
@@ -130,6 +132,8 @@ std::vector<double> possible_tps(const MeasuredRow& row, const RooflineSetup& se
   auto gpus = row.number("tp", 1, 4096);
   if (!gpus) gpus = row.number("gpu_count", 1, 4096);
   if (!gpus && count_in(row.text("hardware")) >= 1.0) gpus = count_in(row.text("hardware"));
+  if (gpus && *gpus != std::round(*gpus))
+    throw RowRefused{"number of GPUs is not whole", row.text("tp") + " " + row.text("gpu_count")};
   if (gpus) return {*gpus};
   const double least = one_gpu ? 1.0 : least_tp(setup.model, setup.gpu, setup.precision);
   if (least == 1.0 || least >= 8.0) return {least};
@@ -205,7 +209,9 @@ MeasuredPoint point_of(const MeasuredRow& row) {
   const auto batch = row.number("batch", 1e-3, 1e6);
   if (!batch) point.assumptions.emplace_back("batch not stated: 1");
   double requests = std::max(1.0, batch.value_or(1.0));
+  if (batch && requests != *batch) point.assumptions.emplace_back("batch below 1: 1");
   if (contains(row.lower("batch_kind"), {"per rank", "per gpu"})) requests *= point.setups.front().tp;
+  if (requests != std::round(requests)) point.assumptions.emplace_back("batch rounded to whole requests");
   point.batch.batch = std::lround(requests);
   const auto input = row.number("input_len", 0, 1e8);
   const auto output = row.number("output_len", 0, 1e8);

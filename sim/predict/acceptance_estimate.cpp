@@ -68,9 +68,10 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
   }
   const std::int32_t levels = drafts.value_or(data.draft_len);
   if (levels < 1)
-    throw usage_error(data.path,
-                      "has an acceptance length alone and does not say of how many drafts; expected it with "
-                      "--metrics-drafts K");
+    throw usage_error(
+        data.path,
+        "has an acceptance length alone and does not say of how many drafts; expected their number beside "
+        "it: --drafts K, of predict --metrics-drafts K");
   estimate.single_length_ = data.acceptance_length;
   estimate.single_length_error_ = data.acceptance_length_error.value_or(0.0);
   estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
@@ -92,9 +93,31 @@ std::vector<std::string> Grid::columns() const {
   return columns;
 }
 
+std::string Grid::name_of(std::size_t point) const {
+  std::ostringstream name;
+  name << "point " << point;
+  for (std::size_t key = 0; key < keys_.size(); ++key) {
+    name << (key == 0 ? " (" : ", ") << keys_[key] << " = ";
+    const Cell cell = cell_of(value(point, key));
+    if (const auto* integer = std::get_if<std::int64_t>(&cell)) name << *integer;
+    if (const auto* number = std::get_if<double>(&cell)) name << *number;
+    if (const auto* text = std::get_if<std::string>(&cell)) name << *text;
+  }
+  name << ")";
+  return name.str();
+}
+
+std::vector<PolicyReport> Grid::reports_of(std::size_t point) const {
+  try {
+    return compare(scenario(point), 1);
+  } catch (const Error& error) {
+    throw Error(error.kind(), name_of(point), error.what());
+  }
+}
+
 std::vector<Row> Grid::run(std::size_t point) const {
   std::vector<Row> rows;
-  for (const PolicyReport& report : compare(scenario(point), 1)) {
+  for (const PolicyReport& report : reports_of(point)) {
     Row& row = rows.emplace_back();
     row.emplace_back(report.name);
     for (std::size_t key = 0; key < keys_.size(); ++key) row.push_back(cell_of(value(point, key)));

@@ -28,11 +28,14 @@ class Grid {
 
   // Of the rows: the policy, the keys of the grid, and what is measured.
   std::vector<std::string> columns() const;
-  // Runs a point; a row for each policy.
+  // Runs a point; a row for each policy. Its errors name the point.
   std::vector<Row> run(std::size_t point) const;
 
  private:
   const TomlValue& value(std::size_t point, std::size_t key) const;
+  // As "point 3 (serving.max_batch = 8)".
+  std::string name_of(std::size_t point) const;
+  std::vector<PolicyReport> reports_of(std::size_t point) const;
 
   TomlValue scenario_;
   std::vector<std::string> keys_;

@@ -2,6 +2,10 @@
 
 #include <sqlite3.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+
 #include "reference/error.hpp"
 
 namespace draftproof {
@@ -11,6 +15,17 @@ std::string quoted_name(const std::string& name) {
   std::string quoted = "\"";
   for (const char c : name) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + '"';
+}
+
+// SQLite takes a file of a few bytes for an empty one and writes over it.
+void require_sqlite_or_empty(const std::string& path) {
+  constexpr std::string_view kHeader = "SQLite format 3";
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) == 0) return;
+  std::string header(kHeader.size(), '\0');
+  std::ifstream(path, std::ios::binary).read(header.data(), static_cast<std::streamsize>(header.size()));
+  if (header != kHeader)
+    throw input_error(path, "it is no SQLite file; expected a file of the same grid, or a new one");
 }
 
 }  // namespace
@@ -70,6 +85,26 @@ struct RowStore::Implementation {
   };
 
   void run(const std::string& sql) const { Statement(*this, sql).step(); }
+  // The first cell that the query finds; NULL where it finds none.
+  Cell first_cell(const std::string& sql) const {
+    Statement select(*this, sql);
+    return select.step() ? select.cell(0) : Cell();
+  }
+
+  // Whether the tables are there. Error (input): others are, or rows of something else.
+  bool has_rows_of(const std::string& identity) const {
+    if (first_cell("SELECT count(*) FROM sqlite_master") == Cell(std::int64_t{0})) return false;
+    const Cell own = first_cell(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
+        "('identity', 'rows')");
+    if (own != Cell(std::int64_t{2}))
+      throw input_error(path,
+                        "it is an SQLite file of another program; expected a file of the same grid, or a new one");
+    if (first_cell("SELECT count(*) FROM identity") != Cell(std::int64_t{1}) ||
+        first_cell("SELECT text FROM identity") != Cell(identity))
+      throw input_error(path, "it holds the rows of something else; expected a file of the same grid, or a new one");
+    return true;
+  }
 };
 
 RowStore::RowStore(const std::string& path, const std::string& identity, const std::string& group_name,
@@ -80,27 +115,23 @@ RowStore::RowStore(const std::string& path, const std::string& identity, const s
   store.group_name = quoted_name(group_name);
   store.columns = columns.size();
   store.first_column = quoted_name(columns.front());
+  require_sqlite_or_empty(path);
   if (sqlite3_open_v2(path.c_str(), &store.database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
     store.fail();
   sqlite3_busy_timeout(store.database, 5000);
-  store.run("CREATE TABLE IF NOT EXISTS identity (text TEXT PRIMARY KEY)");
+  if (store.has_rows_of(identity)) return;
   std::string list;
   for (const std::string& column : columns) list += ", " + quoted_name(column);
-  store.run("CREATE TABLE IF NOT EXISTS rows (" + store.group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" +
+  store.run("BEGIN IMMEDIATE");
+  store.run("CREATE TABLE identity (text TEXT PRIMARY KEY)");
+  store.run("CREATE TABLE rows (" + store.group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" +
             store.group_name + ", " + store.first_column + "))");
-  bool known = false;
   {
-    Implementation::Statement found(store, "SELECT text FROM identity");
-    while (found.step()) {
-      known = true;
-      if (found.cell(0) != Cell(identity))
-        throw input_error(path, "it holds the rows of something else; expected a file of the same grid, or a new one");
-    }
+    Implementation::Statement insert(store, "INSERT INTO identity VALUES (?)");
+    insert.bind(1, identity);
+    insert.step();
   }
-  if (known) return;
-  Implementation::Statement insert(store, "INSERT INTO identity VALUES (?)");
-  insert.bind(1, identity);
-  insert.step();
+  store.run("COMMIT");
 }
 
 RowStore::~RowStore() = default;
@@ -109,7 +140,14 @@ std::vector<std::int64_t> RowStore::groups() const {
   const Implementation& store = *implementation_;
   std::vector<std::int64_t> groups;
   Implementation::Statement select(store, "SELECT DISTINCT " + store.group_name + " FROM rows ORDER BY 1");
-  while (select.step()) groups.push_back(std::get<std::int64_t>(select.cell(0)));
+  while (select.step()) {
+    const Cell group = select.cell(0);
+    if (!std::holds_alternative<std::int64_t>(group))
+      throw input_error(store.path, "a row's " + store.group_name +
+                                        " is no whole number; expected rows as they were "
+                                        "written");
+    groups.push_back(std::get<std::int64_t>(group));
+  }
   return groups;
 }
 

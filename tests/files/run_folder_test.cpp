@@ -175,6 +175,27 @@ TEST_CASE("A place that is no folder is refused at the start of the run") {
   CHECK(read_whole_file(folder.file("file")) == "mine");
 }
 
+TEST_CASE("A folder where a file is to be written is refused at the start, or at the end, and the former run stays") {
+  const TemporaryFolder folder;
+  const std::string out = folder.file("out");
+  for (const std::string& name : kNames) {
+    fs::remove_all(out);
+    {
+      RunFolder run(out, kNames);
+      write_files(run, "1");
+      run.commit();
+    }
+    RunFolder late(out, kNames);
+    write_files(late, "2");
+    fs::remove(fs::path(out) / name);
+    fs::create_directory(fs::path(out) / name);
+    CHECK_THROWS_WITH(RunFolder(out, kNames), Contains(name + ": is a folder, where a file is to be written"));
+    CHECK_THROWS_WITH(late.commit(), Contains(name + ": is a folder, where a file is to be written"));
+    for (const std::string& other : kNames)
+      if (other != name) CHECK(read_whole_file((fs::path(out) / other).string()) == "1");
+  }
+}
+
 TEST_CASE("A symbolic link to the folder of a run stays a link") {
   const TemporaryFolder folder;
   fs::create_directory(folder.file("real"));

@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 using Kind = RecordedEvent::Kind;
 
 constexpr const char* kFormat = "draftproof dashboard recording 1";
+constexpr const char* kNotOurs = "is not of a recording that draftproof dash --record wrote";
 constexpr std::array<const char*, 6> kKinds{"mouse", "button", "wheel", "key", "text", "open"};
 
 Json to_json(const RecordedEvent& event) {
@@ -112,9 +113,10 @@ Recording read_recording(const std::string& path) {
       } else {
         recording.frames.push_back(frame_of(json));
       }
-    } catch (const std::exception& error) {
-      throw input_error(path + ", line " + std::to_string(number),
-                        std::string("is not of a recording that draftproof dash --record wrote: ") + error.what());
+    } catch (const Json::exception&) {
+      throw input_error(path + ", line " + std::to_string(number), kNotOurs);
+    } catch (const std::out_of_range& error) {
+      throw input_error(path + ", line " + std::to_string(number), std::string(kNotOurs) + ": " + error.what());
     }
   }
   if (number == 0) throw input_error(path, "is empty; expected a recording that draftproof dash --record wrote");

@@ -114,6 +114,19 @@ TEST_CASE("What a row does not say is assumed, and the row is not complete") {
   CHECK(one("lab,A100 40GB x4,,vLLM,Llama-3.1-70B,,EAGLE-3,,3,,,,1,,,,2.3,,1.5,").setups.at(0).tp == 4.0);
 }
 
+TEST_CASE("What is rounded to a whole number of drafts or requests is listed among the assumptions") {
+  const auto assumptions = [](const std::string& drafts, const std::string& batch) {
+    return one("lab,H100,1,vLLM,Llama-3.1-8B,bf16,EAGLE-3,," + drafts + ",,,," + batch + ",,,,2.3,,1.5,").assumptions;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(assumptions("3", "2") == Texts{});
+  CHECK(assumptions("4.5", "2") == Texts{"draft rounded to whole tokens"});
+  CHECK(assumptions("3", "1.5") == Texts{"batch rounded to whole requests"});
+  CHECK(assumptions("3", "0.25") == Texts{"batch below 1: 1"});
+  CHECK(refused("lab,H100,1.5,vLLM,Llama-3.1-8B,bf16,EAGLE-3,,3,,,,1,,,,2.3,,1.5,").reason ==
+        "number of GPUs is not whole");
+}
+
 TEST_CASE("Rows that cannot be used are excluded with their line and the reason") {
   const std::string good = "lab,H100,1,vLLM,Llama-3.1-8B,bf16,EAGLE-3,,3,,,,1,,,,";
   CHECK(refused(good + ",,1.5,").reason == "no acceptance length");

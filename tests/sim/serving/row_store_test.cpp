@@ -1,5 +1,8 @@
 #include "sim/serving/row_store.hpp"
 
+#include <sqlite3.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -31,10 +34,42 @@ TEST_CASE("a file of something else is refused") {
   { RowStore store(path, "grid 1", "point", {"policy"}); }
   CHECK(error_of(ErrorKind::input, [&] { RowStore(path, "grid 2", "point", {"policy"}); }) ==
         path + ": it holds the rows of something else; expected a file of the same grid, or a new one");
-  testing::write_whole_file(folder.file("text"), std::string(4096, 'x'));
-  CHECK(error_of(ErrorKind::input, [&] {
-          RowStore(folder.file("text"), "grid", "point", {"policy"});
-        }).find("file is not a database; expected an SQLite file") != std::string::npos);
+  for (const std::string& text : {std::string(4096, 'x'), std::string("x")}) {
+    testing::write_whole_file(folder.file("text"), text);
+    CHECK(error_of(ErrorKind::input, [&] { RowStore(folder.file("text"), "grid", "point", {"policy"}); }) ==
+          folder.file("text") + ": it is no SQLite file; expected a file of the same grid, or a new one");
+    CHECK(testing::read_whole_file(folder.file("text")) == text);
+  }
+}
+
+TEST_CASE(
+    "an SQLite file of somebody else, or with rows that are not as they were written, is refused and not touched") {
+  const testing::TemporaryFolder folder;
+  const auto refusal = [&](const std::string& name, const std::string& sql) {
+    const std::string path = folder.file(name);
+    sqlite3* database = nullptr;
+    REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(database);
+    const std::string before = testing::read_whole_file(path);
+    const std::string message = error_of(ErrorKind::input, [&] {
+      RowStore store(path, "grid 1", "point", {"policy"});
+      store.groups();
+    });
+    CHECK(testing::read_whole_file(path) == before);
+    return message.substr(std::min(message.size(), path.size() + 2));
+  };
+  const std::string expected = "; expected a file of the same grid, or a new one";
+  CHECK(refusal("other", "CREATE TABLE mine (x)") == "it is an SQLite file of another program" + expected);
+  CHECK(refusal("rows", "CREATE TABLE rows (x)") == "it is an SQLite file of another program" + expected);
+  CHECK(
+      refusal("identity", "CREATE TABLE identity (text); CREATE TABLE rows (x); INSERT INTO identity VALUES (NULL)") ==
+      "it holds the rows of something else" + expected);
+  CHECK(refusal("empty", "CREATE TABLE identity (text); CREATE TABLE rows (x)") ==
+        "it holds the rows of something else" + expected);
+  { RowStore store(folder.file("own"), "grid 1", "point", {"policy"}); }
+  CHECK(refusal("own", "INSERT INTO rows VALUES ('one', 'p')") ==
+        "a row's \"point\" is no whole number; expected rows as they were written");
 }
 
 }  // namespace draftproof

@@ -193,7 +193,8 @@ TEST_CASE("what is not a recording is refused with its line") {
   CHECK(error_of(header + "\n" + R"({"delta_s":0.1,"events":[]})" + "\n").empty());
   CHECK_THAT(error_of(""), Catch::Contains("is empty"));
   CHECK_THAT(error_of("{}\n"), Catch::Contains("line 1"));
-  CHECK_THAT(error_of(header + "\nno json\n"), Catch::Contains("line 2"));
+  CHECK_THAT(error_of(header + "\nno json\n"),
+             Catch::EndsWith("line 2: is not of a recording that draftproof dash --record wrote"));
   CHECK_THAT(error_of(header + "\n" + R"({"delta_s":0.1,"events":[{"kind":"shout"}]})" + "\n"),
              Catch::Contains("line 2") && Catch::Contains("shout"));
 }
