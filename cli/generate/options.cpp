@@ -8,6 +8,7 @@
 #include "reference/draft/draft_plan.hpp"
 #include "reference/error.hpp"
 #include "reference/files/input_file.hpp"
+#include "reference/json_text.hpp"
 #include "reference/strict_number.hpp"
 
 namespace draftproof {
@@ -222,13 +223,9 @@ std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = options.prompts + ", line " + std::to_string(line_number);
-    nlohmann::json json;
-    try {
-      json = nlohmann::json::parse(line);
-    } catch (const nlohmann::json::exception&) {
-      throw input_error(where, "is not JSON; expected an object like {\"prompt\": \"...\", \"max_tokens\": 64}");
-    }
-    if (!json.is_object()) throw input_error(where, "is no JSON object; expected one with a \"prompt\"");
+    const auto json = json_of<nlohmann::json>(line, where);
+    if (!json.is_object())
+      throw input_error(where, "is no JSON object; expected one like {\"prompt\": \"...\", \"max_tokens\": 64}");
     PromptRequest request{where, "", options.request};
     // Requests of equal prompts and options should not be copies of one another.
     request.parameters.seed = options.request.seed + requests.size();

@@ -321,7 +321,7 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
     check_error(corpus, {"--prompts", write_prompts(corpus, text)}, words);
   };
   bad_line("", "has no prompt");
-  bad_line("{\"prompt\": \"a\"}\n{\"prompt\":\n", "line 2: is not JSON");
+  bad_line("{\"prompt\": \"a\"}\n{\"prompt\":\n", "line 2: is no JSON object");
   bad_line("{\"prompt\": 3}\n", "line 1: \"prompt\" is 3; expected a text");
   bad_line("{\"prompt\": \"a\", \"max_token\": 3}\n", "line 1: has the field \"max_token\"");
   bad_line("{\"max_tokens\": 3}\n", "line 1: has no \"prompt\"");
