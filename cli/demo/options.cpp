@@ -75,7 +75,6 @@ void add_demo_options(Options& command, DemoOptions& options) {
 }
 
 void validate(const DemoOptions& options) {
-  require_stateless(options.samplers, "options");
   if (options.tree) parse_tree(*options.tree, "--tree");
   plan_for(parse_verifier(options.verifier, "--verifier"), decoding_options(options).tree,
            options.num_speculative_tokens, "--tree");

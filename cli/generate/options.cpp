@@ -1,5 +1,6 @@
 #include "cli/generate/options.hpp"
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,17 @@ constexpr NumberRange kFinite{-std::numeric_limits<float>::max(), std::numeric_l
                               "a finite number"};
 constexpr NumberRange kAboveZero{1e-6, 1e6};
 constexpr std::int64_t kLogprobsMax = 1000;
+
+// Errors (usage): a value out of range; a sampler that has another number or state in every row, which a text that is
+// made here has not got.
+void require_stateless(const SamplerParameters& samplers, const std::string& where) {
+  if (samplers.has_state())
+    throw usage_error(where, std::string(samplers.mirostat != 0.0f ? "mirostat" : "xtc_probability") +
+                                 " would need another number or state in every row; expected " +
+                                 (samplers.mirostat != 0.0f ? "0" : "0 or 1") +
+                                 " here (files of single draws and of filters take any, docs/trace.md)");
+  validate(samplers, where);
+}
 
 float SamplerParameters::*sampler_named(const std::string& name) {
   for (const SamplerParameterName& sampler : sampler_parameter_names())
@@ -102,7 +114,61 @@ class PromptLine {
   const nlohmann::json& line_;
 };
 
+// What the options leave without use: beside others, and where nothing is sampled or drafted.
+void add_uses(Options& command, GenerateOptions& options, const std::vector<std::string>& further_samplers) {
+  const auto samples = [&options] { return !options.beams; };
+  command.used_only({"--temperature",
+                     "--top-p",
+                     "--top-k",
+                     "--min-p",
+                     "--repetition-penalty",
+                     "--frequency-penalty",
+                     "--presence-penalty",
+                     "--logit-bias",
+                     "--bad-words",
+                     "--stop",
+                     "--min-tokens",
+                     "--logprobs",
+                     "--cfg-scale",
+                     "--negative-prompt",
+                     "--sampler",
+                     "--seed",
+                     "--draft-temperature",
+                     "--verifier",
+                     "--tree",
+                     "--num-speculative-tokens",
+                     "--policy",
+                     "--cost",
+                     "--batch",
+                     "--context",
+                     "--kv-blocks",
+                     "--token-budget",
+                     "--metrics"},
+                    "with --beams", samples);
+  command.used_only(further_samplers, "with --beams", samples);
+  const auto drafts = [&options] { return options.drafter != "none"; };
+  command.used_only({"--draft-temperature", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
+                    "with --drafter none", drafts);
+  command.used_only({"--verifier"}, "with --drafter none, unless it is a coupled one", [=, &options] {
+    const Verifier verifier = parse_verifier(options.verifier, "--verifier").verifier;
+    return drafts() || verifier == Verifier::coupled || verifier == Verifier::coupled_list;
+  });
+  command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
+                    [&options] { return drafter_of(options).has_probabilities(); });
+  command.used_only({"--negative-prompt"}, "without a --cfg-scale other than 1", [&options] {
+    return static_cast<float>(options.request.cfg_scale) != 1.0f || !options.prompts.empty();
+  });
+  command.used_only({"--activations"}, "with an n-gram model",
+                    [&options] { return !options.model.starts_with("ngram:"); });
+}
+
 }  // namespace
+
+DrafterChoice drafter_of(const GenerateOptions& options) {
+  if (options.beams) return {};
+  const bool automatic = options.drafter == "auto";
+  return parse_drafter(automatic ? automatic_drafter(model_path(options.model)) : options.drafter, "--drafter");
+}
 
 void add_generate_options(Options& command, GenerateOptions& options) {
   RequestParameters& request = options.request;
@@ -118,7 +184,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.flag("--chat", request.chat, "Put the prompt into the model's chat template");
   command.integer("--max-tokens", request.max_tokens, kTokens, "Tokens of the output");
   add_sampling_options(command, request.temperature, request.top_p, request.top_k, request.min_p);
-  add_further_samplers(command, request.samplers);
+  const std::vector<std::string> further_samplers =
+      add_further_samplers(command, request.samplers, [&options] { return !options.prompts.empty(); });
   command.number("--repetition-penalty", options.repetition_penalty, kAboveZero,
                  "Of tokens of prompt and output (1: off)");
   command.number("--frequency-penalty", options.frequency_penalty, kFinite, "Per occurrence in the output (0: off)");
@@ -172,8 +239,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.file("--trace", options.trace, "Writes every verification step, for draftproof verify");
   command.file("--metrics", options.metrics, "Writes Prometheus text with vLLM's names");
   add_no_download(command, options.no_download);
-  command.used_only({"--activations"}, "with an n-gram model",
-                    [&options] { return !options.model.starts_with("ngram:"); });
+  add_uses(command, options, further_samplers);
   command.json(options.json);
 }
 
@@ -183,6 +249,9 @@ void validate(const GenerateOptions& options) {
                                                  : "is not given; expected --prompt TEXT or --prompts FILE");
   if (options.outputs != 1 && !options.prompt)
     throw usage_error("--outputs", "is given with --prompts; expected a line for each request, or --prompt");
+  if (options.prompt && options.min_tokens > options.request.max_tokens)
+    throw usage_error("--min-tokens", "is " + std::to_string(options.min_tokens) + "; expected at most --max-tokens, " +
+                                          std::to_string(options.request.max_tokens));
   const bool automatic = options.drafter == "auto";
   const DrafterChoice drafter = parse_drafter(automatic ? "suffix" : options.drafter, "--drafter");
   const VerifierChoice verifier = parse_verifier(options.verifier, "--verifier");
@@ -242,7 +311,7 @@ RequestMaker::RequestMaker(const GenerateOptions& options, const TextModel& mode
     const std::size_t equals = text.find('=');
     const auto id = read_integer(text.substr(0, equals), 0, vocab_size - 1);
     const auto value = equals == std::string::npos ? std::nullopt : read_number(text.substr(equals + 1));
-    if (!id || !value)
+    if (!id || !value || std::abs(*value) > std::numeric_limits<float>::max())
       throw usage_error("--logit-bias", "is '" + text + "'; expected ID=VALUE with an id in [0, " +
                                             std::to_string(vocab_size) + ") and a finite number");
     logit_bias_.push_back({static_cast<Token>(*id), static_cast<float>(*value)});

@@ -69,6 +69,9 @@ struct GenerateOptions {
 
 void add_generate_options(Options& command, GenerateOptions& options);
 
+// What --drafter stands for: nothing with --beams. Errors (usage, input) as of parse_drafter() and model_path().
+DrafterChoice drafter_of(const GenerateOptions& options);
+
 // Errors (usage) naming an option whose value does not go with the others.
 void validate(const GenerateOptions& options);
 

@@ -128,8 +128,7 @@ void write_steps(const GenerateOptions& options, const RequestMaker& maker, cons
 }  // namespace
 
 GenerateRun run_generate(const GenerateOptions& options) {
-  const std::string named = options.drafter == "auto" ? automatic_drafter(model_path(options.model)) : options.drafter;
-  DrafterChoice choice = options.beams ? DrafterChoice{} : parse_drafter(named, "--drafter");
+  DrafterChoice choice = drafter_of(options);
   if (choice.kind == DrafterKind::model) choice.path = model_path(choice.path);
   const TextModelOptions model_options{options.activations == "f32", options.threads};
   std::vector<PromptRequest> prompts = read_prompts(options);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/shared/options.hpp"
-#include "reference/error.hpp"
 #include "reference/logits/samplers.hpp"
 
 namespace draftproof {
@@ -20,25 +20,37 @@ inline void add_sampling_options(Options& command, double& temperature, double& 
   command.number("--min-p", min_p, kShareRange, "Minimum probability relative to the most likely token (0: off)");
 }
 
-// Of every further sampler of the pipeline an option of its name.
-inline void add_further_samplers(Options& command, SamplerParameters& samplers) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
+// Of every further sampler of the pipeline an option of its name, but for those of another number or state in every
+// row, which a text that is made here has not got. `has_others`: there may be other samplers, which some are for.
+// Returns the options.
+inline std::vector<std::string> add_further_samplers(
+    Options& command, SamplerParameters& samplers, const std::function<bool()>& has_others = [] { return false; }) {
+  using P = SamplerParameters;
+  std::vector<std::string> options;
   for (const SamplerParameterName& sampler : sampler_parameter_names()) {
-    std::string flag = "--" + std::string(sampler.name);
+    if (sampler.value == &P::xtc_uniform || sampler.value == &P::mirostat || sampler.value == &P::mirostat_mu) continue;
+    std::string& flag = options.emplace_back("--" + std::string(sampler.name));
     std::replace(flag.begin(), flag.end(), '_', '-');
-    command.number(flag, samplers.*sampler.value, {-kLargest, kLargest, false, "a finite number"},
-                   std::string(sampler.meaning) + "; docs/trace.md");
+    const std::string help = std::string(sampler.meaning) + "; docs/trace.md";
+    float& value = samplers.*sampler.value;
+    if (sampler.value == &P::xtc_probability) {
+      command.number(flag, value, {1.0, 1.0, true, "0 (off) or 1, as between them every row has a number of its own"},
+                     help);
+    } else if (sampler.whole) {
+      command.integer(flag, value, {static_cast<std::int64_t>(sampler.least), static_cast<std::int64_t>(sampler.most)},
+                      help);
+    } else {
+      command.number(flag, value, {sampler.least, sampler.most, false, sampler.expected}, help);
+    }
   }
-}
-
-// Errors (usage): a value out of range; a sampler that has another number or state in every row, where a text is made.
-inline void require_stateless(const SamplerParameters& samplers, const std::string& where) {
-  if (samplers.has_state())
-    throw usage_error(where, std::string(samplers.mirostat != 0.0f ? "mirostat" : "xtc_probability") +
-                                 " would need another number or state in every row; expected " +
-                                 (samplers.mirostat != 0.0f ? "0" : "0 or 1") +
-                                 " here (files of single draws and of filters take any, docs/trace.md)");
-  validate(samplers, where);
+  const auto belong_to = [&](const std::vector<std::string>& names, const std::string& main, float P::*strength) {
+    command.used_only(names, "without a " + main + " above 0",
+                      [=, &samplers] { return samplers.*strength > 0.0f || has_others(); });
+  };
+  belong_to({"--smoothing-curve"}, "--smoothing-factor", &P::smoothing_factor);
+  belong_to({"--xtc-threshold"}, "--xtc-probability", &P::xtc_probability);
+  belong_to({"--dry-base", "--dry-allowed-length", "--dry-range"}, "--dry-multiplier", &P::dry_multiplier);
+  return options;
 }
 
 }  // namespace draftproof

@@ -205,59 +205,56 @@ void keep_mirostat_1(float mu, std::int64_t vocab_size, Ranked& tokens) {
 
 std::span<const SamplerParameterName> sampler_parameter_names() {
   using P = SamplerParameters;
+  constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  constexpr float kBelowOne = 0x1.fffffep-1f;
+  constexpr float kCountMax = 16777216.0f;
+  constexpr const char* kOffOrAbove = "0 (off) or a finite number above";
+  constexpr const char* kShare = "a number in [0, 1]";
+  constexpr const char* kShareBelowOne = "a number in [0, 1)";
   static constexpr SamplerParameterName kNames[] = {
-      {"smoothing_factor", &P::smoothing_factor, "Quadratic smoothing of the logits (0: off)"},
-      {"smoothing_curve", &P::smoothing_curve, "Curve of the smoothing, 1 to 3 (1: quadratic)", false,
-       &P::smoothing_factor},
-      {"top_n_sigma", &P::top_n_sigma, "Keep logits within n standard deviations of the largest (0: off)"},
-      {"typical_p", &P::typical_p, "Locally typical sampling: mass that is kept (1: off)"},
-      {"epsilon_cutoff", &P::epsilon_cutoff, "Keep probabilities of at least this (0: off)"},
-      {"eta_cutoff", &P::eta_cutoff, "Keep probabilities of at least this, less where the entropy is high (0: off)"},
-      {"xtc_threshold", &P::xtc_threshold, "XTC: probability from which a token is a top choice", false,
-       &P::xtc_probability},
-      {"xtc_probability", &P::xtc_probability, "XTC: how often all top choices but the last are dropped (0: off)"},
-      {"xtc_uniform", &P::xtc_uniform, "XTC: the random number that decided it, as an engine recorded it", true,
-       &P::xtc_probability},
-      {"mirostat", &P::mirostat, "Mirostat version 1 or 2 (0: off)", true},
-      {"mirostat_mu", &P::mirostat_mu, "Mirostat: largest surprise, in bits", true, &P::mirostat},
-      {"dry_multiplier", &P::dry_multiplier, "DRY repetition penalty: strength (0: off)"},
-      {"dry_base", &P::dry_base, "DRY: growth with each token of a repeated sequence", false, &P::dry_multiplier},
-      {"dry_allowed_length", &P::dry_allowed_length, "DRY: repeated tokens that are not penalised", false,
-       &P::dry_multiplier},
-      {"dry_range", &P::dry_range, "DRY: tokens of the context that are looked at (0: all)", false, &P::dry_multiplier},
+      {"smoothing_factor", &P::smoothing_factor, "Quadratic smoothing of the logits (0: off)", 0.0f, kLargest, false,
+       kOffOrAbove},
+      {"smoothing_curve", &P::smoothing_curve, "Curve of the smoothing, 1 to 3 (1: quadratic)", 1.0f, 3.0f, false,
+       "a number in [1, 3]"},
+      {"top_n_sigma", &P::top_n_sigma, "Keep logits within n standard deviations of the largest (0: off)", 0.0f,
+       kLargest, false, kOffOrAbove},
+      {"typical_p", &P::typical_p, "Locally typical sampling: mass that is kept (1: off)", kSmallest, 1.0f, false,
+       "a number in (0, 1]"},
+      {"epsilon_cutoff", &P::epsilon_cutoff, "Keep probabilities of at least this (0: off)", 0.0f, kBelowOne, false,
+       kShareBelowOne},
+      {"eta_cutoff", &P::eta_cutoff, "Keep probabilities of at least this, less where the entropy is high (0: off)",
+       0.0f, kBelowOne, false, kShareBelowOne},
+      {"xtc_threshold", &P::xtc_threshold, "XTC: probability from which a token is a top choice", 0.0f, 1.0f, false,
+       kShare},
+      {"xtc_probability", &P::xtc_probability, "XTC: how often all top choices but the last are dropped (0: off)", 0.0f,
+       1.0f, false, kShare},
+      {"xtc_uniform", &P::xtc_uniform, "XTC: the random number that decided it, as an engine recorded it", 0.0f,
+       kBelowOne, false, "the number in [0, 1) that the coin was, as xtc_probability is neither 0 nor 1"},
+      {"mirostat", &P::mirostat, "Mirostat version 1 or 2 (0: off)", 0.0f, 2.0f, true, "0 (off), 1 or 2"},
+      {"mirostat_mu", &P::mirostat_mu, "Mirostat: largest surprise, in bits", -kLargest, kLargest, false,
+       "a finite number of bits"},
+      {"dry_multiplier", &P::dry_multiplier, "DRY repetition penalty: strength (0: off)", 0.0f, kLargest, false,
+       kOffOrAbove},
+      {"dry_base", &P::dry_base, "DRY: growth with each token of a repeated sequence", 1.0f, kLargest, false,
+       "a finite number of 1 or more"},
+      {"dry_allowed_length", &P::dry_allowed_length, "DRY: repeated tokens that are not penalised", 1.0f, kCountMax,
+       true, "a whole number of 1 or more"},
+      {"dry_range", &P::dry_range, "DRY: tokens of the context that are looked at (0: all)", 0.0f, kCountMax, true,
+       "a whole number (0: the whole context)"},
   };
   return kNames;
 }
 
 void validate(const SamplerParameters& p, const std::string& where) {
-  const auto require = [&](bool valid, const char* name, float value, const char* range) {
-    if (!valid) throw usage_error(where, std::string(name) + " is " + std::to_string(value) + "; expected " + range);
-  };
-  const auto is_whole = [](float x) { return x >= 0.0f && x <= 16777216.0f && std::floor(x) == x; };
-  const auto is_share = [](float x) { return x >= 0.0f && x <= 1.0f; };
-  require(p.smoothing_factor >= 0.0f && std::isfinite(p.smoothing_factor), "smoothing_factor", p.smoothing_factor,
-          "0 (off) or a finite number above");
-  require(p.smoothing_curve >= 1.0f && p.smoothing_curve <= 3.0f, "smoothing_curve", p.smoothing_curve,
-          "a number in [1, 3]");
-  require(p.top_n_sigma >= 0.0f && std::isfinite(p.top_n_sigma), "top_n_sigma", p.top_n_sigma,
-          "0 (off) or a finite number above");
-  require(p.typical_p > 0.0f && p.typical_p <= 1.0f, "typical_p", p.typical_p, "a number in (0, 1]");
-  require(p.epsilon_cutoff >= 0.0f && p.epsilon_cutoff < 1.0f, "epsilon_cutoff", p.epsilon_cutoff,
-          "a number in [0, 1)");
-  require(p.eta_cutoff >= 0.0f && p.eta_cutoff < 1.0f, "eta_cutoff", p.eta_cutoff, "a number in [0, 1)");
-  require(is_share(p.xtc_threshold), "xtc_threshold", p.xtc_threshold, "a number in [0, 1]");
-  require(is_share(p.xtc_probability), "xtc_probability", p.xtc_probability, "a number in [0, 1]");
-  if (p.xtc_probability > 0.0f && p.xtc_probability < 1.0f)
-    require(p.xtc_uniform >= 0.0f && p.xtc_uniform < 1.0f, "xtc_uniform", p.xtc_uniform,
-            "the number in [0, 1) that the coin was, as xtc_probability is neither 0 nor 1");
-  require(p.mirostat == 0.0f || p.mirostat == 1.0f || p.mirostat == 2.0f, "mirostat", p.mirostat, "0 (off), 1 or 2");
-  require(std::isfinite(p.mirostat_mu), "mirostat_mu", p.mirostat_mu, "a finite number of bits");
-  require(p.dry_multiplier >= 0.0f && std::isfinite(p.dry_multiplier), "dry_multiplier", p.dry_multiplier,
-          "0 (off) or a finite number above");
-  require(p.dry_base >= 1.0f && std::isfinite(p.dry_base), "dry_base", p.dry_base, "a finite number of 1 or more");
-  require(is_whole(p.dry_allowed_length) && p.dry_allowed_length >= 1.0f, "dry_allowed_length", p.dry_allowed_length,
-          "a whole number of 1 or more");
-  require(is_whole(p.dry_range), "dry_range", p.dry_range, "a whole number (0: the whole context)");
+  const bool needs_coin = p.xtc_probability > 0.0f && p.xtc_probability < 1.0f;
+  for (const SamplerParameterName& sampler : sampler_parameter_names()) {
+    const float value = p.*sampler.value;
+    if (sampler.value == &SamplerParameters::xtc_uniform && !needs_coin) continue;
+    if (!(value >= sampler.least && value <= sampler.most) || (sampler.whole && std::floor(value) != value))
+      throw usage_error(where,
+                        std::string(sampler.name) + " is " + std::to_string(value) + "; expected " + sampler.expected);
+  }
 }
 
 void apply_before_filters(const SamplerParameters& parameters, std::span<float> logits) {

@@ -69,9 +69,10 @@ struct SamplerParameters {
 struct SamplerParameterName {
   std::string_view name;
   float SamplerParameters::*value;
-  std::string_view meaning;                // in one line, with the value that switches it off
-  bool per_row = false;                    // another number in every row
-  float SamplerParameters::*of = nullptr;  // the parameter without which (0) it has no use
+  std::string_view meaning;  // in one line, with the value that switches it off
+  float least, most;
+  bool whole;            // a whole number
+  const char* expected;  // the range in words
 };
 std::span<const SamplerParameterName> sampler_parameter_names();
 

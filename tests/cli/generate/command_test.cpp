@@ -113,10 +113,44 @@ TEST_CASE("further samplers are options and fields of prompts, and those with a 
                     "\"top_n_sigma\": 1e-6}\n");
   CHECK(generate_json(corpus, {"--prompts", path}).at("requests")[0].at("tokens") == greedy);
 
-  check_error(corpus, {"--prompt", "a", "--mirostat", "2"}, "mirostat would need another number or state in every row");
-  check_error(corpus, {"--prompt", "a", "--xtc-probability", "0.5"}, "xtc_probability would need another number");
-  check_error(corpus, {"--prompt", "a", "--typical-p", "1.5"}, "typical_p is 1.5");
-  check_error(corpus, {"--prompt", "a", "--dry-base", "x"}, "--dry-base");
+  const auto line_refused = [&](const std::string& sampler, const std::string& words) {
+    check_error(corpus, {"--prompts", write_prompts(corpus, "{\"prompt\": \"a\", " + sampler + "}\n")}, words);
+  };
+  line_refused("\"mirostat\": 2", "line 1: mirostat would need another number or state in every row");
+  line_refused("\"xtc_probability\": 0.5", "line 1: xtc_probability would need another number");
+  line_refused("\"typical_p\": 1.5", "line 1: typical_p is 1.5");
+  const auto refused = [&](const std::string& option, const std::string& value, const std::string& words) {
+    check_error(corpus, {"--prompt", "a", option, value}, option + words);
+  };
+  refused("--xtc-probability", "0.5", " is '0.5'; expected 0 (off) or 1");
+  refused("--typical-p", "1.5", " is '1.5'; expected a number in (0, 1]");
+  refused("--dry-base", "0", " is '0'; expected a finite number of 1 or more");
+  refused("--dry-base", "x", " is 'x'; expected a finite number of 1 or more");
+  refused("--dry-range", "1.5", " is '1.5'; expected a whole number");
+  for (const char* option : {"--mirostat", "--mirostat-mu", "--xtc-uniform"}) {
+    check_error(corpus, {"--prompt", "a", option, "1"}, option);
+    CHECK_THAT(run_draftproof({"generate", "--help"}).out, !Contains(option));
+  }
+}
+
+TEST_CASE("a sampler's option without the sampler is refused, but where a request of a file may have it") {
+  const Corpus corpus;
+  const auto refused = [&](const std::string& option, const std::string& value, const std::string& main) {
+    check_error(corpus, {"--prompt", "a", option, value}, option + ": has no use without a " + main);
+  };
+  refused("--smoothing-curve", "2", "--smoothing-factor above 0");
+  refused("--xtc-threshold", "0.2", "--xtc-probability above 0");
+  for (const char* option : {"--dry-base", "--dry-allowed-length", "--dry-range"})
+    refused(option, "2", "--dry-multiplier above 0");
+  refused("--negative-prompt", "b", "--cfg-scale other than 1");
+  const auto tokens = [&](const Arguments& more) {
+    const std::string path =
+        write_prompts(corpus, "{\"prompt\": \"the draft \", \"max_tokens\": 60, \"dry_multiplier\": 3}\n");
+    Arguments arguments{"--prompts", path};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return generate_json(corpus, arguments).at("requests")[0].at("tokens");
+  };
+  CHECK(tokens({"--dry-allowed-length", "50"}) != tokens({}));
 }
 
 TEST_CASE("several outputs of a prompt are its requests with the next seeds, in one batch") {
@@ -291,6 +325,44 @@ TEST_CASE("one beam is greedy decoding, and more are ordered by their scores") {
   for (std::size_t i = 1; i < beams.size(); ++i) CHECK(beams[i - 1].at("score") >= beams[i].at("score"));
 }
 
+TEST_CASE("options of what is sampled or drafted are refused where nothing is") {
+  const Corpus corpus;
+  const auto refused = [&](const Arguments& without, const std::string& option, const std::string& value) {
+    Arguments arguments{"--prompt", "the ", option, value};
+    arguments.insert(arguments.end(), without.begin(), without.end());
+    check_error(corpus, arguments, option + ": has no use with " + without[0]);
+  };
+  for (const auto& [option, value] : {std::pair("--temperature", "0"),
+                                      {"--top-p", "0.9"},
+                                      {"--top-k", "4"},
+                                      {"--min-p", "0.1"},
+                                      {"--typical-p", "0.9"},
+                                      {"--repetition-penalty", "1.1"},
+                                      {"--logit-bias", "1=1"},
+                                      {"--bad-words", "a"},
+                                      {"--stop", "a"},
+                                      {"--min-tokens", "1"},
+                                      {"--logprobs", "1"},
+                                      {"--cfg-scale", "2"},
+                                      {"--sampler", "race"},
+                                      {"--seed", "1"},
+                                      {"--verifier", "chain"},
+                                      {"--num-speculative-tokens", "2"},
+                                      {"--policy", "off"},
+                                      {"--metrics", "m.txt"}})
+    refused({"--beams", "2"}, option, value);
+  for (const auto& [option, value] : {std::pair("--num-speculative-tokens", "2"),
+                                      {"--policy", "off"},
+                                      {"--verifier", "chain"},
+                                      {"--tree", "2x2"},
+                                      {"--cost", "m.toml"},
+                                      {"--draft-temperature", "1"}})
+    refused({"--drafter", "none"}, option, value);
+  for (const char* drafter : {"prompt_lookup", "suffix", "auto"})
+    check_error(corpus, {"--prompt", "a", "--drafter", drafter, "--draft-temperature", "1"},
+                "--draft-temperature: has no use with a drafter that has no probabilities");
+}
+
 TEST_CASE("what generate cannot do is refused in one line that names the option or the line of the file") {
   const Corpus corpus;
   const Arguments prompt{"--prompt", "the "};
@@ -314,6 +386,8 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--policy", "goodput", "--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
+  refused({"--logit-bias", "3=1e300"}, "--logit-bias: is '3=1e300'; expected ID=VALUE");
+  refused({"--min-tokens", "9", "--max-tokens", "8"}, "--min-tokens: is 9; expected at most --max-tokens, 8");
   refused({"--context", "4", "--max-tokens", "5"}, "context");
   refused({"--kv-blocks", "1", "--max-tokens", "50"}, "--prompt");
   refused({"--trace", corpus.folder.file("t"), "--drafter", "none"}, "plain decoding has no verification steps");
