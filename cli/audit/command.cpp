@@ -50,16 +50,6 @@ std::string flag_of(std::string setting) {
   return "--" + setting;
 }
 
-void check_options(const AuditArguments& arguments) {
-  if (arguments.self_test) {
-    if (!arguments.path.empty() || !arguments.figure.empty() || !arguments.probs_path.empty() ||
-        !arguments.outputs_path.empty())
-      throw usage_error("--self-test", "audits samples of its own; leave out the files");
-  } else if (arguments.path.empty()) {
-    throw usage_error("file", "is missing; expected a safetensors file, or COUNTS.csv with --probs");
-  }
-}
-
 AuditRun run_audit(const AuditArguments& arguments) {
   AuditFileOptions file_options;
   file_options.probs_path = arguments.probs_path;
@@ -179,8 +169,10 @@ void add_command(Options& options, ProgramContext& context) {
                  "Total variation distance that should be detectable; else the verdict is inconclusive");
   options.file("--figure", arguments->figure,
                "Figure to write (.svg, .png or .pdf): the worst cells, observed and expected");
+  std::vector<std::string> about_traces{"--verifier", "--no-row-check"};
   for (const TraceSettingInfo& setting : trace_settings()) {
     if (!is_about_distributions(setting.name)) continue;
+    about_traces.push_back(flag_of(setting.name));
     options.option(flag_of(setting.name), "NAME", "", setting.meaning,
                    [arguments, name = setting.name](const std::string& value) { arguments->settings[name] = value; });
   }
@@ -190,16 +182,19 @@ void add_command(Options& options, ProgramContext& context) {
   options.threads(audit.threads);
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
                           "Audit N batteries of correct samplers instead of a file, and report how many are accused");
+  const auto audits_file = [arguments] { return !arguments->self_test; };
+  options.used_only({"file", "--probs", "--outputs", "--alpha", "--tv-wanted", "--figure"}, "with --self-test",
+                    audits_file);
+  options.used_only(about_traces, "with --self-test", audits_file);
+  options.used_only(about_traces, "with --probs", [arguments] { return arguments->probs_path.empty(); });
   options.json(arguments->json);
   options.footer("Exit code 0: consistent; 1: biased; 2: usage or input error; 4: inconclusive, too few samples.");
   options.on_run([arguments, &context] {
     arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
-    check_options(*arguments);
-    if (arguments->self_test) {
-      answer_self_test(*arguments, context);
-    } else {
-      answer(*arguments, context);
-    }
+    if (arguments->self_test) return answer_self_test(*arguments, context);
+    if (arguments->path.empty())
+      throw usage_error("file", "is missing; expected a safetensors file, or COUNTS.csv with --probs");
+    answer(*arguments, context);
   });
 }
 

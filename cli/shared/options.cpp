@@ -102,6 +102,7 @@ struct Options::Implementation {
   CLI::App* verb = nullptr;
   std::function<void()> run;
   std::vector<std::function<void()>> checks;  // between parsing and running
+  std::vector<std::string> maybe_flags;       // options of integer_or_flag()
 
   // `read` gets all that was given at once.
   CLI::Option* add(const std::string& name, const std::string& type, const std::string& default_text,
@@ -161,6 +162,7 @@ void Options::integer_or_flag(const std::string& name, std::optional<std::int64_
     value = texts.empty() ? implied : read_integer_option(name, texts.front(), range);
   };
   implementation_->add(name, type_of(range), std::to_string(implied), help, read)->expected(0, 1);
+  implementation_->maybe_flags.push_back(name);
 }
 
 void Options::seed(std::uint64_t& value, const std::string& help) {
@@ -258,6 +260,8 @@ void Options::on_run(std::function<void()> run) {
 }
 
 void Options::parse_and_run(const std::vector<std::string>& arguments) {
+  for (const std::string& name : implementation_->maybe_flags)  // which CLI11 takes for the flag
+    if (std::ranges::find(arguments, name + "=") != arguments.end()) refuse(name, "", "a whole number behind =");
   CLI::App& program = implementation_->program;
   std::vector<std::string> backwards;  // which CLI11 wants
   for (auto argument = arguments.rbegin(); argument != arguments.rend(); ++argument)

@@ -194,8 +194,25 @@ TEST_CASE("audit without a file or with useless options is one line and exit cod
   fails({"x.safetensors", "--alpha", "0"}, "--alpha");
   fails({"x.safetensors", "--alpha", "nan"}, "--alpha");
   fails({"x.safetensors", "--tv-wanted", "2"}, "--tv-wanted");
-  fails({"x.safetensors", "--self-test", "5"}, "--self-test");
+  fails({"x.safetensors", "--self-test", "5"}, "file: has no use with --self-test");
   fails({"--self-test", "0"}, "--self-test");
+  fails({"--self-test="}, "--self-test is ''; expected a whole number behind =");
+  for (const auto& [option, value] : {std::pair("--probs", "p.csv"),
+                                      {"--outputs", "o.safetensors"},
+                                      {"--figure", "f.svg"},
+                                      {"--alpha", "0.02"},
+                                      {"--tv-wanted", "0.1"},
+                                      {"--verifier", "naive"},
+                                      {"--ties", "exact_k"}})
+    fails({"--self-test", "5", option, value}, std::string(option) + ": has no use with --self-test");
+  fails({"--self-test", "5", "--no-row-check"}, "--no-row-check: has no use with --self-test");
+  for (const auto& [option, value] : {std::pair("--verifier", "chain"),
+                                      {"--filter-order", "joint"},
+                                      {"--ties", "exact_k"},
+                                      {"--draft-processed", "1"},
+                                      {"--nan-policy", "error"}})
+    fails({"x.csv", "--probs", "p.csv", option, value}, std::string(option) + ": has no use with --probs");
+  fails({"x.csv", "--probs", "p.csv", "--no-row-check"}, "--no-row-check: has no use with --probs");
   fails({"x.csv"}, "--probs");
   fails({"/nowhere.safetensors"}, "/nowhere.safetensors");
   fails({"x.safetensors", "--verifier", "odd"}, "--verifier");

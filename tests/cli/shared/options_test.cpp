@@ -161,6 +161,7 @@ TEST_CASE("an option without its value, given twice, or a flag with a value is r
   CHECK(refusal({"--name="}) == "--name has no value; expected TEXT" + help);
   CHECK(refusal({"--count", "1", "--count", "2"}) == "--count is given several times; expected once" + help);
   CHECK(refusal({"--flag=1"}) == "--flag takes no value" + help);
+  CHECK(refusal({"--batteries="}) == "--batteries is ''; expected a whole number behind =");
   CHECK(refusal({"--no-such"}).find("--no-such") != std::string::npos);
 }
 
