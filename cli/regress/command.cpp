@@ -42,6 +42,13 @@ bool gpu_is_required() {
   return value != nullptr && std::string(value) == "1";
 }
 
+// Usage error for an empty part, which would be in every name.
+std::string checked_filter(const std::string& text) {
+  if (("," + text + ",").find(",,") != std::string::npos)
+    throw usage_error("--filter", "is '" + text + "'; expected parts of names with a comma between two");
+  return text;
+}
+
 std::vector<RegressCase> wanted_cases(const RegressOptions& options) {
   std::vector<RegressCase> cases = regress::cases_named(options.filter);
   if (cases.empty()) throw usage_error("--filter", "no case has '" + options.filter + "' in its name");
@@ -156,7 +163,8 @@ void add_command(Options& options, ProgramContext& context) {
   options.json(arguments->json);
   options.choice("--executor", arguments->executor, {"simt", "cuda"},
                  "Who runs the kernels: simt (the CPU executor) or cuda");
-  options.text("--filter", arguments->filter, "Only the cases that have this in their name, or one of a,b,c");
+  options.option("--filter", "TEXT", "", "Only the cases that have this in their name, or one of a,b,c",
+                 [arguments](const std::string& text) { arguments->filter = checked_filter(text); });
   options.seed(arguments->seed, "Order of threads and blocks on the CPU executor");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
@@ -167,6 +175,11 @@ void add_command(Options& options, ProgramContext& context) {
   options.flag(
       "--coverage", arguments->coverage,
       "Run nothing: which arguments, and which pairs of them, do the cases give other values than their defaults?");
+  options.used_only({"--executor", "--seed", "--threads", "--golden", "--mutant", "--update"},
+                    "with --coverage, which runs nothing", [arguments] { return !arguments->coverage; });
+  options.used_only({"--seed", "--threads"}, "with --executor cuda",
+                    [arguments] { return arguments->executor == "simt"; });
+  options.used_only({"--golden", "--threads"}, "with --mutant", [arguments] { return arguments->mutant.empty(); });
   options.on_run([arguments, &context] { run_regress(*arguments, context); });
 }
 

@@ -90,8 +90,10 @@ std::vector<Output> outputs_of(const RegressCase& one, draftproof_executor execu
 }
 
 std::string again(const RegressCase& one, const RegressionOptions& options) {
+  const std::string order =
+      options.executor == DRAFTPROOF_CUDA ? "" : " --seed " + std::to_string(options.seed) + " --threads 1";
   return "; run it again: draftproof regress --executor " + std::string(device::executor_name(options.executor)) +
-         " --filter " + one.name + " --seed " + std::to_string(options.seed) + " --threads 1";
+         " --filter " + one.name + order;
 }
 
 }  // namespace

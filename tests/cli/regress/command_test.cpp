@@ -93,6 +93,34 @@ TEST_CASE("a filter that names no case is an error that repeats it") {
   CHECK_THAT(run.err, Contains("no_such_case"));
 }
 
+TEST_CASE("a filter with an empty part, which every case has, is refused") {
+  for (const char* filter : {",", "mass_pass/,", ""}) {
+    const ProgramResult run = run_draftproof({"regress", "--filter", filter});
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.err, Contains("--filter: is '" + std::string(filter) + "'; expected parts of names with a comma"));
+  }
+}
+
+TEST_CASE("options that a regression of this kind has no use for are refused") {
+  const auto refused = [](std::vector<std::string> options, const std::string& sentence) {
+    options.insert(options.begin(), "regress");
+    const ProgramResult run = run_draftproof(options);
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.err, Contains(sentence));
+  };
+  for (const auto& [option, value] : {std::pair("--executor", "simt"),
+                                      {"--seed", "1"},
+                                      {"--threads", "1"},
+                                      {"--golden", "digests.txt"},
+                                      {"--mutant", "B08-first-seed"}})
+    refused({"--coverage", option, value}, std::string(option) + ": has no use with --coverage");
+  refused({"--coverage", "--update"}, "--update: has no use with --coverage");
+  for (const char* option : {"--seed", "--threads"})
+    refused({"--executor", "cuda", option, "1"}, std::string(option) + ": has no use with --executor cuda");
+  refused({"--mutant", "B08-first-seed", "--threads", "1"}, "--threads: has no use with --mutant");
+  refused({"--mutant", "B08-first-seed", "--golden", "digests.txt"}, "--golden: has no use with --mutant");
+}
+
 TEST_CASE("without a GPU the CUDA regression is skipped in plain sight, and fatal where a GPU was promised") {
   const ProgramResult probe = run_draftproof({"regress", "--executor", "cuda", "--filter", "mass_pass/"});
   if (probe.out.find("skipped:") == std::string::npos) {
