@@ -17,6 +17,7 @@
 #include "reference/printable.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 #include "reference/step/batch.hpp"
+#include "reference/step/replayable.hpp"
 
 namespace draftproof {
 namespace {
@@ -44,17 +45,35 @@ std::string help_of(const TraceSettingInfo& setting) {
   return setting.meaning + (choices.empty() ? "" : ": " + choices);
 }
 
+// Usage error where an option is given that this trace, or its verifier, has no use for.
+void require_used(const VerifyArguments& arguments, const Trace& trace) {
+  const auto refuse = [](const std::string& option, const std::string& why) {
+    throw usage_error(option, "would have no effect: " + why + "; leave it out");
+  };
+  const auto given = [&](const char* setting) { return arguments.settings.contains(setting); };
+  if (trace.has_seeds() && given("seed")) refuse("--seed", trace.path() + " has a seed for each request");
+  if (!trace.recorded().empty() && (given("seed") || given("sampler")))
+    refuse(given("seed") ? "--seed" : "--sampler", trace.path() + " holds the engine's own random numbers");
+  const VerifierChoice& verifier = trace.settings().verifier;
+  if (given("convention") && !follows_convention(verifier))
+    refuse("--convention", "verifier " + std::string(verifier.info().name) + " throws no coins on drafts");
+  if (trace.file().contains("draft_logits")) return;
+  const DraftedWith& drafted = arguments.drafted_with;
+  for (const auto& [option, is_given] : {std::pair("--draft-processed", given("draft_processed")),
+                                         {"--drafted-temperature", drafted.temperature.has_value()},
+                                         {"--drafted-top-k", drafted.top_k.has_value()},
+                                         {"--drafted-top-p", drafted.top_p.has_value()},
+                                         {"--drafted-min-p", drafted.min_p.has_value()}})
+    if (is_given) refuse(option, trace.path() + " has no draft_logits");
+}
+
 Trace open_trace(const VerifyArguments& arguments) {
   TraceOptions options;
   options.check_rows = !arguments.no_row_check;
   options.threads = arguments.threads;
   for (const auto& [name, value] : arguments.settings) options.overrides.push_back({name, value, flag_of(name)});
   Trace trace = Trace::open(arguments.trace_path, options);
-  if (trace.has_seeds() && arguments.settings.contains("seed"))
-    throw usage_error("--seed", "would have no effect: " + trace.path() + " has a seed for each request; leave it out");
-  if (!trace.recorded().empty() && (arguments.settings.contains("seed") || arguments.settings.contains("sampler")))
-    throw usage_error(arguments.settings.contains("seed") ? "--seed" : "--sampler",
-                      "would have no effect: " + trace.path() + " holds the engine's own random numbers; leave it out");
+  require_used(arguments, trace);
   return trace;
 }
 

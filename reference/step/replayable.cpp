@@ -93,6 +93,12 @@ bool is_replayable(const VerifierChoice& verifier) {
   return needs_of(verifier.verifier).has_value();
 }
 
+bool follows_convention(const VerifierChoice& verifier) {
+  if (verifier.verifier == Verifier::greedy_multipath) return true;  // block verification of the path that it selects
+  const std::optional<Needs> needs = needs_of(verifier.verifier);
+  return needs && needs->coins == Coins::of_drafts;
+}
+
 void validate_recorded_numbers(const VerifyRequest& request, const std::string& where) {
   const RecordedRandomness& recorded = request.recorded;
   const auto check = [&](const std::optional<RecordedNumbers>& numbers, const char* name, auto valid,

@@ -18,4 +18,7 @@ void require_replayable(const VerifyRequest& request, const VerifierChoice& veri
 // Is there a replay of this verifier at all?
 bool is_replayable(const VerifierChoice& verifier);
 
+// Does the verifier throw coins on drafts, which fall by a Convention?
+bool follows_convention(const VerifierChoice& verifier);
+
 }  // namespace draftproof

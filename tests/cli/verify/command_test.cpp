@@ -160,6 +160,18 @@ TEST_CASE("a run seed draws what its derived seeds draw and is refused where the
   check_error({seeded, "--seed", "7"}, {"--seed", "would have no effect", seeded});
 }
 
+TEST_CASE("what says how drafts were drawn is refused without draft logits, and a convention without coins") {
+  const TemporaryFolder folder;
+  const std::string path = ragged_trace(make_batch(3, 33, 3)).write(folder.file("t.safetensors"));
+  for (const char* option :
+       {"--drafted-temperature", "--drafted-top-k", "--drafted-top-p", "--drafted-min-p", "--draft-processed"})
+    check_error({path, option, "1"}, {std::string(option) + ": would have no effect: ", path + " has no draft_logits"});
+  for (const char* verifier : {"naive", "coupled", "target_only"})
+    check_error({path, "--verifier", verifier, "--convention", "sglang"},
+                {"--convention: would have no effect: verifier " + std::string(verifier) + " throws no coins"});
+  CHECK_FALSE(verify_json({path, "--verifier", "block", "--convention", "sglang"}).empty());
+}
+
 TEST_CASE("settings that are not known and files that lie are one line and exit code 2") {
   const TemporaryFolder folder;
   const std::string path = ragged_trace(make_batch(3, 33, 3)).write(folder.file("t.safetensors"));
