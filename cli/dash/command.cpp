@@ -104,6 +104,9 @@ void add_command(Options& options, ProgramContext& context) {
   options.used_only({"--record"}, "without a window", [arguments] {
     return arguments->replay.empty() && arguments->frames == 0 && arguments->screenshot.empty() && !arguments->json;
   });
+  options.used_only({"--theme", "--size", "--scale", "--out"}, "with --json, which draws nothing", [arguments] {
+    return !arguments->json || !arguments->screenshot.empty() || !arguments->replay.empty() || arguments->frames > 0;
+  });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

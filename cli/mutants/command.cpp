@@ -88,6 +88,7 @@ void add_command(Options& options, ProgramContext& context) {
   options.names("--only", arguments->only, "Ids of mutants or controls, with their evidence");
   options.threads(arguments->threads);
   options.flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
+  options.used_only({"--markdown"}, "with --json", [arguments] { return !arguments->json; });
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

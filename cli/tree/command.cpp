@@ -120,8 +120,10 @@ void add_command(Options& options, ProgramContext& context) {
   options.text("--verifier", s.verifier,
                "Who verifies it: a lossless verifier that takes such trees (draftproof verifiers)", "NAME");
   options.integer("--nodes", s.nodes, {1, kTreeNodesMax}, "Nodes of the tree: drafts verified in one step");
-  options.integer("--depth", s.depth, {1, 32}, "Levels of the tree; chains have as many as nodes");
-  options.integer("--top-k", s.top_k, {1, 16}, "Children of a node, but of opt_tree");
+  options.integer("--depth", s.depth, {1, 32},
+                  "Levels of the tree, and of those it is compared with; chains have as many as nodes");
+  options.integer("--top-k", s.top_k, {1, 16},
+                  "Children of a node, but of opt_tree; also of the trees it is compared with");
   options.text("--shape", s.shape, "Of a static tree, instead of --nodes: children by level, as 3x2x1", "SHAPE");
   options.names("--rank-rates", arguments->rank_rates,
                 "Of sequoia: how often the first, second, ... child is the accepted one; measured if not given");
@@ -136,13 +138,13 @@ void add_command(Options& options, ProgramContext& context) {
   options.seed(s.seed, "Seed of the synthetic pair, of drafts that are drawn and of the verifier");
   options.integer("--samples", s.samples, {0, 1'000'000},
                   "Steps that an expectation over drawn drafts is estimated from; 0: none is");
+  add_no_download(options, arguments->no_download);
   const auto is_synthetic = [arguments] { return arguments->settings.model == "synthetic"; };
-  options.used_only({"--drafter", "--prompt", "--temperature"}, "without a --model",
+  options.used_only({"--drafter", "--prompt", "--temperature", "--no-download"}, "without a --model",
                     [is_synthetic] { return !is_synthetic(); });
   options.used_only({"--vocab", "--sharpness", "--quality"}, "with a --model", is_synthetic);
   options.used_only({"--rank-rates"}, "without --builder sequoia",
                     [arguments] { return arguments->settings.builder == name_of(TreeBuilder::sequoia); });
-  add_no_download(options, arguments->no_download);
   options.json(arguments->json);
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

@@ -167,6 +167,15 @@ TEST_CASE("odd values are refused by every command in one line that names the op
   }
 }
 
+TEST_CASE("an option that has no use beside the others is refused by name") {
+  const std::vector<std::vector<std::string>> useless{{"mutants", "--json", "--markdown"}, {"tree", "--no-download"}};
+  for (const std::vector<std::string>& arguments : useless) {
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(arguments[0] << ": " << result.err);
+    check_one_clear_line(result, arguments.back() + ": has no use with");
+  }
+}
+
 TEST_CASE("a full disk behind standard output is an error and not a silent success") {
   for (const std::string arguments : {"machine --json", "machine", "--help"}) {
     INFO("draftproof " << arguments << " > /dev/full");

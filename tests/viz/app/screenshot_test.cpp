@@ -98,5 +98,14 @@ TEST_CASE("a file that cannot be shown is refused by name, and no picture is wri
   CHECK(folder.file_names().size() == 1);
 }
 
+TEST_CASE("the snapshots alone have no use for what a picture looks like") {
+  for (const auto& [option, value] :
+       {std::pair("--theme", "light"), {"--size", "800x600"}, {"--scale", "2"}, {"--out", "folder"}}) {
+    const auto run = run_dash({"--json", option, value});
+    CHECK(run.exit_code == 2);
+    CHECK_THAT(run.err, Catch::Contains(std::string(option) + ": has no use with --json"));
+  }
+}
+
 }  // namespace
 }  // namespace draftproof
