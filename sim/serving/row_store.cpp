@@ -94,9 +94,8 @@ struct RowStore::Implementation {
   // Whether the tables are there. Error (input): others are, or rows of something else.
   bool has_rows_of(const std::string& identity) const {
     if (first_cell("SELECT count(*) FROM sqlite_master") == Cell(std::int64_t{0})) return false;
-    const Cell own = first_cell(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
-        "('identity', 'rows')");
+    const Cell own =
+        first_cell("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('identity', 'rows')");
     if (own != Cell(std::int64_t{2}))
       throw input_error(path,
                         "it is an SQLite file of another program; expected a file of the same grid, or a new one");
@@ -119,10 +118,10 @@ RowStore::RowStore(const std::string& path, const std::string& identity, const s
   if (sqlite3_open_v2(path.c_str(), &store.database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
     store.fail();
   sqlite3_busy_timeout(store.database, 5000);
-  if (store.has_rows_of(identity)) return;
   std::string list;
   for (const std::string& column : columns) list += ", " + quoted_name(column);
-  store.run("BEGIN IMMEDIATE");
+  store.run("BEGIN IMMEDIATE");  // another process may begin the same file; closing it without COMMIT changes nothing
+  if (store.has_rows_of(identity)) return store.run("COMMIT");
   store.run("CREATE TABLE identity (text TEXT PRIMARY KEY)");
   store.run("CREATE TABLE rows (" + store.group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" +
             store.group_name + ", " + store.first_column + "))");
@@ -143,9 +142,8 @@ std::vector<std::int64_t> RowStore::groups() const {
   while (select.step()) {
     const Cell group = select.cell(0);
     if (!std::holds_alternative<std::int64_t>(group))
-      throw input_error(store.path, "a row's " + store.group_name +
-                                        " is no whole number; expected rows as they were "
-                                        "written");
+      throw input_error(store.path,
+                        "a row's " + store.group_name + " is no whole number; expected rows as they were written");
     groups.push_back(std::get<std::int64_t>(group));
   }
   return groups;
