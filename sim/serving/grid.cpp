@@ -93,7 +93,7 @@ std::vector<std::string> Grid::columns() const {
   return columns;
 }
 
-std::string Grid::name_of(std::size_t point) const {
+std::string Grid::point_name(std::size_t point) const {
   std::ostringstream name;
   name << "point " << point;
   for (std::size_t key = 0; key < keys_.size(); ++key) {
@@ -111,7 +111,7 @@ std::vector<PolicyReport> Grid::reports_of(std::size_t point) const {
   try {
     return compare(scenario(point), 1);
   } catch (const Error& error) {
-    throw Error(error.kind(), name_of(point), error.what());
+    throw Error(error.kind(), point_name(point), error.what());
   }
 }
 

@@ -34,7 +34,7 @@ class Grid {
  private:
   const TomlValue& value(std::size_t point, std::size_t key) const;
   // As "point 3 (serving.max_batch = 8)".
-  std::string name_of(std::size_t point) const;
+  std::string point_name(std::size_t point) const;
   std::vector<PolicyReport> reports_of(std::size_t point) const;
 
   TomlValue scenario_;

@@ -121,7 +121,10 @@ RowStore::RowStore(const std::string& path, const std::string& identity, const s
   std::string list;
   for (const std::string& column : columns) list += ", " + quoted_name(column);
   store.run("BEGIN IMMEDIATE");  // another process may begin the same file; closing it without COMMIT changes nothing
-  if (store.has_rows_of(identity)) return store.run("COMMIT");
+  if (store.has_rows_of(identity)) {
+    store.run("COMMIT");
+    return;
+  }
   store.run("CREATE TABLE identity (text TEXT PRIMARY KEY)");
   store.run("CREATE TABLE rows (" + store.group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" +
             store.group_name + ", " + store.first_column + "))");
