@@ -13,7 +13,7 @@ void require_json_depth(std::string_view text, const std::string& where);
 // The document, Json being nlohmann::json or nlohmann::ordered_json; discarded where the text is no JSON. Input error:
 // as above.
 template <class Json>
-Json json_of(std::string_view text, const std::string& where) {
+Json parse_json(std::string_view text, const std::string& where) {
   require_json_depth(text, where);
   return Json::parse(text, nullptr, false);
 }

@@ -16,10 +16,10 @@ TEST_CASE("JSON nests up to 64 levels, arrays and objects alike, and brackets in
     for (int i = levels; i-- > 0;) text += i % 2 == 0 ? "]" : "}";
     return text;
   };
-  CHECK(json_of<nlohmann::json>(nested(64), "f").is_array());
+  CHECK(parse_json<nlohmann::json>(nested(64), "f").is_array());
   for (const std::string& text : {nested(65), nested(50000), std::string(50000, '[')})
-    CHECK(error_of(ErrorKind::input, [&] { json_of<nlohmann::ordered_json>(text, "f"); }) ==
+    CHECK(error_of(ErrorKind::input, [&] { parse_json<nlohmann::ordered_json>(text, "f"); }) ==
           "f: nests deeper than 64 levels");
-  CHECK(json_of<nlohmann::json>("[1, 2], [3]", "f").is_discarded());
-  CHECK(json_of<nlohmann::json>("[[], [], {}]", "f").size() == 3);
+  CHECK(parse_json<nlohmann::json>("[1, 2], [3]", "f").is_discarded());
+  CHECK(parse_json<nlohmann::json>("[[], [], {}]", "f").size() == 3);
 }

@@ -292,7 +292,7 @@ std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
     ++line_number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const std::string where = options.prompts + ", line " + std::to_string(line_number);
-    const auto json = json_of<nlohmann::json>(line, where);
+    const auto json = parse_json<nlohmann::json>(line, where);
     if (!json.is_object())
       throw input_error(where, "is no JSON object; expected one like {\"prompt\": \"...\", \"max_tokens\": 64}");
     PromptRequest request{where, "", options.request};

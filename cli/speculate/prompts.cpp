@@ -23,7 +23,7 @@ std::string text_of(const nlohmann::json& line, const char* key, const std::stri
 }
 
 WorkPrompt prompt_of(const std::string& text, const std::string& where) {
-  const nlohmann::json line = json_of<nlohmann::json>(text, where);
+  const nlohmann::json line = parse_json<nlohmann::json>(text, where);
   if (!line.is_object()) throw input_error(where, std::string("is no JSON object; expected one like ") + kExample);
   for (const auto& item : line.items())
     if (item.key() != "work" && item.key() != "prompt" && item.key() != "chat")

@@ -98,7 +98,7 @@ std::string invalid_field(const Json& row) {
 
 Json read_table(const std::string& path) {
   const std::string text(InputFile(path, kTableMax).text());
-  auto table = json_of<Json>(text, path);
+  auto table = parse_json<Json>(text, path);
   const bool is_table = table.is_object() && table.contains("settings") && table.contains("rows") &&
                         table.at("settings").is_object() && table.at("rows").is_array();
   if (!is_table)

@@ -40,7 +40,7 @@ Json read_table(const std::string& path) {
     throw usage_error("--table", path +
                                      " is not there; expected the result of draftproof speculate, which is to be run "
                                      "on this computer before");
-  auto table = json_of<Json>(InputFile(path, kTableMax).text(), path);
+  auto table = parse_json<Json>(InputFile(path, kTableMax).text(), path);
   if (!table.is_object() || !table.contains("settings") || !table.contains("rows") || !table.at("rows").is_array())
     throw input_error(path, "is no table of draftproof speculate; expected its result.json");
   for (const char* const key : {"model", "arithmetic", "threads", "cpu", "simd"})

@@ -71,7 +71,7 @@ AcceptanceRecording parse_recording(std::string_view text, const std::string& wh
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string at = where + ", line " + std::to_string(number);
-    const Json json = json_of<Json>(line, at);
+    const Json json = parse_json<Json>(line, at);
     if (!json.is_object()) throw input_error(at, "is not a JSON object; expected one request");
     if (recording.drafter.empty()) recording.drafter = drafter_of(json, at);
     recording.requests.push_back(request_of(json, recording.drafter, at));

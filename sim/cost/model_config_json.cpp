@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 class Config {
  public:
   Config(const std::string& text, const std::string& path) : path_(printable_line(path)) {
-    json_ = json_of<Json>(text, path_);
+    json_ = parse_json<Json>(text, path_);
     if (json_.is_discarded()) throw input_error(path_, "it is not JSON; expected a config.json of a language model");
     if (json_.is_object() && json_.contains("text_config")) json_ = Json(json_["text_config"]);
     if (!json_.is_object())

@@ -67,13 +67,13 @@ void collect(const Json& json, const std::string& name, std::vector<AcceptanceWi
 
 // One document, or one a line.
 Json documents_of(std::string_view text, const std::string& name) {
-  auto document = json_of<Json>(text, name);
+  auto document = parse_json<Json>(text, name);
   if (!document.is_discarded()) return document;
   Json list = Json::array();
   TextLines lines(text, name);
   while (lines.next()) {
     if (lines.line().find_first_not_of(" \t") == std::string::npos) continue;
-    auto line = json_of<Json>(lines.line(), lines.where());
+    auto line = parse_json<Json>(lines.line(), lines.where());
     if (line.is_discarded()) {
       if (lines.is_cut() && !list.empty()) break;
       throw input_error(lines.where(), "is no JSON document; expected one a line, or one in all");

@@ -44,7 +44,7 @@ std::string name_or_empty(const std::optional<Preset>& preset) {
 
 SpeedupPoints points_of_json(const std::string& path, const RooflineSetup& setup) {
   const InputFile file(path, kDocumentBytesMax);
-  const ordered_json document = json_of<ordered_json>(file.text(), path);
+  const ordered_json document = parse_json<ordered_json>(file.text(), path);
   if (!document.is_object() || !document.contains("rows") || !document.at("rows").is_array())
     throw input_error(path, "is no document of `draftproof validate --json`; expected an object with a list \"rows\"");
   SpeedupPoints read;

@@ -165,7 +165,7 @@ std::vector<RecordedArrival> read_csv(const std::string& path, std::string_view 
 std::vector<RecordedArrival> read_jsonl(const std::string& path, std::string_view text) {
   Rows rows(path);
   for_each_line(text, [&](std::size_t line, std::string_view content) {
-    const nlohmann::json object = json_of<nlohmann::json>(content, line_of(path, line));
+    const nlohmann::json object = parse_json<nlohmann::json>(content, line_of(path, line));
     const auto fail = [&](const std::string& what) { throw input_error(line_of(path, line), what); };
     if (!object.is_object()) fail("it is no JSON object; expected one a line");
     const auto number = [&](const auto& names, double scale_of_second) {

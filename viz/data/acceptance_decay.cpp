@@ -53,7 +53,7 @@ std::vector<Source> open_file(const std::string& source, const AcceptanceDecaySe
   const auto drafts = settings.drafts > 0 ? std::optional(settings.drafts) : std::nullopt;
   if (fs::path(path).extension() == ".json") {
     const InputFile file(path, kTableBytesMax);
-    const nlohmann::json document = json_of<nlohmann::json>(file.text(), path);
+    const nlohmann::json document = parse_json<nlohmann::json>(file.text(), path);
     if (is_speculate_table(document)) {
       std::vector<Source> sources;
       for (const DrafterAcceptance& acceptance : acceptances_of_speculate(document, path))

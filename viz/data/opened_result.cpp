@@ -19,7 +19,7 @@ constexpr std::uint64_t kDocumentBytesMax = std::uint64_t{1} << 30;
 
 nlohmann::ordered_json document_of(const std::string& file) {
   const InputFile input(file, kDocumentBytesMax);
-  nlohmann::ordered_json document = json_of<nlohmann::ordered_json>(input.text(), file);
+  nlohmann::ordered_json document = parse_json<nlohmann::ordered_json>(input.text(), file);
   if (!document.is_object())
     throw input_error(file, "is not a JSON document of the program; expected an object with the key \"command\"");
   return document;
