@@ -102,7 +102,9 @@ TEST_CASE("JSON that nests without end is refused in one line by what reads JSON
   const std::string path = folder.file("deep.json");
   write_whole_file(path, std::string(50000, '[') + std::string(50000, ']') + "\n");
   for (const Arguments& arguments :
-       {Arguments{"acceptance", path}, {"predict", "--metrics", path}, {"generate", "--prompts", path}})
+       {Arguments{"acceptance", path},
+        {"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "EAGLE-3", "--metrics", path},
+        {"generate", "--prompts", path}})
     check_one_line(run_draftproof(arguments), "nests deeper than 64 levels");
 }
 
