@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "reference/error.hpp"
+#include "reference/files/output_paths.hpp"
 
 namespace draftproof {
 namespace {
@@ -32,10 +33,10 @@ void require_sqlite_or_empty(const std::string& path) {
 
 struct RowStore::Implementation {
   std::string path;
-  sqlite3* database = nullptr;
+  std::string identity;
+  sqlite3* database = nullptr;  // nullptr: the file is not there yet
   std::string group_name;
-  std::size_t columns = 0;
-  std::string first_column;
+  std::vector<std::string> columns;
 
   ~Implementation() { sqlite3_close(database); }
 
@@ -92,7 +93,7 @@ struct RowStore::Implementation {
   }
 
   // Whether the tables are there. Error (input): others are, or rows of something else.
-  bool has_rows_of(const std::string& identity) const {
+  bool has_tables() const {
     if (first_cell("SELECT count(*) FROM sqlite_master") == Cell(std::int64_t{0})) return false;
     const Cell own =
         first_cell("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('identity', 'rows')");
@@ -104,6 +105,26 @@ struct RowStore::Implementation {
       throw input_error(path, "it holds the rows of something else; expected a file of the same grid, or a new one");
     return true;
   }
+
+  // Opens or makes the file.
+  void open() {
+    require_sqlite_or_empty(path);
+    if (sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
+      fail();
+    sqlite3_busy_timeout(database, 5000);
+    run("BEGIN IMMEDIATE");  // another process may begin the same file; closing it without COMMIT changes nothing
+    if (!has_tables()) {
+      std::string list;
+      for (const std::string& column : columns) list += ", " + column;
+      run("CREATE TABLE identity (text TEXT PRIMARY KEY)");
+      run("CREATE TABLE rows (" + group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" + group_name + ", " +
+          columns.front() + "))");
+      Statement insert(*this, "INSERT INTO identity VALUES (?)");
+      insert.bind(1, identity);
+      insert.step();
+    }
+    run("COMMIT");
+  }
 };
 
 RowStore::RowStore(const std::string& path, const std::string& identity, const std::string& group_name,
@@ -111,29 +132,14 @@ RowStore::RowStore(const std::string& path, const std::string& identity, const s
     : implementation_(std::make_unique<Implementation>()) {
   Implementation& store = *implementation_;
   store.path = path;
+  store.identity = identity;
   store.group_name = quoted_name(group_name);
-  store.columns = columns.size();
-  store.first_column = quoted_name(columns.front());
-  require_sqlite_or_empty(path);
-  if (sqlite3_open_v2(path.c_str(), &store.database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
-    store.fail();
-  sqlite3_busy_timeout(store.database, 5000);
-  std::string list;
-  for (const std::string& column : columns) list += ", " + quoted_name(column);
-  store.run("BEGIN IMMEDIATE");  // another process may begin the same file; closing it without COMMIT changes nothing
-  if (store.has_rows_of(identity)) {
-    store.run("COMMIT");
-    return;
+  for (const std::string& column : columns) store.columns.push_back(quoted_name(column));
+  if (std::filesystem::exists(path)) {
+    store.open();
+  } else {
+    require_writable({{"", path}});
   }
-  store.run("CREATE TABLE identity (text TEXT PRIMARY KEY)");
-  store.run("CREATE TABLE rows (" + store.group_name + " INTEGER NOT NULL" + list + ", PRIMARY KEY (" +
-            store.group_name + ", " + store.first_column + "))");
-  {
-    Implementation::Statement insert(store, "INSERT INTO identity VALUES (?)");
-    insert.bind(1, identity);
-    insert.step();
-  }
-  store.run("COMMIT");
 }
 
 RowStore::~RowStore() = default;
@@ -141,6 +147,7 @@ RowStore::~RowStore() = default;
 std::vector<std::int64_t> RowStore::groups() const {
   const Implementation& store = *implementation_;
   std::vector<std::int64_t> groups;
+  if (store.database == nullptr) return groups;
   Implementation::Statement select(store, "SELECT DISTINCT " + store.group_name + " FROM rows ORDER BY 1");
   while (select.step()) {
     const Cell group = select.cell(0);
@@ -153,9 +160,10 @@ std::vector<std::int64_t> RowStore::groups() const {
 }
 
 void RowStore::add(std::int64_t group, const std::vector<Row>& rows) {
-  const Implementation& store = *implementation_;
+  Implementation& store = *implementation_;
+  if (store.database == nullptr) store.open();
   std::string places = "?";
-  for (std::size_t i = 0; i < store.columns; ++i) places += ", ?";
+  for (std::size_t i = 0; i < store.columns.size(); ++i) places += ", ?";
   store.run("BEGIN IMMEDIATE");
   try {
     for (const Row& row : rows) {
@@ -174,8 +182,9 @@ void RowStore::add(std::int64_t group, const std::vector<Row>& rows) {
 std::vector<Row> RowStore::rows() const {
   const Implementation& store = *implementation_;
   std::vector<Row> rows;
+  if (store.database == nullptr) return rows;
   Implementation::Statement select(store,
-                                   "SELECT * FROM rows ORDER BY " + store.group_name + ", " + store.first_column);
+                                   "SELECT * FROM rows ORDER BY " + store.group_name + ", " + store.columns.front());
   while (select.step()) {
     Row& row = rows.emplace_back();
     for (int i = 1; i < select.columns(); ++i) row.push_back(select.cell(i));

@@ -15,9 +15,10 @@ using Row = std::vector<Cell>;
 
 class RowStore {
  public:
-  // Opens or creates the table `rows` with the columns (group_name INTEGER, ...columns) and no two rows of one group
-  // with equal first column. identity: what the rows come from; a file with rows of something else is refused. Errors
-  // (input) naming the path: no SQLite file, another identity, locked by another process, not writable.
+  // The table `rows` with the columns (group_name INTEGER, ...columns) and no two rows of one group with equal first
+  // column. A new file is made with its first rows. identity: what the rows come from; a file of anything else is
+  // refused and stays as it is. Errors (input) naming the path: no SQLite file, another identity, locked by another
+  // process, not writable.
   RowStore(const std::string& path, const std::string& identity, const std::string& group_name,
            const std::vector<std::string>& columns);
   ~RowStore();

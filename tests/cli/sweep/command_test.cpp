@@ -123,6 +123,29 @@ TEST_CASE("a sweep has the same rows with 1, 2 and 4 ranks") {
   }
 }
 
+TEST_CASE("a point that cannot run is named, and a sweep without a finished point leaves no file") {
+  const SmallGrid grid;
+  write_whole_file(grid.path, "scenario = \"base.toml\"\n[grid]\n\"workload.prompt\" = [1000000]\n");
+  const ProgramResult result = run_draftproof({"sweep", grid.path, "--out", grid.out("rows")});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.find("error: point 0 (workload.prompt = 1000000): ") != std::string::npos);
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  CHECK_FALSE(std::filesystem::exists(grid.out("rows")));
+}
+
+TEST_CASE("a sweep refuses rows of points that its grid has not") {
+  const SmallGrid small;
+  small.sweep("rows", {"--points", "1"});
+  const Grid grid(small.path);
+  for (const std::int64_t point : {6, -1}) {
+    RowStore(small.out("rows"), grid.identity(), "point", grid.columns()).add(point, {Row(grid.columns().size())});
+    const ProgramResult result = run_draftproof({"sweep", small.path, "--out", small.out("rows")});
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find("rows.sqlite: it has rows of point " + std::to_string(point) +
+                          "; expected points from 0 to 5") != std::string::npos);
+  }
+}
+
 TEST_CASE("a sweep refuses the file of another grid, and a grid with a fault by its line") {
   const SmallGrid grid;
   grid.sweep("rows", {"--points", "1"});

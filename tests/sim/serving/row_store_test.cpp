@@ -31,7 +31,7 @@ TEST_CASE("rows come back from the file bit for bit, in the order of their group
 TEST_CASE("a file of something else is refused") {
   const testing::TemporaryFolder folder;
   const std::string path = folder.file("rows.sqlite");
-  { RowStore store(path, "grid 1", "point", {"policy"}); }
+  RowStore(path, "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
   CHECK(error_of(ErrorKind::input, [&] { RowStore(path, "grid 2", "point", {"policy"}); }) ==
         path + ": it holds the rows of something else; expected a file of the same grid, or a new one");
   for (const std::string& text : {std::string(4096, 'x'), std::string("x")}) {
@@ -67,9 +67,29 @@ TEST_CASE(
       "it holds the rows of something else" + expected);
   CHECK(refusal("empty", "CREATE TABLE identity (text); CREATE TABLE rows (x)") ==
         "it holds the rows of something else" + expected);
-  { RowStore store(folder.file("own"), "grid 1", "point", {"policy"}); }
+  RowStore(folder.file("own"), "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
   CHECK(refusal("own", "INSERT INTO rows VALUES ('one', 'p')") ==
         "a row's \"point\" is no whole number; expected rows as they were written");
+}
+
+TEST_CASE("a file is made with its first rows, also by two at once, and what cannot be made is known before") {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.file("rows.sqlite");
+  RowStore first(path, "grid 1", "point", {"policy"});
+  RowStore second(path, "grid 1", "point", {"policy"});
+  RowStore other(path, "grid 2", "point", {"policy"});
+  CHECK(first.groups().empty());
+  CHECK(first.rows().empty());
+  CHECK(folder.file_names().empty());
+  first.add(0, {{std::string("off")}});
+  second.add(1, {{std::string("off")}});
+  CHECK(first.groups() == std::vector<std::int64_t>{0, 1});
+  CHECK(error_of(ErrorKind::input, [&] {
+          other.add(2, {{std::string("off")}});
+        }).find("it holds the rows of something else") != std::string::npos);
+  CHECK(error_of(ErrorKind::input, [&] {
+          RowStore(folder.file("no/rows.sqlite"), "grid 1", "point", {"policy"});
+        }).find("no/rows.sqlite: cannot be written") != std::string::npos);
 }
 
 }  // namespace draftproof
