@@ -8,6 +8,7 @@
 #include "reference/files/figure.hpp"
 #include "reference/files/input_file.hpp"
 #include "reference/files/inputs_read.hpp"
+#include "reference/files/output_paths.hpp"
 #include "reference/json_text.hpp"
 
 namespace draftproof {
@@ -178,7 +179,7 @@ SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
   std::error_code error;
   fs::create_directories(folder, error);
   if (error && !fs::is_directory(folder)) throw input_error(folder, "the folder cannot be made: " + error.message());
-  for (const std::string& path : {csv_path_, figure_path_}) require_not_read(path);
+  require_writable({{"--out", json_path_}, {"--out", csv_path_}, {"--out", figure_path_}});
   if (!fs::exists(json_path_)) return;
   const Json table = read_table(json_path_);
   allow_replacing(json_path_);
@@ -233,10 +234,12 @@ std::string SpeculateTable::csv() const {
 }
 
 void SpeculateTable::write(const Json& envelope) const {
-  AtomicFile file(csv_path_);
-  file.stream() << csv();
-  file.commit();
-  write_json_file(json_path_, document(envelope));
+  AtomicFile csv_file(csv_path_);
+  csv_file.stream() << csv();
+  AtomicFile json_file(json_path_);
+  write_json(json_file.stream(), json_path_, document(envelope));
+  csv_file.commit();
+  json_file.commit();
 }
 
 std::string SpeculateTable::draw() {

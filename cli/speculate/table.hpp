@@ -1,5 +1,6 @@
 // The table as it grows: one JSON document with all rows, which is what a later run reads back, the same rows as CSV,
-// and a figure. Each file appears complete or not at all, so a row is there whole or not.
+// and a figure. Each file appears complete or not at all, so a row is there whole or not; JSON and CSV are both written
+// before one of them appears.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ namespace draftproof {
 class SpeculateTable {
  public:
   // Rows that the folder of an earlier run holds are taken over. `settings`: what all rows of a table have in common.
-  // Errors at --out (usage): the folder's table has other settings; (input) its file is no table, or cannot be read.
+  // Errors at --out (usage): the folder's table has other settings; (input) its file is no table, or cannot be read;
+  // a file of the table could not be written, or is one that was read.
   SpeculateTable(const std::string& folder, const Json& settings);
 
   // The row of this work and configuration; null where it has not been measured.

@@ -325,6 +325,29 @@ TEST_CASE("a folder that holds another table, or something else, is left as it i
   }
 }
 
+TEST_CASE("a file that speculate could not write is refused before anything is printed") {
+  const SmallTable table;
+  std::filesystem::create_directory(table.folder.file("out"));
+  for (const std::string name : {"result.json", "speculate.csv", "speculate.svg"}) {
+    const std::string path = table.folder.file("out/" + name);
+    const auto check_refused = [&](const std::string& message) {
+      std::vector<std::string> command = table.command({});
+      std::erase(command, "--json");
+      const ProgramResult result = run_draftproof(command);
+      CHECK(result.exit_code == 2);
+      CHECK(result.out.empty());
+      CHECK(result.err == "draftproof: error: " + path + ": " + message + "\n");
+    };
+    std::filesystem::remove(path);
+    std::filesystem::create_hard_link(table.folder.file("prompts.jsonl"), path);
+    check_refused("is an input of this command; expected the name of another file to write");
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    check_refused("exists and is not a regular file, so it cannot be replaced; name a file to write");
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_CASE("an output that ends earlier or later than the plain one is timed as if it were as long") {
   const DecodedTime plain{30.0, 1, 189.0, 63};  // 3 ms a token behind a prompt of 30 ms
   const auto speedup_of = [&](const DecodedTime& speculative) {
