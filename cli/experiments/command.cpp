@@ -64,7 +64,8 @@ void write_rows(RunFolder& folder, const std::vector<ExperimentResult>& results)
   }
 }
 
-Json draw(RunFolder& folder, const std::vector<ExperimentResult>& results) {
+// The paths where the figures will be; no_figures: why some are missing.
+Json draw(RunFolder& folder, const std::vector<ExperimentResult>& results, std::string& no_figures) {
   Json figures = Json::array();
   for (const ExperimentResult& result : results) {
     const std::string name = result.name + ".svg";
@@ -72,7 +73,7 @@ Json draw(RunFolder& folder, const std::vector<ExperimentResult>& results) {
       write_figure(folder.staged(name), experiment_figure(result));
       figures.push_back(folder.final_path(name));
     } catch (const Error& error) {
-      print_message("warning", "no figures: " + folder.with_final_paths(error.what()));
+      no_figures = folder.with_final_paths(error.what());
       break;
     }
   }
@@ -100,12 +101,14 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
   folder.write([&] { write_rows(folder, results); });
   const std::string markdown = claims_markdown(results);
   write_text(folder.staged("claims.md"), markdown);
-  const Json figures = draw(folder, results);
-  folder.commit();
+  std::string no_figures;
+  const Json figures = draw(folder, results, no_figures);
   if (claims_file) {
     claims_file->stream() << markdown;
     claims_file->commit();
   }
+  folder.commit();
+  if (!no_figures.empty()) print_message("warning", "no figures: " + no_figures);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     Json list = Json::array();

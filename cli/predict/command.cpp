@@ -36,14 +36,16 @@ Prediction curve_of(const PredictionRequest& asked, const Prediction& prediction
 void write_files(const PredictArguments& arguments, const PredictionReport& report, Json& document) {
   RunFolder folder(arguments.out, {kResultName, kFigureName});
   document["files"] = {{"result", folder.final_path(kResultName)}, {"figure", nullptr}};
+  std::string no_figure;
   try {
     write_figure(folder.staged(kFigureName), prediction_figure(report, curve_of(arguments.request, report.prediction)));
     document["files"]["figure"] = folder.final_path(kFigureName);
   } catch (const Error& error) {
-    print_message("warning", "no figure: " + folder.with_final_paths(error.what()));
+    no_figure = folder.with_final_paths(error.what());
   }
   folder.write([&] { write_json_file(folder.staged(kResultName), document); });
   folder.commit();
+  if (!no_figure.empty()) print_message("warning", "no figure: " + no_figure);
 }
 
 void run(const PredictArguments& given, const ProgramContext& context) {

@@ -61,8 +61,8 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
       }
   }
   const std::string no_figure = table.draw();
-  if (!no_figure.empty()) print_message("warning", "no figure: " + no_figure);
   table.write(envelope);
+  if (!no_figure.empty()) print_message("warning", "no figure: " + no_figure);
   const Json document = table.document(envelope);
   if (options.json) {
     print_json(document);

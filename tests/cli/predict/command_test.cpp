@@ -1,4 +1,5 @@
 // `draftproof predict` as one runs it.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -62,6 +63,19 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   CHECK(text.exit_code == 0);
   CHECK(text.out.find("<- best") != std::string::npos);
   CHECK(text.out.find("measured: 11.5 ms at batch 1, K = 3") != std::string::npos);
+}
+
+TEST_CASE("a prediction that finds the disk full is one error, also where its figure could not be written either") {
+  const TemporaryFolder folder;
+  // No file may grow beyond 2 blocks of 512 bytes.
+  std::vector<std::string> command{"sh", "-c", "ulimit -f 2; exec \"$@\"", "sh", DRAFTPROOF_PROGRAM};
+  for (const std::string& argument : arguments_with({"--out", folder.file("out")})) command.push_back(argument);
+  const ProgramResult full = testing::run_command(command);
+  CHECK(full.exit_code == 2);
+  CHECK(full.out.empty());
+  CHECK(full.err.find("error: " + folder.file("out") + "/predict.json: ") != std::string::npos);
+  CHECK(std::count(full.err.begin(), full.err.end(), '\n') == 1);
+  CHECK(folder.file_names().empty());
 }
 
 TEST_CASE("predict refuses what it cannot use in one line") {
