@@ -7,15 +7,12 @@
 #include "reference/printable.hpp"
 
 namespace draftproof {
-namespace {
 
-std::string without_blanks(const std::string& text) {
+std::string_view without_blanks(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string::npos) return "";
+  if (begin == std::string_view::npos) return "";
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
-
-}  // namespace
 
 int CsvTable::column(std::string_view name) const {
   const auto found = std::find(columns.begin(), columns.end(), name);
@@ -52,7 +49,7 @@ CsvTable parse_csv(std::string_view text, const std::string& file) {
         field.clear();
         quoted = true;
       } else if (c == ',' || c == '\n') {
-        row.fields.push_back(without_blanks(field));
+        row.fields.emplace_back(without_blanks(field));
         field.clear();
         row_ends = c == '\n';
       } else {

@@ -20,6 +20,9 @@ struct CsvTable {
   int column(std::string_view name) const;
 };
 
+// The text without blanks and tabs around it, and without the \r of a line end.
+std::string_view without_blanks(std::string_view text);
+
 // A file of at most 256 MiB. Input error where it has no header, or where a quote does not end.
 CsvTable read_csv(const std::string& path);
 // The same of a text that messages call `file`.

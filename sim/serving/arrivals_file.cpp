@@ -1,5 +1,6 @@
 #include "sim/serving/arrivals_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "reference/json_text.hpp"
 #include "reference/printable.hpp"
 #include "reference/strict_number.hpp"
+#include "sim/csv.hpp"
 
 namespace draftproof {
 namespace {
@@ -47,6 +49,9 @@ constexpr double kSecondsMax = 4e9;
 // "2023-11-16 18:15:46.6805900": seconds since 1970 as nanoseconds (civil-from-days, without time zones); years whose
 // seconds are within kSecondsMax.
 std::optional<std::int64_t> read_date(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00 00:00:";
+  for (std::size_t i = 0; i < std::min(kForm.size(), text.size()); ++i)
+    if (kForm[i] == '0' && (text[i] < '0' || text[i] > '9')) return std::nullopt;  // sscanf takes blanks and signs, too
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, end = 0;
   if (std::sscanf(std::string(text.substr(0, 17)).c_str(), "%4d-%2d-%2d%*1[ T]%2d:%2d:%n", &year, &month, &day, &hour,
                   &minute, &end) != 5 ||
@@ -55,7 +60,9 @@ std::optional<std::int64_t> read_date(std::string_view text) {
   std::string_view rest = text.substr(17);
   if (rest.size() > 1 && rest.front() == '0') rest.remove_prefix(1);
   const std::optional<double> second = read_number(rest);
-  if (!second || *second < 0.0 || *second >= 61.0 || month < 1 || month > 12) return std::nullopt;
+  if (!second || *second < 0.0 || *second >= 61.0 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||
+      minute > 59)
+    return std::nullopt;
   if (year < 1900 || year > 2090) return std::nullopt;
   const int years = month <= 2 ? year - 1 : year;
   const std::int64_t era = years / 400;
@@ -108,7 +115,7 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   for (;;) {
     const std::size_t comma = line.find(',');
-    fields.push_back(line.substr(0, comma));
+    fields.push_back(without_blanks(line.substr(0, comma)));
     if (comma == std::string_view::npos) return fields;
     line.remove_prefix(comma + 1);
   }

@@ -113,7 +113,8 @@ TEST_CASE("recorded requests are read from CSV and JSONL as the public traces ha
   write_whole_file(folder.file("mooncake.jsonl"),
                    "{\"timestamp\": 1000, \"input_length\": 100, \"output_length\": 20, \"hash_ids\": [0]}\n\n"
                    "{\"timestamp\": 1500, \"input_length\": 50, \"output_length\": 1}\n");
-  for (const char* const name : {"ours.csv", "azure.csv", "burst.csv", "mooncake.jsonl"}) {
+  write_whole_file(folder.file("blanks.csv"), "arrival_s, prompt_len ,output_len\n2.5, 100, 20\r\n 3 ,50\t,1\n");
+  for (const char* const name : {"ours.csv", "blanks.csv", "azure.csv", "burst.csv", "mooncake.jsonl"}) {
     const std::vector<RecordedArrival> rows = read_arrivals_file(folder.file(name));
     INFO(name);
     REQUIRE(rows.size() == 2);
@@ -138,10 +139,13 @@ TEST_CASE("a recorded request that is none is refused by its line") {
         ":1: it has no column of output_len, output_length, GeneratedTokens, Response tokens; expected one of them");
   CHECK(refusal(head + "1,2,3\n1,2\n") == ":3: it has 2 fields; expected 3, as in the header");
   CHECK(refusal(head + "1,x,3\n") == ":2: the prompt length is 'x'; expected a number");
-  CHECK(refusal(head + "1,x\x1b\t,3\n") == ":2: the prompt length is 'x\uFFFD\uFFFD'; expected a number");
+  CHECK(refusal(head + "1,x\x1b\ty,3\n") == ":2: the prompt length is 'x\uFFFD\uFFFDy'; expected a number");
   CHECK(refusal(head + "1e300,1,3\n") == ":2: the arrival is at 1e+300 s; expected seconds from -4e9 to 4e9");
   CHECK(refusal(head + "9999-11-16 18:15:46.68,1,3\n") ==
         ":2: the arrival is '9999-11-16 18:15:46.68'; expected a number");
+  for (const std::string date : {"2023-11-16 18: 5:46", "2023-11--6 18:15:46", "2023-11-00 18:15:46",
+                                 "2023-11-32 18:15:46", "2023-11-16 24:15:46", "2023-11-16 18:60:46"})
+    CHECK(refusal(head + date + ",1,3\n") == ":2: the arrival is '" + date + "'; expected a number");
   CHECK(refusal(head + "1,0,3\n") == ":2: the prompt has 0.0 tokens; expected a whole number from 1");
   CHECK(refusal(head + "2,1,3\n1,1,3\n") ==
         ":3: the arrival lies before that of the request above; expected times that do not go back");
