@@ -45,7 +45,7 @@ double acceptance_length_of(const MeasuredRow& row, MeasuredPoint& point) {
   if (!contains(row.lower("alpha_kind"), {"i.i.d", "iid"})) return 1.0 + *alpha * *drafts;  // accepted / drafted
   double length = 1.0;
   double survival = 1.0;
-  for (int i = 0; i < static_cast<int>(*drafts); ++i) length += survival *= *alpha;
+  for (long i = 0; i < std::lround(*drafts); ++i) length += survival *= *alpha;
   return length;
 }
 

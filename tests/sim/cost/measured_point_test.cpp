@@ -123,6 +123,11 @@ TEST_CASE("What is rounded to a whole number of drafts or requests is listed amo
   CHECK(assumptions("4.5", "2") == Texts{"draft rounded to whole tokens"});
   CHECK(assumptions("3", "1.5") == Texts{"batch rounded to whole requests"});
   CHECK(assumptions("3", "0.25") == Texts{"batch below 1: 1"});
+  // The length of independent acceptances is that of the drafts that are left.
+  const std::string derived =
+      "hardware,gpu_count,engine,target_model,draft_method,K,batch,alpha,alpha_kind,speedup\n"
+      "H100,1,vLLM,Llama-3.1-8B,EAGLE-3,2.5,1,0.5,i.i.d.,1.2\n";
+  CHECK(measured_data_of(parse_csv(derived, "f.csv"), "f.csv").points.at(0).acceptance_length == 1.875);
   CHECK(refused("lab,H100,1.5,vLLM,Llama-3.1-8B,bf16,EAGLE-3,,3,,,,1,,,,2.3,,1.5,").reason ==
         "number of GPUs is not whole");
 }
