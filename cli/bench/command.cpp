@@ -170,7 +170,7 @@ class Bench {
     if (!compared && options_.llama_cpp == "on")
       throw usage_error("--llama-cpp",
                         "the shipped model is not measured; expected it to be there (./draftproof fetch smollm2 "
-                        "downloads it), and no --filter that leaves out its cases, shipped_...");
+                        "downloads it), and neither --quick nor a --filter that leaves out its cases, shipped_...");
     return choose("--llama-cpp", options_.llama_cpp, compared, llama_cpp_modules(), "the Python package xllamacpp");
   }
 

@@ -134,7 +134,8 @@ TEST_CASE("bench refuses options that measure nothing") {
   for (const std::vector<std::string>& options : {std::vector<std::string>{"--filter", "no such thing"},
                                                   {"--threads", "0"},
                                                   {"--repeat", "0"},
-                                                  {"--pytorch", "maybe"}}) {
+                                                  {"--pytorch", "maybe"},
+                                                  {"--llama-cpp", "on"}}) {  // --quick leaves out what it is for
     INFO(options[0] << " " << options[1]);
     std::vector<std::string> arguments{"bench", "--quick"};
     arguments.insert(arguments.end(), options.begin(), options.end());
