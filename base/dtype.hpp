@@ -12,7 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "reference/numerics/host_device.hpp"
+#include "base/host_device.hpp"
 
 namespace draftproof {
 

@@ -1,8 +1,8 @@
-#include "reference/json_text.hpp"
+#include "base/json_text.hpp"
 
 #include <cstddef>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,11 @@
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
+
+#include <cstdio>
 
 #include <algorithm>
 #include <cstdint>
 
-#include "reference/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace draftproof {
 namespace {
@@ -95,6 +97,12 @@ std::vector<std::string> shell_arguments(std::string_view command) {
     }
   }
   return arguments;
+}
+
+std::string number(const char* format, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
 }
 
 }  // namespace draftproof

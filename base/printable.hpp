@@ -32,4 +32,7 @@ std::string shell_command(const std::vector<std::string>& arguments);
 // The arguments of such a line again.
 std::vector<std::string> shell_arguments(std::string_view command);
 
+// One number by a format of printf, as "%.3f".
+std::string number(const char* format, double value);
+
 }  // namespace draftproof

@@ -1,4 +1,4 @@
-#include "reference/strict_number.hpp"
+#include "base/strict_number.hpp"
 
 #include <charconv>
 #include <cmath>

@@ -1,5 +1,5 @@
-// The program draftproof: knows every verb and starts the program of the one that is asked for, verbs/<name> beside it.
-// Verbs are programs of their own so that each is built when it is first used, from what it needs.
+// The program draftproof: knows every verb and starts the program that holds the one that is asked for, verbs/<program>
+// beside it. A program is built when one of its verbs is first used, from what it needs.
 #include <unistd.h>
 
 #include <array>
@@ -8,8 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/printable.hpp"
 #include "cli/verbs.hpp"
-#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -53,13 +53,12 @@ std::string own_folder() {
   return file.substr(0, file.rfind('/') + 1);
 }
 
-int start(const std::string& verb, char** arguments) {
-  const std::string folder = own_folder();
-  const std::string program = folder + "verbs/" + verb;
+int start(const Verb& verb, char** arguments) {
+  const std::string program = own_folder() + "verbs/" + verb.program;
   execv(program.c_str(), arguments);
   if (errno != ENOENT) return fail(program + " does not start: " + std::strerror(errno));
-  return fail("'" + verb + "' is not built here: " + program +
-              " is missing; the launcher ./draftproof builds it, or ninja draftproof_" + verb);
+  return fail("'" + std::string(verb.name) + "' is not built here: " + program +
+              " is missing; the launcher ./draftproof builds it, or ninja draftproof_verbs_" + verb.program);
 }
 
 int run(int argument_count, char** arguments) {
@@ -68,7 +67,7 @@ int run(int argument_count, char** arguments) {
   if (first == "--help" || first == "-h") return print(help());
   if (first == "--version") return print(DRAFTPROOF_VERSION "\n");
   for (const Verb& verb : kVerbs) {
-    if (first == verb.name) return start(first, arguments);
+    if (first == verb.name) return start(verb, arguments);
   }
   return fail("'" + first + "' is not a subcommand or option (see draftproof --help)");
 }

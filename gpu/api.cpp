@@ -1,9 +1,9 @@
 #include "gpu/api.hpp"
 
+#include "base/error.hpp"
 #include "gpu/argument_checks.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/executors.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::device {
 namespace {

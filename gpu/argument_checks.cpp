@@ -4,9 +4,9 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/error.hpp"
 #include "gpu/checked_size.hpp"
 #include "gpu/workspace_layout.hpp"
-#include "reference/error.hpp"
 #include "reference/numerics/fixed_point.hpp"
 
 namespace draftproof::device {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.hpp"
 #include "gpu/api.hpp"
 #include "gpu/argument_checks.hpp"
-#include "reference/error.hpp"
 
 namespace {
 

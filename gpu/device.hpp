@@ -16,7 +16,7 @@
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/operation_memory.cuh"
 #else
-#if !defined(DRAFTPROOF_EXECUTOR)  // a mutant (gpu/mutants) brings a namespace of its own
+#if !defined(DRAFTPROOF_EXECUTOR)  // a fault (gpu/faults) brings a namespace of its own
 #define DRAFTPROOF_EXECUTOR simt_executor
 #endif
 #define DRAFTPROOF_MEMORY draftproof::simt::OperationMemory

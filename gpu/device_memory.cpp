@@ -4,8 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/error.hpp"
 #include "gpu/api.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::device {
 namespace {

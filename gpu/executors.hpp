@@ -47,7 +47,7 @@ inline constexpr KernelCalls kCudaCalls = {
 #undef DRAFTPROOF_CUDA_CALL
 #undef DRAFTPROOF_CUDA_CALL_AND_WORKSPACE
 
-// What the CPU executor runs: kSimtCalls. A program with a mutant's kernels defines it itself (gpu/mutants).
+// What the CPU executor runs: kSimtCalls. A program with a fault's kernels defines it itself (gpu/faults).
 const KernelCalls& simt_calls();
 
 }  // namespace draftproof

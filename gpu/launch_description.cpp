@@ -1,6 +1,6 @@
 #include "gpu/launch_description.hpp"
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

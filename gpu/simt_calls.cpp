@@ -1,4 +1,4 @@
-// Alone in its object file, so that the programs of mutants can define another.
+// Alone in its object file, so that the programs of faults can define another.
 #if defined(DRAFTPROOF_HAS_SIMT)
 #include "gpu/executors.hpp"
 

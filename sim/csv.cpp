@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 

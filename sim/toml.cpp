@@ -12,10 +12,10 @@
 #include <cmath>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {

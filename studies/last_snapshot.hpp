@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "viz/data/job.hpp"
+#include "studies/job.hpp"
 
 namespace draftproof {
 

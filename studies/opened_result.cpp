@@ -1,4 +1,4 @@
-#include "viz/data/opened_result.hpp"
+#include "studies/opened_result.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,9 +6,9 @@
 #include <set>
 #include <system_error>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,10 +1,11 @@
-#include "viz/data/table.hpp"
+#include "studies/table.hpp"
 
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {
@@ -43,6 +44,10 @@ std::string to_csv(const Table& table) {
     csv += '\n';
   }
   return csv;
+}
+
+std::string json_number(double value) {
+  return nlohmann::ordered_json(value).dump();
 }
 
 }  // namespace draftproof

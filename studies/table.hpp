@@ -19,4 +19,7 @@ struct Table {
 // finite is an empty field. Internal error for a row of another length than the header.
 std::string to_csv(const Table& table);
 
+// The shortest form that reads back as the same number, as JSON writes it.
+std::string json_number(double value);
+
 }  // namespace draftproof

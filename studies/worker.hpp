@@ -12,8 +12,8 @@
 #include <thread>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "viz/data/job.hpp"
+#include "base/error.hpp"
+#include "studies/job.hpp"
 
 namespace draftproof {
 

@@ -1,12 +1,12 @@
-#include "reference/files/atomic_file.hpp"
+#include "base/files/atomic_file.hpp"
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
 
-#include "reference/error.hpp"
-#include "reference/files/inputs_read.hpp"
+#include "base/error.hpp"
+#include "base/files/inputs_read.hpp"
 
 namespace draftproof {
 namespace {

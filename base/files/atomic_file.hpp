@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "reference/files/temporary.hpp"
+#include "base/files/temporary.hpp"
 
 namespace draftproof {
 

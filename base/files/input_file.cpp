@@ -1,4 +1,4 @@
-#include "reference/files/input_file.hpp"
+#include "base/files/input_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/descriptor.hpp"
-#include "reference/files/inputs_read.hpp"
+#include "base/error.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/files/inputs_read.hpp"
 
 namespace draftproof {
 namespace {

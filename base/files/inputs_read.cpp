@@ -1,10 +1,10 @@
-#include "reference/files/inputs_read.hpp"
+#include "base/files/inputs_read.hpp"
 
 #include <mutex>
 #include <set>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

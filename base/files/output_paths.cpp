@@ -1,10 +1,10 @@
-#include "reference/files/output_paths.hpp"
+#include "base/files/output_paths.hpp"
 
 #include <filesystem>
 #include <system_error>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
 
 namespace draftproof {
 namespace {

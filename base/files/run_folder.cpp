@@ -1,4 +1,4 @@
-#include "reference/files/run_folder.hpp"
+#include "base/files/run_folder.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,10 +11,10 @@
 #include <system_error>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/descriptor.hpp"
-#include "reference/files/inputs_read.hpp"
-#include "reference/files/signal_cleanup.hpp"
+#include "base/error.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/files/inputs_read.hpp"
+#include "base/files/signal_cleanup.hpp"
 
 namespace draftproof {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/files/temporary.hpp"
+#include "base/error.hpp"
+#include "base/files/temporary.hpp"
 
 namespace draftproof {
 

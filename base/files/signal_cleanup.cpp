@@ -1,4 +1,4 @@
-#include "reference/files/signal_cleanup.hpp"
+#include "base/files/signal_cleanup.hpp"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

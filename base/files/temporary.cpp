@@ -1,4 +1,4 @@
-#include "reference/files/temporary.hpp"
+#include "base/files/temporary.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

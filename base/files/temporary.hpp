@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "reference/files/descriptor.hpp"
-#include "reference/files/signal_cleanup.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/files/signal_cleanup.hpp"
 
 namespace draftproof {
 

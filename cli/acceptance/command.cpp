@@ -4,12 +4,12 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "viz/data/acceptance_decay.hpp"
-#include "viz/data/last_snapshot.hpp"
+#include "studies/acceptance/acceptance_decay.hpp"
+#include "studies/last_snapshot.hpp"
 
 namespace draftproof {
 namespace {
@@ -20,12 +20,6 @@ struct AcceptanceArguments {
   std::string rates = "as said";
   bool json = false;
 };
-
-std::string number(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string interval(const DecayValue& value) {
   if (!value.low || !value.high) return "";
@@ -91,7 +85,7 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_acceptance(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AcceptanceArguments>();
   AcceptanceDecaySettings& s = arguments->settings;
   options.files("source", arguments->sources,

@@ -7,17 +7,17 @@
 #include <memory>
 #include <optional>
 
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
+#include "base/printable.hpp"
 #include "cli/audit/report.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/error.hpp"
-#include "reference/exactness/audit/fitting.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/io/audit_file.hpp"
-#include "reference/printable.hpp"
+#include "exactness/audit/audit_file.hpp"
+#include "exactness/audit/fitting.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {
@@ -154,7 +154,7 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_audit(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AuditArguments>();
   AuditOptions& audit = arguments->options;
   options.text("file", arguments->path, "Samples: safetensors, or counts as CSV (docs/audit.md)", "FILE");

@@ -5,10 +5,10 @@
 #include <iomanip>
 #include <sstream>
 
+#include "base/printable.hpp"
 #include "cli/shared/test_report.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/printable.hpp"
-#include "reference/statistics/battery.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/filter_check.hpp"
-#include "reference/exactness/audit/self_test.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/filter_check.hpp"
+#include "exactness/audit/self_test.hpp"
 
 namespace draftproof {
 

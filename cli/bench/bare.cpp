@@ -6,7 +6,7 @@
 
 namespace draftproof {
 
-void add_command(Options& options, ProgramContext& context) {
+void add_bench(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<DeviceBenchOptions>();
   const auto device = std::make_shared<std::string>("cuda");
   options.json(arguments->json);

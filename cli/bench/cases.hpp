@@ -18,7 +18,7 @@ std::vector<BenchCase> row_cases(const BenchSizes& sizes);
 std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
                                     const std::function<const BenchVerifyInputs&()>& inputs);
 
-// Trials of drafting and verifying a chain of K = 4 at V = 8, counted (reference/exactness/soak).
+// Trials of drafting and verifying a chain of K = 4 at V = 8, counted (exactness/soak).
 std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSizes& sizes);
 
 // Plans and commits of the scheduler over a batch of requests that are replaced as they end, counted in sequence-steps.

@@ -8,7 +8,8 @@
 #include <optional>
 #include <thread>
 
-#include "cli/bench/bandwidth.hpp"
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
 #include "cli/bench/cases.hpp"
 #include "cli/bench/device.hpp"
 #include "cli/bench/pytorch.hpp"
@@ -17,8 +18,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/error.hpp"
-#include "reference/files/output_paths.hpp"
+#include "sim/machine/bandwidth.hpp"
 
 namespace draftproof {
 namespace {
@@ -243,7 +243,7 @@ void run_bench(BenchOptions options, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_bench(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<BenchOptions>();
   options.json(arguments->json);
   options.integers("--threads", arguments->threads, kThreadRange, "Numbers of threads, as 1,2 (default: 1 and all)");

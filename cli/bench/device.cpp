@@ -5,11 +5,11 @@
 #include <iostream>
 #include <optional>
 
+#include "base/error.hpp"
 #include "cli/shared/json_document.hpp"
 #include "gpu/api.hpp"
 #include "gpu/bench/kernel_cases.hpp"
 #include "gpu/gpu_clock.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof {
 namespace {

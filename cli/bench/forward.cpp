@@ -6,8 +6,8 @@
 
 #include "cli/bench/cases.hpp"
 #include "cli/bench/random_model.hpp"
-#include "reference/model/transformer/line_aligned.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
+#include "engine/transformer/line_aligned.hpp"
+#include "engine/transformer/transformer_model.hpp"
 
 namespace draftproof {
 namespace {
@@ -193,13 +193,6 @@ class RandomModels {
   bool tiny_;
   std::map<TensorKind, std::shared_ptr<const TransformerWeights>> made_;
 };
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return out;
-}
 
 // The goals of the specification, which are for all cores.
 struct Goals {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/parallel.hpp"
 #include "reference/numerics/natural_log.hpp"
-#include "reference/parallel.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/sampling/distribution.hpp"

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/numerics/dtype.hpp"
-#include "reference/token.hpp"
+#include "base/dtype.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/json_document.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <deque>
 
+#include "base/dtype.hpp"
 #include "cli/bench/inputs.hpp"
-#include "reference/numerics/dtype.hpp"
 
 namespace draftproof {
 namespace {

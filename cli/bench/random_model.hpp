@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "reference/model/transformer/transformer_weights.hpp"
+#include "engine/transformer/transformer_weights.hpp"
 
 namespace draftproof {
 

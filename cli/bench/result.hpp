@@ -6,6 +6,7 @@
 #include <ostream>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "cli/shared/json_document.hpp"
 
@@ -39,5 +40,7 @@ Json to_json(const BenchResult& result);
 
 // A table for people.
 void print_bench_table(std::ostream& out, std::span<const BenchResult> results);
+
+std::string lower(std::string_view text);
 
 }  // namespace draftproof

@@ -12,12 +12,6 @@
 namespace draftproof {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); });
-  return text;
-}
-
 BenchCase mass_case(const RowKernels& kernels, std::int64_t vocab_size) {
   BenchCase out;
   out.name = "row_mass_" + lower(kernels.target);

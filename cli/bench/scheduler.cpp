@@ -2,7 +2,7 @@
 #include <string>
 
 #include "cli/bench/cases.hpp"
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "cli/shared/model_path.hpp"
-#include "reference/engine/generate.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 
+#include "base/parallel.hpp"
 #include "cli/bench/cases.hpp"
-#include "reference/exactness/soak/chain_trials.hpp"
-#include "reference/parallel.hpp"
+#include "exactness/soak/chain_trials.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/parallel.hpp"
 #include "cli/bench/cases.hpp"
-#include "reference/parallel.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {

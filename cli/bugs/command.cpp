@@ -1,4 +1,4 @@
-// draftproof mutants: are the bugs that shipped caught?
+// draftproof bugs: are the bugs that shipped caught?
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -7,12 +7,12 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/exactness/mutants/mutants_json.hpp"
+#include "exactness/bugs/bugs_json.hpp"
 
 namespace draftproof {
 namespace {
 
-struct MutantsArguments {
+struct BugsArguments {
   std::vector<std::string> only;
   int threads = 1;
   bool markdown = false;
@@ -23,30 +23,30 @@ std::string passes_text(const std::optional<UsualTests>& usual, bool (UsualTests
   return !usual ? "-" : ((*usual).*passes)() ? "passes" : "caught";
 }
 
-void print_row(const MutantResult& result) {
+void print_row(const BugResult& result) {
   const HuntResult* killer = result.killer();
-  std::cout << std::left << std::setw(8) << result.mutant.id << std::setw(5)
+  std::cout << std::left << std::setw(8) << result.bug.id << std::setw(5)
             << (killer ? letter_of(killer->detector) : "none") << std::right << std::setw(9)
             << (killer ? killer->faulty.cases : 0) << " " << std::left << std::setw(9)
             << (killer ? killer->faulty.unit : "") << std::right << std::setw(7) << std::fixed << std::setprecision(1)
             << (killer ? killer->milliseconds : 0.0) << "  " << std::left << std::setw(8)
             << passes_text(result.usual, &UsualTests::cosine_passes) << std::setw(8)
-            << passes_text(result.usual, &UsualTests::chi_squared_passes) << result.mutant.fault << "\n";
+            << passes_text(result.usual, &UsualTests::chi_squared_passes) << result.bug.fault << "\n";
   if (killer == nullptr) std::cout << "    SURVIVED\n";
   for (const HuntResult& hunt : result.hunts)
     if (hunt.sound.caught)
       std::cout << "    " << letter_of(hunt.detector) << " ACCUSES THE SOUND TWIN: " << hunt.sound.evidence << "\n";
 }
 
-void print_evidence(const MutantResult& result) {
+void print_evidence(const BugResult& result) {
   for (const HuntResult& hunt : result.hunts)
     std::cout << "    " << letter_of(hunt.detector) << ": "
               << (hunt.faulty.caught ? hunt.faulty.evidence : "saw nothing") << "\n";
 }
 
-void print_report(const MutantReport& report, bool with_evidence) {
+void print_report(const BugReport& report, bool with_evidence) {
   std::cout << "id      by       cases               ms  cosine  chi^2   fault\n";
-  for (const MutantResult& result : report.mutants) {
+  for (const BugResult& result : report.bugs) {
     print_row(result);
     if (with_evidence) print_evidence(result);
   }
@@ -56,18 +56,17 @@ void print_report(const MutantReport& report, bool with_evidence) {
     for (const HuntResult& hunt : result.hunts)
       if (hunt.faulty.caught) std::cout << "    " << letter_of(hunt.detector) << ": " << hunt.faulty.evidence << "\n";
   }
-  for (const WaitingMutant& mutant : report.waiting)
-    std::cout << std::left << std::setw(8) << mutant.id << "waits for " << mutant.waits_for << " (" << mutant.source
-              << ")\n";
+  for (const WaitingBug& bug : report.waiting)
+    std::cout << std::left << std::setw(8) << bug.id << "waits for " << bug.waits_for << " (" << bug.source << ")\n";
   std::cout << report.sentence() << "\n";
 }
 
-void run(const MutantsArguments& arguments, ProgramContext& context) {
-  const std::size_t total = arguments.only.empty() ? count_of_mutants() : arguments.only.size();
-  MutantReport report;
+void run(const BugsArguments& arguments, ProgramContext& context) {
+  const std::size_t total = arguments.only.empty() ? count_of_bugs() : arguments.only.size();
+  BugReport report;
   {
-    Progress progress("hunting", total, "mutants");
-    report = run_mutants(arguments.only, arguments.threads, [&] { progress.advance(); });
+    Progress progress("hunting", total, "bugs");
+    report = run_bugs(arguments.only, arguments.threads, [&] { progress.advance(); });
   }
   if (arguments.json) {
     Json document = json_document(context.arguments);
@@ -83,9 +82,9 @@ void run(const MutantsArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
-  const auto arguments = std::make_shared<MutantsArguments>();
-  options.names("--only", arguments->only, "Ids of mutants or controls, with their evidence");
+void add_bugs(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<BugsArguments>();
+  options.names("--only", arguments->only, "Ids of bugs or controls, with their evidence");
   options.threads(arguments->threads);
   options.flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
   options.used_only({"--markdown"}, "with --json", [arguments] { return !arguments->json; });

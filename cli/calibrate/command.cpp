@@ -5,14 +5,14 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/output_paths.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/this_machine.hpp"
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/printable.hpp"
 #include "sim/cost/validation.hpp"
 
 namespace draftproof {
@@ -130,7 +130,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_calibrate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
   options.file("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)");
   options.flag("--this-machine", arguments->this_machine, "Time passes of the project's own engine on this computer");

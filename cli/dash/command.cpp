@@ -3,11 +3,11 @@
 #include <memory>
 #include <optional>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
 #include "viz/app/run.hpp"
 
 namespace draftproof {
@@ -84,7 +84,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_dash(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
   options.files("files", arguments->files,
                 "Results to open: of demo, predict, sim, regress, ...; or drop them on the window");

@@ -2,6 +2,8 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/demo/files.hpp"
 #include "cli/demo/language_model.hpp"
 #include "cli/demo/options.hpp"
@@ -10,8 +12,6 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
@@ -67,7 +67,7 @@ void run_command(const DemoOptions& options, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_demo(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<DemoOptions>();
   add_demo_options(options, *arguments);
   options.on_run([arguments, &context] { run_command(*arguments, context); });

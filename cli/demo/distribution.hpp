@@ -1,5 +1,5 @@
 // Strings of two tokens from one prefix, drawn by a speculative step or by plain decoding, and their exact
-// distribution: what the verdict of a demo is made of (reference/statistics/distribution_check.hpp).
+// distribution: what the verdict of a demo is made of (exactness/statistics/distribution_check.hpp).
 //
 // Where a step emits a single token, the second is drawn from the target: the algorithm is exact iff strings completed
 // so follow the product of the targets.
@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/drafter.hpp"
-#include "reference/engine/decode_step.hpp"
-#include "reference/statistics/distribution_check.hpp"
+#include "engine/decode/decode_step.hpp"
+#include "engine/draft/drafter.hpp"
+#include "exactness/statistics/distribution_check.hpp"
 
 namespace draftproof {
 

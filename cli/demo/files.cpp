@@ -6,14 +6,14 @@
 #include <filesystem>
 #include <sstream>
 
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/output_paths.hpp"
 #include "cli/shared/consistency_json.hpp"
 #include "cli/shared/painted_text.hpp"
-#include "reference/engine/acceptance_json.hpp"
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/io/trace_writer.hpp"
+#include "engine/metrics/acceptance_json.hpp"
+#include "reference/trace/trace_writer.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {

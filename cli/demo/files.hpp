@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "base/files/run_folder.hpp"
 #include "cli/demo/run.hpp"
 #include "cli/shared/json_document.hpp"
-#include "reference/files/run_folder.hpp"
 
 namespace draftproof {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/printable.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/painted_text.hpp"
 #include "cli/shared/stopwatch.hpp"
-#include "reference/draft/drafter_factory.hpp"
-#include "reference/engine/generate.hpp"
-#include "reference/printable.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/draft/drafter_factory.hpp"
 
 namespace draftproof {
 namespace {
@@ -22,16 +22,6 @@ constexpr const char* kPrompt =
 constexpr const char* kDrafter = "suffix";
 constexpr int kDraftLen = 8;
 constexpr std::int64_t kTokens = 120;
-
-std::string number(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-std::int64_t count_of(const Generation& generation, TokenOrigin origin) {
-  return std::count(generation.origins.begin(), generation.origins.end(), origin);
-}
 
 }  // namespace
 
@@ -78,7 +68,7 @@ void print_language_model(std::ostream& out, const LanguageModelRun& run, const 
       << palette.paint(Colour::grey, printable(run.prompt)) << "\n\n"
       << painted_text(run.speculative, palette, *run.model.tokenizer) << "\n\n";
   const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
-    out << separator << palette.paint(colour_of(origin), name) << ' ' << count_of(run.speculative, origin);
+    out << separator << palette.paint(colour_of(origin), name) << ' ' << run.speculative.count(origin);
   };
   legend(TokenOrigin::accepted, "accepted", "");
   legend(TokenOrigin::recovered, "recovered", ", ");
@@ -106,7 +96,7 @@ Json language_model_json(const LanguageModelRun& run) {
   for (const auto& [name, origin] : {std::pair("accepted_shown", TokenOrigin::accepted),
                                      {"recovered_shown", TokenOrigin::recovered},
                                      {"bonus_shown", TokenOrigin::bonus}})
-    json[name] = count_of(run.speculative, origin);
+    json[name] = run.speculative.count(origin);
   json["speculative_ms"] = run.speculative_ms;
   json["plain_ms"] = run.plain_ms;
   json["speculative_tokens_per_second"] = run.tokens_per_second(true);

@@ -7,8 +7,8 @@
 #include "cli/demo/options.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/engine/generation.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/decode/generation.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 

@@ -2,11 +2,11 @@
 
 #include <limits>
 
+#include "base/error.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/sampling_options.hpp"
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
-#include "reference/model/ngram_model.hpp"
+#include "engine/model/ngram_model.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

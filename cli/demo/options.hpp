@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/shared/options.hpp"
-#include "reference/engine/decoding_options.hpp"
+#include "engine/decode/decoding_options.hpp"
 
 namespace draftproof {
 

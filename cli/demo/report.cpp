@@ -5,19 +5,13 @@
 #include <cstdio>
 #include <string>
 
+#include "base/printable.hpp"
 #include "cli/shared/painted_text.hpp"
-#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
 
 constexpr int kBarColumns = 24;
-
-std::string number(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 std::string plus_minus(const std::optional<double>& standard_error, const char* format = " +-%.3f") {
   return standard_error ? number(format, *standard_error) : "";
@@ -37,10 +31,6 @@ std::string rate_cell(const std::optional<RateEstimate>& estimate, Colour colour
          bar(estimate->rate, colour, palette);
 }
 
-std::int64_t count_of(const Generation& generation, TokenOrigin origin) {
-  return std::count(generation.origins.begin(), generation.origins.end(), origin);
-}
-
 std::string drafter_name(const DemoOptions& options) {
   if (options.draft_kind() == DemoDraft::ngram_lookup) return "prompt lookup";
   return "n-gram of order " + std::to_string(options.draft_order_or_default());
@@ -53,7 +43,7 @@ void print_texts(std::ostream& out, const DemoOptions& options, const DemoRun& r
       << "; verifier: " << text_of(run.decoding.verify.verifier)
       << (tree_of(options) ? ", tree " + *tree_of(options) : "") << ")\n";
   const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
-    out << separator << palette.paint(colour_of(origin), name) << ' ' << count_of(run.speculative, origin);
+    out << separator << palette.paint(colour_of(origin), name) << ' ' << run.speculative.count(origin);
   };
   out << prompt << painted_text(run.speculative, palette) << "\n\n";
   legend(TokenOrigin::accepted, "accepted", "");

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "base/parallel.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
-#include "reference/draft/lookup_drafter.hpp"
-#include "reference/draft/model_drafter.hpp"
-#include "reference/parallel.hpp"
+#include "engine/draft/lookup_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof {

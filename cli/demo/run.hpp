@@ -9,9 +9,9 @@
 
 #include "cli/demo/distribution.hpp"
 #include "cli/demo/options.hpp"
-#include "reference/engine/generate.hpp"
-#include "reference/model/corpus.hpp"
-#include "reference/model/ngram_language_model.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/model/corpus.hpp"
+#include "engine/model/ngram_language_model.hpp"
 #include "reference/step/consistency.hpp"
 
 namespace draftproof {

@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/run_folder.hpp"
+#include "base/printable.hpp"
 #include "cli/experiments/report.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/files/run_folder.hpp"
-#include "reference/printable.hpp"
 #include "sim/serving/row_store.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {
@@ -131,7 +131,7 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_experiments(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<ExperimentsArguments>();
   options.text("name", arguments->name, "Experiment to run; all if left out", "NAME");
   options.text("--folder", arguments->folder, "Folder of experiments", "DIR");

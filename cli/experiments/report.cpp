@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "cli/shared/terminal.hpp"
-#include "reference/files/figure.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {

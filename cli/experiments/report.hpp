@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/shared/json_document.hpp"
-#include "sim/experiments/experiment.hpp"
+#include "studies/experiments/experiment.hpp"
 
 namespace draftproof {
 

@@ -2,13 +2,13 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
 #include "cli/generate/options.hpp"
 #include "cli/generate/report.hpp"
 #include "cli/generate/run.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/model_path.hpp"
-#include "reference/error.hpp"
-#include "reference/files/output_paths.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
@@ -46,7 +46,7 @@ void run_command(const GenerateOptions& options, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_generate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<GenerateOptions>();
   add_generate_options(options, *arguments);
   options.on_run([arguments, &context] { run_command(*arguments, context); });

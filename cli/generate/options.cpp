@@ -4,13 +4,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/sampling_options.hpp"
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
-#include "reference/strict_number.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cli/shared/options.hpp"
-#include "reference/draft/drafter_choice.hpp"
-#include "reference/engine/decoding_options.hpp"
-#include "reference/engine/engine.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/decode/decoding_options.hpp"
+#include "engine/decode/engine.hpp"
+#include "engine/draft/drafter_choice.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 

@@ -2,18 +2,12 @@
 
 #include <cstdio>
 
+#include "base/printable.hpp"
 #include "cli/shared/painted_text.hpp"
-#include "reference/engine/acceptance_json.hpp"
-#include "reference/printable.hpp"
+#include "engine/metrics/acceptance_json.hpp"
 
 namespace draftproof {
 namespace {
-
-std::string number(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 Json per_second(std::int64_t count, double ms) {
   return ms > 0.0 ? Json(1e3 * static_cast<double>(count) / ms) : Json(nullptr);

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
 #include "cli/shared/draft_share.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
-#include "reference/draft/drafter_factory.hpp"
-#include "reference/engine/prometheus.hpp"
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/io/trace_writer.hpp"
+#include "engine/draft/drafter_factory.hpp"
+#include "engine/metrics/prometheus.hpp"
 #include "reference/logits/pipeline.hpp"
+#include "reference/trace/trace_writer.hpp"
 #include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "cli/generate/options.hpp"
-#include "reference/engine/generation.hpp"
-#include "reference/engine/metrics.hpp"
-#include "reference/sampling/beam_search.hpp"
+#include "engine/decode/beam_search.hpp"
+#include "engine/decode/generation.hpp"
+#include "engine/metrics/metrics.hpp"
 
 namespace draftproof {
 

@@ -6,14 +6,14 @@
 #include <memory>
 #include <optional>
 
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/error.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/distribution_check.hpp"
-#include "reference/strict_number.hpp"
-#include "viz/data/distribution_lab.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/distribution_check.hpp"
+#include "studies/lab/distribution_lab.hpp"
 
 namespace draftproof {
 namespace {
@@ -78,17 +78,16 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
   if (snapshot.mean_accepted)
     std::cout << "measured with " << snapshot.verifier << ", " << snapshot.settings.draft_tokens
               << " draft tokens: " << *snapshot.mean_accepted << " accepted a step\n";
-  for (const LabMutant& mutant : lab_mutants())
-    if (mutant.id == snapshot.settings.mutant)
-      std::cout << "mutant " << mutant.id << " (" << mutant.source << "): " << mutant.fault << "\n";
+  for (const LabBug& bug : lab_bugs())
+    if (bug.id == snapshot.settings.bug)
+      std::cout << "bug " << bug.id << " (" << bug.source << "): " << bug.fault << "\n";
   std::cout << snapshot.sentence << "\n";
 }
 
 void run(LabArguments arguments, ProgramContext& context) {
   DistributionLabSettings& settings = arguments.settings;
-  if (!settings.mutant.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
-    throw usage_error("--mutant",
-                      "has a verifier and a draft of its own; expected neither --verifier nor --draft-tokens");
+  if (!settings.bug.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
+    throw usage_error("--bug", "has a verifier and a draft of its own; expected neither --verifier nor --draft-tokens");
   if (!arguments.verifier.empty()) settings.verifier = arguments.verifier;
   if (arguments.draft_tokens) settings.draft_tokens = *arguments.draft_tokens;
   if (arguments.logits) {
@@ -115,14 +114,14 @@ void run(LabArguments arguments, ProgramContext& context) {
   } else {
     print_snapshot(last);
   }
-  // A lossy verifier and a mutant are meant to be biased.
-  if (last.verdict == LabVerdict::biased && last.lossless && settings.mutant.empty())
+  // A lossy verifier and a bug are meant to be biased.
+  if (last.verdict == LabVerdict::biased && last.lossless && settings.bug.empty())
     context.exit_code = ExitCode::finding;
 }
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_lab(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<LabArguments>();
   DistributionLabSettings& settings = arguments->settings;
   add_row(options, "--target", settings.target, "Weights of p, a token each (0: masked)");
@@ -138,7 +137,7 @@ void add_command(Options& options, ProgramContext& context) {
   options.text("--verifier", arguments->verifier, "Name of a verifier, with parameters (default: chain)", "NAME");
   options.integer("--draft-tokens", arguments->draft_tokens, {1, kLabDraftTokensMax},
                   "Draft tokens K: of a chain, siblings, or the length of a path (default: 1)");
-  options.text("--mutant", settings.mutant, "Id of a mutant that shows on any p and q, instead of a verifier", "ID");
+  options.text("--bug", settings.bug, "Id of a bug that shows on any p and q, instead of a verifier", "ID");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
   options.seed(settings.seed, "Of the samples");
   options.used_only({"--unconditional"}, "without --cfg-scale",

@@ -4,7 +4,7 @@
 
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
@@ -30,7 +30,7 @@ void print_machine(const Json& machine) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_machine(Options& options, ProgramContext& context) {
   const auto json = std::make_shared<bool>(false);
   options.json(*json);
   options.on_run([json, &context] {

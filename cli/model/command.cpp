@@ -5,12 +5,12 @@
 #include <memory>
 #include <sstream>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
-#include "reference/error.hpp"
-#include "reference/model/model_files.hpp"
-#include "reference/printable.hpp"
+#include "engine/model/model_files.hpp"
 
 namespace draftproof {
 namespace {
@@ -168,7 +168,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_model(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
   options.required_text("model", arguments->model, "GGUF file, Hugging Face folder, or smollm2", "MODEL");
   options.free_text("--encode", arguments->encode, "Show the tokens of this text");

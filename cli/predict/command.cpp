@@ -2,16 +2,16 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/files/run_folder.hpp"
+#include "base/printable.hpp"
 #include "cli/predict/options.hpp"
 #include "cli/predict/report.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/error.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/files/run_folder.hpp"
-#include "reference/printable.hpp"
 #include "sim/predict/prediction_json.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {
@@ -63,7 +63,7 @@ void run(const PredictArguments& given, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_predict(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<PredictArguments>();
   add_predict_options(options, *arguments);
   options.on_run([arguments, &context] { run(*arguments, context); });

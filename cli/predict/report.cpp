@@ -5,18 +5,12 @@
 #include <cstdio>
 #include <sstream>
 
-#include "reference/files/figure.hpp"
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 #include "sim/predict/prediction_json.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {
-
-std::string number(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string short_name(const DraftSize& form) {
   return form.is_tree() ? "tree " + std::to_string(form.nodes) + ", depth " + std::to_string(form.depth)

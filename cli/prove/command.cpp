@@ -4,15 +4,15 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/error.hpp"
-#include "reference/exactness/proof/claims.hpp"
-#include "reference/exactness/proof/proof_json.hpp"
-#include "reference/exactness/proof/prove.hpp"
-#include "reference/parallel.hpp"
-#include "reference/statistics/battery.hpp"
+#include "exactness/proof/claims.hpp"
+#include "exactness/proof/proof_json.hpp"
+#include "exactness/proof/prove.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
 
 namespace draftproof {
@@ -148,7 +148,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_prove(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<ProveArguments>();
   ProofOptions& proof = arguments->options;
   options.text("--verifier", arguments->verifier, "Name of a verifier or of a proof case, or all", "NAME");

@@ -5,17 +5,17 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/coverage.hpp"
-#include "gpu/regress/mutant_program.hpp"
+#include "gpu/regress/fault_program.hpp"
 #include "gpu/regress/regression.hpp"
 #include "gpu/regress/regression_json.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -29,7 +29,7 @@ struct RegressOptions {
   std::string executor = "simt";
   std::string filter;
   std::string golden;
-  std::string mutant;
+  std::string fault;
   std::uint64_t seed = 1;
   int threads = 1;
   bool update = false;
@@ -63,14 +63,14 @@ void update_golden(const RegressOptions& options, const RegressionReport& report
   regress::write_digests(options.golden, digests);
 }
 
-// The regression of a mutant's kernels: what it must find, and how that looks.
-RegressionReport run_mutant(const RegressOptions& options) {
+// The regression of a fault's kernels: what it must find, and how that looks.
+RegressionReport run_fault(const RegressOptions& options) {
   if (!options.filter.empty() || options.update || options.executor != "simt")
-    throw usage_error("--mutant",
+    throw usage_error("--fault",
                       "its program runs its own cases on the CPU executor; leave --filter, --update and "
                       "--executor out");
   RegressionReport report;
-  regress::run_mutant(DRAFTPROOF_MUTANTS, options.mutant, options.seed, "--mutant", [&](CaseResult result) {
+  regress::run_fault(DRAFTPROOF_FAULTS, options.fault, options.seed, "--fault", [&](CaseResult result) {
     report.seconds += result.seconds;
     report.results.push_back(std::move(result));
     return true;
@@ -102,7 +102,7 @@ RegressionReport run_regression(const RegressOptions& options) {
 
 Json document_of(const RegressionReport& report, const RegressOptions& options, const ProgramContext& context) {
   Json document = json_document(context.arguments);
-  document["mutant"] = options.mutant.empty() ? Json(nullptr) : Json(options.mutant);
+  document["fault"] = options.fault.empty() ? Json(nullptr) : Json(options.fault);
   document.update(regress::to_json(report, options.executor));
   return document;
 }
@@ -149,7 +149,7 @@ void run_coverage(const RegressOptions& options, ProgramContext& context) {
 
 void run_regress(const RegressOptions& options, ProgramContext& context) {
   if (options.coverage) return run_coverage(options, context);
-  const RegressionReport report = options.mutant.empty() ? run_regression(options) : run_mutant(options);
+  const RegressionReport report = options.fault.empty() ? run_regression(options) : run_fault(options);
   if (report.is_finding()) context.exit_code = ExitCode::finding;
   if (options.json) return print_json(document_of(report, options, context));
   print_text(report, options);
@@ -157,7 +157,7 @@ void run_regress(const RegressOptions& options, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_regress(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<RegressOptions>();
   arguments->golden = DRAFTPROOF_GOLDEN_DIGESTS;
   options.json(arguments->json);
@@ -168,18 +168,18 @@ void add_command(Options& options, ProgramContext& context) {
   options.seed(arguments->seed, "Order of threads and blocks on the CPU executor");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
-  options.text("--mutant", arguments->mutant,
-               "Run the kernels of this mutant (gpu/mutants) in the cases that must find it: the failures are meant",
+  options.text("--fault", arguments->fault,
+               "Run the kernels of this fault (gpu/faults) in the cases that must find it: the failures are meant",
                "ID");
   options.flag("--update", arguments->update, "Write the digests of this run, if every case is equal");
   options.flag(
       "--coverage", arguments->coverage,
       "Run nothing: which arguments, and which pairs of them, do the cases give other values than their defaults?");
-  options.used_only({"--executor", "--seed", "--threads", "--golden", "--mutant", "--update"},
+  options.used_only({"--executor", "--seed", "--threads", "--golden", "--fault", "--update"},
                     "with --coverage, which runs nothing", [arguments] { return !arguments->coverage; });
   options.used_only({"--seed", "--threads"}, "with --executor cuda",
                     [arguments] { return arguments->executor == "simt"; });
-  options.used_only({"--golden", "--threads"}, "with --mutant", [arguments] { return arguments->mutant.empty(); });
+  options.used_only({"--golden", "--threads"}, "with --fault", [arguments] { return arguments->fault.empty(); });
   options.on_run([arguments, &context] { run_regress(*arguments, context); });
 }
 

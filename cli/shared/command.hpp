@@ -1,5 +1,5 @@
-// What a verb is made of. To add one: a line in cli/verbs.hpp, and cli/<name>/command.cpp, which defines add_command().
-// CMake makes a program of each such folder.
+// What a verb is made of. To add one: a line in cli/verbs.hpp, its name in cli/CMakeLists.txt, and cli/<name>/command.cpp,
+// which defines add_<name>().
 #pragma once
 
 #include <string>
@@ -23,8 +23,14 @@ struct ProgramContext {
   ExitCode exit_code = ExitCode::success;  // a verb that has a finding says so here
 };
 
-// Each verb's program defines it: declares the options, --json among them, and what is done with them. That writes to
-// standard output, and throws Error.
-void add_command(Options& options, ProgramContext& context);
+// A verb of a program. `add` declares the options, --json among them, and what is done with them: that writes to standard
+// output, and throws Error.
+struct Command {
+  std::string name;
+  void (*add)(Options& options, ProgramContext& context);
+};
+
+// The verbs of this program (made by cli/CMakeLists.txt).
+const std::vector<Command>& commands();
 
 }  // namespace draftproof

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

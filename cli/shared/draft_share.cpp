@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/error.hpp"
 #include "cli/shared/model_path.hpp"
-#include "reference/error.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
+#include "engine/transformer/transformer_model.hpp"
 
 namespace draftproof {
 

@@ -2,8 +2,8 @@
 // bytes: small formats are unpacked, and a pass over 4-bit weights takes as long as one over the file's.
 #pragma once
 
-#include "reference/draft/drafter_choice.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/draft/drafter_choice.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 

@@ -5,10 +5,10 @@
 #include <cstdio>
 #include <iostream>
 
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/machine_description.hpp"
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/printable.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/shared/options.hpp"
-#include "reference/model/shipped_model.hpp"
+#include "engine/model/shipped_model.hpp"
 
 namespace draftproof {
 

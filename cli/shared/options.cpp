@@ -8,8 +8,8 @@
 #include <thread>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 

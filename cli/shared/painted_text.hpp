@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 
+#include "base/token.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/engine/generation.hpp"
-#include "reference/sampling/stop.hpp"
-#include "reference/token.hpp"
+#include "engine/decode/generation.hpp"
+#include "engine/decode/stop.hpp"
 
 namespace draftproof {
 

@@ -1,5 +1,5 @@
-// The main program of a verb: parses the command line and turns what the verb throws into exit codes. It is started by
-// draftproof (cli/main.cpp) with the arguments that draftproof got.
+// The main program of a set of verbs: parses the command line and turns what the verb throws into exit codes. It is started
+// by draftproof (cli/main.cpp) with the arguments that draftproof got.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -8,12 +8,12 @@
 #include <new>
 #include <string>
 
+#include "base/error.hpp"
+#include "base/files/inputs_read.hpp"
+#include "base/files/signal_cleanup.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/terminal.hpp"
 #include "cli/verbs.hpp"
-#include "reference/error.hpp"
-#include "reference/files/inputs_read.hpp"
-#include "reference/files/signal_cleanup.hpp"
 
 namespace draftproof {
 namespace {
@@ -31,9 +31,12 @@ void flush_standard_output() {
 void parse_and_run(ProgramContext& context) {
   const std::string name = context.arguments.size() > 1 ? context.arguments[1] : "";
   const auto verb = std::find_if(std::begin(kVerbs), std::end(kVerbs), [&](const Verb& v) { return v.name == name; });
-  if (verb == std::end(kVerbs)) throw usage_error("", "'" + name + "' is not a subcommand (see draftproof --help)");
+  const auto command =
+      std::find_if(commands().begin(), commands().end(), [&](const Command& c) { return c.name == name; });
+  if (verb == std::end(kVerbs) || command == commands().end())
+    throw usage_error("", "'" + name + "' is not a subcommand (see draftproof --help)");
   Options options(verb->name, verb->purpose);
-  add_command(options, context);
+  command->add(options, context);
   options.parse_and_run({context.arguments.begin() + 1, context.arguments.end()});
   flush_standard_output();
 }

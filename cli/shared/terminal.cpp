@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,7 +3,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "reference/statistics/battery.hpp"
+#include "exactness/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {

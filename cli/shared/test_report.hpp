@@ -6,7 +6,7 @@
 
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/statistics/test_result.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 

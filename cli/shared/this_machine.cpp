@@ -2,12 +2,12 @@
 
 #include <cstdio>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/machine_description.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/error.hpp"
-#include "reference/model/transformer/transformer_kernels.hpp"
-#include "reference/printable.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 #include "sim/machine/time_machine.hpp"
 
 namespace draftproof {

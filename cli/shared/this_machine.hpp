@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/shared/json_document.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/model/text_model.hpp"
 #include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
+#include "base/files/run_folder.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/sim/report.hpp"
-#include "reference/error.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/files/run_folder.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
 #include "sim/serving/comparison_json.hpp"
 #include "sim/serving/run_files.hpp"
 
@@ -115,7 +115,7 @@ void run(const SimArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_sim(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SimArguments>();
   options.required_text("scenario", arguments->request.file, "Scenario to run (docs/simulator.md)", "SCENARIO.toml");
   options.text("--out", arguments->out,

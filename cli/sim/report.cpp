@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {

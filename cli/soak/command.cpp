@@ -12,9 +12,9 @@
 #include "cli/shared/progress.hpp"
 #include "cli/shared/terminal.hpp"
 #include "cli/shared/test_report.hpp"
-#include "reference/exactness/soak/chain_model.hpp"
-#include "reference/exactness/soak/soak.hpp"
-#include "reference/statistics/battery.hpp"
+#include "exactness/soak/chain_model.hpp"
+#include "exactness/soak/soak.hpp"
+#include "exactness/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -101,7 +101,7 @@ void run(SoakArguments arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_soak(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SoakArguments>();
   SoakOptions& soak = arguments->options;
   options.integer("--trials", soak.trials, {1, kTrialsMax}, "Verifications");

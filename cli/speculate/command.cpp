@@ -74,7 +74,7 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_speculate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SpeculateOptions>();
   add_speculate_options(options, *arguments);
   options.on_run([arguments, &context] { run_command(*arguments, context); });

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/stopwatch.hpp"
-#include "reference/draft/draft_plan.hpp"
-#include "reference/draft/drafter_factory.hpp"
-#include "reference/engine/engine.hpp"
-#include "reference/error.hpp"
+#include "engine/decode/engine.hpp"
+#include "engine/draft/drafter_factory.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {

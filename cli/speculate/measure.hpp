@@ -12,10 +12,10 @@
 #include "cli/speculate/prompts.hpp"
 #include "cli/speculate/rank_sampler.hpp"
 #include "cli/speculate/speedup.hpp"
-#include "reference/draft/drafter.hpp"
-#include "reference/engine/acceptance.hpp"
-#include "reference/engine/step_cost.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/metrics/acceptance.hpp"
+#include "engine/model/text_model.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "sim/machine/speedup_prediction.hpp"
 
 namespace draftproof {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/model_path.hpp"
-#include "reference/draft/draft_plan.hpp"
-#include "reference/draft/drafter_choice.hpp"
-#include "reference/engine/decoding_options.hpp"
-#include "reference/error.hpp"
-#include "reference/strict_number.hpp"
+#include "engine/decode/decoding_options.hpp"
+#include "engine/draft/drafter_choice.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

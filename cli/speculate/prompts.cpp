@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/io/sha256.hpp"
-#include "reference/json_text.hpp"
+#include "base/archives/sha256.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
 
 namespace draftproof {
 namespace {

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "reference/engine/step_sampler.hpp"
+#include "engine/decode/step_sampler.hpp"
 
 namespace draftproof {
 

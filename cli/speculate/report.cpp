@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdio>
 
+#include "base/printable.hpp"
 #include "cli/speculate/table.hpp"
-#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "cli/shared/json_document.hpp"
 #include "cli/speculate/options.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 

@@ -1,7 +1,7 @@
 // A row as JSON.
 #include "cli/shared/counted_request_json.hpp"
 #include "cli/speculate/table.hpp"
-#include "reference/engine/acceptance_json.hpp"
+#include "engine/metrics/acceptance_json.hpp"
 
 namespace draftproof {
 namespace {

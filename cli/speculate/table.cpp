@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/files/inputs_read.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/json_text.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/input_file.hpp"
+#include "base/files/inputs_read.hpp"
+#include "base/files/output_paths.hpp"
+#include "base/json_text.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {

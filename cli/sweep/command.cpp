@@ -11,13 +11,13 @@
 #include <string>
 #include <thread>
 
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/sweep/ranks.hpp"
-#include "reference/error.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/printable.hpp"
 #include "sim/serving/grid.hpp"
 
 namespace draftproof {
@@ -132,7 +132,7 @@ void run(const SweepArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_sweep(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SweepArguments>();
   options.required_text("grid", arguments->grid, "Grid of scenarios (docs/simulator.md)", "GRID.toml");
   options.required_text("--out", arguments->out,

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 #ifdef DRAFTPROOF_HAS_MPI
 #include <mpi.h>

@@ -4,16 +4,16 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/terminal.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/strict_number.hpp"
-#include "viz/data/last_snapshot.hpp"
-#include "viz/data/tree_explorer.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "studies/last_snapshot.hpp"
+#include "studies/tree/tree_explorer.hpp"
 
 namespace draftproof {
 namespace {
@@ -24,12 +24,6 @@ struct TreeArguments {
   bool no_download = false;
   bool json = false;
 };
-
-std::string number(const char* format, double value) {
-  std::array<char, 128> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 Colour colour_of(NodeState state) {
   return state == NodeState::accepted ? Colour::green : state == NodeState::rejected ? Colour::red : Colour::grey;
@@ -111,7 +105,7 @@ void run(const TreeArguments& arguments, const ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_tree(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<TreeArguments>();
   TreeExplorerSettings& s = arguments->settings;
   std::vector<std::string> builders;

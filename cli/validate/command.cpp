@@ -7,12 +7,12 @@
 #include <memory>
 #include <sstream>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/validate/replay.hpp"
 #include "cli/validate/this_machine.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
 #include "sim/cost/validation.hpp"
 
 namespace draftproof {
@@ -171,7 +171,7 @@ void run(const Arguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_validate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
   options.file("--data", arguments->data, "CSV of measured speedups (columns: docs/json.md, validate)");
   options.text("--replay", arguments->replay,

@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
 #include "sim/predict/published_replay.hpp"
 
 namespace draftproof {

@@ -7,15 +7,15 @@
 #include <iostream>
 #include <map>
 
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/counted_request_json.hpp"
 #include "cli/shared/draft_share.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/this_machine.hpp"
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
-#include "reference/printable.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

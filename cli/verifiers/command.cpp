@@ -45,7 +45,7 @@ void print_table(std::ostream& out) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_verifiers(Options& options, ProgramContext& context) {
   const auto json = std::make_shared<bool>(false);
   options.json(*json);
   options.on_run([json, &context] {

@@ -5,16 +5,16 @@
 #include <map>
 #include <memory>
 
+#include "base/archives/safetensors.hpp"
+#include "base/archives/sha256.hpp"
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
+#include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "cli/shared/terminal.hpp"
 #include "cli/verify/report.hpp"
-#include "reference/error.hpp"
-#include "reference/files/output_paths.hpp"
-#include "reference/files/safetensors.hpp"
-#include "reference/io/sha256.hpp"
-#include "reference/printable.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/step/replayable.hpp"
@@ -144,7 +144,7 @@ void answer(const VerifyArguments& arguments, ProgramContext& context) {
 
 }  // namespace
 
-void add_command(Options& options, ProgramContext& context) {
+void add_verify(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<VerifyArguments>();
   options.required_text("trace", arguments->trace_path, "Trace file, safetensors (docs/trace.md)", "FILE");
   options.file("--out", arguments->out_path, "Result file to write, safetensors");

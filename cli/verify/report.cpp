@@ -4,8 +4,8 @@
 #include <ostream>
 #include <sstream>
 
+#include "base/printable.hpp"
 #include "cli/shared/consistency_json.hpp"
-#include "reference/printable.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "cli/shared/json_document.hpp"
-#include "reference/engine/acceptance.hpp"
-#include "reference/io/trace.hpp"
-#include "reference/io/verify_result.hpp"
+#include "engine/metrics/acceptance.hpp"
 #include "reference/step/consistency.hpp"
 #include "reference/step/impossible_drafts.hpp"
+#include "reference/trace/trace.hpp"
+#include "reference/trace/verify_result.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/sampling/beam_search.hpp"
+#include "engine/decode/beam_search.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,8 @@
 #include <numeric>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/decode/stop.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
 
@@ -17,15 +18,6 @@ namespace {
 constexpr std::int64_t kMaxTokensLimit = 1 << 20;
 // exp of a larger magnitude leaves the normal doubles.
 constexpr double kMaxExponent = 700.0;
-
-void require_ids(const char* name, std::span<const Token> ids, std::size_t vocab_size) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || static_cast<std::size_t>(ids[i]) >= vocab_size) {
-      throw usage_error(std::string(name) + "[" + std::to_string(i) + "]",
-                        "token id " + std::to_string(ids[i]) + " is outside [0, " + std::to_string(vocab_size) + ")");
-    }
-  }
-}
 
 void check(const BeamSearchParameters& parameters, std::span<const Token> prompt, std::size_t vocab_size) {
   constexpr std::size_t kMaxVocab = static_cast<std::size_t>(std::numeric_limits<Token>::max());

@@ -21,8 +21,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/sampling/stop.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "engine/decode/stop.hpp"
 
 namespace draftproof {
 

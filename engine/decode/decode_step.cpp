@@ -1,4 +1,4 @@
-#include "reference/engine/decode_step.hpp"
+#include "engine/decode/decode_step.hpp"
 
 namespace draftproof {
 namespace {

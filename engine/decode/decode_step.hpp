@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/drafter.hpp"
-#include "reference/engine/decoding_options.hpp"
-#include "reference/engine/sequence.hpp"
+#include "engine/decode/decoding_options.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/model/model_session.hpp"
+#include "engine/scheduler/sequence.hpp"
 #include "reference/logits/history.hpp"
-#include "reference/model/model_session.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {

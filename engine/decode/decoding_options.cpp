@@ -1,9 +1,9 @@
-#include "reference/engine/decoding_options.hpp"
+#include "engine/decode/decoding_options.hpp"
 
 #include <string>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

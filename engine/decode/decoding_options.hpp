@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/tree_shape.hpp"
+#include "base/token.hpp"
+#include "engine/decode/stop.hpp"
 #include "reference/logits/parameters.hpp"
-#include "reference/sampling/stop.hpp"
 #include "reference/step/request.hpp"
-#include "reference/token.hpp"
+#include "reference/verify/tree_shape.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
-#include "reference/engine/engine.hpp"
+#include "engine/decode/engine.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/block_keys.hpp"
-#include "reference/engine/model_backend.hpp"
-#include "reference/engine/scheduler.hpp"
+#include "engine/decode/model_backend.hpp"
+#include "engine/scheduler/block_keys.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 

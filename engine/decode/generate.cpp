@@ -1,10 +1,10 @@
-#include "reference/engine/generate.hpp"
+#include "engine/decode/generate.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "reference/engine/engine.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/decode/engine.hpp"
 
 namespace draftproof {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <span>
 
-#include "reference/engine/generation.hpp"
-#include "reference/engine/step_sampler.hpp"
+#include "engine/decode/generation.hpp"
+#include "engine/decode/step_sampler.hpp"
 
 namespace draftproof {
 

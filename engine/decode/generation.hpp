@@ -1,15 +1,16 @@
 // What becomes of one request.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <string>
 #include <vector>
 
-#include "reference/engine/acceptance.hpp"
-#include "reference/engine/decode_step.hpp"
+#include "engine/decode/decode_step.hpp"
+#include "engine/decode/stop.hpp"
+#include "engine/metrics/acceptance.hpp"
 #include "reference/logits/logprobs.hpp"
-#include "reference/sampling/stop.hpp"
 
 namespace draftproof {
 
@@ -24,6 +25,8 @@ struct Generation {
   std::int64_t target_steps = 0;       // forward steps of the target model that emitted
   AcceptanceCounts acceptance;         // speculative only
   std::vector<SpeculativeStep> steps;  // with keep_steps
+
+  std::int64_t count(TokenOrigin origin) const { return std::count(origins.begin(), origins.end(), origin); }
 };
 
 }  // namespace draftproof

@@ -1,10 +1,10 @@
-#include "reference/engine/model_backend.hpp"
+#include "engine/decode/model_backend.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/logits/edits.hpp"
 
 namespace draftproof {

@@ -12,10 +12,10 @@
 #include <optional>
 #include <vector>
 
-#include "reference/engine/backend.hpp"
-#include "reference/engine/draft_selection.hpp"
-#include "reference/engine/generation.hpp"
-#include "reference/engine/step_sampler.hpp"
+#include "engine/decode/generation.hpp"
+#include "engine/decode/step_sampler.hpp"
+#include "engine/scheduler/backend.hpp"
+#include "engine/scheduler/draft_selection.hpp"
 
 namespace draftproof {
 

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "reference/engine/decode_step.hpp"
+#include "engine/decode/decode_step.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/sampling/stop.hpp"
+#include "engine/decode/stop.hpp"
 
 #include <algorithm>
 #include <limits>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {
@@ -14,14 +14,6 @@ bool in_vocabulary(Token token, std::size_t vocab_size) {
 
 std::string outside_vocabulary(Token token, std::size_t vocab_size) {
   return "token id " + std::to_string(token) + " is outside [0, " + std::to_string(vocab_size) + ")";
-}
-
-void require_ids(const char* option, std::span<const Token> ids, std::size_t vocab_size) {
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (!in_vocabulary(ids[i], vocab_size)) {
-      throw usage_error(std::string(option) + "[" + std::to_string(i) + "]", outside_vocabulary(ids[i], vocab_size));
-    }
-  }
 }
 
 void require_not_negative(const char* option, std::int64_t value) {
@@ -86,6 +78,14 @@ bool utf8_second_byte_fits(unsigned char lead, unsigned char second) {
 }
 
 }  // namespace
+
+void require_ids(const char* option, std::span<const Token> ids, std::size_t vocab_size) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (!in_vocabulary(ids[i], vocab_size)) {
+      throw usage_error(std::string(option) + "[" + std::to_string(i) + "]", outside_vocabulary(ids[i], vocab_size));
+    }
+  }
+}
 
 std::string_view detail_name(FinishReason reason) {
   switch (reason) {

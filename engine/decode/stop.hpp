@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "reference/detokeniser.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "engine/tokenizer/detokeniser.hpp"
 
 namespace draftproof {
 
@@ -128,5 +128,8 @@ class StopConditions {
   Token ending_token_ = kPaddingToken;
   std::optional<std::size_t> ending_stop_string_;
 };
+
+// Usage error of the first id outside [0, vocab_size), as option[i].
+void require_ids(const char* option, std::span<const Token> ids, std::size_t vocab_size);
 
 }  // namespace draftproof

@@ -9,11 +9,11 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/draft_plan.hpp"
+#include "base/token.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/distribution.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "reference/step/request.hpp"
-#include "reference/token.hpp"
 #include "reference/verify/dense_rows.hpp"
 #include "reference/verify/draft_tree.hpp"
 

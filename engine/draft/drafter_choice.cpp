@@ -1,11 +1,11 @@
-#include "reference/draft/drafter_choice.hpp"
+#include "engine/draft/drafter_choice.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
-#include "reference/error.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {

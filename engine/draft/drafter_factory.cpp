@@ -1,13 +1,13 @@
-#include "reference/draft/drafter_factory.hpp"
+#include "engine/draft/drafter_factory.hpp"
 
 #include <algorithm>
 
-#include "reference/draft/lookup_drafter.hpp"
-#include "reference/draft/model_drafter.hpp"
-#include "reference/draft/suffix_drafter.hpp"
-#include "reference/error.hpp"
-#include "reference/model/ngram_language_model.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
+#include "base/error.hpp"
+#include "engine/draft/lookup_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
+#include "engine/draft/suffix_drafter.hpp"
+#include "engine/model/ngram_language_model.hpp"
+#include "engine/transformer/transformer_model.hpp"
 
 namespace draftproof {
 namespace {

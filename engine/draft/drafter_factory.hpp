@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "reference/draft/drafter.hpp"
-#include "reference/draft/drafter_choice.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/draft/drafter_choice.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 

@@ -2,8 +2,8 @@
 // no probabilities, so its proposal distribution is one-hot, and it may be shorter than the budget or empty.
 #pragma once
 
-#include "reference/draft/drafter.hpp"
-#include "reference/draft/prompt_lookup.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 
 namespace draftproof {
 

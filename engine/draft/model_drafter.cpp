@@ -1,12 +1,12 @@
-#include "reference/draft/model_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
 
 #include <algorithm>
 #include <map>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/step/dense_step_rows.hpp"
+#include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
 namespace {

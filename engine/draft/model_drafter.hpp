@@ -3,9 +3,9 @@
 // parameters they were drawn with.
 #pragma once
 
-#include "reference/draft/drafter.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/model/model_session.hpp"
 #include "reference/logits/pipeline.hpp"
-#include "reference/model/model_session.hpp"
 
 namespace draftproof {
 

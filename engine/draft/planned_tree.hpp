@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/draft/sampled_tree.hpp"
+#include "reference/step/draft_plan.hpp"
+#include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
 

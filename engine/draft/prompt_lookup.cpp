@@ -1,10 +1,10 @@
-#include "reference/draft/prompt_lookup.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

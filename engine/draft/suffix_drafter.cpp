@@ -1,11 +1,11 @@
-#include "reference/draft/suffix_drafter.hpp"
+#include "engine/draft/suffix_drafter.hpp"
 
 #include <algorithm>
 #include <queue>
 #include <string>
 
-#include "reference/draft/tree_attention.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "reference/verify/tree_attention.hpp"
 
 namespace draftproof {
 

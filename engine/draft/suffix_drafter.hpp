@@ -17,8 +17,8 @@
 #include <map>
 #include <optional>
 
-#include "reference/draft/drafter.hpp"
-#include "reference/draft/suffix_tree.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/draft/suffix_tree.hpp"
 
 namespace draftproof {
 

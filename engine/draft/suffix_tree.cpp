@@ -1,8 +1,8 @@
-#include "reference/draft/suffix_tree.hpp"
+#include "engine/draft/suffix_tree.hpp"
 
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/engine/acceptance.hpp"
+#include "engine/metrics/acceptance.hpp"
 
 #include <cmath>
 #include <functional>

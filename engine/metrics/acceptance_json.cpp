@@ -1,4 +1,4 @@
-#include "reference/engine/acceptance_json.hpp"
+#include "engine/metrics/acceptance_json.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "reference/engine/acceptance.hpp"
+#include "engine/metrics/acceptance.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/engine/metrics.hpp"
+#include "engine/metrics/metrics.hpp"
 
 #include <vector>
 

@@ -11,8 +11,8 @@
 #include <array>
 #include <cstdint>
 
-#include "reference/engine/acceptance.hpp"
-#include "reference/engine/latency_histogram.hpp"
+#include "engine/metrics/acceptance.hpp"
+#include "engine/metrics/latency_histogram.hpp"
 
 namespace draftproof {
 

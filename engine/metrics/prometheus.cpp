@@ -1,4 +1,4 @@
-#include "reference/engine/prometheus.hpp"
+#include "engine/metrics/prometheus.hpp"
 
 #include <cstdint>
 #include <sstream>

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "reference/engine/metrics.hpp"
+#include "engine/metrics/metrics.hpp"
 
 namespace draftproof {
 

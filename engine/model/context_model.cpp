@@ -1,9 +1,9 @@
-#include "reference/model/context_model.hpp"
+#include "engine/model/context_model.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

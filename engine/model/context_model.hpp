@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/model/corpus.hpp"
+#include "engine/model/corpus.hpp"
 
 #include <algorithm>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,9 +1,9 @@
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,13 +1,13 @@
-#include "reference/model/model_files.hpp"
+#include "engine/model/model_files.hpp"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/model/weights/gguf.hpp"
-#include "reference/model/weights/json_fields.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "engine/weights/gguf.hpp"
+#include "engine/weights/json_fields.hpp"
 
 namespace draftproof {
 namespace {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "reference/model/tokenizer/chat_template.hpp"
-#include "reference/model/tokenizer/tokenizer.hpp"
-#include "reference/model/weights/model_weights.hpp"
+#include "engine/tokenizer/chat_template.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
+#include "engine/weights/model_weights.hpp"
 
 namespace draftproof {
 

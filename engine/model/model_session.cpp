@@ -1,9 +1,9 @@
-#include "reference/model/model_session.hpp"
+#include "engine/model/model_session.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 namespace draftproof {
 

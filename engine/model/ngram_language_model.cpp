@@ -1,4 +1,4 @@
-#include "reference/model/ngram_language_model.hpp"
+#include "engine/model/ngram_language_model.hpp"
 
 #include <algorithm>
 #include <cstddef>

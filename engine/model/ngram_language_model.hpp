@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/model/context_model.hpp"
-#include "reference/model/ngram_model.hpp"
+#include "engine/model/context_model.hpp"
+#include "engine/model/ngram_model.hpp"
 
 namespace draftproof {
 

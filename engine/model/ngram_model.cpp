@@ -1,4 +1,4 @@
-#include "reference/model/ngram_model.hpp"
+#include "engine/model/ngram_model.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 namespace draftproof {

@@ -1,9 +1,9 @@
-#include "reference/model/shipped_model.hpp"
+#include "engine/model/shipped_model.hpp"
 
 #include <filesystem>
 #include <system_error>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

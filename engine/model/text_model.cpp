@@ -1,15 +1,15 @@
-#include "reference/model/text_model.hpp"
+#include "engine/model/text_model.hpp"
 
 #include <filesystem>
 #include <map>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/model/corpus.hpp"
-#include "reference/model/model_files.hpp"
-#include "reference/model/ngram_language_model.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
+#include "engine/model/corpus.hpp"
+#include "engine/model/model_files.hpp"
+#include "engine/model/ngram_language_model.hpp"
+#include "engine/transformer/transformer_model.hpp"
 
 namespace draftproof {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
-#include "reference/model/tokenizer/tokenizer.hpp"
+#include "engine/model/language_model.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 namespace draftproof {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "reference/engine/step_plan.hpp"
+#include "engine/scheduler/step_plan.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/engine/block_keys.hpp"
+#include "engine/scheduler/block_keys.hpp"
 
 #include <algorithm>
 

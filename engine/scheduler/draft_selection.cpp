@@ -1,4 +1,4 @@
-#include "reference/engine/draft_selection.hpp"
+#include "engine/scheduler/draft_selection.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -18,8 +18,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/drafter.hpp"
-#include "reference/engine/step_cost.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/scheduler/step_cost.hpp"
 
 namespace draftproof {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 

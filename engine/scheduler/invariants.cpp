@@ -1,10 +1,10 @@
-#include "reference/engine/invariants.hpp"
+#include "engine/scheduler/invariants.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-#include "reference/engine/inspection.hpp"
+#include "engine/scheduler/inspection.hpp"
 
 namespace draftproof {
 namespace {

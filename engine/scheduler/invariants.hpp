@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 

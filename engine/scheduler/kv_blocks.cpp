@@ -1,9 +1,9 @@
-#include "reference/engine/kv_blocks.hpp"
+#include "engine/scheduler/kv_blocks.hpp"
 
 #include <bit>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

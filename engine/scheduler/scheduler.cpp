@@ -1,11 +1,11 @@
 // Requests come and go; scheduler_plan.cpp plans steps, scheduler_commit.cpp takes their outcome.
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -27,10 +27,10 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/engine/kv_blocks.hpp"
-#include "reference/engine/metrics.hpp"
-#include "reference/engine/speculation_policy.hpp"
-#include "reference/engine/step_plan.hpp"
+#include "engine/metrics/metrics.hpp"
+#include "engine/scheduler/kv_blocks.hpp"
+#include "engine/scheduler/speculation_policy.hpp"
+#include "engine/scheduler/step_plan.hpp"
 
 namespace draftproof {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/engine/scheduler.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 

@@ -1,8 +1,8 @@
 // Who computes what in the next step.
 #include <algorithm>
 
-#include "reference/engine/scheduler.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/engine/speculation_choice.hpp"
+#include "engine/scheduler/speculation_choice.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,9 @@
 #include <optional>
 #include <sstream>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,9 +1,9 @@
-#include "reference/engine/speculation_policy.hpp"
+#include "engine/scheduler/speculation_policy.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

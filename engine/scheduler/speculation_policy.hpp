@@ -16,9 +16,9 @@
 #include <memory>
 #include <vector>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/engine/speculation_choice.hpp"
-#include "reference/engine/step_cost.hpp"
+#include "engine/scheduler/speculation_choice.hpp"
+#include "engine/scheduler/step_cost.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 

@@ -18,8 +18,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/engine/kv_slots.hpp"
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
+#include "reference/verify/kv_slots.hpp"
 
 namespace draftproof {
 

@@ -1,8 +1,8 @@
-#include "reference/model/tokenizer/byte_level.hpp"
+#include "engine/tokenizer/byte_level.hpp"
 
 #include <utility>
 
-#include "reference/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace draftproof {
 namespace {

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reference/model/tokenizer/merging.hpp"
-#include "reference/model/tokenizer/pre_tokenizer.hpp"
-#include "reference/model/tokenizer/tokenizer.hpp"
+#include "engine/tokenizer/merging.hpp"
+#include "engine/tokenizer/pre_tokenizer.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
-#include "reference/model/tokenizer/chat_template.hpp"
+#include "engine/tokenizer/chat_template.hpp"
 
 #include <array>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 

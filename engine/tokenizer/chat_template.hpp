@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/model/tokenizer/tokenizer.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 namespace draftproof {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

@@ -7,7 +7,7 @@
 #include <queue>
 #include <vector>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

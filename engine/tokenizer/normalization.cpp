@@ -1,4 +1,4 @@
-#include "reference/model/tokenizer/normalization.hpp"
+#include "engine/tokenizer/normalization.hpp"
 
 #include <utf8proc.h>
 

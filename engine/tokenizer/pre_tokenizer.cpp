@@ -1,4 +1,4 @@
-#include "reference/model/tokenizer/pre_tokenizer.hpp"
+#include "engine/tokenizer/pre_tokenizer.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/utf8.hpp"
+#include "base/error.hpp"
+#include "base/utf8.hpp"
 
 namespace draftproof {
 namespace {

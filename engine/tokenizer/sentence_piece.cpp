@@ -1,9 +1,9 @@
-#include "reference/model/tokenizer/sentence_piece.hpp"
+#include "engine/tokenizer/sentence_piece.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "reference/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace draftproof {
 namespace {

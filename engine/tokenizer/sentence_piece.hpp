@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reference/model/tokenizer/byte_level.hpp"
-#include "reference/model/tokenizer/tokenizer.hpp"
+#include "engine/tokenizer/byte_level.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 namespace draftproof {
 

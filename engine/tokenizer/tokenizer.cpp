@@ -1,4 +1,4 @@
-#include "reference/model/tokenizer/tokenizer.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 #include <algorithm>
 

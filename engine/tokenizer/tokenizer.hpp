@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "reference/detokeniser.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "engine/tokenizer/detokeniser.hpp"
 
 namespace draftproof {
 

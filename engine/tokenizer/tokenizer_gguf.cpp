@@ -3,12 +3,12 @@
 #include <optional>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/model/tokenizer/byte_level.hpp"
-#include "reference/model/tokenizer/sentence_piece.hpp"
-#include "reference/model/tokenizer/tokenizer.hpp"
-#include "reference/model/weights/gguf.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "engine/tokenizer/byte_level.hpp"
+#include "engine/tokenizer/sentence_piece.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
+#include "engine/weights/gguf.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/model/tokenizer/byte_level.hpp"
-#include "reference/model/tokenizer/normalization.hpp"
-#include "reference/model/tokenizer/sentence_piece.hpp"
-#include "reference/model/tokenizer/tokenizer.hpp"
-#include "reference/model/weights/json_fields.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "engine/tokenizer/byte_level.hpp"
+#include "engine/tokenizer/normalization.hpp"
+#include "engine/tokenizer/sentence_piece.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
+#include "engine/weights/json_fields.hpp"
 
 namespace draftproof {
 namespace {

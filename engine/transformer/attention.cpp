@@ -1,4 +1,4 @@
-#include "reference/model/transformer/attention.hpp"
+#include "engine/transformer/attention.hpp"
 
 #include <algorithm>
 

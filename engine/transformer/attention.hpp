@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/model/transformer/attention_paths.hpp"
-#include "reference/model/transformer/transformer_kernels.hpp"
-#include "reference/model/transformer/transformer_kv_cache.hpp"
+#include "engine/transformer/attention_paths.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kv_cache.hpp"
 
 namespace draftproof {
 

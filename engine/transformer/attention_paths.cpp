@@ -1,4 +1,4 @@
-#include "reference/model/transformer/attention_paths.hpp"
+#include "engine/transformer/attention_paths.hpp"
 
 namespace draftproof {
 namespace {

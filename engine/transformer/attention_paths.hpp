@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 namespace draftproof {
 

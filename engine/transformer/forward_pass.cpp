@@ -1,4 +1,4 @@
-#include "reference/model/transformer/forward_pass.hpp"
+#include "engine/transformer/forward_pass.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/model/transformer/attention.hpp"
-#include "reference/model/transformer/int8_rows.hpp"
-#include "reference/model/transformer/line_aligned.hpp"
-#include "reference/model/transformer/rope.hpp"
-#include "reference/model/transformer/thread_team.hpp"
-#include "reference/model/transformer/transformer_kernels.hpp"
-#include "reference/model/transformer/transformer_weights.hpp"
+#include "engine/transformer/attention.hpp"
+#include "engine/transformer/int8_rows.hpp"
+#include "engine/transformer/line_aligned.hpp"
+#include "engine/transformer/rope.hpp"
+#include "engine/transformer/thread_team.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_weights.hpp"
 
 namespace draftproof {
 

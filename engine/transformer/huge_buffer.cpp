@@ -1,4 +1,4 @@
-#include "reference/model/transformer/huge_buffer.hpp"
+#include "engine/transformer/huge_buffer.hpp"
 
 #include <sys/mman.h>
 

@@ -12,7 +12,7 @@
 // Included by files that have set the instruction set, so that each has templates of its own.
 #pragma once
 
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 
 namespace draftproof {
 namespace {

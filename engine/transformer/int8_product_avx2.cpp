@@ -2,7 +2,7 @@
 // 16 * 15 * 127 = 30480) fit; codes of a byte are taken as two nibbles, which share the broadcasts of activations.
 //
 // Intrinsics, since Highway 1.0.3 has no vpmaddubsw.
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -15,7 +15,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
 
-#include "reference/model/transformer/int8_product_256.hpp"
+#include "engine/transformer/int8_product_256.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,7 +5,7 @@
 //
 // Intrinsics, since Highway 1.0.3 has no vpdpbusd of unsigned and signed bytes; and assembly for that one instruction
 // where there is one group, since g++ 12 does not fold the broadcast of the activations into it.
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 

@@ -2,7 +2,7 @@
 // added in 32 bits at once.
 //
 // Intrinsics, since Highway 1.0.3 does not know the instruction set.
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -15,7 +15,7 @@
 #pragma GCC push_options
 #pragma GCC target("avx2,avxvnni,fma,f16c")
 
-#include "reference/model/transformer/int8_product_256.hpp"
+#include "engine/transformer/int8_product_256.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/model/transformer/int8_rows.hpp"
+#include "engine/transformer/int8_rows.hpp"
 
 namespace draftproof {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/model/transformer/packed_format.hpp"
+#include "engine/transformer/packed_format.hpp"
 
 namespace draftproof {
 

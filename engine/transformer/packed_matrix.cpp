@@ -1,13 +1,13 @@
-#include "reference/model/transformer/packed_matrix.hpp"
+#include "engine/transformer/packed_matrix.hpp"
 
 #include <array>
 #include <cmath>
 #include <cstring>
 
-#include "reference/error.hpp"
-#include "reference/model/transformer/source_blocks.hpp"
-#include "reference/numerics/dtype.hpp"
-#include "reference/parallel.hpp"
+#include "base/dtype.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "engine/transformer/source_blocks.hpp"
 
 namespace draftproof {
 namespace {

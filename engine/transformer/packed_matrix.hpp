@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "reference/model/transformer/huge_buffer.hpp"
-#include "reference/model/transformer/packed_format.hpp"
-#include "reference/model/weights/block_formats.hpp"
+#include "engine/transformer/huge_buffer.hpp"
+#include "engine/transformer/packed_format.hpp"
+#include "engine/weights/block_formats.hpp"
 
 namespace draftproof {
 

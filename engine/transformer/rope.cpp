@@ -1,4 +1,4 @@
-#include "reference/model/transformer/rope.hpp"
+#include "engine/transformer/rope.hpp"
 
 #include <algorithm>
 

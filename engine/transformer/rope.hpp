@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/model/weights/model_description.hpp"
+#include "engine/weights/model_description.hpp"
 
 namespace draftproof {
 

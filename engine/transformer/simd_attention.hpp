@@ -7,7 +7,7 @@
 #define DRAFTPROOF_TRANSFORMER_SIMD_ATTENTION_TOGGLE
 #endif
 
-#include "reference/model/transformer/simd_lanes.hpp"
+#include "engine/transformer/simd_lanes.hpp"
 
 #if DRAFTPROOF_TRANSFORMER_TARGET
 #include <algorithm>

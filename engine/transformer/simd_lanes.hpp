@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 #include "reference/numerics/exp_parts.hpp"
 
 // Targets without a fused multiply-add would round twice in MulAdd; they use the scalar kernels, as do those whose

@@ -1,6 +1,6 @@
-#include "reference/model/transformer/source_blocks.hpp"
+#include "engine/transformer/source_blocks.hpp"
 
-#include "reference/model/weights/unaligned.hpp"
+#include "engine/weights/unaligned.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reference/model/weights/block_formats.hpp"
+#include "engine/weights/block_formats.hpp"
 
 namespace draftproof {
 

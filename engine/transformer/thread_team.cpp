@@ -1,4 +1,4 @@
-#include "reference/model/transformer/thread_team.hpp"
+#include "engine/transformer/thread_team.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/transformer/int8_rows.hpp"
-#include "reference/model/transformer/packed_matrix.hpp"
+#include "engine/transformer/int8_rows.hpp"
+#include "engine/transformer/packed_matrix.hpp"
 
 namespace draftproof {
 

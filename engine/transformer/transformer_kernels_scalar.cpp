@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/model/transformer/transformer_kernels.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 #include "reference/numerics/exp_parts.hpp"
 
 namespace draftproof {

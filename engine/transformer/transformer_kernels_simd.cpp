@@ -1,7 +1,7 @@
 // The kernels of a forward pass in Google Highway, compiled once per instruction set: attention and element-wise loops
 // here, products in simd_*.hpp and, of int8 rows, in int8_product_*.cpp.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reference/model/transformer/transformer_kernels_simd.cpp"
+#define HWY_TARGET_INCLUDE "engine/transformer/transformer_kernels_simd.cpp"
 #include <hwy/foreach_target.h>
 // Highway's own header order: foreach_target before highway.
 #include <hwy/highway.h>
@@ -9,10 +9,10 @@
 #include <cstring>
 #include <optional>
 
-#include "reference/model/transformer/simd_attention.hpp"
-#include "reference/model/transformer/simd_float_product.hpp"
-#include "reference/model/transformer/simd_rows.hpp"
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/simd_attention.hpp"
+#include "engine/transformer/simd_float_product.hpp"
+#include "engine/transformer/simd_rows.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace draftproof {
@@ -51,7 +51,7 @@ TransformerKernels transformer_kernels_of_target() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "reference/simd_targets.hpp"
+#include "base/simd_targets.hpp"
 
 namespace draftproof {
 

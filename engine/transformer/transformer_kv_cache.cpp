@@ -1,4 +1,4 @@
-#include "reference/model/transformer/transformer_kv_cache.hpp"
+#include "engine/transformer/transformer_kv_cache.hpp"
 
 #include <cstring>
 

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "reference/model/language_model.hpp"
-#include "reference/model/transformer/huge_buffer.hpp"
+#include "engine/model/language_model.hpp"
+#include "engine/transformer/huge_buffer.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/model/transformer/transformer_model.hpp"
+#include "engine/transformer/transformer_model.hpp"
 
 #include <algorithm>
 #include <numeric>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
-#include "reference/model/transformer/forward_pass.hpp"
-#include "reference/model/transformer/thread_team.hpp"
-#include "reference/model/transformer/transformer_kernels.hpp"
-#include "reference/model/transformer/transformer_weights.hpp"
+#include "engine/model/language_model.hpp"
+#include "engine/transformer/forward_pass.hpp"
+#include "engine/transformer/thread_team.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_weights.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
-#include "reference/model/transformer/transformer_weights.hpp"
+#include "engine/transformer/transformer_weights.hpp"
 
 #include <cmath>
 #include <map>
 
-#include "reference/error.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
 
 namespace draftproof {
 namespace {

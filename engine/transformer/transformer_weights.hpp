@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/model/transformer/packed_matrix.hpp"
-#include "reference/model/weights/model_weights.hpp"
+#include "engine/transformer/packed_matrix.hpp"
+#include "engine/weights/model_weights.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
-#include "reference/model/weights/block_formats.hpp"
+#include "engine/weights/block_formats.hpp"
 
 #include <bit>
 #include <cmath>
 
-#include "reference/model/weights/unaligned.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "engine/weights/unaligned.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "reference/error.hpp"
-#include "reference/model/weights/block_formats.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "base/error.hpp"
+#include "engine/weights/block_formats.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,14 +1,14 @@
-#include "reference/model/weights/gguf.hpp"
+#include "engine/weights/gguf.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/files/safetensors_header.hpp"
-#include "reference/printable.hpp"
+#include "base/archives/safetensors_header.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/model/weights/block_formats.hpp"
-#include "reference/model/weights/gguf_metadata.hpp"
+#include "engine/weights/block_formats.hpp"
+#include "engine/weights/gguf_metadata.hpp"
 
 namespace draftproof {
 

@@ -1,14 +1,14 @@
-#include "reference/model/weights/gguf_metadata.hpp"
+#include "engine/weights/gguf_metadata.hpp"
 
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/model/weights/unaligned.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "engine/weights/unaligned.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,11 +1,11 @@
-#include "reference/model/weights/json_fields.hpp"
+#include "engine/weights/json_fields.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 JsonFields JsonFields::read(const std::string& path) {

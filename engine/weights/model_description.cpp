@@ -1,14 +1,14 @@
-#include "reference/model/weights/model_description.hpp"
+#include "engine/weights/model_description.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
-#include "reference/error.hpp"
-#include "reference/model/weights/json_fields.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "engine/weights/json_fields.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
-#include "reference/printable.hpp"
 
 namespace draftproof {
 namespace {

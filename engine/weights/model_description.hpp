@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/weights/gguf.hpp"
+#include "engine/weights/gguf.hpp"
 
 namespace draftproof {
 

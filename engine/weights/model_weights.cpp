@@ -1,4 +1,4 @@
-#include "reference/model/weights/model_weights.hpp"
+#include "engine/weights/model_weights.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/safetensors.hpp"
-#include "reference/model/weights/json_fields.hpp"
-#include "reference/printable.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "engine/weights/json_fields.hpp"
 
 namespace draftproof {
 namespace {

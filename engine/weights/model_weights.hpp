@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/weights/block_formats.hpp"
-#include "reference/model/weights/model_description.hpp"
+#include "engine/weights/block_formats.hpp"
+#include "engine/weights/model_description.hpp"
 
 namespace draftproof {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/exactness/audit/acceptance.hpp"
+#include "exactness/audit/acceptance.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/audit/tests.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 namespace {

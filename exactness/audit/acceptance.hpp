@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/step_rows.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/step_rows.hpp"
 
 namespace draftproof {
 

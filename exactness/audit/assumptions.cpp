@@ -1,6 +1,6 @@
-#include "reference/exactness/audit/assumptions.hpp"
+#include "exactness/audit/assumptions.hpp"
 
-#include "reference/exactness/audit/own_decisions.hpp"
+#include "exactness/audit/own_decisions.hpp"
 #include "reference/step/replayable.hpp"
 
 namespace draftproof {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/io/audit_sample.hpp"
+#include "exactness/audit/audit_sample.hpp"
 #include "reference/step/verifiers.hpp"
 
 namespace draftproof {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/audit/assumptions.hpp"
-#include "reference/io/audit_sample.hpp"
-#include "reference/statistics/binomial_interval.hpp"
-#include "reference/statistics/test_result.hpp"
+#include "exactness/audit/assumptions.hpp"
+#include "exactness/audit/audit_sample.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 

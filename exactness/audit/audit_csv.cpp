@@ -1,4 +1,4 @@
-#include "reference/io/audit_csv.hpp"
+#include "exactness/audit/audit_csv.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,11 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "reference/numerics/fixed_point.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
 
 namespace draftproof {
 namespace {

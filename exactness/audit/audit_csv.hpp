@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "reference/io/audit_sample.hpp"
+#include "exactness/audit/audit_sample.hpp"
 
 namespace draftproof {
 

@@ -1,14 +1,14 @@
-#include "reference/io/audit_file.hpp"
+#include "exactness/audit/audit_file.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/io/audit_csv.hpp"
-#include "reference/io/emitted_row.hpp"
-#include "reference/io/trace_tensors.hpp"
+#include "base/error.hpp"
+#include "exactness/audit/audit_csv.hpp"
+#include "reference/trace/emitted_row.hpp"
+#include "reference/trace/trace_tensors.hpp"
 
 namespace draftproof {
 namespace {

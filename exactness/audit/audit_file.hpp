@@ -5,8 +5,8 @@
 #include <string>
 #include <variant>
 
-#include "reference/io/audit_sample.hpp"
-#include "reference/io/trace.hpp"
+#include "exactness/audit/audit_sample.hpp"
+#include "reference/trace/trace.hpp"
 
 namespace draftproof {
 

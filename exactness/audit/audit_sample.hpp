@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/token.hpp"
 #include "reference/step/request.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

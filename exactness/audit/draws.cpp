@@ -6,14 +6,14 @@
 #include <memory>
 #include <utility>
 
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/duplicates.hpp"
-#include "reference/exactness/audit/independence.hpp"
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/parallel.hpp"
+#include "base/parallel.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/duplicates.hpp"
+#include "exactness/audit/independence.hpp"
+#include "exactness/audit/tests.hpp"
+#include "exactness/statistics/e_process.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/statistics/e_process.hpp"
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {

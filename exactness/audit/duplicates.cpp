@@ -1,4 +1,4 @@
-#include "reference/exactness/audit/duplicates.hpp"
+#include "exactness/audit/duplicates.hpp"
 
 #include <algorithm>
 #include <cmath>

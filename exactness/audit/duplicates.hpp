@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/io/audit_sample.hpp"
-#include "reference/statistics/test_result.hpp"
+#include "exactness/audit/audit_sample.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 

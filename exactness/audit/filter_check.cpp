@@ -1,14 +1,14 @@
-#include "reference/exactness/audit/filter_check.hpp"
+#include "exactness/audit/filter_check.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/parallel.hpp"
-#include "reference/statistics/battery.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "exactness/audit/tests.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/step/step_rows.hpp"
 #include "reference/step/verify_step.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/io/audit_sample.hpp"
+#include "exactness/audit/audit_sample.hpp"
 
 namespace draftproof {
 

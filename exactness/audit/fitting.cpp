@@ -1,7 +1,7 @@
-#include "reference/exactness/audit/fitting.hpp"
+#include "exactness/audit/fitting.hpp"
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/own_decisions.hpp"
+#include "base/error.hpp"
+#include "exactness/audit/own_decisions.hpp"
 
 namespace draftproof {
 namespace {

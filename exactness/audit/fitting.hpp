@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/audit/audit.hpp"
+#include "exactness/audit/audit.hpp"
 
 namespace draftproof {
 

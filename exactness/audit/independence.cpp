@@ -1,4 +1,4 @@
-#include "reference/exactness/audit/independence.hpp"
+#include "exactness/audit/independence.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,9 +12,9 @@
 #include <tuple>
 #include <utility>
 
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/statistics/chi_squared.hpp"
-#include "reference/statistics/pooling.hpp"
+#include "exactness/audit/tests.hpp"
+#include "exactness/statistics/chi_squared.hpp"
+#include "exactness/statistics/pooling.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,11 +1,11 @@
-#include "reference/exactness/audit/next_tokens.hpp"
+#include "exactness/audit/next_tokens.hpp"
 
 #include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
 
-#include "reference/exactness/audit/tests.hpp"
+#include "exactness/audit/tests.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/audit/step_rows.hpp"
-#include "reference/statistics/test_result.hpp"
+#include "exactness/audit/step_rows.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 

@@ -1,11 +1,11 @@
-#include "reference/exactness/audit/own_decisions.hpp"
+#include "exactness/audit/own_decisions.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/tests.hpp"
+#include "base/error.hpp"
+#include "exactness/audit/tests.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/sibling_rules/greedy_draft.hpp"
 #include "reference/verify/sibling_rules/k_seq.hpp"

@@ -1,12 +1,12 @@
-#include "reference/exactness/audit/recorded.hpp"
+#include "exactness/audit/recorded.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "reference/exactness/audit/independence.hpp"
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/parallel.hpp"
+#include "base/parallel.hpp"
+#include "exactness/audit/independence.hpp"
+#include "exactness/audit/tests.hpp"
 #include "reference/step/replay.hpp"
 #include "reference/verify/emitted_path.hpp"
 

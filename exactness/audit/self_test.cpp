@@ -1,4 +1,4 @@
-#include "reference/exactness/audit/self_test.hpp"
+#include "exactness/audit/self_test.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -6,15 +6,15 @@
 #include <memory>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/holm.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/sampling/dense_draw.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/holm.hpp"
-#include "reference/statistics/kolmogorov_smirnov.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {

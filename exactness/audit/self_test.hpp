@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/statistics/binomial_interval.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
 
 namespace draftproof {
 

@@ -1,11 +1,11 @@
-#include "reference/exactness/audit/step_rows.hpp"
+#include "exactness/audit/step_rows.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/io/sha256.hpp"
+#include "base/archives/sha256.hpp"
+#include "exactness/audit/tests.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/verify/emitted_path.hpp"

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/exactness/audit/assumptions.hpp"
-#include "reference/exactness/audit/own_decisions.hpp"
-#include "reference/io/audit_sample.hpp"
+#include "exactness/audit/assumptions.hpp"
+#include "exactness/audit/audit_sample.hpp"
+#include "exactness/audit/own_decisions.hpp"
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {

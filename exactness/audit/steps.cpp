@@ -4,17 +4,17 @@
 #include <map>
 #include <utility>
 
-#include "reference/exactness/audit/acceptance.hpp"
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/independence.hpp"
-#include "reference/exactness/audit/next_tokens.hpp"
-#include "reference/exactness/audit/recorded.hpp"
-#include "reference/exactness/audit/step_rows.hpp"
-#include "reference/exactness/audit/strings.hpp"
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/parallel.hpp"
+#include "base/parallel.hpp"
+#include "exactness/audit/acceptance.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/independence.hpp"
+#include "exactness/audit/next_tokens.hpp"
+#include "exactness/audit/recorded.hpp"
+#include "exactness/audit/step_rows.hpp"
+#include "exactness/audit/strings.hpp"
+#include "exactness/audit/tests.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 #include "reference/random/philox.hpp"
-#include "reference/statistics/chi_squared.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/exactness/audit/strings.hpp"
+#include "exactness/audit/strings.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/statistics/pooling.hpp"
+#include "base/error.hpp"
+#include "exactness/statistics/pooling.hpp"
 
 namespace draftproof {
 namespace {

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/step_rows.hpp"
-#include "reference/exactness/audit/tests.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/step_rows.hpp"
+#include "exactness/audit/tests.hpp"
 
 namespace draftproof {
 

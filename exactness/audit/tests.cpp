@@ -1,14 +1,14 @@
-#include "reference/exactness/audit/tests.hpp"
+#include "exactness/audit/tests.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/chi_squared.hpp"
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "base/error.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/chi_squared.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "reference/step/dense_step_rows.hpp"
 
 namespace draftproof {

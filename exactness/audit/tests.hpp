@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/audit/audit.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/statistics/probability_transform.hpp"
+#include "exactness/statistics/test_result.hpp"
 #include "reference/sampling/distribution.hpp"
-#include "reference/statistics/probability_transform.hpp"
-#include "reference/statistics/test_result.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-// Mutants: one fault of a real engine each, switched on in our own code, which the lab must find. A lab that cannot be
+// Bugs: one fault of a real engine each, switched on in our own code, which the lab must find. A lab that cannot be
 // shown to catch what shipped proves nothing by being silent.
 //
 // How a fault gets into code that has none: algorithms are templates over their Chance, their rows and their masks, so
@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 
@@ -62,7 +62,7 @@ struct LargeSampler {
 struct RowParameters;  // logits/parameters.hpp
 struct FixedRows;      // a target and a proposal, the same after every prefix (fixed_rows.hpp)
 
-struct Mutant {
+struct Bug {
   std::string id;      // "B01" (bugs.md), several joined by '/'
   std::string source;  // where it shipped
   std::string fault;   // what the code does
@@ -79,24 +79,24 @@ struct Mutant {
       nullptr;
 };
 
-// Code that is right although it looks like a mutant: every hunt must stay silent. `faulty` is passed as true.
-using Control = Mutant;
+// Code that is right although it looks like a bug: every hunt must stay silent. `faulty` is passed as true.
+using Control = Bug;
 
 // A fault that lives where this project has no code yet.
-struct WaitingMutant {
+struct WaitingBug {
   std::string id;
   std::string source;
   std::string waits_for;
 };
 
 // By family, in the order of their ids.
-std::vector<Mutant> coupling_mutants();
-std::vector<Mutant> range_mutants();
-std::vector<Mutant> algorithm_mutants();
-std::vector<Mutant> filter_mutants();
-std::vector<Mutant> processor_mutants();
+std::vector<Bug> coupling_bugs();
+std::vector<Bug> range_bugs();
+std::vector<Bug> algorithm_bugs();
+std::vector<Bug> filter_bugs();
+std::vector<Bug> processor_bugs();
 
-std::vector<Control> mutant_controls();
-std::vector<WaitingMutant> waiting_mutants();
+std::vector<Control> bug_controls();
+std::vector<WaitingBug> waiting_bugs();
 
 }  // namespace draftproof

@@ -1,8 +1,8 @@
-#include "reference/exactness/mutants/mutants_json.hpp"
+#include "exactness/bugs/bugs_json.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include "reference/exactness/json_fields.hpp"
+#include "exactness/json_fields.hpp"
 
 namespace draftproof {
 namespace {
@@ -25,12 +25,12 @@ Json json_of(const std::optional<UsualTests>& usual) {
           {"chi_squared_passes", usual->chi_squared_passes()}};
 }
 
-Json head_of(const Mutant& mutant) {
-  return {{"id", mutant.id}, {"source", mutant.source}, {"fault", mutant.fault}};
+Json head_of(const Bug& bug) {
+  return {{"id", bug.id}, {"source", bug.source}, {"fault", bug.fault}};
 }
 
-Json json_of(const MutantResult& result) {
-  Json row = head_of(result.mutant);
+Json json_of(const BugResult& result) {
+  Json row = head_of(result.bug);
   const HuntResult* killer = result.killer();
   row["killed"] = killer != nullptr;
   row["detector"] = killer ? Json(letter_of(killer->detector)) : Json();
@@ -46,7 +46,7 @@ Json json_of(const MutantResult& result) {
                      {"ms", hunt.milliseconds}});
   row["hunts"] = hunts;
   row["usual_tests"] = json_of(result.usual);
-  row["why_no_usual_tests"] = result.usual ? Json() : Json(result.mutant.why_not);
+  row["why_no_usual_tests"] = result.usual ? Json() : Json(result.bug.why_not);
   return row;
 }
 
@@ -78,12 +78,12 @@ std::optional<UsualTests> usual_tests_in(const Json& row, const std::string& whe
                     json_field<double>(*json, "chi_squared_limit", where)};
 }
 
-Mutant mutant_of(const Json& row, const std::string& where) {
-  Mutant mutant;
-  mutant.id = json_field<std::string>(row, "id", where);
-  mutant.source = json_field<std::string>(row, "source", where);
-  mutant.fault = json_field<std::string>(row, "fault", where);
-  return mutant;
+Bug bug_of(const Json& row, const std::string& where) {
+  Bug bug;
+  bug.id = json_field<std::string>(row, "id", where);
+  bug.source = json_field<std::string>(row, "source", where);
+  bug.fault = json_field<std::string>(row, "fault", where);
+  return bug;
 }
 
 // faulty: the key of what was found in the code under test.
@@ -105,16 +105,16 @@ std::vector<HuntResult> hunts_of(const Json& row, const char* faulty, const std:
 
 }  // namespace
 
-Json json_of(const MutantReport& report) {
+Json json_of(const BugReport& report) {
   Json rows = Json::array();
-  for (const MutantResult& result : report.mutants) rows.push_back(json_of(result));
+  for (const BugResult& result : report.bugs) rows.push_back(json_of(result));
   Json controls = Json::array();
   for (const ControlResult& result : report.controls) controls.push_back(json_of(result));
   Json waiting = Json::array();
-  for (const WaitingMutant& mutant : report.waiting)
-    waiting.push_back({{"id", mutant.id}, {"source", mutant.source}, {"waits_for", mutant.waits_for}});
+  for (const WaitingBug& bug : report.waiting)
+    waiting.push_back({{"id", bug.id}, {"source", bug.source}, {"waits_for", bug.waits_for}});
   return {{"killed", report.killed()},
-          {"total", report.mutants.size()},
+          {"total", report.bugs.size()},
           {"waiting", report.waiting.size()},
           {"controls_passed", report.controls_passed()},
           {"controls_total", report.controls.size()},
@@ -124,20 +124,20 @@ Json json_of(const MutantReport& report) {
           {"waiting_rows", waiting}};
 }
 
-MutantReport report_of(const Json& json, const std::string& where) {
-  MutantReport report;
+BugReport report_of(const Json& json, const std::string& where) {
+  BugReport report;
   for (const Json& row : json_field<Json::array_t>(json, "rows", where)) {
-    MutantResult result;
-    result.mutant = mutant_of(row, where);
-    const std::string place = where + ", mutant " + result.mutant.id;
+    BugResult result;
+    result.bug = bug_of(row, where);
+    const std::string place = where + ", bug " + result.bug.id;
     result.hunts = hunts_of(row, "faulty", place);
     result.usual = usual_tests_in(row, place);
-    result.mutant.why_not = json_field_or_null<std::string>(row, "why_no_usual_tests", place).value_or("");
-    report.mutants.push_back(std::move(result));
+    result.bug.why_not = json_field_or_null<std::string>(row, "why_no_usual_tests", place).value_or("");
+    report.bugs.push_back(std::move(result));
   }
   for (const Json& row : json_field<Json::array_t>(json, "controls", where)) {
     ControlResult result;
-    result.control = mutant_of(row, where);
+    result.control = bug_of(row, where);
     const std::string place = where + ", control " + result.control.id;
     result.hunts = hunts_of(row, "finding", place);
     result.usual = usual_tests_in(row, place);

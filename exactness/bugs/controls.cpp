@@ -1,11 +1,11 @@
-// Sound code that looks like a mutant. A lab that accuses it is wrong.
+// Sound code that looks like a bug. A lab that accuses it is wrong.
 #include <type_traits>
 #include <utility>
 
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/proof/acceptance_oracles.hpp"
-#include "reference/exactness/proof/distribution_text.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/distribution_text.hpp"
 
 namespace draftproof {
 namespace {
@@ -81,7 +81,7 @@ Hunt acceptance_hunt(AcceptanceOracle oracle, Verify verify) {
 
 }  // namespace
 
-std::vector<Control> mutant_controls() {
+std::vector<Control> bug_controls() {
   return {
       {"B33",
        "vllm #40149",

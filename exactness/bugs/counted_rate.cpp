@@ -1,9 +1,9 @@
-#include "reference/exactness/mutants/counted_rate.hpp"
+#include "exactness/bugs/counted_rate.hpp"
 
 #include <algorithm>
 
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/binomial_interval.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,11 +1,11 @@
-// A rate that is known exactly, against how often the event came: the tail test and the acceptance test of mutants.
+// A rate that is known exactly, against how often the event came: the tail test and the acceptance test of bugs.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
 
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/exactness/mutants/distribution_sampler.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
 
 #include <algorithm>
 
-#include "reference/exactness/mutants/usual_tests.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"

@@ -1,4 +1,4 @@
-// Large samplers of filter and processor mutants: the distribution that a row of the usual tests' vocabulary should
+// Large samplers of filter and processor bugs: the distribution that a row of the usual tests' vocabulary should
 // have, and draws from the distribution that faulty code gives it.
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 
 namespace draftproof {
 
@@ -24,7 +24,7 @@ LargeSampler sampler_of_distribution(std::vector<double> distribution, std::span
 
 // The row filtered by definition, and by the rule.
 LargeSampler sampler_of_rule(const Logits& logits, const RowParameters& parameters, const KeptRule& rule);
-// The same as filter_sampler of a mutant.
+// The same as filter_sampler of a bug.
 inline auto filter_sampler_of(KeptRule rule) {
   return [rule = std::move(rule)](const Logits& logits, const RowParameters& parameters) {
     return sampler_of_rule(logits, parameters, rule);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/random/philox.hpp"
 

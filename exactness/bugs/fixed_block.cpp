@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/fixed_block.hpp"
+#include "exactness/bugs/fixed_block.hpp"
 
 #include <algorithm>
 #include <memory>

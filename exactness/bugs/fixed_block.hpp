@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
-#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 namespace draftproof {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
 #include "reference/sampling/distribution.hpp"
 
 namespace draftproof {

@@ -1,10 +1,10 @@
-#include "reference/exactness/mutants/hunting.hpp"
+#include "exactness/bugs/hunting.hpp"
 
 #include <algorithm>
 
-#include "reference/exactness/proof/distribution_text.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/proof/distribution_text.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 namespace {

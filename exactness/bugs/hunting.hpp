@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "reference/exactness/mutants/mutant.hpp"
-#include "reference/exactness/proof/prove.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/proof/prove.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/one_draft.hpp"
+#include "exactness/bugs/one_draft.hpp"
 
 #include <memory>
 #include <utility>

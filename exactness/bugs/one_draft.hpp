@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 #include "reference/random/philox.hpp"
 
 namespace draftproof {
@@ -30,7 +30,7 @@ bool sound_coin(double p, double q, const RandomBlock& coin);
 
 LargeSampler one_draft_sampler(const OneDraft& draft, CoinRule coin = sound_coin);
 
-// rows_sampler of a mutant whose fault is in one draft: what `fault` does to the sound one, or another coin.
+// rows_sampler of a bug whose fault is in one draft: what `fault` does to the sound one, or another coin.
 using RowsSampler = std::function<LargeSampler(const FixedRowsPointer&)>;
 RowsSampler sampler_with(std::function<void(OneDraft&)> fault);
 RowsSampler sampler_with_coin(CoinRule coin);

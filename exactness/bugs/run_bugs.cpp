@@ -1,17 +1,17 @@
-#include "reference/exactness/mutants/run_mutants.hpp"
+#include "exactness/bugs/run_bugs.hpp"
 
 #include <algorithm>
 #include <chrono>
 
-#include "reference/error.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 
 namespace draftproof {
 namespace {
 
-bool is_wanted(const std::vector<std::string>& wanted, const Mutant& mutant) {
-  return wanted.empty() || std::find(wanted.begin(), wanted.end(), mutant.id) != wanted.end();
+bool is_wanted(const std::vector<std::string>& wanted, const Bug& bug) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), bug.id) != wanted.end();
 }
 
 HuntResult run_hunt(const Hunt& hunt) {
@@ -21,20 +21,20 @@ HuntResult run_hunt(const Hunt& hunt) {
   return result;
 }
 
-std::optional<UsualTests> usual_tests_of(const Mutant& mutant) {
-  if (mutant.large_sampler) return usual_tests_of(mutant.large_sampler());
-  if (mutant.rows_sampler) return usual_tests_of(mutant.rows_sampler(FixedRows::usual()));
+std::optional<UsualTests> usual_tests_of(const Bug& bug) {
+  if (bug.large_sampler) return usual_tests_of(bug.large_sampler());
+  if (bug.rows_sampler) return usual_tests_of(bug.rows_sampler(FixedRows::usual()));
   return std::nullopt;
 }
 
-MutantResult run(Mutant mutant) {
-  MutantResult result;
-  for (const Hunt& hunt : mutant.hunts) {
+BugResult run(Bug bug) {
+  BugResult result;
+  for (const Hunt& hunt : bug.hunts) {
     result.hunts.push_back(run_hunt(hunt));
     result.hunts.back().sound = hunt.run(false);
   }
-  result.usual = usual_tests_of(mutant);
-  result.mutant = std::move(mutant);
+  result.usual = usual_tests_of(bug);
+  result.bug = std::move(bug);
   return result;
 }
 
@@ -46,16 +46,16 @@ ControlResult run_control(Control control) {
   return result;
 }
 
-void refuse_unknown(const std::vector<std::string>& wanted, const std::vector<Mutant>& mutants,
+void refuse_unknown(const std::vector<std::string>& wanted, const std::vector<Bug>& bugs,
                     const std::vector<Control>& controls) {
   for (const std::string& id : wanted) {
-    const auto has_id = [&](const Mutant& mutant) { return mutant.id == id; };
-    if (std::any_of(mutants.begin(), mutants.end(), has_id) || std::any_of(controls.begin(), controls.end(), has_id))
+    const auto has_id = [&](const Bug& bug) { return bug.id == id; };
+    if (std::any_of(bugs.begin(), bugs.end(), has_id) || std::any_of(controls.begin(), controls.end(), has_id))
       continue;
     std::string ids;
-    for (const auto* list : {&mutants, &controls})
-      for (const Mutant& mutant : *list) ids += (ids.empty() ? "" : ", ") + mutant.id;
-    throw usage_error("--only", "'" + id + "' is not a mutant or control; there are: " + ids);
+    for (const auto* list : {&bugs, &controls})
+      for (const Bug& bug : *list) ids += (ids.empty() ? "" : ", ") + bug.id;
+    throw usage_error("--only", "'" + id + "' is not a bug or control; there are: " + ids);
   }
 }
 
@@ -66,19 +66,19 @@ std::string usual_verdict(const std::optional<UsualTests>& usual, bool (UsualTes
 
 }  // namespace
 
-std::vector<Mutant> all_mutants() {
-  std::vector<Mutant> all;
-  for (const auto& family : {coupling_mutants, range_mutants, algorithm_mutants, filter_mutants, processor_mutants})
-    for (Mutant& mutant : family()) all.push_back(std::move(mutant));
+std::vector<Bug> all_bugs() {
+  std::vector<Bug> all;
+  for (const auto& family : {coupling_bugs, range_bugs, algorithm_bugs, filter_bugs, processor_bugs})
+    for (Bug& bug : family()) all.push_back(std::move(bug));
   return all;
 }
 
-const HuntResult* MutantResult::killer() const {
+const HuntResult* BugResult::killer() const {
   const auto found = std::find_if(hunts.begin(), hunts.end(), [](const HuntResult& h) { return h.faulty.caught; });
   return found == hunts.end() ? nullptr : &*found;
 }
 
-bool MutantResult::twin_passes() const {
+bool BugResult::twin_passes() const {
   return std::none_of(hunts.begin(), hunts.end(), [](const HuntResult& h) { return h.sound.caught; });
 }
 
@@ -86,57 +86,57 @@ bool ControlResult::passes() const {
   return std::none_of(hunts.begin(), hunts.end(), [](const HuntResult& h) { return h.faulty.caught; });
 }
 
-std::int64_t MutantReport::killed() const {
-  return std::count_if(mutants.begin(), mutants.end(), [](const MutantResult& m) { return m.killer() != nullptr; });
+std::int64_t BugReport::killed() const {
+  return std::count_if(bugs.begin(), bugs.end(), [](const BugResult& m) { return m.killer() != nullptr; });
 }
 
-std::int64_t MutantReport::twins_passed() const {
-  return std::count_if(mutants.begin(), mutants.end(), [](const MutantResult& m) { return m.twin_passes(); });
+std::int64_t BugReport::twins_passed() const {
+  return std::count_if(bugs.begin(), bugs.end(), [](const BugResult& m) { return m.twin_passes(); });
 }
 
-std::int64_t MutantReport::controls_passed() const {
+std::int64_t BugReport::controls_passed() const {
   return std::count_if(controls.begin(), controls.end(), [](const ControlResult& c) { return c.passes(); });
 }
 
-bool MutantReport::as_claimed() const {
-  return killed() == std::ssize(mutants) && twins_passed() == std::ssize(mutants) &&
+bool BugReport::as_claimed() const {
+  return killed() == std::ssize(bugs) && twins_passed() == std::ssize(bugs) &&
          controls_passed() == std::ssize(controls);
 }
 
-std::size_t count_of_mutants() {
-  return all_mutants().size() + mutant_controls().size();
+std::size_t count_of_bugs() {
+  return all_bugs().size() + bug_controls().size();
 }
 
-std::string MutantReport::sentence() const {
-  return "killed " + std::to_string(killed()) + " of " + std::to_string(mutants.size()) + "; " +
+std::string BugReport::sentence() const {
+  return "killed " + std::to_string(killed()) + " of " + std::to_string(bugs.size()) + "; " +
          std::to_string(twins_passed()) + " of their sound twins pass; controls " + std::to_string(controls_passed()) +
          " of " + std::to_string(controls.size()) + " pass; " + std::to_string(waiting.size()) + " waiting";
 }
 
-MutantReport run_mutants(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done) {
-  std::vector<Mutant> mutants = all_mutants();
-  std::vector<Control> controls = mutant_controls();
-  refuse_unknown(wanted, mutants, controls);
-  std::erase_if(mutants, [&](const Mutant& mutant) { return !is_wanted(wanted, mutant); });
+BugReport run_bugs(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done) {
+  std::vector<Bug> bugs = all_bugs();
+  std::vector<Control> controls = bug_controls();
+  refuse_unknown(wanted, bugs, controls);
+  std::erase_if(bugs, [&](const Bug& bug) { return !is_wanted(wanted, bug); });
   std::erase_if(controls, [&](const Control& control) { return !is_wanted(wanted, control); });
-  MutantReport report{std::vector<MutantResult>(mutants.size()), std::vector<ControlResult>(controls.size()), {}};
-  if (wanted.empty()) report.waiting = waiting_mutants();
-  const std::int64_t items = std::ssize(mutants) + std::ssize(controls);
+  BugReport report{std::vector<BugResult>(bugs.size()), std::vector<ControlResult>(controls.size()), {}};
+  if (wanted.empty()) report.waiting = waiting_bugs();
+  const std::int64_t items = std::ssize(bugs) + std::ssize(controls);
   parallel_for(items, threads, [&](std::int64_t item, int) {
     const auto i = static_cast<std::size_t>(item);
-    if (i < mutants.size())
-      report.mutants[i] = run(std::move(mutants[i]));
+    if (i < bugs.size())
+      report.bugs[i] = run(std::move(bugs[i]));
     else
-      report.controls[i - mutants.size()] = run_control(std::move(controls[i - mutants.size()]));
+      report.controls[i - bugs.size()] = run_control(std::move(controls[i - bugs.size()]));
     if (done) done();
   });
   return report;
 }
 
-std::string markdown_table(const MutantReport& report) {
+std::string markdown_table(const BugReport& report) {
   std::string text =
       "| id | shipped in | fault | caught by | cases | cosine > 0.99 | ten sigma |\n|---|---|---|---|---|---|---|\n";
-  for (const MutantResult& result : report.mutants) {
+  for (const BugResult& result : report.bugs) {
     std::string caught;
     std::string cases;
     for (const HuntResult& hunt : result.hunts) {
@@ -144,7 +144,7 @@ std::string markdown_table(const MutantReport& report) {
       caught += (caught.empty() ? "" : ", ") + std::string(1, static_cast<char>(hunt.detector));
       cases += (cases.empty() ? "" : ", ") + std::to_string(hunt.faulty.cases) + " " + hunt.faulty.unit;
     }
-    text += "| " + result.mutant.id + " | " + result.mutant.source + " | " + result.mutant.fault + " | " +
+    text += "| " + result.bug.id + " | " + result.bug.source + " | " + result.bug.fault + " | " +
             (caught.empty() ? "SURVIVED" : caught) + " | " + cases + " | " +
             usual_verdict(result.usual, &UsualTests::cosine_passes) + " | " +
             usual_verdict(result.usual, &UsualTests::chi_squared_passes) + " |\n";

@@ -1,4 +1,4 @@
-// Runs every hunt on every mutant, its sound twin, and the controls.
+// Runs every hunt on every bug, its sound twin, and the controls.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/mutants/mutant.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 
 namespace draftproof {
 
 // All families, each in the order of its ids.
-std::vector<Mutant> all_mutants();
+std::vector<Bug> all_bugs();
 
 struct HuntResult {
   Detector detector;
@@ -22,12 +22,12 @@ struct HuntResult {
   double milliseconds = 0.0;  // of the hunt on the faulty code
 };
 
-struct MutantResult {
-  Mutant mutant;
+struct BugResult {
+  Bug bug;
   std::vector<HuntResult> hunts;
   std::optional<UsualTests> usual;
 
-  // The first hunt that caught the fault; null for none: the mutant survived.
+  // The first hunt that caught the fault; null for none: the bug survived.
   const HuntResult* killer() const;
   // Did every hunt stay silent on the same code without the fault?
   bool twin_passes() const;
@@ -40,10 +40,10 @@ struct ControlResult {
   bool passes() const;
 };
 
-struct MutantReport {
-  std::vector<MutantResult> mutants;
+struct BugReport {
+  std::vector<BugResult> bugs;
   std::vector<ControlResult> controls;
-  std::vector<WaitingMutant> waiting;
+  std::vector<WaitingBug> waiting;
 
   std::int64_t killed() const;
   std::int64_t twins_passed() const;
@@ -53,14 +53,14 @@ struct MutantReport {
   std::string sentence() const;
 };
 
-// `wanted`: ids of mutants and controls, all when empty. `done` is called after each of them, from any thread. Errors
+// `wanted`: ids of bugs and controls, all when empty. `done` is called after each of them, from any thread. Errors
 // (usage): an id that there is not.
-MutantReport run_mutants(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done = {});
+BugReport run_bugs(const std::vector<std::string>& wanted, int threads, const std::function<void()>& done = {});
 
 // How many there are, controls included.
-std::size_t count_of_mutants();
+std::size_t count_of_bugs();
 
 // The table of docs/exactness.md: what does not depend on the machine.
-std::string markdown_table(const MutantReport& report);
+std::string markdown_table(const BugReport& report);
 
 }  // namespace draftproof

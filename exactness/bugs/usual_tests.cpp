@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 
 #include <cmath>
 

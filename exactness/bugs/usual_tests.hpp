@@ -1,13 +1,13 @@
 // The two frequency tests by which popular libraries accept a sampler: cosine similarity of counts and distribution
 // above 0.99, and a chi-squared statistic less than ten standard deviations above its mean, at V = 4096 with ten draws
-// a token. What they say of every mutant stands beside what the lab says.
+// a token. What they say of every bug stands beside what the lab says.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
 
 namespace draftproof {
 

@@ -1,7 +1,7 @@
 // One chain of drafts.
 #include <algorithm>
 
-#include "reference/exactness/proof/acceptance_sums.hpp"
+#include "exactness/proof/acceptance_sums.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 
 namespace draftproof {

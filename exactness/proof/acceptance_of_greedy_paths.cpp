@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "reference/exactness/proof/acceptance_sums.hpp"
+#include "exactness/proof/acceptance_sums.hpp"
 
 namespace draftproof {
 namespace {

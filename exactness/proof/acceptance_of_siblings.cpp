@@ -2,7 +2,7 @@
 // a product of weights along every path.
 #include <algorithm>
 
-#include "reference/exactness/proof/acceptance_sums.hpp"
+#include "exactness/proof/acceptance_sums.hpp"
 #include "reference/verify/sibling_rules/k_seq.hpp"
 
 namespace draftproof {

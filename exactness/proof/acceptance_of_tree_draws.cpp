@@ -1,7 +1,7 @@
 // The same values as acceptance_of_trees.cpp without a tree: recursions over what is drawn at one node at a time.
 #include <algorithm>
 
-#include "reference/exactness/proof/acceptance_sums.hpp"
+#include "exactness/proof/acceptance_sums.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,7 +1,7 @@
 // Sums over whole draft trees, each judged literally.
 #include <algorithm>
 
-#include "reference/exactness/proof/acceptance_sums.hpp"
+#include "exactness/proof/acceptance_sums.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,8 +3,8 @@
 // restate the formulas with their sources). All take (models, prefix, depth).
 #pragma once
 
-#include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/proof/output_distribution.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/exactness/proof/acceptance_sums.hpp"
+#include "exactness/proof/acceptance_sums.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "reference/exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
 
 namespace draftproof {
 

@@ -1,7 +1,7 @@
 // The verifiers that `draftproof prove` knows.
-#include "reference/exactness/proof/acceptance_oracles.hpp"
-#include "reference/exactness/proof/prove.hpp"
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/prove.hpp"
+#include "exactness/proof/steps.hpp"
 
 namespace draftproof {
 

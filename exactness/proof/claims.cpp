@@ -1,9 +1,9 @@
-#include "reference/exactness/proof/claims.hpp"
+#include "exactness/proof/claims.hpp"
 
 #include <cmath>
 
-#include "reference/exactness/proof/distribution_text.hpp"
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/proof/distribution_text.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/verify/optimal_transport.hpp"
 
 namespace draftproof {

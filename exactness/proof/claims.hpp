@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
 
 namespace draftproof {
 

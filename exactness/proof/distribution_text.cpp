@@ -1,4 +1,4 @@
-#include "reference/exactness/proof/distribution_text.hpp"
+#include "exactness/proof/distribution_text.hpp"
 
 #include <sstream>
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/proof/output_distribution.hpp"
 
 namespace draftproof {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/exactness/rational.hpp"
+#include "base/error.hpp"
+#include "exactness/rational.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/sampling/dense_draw.hpp"

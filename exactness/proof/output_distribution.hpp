@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "reference/exactness/rational.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "exactness/rational.hpp"
 #include "reference/verify/dense_rows.hpp"
 
 namespace draftproof {

@@ -1,11 +1,11 @@
-#include "reference/exactness/proof/proof_json.hpp"
+#include "exactness/proof/proof_json.hpp"
 
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "reference/exactness/json_fields.hpp"
-#include "reference/exactness/proof/distribution_text.hpp"
+#include "exactness/json_fields.hpp"
+#include "exactness/proof/distribution_text.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,8 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "reference/exactness/proof/claims.hpp"
-#include "reference/exactness/proof/prove.hpp"
+#include "exactness/proof/claims.hpp"
+#include "exactness/proof/prove.hpp"
 
 namespace draftproof {
 

@@ -1,11 +1,11 @@
-#include "reference/exactness/proof/prove.hpp"
+#include "exactness/proof/prove.hpp"
 
 #include <algorithm>
 #include <chrono>
 
-#include "reference/error.hpp"
-#include "reference/exactness/proof/distribution_text.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "exactness/proof/distribution_text.hpp"
 
 namespace draftproof {
 namespace {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/acceptance_oracles.hpp"
-#include "reference/exactness/proof/grid_chance.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/grid_chance.hpp"
+#include "exactness/proof/output_distribution.hpp"
 #include "reference/step/verifiers.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 

@@ -7,9 +7,8 @@
 
 #include <algorithm>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/exactness/proof/acceptance_oracles.hpp"
-#include "reference/exactness/proof/prove.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/prove.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/coupled.hpp"
@@ -19,6 +18,7 @@
 #include "reference/verify/lossy/target_only_thresholds.hpp"
 #include "reference/verify/lossy/top_k_resample.hpp"
 #include "reference/verify/lossy/typical_acceptance.hpp"
+#include "reference/verify/sampled_tree.hpp"
 #include "reference/verify/sampler_match.hpp"
 #include "reference/verify/sibling_rules/greedy_draft.hpp"
 #include "reference/verify/sibling_rules/k_seq.hpp"
@@ -224,7 +224,7 @@ inline constexpr auto coupled_step = [](const auto& models, const TokenString& p
 };
 
 // Two independent paths that owe nothing to the noise. (Of drafts that share it the joint distribution with the race
-// over the least noise is not known in closed form: tests/verify/coupled_list_test.cpp.)
+// over the least noise is not known in closed form: tests/reference/verify/coupled_list_test.cpp.)
 inline constexpr auto coupled_list_step = [](const auto& models, const TokenString& prefix, std::int32_t depth,
                                              auto& chance) {
   const DraftTree tree = draw_merged_paths(draft_distribution(models, prefix), 2, depth, chance, Duplicates::merged);

@@ -1,9 +1,9 @@
-#include "reference/exactness/soak/chain_model.hpp"
+#include "exactness/soak/chain_model.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/model_pair.hpp"
+#include "exactness/model_pair.hpp"
 #include "reference/sampling/distribution.hpp"
 
 namespace draftproof {

@@ -1,6 +1,6 @@
-#include "reference/exactness/soak/chain_trials.hpp"
+#include "exactness/soak/chain_trials.hpp"
 
-#include "reference/exactness/proof/grid_chance.hpp"
+#include "exactness/proof/grid_chance.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/chance.hpp"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/soak/chain_model.hpp"
+#include "exactness/soak/chain_model.hpp"
 
 namespace draftproof {
 

@@ -1,12 +1,12 @@
 // Vectors of trials: one trial a lane, in lockstep over the positions, by tables. Randomness is addressed, so that
 // drawing words that a rejected trial has no use for changes nothing.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reference/exactness/soak/chain_trials_simd.cpp"
+#define HWY_TARGET_INCLUDE "exactness/soak/chain_trials_simd.cpp"
 #include <hwy/foreach_target.h>
 // Highway's own header order: foreach_target before highway.
 #include <hwy/highway.h>
 
-#include "reference/exactness/soak/chain_trials.hpp"
+#include "exactness/soak/chain_trials.hpp"
 #include "reference/random/address.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -161,7 +161,7 @@ ChainTrialKernel trials_of_target() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "reference/simd_targets.hpp"
+#include "base/simd_targets.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/exactness/soak/soak.hpp"
+#include "exactness/soak/soak.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,12 +7,12 @@
 #include <numeric>
 #include <string>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/tests.hpp"
-#include "reference/exactness/soak/chain_trials.hpp"
-#include "reference/parallel.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/e_process.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "exactness/audit/tests.hpp"
+#include "exactness/soak/chain_trials.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/e_process.hpp"
 
 namespace draftproof {
 namespace {

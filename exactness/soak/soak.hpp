@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/model_pair.hpp"
-#include "reference/statistics/test_result.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 

@@ -1,12 +1,12 @@
-#include "reference/statistics/battery.hpp"
+#include "exactness/statistics/battery.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
-#include "reference/statistics/chi_squared.hpp"
-#include "reference/statistics/holm.hpp"
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "exactness/statistics/chi_squared.hpp"
+#include "exactness/statistics/holm.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 
 namespace draftproof {
 namespace {

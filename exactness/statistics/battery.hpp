@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/statistics/test_result.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/statistics/binomial_interval.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
 
 #include <boost/math/distributions/beta.hpp>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

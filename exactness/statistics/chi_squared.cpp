@@ -1,4 +1,4 @@
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "reference/statistics/pooling.hpp"
+#include "exactness/statistics/pooling.hpp"
 
 namespace draftproof {
 

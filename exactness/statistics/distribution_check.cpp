@@ -1,4 +1,4 @@
-#include "reference/statistics/distribution_check.hpp"
+#include "exactness/statistics/distribution_check.hpp"
 
 #include <cmath>
 #include <sstream>

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/statistics/chi_squared.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 

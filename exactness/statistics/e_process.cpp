@@ -1,4 +1,4 @@
-#include "reference/statistics/e_process.hpp"
+#include "exactness/statistics/e_process.hpp"
 
 #include <algorithm>
 #include <boost/math/special_functions/gamma.hpp>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 namespace draftproof {

@@ -1,4 +1,4 @@
-#include "reference/statistics/holm.hpp"
+#include "exactness/statistics/holm.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>

@@ -1,4 +1,4 @@
-#include "reference/statistics/pooling.hpp"
+#include "exactness/statistics/pooling.hpp"
 
 #include <algorithm>
 

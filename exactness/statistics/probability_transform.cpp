@@ -1,4 +1,4 @@
-#include "reference/statistics/probability_transform.hpp"
+#include "exactness/statistics/probability_transform.hpp"
 
 #include <algorithm>
 #include <cmath>

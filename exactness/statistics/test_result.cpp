@@ -1,4 +1,4 @@
-#include "reference/statistics/test_result.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 #include <algorithm>
 #include <limits>

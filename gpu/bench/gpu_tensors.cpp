@@ -4,9 +4,9 @@
 #include <functional>
 #include <numeric>
 
+#include "base/dtype.hpp"
+#include "base/files/atomic_file.hpp"
 #include "gpu/regress/inputs.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/numerics/dtype.hpp"
 #include "reference/sampling/logits_distribution.hpp"
 
 namespace draftproof::bench {

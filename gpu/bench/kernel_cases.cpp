@@ -3,10 +3,10 @@
 #include <memory>
 #include <numeric>
 
+#include "base/error.hpp"
 #include "gpu/api.hpp"
 #include "gpu/bench/gpu_tensors.hpp"
 #include "gpu/regress/inputs.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::bench {
 namespace {

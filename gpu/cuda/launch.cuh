@@ -5,8 +5,8 @@
 
 #include <string>
 
+#include "base/error.hpp"
 #include "gpu/launch_description.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-// What the program of one mutant is made of beside its kernels.
+// What the program of one fault is made of beside its kernels.
 #pragma once
 
 namespace draftproof {
 
 // The regression cases that must find it: those with this in their names.
-const char* mutant_cases();
+const char* fault_cases();
 
 }  // namespace draftproof

@@ -1,8 +1,8 @@
-// One mutant as a program: the regression with the kernels of one operation compiled from a text that has one fault
-// (mutant.cpp.in puts them in the place of the sound ones).
+// One fault as a program: the regression with the kernels of one operation compiled from a text that has one fault
+// (fault.cpp.in puts them in the place of the sound ones).
 //
 //   <id>.run       the first case that finds it
-//   <id>.run SEED  every case in this one order, a line of JSON for each (regress/mutant_program.hpp)
+//   <id>.run SEED  every case in this one order, a line of JSON for each (regress/fault_program.hpp)
 //
 // Exit code 0: the regression found it (killed); 1: it did not.
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "gpu/mutants/mutant.hpp"
+#include "base/strict_number.hpp"
+#include "gpu/faults/fault.hpp"
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/regression.hpp"
 #include "gpu/regress/regression_json.hpp"
-#include "reference/strict_number.hpp"
 
 namespace {
 
@@ -24,7 +24,7 @@ int print_every_case(std::uint64_t seed) {
   RegressionOptions options;
   options.seed = seed;
   bool killed = false;
-  for (const RegressCase& one : cases_named(draftproof::mutant_cases()))
+  for (const RegressCase& one : cases_named(draftproof::fault_cases()))
     for (const CaseResult& result : run_case(one, options)) {
       killed |= result.verdict == Verdict::different;
       std::cout << to_json(result).dump(-1, ' ', true) << std::endl;
@@ -41,7 +41,7 @@ int main(int argument_count, char** arguments) {
     std::cerr << arguments[0] << ": the seed is '" << arguments[1] << "'; expected a whole number\n";
     return 2;
   }
-  const std::string filter = draftproof::mutant_cases();
+  const std::string filter = draftproof::fault_cases();
   int ran = 0;
   // The order of blocks and threads may hide a race or another block's value once; three orders are tried.
   for (const std::uint64_t seed : {1, 2, 3}) {

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include "base/token.hpp"
 #include "gpu/kernels/block.cuh"
 #include "gpu/kernels/parameters.cuh"
 #include "gpu/kernels/row_requests.cuh"
-#include "reference/token.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 

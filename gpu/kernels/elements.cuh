@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "base/dtype.hpp"
+#include "base/token.hpp"
 #include "gpu/device.hpp"
-#include "reference/numerics/dtype.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 

@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
+#include "base/token.hpp"
 #include "gpu/kernels/block.cuh"
 #include "reference/numerics/fixed_point.hpp"
 #include "reference/random/address.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 

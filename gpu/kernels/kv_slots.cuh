@@ -1,5 +1,5 @@
 // KV slot commit: what was accepted moves to the request's first slots, the rest is freed (twin:
-// reference/engine/kv_slots.hpp).
+// reference/verify/kv_slots.hpp).
 //
 //   slots [rows], num_accepted [requests], path [requests, draft_len_max] -> cache in place, kv_len, freed_slots,
 //   status rows = draft_tokens_total + requests; row r of request b is cu[b] + b + r

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/dtype.hpp"
 #include "gpu/device.hpp"
-#include "reference/numerics/dtype.hpp"
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 

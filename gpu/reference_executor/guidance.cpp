@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.hpp"
 #include "gpu/executors.hpp"
 #include "gpu/reference_executor/rows.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::reference_executor {
 void guidance(const draftproof_guidance_arguments& a, const draftproof_settings&) {

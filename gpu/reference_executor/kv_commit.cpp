@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "base/error.hpp"
 #include "gpu/executors.hpp"
 #include "gpu/reference_executor/draft_ranges.hpp"
-#include "reference/engine/kv_slots.hpp"
-#include "reference/error.hpp"
+#include "reference/verify/kv_slots.hpp"
 
 namespace draftproof::reference_executor {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/logits/edits.hpp"
 
 namespace draftproof::reference_executor {

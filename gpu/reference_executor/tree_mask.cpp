@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <span>
 
+#include "base/error.hpp"
 #include "gpu/executors.hpp"
 #include "gpu/reference_executor/draft_ranges.hpp"
-#include "reference/draft/tree_attention.hpp"
-#include "reference/error.hpp"
+#include "reference/verify/tree_attention.hpp"
 
 namespace draftproof::reference_executor {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "gpu/executors.hpp"
 #include "gpu/reference_executor/draft_ranges.hpp"
 #include "gpu/reference_executor/rows.hpp"
-#include "reference/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/verify_step.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::regress {
 namespace {

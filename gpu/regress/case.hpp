@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/dtype.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/draftproof.h"
 #include "gpu/regress/arguments.hpp"
-#include "reference/numerics/dtype.hpp"
 
 namespace draftproof::regress {
 

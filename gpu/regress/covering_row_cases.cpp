@@ -1,8 +1,8 @@
 // The covering arrays of the calls on rows of logits.
+#include "base/error.hpp"
 #include "gpu/api.hpp"
 #include "gpu/regress/covering_cases.hpp"
 #include "gpu/regress/inputs.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::regress {
 namespace {

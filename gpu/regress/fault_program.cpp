@@ -1,4 +1,4 @@
-#include "gpu/regress/mutant_program.hpp"
+#include "gpu/regress/fault_program.hpp"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,8 +11,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "gpu/regress/regression_json.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -83,7 +83,7 @@ class LineReader {
 
 }  // namespace
 
-std::vector<std::string> built_mutants(const std::string& folder) {
+std::vector<std::string> built_faults(const std::string& folder) {
   std::vector<std::string> ids;
   std::error_code absent;
   for (const auto& entry : std::filesystem::directory_iterator(folder, absent))
@@ -92,11 +92,11 @@ std::vector<std::string> built_mutants(const std::string& folder) {
   return ids;
 }
 
-void run_mutant(const std::string& folder, const std::string& id, std::uint64_t seed, const std::string& where,
-                const std::function<bool(CaseResult)>& result) {
-  const std::vector<std::string> ids = built_mutants(folder);
+void run_fault(const std::string& folder, const std::string& id, std::uint64_t seed, const std::string& where,
+               const std::function<bool(CaseResult)>& result) {
+  const std::vector<std::string> ids = built_faults(folder);
   if (std::find(ids.begin(), ids.end(), id) == ids.end())
-    throw usage_error(where, "the mutant '" + id + "' is not built; expected " +
+    throw usage_error(where, "the fault '" + id + "' is not built; expected " +
                                  (ids.empty() ? "the tests to be built first (./draftproof test)" : "one of " + [&] {
                                    std::string all;
                                    for (const std::string& one : ids) all += (all.empty() ? "" : ", ") + one;
@@ -107,12 +107,12 @@ void run_mutant(const std::string& folder, const std::string& id, std::uint64_t 
   while (program.next(line)) {
     const auto row = nlohmann::ordered_json::parse(line, nullptr, false);
     if (row.is_discarded())
-      throw Error(ErrorKind::internal, where, "the mutant's program printed a line that is no JSON");
+      throw Error(ErrorKind::internal, where, "the fault's program printed a line that is no JSON");
     if (!result(case_result_of(row, where))) return;
   }
   const int status = program.wait();
   if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
-    throw Error(ErrorKind::internal, where, "the program of mutant " + id + " did not end as it should");
+    throw Error(ErrorKind::internal, where, "the program of fault " + id + " did not end as it should");
 }
 
 }  // namespace draftproof::regress

@@ -10,12 +10,12 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/input_file.hpp"
+#include "base/files/inputs_read.hpp"
+#include "base/parallel.hpp"
 #include "gpu/api.hpp"
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/files/inputs_read.hpp"
-#include "reference/parallel.hpp"
 
 namespace draftproof::regress {
 namespace {

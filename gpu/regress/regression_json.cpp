@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::regress {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::regress {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/token.hpp"
 #include "gpu/draftproof.h"
 #include "gpu/regress/case.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof::regress {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::simt {
 namespace {

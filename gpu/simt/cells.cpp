@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::simt {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::simt {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof::simt {
 

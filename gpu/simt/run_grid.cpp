@@ -4,10 +4,10 @@
 #include <numeric>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "gpu/simt/block_runner.hpp"
 #include "gpu/simt/launch.hpp"
-#include "reference/error.hpp"
-#include "reference/parallel.hpp"
 
 namespace draftproof::simt {
 namespace {

@@ -6,9 +6,9 @@
 #include <source_location>
 #include <string>
 
+#include "base/error.hpp"
 #include "gpu/simt/region.hpp"
 #include "gpu/simt/shadow.hpp"
-#include "reference/error.hpp"
 
 namespace draftproof::simt {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/step/request.hpp"
 
 namespace draftproof::python {

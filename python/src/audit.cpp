@@ -1,13 +1,13 @@
 // audit_draws, audit_steps, check_filter.
 
-#include "reference/exactness/audit/audit.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/filter_check.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 #include "python/src/bindings.hpp"
 #include "python/src/requests.hpp"
-#include "reference/exactness/audit/filter_check.hpp"
-#include "reference/io/emitted_row.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/chi_squared.hpp"
 #include "reference/step/verify_step.hpp"
+#include "reference/trace/emitted_row.hpp"
 
 namespace draftproof::python {
 namespace {

@@ -1,7 +1,7 @@
 // The extension module draftproof._core: every function takes one dict of arrays and settings by name, which the Python
 // half has checked and brought into form, and gives back arrays, dicts and lists.
+#include "base/error.hpp"
 #include "python/src/bindings.hpp"
-#include "reference/error.hpp"
 
 NB_MODULE(_core, m) {
   namespace nb = nanobind;

@@ -1,9 +1,9 @@
 // prove: the distribution of every verifier, by enumeration over exact fractions.
 
-#include "reference/exactness/proof/prove.hpp"
+#include "exactness/proof/prove.hpp"
+#include "base/parallel.hpp"
 #include "python/src/arrays.hpp"
 #include "python/src/bindings.hpp"
-#include "reference/parallel.hpp"
 
 namespace draftproof::python {
 namespace {

@@ -1,9 +1,9 @@
 // process_rows, sample, verify.
 #include <algorithm>
 
+#include "base/parallel.hpp"
 #include "python/src/bindings.hpp"
 #include "python/src/requests.hpp"
-#include "reference/parallel.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/step/verify_step.hpp"
 #include "reference/verify/chance.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

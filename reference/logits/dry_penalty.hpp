@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/token.hpp"
 #include "reference/logits/samplers.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

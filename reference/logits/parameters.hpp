@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "base/token.hpp"
 #include "reference/logits/bad_words.hpp"
 #include "reference/logits/filters.hpp"
 #include "reference/logits/samplers.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/logits/dry_penalty.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/logits/guidance.hpp"

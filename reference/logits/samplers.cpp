@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/numerics/fraction.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"

@@ -33,8 +33,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/token.hpp"
 #include "reference/sampling/logits_distribution.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "reference/numerics/host_device.hpp"
+#include "base/host_device.hpp"
 #include "reference/numerics/unsigned_128.hpp"
 
 namespace draftproof {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "reference/numerics/host_device.hpp"
+#include "base/host_device.hpp"
 
 namespace draftproof {
 

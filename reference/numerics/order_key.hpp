@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "reference/numerics/host_device.hpp"
-#include "reference/token.hpp"
+#include "base/host_device.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 
 namespace draftproof {

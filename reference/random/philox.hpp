@@ -2,12 +2,12 @@
 // source of random bits.
 //
 // Written out here because Random123's header takes most of a second to read and every decision includes this one;
-// tests/random holds it to that library and to the published answers, bit for bit.
+// tests/reference/random holds it to that library and to the published answers, bit for bit.
 #pragma once
 
 #include <cstdint>
 
-#include "reference/numerics/host_device.hpp"
+#include "base/host_device.hpp"
 #include "reference/random/address.hpp"
 
 namespace draftproof {

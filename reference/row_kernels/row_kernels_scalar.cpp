@@ -1,7 +1,7 @@
 // The definition of every row kernel: one element after the other, through the shared leaves.
 #include <limits>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/row_kernels/row_kernels.hpp"

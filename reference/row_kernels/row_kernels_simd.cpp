@@ -98,8 +98,8 @@ RowKernels kernels_of_target() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "reference/error.hpp"
-#include "reference/simd_targets.hpp"
+#include "base/error.hpp"
+#include "base/simd_targets.hpp"
 
 namespace draftproof {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof {

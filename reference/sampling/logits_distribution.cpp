@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof {

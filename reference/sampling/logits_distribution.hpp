@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
+#include "base/token.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 #include "reference/sampling/probability_row.hpp"
 #include "reference/sampling/row_status.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

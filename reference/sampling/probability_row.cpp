@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "base/token.hpp"
 #include "reference/numerics/fixed_point.hpp"
 #include "reference/sampling/row_status.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

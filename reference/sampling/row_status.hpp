@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -3,8 +3,8 @@
 #include <atomic>
 #include <string>
 
-#include "reference/error.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "reference/step/replay.hpp"
 #include "reference/step/replayable.hpp"
 #include "reference/step/verify_step.hpp"

@@ -1,10 +1,10 @@
-#include "reference/draft/draft_plan.hpp"
+#include "reference/step/draft_plan.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

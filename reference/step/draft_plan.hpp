@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "reference/draft/tree_shape.hpp"
 #include "reference/step/verifiers.hpp"
+#include "reference/verify/tree_shape.hpp"
 
 namespace draftproof {
 

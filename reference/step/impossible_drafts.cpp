@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "reference/parallel.hpp"
+#include "base/parallel.hpp"
 #include "reference/step/step_rows.hpp"
 #include "reference/step/verify_step.hpp"
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
+#include "base/token.hpp"
 #include "reference/step/request.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/logits/edits.hpp"
 
 namespace draftproof {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/io/emitted_row.hpp"
+#include "reference/trace/emitted_row.hpp"
 
 #include <algorithm>
 #include <cstdint>

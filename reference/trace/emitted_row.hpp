@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 #include "reference/verify/draft_tree.hpp"
 
 namespace draftproof {

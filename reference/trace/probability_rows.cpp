@@ -1,11 +1,11 @@
-#include "reference/io/probability_rows.hpp"
+#include "reference/trace/probability_rows.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "reference/error.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 #include "reference/sampling/row_status.hpp"
 #include "reference/step/verify_step.hpp"

@@ -1,11 +1,11 @@
-#include "reference/io/trace.hpp"
+#include "reference/trace/trace.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-#include "reference/io/probability_rows.hpp"
-#include "reference/io/trace_reader.hpp"
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
+#include "reference/trace/probability_rows.hpp"
+#include "reference/trace/trace_reader.hpp"
 
 namespace draftproof {
 namespace {

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "reference/io/trace_kind.hpp"
-#include "reference/io/trace_settings.hpp"
 #include "reference/step/request.hpp"
+#include "reference/trace/trace_kind.hpp"
+#include "reference/trace/trace_settings.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/io/trace_reader.hpp"
+#include "reference/trace/trace_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/replayable.hpp"
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "reference/files/safetensors.hpp"
-#include "reference/io/trace_kind.hpp"
-#include "reference/io/trace_settings.hpp"
-#include "reference/io/trace_tensors.hpp"
+#include "base/archives/safetensors.hpp"
 #include "reference/step/request.hpp"
+#include "reference/trace/trace_kind.hpp"
+#include "reference/trace/trace_settings.hpp"
+#include "reference/trace/trace_tensors.hpp"
 
 namespace draftproof {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "reference/error.hpp"
-#include "reference/io/trace_reader.hpp"
+#include "base/error.hpp"
+#include "reference/trace/trace_reader.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,12 +1,12 @@
-#include "reference/io/trace_settings.hpp"
+#include "reference/trace/trace_settings.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,11 +1,11 @@
-#include "reference/io/trace_tensors.hpp"
+#include "reference/trace/trace_tensors.hpp"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/files/safetensors.hpp"
-#include "reference/token.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

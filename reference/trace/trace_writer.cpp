@@ -1,4 +1,4 @@
-#include "reference/io/trace_writer.hpp"
+#include "reference/trace/trace_writer.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/files/safetensors.hpp"
-#include "reference/io/trace_settings.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/error.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/step/step_rows.hpp"
+#include "reference/trace/trace_settings.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,12 +1,12 @@
-#include "reference/io/verify_result.hpp"
+#include "reference/trace/verify_result.hpp"
 
 #include <algorithm>
 
-#include "reference/error.hpp"
-#include "reference/files/safetensors.hpp"
-#include "reference/io/emitted_row.hpp"
-#include "reference/io/sha256.hpp"
-#include "reference/io/trace_tensors.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/archives/sha256.hpp"
+#include "base/error.hpp"
+#include "reference/trace/emitted_row.hpp"
+#include "reference/trace/trace_tensors.hpp"
 #include "reference/verify/emitted_path.hpp"
 
 namespace draftproof {

@@ -12,12 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "base/token.hpp"
 #include "reference/step/consistency.hpp"
 #include "reference/step/impossible_drafts.hpp"
 #include "reference/step/replay.hpp"
 #include "reference/step/request.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -18,8 +18,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/token.hpp"
 #include "reference/random/address.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -12,11 +12,11 @@
 #include <limits>
 #include <span>
 
+#include "base/token.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 #include "reference/sampling/dense_draw.hpp"
-#include "reference/token.hpp"
 #include "reference/verify/convention.hpp"
 #include "reference/verify/dense_rows.hpp"
 

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/token.hpp"
 #include "reference/numerics/fixed_point.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/token.hpp"
+#include "base/error.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

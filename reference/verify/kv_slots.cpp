@@ -1,10 +1,10 @@
-#include "reference/engine/kv_slots.hpp"
+#include "reference/verify/kv_slots.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 #include "reference/verify/dense_rows.hpp"
 
 namespace draftproof {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <span>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

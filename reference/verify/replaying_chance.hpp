@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/convention.hpp"
 #include "reference/verify/dense_rows.hpp"

@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
-#include "reference/draft/tree_shape.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/dense_rows.hpp"
 #include "reference/verify/draft_tree.hpp"
+#include "reference/verify/tree_shape.hpp"
 
 namespace draftproof {
 

@@ -18,7 +18,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/draft/tree_attention.hpp"
+#include "reference/verify/tree_attention.hpp"
 
 #include <algorithm>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <vector>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/strict_number.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/context_decay.hpp"
 #include "sim/acceptance/position_rates.hpp"

@@ -4,7 +4,7 @@
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {

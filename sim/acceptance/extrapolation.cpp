@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/rates.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reference/draft/tree_builders/sequoia_tree.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {

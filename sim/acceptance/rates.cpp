@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

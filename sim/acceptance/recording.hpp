@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/token.hpp"
+#include "base/token.hpp"
 
 namespace draftproof {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "reference/draft/tree_builders/opt_tree.hpp"
-#include "reference/draft/tree_builders/sequoia_tree.hpp"
+#include "engine/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/survival_table.hpp"
 

@@ -1,5 +1,5 @@
 // How deep a path of a draft tree is accepted, where the rates of siblings are known: trees are the best ones of their
-// size and depth, by the builders of reference/draft.
+// size and depth, by the builders of engine/draft.
 //
 // At most one child of a node is accepted, so P(i levels accepted) is the sum over the nodes of level i of the product
 // of the rates along the path.

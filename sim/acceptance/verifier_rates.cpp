@@ -5,9 +5,9 @@
 #include <map>
 #include <numbers>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/draft/planned_tree.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/draft/planned_tree.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {

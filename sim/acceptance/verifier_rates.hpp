@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/draft/draft_plan.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/survival_table.hpp"
 

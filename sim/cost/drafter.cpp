@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/preset_folder.hpp"
 
 namespace draftproof {

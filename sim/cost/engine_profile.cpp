@@ -4,8 +4,8 @@
 #include <limits>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/preset_folder.hpp"
 
 namespace draftproof {

@@ -2,7 +2,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/cost/fit.hpp"
 #include "sim/toml.hpp"
 

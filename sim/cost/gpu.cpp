@@ -1,7 +1,7 @@
 #include "sim/cost/gpu.hpp"
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/preset_folder.hpp"
 
 namespace draftproof {

@@ -5,8 +5,8 @@
 #include <initializer_list>
 #include <regex>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/measured_row.hpp"
 
 namespace draftproof {

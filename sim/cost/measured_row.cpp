@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {

@@ -2,9 +2,9 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/json_text.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/model_fields.hpp"
 
 namespace draftproof {

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "reference/strict_number.hpp"
+#include "base/strict_number.hpp"
 #include "sim/cost/model_shape.hpp"
 #include "sim/cost/names.hpp"
 

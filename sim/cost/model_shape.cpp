@@ -4,9 +4,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/model_fields.hpp"
 #include "sim/cost/preset_folder.hpp"
 

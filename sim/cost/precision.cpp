@@ -3,8 +3,8 @@
 #include <initializer_list>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {

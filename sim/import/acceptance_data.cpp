@@ -4,8 +4,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "reference/engine/acceptance.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/metrics/acceptance.hpp"
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {

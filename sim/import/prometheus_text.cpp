@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/import/text_lines.hpp"
 
 namespace draftproof {

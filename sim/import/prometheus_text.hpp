@@ -1,5 +1,5 @@
 // Counters of speculation in Prometheus text (exposition format 0.0.4), as a server's /metrics answers:
-// vllm:spec_decode_num_drafts_total and its companions (reference/engine/prometheus writes them too), and SGLang's
+// vllm:spec_decode_num_drafts_total and its companions (engine/metrics/prometheus writes them too), and SGLang's
 // gauge sglang:spec_accept_length.
 //
 // Engines (label engine) are added up. Several dumps behind one another count once: a counter that falls was reset, and

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/text_lines.hpp"
 

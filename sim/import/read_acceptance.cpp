@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
 #include "sim/import/prometheus_text.hpp"

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/json_text.hpp"
+#include "base/error.hpp"
+#include "base/json_text.hpp"
 #include "sim/import/text_lines.hpp"
 
 namespace draftproof {

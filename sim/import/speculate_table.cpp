@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/text_lines.hpp"
 

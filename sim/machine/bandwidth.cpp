@@ -1,10 +1,10 @@
-#include "cli/bench/bandwidth.hpp"
+#include "sim/machine/bandwidth.hpp"
 
 #include <array>
 #include <atomic>
 #include <thread>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,7 +5,7 @@
 #include <iomanip>
 #include <sstream>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/toml.hpp"
 
 namespace draftproof {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "reference/draft/drafter.hpp"
-#include "reference/engine/engine.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/decode/engine.hpp"
+#include "engine/draft/drafter.hpp"
 #include "reference/random/philox.hpp"
 
 namespace draftproof {

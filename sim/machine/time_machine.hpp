@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <sstream>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 

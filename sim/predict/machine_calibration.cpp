@@ -5,7 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/import/text_lines.hpp"
 #include "sim/import/vllm_log.hpp"

@@ -1,7 +1,7 @@
 #include "sim/predict/prediction_request.hpp"
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/predict/measured_steps.hpp"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "reference/draft/prompt_lookup.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
 

@@ -3,10 +3,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
 #include "sim/cost/measured_point.hpp"
 #include "sim/toml.hpp"
 

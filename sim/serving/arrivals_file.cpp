@@ -10,11 +10,11 @@
 #include <optional>
 #include <string_view>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/csv.hpp"
 
 namespace draftproof {

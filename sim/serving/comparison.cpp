@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/parallel.hpp"
+#include "base/parallel.hpp"
 #include "reference/random/philox.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/serving/static_batch.hpp"

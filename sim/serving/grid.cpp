@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/io/sha256.hpp"
+#include "base/archives/sha256.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
 
 namespace draftproof {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/engine/step_cost.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "sim/cost/cost_model.hpp"
 
 namespace draftproof {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string_view>
 
-#include "reference/error.hpp"
-#include "reference/files/output_paths.hpp"
+#include "base/error.hpp"
+#include "base/files/output_paths.hpp"
 
 namespace draftproof {
 namespace {

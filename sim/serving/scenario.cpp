@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/serving/arrivals_file.hpp"
 #include "sim/serving/scenario_server.hpp"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/engine/backend.hpp"
+#include "engine/scheduler/backend.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/cost/cost_model.hpp"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/serving/duration_counts.hpp"
 #include "sim/serving/planning_cost.hpp"
 

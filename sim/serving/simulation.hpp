@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 #include "sim/serving/simulated_backend.hpp"
 #include "sim/serving/workload.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/speculation_policy.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/scheduler/speculation_policy.hpp"
 #include "sim/serving/planning_cost.hpp"
 
 namespace draftproof {

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "reference/engine/acceptance.hpp"
-#include "reference/engine/speculation_choice.hpp"
+#include "engine/metrics/acceptance.hpp"
+#include "engine/scheduler/speculation_choice.hpp"
 #include "sim/serving/simulated_backend.hpp"
 #include "sim/serving/workload.hpp"
 

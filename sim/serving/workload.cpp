@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/serving/variates.hpp"
 
 namespace draftproof {

@@ -1,4 +1,4 @@
-#include "viz/data/acceptance_decay.hpp"
+#include "studies/acceptance/acceptance_decay.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "reference/files/input_file.hpp"
-#include "reference/json_text.hpp"
-#include "reference/statistics/binomial_interval.hpp"
+#include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/chain_gain.hpp"
 #include "sim/acceptance/rates.hpp"

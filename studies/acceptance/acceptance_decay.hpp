@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/table.hpp"
+#include "base/error.hpp"
+#include "studies/job.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
 // The curves as JSON, as rows and as a figure.
 #include <sstream>
 
-#include "reference/files/figure.hpp"
-#include "reference/printable.hpp"
-#include "viz/data/acceptance_decay.hpp"
-#include "viz/data/palette.hpp"
+#include "base/printable.hpp"
+#include "studies/acceptance/acceptance_decay.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/palette.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "viz/data/exactness.hpp"
+#include "studies/exactness/exactness.hpp"
 
 #include <algorithm>
 #include <map>
@@ -7,11 +7,11 @@
 #include <numeric>
 #include <thread>
 
-#include "reference/error.hpp"
-#include "reference/exactness/json_fields.hpp"
-#include "reference/exactness/mutants/mutants_json.hpp"
-#include "reference/exactness/proof/proof_json.hpp"
-#include "reference/parallel.hpp"
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "exactness/bugs/bugs_json.hpp"
+#include "exactness/json_fields.hpp"
+#include "exactness/proof/proof_json.hpp"
 
 namespace draftproof {
 namespace {
@@ -93,26 +93,26 @@ void compute_proofs(ExactnessSnapshot snapshot, Job& job, const PublishExactness
   publish_drawn(snapshot, publish);
 }
 
-void compute_mutants(ExactnessSnapshot snapshot, Job& job, const PublishExactness& publish) {
+void compute_bugs(ExactnessSnapshot snapshot, Job& job, const PublishExactness& publish) {
   std::vector<std::string> ids;
-  for (const Mutant& mutant : all_mutants()) ids.push_back(mutant.id);
-  const std::size_t mutants = ids.size();
-  for (const Control& control : mutant_controls()) ids.push_back(control.id);
-  snapshot.mutants.waiting = waiting_mutants();
-  std::map<std::size_t, MutantResult> results;
+  for (const Bug& bug : all_bugs()) ids.push_back(bug.id);
+  const std::size_t bugs = ids.size();
+  for (const Control& control : bug_controls()) ids.push_back(control.id);
+  snapshot.bugs.waiting = waiting_bugs();
+  std::map<std::size_t, BugResult> results;
   std::map<std::size_t, ControlResult> controls;
   std::mutex mutex;
   parallel_for(std::ssize(ids), worker_threads(), [&](std::int64_t item, int) {
     job.check();
     const auto place = static_cast<std::size_t>(item);
-    MutantReport report = run_mutants({ids[place]}, 1);
+    BugReport report = run_bugs({ids[place]}, 1);
     const std::lock_guard lock(mutex);
-    if (place < mutants)
-      results.emplace(place, std::move(report.mutants.front()));
+    if (place < bugs)
+      results.emplace(place, std::move(report.bugs.front()));
     else
       controls.emplace(place, std::move(report.controls.front()));
-    snapshot.mutants.mutants = in_order(results);
-    snapshot.mutants.controls = in_order(controls);
+    snapshot.bugs.bugs = in_order(results);
+    snapshot.bugs.controls = in_order(controls);
     const std::size_t done = results.size() + controls.size();
     job.report(static_cast<double>(done) / static_cast<double>(ids.size()), "hunting, " + ids[place]);
     publish_drawn(snapshot, publish);
@@ -138,16 +138,16 @@ void compute(const ExactnessSettings& settings, Job& job, const PublishExactness
   if (settings.view == ExactnessView::verifiers)
     compute_proofs(std::move(snapshot), job, publish);
   else
-    compute_mutants(std::move(snapshot), job, publish);
+    compute_bugs(std::move(snapshot), job, publish);
 }
 
 ExactnessSnapshot exactness_of(const Json& document, const std::string& verb, const std::string& file) {
   ExactnessSnapshot snapshot;
   snapshot.settings.file = file;
   snapshot.complete = true;
-  if (verb == "mutants") {
-    snapshot.settings.view = ExactnessView::mutants;
-    snapshot.mutants = report_of(document, file);
+  if (verb == "bugs") {
+    snapshot.settings.view = ExactnessView::bugs;
+    snapshot.bugs = report_of(document, file);
     fill_matrix(snapshot);
     return snapshot;
   }
@@ -165,7 +165,7 @@ ExactnessSnapshot exactness_of(const Json& document, const std::string& verb, co
 }
 
 std::vector<std::string> command_arguments(const ExactnessSettings& settings) {
-  if (settings.view == ExactnessView::mutants) return {"draftproof", "mutants"};
+  if (settings.view == ExactnessView::bugs) return {"draftproof", "bugs"};
   return {"draftproof",  "prove",
           "--vocab",     std::to_string(settings.vocab_size),
           "--draft",     std::to_string(settings.draft_len),
@@ -176,8 +176,8 @@ std::vector<std::string> command_arguments(const ExactnessSettings& settings) {
 
 Json to_json(const ExactnessSnapshot& snapshot) {
   Json json;
-  if (snapshot.settings.view == ExactnessView::mutants) {
-    json = json_of(snapshot.mutants);
+  if (snapshot.settings.view == ExactnessView::bugs) {
+    json = json_of(snapshot.bugs);
   } else {
     json["vocab"] = snapshot.settings.vocab_size;
     json["draft"] = snapshot.settings.draft_len;

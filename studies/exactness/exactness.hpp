@@ -1,5 +1,5 @@
 // Exactness: which verifier passes which test of the lab, with its counterexample, and which detector catches which bug
-// that shipped. What `draftproof prove` and `draftproof mutants` say, computed as far as it is looked at.
+// that shipped. What `draftproof prove` and `draftproof bugs` say, computed as far as it is looked at.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/mutants/run_mutants.hpp"
-#include "reference/exactness/proof/claims.hpp"
-#include "reference/exactness/proof/prove.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/palette.hpp"
-#include "viz/data/table.hpp"
+#include "exactness/bugs/run_bugs.hpp"
+#include "exactness/proof/claims.hpp"
+#include "exactness/proof/prove.hpp"
+#include "studies/job.hpp"
+#include "studies/palette.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 
-enum class ExactnessView : std::uint8_t { verifiers, mutants };
+enum class ExactnessView : std::uint8_t { verifiers, bugs };
 
 struct ExactnessSettings {
   ExactnessView view = ExactnessView::verifiers;
@@ -43,8 +43,8 @@ struct ExactnessCell {
   std::string sentence;  // with its numbers
 };
 struct ExactnessRow {
-  std::string name;                  // of a proof case or a mutant
-  std::string about;                 // its source, and of a mutant the fault
+  std::string name;                  // of a proof case or a bug
+  std::string about;                 // its source, and of a bug the fault
   std::vector<ExactnessCell> cells;  // [columns]
   std::vector<std::string> command;  // that prints it, beginning with "draftproof"
 };
@@ -58,7 +58,7 @@ struct ExactnessSnapshot {
   // Of the view of the settings; the other is empty. Rows stand in the order of the subcommand, whichever was first.
   std::vector<ProofResult> proofs;
   std::vector<ClaimResult> claims;
-  MutantReport mutants;
+  BugReport bugs;
   bool complete = false;  // every row is there, with all its instances
 
   ExactnessMatrix matrix;
@@ -67,11 +67,11 @@ struct ExactnessSnapshot {
 
 using PublishExactness = std::function<void(ExactnessSnapshot)>;
 
-// First every proof on one pair of models, then on all, the quick ones first; or mutant after mutant. Errors (usage)
+// First every proof on one pair of models, then on all, the quick ones first; or bug after bug. Errors (usage)
 // naming the option: sizes outside their ranges.
 void compute(const ExactnessSettings& settings, Job& job, const PublishExactness& publish);
 
-// A document of `prove --json` or `mutants --json`. Input error naming `file` and the key that is missing or wrong.
+// A document of `prove --json` or `bugs --json`. Input error naming `file` and the key that is missing or wrong.
 ExactnessSnapshot exactness_of(const nlohmann::ordered_json& document, const std::string& verb,
                                const std::string& file);
 

@@ -4,11 +4,11 @@
 #include <map>
 #include <sstream>
 
-#include "reference/exactness/proof/distribution_text.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/statistics/battery.hpp"
-#include "viz/data/exactness.hpp"
-#include "viz/data/palette.hpp"
+#include "exactness/proof/distribution_text.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "studies/exactness/exactness.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/palette.hpp"
 
 namespace draftproof {
 namespace {
@@ -144,23 +144,23 @@ ExactnessCell usual_cell(const std::optional<UsualTests>& usual, bool cosine, bo
               (passes && !is_control ? ", although the code is faulty." : ".")};
 }
 
-ExactnessRow mutant_row(const Mutant& mutant, const std::vector<HuntResult>& hunts,
-                        const std::optional<UsualTests>& usual, bool is_control, ExactnessCell verdict) {
-  ExactnessRow row{mutant.id, mutant.source + ": " + mutant.fault, {std::move(verdict)}, {}};
+ExactnessRow bug_row(const Bug& bug, const std::vector<HuntResult>& hunts, const std::optional<UsualTests>& usual,
+                     bool is_control, ExactnessCell verdict) {
+  ExactnessRow row{bug.id, bug.source + ": " + bug.fault, {std::move(verdict)}, {}};
   row.cells.resize(1 + kDetectorColumns.size());
   for (const HuntResult& hunt : hunts)
     for (std::size_t column = 0; column < kDetectorColumns.size(); ++column)
       if (kDetectorColumns[column].detector == hunt.detector) add_hunt(row.cells[1 + column], hunt, is_control);
-  row.cells.push_back(usual_cell(usual, true, is_control, mutant.why_not));
-  row.cells.push_back(usual_cell(usual, false, is_control, mutant.why_not));
-  row.command = {"draftproof", "mutants", "--only", mutant.id};
+  row.cells.push_back(usual_cell(usual, true, is_control, bug.why_not));
+  row.cells.push_back(usual_cell(usual, false, is_control, bug.why_not));
+  row.command = {"draftproof", "bugs", "--only", bug.id};
   return row;
 }
 
-ExactnessMatrix mutant_matrix(const ExactnessSnapshot& snapshot) {
+ExactnessMatrix bug_matrix(const ExactnessSnapshot& snapshot) {
   ExactnessMatrix matrix;
   matrix.columns = {"verdict"};
-  matrix.meanings = {"A mutant must be caught and its sound twin must not; a control must not."};
+  matrix.meanings = {"A bug must be caught and its sound twin must not; a control must not."};
   for (const DetectorColumn& column : kDetectorColumns) {
     matrix.columns.emplace_back(column.name);
     matrix.meanings.emplace_back(column.meaning);
@@ -169,7 +169,7 @@ ExactnessMatrix mutant_matrix(const ExactnessSnapshot& snapshot) {
   matrix.meanings.insert(matrix.meanings.end(),
                          {"What libraries ask of a sampler: cosine similarity of counts and p above 0.99, V = 4096.",
                           "What libraries ask of a sampler: chi-squared within ten standard deviations of its mean."});
-  for (const MutantResult& result : snapshot.mutants.mutants) {
+  for (const BugResult& result : snapshot.bugs.bugs) {
     const bool killed = result.killer() != nullptr;
     ExactnessCell verdict{
         killed && result.twin_passes() ? CellState::good : CellState::bad,
@@ -179,13 +179,13 @@ ExactnessMatrix mutant_matrix(const ExactnessSnapshot& snapshot) {
         killed ? "A detector catches it, and " +
                      std::string(result.twin_passes() ? "none accuses its sound twin." : "one ACCUSES its sound twin.")
                : "No detector catches it."};
-    matrix.rows.push_back(mutant_row(result.mutant, result.hunts, result.usual, false, std::move(verdict)));
+    matrix.rows.push_back(bug_row(result.bug, result.hunts, result.usual, false, std::move(verdict)));
   }
-  for (const ControlResult& result : snapshot.mutants.controls)
+  for (const ControlResult& result : snapshot.bugs.controls)
     matrix.rows.push_back(
-        mutant_row(result.control, result.hunts, result.usual, true,
-                   {result.passes() ? CellState::good : CellState::bad, result.passes() ? "passes" : "accused",
-                    "A control: sound code that looks like a mutant, which nothing may accuse."}));
+        bug_row(result.control, result.hunts, result.usual, true,
+                {result.passes() ? CellState::good : CellState::bad, result.passes() ? "passes" : "accused",
+                 "A control: sound code that looks like a bug, which nothing may accuse."}));
   return matrix;
 }
 
@@ -216,9 +216,9 @@ const PaletteColour& colour_of(CellState state) {
 }
 
 void fill_matrix(ExactnessSnapshot& snapshot) {
-  const bool has_mutants = snapshot.settings.view == ExactnessView::mutants;
-  snapshot.matrix = has_mutants ? mutant_matrix(snapshot) : proof_matrix(snapshot);
-  snapshot.summary = has_mutants ? snapshot.mutants.sentence() : summary_of_proofs(snapshot);
+  const bool has_bugs = snapshot.settings.view == ExactnessView::bugs;
+  snapshot.matrix = has_bugs ? bug_matrix(snapshot) : proof_matrix(snapshot);
+  snapshot.summary = has_bugs ? snapshot.bugs.sentence() : summary_of_proofs(snapshot);
 }
 
 Table to_table(const ExactnessSnapshot& snapshot) {

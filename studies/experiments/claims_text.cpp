@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "sim/experiments/experiment.hpp"
+#include "studies/experiments/experiment.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "sim/experiments/experiment.hpp"
+#include "studies/experiments/experiment.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,19 +6,14 @@
 #include <filesystem>
 #include <functional>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/serving/comparison.hpp"
 
 namespace draftproof {
 namespace {
-
-std::string number(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 // A number, or a list of two.
 ValueRange read_range(const TomlValue& value) {

@@ -1,4 +1,4 @@
-#include "viz/data/kernels.hpp"
+#include "studies/kernels/kernels.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/error.hpp"
+#include "base/parallel.hpp"
+#include "base/printable.hpp"
 #include "gpu/regress/cases.hpp"
-#include "gpu/regress/mutant_program.hpp"
+#include "gpu/regress/fault_program.hpp"
 #include "gpu/regress/regression_json.hpp"
-#include "reference/error.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/parallel.hpp"
-#include "reference/printable.hpp"
-#include "viz/data/opened_result.hpp"
-#include "viz/data/palette.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/opened_result.hpp"
+#include "studies/palette.hpp"
 
 namespace draftproof {
 namespace {
@@ -129,10 +129,10 @@ void run_sound(const KernelsSettings& settings, Job& job, Publisher& publisher) 
   publisher.show(std::move(report.results));
 }
 
-void run_mutant(const KernelsSettings& settings, Job& job, Publisher& publisher) {
+void run_fault(const KernelsSettings& settings, Job& job, Publisher& publisher) {
   std::vector<CaseResult> results;
-  job.report(0.0, "running mutant " + settings.mutant);
-  regress::run_mutant(DRAFTPROOF_MUTANTS, settings.mutant, settings.seed, "--mutant", [&](CaseResult result) {
+  job.report(0.0, "running fault " + settings.fault);
+  regress::run_fault(DRAFTPROOF_FAULTS, settings.fault, settings.seed, "--fault", [&](CaseResult result) {
     results.push_back(std::move(result));
     if (publisher.is_due()) publisher.show(results);
     return !job.cancelled();
@@ -151,8 +151,8 @@ std::optional<double> number_or_none(const ordered_json& value) {
 
 }  // namespace
 
-std::vector<std::string> kernel_mutants() {
-  return regress::built_mutants(DRAFTPROOF_MUTANTS);
+std::vector<std::string> kernel_faults() {
+  return regress::built_faults(DRAFTPROOF_FAULTS);
 }
 
 KernelTimes kernel_times_of(const ordered_json& document, const std::string& path) {
@@ -202,8 +202,8 @@ void compute(const KernelsSettings& settings, Job& job, const PublishKernels& pu
   Publisher publisher(settings, publish, times);
   if (!settings.opened.empty()) {
     publisher.show(regress::regression_of(document_at(settings.opened), settings.opened).results);
-  } else if (!settings.mutant.empty()) {
-    run_mutant(settings, job, publisher);
+  } else if (!settings.fault.empty()) {
+    run_fault(settings, job, publisher);
   } else {
     run_sound(settings, job, publisher);
   }
@@ -211,8 +211,7 @@ void compute(const KernelsSettings& settings, Job& job, const PublishKernels& pu
 
 ordered_json to_json(const KernelsSnapshot& snapshot) {
   ordered_json document;
-  document["mutant"] =
-      snapshot.settings.mutant.empty() ? ordered_json(nullptr) : ordered_json(snapshot.settings.mutant);
+  document["fault"] = snapshot.settings.fault.empty() ? ordered_json(nullptr) : ordered_json(snapshot.settings.fault);
   document.update(regress::to_json(snapshot.report, "simt"));
   return document;
 }
@@ -263,8 +262,8 @@ std::vector<std::string> command_arguments(const KernelsSettings& settings) {
       return shell_arguments(document.at("command").get<std::string>());
   }
   std::vector<std::string> arguments{"draftproof", "regress"};
-  if (!settings.mutant.empty()) {
-    arguments.insert(arguments.end(), {"--mutant", settings.mutant});
+  if (!settings.fault.empty()) {
+    arguments.insert(arguments.end(), {"--fault", settings.fault});
   } else {
     if (!settings.filter.empty()) arguments.insert(arguments.end(), {"--filter", settings.filter});
     arguments.insert(arguments.end(), {"--threads", std::to_string(settings.threads)});

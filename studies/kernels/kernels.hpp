@@ -1,5 +1,5 @@
 // The panel "Kernels": the regression by kernel and case as `draftproof regress` runs it on the CPU executor, a
-// mutant's as it fails, and the times of `draftproof bench --device cuda` against their floors.
+// fault's as it fails, and the times of `draftproof bench --device cuda` against their floors.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gpu/regress/regression.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/table.hpp"
+#include "studies/job.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 
@@ -22,7 +22,7 @@ inline constexpr const char* kQuickKernelCases =
 
 struct KernelsSettings {
   std::string filter = kQuickKernelCases;  // parts of names of cases, as a,b,c; empty: all cases
-  std::string mutant;                      // id, or empty: the sound kernels
+  std::string fault;                       // id, or empty: the sound kernels
   std::uint64_t seed = 1;                  // order of threads and blocks on the CPU executor
   std::int64_t threads = 2;                // cases at once
   std::string opened;                      // a document of `regress --json` shown instead of a run, or empty
@@ -65,12 +65,12 @@ struct KernelsSnapshot {
   KernelsSettings settings;
   regress::RegressionReport report;  // so far
   std::vector<KernelRow> kernels;    // of the report, in its order
-  std::size_t cases = 0;             // whose inputs are made; of a run that is not opened or a mutant's
+  std::size_t cases = 0;             // whose inputs are made; of a run that is not opened or a fault's
   std::optional<KernelTimes> times;
 };
 
-// Ids of the mutants whose programs are built.
-std::vector<std::string> kernel_mutants();
+// Ids of the faults whose programs are built.
+std::vector<std::string> kernel_faults();
 // The document of bench, or an error (input) naming the path or the row.
 KernelTimes kernel_times_of(const nlohmann::ordered_json& document, const std::string& path);
 // The newest document that gpu/run_on_gpu.sh left in gpu/results; empty where there is none.

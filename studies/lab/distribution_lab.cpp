@@ -1,12 +1,12 @@
-#include "viz/data/distribution_lab.hpp"
+#include "studies/lab/distribution_lab.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "reference/error.hpp"
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/distribution_check.hpp"
-#include "viz/data/distribution_lab_sampler.hpp"
+#include "base/error.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/distribution_check.hpp"
+#include "studies/lab/distribution_lab_sampler.hpp"
 
 namespace draftproof {
 namespace {
@@ -115,7 +115,7 @@ DistributionLabSnapshot rows_of(const DistributionLabSettings& settings) {
   snapshot.settings = settings;
   fill_rows(snapshot);
   snapshot.expected = snapshot.p;
-  if (settings.mutant.empty()) {
+  if (settings.bug.empty()) {
     const VerifierChoice choice = parse_verifier(settings.verifier, "--verifier");
     snapshot.verifier = text_of(choice);
     snapshot.lossless = choice.info().lossless;

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 #include "reference/step/verifiers.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/table.hpp"
+#include "studies/job.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 
@@ -31,21 +31,21 @@ struct DistributionLabSettings {
   float top_p = 1.0f;
   float min_p = 0.0f;
   float guidance_scale = 1.0f;
-  std::string verifier = "chain";  // as parse_verifier() reads it; a mutant has its own
+  std::string verifier = "chain";  // as parse_verifier() reads it; a bug has its own
   std::int32_t draft_tokens = 1;   // K: of a chain, siblings of one node, or the length of a path
-  std::string mutant;              // id of lab_mutants(); empty: the step layer as it is
+  std::string bug;                 // id of lab_bugs(); empty: the step layer as it is
   std::int64_t samples = 20'000;
   std::uint64_t seed = 0;
 
   bool operator==(const DistributionLabSettings&) const = default;
 };
 
-// A fault of `draftproof mutants` that shows on any p and q, or in the filters of any row.
-struct LabMutant {
+// A fault of `draftproof bugs` that shows on any p and q, or in the filters of any row.
+struct LabBug {
   std::string id, source, fault;
   std::string detectors;  // letters of the hunts that catch it, as in docs/exactness.md
 };
-const std::vector<LabMutant>& lab_mutants();
+const std::vector<LabBug>& lab_bugs();
 
 // The test after the first `samples` samples.
 struct LabLook {
@@ -70,13 +70,13 @@ struct DistributionLabSnapshot {
   double total_variation = 0.0;  // sum |p - q| / 2
   double acceptance = 0.0;       // sum min(p, q): of one draft from q by the chain rule
 
-  std::string verifier;          // with its parameters; of a mutant empty
-  bool lossless = true;          // as the registry or, of a mutant, its sound twin promises
-  std::vector<double> expected;  // [V] what samples should follow: p, but for mutants that filter or temper themselves
+  std::string verifier;          // with its parameters; of a bug empty
+  bool lossless = true;          // as the registry or, of a bug, its sound twin promises
+  std::vector<double> expected;  // [V] what samples should follow: p, but for bugs that filter or temper themselves
 
   // At growing numbers of samples; the last one is that of all so far.
   std::vector<LabLook> looks;
-  std::optional<double> mean_accepted;  // drafts accepted a step; of mutants unknown
+  std::optional<double> mean_accepted;  // drafts accepted a step; of bugs unknown
   LabVerdict verdict = LabVerdict::sampling;
   std::string sentence;  // the verdict with its numbers; empty while sampling
 };
@@ -88,7 +88,7 @@ DistributionLabSnapshot rows_of(const DistributionLabSettings& settings);
 
 // Publishes the rows, then a snapshot for every look. The verdict is that of the last look. Errors (usage) naming the
 // option: rows of different lengths, fewer than 2 or more than kLabVocabMax weights, a weight that is negative or not
-// finite, no positive weight, parameters outside their ranges, an unknown verifier or mutant.
+// finite, no positive weight, parameters outside their ranges, an unknown verifier or bug.
 void compute(const DistributionLabSettings& settings, Job& job, const PublishDistributionLab& publish);
 
 // `row` with entry i set to `probability` in [0, 1], and the others scaled to fill the rest, in equal parts where they

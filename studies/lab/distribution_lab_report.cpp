@@ -4,20 +4,20 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/statistics/distribution_check.hpp"
-#include "viz/data/distribution_lab.hpp"
-#include "viz/data/palette.hpp"
+#include "base/error.hpp"
+#include "exactness/statistics/distribution_check.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/lab/distribution_lab.hpp"
+#include "studies/palette.hpp"
 
 namespace draftproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-const LabMutant* mutant_of(const std::string& id) {
-  for (const LabMutant& mutant : lab_mutants())
-    if (mutant.id == id) return &mutant;
+const LabBug* lab_bug_of(const std::string& id) {
+  for (const LabBug& bug : lab_bugs())
+    if (bug.id == id) return &bug;
   return nullptr;
 }
 
@@ -44,10 +44,10 @@ Json json_of_test(const LabLook& look) {
           {"detectable_tv", look.detectable_tv}};
 }
 
-Json json_of_mutant(const std::string& id) {
-  const LabMutant* mutant = mutant_of(id);
-  if (mutant == nullptr) return nullptr;
-  return {{"id", mutant->id}, {"source", mutant->source}, {"fault", mutant->fault}, {"caught_by", mutant->detectors}};
+Json json_of_bug(const std::string& id) {
+  const LabBug* bug = lab_bug_of(id);
+  if (bug == nullptr) return nullptr;
+  return {{"id", bug->id}, {"source", bug->source}, {"fault", bug->fault}, {"caught_by", bug->detectors}};
 }
 
 Json json_of_verifier(const std::string& text) {
@@ -74,8 +74,8 @@ Json to_json(const DistributionLabSnapshot& snapshot) {
                         {"min_p", s.min_p},
                         {"guidance_scale", s.guidance_scale}};
   json["verifier"] = json_of_verifier(snapshot.verifier);
-  json["draft_tokens"] = s.mutant.empty() ? Json(s.draft_tokens) : Json(nullptr);
-  json["mutant"] = json_of_mutant(s.mutant);
+  json["draft_tokens"] = s.bug.empty() ? Json(s.draft_tokens) : Json(nullptr);
+  json["bug"] = json_of_bug(s.bug);
   json["seed"] = s.seed;
   json["p"] = snapshot.p;
   json["q"] = snapshot.q;
@@ -158,11 +158,11 @@ std::vector<std::string> command_arguments(const DistributionLabSettings& settin
   if (settings.top_p != standard.top_p) add("--top-p", text_of_number(settings.top_p));
   if (settings.min_p != standard.min_p) add("--min-p", text_of_number(settings.min_p));
   if (settings.guidance_scale != standard.guidance_scale) add("--cfg-scale", text_of_number(settings.guidance_scale));
-  if (settings.mutant.empty()) {
+  if (settings.bug.empty()) {
     add("--verifier", settings.verifier);
     add("--draft-tokens", text_of_number(settings.draft_tokens));
   } else {
-    add("--mutant", settings.mutant);
+    add("--bug", settings.bug);
   }
   add("--samples", text_of_number(settings.samples));
   add("--seed", text_of_number(settings.seed));

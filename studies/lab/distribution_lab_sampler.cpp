@@ -1,14 +1,14 @@
-#include "viz/data/distribution_lab_sampler.hpp"
+#include "studies/lab/distribution_lab_sampler.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
 
-#include "reference/draft/planned_tree.hpp"
-#include "reference/error.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/run_mutants.hpp"
+#include "base/error.hpp"
+#include "engine/draft/planned_tree.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/run_bugs.hpp"
 #include "reference/logits/guidance.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/numerics/natural_log.hpp"
@@ -120,30 +120,30 @@ class StepSampler {
   StepWorkspace workspace_;
 };
 
-const Mutant& mutant_of(const std::string& id) {
-  static const std::vector<Mutant> mutants = all_mutants();
-  const auto found = std::find_if(mutants.begin(), mutants.end(), [&](const Mutant& m) { return m.id == id; });
-  if (found != mutants.end() && (found->rows_sampler || found->filter_sampler)) return *found;
+const Bug& bug_of(const std::string& id) {
+  static const std::vector<Bug> bugs = all_bugs();
+  const auto found = std::find_if(bugs.begin(), bugs.end(), [&](const Bug& m) { return m.id == id; });
+  if (found != bugs.end() && (found->rows_sampler || found->filter_sampler)) return *found;
   std::string ids;
-  for (const LabMutant& mutant : lab_mutants()) ids += (ids.empty() ? "" : ", ") + mutant.id;
-  throw usage_error("--mutant", "'" + id + "' is not a mutant of one step over any p and q; there are: " + ids);
+  for (const LabBug& bug : lab_bugs()) ids += (ids.empty() ? "" : ", ") + bug.id;
+  throw usage_error("--bug", "'" + id + "' is not a bug of one step over any p and q; there are: " + ids);
 }
 
 LargeSampler faulty_sampler(const DistributionLabSnapshot& rows) {
   const DistributionLabSettings& settings = rows.settings;
-  const Mutant& mutant = mutant_of(settings.mutant);
-  if (mutant.rows_sampler) return mutant.rows_sampler(std::make_shared<const FixedRows>(rows.p, rows.q));
+  const Bug& bug = bug_of(settings.bug);
+  if (bug.rows_sampler) return bug.rows_sampler(std::make_shared<const FixedRows>(rows.p, rows.q));
   if (settings.temperature == 0.0f)
-    throw usage_error("--mutant", mutant.id + " is a fault of the filters; expected a temperature above 0");
+    throw usage_error("--bug", bug.id + " is a fault of the filters; expected a temperature above 0");
   const RowParameters parameters = parameters_of(settings);
   Logits logits = logits_of(settings.target);
   combine_guidance(logits, unconditional_logits(settings), parameters.guidance_scale, {0, "--target", 0}, logits);
-  return mutant.filter_sampler(logits, parameters);
+  return bug.filter_sampler(logits, parameters);
 }
 
-LabSampler mutant_sampler(const DistributionLabSnapshot& rows) {
+LabSampler bug_sampler(const DistributionLabSnapshot& rows) {
   const LargeSampler faulty = faulty_sampler(rows);
-  // Mutants number their requests; those of a seed begin at a place of its own, at a multiple of any batch.
+  // Bugs number their requests; those of a seed begin at a place of its own, at a multiple of any batch.
   const std::uint64_t first = derive_seed(rows.settings.seed, 0) << 32;
   return {faulty.distribution,
           [draw = faulty.draw, first](std::uint64_t number) { return LabSample{draw(first + number)}; }};
@@ -151,19 +151,19 @@ LabSampler mutant_sampler(const DistributionLabSnapshot& rows) {
 
 }  // namespace
 
-const std::vector<LabMutant>& lab_mutants() {
-  static const std::vector<LabMutant> listed = [] {
-    std::vector<LabMutant> mutants;
-    for (const Mutant& mutant : all_mutants()) {
-      if (!mutant.rows_sampler && !mutant.filter_sampler) continue;
+const std::vector<LabBug>& lab_bugs() {
+  static const std::vector<LabBug> listed = [] {
+    std::vector<LabBug> bugs;
+    for (const Bug& bug : all_bugs()) {
+      if (!bug.rows_sampler && !bug.filter_sampler) continue;
       std::string detectors;
-      for (const Hunt& hunt : mutant.hunts) {
+      for (const Hunt& hunt : bug.hunts) {
         const char letter = static_cast<char>(hunt.detector);
         if (detectors.find(letter) == std::string::npos) detectors += letter;
       }
-      mutants.push_back({mutant.id, mutant.source, mutant.fault, detectors});
+      bugs.push_back({bug.id, bug.source, bug.fault, detectors});
     }
-    return mutants;
+    return bugs;
   }();
   return listed;
 }
@@ -189,7 +189,7 @@ void fill_rows(DistributionLabSnapshot& snapshot) {
 }
 
 LabSampler lab_sampler(const DistributionLabSnapshot& rows) {
-  if (!rows.settings.mutant.empty()) return mutant_sampler(rows);
+  if (!rows.settings.bug.empty()) return bug_sampler(rows);
   return {rows.p, [sampler = std::make_shared<StepSampler>(rows)](std::uint64_t number) { return (*sampler)(number); }};
 }
 

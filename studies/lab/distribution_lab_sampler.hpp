@@ -1,12 +1,12 @@
-// One sample of the distribution lab after the other: the step layer with its verifier, or a mutant.
+// One sample of the distribution lab after the other: the step layer with its verifier, or a bug.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "reference/token.hpp"
-#include "viz/data/distribution_lab.hpp"
+#include "base/token.hpp"
+#include "studies/lab/distribution_lab.hpp"
 
 namespace draftproof {
 
@@ -23,7 +23,7 @@ struct LabSampler {
 // The rows of a snapshot as the pipeline leaves them: p, q, overlap, residual, total_variation and acceptance are set.
 void fill_rows(DistributionLabSnapshot& snapshot);
 
-// Errors (usage): an unknown verifier or mutant, a draft that the verifier does not take.
+// Errors (usage): an unknown verifier or bug, a draft that the verifier does not take.
 LabSampler lab_sampler(const DistributionLabSnapshot& rows);
 
 }  // namespace draftproof

@@ -1,4 +1,4 @@
-#include "viz/data/draft_pair.hpp"
+#include "studies/lab/draft_pair.hpp"
 
 #include <algorithm>
 #include <cmath>

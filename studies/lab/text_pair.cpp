@@ -1,16 +1,16 @@
-#include "viz/data/text_pair.hpp"
+#include "studies/lab/text_pair.hpp"
 
 #include <algorithm>
 #include <map>
 #include <mutex>
 
-#include "reference/draft/drafter_factory.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "engine/draft/drafter_factory.hpp"
+#include "engine/model/model_session.hpp"
 #include "reference/logits/pipeline.hpp"
-#include "reference/model/model_session.hpp"
-#include "reference/printable.hpp"
 #include "reference/step/dense_step_rows.hpp"
-#include "viz/data/model_shelf.hpp"
+#include "studies/speculate/model_shelf.hpp"
 
 namespace draftproof {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "viz/data/draft_pair.hpp"
+#include "studies/lab/draft_pair.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "viz/data/serving_timeline.hpp"
+#include "studies/serving/serving_timeline.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,21 +6,18 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/serving/comparison_json.hpp"
-#include "viz/data/palette.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/palette.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 namespace {
 
 constexpr double kMs = 1e-6;  // of a nanosecond
-
-std::string text_of(double value) {
-  return nlohmann::ordered_json(value).dump();
-}
 
 const PolicyTimeline* timeline_of(const std::vector<PolicyTimeline>& timelines, const std::string& name) {
   const auto found = std::ranges::find(timelines, name, &PolicyTimeline::policy);
@@ -103,7 +100,7 @@ ScenarioRequest request_of(const ServingTimelineSettings& settings) {
     const TomlValue* const arrivals = workload->find("arrivals");
     const bool closed = arrivals != nullptr && arrivals->text_or("kind", "") == "closed";
     request.changes.push_back(std::string("workload.arrivals.") + (closed ? "concurrency=" : "rate=") +
-                              (closed ? std::to_string(std::llround(settings.load)) : text_of(settings.load)));
+                              (closed ? std::to_string(std::llround(settings.load)) : json_number(settings.load)));
   }
   if (settings.requests > 0) {
     set_key(request, file, "workload", "requests", settings.requests);
@@ -135,7 +132,7 @@ void compute(const ServingTimelineSettings& settings, Job& job, const PublishSer
   CancelOnly observer(job);
   for (const double load : settings.loads) {
     job.report(static_cast<double>(snapshot.loads.size()) / static_cast<double>(settings.loads.size()),
-               "serving at a load of " + text_of(load));
+               "serving at a load of " + json_number(load));
     job.check();
     snapshot.loads.push_back(
         {load, compare(with_load(scenario, load, "--load"), 1, [&](std::size_t) { return &observer; })});
@@ -177,7 +174,7 @@ std::string to_figure(const ServingTimelineSnapshot& snapshot) {
       script << point.load;
       for (const Plot& plot : kPlots) {
         const double value = point.policies[p].figure(plot.figure).mean;
-        script << ' ' << (std::isfinite(value) ? text_of(value) : "NaN");
+        script << ' ' << (std::isfinite(value) ? json_number(value) : "NaN");
       }
       script << '\n';
     }
@@ -211,7 +208,7 @@ std::vector<std::string> command_arguments(const ServingTimelineSettings& settin
   add("--replications", "1");
   if (request.seed) add("--seed", std::to_string(*request.seed));
   std::string loads;
-  for (const double load : settings.loads) loads += (loads.empty() ? "" : ",") + text_of(load);
+  for (const double load : settings.loads) loads += (loads.empty() ? "" : ",") + json_number(load);
   if (!loads.empty()) add("--load", loads);
   return arguments;
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/serving/scenario_request.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/table.hpp"
-#include "viz/data/timeline_recorder.hpp"
+#include "studies/job.hpp"
+#include "studies/serving/timeline_recorder.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 

@@ -1,14 +1,15 @@
-#include "viz/data/speedup_by_batch.hpp"
+#include "studies/serving/speedup_by_batch.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reference/files/figure.hpp"
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 #include "sim/predict/prediction_json.hpp"
-#include "viz/data/palette.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/palette.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 namespace {
@@ -116,10 +117,6 @@ std::vector<SpeedupPreset> make_presets() {
 }
 
 // In the shortest form that reads back as the same number.
-std::string text_of(double value) {
-  return nlohmann::ordered_json(value).dump();
-}
-
 std::string joined(const std::vector<int>& values) {
   std::string text;
   for (const int value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
@@ -266,8 +263,8 @@ std::vector<std::string> command_arguments(const SpeedupByBatchSettings& setting
   if (!request.trees.empty()) add_unless("--tree-nodes", joined(request.trees), joined(usual.trees));
   if (request.guidance) arguments.emplace_back("--guidance");
   add_unless("--calibrate-with", joined(request.calibrate_with), "");
-  add_unless("--acceptance-factor", text_of(request.acceptance_factor), text_of(1.0));
-  add_unless("--draft-cost-factor", text_of(request.draft_cost_factor), text_of(1.0));
+  add_unless("--acceptance-factor", json_number(request.acceptance_factor), json_number(1.0));
+  add_unless("--draft-cost-factor", json_number(request.draft_cost_factor), json_number(1.0));
   add_unless("--compare-drafters", joined(request.compared_drafters), "");
   if (request.compare_guidance) arguments.emplace_back("--compare-guidance");
   add_unless("--measured", request.measured, "");

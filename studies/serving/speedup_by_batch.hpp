@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "sim/predict/prediction_request.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/table.hpp"
+#include "studies/job.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 

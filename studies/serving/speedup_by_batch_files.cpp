@@ -4,11 +4,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/toml.hpp"
-#include "viz/data/speedup_by_batch.hpp"
+#include "studies/serving/speedup_by_batch.hpp"
 
 namespace draftproof {
 namespace {

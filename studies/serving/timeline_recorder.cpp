@@ -1,4 +1,4 @@
-#include "viz/data/timeline_recorder.hpp"
+#include "studies/serving/timeline_recorder.hpp"
 
 #include <algorithm>
 #include <cmath>

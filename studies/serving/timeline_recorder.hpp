@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/serving/simulation.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/step_levels.hpp"
+#include "studies/job.hpp"
+#include "studies/speculate/step_levels.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
-#include "viz/data/model_shelf.hpp"
+#include "studies/speculate/model_shelf.hpp"
 
 #include <deque>
 #include <mutex>
 #include <utility>
 
-#include "reference/model/shipped_model.hpp"
+#include "engine/model/shipped_model.hpp"
 
 namespace draftproof {
 namespace {

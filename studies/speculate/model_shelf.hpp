@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "reference/model/text_model.hpp"
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 

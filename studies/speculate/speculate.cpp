@@ -1,13 +1,13 @@
-#include "viz/data/speculate.hpp"
+#include "studies/speculate/speculate.hpp"
 
 #include <algorithm>
 #include <chrono>
 
-#include "reference/draft/drafter_factory.hpp"
-#include "reference/engine/generate.hpp"
-#include "reference/model/shipped_model.hpp"
-#include "viz/data/model_shelf.hpp"
-#include "viz/data/speculate_lane.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/draft/drafter_factory.hpp"
+#include "engine/model/shipped_model.hpp"
+#include "studies/speculate/model_shelf.hpp"
+#include "studies/speculate/speculate_lane.hpp"
 
 namespace draftproof {
 namespace {

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/generation.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/opened_result.hpp"
-#include "viz/data/table.hpp"
+#include "engine/decode/generation.hpp"
+#include "studies/job.hpp"
+#include "studies/opened_result.hpp"
+#include "studies/table.hpp"
 
 namespace draftproof {
 

@@ -1,8 +1,8 @@
 // The settings of a run of `draftproof demo`, from its result.json.
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "viz/data/speculate.hpp"
+#include "base/error.hpp"
+#include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
 namespace {

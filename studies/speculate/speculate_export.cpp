@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "reference/engine/acceptance_json.hpp"
-#include "reference/files/figure.hpp"
-#include "viz/data/palette.hpp"
-#include "viz/data/speculate.hpp"
-#include "viz/data/speculate_request.hpp"
+#include "engine/metrics/acceptance_json.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/palette.hpp"
+#include "studies/speculate/speculate.hpp"
+#include "studies/speculate/speculate_request.hpp"
 
 namespace draftproof {
 namespace {

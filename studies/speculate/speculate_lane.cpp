@@ -1,8 +1,8 @@
-#include "viz/data/speculate_lane.hpp"
+#include "studies/speculate/speculate_lane.hpp"
 
 #include <cmath>
 
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {

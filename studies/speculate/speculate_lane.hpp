@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "reference/engine/engine.hpp"
-#include "viz/data/speculate_request.hpp"
+#include "engine/decode/engine.hpp"
+#include "studies/speculate/speculate_request.hpp"
 
 namespace draftproof {
 

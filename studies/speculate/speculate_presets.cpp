@@ -2,7 +2,7 @@
 // costs is measured where it runs.
 #include <utility>
 
-#include "viz/data/speculate.hpp"
+#include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,9 +1,9 @@
-#include "viz/data/speculate_request.hpp"
+#include "studies/speculate/speculate_request.hpp"
 
 #include <algorithm>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
 namespace {

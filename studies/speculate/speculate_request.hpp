@@ -4,10 +4,10 @@
 
 #include <vector>
 
-#include "reference/draft/drafter_choice.hpp"
-#include "reference/engine/engine.hpp"
-#include "reference/model/text_model.hpp"
-#include "viz/data/speculate.hpp"
+#include "engine/decode/engine.hpp"
+#include "engine/draft/drafter_choice.hpp"
+#include "engine/model/text_model.hpp"
+#include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "viz/data/step_levels.hpp"
+#include "studies/speculate/step_levels.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "viz/data/tree_building.hpp"
+#include "studies/tree/tree_building.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,12 +6,12 @@
 #include <set>
 #include <tuple>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/draft/tree_builders/eagle2_tree.hpp"
-#include "reference/draft/tree_builders/opt_tree.hpp"
-#include "reference/draft/tree_builders/sequoia_tree.hpp"
-#include "reference/draft/tree_builders/static_tree.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/draft/tree_builders/eagle2_tree.hpp"
+#include "engine/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/sequoia_tree.hpp"
+#include "engine/draft/tree_builders/static_tree.hpp"
+#include "reference/verify/sampled_tree.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 
 namespace draftproof {

@@ -1,4 +1,4 @@
-// Draft trees of any size by the builders of reference/draft/tree_builders, chosen by name.
+// Draft trees of any size by the builders of engine/draft/tree_builders, chosen by name.
 //
 //   chain      every node has one child
 //   static     a fixed shape (Medusa): the paths of least sum of (rank + 1), which is the best tree where the child of
@@ -19,10 +19,10 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/draft/draft_plan.hpp"
-#include "reference/draft/tree_shape.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "reference/step/verifiers.hpp"
-#include "viz/data/draft_pair.hpp"
+#include "reference/verify/tree_shape.hpp"
+#include "studies/lab/draft_pair.hpp"
 
 namespace draftproof {
 

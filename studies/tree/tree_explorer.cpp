@@ -1,15 +1,15 @@
-#include "viz/data/tree_explorer.hpp"
+#include "studies/tree/tree_explorer.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "reference/draft/tree_attention.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/philox.hpp"
-#include "viz/data/text_pair.hpp"
-#include "viz/data/tree_layout.hpp"
-#include "viz/data/tree_trial.hpp"
+#include "reference/verify/tree_attention.hpp"
+#include "studies/lab/text_pair.hpp"
+#include "studies/tree/tree_layout.hpp"
+#include "studies/tree/tree_trial.hpp"
 
 namespace draftproof {
 namespace {

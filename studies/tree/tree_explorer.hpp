@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "viz/data/draft_pair.hpp"
-#include "viz/data/job.hpp"
-#include "viz/data/table.hpp"
-#include "viz/data/tree_building.hpp"
-#include "viz/data/verification_walk.hpp"
+#include "studies/job.hpp"
+#include "studies/lab/draft_pair.hpp"
+#include "studies/table.hpp"
+#include "studies/tree/tree_building.hpp"
+#include "studies/tree/verification_walk.hpp"
 
 namespace draftproof {
 

@@ -1,10 +1,10 @@
 // The tree, its walk and its curves as JSON, as rows and as a figure.
 #include <sstream>
 
-#include "reference/files/figure.hpp"
-#include "reference/printable.hpp"
-#include "viz/data/palette.hpp"
-#include "viz/data/tree_explorer.hpp"
+#include "base/printable.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/palette.hpp"
+#include "studies/tree/tree_explorer.hpp"
 
 namespace draftproof {
 namespace {

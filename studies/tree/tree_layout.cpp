@@ -1,6 +1,6 @@
-#include "viz/data/tree_layout.hpp"
+#include "studies/tree/tree_layout.hpp"
 
-#include "reference/draft/tree_attention.hpp"
+#include "reference/verify/tree_attention.hpp"
 
 namespace draftproof {
 

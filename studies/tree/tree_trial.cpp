@@ -1,6 +1,6 @@
-#include "viz/data/tree_trial.hpp"
+#include "studies/tree/tree_trial.hpp"
 
-#include "reference/draft/planned_tree.hpp"
+#include "engine/draft/planned_tree.hpp"
 #include "reference/step/verify_step_of.hpp"
 
 namespace draftproof {

@@ -5,9 +5,9 @@
 
 #include "reference/step/request.hpp"
 #include "reference/step/step_rows.hpp"
-#include "viz/data/draft_pair.hpp"
-#include "viz/data/tree_building.hpp"
-#include "viz/data/verification_walk.hpp"
+#include "studies/lab/draft_pair.hpp"
+#include "studies/tree/tree_building.hpp"
+#include "studies/tree/verification_walk.hpp"
 
 namespace draftproof {
 

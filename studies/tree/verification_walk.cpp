@@ -1,4 +1,4 @@
-#include "viz/data/verification_walk.hpp"
+#include "studies/tree/verification_walk.hpp"
 
 #include <algorithm>
 #include <array>

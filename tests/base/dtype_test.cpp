@@ -1,4 +1,4 @@
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>
@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <limits>
 
-#include "reference/numerics/host_device.hpp"
+#include "base/host_device.hpp"
 #include "tests/support/special_values.hpp"
 
 using namespace draftproof;

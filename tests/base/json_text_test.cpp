@@ -1,4 +1,4 @@
-#include "reference/json_text.hpp"
+#include "base/json_text.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

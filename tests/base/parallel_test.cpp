@@ -1,4 +1,4 @@
-#include "reference/parallel.hpp"
+#include "base/parallel.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

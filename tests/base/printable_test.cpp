@@ -1,5 +1,5 @@
 // What may reach a terminal, byte by byte.
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

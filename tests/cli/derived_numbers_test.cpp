@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "cli/bench/result.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
 
@@ -88,7 +88,7 @@ TEST_CASE("the derived numbers of demo and verify follow from their parts") {
 TEST_CASE("the derived numbers of audit follow from their parts") {
   check(document_of({"audit", "--self-test", "20"}), "self-test");
   const TemporaryFolder folder;
-  const std::string script = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/io/make_audit_samples.py";
+  const std::string script = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/reference/trace/make_audit_samples.py";
   if (run_command({"python3", script, folder.path(), "8000", "3000"}).exit_code != 0) {
     CHECK(run_command({"sh", "-c", "command -v python3"}).exit_code != 0);
     WARN("SKIPPED: python3 is not installed");
@@ -99,7 +99,7 @@ TEST_CASE("the derived numbers of audit follow from their parts") {
 
 TEST_CASE("the derived numbers of the exactness lab follow from their parts") {
   check(document_of({"prove", "--instances", "1", "--vocab", "2", "--draft", "2"}), "prove");
-  if (!testing::kSanitized) check(document_of({"mutants"}), "mutants");  // run_mutants_test.cpp runs them there
+  if (!testing::kSanitized) check(document_of({"bugs"}), "bugs");  // run_bugs_test.cpp runs them there
   const std::string trials = std::to_string(testing::fewer_if_sanitized(200000));
   check(document_of({"soak", "--trials", trials, "--threads", "2"}), "soak");
 }

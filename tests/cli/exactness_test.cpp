@@ -1,4 +1,4 @@
-// prove, mutants and soak as scripts meet them.
+// prove, bugs and soak as scripts meet them.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
@@ -76,8 +76,8 @@ TEST_CASE("prove checks equivalences and orderings and golden numbers with all v
   }
 }
 
-TEST_CASE("mutants counts what was killed and shows the evidence of those that are asked for") {
-  const json document = json_of({"mutants", "--only", "B01,C01", "--json"});
+TEST_CASE("bugs counts what was killed and shows the evidence of those that are asked for") {
+  const json document = json_of({"bugs", "--only", "B01,C01", "--json"});
   CHECK(document.at("killed") == 1);
   CHECK(document.at("total") == 1);
   CHECK(document.at("controls_passed") == 1);
@@ -87,7 +87,7 @@ TEST_CASE("mutants counts what was killed and shows the evidence of those that a
   CHECK(row.at("detector") == "K");
   CHECK(row.at("usual_tests").at("cosine_passes") == true);
   CHECK(row.at("hunts").size() == 2);
-  const ProgramResult text = run_draftproof({"mutants", "--only", "B01"});
+  const ProgramResult text = run_draftproof({"bugs", "--only", "B01"});
   CHECK(text.out.find("36/65") != std::string::npos);  // the distribution that a noise vector used twice has
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {
@@ -146,15 +146,15 @@ TEST_CASE("the launcher builds again when a source changes or goes away or the p
 TEST_CASE("a test that changes or goes away makes the launcher build the tests again, and no program") {
   Checkout checkout;
   checkout.add_working_tools();
-  fs::create_directories(checkout.file("tests/verify"));
-  write_whole_file(checkout.file("tests/verify/chain_test.cpp"), "// a test");
+  fs::create_directories(checkout.file("tests/reference/verify"));
+  write_whole_file(checkout.file("tests/reference/verify/chain_test.cpp"), "// a test");
   const auto later = [&](const std::string& name, int seconds) {
     fs::last_write_time(checkout.file(name), fs::file_time_type::clock::now() + std::chrono::seconds(seconds));
   };
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.run({"machine"}).exit_code == 7);
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");  // all, then the program
-  later("tests/verify/chain_test.cpp", 10);
+  later("tests/reference/verify/chain_test.cpp", 10);
   CHECK(checkout.run({"machine"}).exit_code == 7);
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");
   CHECK(checkout.run({"build"}).exit_code == 0);
@@ -162,8 +162,8 @@ TEST_CASE("a test that changes or goes away makes the launcher build the tests a
   later("build/release/.built-all", 20);
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\n");
-  fs::remove(checkout.file("tests/verify/chain_test.cpp"));
-  later("tests/verify", 30);
+  fs::remove(checkout.file("tests/reference/verify/chain_test.cpp"));
+  later("tests/reference/verify", 30);
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\nninja\n");
 }

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <sstream>
 
-#include "reference/statistics/binomial_interval.hpp"
-#include "reference/statistics/chi_squared.hpp"
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
+#include "exactness/statistics/chi_squared.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -180,9 +180,9 @@ ordered_json meets_goal(const Place& at) {
   return relation == "<=" ? value.get<double>() <= bound : value.get<double>() >= bound;
 }
 
-// --- Mutants -------------------------------------------------------------------------------------------------------
+// --- Bugs -------------------------------------------------------------------------------------------------------
 
-// Of the first hunt that caught the mutant.
+// Of the first hunt that caught the bug.
 Formula of_the_killer(const char* key) {
   return [key](const Place& at) -> ordered_json {
     for (const ordered_json& hunt : at.container().at("hunts"))
@@ -359,7 +359,7 @@ NumberRules rules_of_prove() {
   return rules;
 }
 
-NumberRules rules_of_mutants() {
+NumberRules rules_of_bugs() {
   NumberRules rules{{"/killed", rows_with("rows", "killed", true)},
                     {"/total", number_of("rows")},
                     {"/waiting", number_of("waiting_rows")},
@@ -450,7 +450,7 @@ const NumberRules& number_rules(const std::string& command) {
   static const std::map<std::string, NumberRules> rules = [] {
     std::map<std::string, NumberRules> all{{"demo", rules_of_demo()},           {"verify", rules_of_verify()},
                                            {"audit", rules_of_audit()},         {"prove", rules_of_prove()},
-                                           {"mutants", rules_of_mutants()},     {"soak", rules_of_soak()},
+                                           {"bugs", rules_of_bugs()},           {"soak", rules_of_soak()},
                                            {"bench", rules_of_bench()},         {"regress", rules_of_regress()},
                                            {"self-test", rules_of_self_test()}, {"speculate", rules_of_speculate()}};
     for (auto& [command_of, more] : all)

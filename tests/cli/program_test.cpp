@@ -146,7 +146,7 @@ TEST_CASE("odd values are refused by every command in one line that names the op
                                                   {"soak", "--trials", "010"},
                                                   {"soak", "--trials", "99999999999999999999"},
                                                   {"soak", "--models", ""},
-                                                  {"mutants", "--only", ""},
+                                                  {"bugs", "--only", ""},
                                                   {"demo", "--temperature", ""},
                                                   {"demo", "--seed", ""},
                                                   {"demo", "--out", ""},
@@ -168,7 +168,7 @@ TEST_CASE("odd values are refused by every command in one line that names the op
 }
 
 TEST_CASE("an option that has no use beside the others is refused by name") {
-  const std::vector<std::vector<std::string>> useless{{"mutants", "--json", "--markdown"}, {"tree", "--no-download"}};
+  const std::vector<std::vector<std::string>> useless{{"bugs", "--json", "--markdown"}, {"tree", "--no-download"}};
   for (const std::vector<std::string>& arguments : useless) {
     const ProgramResult result = run_draftproof(arguments);
     INFO(arguments[0] << ": " << result.err);

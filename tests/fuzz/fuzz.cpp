@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "tests/fuzz/damage.hpp"
 
 namespace draftproof::testing {

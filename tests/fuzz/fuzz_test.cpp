@@ -7,10 +7,10 @@
 #include <set>
 #include <stdexcept>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "tests/fuzz/damage.hpp"
 #include "tests/fuzz/readers.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -6,17 +6,17 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/model/model_files.hpp"
-#include "reference/model/weights/json_fields.hpp"
+#include "engine/model/model_files.hpp"
+#include "engine/weights/json_fields.hpp"
 #include "sim/cost/measured_table.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/machine/machine_profile.hpp"
 #include "sim/predict/speedup_points.hpp"
 #include "sim/serving/grid.hpp"
-#include "tests/model/tokenizer/tiny_tokenizer.hpp"
+#include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -1,7 +1,7 @@
 // gpu/budget/budget.py on machine code written for the purpose: what it counts, and that a heavier loop does not pass.
 #include <catch2/catch.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-// The device mutants: kernels with one fault each (gpu/mutants/*.mutant), of which the regression must find every one.
+// The device faults: kernels with one fault each (gpu/faults/*.fault), of which the regression must find every one.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -15,10 +15,10 @@ namespace {
 using draftproof::testing::ProgramResult;
 using draftproof::testing::run_command;
 
-std::vector<std::string> mutant_ids() {
+std::vector<std::string> fault_ids() {
   std::vector<std::string> ids;
-  for (const auto& entry : std::filesystem::directory_iterator(DRAFTPROOF_SOURCE_DIR "/gpu/mutants"))
-    if (entry.path().extension() == ".mutant") ids.push_back(entry.path().stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(DRAFTPROOF_SOURCE_DIR "/gpu/faults"))
+    if (entry.path().extension() == ".fault") ids.push_back(entry.path().stem().string());
   std::sort(ids.begin(), ids.end());
   return ids;
 }
@@ -33,13 +33,13 @@ std::string contents_of(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("the regression kills every device mutant") {
+TEST_CASE("the regression kills every device fault") {
   if (draftproof::testing::kSanitized) {
-    WARN("SKIPPED: device mutants are not built with the sanitizers");
+    WARN("SKIPPED: device faults are not built with the sanitizers");
     return;
   }
-  for (const std::string& id : mutant_ids()) {
-    const ProgramResult run = run_command({DRAFTPROOF_MUTANTS "/" + id + ".run"});
+  for (const std::string& id : fault_ids()) {
+    const ProgramResult run = run_command({DRAFTPROOF_FAULTS "/" + id + ".run"});
     INFO(id << ": " << run.out << run.err);
     CHECK(run.exit_code == 0);
     CHECK_FALSE(run.out.empty());
@@ -56,22 +56,22 @@ void add_includes(const std::string& source, std::set<std::string>& found) {
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(begin)) add_includes(line.substr(10, line.size() - 11), found);
 }
-// The value of a line `key: value` of a mutant.
-std::string value_of(const std::string& mutant, const std::string& key) {
-  const std::size_t begin = mutant.find("\n" + key + ": ");
+// The value of a line `key: value` of a fault.
+std::string value_of(const std::string& fault, const std::string& key) {
+  const std::size_t begin = fault.find("\n" + key + ": ");
   REQUIRE(begin != std::string::npos);
   const std::size_t value = begin + key.size() + 3;
-  return mutant.substr(value, mutant.find('\n', value) - value);
+  return fault.substr(value, fault.find('\n', value) - value);
 }
 
 }  // namespace
 
-TEST_CASE("a mutant compiles every operation that includes its faulty source, so that no function has two bodies") {
-  for (const std::string& id : mutant_ids()) {
-    const std::string mutant = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/" + id + ".mutant");
-    const std::string operations = " " + value_of(mutant, "operations") + " ";
-    const std::string cases = value_of(mutant, "cases");
-    // What its program runs in the namespace of mutants: the call of its cases, and what that launches.
+TEST_CASE("a fault compiles every operation that includes its faulty source, so that no function has two bodies") {
+  for (const std::string& id : fault_ids()) {
+    const std::string fault = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/faults/" + id + ".fault");
+    const std::string operations = " " + value_of(fault, "operations") + " ";
+    const std::string cases = value_of(fault, "cases");
+    // What its program runs in the namespace of faults: the call of its cases, and what that launches.
     std::set<std::string> runs = {cases.substr(0, cases.find('/'))};
     std::set<std::string> of_call;
     add_includes("gpu/operations/" + *runs.begin() + ".hpp", of_call);
@@ -85,15 +85,15 @@ TEST_CASE("a mutant compiles every operation that includes its faulty source, so
       std::set<std::string> includes;
       add_includes("gpu/operations/" + operation + ".hpp", includes);
       INFO(id << " and operation " << operation);
-      if (includes.count(value_of(mutant, "file")) == 1)
+      if (includes.count(value_of(fault, "file")) == 1)
         CHECK(operations.find(" " + operation + " ") != std::string::npos);
     }
   }
 }
 
-TEST_CASE("every kernel bug of the catalogue has a device mutant, and gpu/mutants/README.md names it") {
-  const std::vector<std::string> ids = mutant_ids();
-  const std::string readme = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/mutants/README.md");
+TEST_CASE("every kernel bug of the catalogue has a device fault, and gpu/faults/README.md names it") {
+  const std::vector<std::string> ids = fault_ids();
+  const std::string readme = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/faults/README.md");
   for (const char* bug : {"B06", "B08", "B12", "B14", "B43", "B54", "B56", "B58", "B60", "B61"}) {
     INFO(bug);
     CHECK(std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return id.rfind(bug, 0) == 0; }));

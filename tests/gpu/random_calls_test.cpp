@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.hpp"
+#include "base/error.hpp"
 #include "gpu/api.hpp"
-#include "reference/error.hpp"
-#include "reference/numerics/dtype.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/test_random.hpp"
 

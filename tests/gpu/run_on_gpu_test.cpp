@@ -1,7 +1,7 @@
 // gpu/run_on_gpu.sh says what is wrong with its options before it builds anything.
 #include <catch2/catch.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {

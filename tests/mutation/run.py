@@ -20,19 +20,19 @@ from scratch import CompileError, Scratch, run_limited
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
-LEFT_OUT = ("gpu/mutants/", "reference/exactness/mutants/", "gpu/regress/", "gpu/bench/", "gpu/cuda/", "gpu/standalone/")
+LEFT_OUT = ("gpu/faults/", "exactness/bugs/", "gpu/regress/", "gpu/bench/", "gpu/cuda/", "gpu/standalone/")
 
 # Folder of the fault -> folders of tests that are tried after those of the same name. The whole suite comes last, always.
 CONCERNED = {
-    "reference/numerics": ["tests/row_kernels", "tests/sampling", "tests/logits"],
-    "reference/row_kernels": ["tests/sampling", "tests/logits"],
-    "reference/random": ["tests/sampling", "tests/verify"],
-    "reference/sampling": ["tests/logits"],
-    "reference/logits": ["tests/sampling"],
+    "reference/numerics": ["tests/reference/row_kernels", "tests/reference/sampling", "tests/reference/logits"],
+    "reference/row_kernels": ["tests/reference/sampling", "tests/reference/logits"],
+    "reference/random": ["tests/reference/sampling", "tests/reference/verify"],
+    "reference/sampling": ["tests/reference/logits"],
+    "reference/logits": ["tests/reference/sampling"],
     "reference/verify": ["tests/exactness/proof"],
-    "reference/step": ["tests/verify"],
-    "reference/draft": ["tests/verify"],
-    "reference/statistics": ["tests/exactness/audit"],
+    "reference/step": ["tests/reference/verify"],
+    "engine/draft": ["tests/reference/verify"],
+    "exactness/statistics": ["tests/exactness/audit"],
     "gpu": ["tests/gpu"],
 }
 CPU_SECONDS = 300  # that the tests of one stage may take, as long as without a fault the slowest takes a fraction of it

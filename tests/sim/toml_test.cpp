@@ -1,7 +1,7 @@
 // TOML files as values: strict readers, and messages with file and line.
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/toml.hpp"
 
 using namespace draftproof;

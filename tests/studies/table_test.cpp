@@ -1,9 +1,9 @@
-#include "viz/data/table.hpp"
+#include "studies/table.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/csv.hpp"
 
 namespace draftproof {

@@ -1,4 +1,4 @@
-#include "viz/data/worker.hpp"
+#include "studies/worker.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 
 namespace draftproof::testing {
 

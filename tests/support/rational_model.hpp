@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/rational.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "exactness/rational.hpp"
 #include "reference/verify/dense_rows.hpp"
 #include "tests/support/test_random.hpp"
 

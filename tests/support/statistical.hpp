@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <span>
 
-#include "reference/statistics/battery.hpp"
-#include "reference/statistics/binomial_interval.hpp"
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 

@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "base/token.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/token.hpp"
 
 namespace draftproof {
 

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "reference/error.hpp"
-#include "reference/numerics/host_device.hpp"
+#include "base/error.hpp"
+#include "base/host_device.hpp"
 
 namespace draftproof::testing {
 namespace {

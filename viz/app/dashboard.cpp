@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 #include "viz/panels/colours.hpp"
 
 namespace draftproof {

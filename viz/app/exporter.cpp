@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <system_error>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/figure.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "studies/figures/figure.hpp"
 
 namespace draftproof {
 namespace {

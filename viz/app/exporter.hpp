@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "viz/data/worker.hpp"
+#include "studies/worker.hpp"
 
 namespace draftproof {
 

@@ -2,8 +2,8 @@
 
 #include <png.h>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
 
 namespace draftproof {
 

@@ -8,9 +8,9 @@
 #include <sstream>
 #include <string_view>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/input_file.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/input_file.hpp"
 
 namespace draftproof {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "viz/app/null_surface.hpp"
 #include "viz/app/png.hpp"
 #include "viz/app/window.hpp"

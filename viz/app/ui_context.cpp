@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "viz/app/imgui_config.hpp"
 #include "viz/panels/colours.hpp"
 

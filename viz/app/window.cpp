@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "viz/data/acceptance_decay.hpp"
+#include "studies/acceptance/acceptance_decay.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "viz/data/palette.hpp"
+#include "studies/palette.hpp"
 
 namespace draftproof {
 

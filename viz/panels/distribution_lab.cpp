@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "reference/statistics/distribution_check.hpp"
+#include "exactness/statistics/distribution_check.hpp"
 #include "viz/panels/colours.hpp"
 
 namespace draftproof {
@@ -159,9 +159,9 @@ std::vector<std::string> verifier_items() {
   return items;
 }
 const std::string kNone = "none";
-std::vector<std::string> mutant_items() {
+std::vector<std::string> bug_items() {
   std::vector<std::string> items{kNone};
-  for (const LabMutant& mutant : lab_mutants()) items.push_back(mutant.id);
+  for (const LabBug& bug : lab_bugs()) items.push_back(bug.id);
   return items;
 }
 
@@ -194,18 +194,18 @@ void DistributionLabPanel::advance_look(const DistributionLabSnapshot* snapshot)
 
 void DistributionLabPanel::draw_sampling_controls(Controls& controls, DistributionLabSettings& settings) {
   static const std::vector<std::string> kVerifiers = verifier_items();
-  static const std::vector<std::string> kMutants = mutant_items();
+  static const std::vector<std::string> kBugs = bug_items();
   static const std::vector<std::string> kSamples{"1000", "5000", "20000", "100000", "500000"};
   ImGui::SeparatorText("Sampling");
-  ImGui::BeginDisabled(!settings.mutant.empty());
+  ImGui::BeginDisabled(!settings.bug.empty());
   controls.choice("verifier", settings.verifier, kVerifiers,
                   "The rule that accepts drafts and draws the recovered token; drafts are drawn as it wants them.");
   slide(controls, "draft tokens K", settings.draft_tokens, 1, 4,
         "K: the length of a chain or path, or the siblings of one node.");
   ImGui::EndDisabled();
-  std::string mutant = settings.mutant.empty() ? kNone : settings.mutant;
-  if (controls.choice("mutant", mutant, kMutants, "A bug that shipped in an engine, in place of the verifier."))
-    settings.mutant = mutant == kNone ? "" : mutant;
+  std::string bug = settings.bug.empty() ? kNone : settings.bug;
+  if (controls.choice("bug", bug, kBugs, "A bug that shipped in an engine, in place of the verifier."))
+    settings.bug = bug == kNone ? "" : bug;
   std::string samples = std::to_string(settings.samples);
   if (controls.choice("samples", samples, kSamples,
                       "n of the test: it finds a total variation that falls as 1 / sqrt(n)."))
@@ -246,10 +246,10 @@ void DistributionLabPanel::draw_numbers(const DistributionLabSnapshot& snapshot)
   ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(colour_of(is_playing() ? LabVerdict::sampling : snapshot.verdict)));
   ImGui::TextWrapped("%s", is_playing() || snapshot.sentence.empty() ? "sampling" : snapshot.sentence.c_str());
   ImGui::PopStyleColor();
-  for (const LabMutant& mutant : lab_mutants())
-    if (mutant.id == snapshot.settings.mutant)
-      ImGui::TextWrapped("%s (%s): %s. Detectors of the lab that catch it: %s.", mutant.id.c_str(),
-                         mutant.source.c_str(), mutant.fault.c_str(), mutant.detectors.c_str());
+  for (const LabBug& bug : lab_bugs())
+    if (bug.id == snapshot.settings.bug)
+      ImGui::TextWrapped("%s (%s): %s. Detectors of the lab that catch it: %s.", bug.id.c_str(), bug.source.c_str(),
+                         bug.fault.c_str(), bug.detectors.c_str());
 }
 
 void DistributionLabPanel::draw_given_rows(Controls& controls, DistributionLabSettings& settings, ImVec2 size) {

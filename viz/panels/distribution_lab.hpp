@@ -1,7 +1,7 @@
 // The distribution lab: bars of p and q that the mouse drags, and samples of one verification step against p.
 #pragma once
 
-#include "viz/data/distribution_lab.hpp"
+#include "studies/lab/distribution_lab.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

@@ -1,7 +1,7 @@
 // The draft of one step as a tree that grows downwards, with what became of it.
 #pragma once
 
-#include "viz/data/speculate.hpp"
+#include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
 

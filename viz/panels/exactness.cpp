@@ -16,7 +16,7 @@ void slide(Controls& controls, const char* label, std::int32_t& value, std::int6
 }  // namespace
 
 bool ExactnessPanel::open(const OpenedResult& result) {
-  if (result.verb != "prove" && result.verb != "mutants") return false;
+  if (result.verb != "prove" && result.verb != "bugs") return false;
   show(exactness_of(result.document, result.verb, result.file));
   return true;
 }
@@ -34,11 +34,11 @@ const ExactnessCell* ExactnessPanel::selected_cell() const {
 }
 
 void ExactnessPanel::draw_controls(Controls& controls, ExactnessSettings& settings) {
-  static const std::vector<std::string> kViews{"verifiers", "mutants"};
-  std::string view = kViews[settings.view == ExactnessView::mutants ? 1 : 0];
+  static const std::vector<std::string> kViews{"verifiers", "bugs"};
+  std::string view = kViews[settings.view == ExactnessView::bugs ? 1 : 0];
   if (controls.choice("show", view, kViews,
-                      "Verifiers by test, proved over fractions; or mutants, bugs that shipped, by detector.")) {
-    settings.view = view == kViews[1] ? ExactnessView::mutants : ExactnessView::verifiers;
+                      "Verifiers by test, proved over fractions; or bugs, bugs that shipped, by detector.")) {
+    settings.view = view == kViews[1] ? ExactnessView::bugs : ExactnessView::verifiers;
     settings.file.clear();
   }
   if (!settings.file.empty()) {
@@ -47,7 +47,7 @@ void ExactnessPanel::draw_controls(Controls& controls, ExactnessSettings& settin
     ImGui::TextWrapped("from %s", printable_line(settings.file).c_str());
     return;
   }
-  if (settings.view == ExactnessView::mutants) return;
+  if (settings.view == ExactnessView::bugs) return;
   const float wanted = 2 * 24 * ImGui::GetFontSize();
   const bool in_pairs = ImGui::GetContentRegionAvail().x > wanted;
   const auto place_second = [&] {

@@ -1,7 +1,7 @@
 // Exactness: the matrix of verifiers and tests, and the one of bugs and detectors, with what stands behind every field.
 #pragma once
 
-#include "viz/data/exactness.hpp"
+#include "studies/exactness/exactness.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

@@ -104,7 +104,7 @@ bool KernelsPanel::open(const OpenedResult& result) {
   if (result.verb == "regress") {
     regress::regression_of(result.document, result.file);
     with.opened = result.file;
-    with.mutant.clear();
+    with.fault.clear();
     selected_.clear();
   } else if (result.verb == "bench" && result.document.contains("copy_bandwidth_bytes_per_s")) {
     kernel_times_of(result.document, result.file);
@@ -125,7 +125,7 @@ void KernelsPanel::draw_controls(Controls& controls, KernelsSettings& settings, 
     std::vector<std::string> kinds{kQuick, kAll};
     std::string kind = settings.filter == kQuickKernelCases ? kQuick : settings.filter.empty() ? kAll : settings.filter;
     if (kind != kQuick && kind != kAll) kinds.push_back(kind);
-    ImGui::BeginDisabled(!settings.mutant.empty());
+    ImGui::BeginDisabled(!settings.fault.empty());
     if (controls.choice("cases", kind, kinds,
                         "Some cases of every kernel, or all: minutes, with progress and cancel.")) {
       settings.filter = kind == kQuick ? kQuickKernelCases : kind == kAll ? "" : kind;
@@ -133,16 +133,16 @@ void KernelsPanel::draw_controls(Controls& controls, KernelsSettings& settings, 
     }
     controls.text("filter", settings.filter, "Parts of names of cases, as verify_chain/ragged,kv_commit/; empty: all.");
     ImGui::EndDisabled();
-    static const std::vector<std::string> kMutants = [] {
-      std::vector<std::string> ids = kernel_mutants();
+    static const std::vector<std::string> kFaults = [] {
+      std::vector<std::string> ids = kernel_faults();
       ids.insert(ids.begin(), kSound);
       return ids;
     }();
-    std::string mutant = settings.mutant.empty() ? kSound : settings.mutant;
+    std::string fault = settings.fault.empty() ? kSound : settings.fault;
     if (controls.choice(
-            "mutant", mutant, kMutants,
+            "fault", fault, kFaults,
             "Kernels with one fault of a real engine, which the regression must find; built with the tests.")) {
-      settings.mutant = mutant == kSound ? "" : mutant;
+      settings.fault = fault == kSound ? "" : fault;
       selected_.clear();
     }
     controls.slider("threads", settings.threads, 1, 16, "Cases at once; they change no result.");

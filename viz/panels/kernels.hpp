@@ -1,7 +1,7 @@
 // Kernels: the regression by kernel and case, the first differing bits, and times against their floors.
 #pragma once
 
-#include "viz/data/kernels.hpp"
+#include "studies/kernels/kernels.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

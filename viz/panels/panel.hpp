@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "reference/printable.hpp"
-#include "viz/data/opened_result.hpp"
-#include "viz/data/table.hpp"
-#include "viz/data/worker.hpp"
+#include "base/printable.hpp"
+#include "studies/opened_result.hpp"
+#include "studies/table.hpp"
+#include "studies/worker.hpp"
 #include "viz/panels/controls.hpp"
 
 namespace draftproof {
@@ -50,7 +50,7 @@ class Panel {
   virtual bool open(const OpenedResult&) { return false; }
 };
 
-// A panel whose snapshot is a function of its settings. For both types, viz/data/<panel>.hpp has compute(), to_json(),
+// A panel whose snapshot is a function of its settings. For both types, studies/<panel>.hpp has compute(), to_json(),
 // to_table(), to_figure() and command_arguments().
 template <class Settings, class Snapshot>
 class SnapshotPanel : public Panel {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "reference/strict_number.hpp"
+#include "base/strict_number.hpp"
 #include "sim/toml.hpp"
 #include "viz/panels/timeline_plots.hpp"
 

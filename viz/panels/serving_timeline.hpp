@@ -2,7 +2,7 @@
 // load.
 #pragma once
 
-#include "viz/data/serving_timeline.hpp"
+#include "studies/serving/serving_timeline.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

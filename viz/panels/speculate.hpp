@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "viz/data/speculate.hpp"
+#include "studies/speculate/speculate.hpp"
 #include "viz/panels/panel.hpp"
 #include "viz/panels/playback.hpp"
 #include "viz/panels/token_text.hpp"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "viz/data/speculate.hpp"
+#include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
 

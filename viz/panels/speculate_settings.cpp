@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "reference/model/shipped_model.hpp"
+#include "engine/model/shipped_model.hpp"
 #include "reference/step/verifiers.hpp"
 #include "viz/panels/next_control.hpp"
 #include "viz/panels/speculate.hpp"

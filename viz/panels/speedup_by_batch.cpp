@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "reference/strict_number.hpp"
+#include "base/strict_number.hpp"
 #include "sim/cost/engine_profile.hpp"
 #include "sim/csv.hpp"
 #include "sim/toml.hpp"

@@ -1,7 +1,7 @@
 // Speedup versus batch: what `predict` says, the roofline of verification, and what-if sliders.
 #pragma once
 
-#include "viz/data/speedup_by_batch.hpp"
+#include "studies/serving/speedup_by_batch.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

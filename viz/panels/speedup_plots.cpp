@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
 #include "viz/panels/plot_style.hpp"
 
 namespace draftproof {

@@ -1,7 +1,7 @@
 // The plots of the panel "Speedup versus batch".
 #pragma once
 
-#include "viz/data/speedup_by_batch.hpp"
+#include "studies/serving/speedup_by_batch.hpp"
 #include "viz/panels/controls.hpp"
 
 namespace draftproof {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "reference/engine/kv_blocks.hpp"
-#include "reference/printable.hpp"
+#include "base/printable.hpp"
+#include "engine/scheduler/kv_blocks.hpp"
 #include "viz/panels/plot_style.hpp"
 
 namespace draftproof {

@@ -3,7 +3,7 @@
 
 #include <imgui.h>
 
-#include "viz/data/serving_timeline.hpp"
+#include "studies/serving/serving_timeline.hpp"
 #include "viz/panels/controls.hpp"
 
 namespace draftproof {

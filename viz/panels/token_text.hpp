@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "viz/data/palette.hpp"
-#include "viz/data/speculate.hpp"
+#include "studies/palette.hpp"
+#include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "viz/data/text_pair.hpp"
+#include "studies/lab/text_pair.hpp"
 #include "viz/panels/colours.hpp"
 #include "viz/panels/tree_explorer_view.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "viz/data/tree_explorer.hpp"
+#include "studies/tree/tree_explorer.hpp"
 #include "viz/panels/panel.hpp"
 
 namespace draftproof {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "viz/data/tree_explorer.hpp"
+#include "studies/tree/tree_explorer.hpp"
 #include "viz/panels/controls.hpp"
 
 namespace draftproof {

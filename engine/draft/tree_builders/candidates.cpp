@@ -1,11 +1,11 @@
-#include "reference/draft/tree_builders/candidates.hpp"
+#include "engine/draft/tree_builders/candidates.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

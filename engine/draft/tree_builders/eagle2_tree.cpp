@@ -1,8 +1,8 @@
-#include "reference/draft/tree_builders/eagle2_tree.hpp"
+#include "engine/draft/tree_builders/eagle2_tree.hpp"
 
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -7,7 +7,7 @@
 //   rerank          the best num_nodes of the pool, top_k + depth top_k^2 nodes at most
 #pragma once
 
-#include "reference/draft/tree_builders/candidates.hpp"
+#include "engine/draft/tree_builders/candidates.hpp"
 
 namespace draftproof {
 

@@ -1,9 +1,9 @@
-#include "reference/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/opt_tree.hpp"
 
 #include <cmath>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

@@ -6,7 +6,7 @@
 // search ends at the first layer that adds nothing.
 #pragma once
 
-#include "reference/draft/tree_builders/candidates.hpp"
+#include "engine/draft/tree_builders/candidates.hpp"
 
 namespace draftproof {
 

@@ -1,11 +1,11 @@
-#include "reference/draft/tree_builders/sequoia_tree.hpp"
+#include "engine/draft/tree_builders/sequoia_tree.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/tree_shape.hpp"
+#include "reference/verify/tree_shape.hpp"
 
 namespace draftproof {
 

@@ -1,14 +1,14 @@
-#include "reference/draft/tree_builders/static_tree.hpp"
+#include "engine/draft/tree_builders/static_tree.hpp"
 
 #include <algorithm>
 #include <set>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {
 
-std::string text_of(const IndexPath& path) {
+std::string text_of_ranks(const IndexPath& path) {
   std::string text = "[";
   for (const std::int32_t rank : path) text += (text.size() > 1 ? ", " : "") + std::to_string(rank);
   return text + "]";
@@ -26,7 +26,7 @@ StaticTree make_static_tree(std::vector<IndexPath> paths, const std::string& whe
       throw input_error(where, "path " + std::to_string(i) + " is empty; the context itself is not listed");
     for (const std::int32_t rank : paths[i])
       if (rank < 0)
-        throw input_error(where, "path " + std::to_string(i) + ", " + text_of(paths[i]) +
+        throw input_error(where, "path " + std::to_string(i) + ", " + text_of_ranks(paths[i]) +
                                      ", has a negative rank; ranks count from 0");
   }
   StaticTree tree;
@@ -34,13 +34,14 @@ StaticTree make_static_tree(std::vector<IndexPath> paths, const std::string& whe
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const IndexPath& path = paths[i];
     if (i > 0 && paths[i - 1] == path)
-      throw input_error(where, "path " + text_of(path) + " is given twice; each node must be given once");
+      throw input_error(where, "path " + text_of_ranks(path) + " is given twice; each node must be given once");
     const IndexPath parent(path.begin(), path.end() - 1);
     std::int32_t parent_node = kRootNode;
     if (!parent.empty()) {
       const auto found = std::lower_bound(paths.begin(), paths.end(), parent, stands_before);
       if (found == paths.end() || *found != parent)
-        throw input_error(where, "path " + text_of(path) + " has no parent; " + text_of(parent) + " must be given too");
+        throw input_error(
+            where, "path " + text_of_ranks(path) + " has no parent; " + text_of_ranks(parent) + " must be given too");
       parent_node = static_cast<std::int32_t>(found - paths.begin());
     }
     tree.shape.parents.push_back(parent_node);
@@ -64,7 +65,7 @@ DraftTree fill_static_tree(const StaticTree& tree, std::span<const std::vector<T
     const auto rank = static_cast<std::size_t>(tree.rank(node));
     const std::size_t given = depth <= candidates.size() ? candidates[depth - 1].size() : 0;
     if (rank >= given)
-      throw input_error(where, "path " + text_of(tree.paths[static_cast<std::size_t>(node)]) + " needs " +
+      throw input_error(where, "path " + text_of_ranks(tree.paths[static_cast<std::size_t>(node)]) + " needs " +
                                    std::to_string(rank + 1) + " candidates of depth " + std::to_string(depth) +
                                    ", and there are " + std::to_string(given));
     filled.add(candidates[depth - 1][rank], tree.shape.parents[static_cast<std::size_t>(node)]);

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/draft/tree_shape.hpp"
 #include "reference/verify/draft_tree.hpp"
+#include "reference/verify/tree_shape.hpp"
 
 namespace draftproof {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
+#include "exactness/bugs/one_draft.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {
@@ -100,7 +100,7 @@ Finding find_misaligned_rows(bool faulty) {
 
 }  // namespace
 
-Mutant misaligned_rows_mutant() {
+Bug misaligned_rows_bug() {
   return {"B43/45",
           "1Cat-vLLM #656, vllm #41044",
           "the batch is reordered between drafting and verification, and the rows of q are not: requests are judged by "

@@ -2,11 +2,11 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
-#include "reference/exactness/proof/distribution_text.hpp"
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/one_draft.hpp"
+#include "exactness/proof/distribution_text.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/verify/block.hpp"
 
 namespace draftproof {
@@ -79,7 +79,7 @@ LargeSampler first_token_of_two(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Mutant tokenwise_block_mutant() {
+Bug tokenwise_block_bug() {
   return {
       "B37",
       "vllm-ascend #7807",

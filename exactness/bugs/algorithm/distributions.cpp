@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/one_draft.hpp"
+#include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
 namespace {
@@ -92,7 +92,7 @@ void leave_target_unfiltered(OneDraft& draft) {
 
 }  // namespace
 
-Mutant argmax_drafts_mutant() {
+Bug argmax_drafts_bug() {
   return {"B27",
           "transformers #32867",
           "drafts are the argmax of q, and the verifier takes them as drawn from q",
@@ -102,7 +102,7 @@ Mutant argmax_drafts_mutant() {
           sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, 1); })};
 }
 
-Mutant raw_proposal_mutant() {
+Bug raw_proposal_bug() {
   return {"B28",
           "transformers #47932",
           "drafts are drawn from q after top-k; the q that is handed on is the one before",
@@ -113,7 +113,7 @@ Mutant raw_proposal_mutant() {
               [](const std::vector<double>& q) { return top_k_distribution(q, std::min(kLargeTopK, q.size() / 2)); })};
 }
 
-Mutant default_parameters_mutant() {
+Bug default_parameters_bug() {
   return {"B30",
           "vllm #9834, #10198",
           "the target is scored with default parameters, while drafts are filtered by the request's top-p",
@@ -123,7 +123,7 @@ Mutant default_parameters_mutant() {
           sampler_with(leave_target_unfiltered)};
 }
 
-Mutant bfloat16_drafts_mutant() {
+Bug bfloat16_drafts_bug() {
   return {"B34",
           "DeepSpec #31",
           "drafts are drawn from a bfloat16 softmax, and the ratio is taken with the binary32 one",

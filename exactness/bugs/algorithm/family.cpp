@@ -1,8 +1,8 @@
-#include "reference/exactness/mutants/algorithm/family.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
 
 #include <utility>
 
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/proof/steps.hpp"
 
 namespace draftproof {
 
@@ -31,10 +31,10 @@ const ExactMasses& plain_draft() {
   return q;
 }
 
-std::vector<Mutant> algorithm_mutants() {
-  return {argmax_drafts_mutant(),    raw_proposal_mutant(),   default_parameters_mutant(), in_place_edits_mutant(),
-          bfloat16_drafts_mutant(),  wrong_slice_mutant(),    tokenwise_block_mutant(),    one_token_residual_mutant(),
-          divided_residual_mutant(), residual_floor_mutant(), misaligned_rows_mutant(),    unscaled_block_mutant()};
+std::vector<Bug> algorithm_bugs() {
+  return {argmax_drafts_bug(),    raw_proposal_bug(),   default_parameters_bug(), in_place_edits_bug(),
+          bfloat16_drafts_bug(),  wrong_slice_bug(),    tokenwise_block_bug(),    one_token_residual_bug(),
+          divided_residual_bug(), residual_floor_bug(), misaligned_rows_bug(),    unscaled_block_bug()};
 }
 
 }  // namespace draftproof

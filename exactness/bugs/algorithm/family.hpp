@@ -1,4 +1,4 @@
-// The parts of algorithm_mutants() (mutant.hpp), and what they share: one step of chain drafting and verification whose
+// The parts of algorithm_bugs() (bug.hpp), and what they share: one step of chain drafting and verification whose
 // distributions may be others than they should.
 #pragma once
 
@@ -6,8 +6,8 @@
 #include <functional>
 #include <span>
 
-#include "reference/exactness/mutants/hunting.hpp"
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/bugs/hunting.hpp"
 #include "reference/verify/chain.hpp"
 
 namespace draftproof {
@@ -47,17 +47,17 @@ Token verify_one_draft(const ExactMasses& drafted, Target& target, ExactRows& pr
   return outcome.num_accepted == 1 ? draft.front() : outcome.last_token;
 }
 
-Mutant argmax_drafts_mutant();       // B27
-Mutant raw_proposal_mutant();        // B28
-Mutant default_parameters_mutant();  // B30
-Mutant in_place_edits_mutant();      // B31/32
-Mutant bfloat16_drafts_mutant();     // B34
-Mutant wrong_slice_mutant();         // B36
-Mutant tokenwise_block_mutant();     // B37
-Mutant one_token_residual_mutant();  // B38
-Mutant divided_residual_mutant();    // B39
-Mutant residual_floor_mutant();      // B40
-Mutant misaligned_rows_mutant();     // B43/45
-Mutant unscaled_block_mutant();      // B80
+Bug argmax_drafts_bug();       // B27
+Bug raw_proposal_bug();        // B28
+Bug default_parameters_bug();  // B30
+Bug in_place_edits_bug();      // B31/32
+Bug bfloat16_drafts_bug();     // B34
+Bug wrong_slice_bug();         // B36
+Bug tokenwise_block_bug();     // B37
+Bug one_token_residual_bug();  // B38
+Bug divided_residual_bug();    // B39
+Bug residual_floor_bug();      // B40
+Bug misaligned_rows_bug();     // B43/45
+Bug unscaled_block_bug();      // B80
 
 }  // namespace draftproof

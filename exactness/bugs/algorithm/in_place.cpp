@@ -3,8 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/one_draft.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof {
@@ -94,7 +94,7 @@ Finding find_edited_rows(bool faulty) {
 
 }  // namespace
 
-Mutant in_place_edits_mutant() {
+Bug in_place_edits_bug() {
   return {"B31/32",
           "vllm #16952, vllm-ascend #2881",
           "rows are divided by the temperature, or a drafted token's mass is zeroed, in place: whoever reads them next "

@@ -6,12 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/one_draft.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/verify/convention.hpp"
@@ -128,7 +128,7 @@ LargeSampler one_token_residual_sampler(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Mutant one_token_residual_mutant() {
+Bug one_token_residual_bug() {
   return {"B38",
           "SafeAILab/EAGLE #20",
           "after a rejection q is subtracted from p at the rejected token only",
@@ -138,7 +138,7 @@ Mutant one_token_residual_mutant() {
           one_token_residual_sampler};
 }
 
-Mutant divided_residual_mutant() {
+Bug divided_residual_bug() {
   return {"B39",
           "jaymody/speculative-sampling #3",
           "the residual is divided by its sum without a look at it: with p = q that is 0/0",
@@ -150,7 +150,7 @@ Mutant divided_residual_mutant() {
           })};
 }
 
-Mutant residual_floor_mutant() {
+Bug residual_floor_bug() {
   return {"B40",
           "vllm #13933, review",
           "every token's residual mass is at least 1e-5: at V = 128k that adds 1.3 to a residual of less than 1",

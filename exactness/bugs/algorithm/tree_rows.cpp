@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <string>
 
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
-#include "reference/exactness/proof/distribution_text.hpp"
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/usual_tests.hpp"
+#include "exactness/proof/distribution_text.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof {
@@ -44,21 +44,21 @@ EnumeratedStep tree_step(bool faulty) {
 // R: trees of distinct children under a greedy target whose choice differs from prefix to prefix: what a tree emits
 // against plain greedy decoding, one token after another, each from the row of its own prefix. Cases are trees.
 Finding find_misread_rows(bool faulty) {
-  constexpr std::int32_t kVocabSize = 4;
+  constexpr std::int32_t kTreeVocabSize = 4;
   constexpr std::uint64_t kTrees = 256;
   Finding finding{false, 0, "trees", {}};
   for (std::uint64_t seed = 0; seed < kTrees && !finding.caught; ++seed) {
     ++finding.cases;
     const auto greedy_distribution = [&](std::span<const Token> path) {
       std::uint32_t context = 1;
-      for (const Token token : path) context = context * (kVocabSize + 1) + static_cast<std::uint32_t>(token) + 1;
-      DenseMasses<double> distribution(kVocabSize, 0.0);
+      for (const Token token : path) context = context * (kTreeVocabSize + 1) + static_cast<std::uint32_t>(token) + 1;
+      DenseMasses<double> distribution(kTreeVocabSize, 0.0);
       distribution[philox_block(seed, 0, context, 0, static_cast<std::uint32_t>(Purpose::simulator)).word[0] %
-                   kVocabSize] = 1.0;
+                   kTreeVocabSize] = 1.0;
       return distribution;
     };
     const auto draft_distribution = [](std::span<const Token>) {
-      return DenseMasses<double>(kVocabSize, 1.0 / kVocabSize);
+      return DenseMasses<double>(kTreeVocabSize, 1.0 / kTreeVocabSize);
     };
     PhiloxSource source;
     AddressedChance<PhiloxSource> chance(source, seed, 0);
@@ -83,7 +83,7 @@ Finding find_misread_rows(bool faulty) {
 
 }  // namespace
 
-Mutant wrong_slice_mutant() {
+Bug wrong_slice_bug() {
   return {"B36",
           "TensorRT-LLM #15098",
           "the target rows of a tree are sliced as if it were a chain: a second child is judged by the first one's row",

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/mutants/algorithm/family.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/proof/steps.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/chance.hpp"
@@ -32,9 +32,9 @@ ChainOutcome verify_block_unscaled(std::span<const Token> draft, DenseRows<Numbe
   return {accepted, chance.draw(residual_masses(target, proposal, accepted), accepted, Purpose::residual)};
 }
 
-constexpr EnumerationHunt kHunt{.draft_len = 2};
+constexpr EnumerationHunt kUnscaledHunt{.draft_len = 2};
 
-EnumeratedStep block_step(bool faulty) {
+EnumeratedStep unscaled_block_step(bool faulty) {
   return proof_steps::chain_step(
       [faulty](std::span<const Token> draft, ExactRows& target, ExactRows& proposal, ExactChance& chance) {
         return faulty ? verify_block_unscaled(draft, target, proposal, chance)
@@ -99,12 +99,13 @@ Finding find_by_audit(bool faulty, const AssumedVerifier& verifier, std::int64_t
 
 }  // namespace
 
-Mutant unscaled_block_mutant() {
+Bug unscaled_block_bug() {
   return {"B80",
           "a test of this project's own audit",
           "block verification draws the recovered token from max(p - q, 0) without the weight of the path: strings of "
           "three tokens are off, shorter ones hardly",
-          {{Detector::enumeration, [](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty)); }},
+          {{Detector::enumeration,
+            [](bool faulty) { return find_wrong_distribution(kUnscaledHunt, unscaled_block_step(faulty)); }},
            {Detector::output, [](bool faulty) { return find_by_audit(faulty, std::nullopt, 64'000); }},
            {Detector::output, [](bool faulty) { return find_by_audit(faulty, Verifier::block, 8'000); }}},
           {},

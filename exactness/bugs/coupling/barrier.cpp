@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/coupling/request_batch.hpp"
-#include "reference/exactness/mutants/coupling/warp_schedules.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/coupling/request_batch.hpp"
+#include "exactness/bugs/coupling/warp_schedules.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 #include "reference/step/verify_step_of.hpp"
 
 namespace draftproof {
@@ -85,7 +85,7 @@ Finding find_race(bool faulty) {
 
 }  // namespace
 
-Mutant missing_barrier_mutant() {
+Bug missing_barrier_bug() {
   return {"B06",
           "flashinfer #424",
           "one uniform for acceptance and residual, and no barrier between a block reduce and the next one's writes",

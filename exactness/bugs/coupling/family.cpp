@@ -1,18 +1,17 @@
-#include "reference/exactness/mutants/coupling/family.hpp"
+#include "exactness/bugs/coupling/family.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace draftproof {
 
-std::vector<Mutant> coupling_mutants() {
-  std::vector<Mutant> mutants{shared_race_mutant(), missing_barrier_mutant(), lost_write_mutant(),
-                              differing_ranks_mutant()};
-  for (Mutant& mutant : shared_key_mutants()) mutants.push_back(std::move(mutant));
-  for (Mutant& mutant : shared_seed_mutants()) mutants.push_back(std::move(mutant));
-  for (Mutant& mutant : shared_number_mutants()) mutants.push_back(std::move(mutant));
-  std::sort(mutants.begin(), mutants.end(), [](const Mutant& a, const Mutant& b) { return a.id < b.id; });
-  return mutants;
+std::vector<Bug> coupling_bugs() {
+  std::vector<Bug> bugs{shared_race_bug(), missing_barrier_bug(), lost_write_bug(), differing_ranks_bug()};
+  for (Bug& bug : shared_key_bugs()) bugs.push_back(std::move(bug));
+  for (Bug& bug : shared_seed_bugs()) bugs.push_back(std::move(bug));
+  for (Bug& bug : shared_number_bugs()) bugs.push_back(std::move(bug));
+  std::sort(bugs.begin(), bugs.end(), [](const Bug& a, const Bug& b) { return a.id < b.id; });
+  return bugs;
 }
 
 }  // namespace draftproof

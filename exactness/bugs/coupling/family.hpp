@@ -1,18 +1,18 @@
-// The parts of coupling_mutants() (mutant.hpp).
+// The parts of coupling_bugs() (bug.hpp).
 #pragma once
 
 #include <vector>
 
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
 
 namespace draftproof {
 
-Mutant shared_race_mutant();                  // B01
-std::vector<Mutant> shared_key_mutants();     // decisions of one request: B03, B04, B05, B11, B15
-Mutant missing_barrier_mutant();              // B06
-std::vector<Mutant> shared_seed_mutants();    // requests of one batch: B07, B08, B09, B14
-Mutant lost_write_mutant();                   // B10
-Mutant differing_ranks_mutant();              // B12
-std::vector<Mutant> shared_number_mutants();  // draws of right marginals that depend on each other: B77, B79
+Bug shared_race_bug();                  // B01
+std::vector<Bug> shared_key_bugs();     // decisions of one request: B03, B04, B05, B11, B15
+Bug missing_barrier_bug();              // B06
+std::vector<Bug> shared_seed_bugs();    // requests of one batch: B07, B08, B09, B14
+Bug lost_write_bug();                   // B10
+Bug differing_ranks_bug();              // B12
+std::vector<Bug> shared_number_bugs();  // draws of right marginals that depend on each other: B77, B79
 
 }  // namespace draftproof

@@ -7,13 +7,13 @@
 #include <functional>
 #include <string>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/error.hpp"
-#include "reference/exactness/mutants/hunting.hpp"
+#include "base/error.hpp"
+#include "exactness/bugs/hunting.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/enumerating_chance.hpp"
+#include "reference/verify/sampled_tree.hpp"
 #include "reference/verify/sampler_match.hpp"
 
 namespace draftproof {

@@ -1,8 +1,8 @@
 // Decisions of one request that share a key.
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/fixed_block.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/fixed_block.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 #include "reference/verify/block.hpp"
 
 namespace draftproof {
@@ -22,7 +22,7 @@ RandomKey one_coin_a_step(RandomKey key) {
   return key;
 }
 
-Mutant coin_draws_the_residual() {
+Bug coin_draws_the_residual() {
   return {"B03",
           "vllm-ascend #16370",
           "the uniform that rejected the draft is used again to draw the recovered token",
@@ -33,7 +33,7 @@ Mutant coin_draws_the_residual() {
           [](const FixedRowsPointer& rows) { return speculative_sampler(rows, residual_at_the_coin, {}); }};
 }
 
-Mutant position_keys_of_blocks() {
+Bug position_keys_of_blocks() {
   return {"B04",
           "vLLM, block verification",
           "coins are keyed by position alone, so that a step draws again the coins that the step before drew ahead",
@@ -49,7 +49,7 @@ Mutant position_keys_of_blocks() {
           }};
 }
 
-Mutant offset_never_advances() {
+Bug offset_never_advances() {
   return {"B05",
           "TensorRT-Edge-LLM #211",
           "the Philox offset is the same in every step",
@@ -64,7 +64,7 @@ Mutant offset_never_advances() {
           }};
 }
 
-Mutant one_seed_for_a_step() {
+Bug one_seed_for_a_step() {
   return {"B11",
           "FastDeploy #5568",
           "both tokens of a step are sampled with one random number",
@@ -80,7 +80,7 @@ Mutant one_seed_for_a_step() {
           }};
 }
 
-Mutant one_coin_for_all_positions() {
+Bug one_coin_for_all_positions() {
   return {"B15",
           "a third-party verifier",
           "one uniform judges every draft of the request's step",
@@ -95,7 +95,7 @@ Mutant one_coin_for_all_positions() {
 
 }  // namespace
 
-std::vector<Mutant> shared_key_mutants() {
+std::vector<Bug> shared_key_bugs() {
   return {coin_draws_the_residual(), position_keys_of_blocks(), offset_never_advances(), one_seed_for_a_step(),
           one_coin_for_all_positions()};
 }

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/coupling/request_batch.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/coupling/request_batch.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {
@@ -86,7 +86,7 @@ Finding find_batch_dependence(bool faulty) {
 }
 
 // The batch against the production verifier, which emits the same token for a step without drafts.
-Finding find_different_tokens(bool faulty) {
+Finding find_lost_tokens(bool faulty) {
   const RequestBatch batch(some_seeds());
   std::vector<VerifyRequest> plain = batch.requests();
   for (VerifyRequest& request : plain) {
@@ -115,11 +115,11 @@ LargeSampler mixed_batches(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Mutant lost_write_mutant() {
+Bug lost_write_bug() {
   return {"B10",
           "vllm #6038, #9441, #10863",
           "where seeded and unseeded requests mix, the tokens of the seeded are written into a copy and stay 0",
-          {{Detector::batch, find_batch_dependence}, {Detector::differential, find_different_tokens}},
+          {{Detector::batch, find_batch_dependence}, {Detector::differential, find_lost_tokens}},
           nullptr,
           {},
           mixed_batches};

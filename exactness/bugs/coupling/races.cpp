@@ -3,9 +3,9 @@
 #include <limits>
 #include <memory>
 
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
 
 namespace draftproof {
 namespace {
@@ -65,7 +65,7 @@ LargeSampler shared_race_sampler(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Mutant shared_race_mutant() {
+Bug shared_race_bug() {
   return {"B01",
           "vllm #47386, fixed in #54282",
           "the recovered token is raced over the Gumbel noise that the draft was raced over",

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 
 namespace draftproof {
 namespace {
@@ -86,7 +86,7 @@ LargeSampler without_block_prefix_sampler() {
 
 }  // namespace
 
-Mutant differing_ranks_mutant() {
+Bug differing_ranks_bug() {
   return {"B12",
           "ROCm/aiter #2035",
           "a rank does not advance its state with the others, and blocks of the vocabulary count their noise from 0",

@@ -1,12 +1,12 @@
-#include "reference/exactness/mutants/coupling/request_batch.hpp"
+#include "exactness/bugs/coupling/request_batch.hpp"
 
-#include "reference/exactness/proof/distribution_text.hpp"
+#include "exactness/proof/distribution_text.hpp"
 #include "reference/verify/chance.hpp"
 
 namespace draftproof {
 namespace {
 
-constexpr std::int64_t kVocabSize = 16;
+constexpr std::int64_t kBatchVocabSize = 16;
 
 // Rows [count, V]: random weights over their sum.
 std::vector<float> random_rows(std::int64_t count, std::uint64_t seed) {
@@ -14,7 +14,7 @@ std::vector<float> random_rows(std::int64_t count, std::uint64_t seed) {
   for (std::int64_t row = 0; row < count; ++row) {
     std::vector<double> weights;
     double sum = 0.0;
-    for (std::int64_t token = 0; token < kVocabSize; ++token) {
+    for (std::int64_t token = 0; token < kBatchVocabSize; ++token) {
       const RandomBlock block = philox_block(seed, static_cast<std::uint32_t>(token), static_cast<std::uint32_t>(row),
                                              0, static_cast<std::uint32_t>(Purpose::simulator));
       weights.push_back(0.05 + uniform_53(high_half(block)));
@@ -36,16 +36,16 @@ RequestBatch::RequestBatch(std::span<const std::uint64_t> seeds) {
     AddressedChance<> chance(source, derive_seed(4, i), 0);
     std::vector<Token>& draft = drafts_.emplace_back();
     for (std::int64_t row = 0; row < draft_len; ++row) {
-      const auto first = proposal.begin() + static_cast<std::ptrdiff_t>(row * kVocabSize);
-      draft.push_back(chance.draw(DenseMasses<double>(first, first + kVocabSize), static_cast<std::uint32_t>(row),
+      const auto first = proposal.begin() + static_cast<std::ptrdiff_t>(row * kBatchVocabSize);
+      draft.push_back(chance.draw(DenseMasses<double>(first, first + kBatchVocabSize), static_cast<std::uint32_t>(row),
                                   Purpose::draft_sample));
     }
     VerifyRequest request;
     request.draft = DraftTree::chain(draft);
     request.target_is_probabilities = true;
-    request.target = {DType::f32, target.data(), draft_len + 1, kVocabSize, kVocabSize};
+    request.target = {DType::f32, target.data(), draft_len + 1, kBatchVocabSize, kBatchVocabSize};
     request.proposal_kind = ProposalKind::probabilities;
-    request.proposal = {DType::f32, proposal.data(), draft_len, kVocabSize, kVocabSize};
+    request.proposal = {DType::f32, proposal.data(), draft_len, kBatchVocabSize, kBatchVocabSize};
     request.seed = seeds[i];
     requests_.push_back(request);
   }

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/mutants/mutant.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/proof/output_distribution.hpp"
 #include "reference/step/request.hpp"
 
 namespace draftproof {

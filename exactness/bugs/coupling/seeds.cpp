@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/coupling/request_batch.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/coupling/request_batch.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/one_draft.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {
@@ -136,7 +136,7 @@ constexpr std::uint64_t kBatchSize = 8;  // of the large samplers
 
 }  // namespace
 
-std::vector<Mutant> shared_seed_mutants() {
+std::vector<Bug> shared_seed_bugs() {
   return {{"B07",
            "TensorRT-LLM #19487",
            "every request starts one and the same stream again",

@@ -4,12 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/audit/independence.hpp"
-#include "reference/exactness/mutants/coupling/family.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
+#include "exactness/audit/independence.hpp"
+#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -40,12 +40,12 @@ Finding find_dependence(const PlacedDraws& draws) {
 // Exclude top choices: with probability 1/2 of the tokens with 0.15 or more only the last one stays. The coin takes one
 // number a step, the draw of a token two; both generators start from the one seed that the user gave.
 Finding find_shared_coin(bool faulty) {
-  constexpr std::uint32_t kSteps = 2000;
+  constexpr std::uint32_t kManySteps = 2000;
   constexpr double kUnfiltered[] = {0.4, 0.3, 0.2, 0.1};
   constexpr double kFiltered[] = {0.0, 0.0, 0.2 / 0.3, 0.1 / 0.3};
   PlacedDraws draws;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    for (std::uint32_t step = 1; step <= kSteps; ++step) {
+    for (std::uint32_t step = 1; step <= kManySteps; ++step) {
       const bool excludes = number(seed, faulty ? 0 : 1, step) < 0.5;
       const double u = number(seed, 0, 2 * step);
       std::size_t token = 0;
@@ -80,7 +80,7 @@ Finding find_shared_row_of_noise(bool faulty) {
 
 }  // namespace
 
-std::vector<Mutant> shared_number_mutants() {
+std::vector<Bug> shared_number_bugs() {
   return {{"B77",
            "llama-cpp-python 0.3.36, XTC and the final draw",
            "two samplers start the same generator from the one seed that was given: the coin that drops the likeliest "

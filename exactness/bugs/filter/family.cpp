@@ -1,23 +1,22 @@
 #include <algorithm>
 #include <iterator>
 
-#include "reference/exactness/mutants/filter/family.hpp"
+#include "exactness/bugs/filter/family.hpp"
 
 namespace draftproof {
 
-std::vector<Mutant> in_order_of_ids(std::initializer_list<std::vector<Mutant> (*)()> families) {
-  std::vector<Mutant> mutants;
+std::vector<Bug> in_order_of_ids(std::initializer_list<std::vector<Bug> (*)()> families) {
+  std::vector<Bug> bugs;
   for (const auto family : families) {
-    std::vector<Mutant> members = family();
-    std::move(members.begin(), members.end(), std::back_inserter(mutants));
+    std::vector<Bug> members = family();
+    std::move(members.begin(), members.end(), std::back_inserter(bugs));
   }
-  std::sort(mutants.begin(), mutants.end(), [](const Mutant& a, const Mutant& b) { return a.id < b.id; });
-  return mutants;
+  std::sort(bugs.begin(), bugs.end(), [](const Bug& a, const Bug& b) { return a.id < b.id; });
+  return bugs;
 }
 
-std::vector<Mutant> filter_mutants() {
-  return in_order_of_ids(
-      {top_k_mutants, top_p_mutants, filter_order_mutants, row_mapping_mutants, out_of_range_mutants});
+std::vector<Bug> filter_bugs() {
+  return in_order_of_ids({top_k_bugs, top_p_bugs, filter_order_bugs, row_mapping_bugs, out_of_range_bugs});
 }
 
 }  // namespace draftproof

@@ -1,12 +1,12 @@
-#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 
 #include <algorithm>
 #include <limits>
 
+#include "exactness/statistics/battery.hpp"
 #include "reference/logits/filters.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
-#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {

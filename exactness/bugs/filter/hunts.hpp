@@ -1,4 +1,4 @@
-// What the hunts of filter and row mutants have in common: the distribution of a row by definition, with exact numbers,
+// What the hunts of filter and row bugs have in common: the distribution of a row by definition, with exact numbers,
 // and the searches for a row whose distribution, kept tokens or drawn token is another.
 #pragma once
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/exactness/mutants/mutant.hpp"
-#include "reference/exactness/rational.hpp"
+#include "exactness/bugs/bug.hpp"
+#include "exactness/rational.hpp"
 #include "reference/logits/history.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/logits/pipeline.hpp"

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -126,7 +126,7 @@ LargeSampler sampler_filtered_before_temperature(const Logits& logits, const Row
 
 }  // namespace
 
-std::vector<Mutant> filter_order_mutants() {
+std::vector<Bug> filter_order_bugs() {
   const auto batch_hunt = [](bool faulty) {
     return find_batch_dependence(rows_with_one_top_p(),
                                  [&](const std::vector<SeededRow>& batch) { return raced_tokens(batch, faulty); });

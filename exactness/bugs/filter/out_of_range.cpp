@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -107,13 +107,14 @@ struct NamedDistribution {
 
 // Distributions of 13 tokens, of which the last five do not fill their tile.
 std::vector<NamedDistribution> distributions_of_thirteen() {
-  constexpr std::size_t kVocabSize = 13;
-  Probabilities first_tile(kVocabSize, 0.0f);
+  constexpr std::size_t kTileVocabSize = 13;
+  Probabilities first_tile(kTileVocabSize, 0.0f);
   std::fill_n(first_tile.begin(), kLanes, 0.125f);
-  Probabilities last(kVocabSize, 0.0f);
+  Probabilities last(kTileVocabSize, 0.0f);
   last.back() = 1.0f;
-  return {
-      {"zero in the last tile", first_tile}, {"uniform", Probabilities(kVocabSize, 1.0f / 13.0f)}, {"one-hot", last}};
+  return {{"zero in the last tile", first_tile},
+          {"uniform", Probabilities(kTileVocabSize, 1.0f / 13.0f)},
+          {"one-hot", last}};
 }
 
 // Every pair of them, p = q among them.
@@ -191,7 +192,7 @@ Finding find_id_from_hostile_row(bool faulty, bool with_noise) {
 
 }  // namespace
 
-std::vector<Mutant> out_of_range_mutants() {
+std::vector<Bug> out_of_range_bugs() {
   return {
       {"B54",
        "TensorRT-LLM #19485",

@@ -1,9 +1,9 @@
 // Rows and parameters that are fetched from the wrong place.
 #include <array>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 
 namespace draftproof {
 namespace {
@@ -90,7 +90,7 @@ LargeSampler sampler_with_foreign_k() {
 
 }  // namespace
 
-std::vector<Mutant> row_mapping_mutants() {
+std::vector<Bug> row_mapping_bugs() {
   return {
       {"B56",
        "flashinfer #5339, #5340, #5346",

@@ -1,9 +1,9 @@
 // Top-k: which tokens survive where values tie, and what k = 0 and k = 1 mean.
 #include <algorithm>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 
 namespace draftproof {
 namespace {
@@ -21,7 +21,7 @@ KeptTokens kept_by_value(const LogitsDistribution& row, const FilterParameters& 
   return kept_by_production(row, by_value);
 }
 
-Mutant value_only_pivot() {
+Bug value_only_pivot() {
   const auto rule = [](bool faulty) { return faulty ? kept_by_value : kept_by_production; };
   return {"B46",
           "flashinfer #3774",
@@ -58,7 +58,7 @@ std::vector<ExactDistribution> distributions_of_batch(const std::vector<BatchRow
   return distributions;
 }
 
-Mutant two_code_paths() {
+Bug two_code_paths() {
   const auto run = [](bool faulty) {
     const KeptRule large = faulty ? kept_by_value : kept_by_production;
     return find_batch_dependence(rows_with_ties(top_k_settings()), [&](const std::vector<BatchRow>& batch) {
@@ -90,7 +90,7 @@ std::vector<ExactDistribution> distributions_of_mixed_batch(const std::vector<Ba
   return distributions;
 }
 
-Mutant tiny_temperature() {
+Bug tiny_temperature() {
   const auto code = [](bool faulty) -> RowCode {
     return faulty ? distribution_by_tiny_temperature : distribution_by_production;
   };
@@ -125,7 +125,7 @@ KeptTokens kept_with_k_clamped(const LogitsDistribution& row, const FilterParame
   return kept_by_production(row, clamped);
 }
 
-Mutant k_clamped_to_one() {
+Bug k_clamped_to_one() {
   const auto rule = [](bool faulty) { return faulty ? kept_with_k_clamped : kept_by_production; };
   return {"B62",
           "llama.cpp #5388",
@@ -140,7 +140,7 @@ Mutant k_clamped_to_one() {
 
 }  // namespace
 
-std::vector<Mutant> top_k_mutants() {
+std::vector<Bug> top_k_bugs() {
   return {value_only_pivot(), two_code_paths(), tiny_temperature(), k_clamped_to_one()};
 }
 

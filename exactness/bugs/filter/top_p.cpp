@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/random/philox.hpp"
@@ -50,7 +50,7 @@ std::vector<Logits> rows_of_many_tokens() {
   return rows;
 }
 
-// A mutant whose sound twin is the production filter: `faulty_rule` on small rows or on rows of many tokens.
+// A bug whose sound twin is the production filter: `faulty_rule` on small rows or on rows of many tokens.
 Hunt small_row_hunt(std::vector<RowParameters> settings, const KeptRule& faulty_rule) {
   return {Detector::enumeration, [settings = std::move(settings), faulty_rule](bool faulty) {
             return find_wrong_row_distribution(settings, row_code_of(faulty ? faulty_rule : kept_by_production));
@@ -176,7 +176,7 @@ std::function<LargeSampler()> sampler_with(RowParameters parameters, const KeptR
 
 }  // namespace
 
-std::vector<Mutant> top_p_mutants() {
+std::vector<Bug> top_p_bugs() {
   return {
       {"B49",
        "sglang #36173",

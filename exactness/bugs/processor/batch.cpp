@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
@@ -161,7 +161,7 @@ LargeSampler sampler_of_hit_row() {
 
 }  // namespace
 
-std::vector<Mutant> mixed_row_mutants() {
+std::vector<Bug> mixed_row_bugs() {
   return {
       {"B66",
        "vllm #27077",

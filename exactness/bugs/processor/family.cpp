@@ -1,9 +1,9 @@
-#include "reference/exactness/mutants/filter/family.hpp"
+#include "exactness/bugs/filter/family.hpp"
 
 namespace draftproof {
 
-std::vector<Mutant> processor_mutants() {
-  return in_order_of_ids({history_mutants, draft_row_mutants, mixed_row_mutants});
+std::vector<Bug> processor_bugs() {
+  return in_order_of_ids({history_bugs, draft_row_bugs, mixed_row_bugs});
 }
 
 }  // namespace draftproof

@@ -2,9 +2,9 @@
 // output tokens of another history.
 #include <algorithm>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/processor/replay.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/processor/replay.hpp"
 
 namespace draftproof {
 namespace {
@@ -102,7 +102,7 @@ LargeSampler sampler_after_rejected_drafts() {
 
 }  // namespace
 
-std::vector<Mutant> history_mutants() {
+std::vector<Bug> history_bugs() {
   return {
       {"B68",
        "vllm #18902",

@@ -1,11 +1,10 @@
-#include "reference/exactness/mutants/processor/replay.hpp"
+#include "exactness/bugs/processor/replay.hpp"
 
 #include <algorithm>
 #include <bit>
 
-#include "reference/engine/decode_step.hpp"
-#include "reference/model/context_model.hpp"
-#include "reference/statistics/battery.hpp"
+#include "exactness/statistics/battery.hpp"
+#include "reference/step/verify_step.hpp"
 #include "reference/verify/coupled.hpp"
 
 namespace draftproof {
@@ -16,36 +15,33 @@ constexpr Token kPrompts = 8;
 constexpr std::uint32_t kDraftLenMax = 4;
 
 // Random logits after the last two tokens.
-class SmallModel final : public ContextModel {
- public:
-  std::int64_t vocab_size() const override { return kReplayVocabSize; }
-  void logits(std::span<const Token> context, std::span<float> out) override {
-    std::uint32_t key = 0;
-    for (const Token token : context.last(std::min<std::size_t>(2, context.size())))
-      key = key * kReplayVocabSize + static_cast<std::uint32_t>(token) + 1;
-    for (std::uint32_t i = 0; i < out.size(); ++i) {
-      const RandomBlock block = PhiloxSource().block(0, {i, key, 0, Purpose::simulator});
-      out[i] = static_cast<float>(uniform_53(high_half(block)) * 4.0);
-    }
+void small_model(std::span<const Token> context, std::span<float> logits) {
+  std::uint32_t key = 0;
+  for (const Token token : context.last(std::min<std::size_t>(2, context.size())))
+    key = key * kReplayVocabSize + static_cast<std::uint32_t>(token) + 1;
+  for (std::uint32_t i = 0; i < logits.size(); ++i) {
+    const RandomBlock block = PhiloxSource().block(0, {i, key, 0, Purpose::simulator});
+    logits[i] = static_cast<float>(uniform_53(high_half(block)) * 4.0);
   }
-};
+}
+
+// [K + 1, V]: the rows after the context and after each draft of a chain.
+std::vector<float> rows_of(std::vector<Token> context, std::span<const Token> draft) {
+  std::vector<float> rows((draft.size() + 1) * kReplayVocabSize);
+  for (std::size_t row = 0; row <= draft.size(); ++row) {
+    if (row > 0) context.push_back(draft[row - 1]);
+    small_model(context, std::span(rows).subspan(row * kReplayVocabSize, kReplayVocabSize));
+  }
+  return rows;
+}
 
 struct Decoded {
   std::vector<Token> tokens;
   std::vector<float> logprobs;
 };
 
-DecodingOptions options_of(const ReplayRequest& request, std::uint64_t seed) {
-  DecodingOptions options;
-  options.parameters = request.parameters;
-  options.constraints = request.constraints;
-  options.seed = seed;
-  return options;
-}
-
 // One token at a time: the pipeline's row with the history of all tokens before it, raced over the position's noise.
 Decoded decode_plainly(const ReplayRequest& request, std::span<const Token> prompt, std::uint64_t seed) {
-  SmallModel model;
   Pipeline pipeline;
   Distribution distribution;
   PhiloxSource source;
@@ -54,7 +50,7 @@ Decoded decode_plainly(const ReplayRequest& request, std::span<const Token> prom
   Decoded decoded;
   std::vector<float> logits(static_cast<std::size_t>(kReplayVocabSize));
   for (std::uint32_t position = 0; position < kOutputLen; ++position) {
-    model.logits(history.tokens(), logits);
+    small_model(history.tokens(), logits);
     RowInput input;
     input.logits = {DType::f32, logits.data(), kReplayVocabSize};
     input.parameters = request.parameters;
@@ -102,25 +98,28 @@ std::vector<std::uint32_t> masks_of(const Grammar& grammar, std::span<const Toke
 void replay(const ReplayRequest& request, std::span<const Token> prompt, std::uint64_t seed, const StepVerifier& verify,
             Finding& finding) {
   const Decoded plain = decode_plainly(request, prompt, seed);
-  const DecodingOptions options = options_of(request, seed);
-  SmallModel model;
-  ModelSession session(model);
-  Sequence sequence(prompt, std::nullopt);
-  SpeculativeStep step;
-  while (sequence.output().size() < kOutputLen) {
-    step.output_len = sequence.output().size();
-    step.draft.tree = DraftTree::chain(draft_after(plain, step.output_len, seed));
-    compute_target_rows(session, sequence, step);
-    VerifyRequest verify_request = request_of(step, options, kReplayVocabSize, sequence.prompt(), sequence.output());
+  std::vector<Token> tokens(prompt.begin(), prompt.end());  // of the prompt and of the output
+  while (tokens.size() - prompt.size() < kOutputLen) {
+    const std::size_t output_len = tokens.size() - prompt.size();
+    const std::vector<Token> draft = draft_after(plain, output_len, seed);
+    const std::vector<float> rows = rows_of(tokens, draft);
+    VerifyRequest verify_request;
+    verify_request.draft = DraftTree::chain(draft);
+    verify_request.target = {DType::f32, rows.data(), static_cast<std::int64_t>(draft.size()) + 1, kReplayVocabSize,
+                             kReplayVocabSize};
+    verify_request.parameters = request.parameters;
+    verify_request.constraints = request.constraints;
+    verify_request.prompt_tokens = prompt;
+    verify_request.output_tokens = std::span(tokens).subspan(prompt.size());
+    verify_request.seed = seed;
     std::vector<std::uint32_t> masks;
-    if (request.grammar)
-      verify_request.allowed_masks = masks = masks_of(request.grammar, sequence.tokens(), step.draft.tree.tokens);
+    if (request.grammar) verify_request.allowed_masks = masks = masks_of(request.grammar, tokens, draft);
     const Emission emission = verify(verify_request);
     for (std::size_t i = 0; i < emission.tokens.size(); ++i) {
-      const std::size_t position = sequence.output().size();
+      const std::size_t position = tokens.size() - prompt.size();
       ++finding.cases;
       const std::string where = "token " + std::to_string(position) + " of the output, place " + std::to_string(i) +
-                                " of a step with " + std::to_string(step.draft.tree.tokens.size()) + " drafts, ";
+                                " of a step with " + std::to_string(draft.size()) + " drafts, ";
       if (emission.tokens[i] != plain.tokens[position]) {
         finding.caught = true;
         finding.evidence = where + "is " + std::to_string(emission.tokens[i]) + " under speculation and " +
@@ -133,7 +132,7 @@ void replay(const ReplayRequest& request, std::span<const Token> prompt, std::ui
                            " in plain decoding";
       }
       if (finding.caught) return;
-      sequence.append(emission.tokens[i]);
+      tokens.push_back(emission.tokens[i]);
     }
   }
 }

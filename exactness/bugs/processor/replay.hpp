@@ -9,8 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "reference/exactness/mutants/mutant.hpp"
-#include "reference/model/language_model.hpp"
+#include "exactness/bugs/bug.hpp"
 #include "reference/step/step_rows.hpp"
 
 namespace draftproof {

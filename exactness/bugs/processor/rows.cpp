@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/filter/family.hpp"
-#include "reference/exactness/mutants/processor/replay.hpp"
-#include "reference/statistics/battery.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/processor/replay.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {
@@ -122,20 +122,21 @@ ReplayRequest request_for_logprobs() {
 
 // Production's verification of random rows; the logprob of every emitted token against its own row's.
 Finding find_wrong_logprob(bool faulty) {
-  constexpr std::int64_t kVocabSize = 8;
+  constexpr std::int64_t kReplacedVocabSize = 8;
   const std::vector<Token> draft{0, 0, 0};
   Finding finding{false, 0, "rows", {}};
   StepWorkspace workspace;
   PhiloxSource source;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Logits logits;
-    for (std::uint32_t i = 0; i < kVocabSize * (draft.size() + 1); ++i) {
+    for (std::uint32_t i = 0; i < kReplacedVocabSize * (draft.size() + 1); ++i) {
       const RandomBlock block = source.block(seed, {i, 0, 0, Purpose::simulator});
-      logits.push_back(static_cast<float>(uniform_53(high_half(block))) + (i % kVocabSize == 0 ? 3.0f : 0.0f));
+      logits.push_back(static_cast<float>(uniform_53(high_half(block))) + (i % kReplacedVocabSize == 0 ? 3.0f : 0.0f));
     }
     VerifyRequest request;
     request.draft = DraftTree::chain(draft);
-    request.target = {DType::f32, logits.data(), static_cast<std::int64_t>(draft.size()) + 1, kVocabSize, kVocabSize};
+    request.target = {DType::f32, logits.data(), static_cast<std::int64_t>(draft.size()) + 1, kReplacedVocabSize,
+                      kReplacedVocabSize};
     request.seed = seed;
     Emission emission = verify_step(request, {}, source, workspace);
     if (faulty) emission = with_logprobs_of_last_row(request, emission);
@@ -155,7 +156,7 @@ Finding find_wrong_logprob(bool faulty) {
 
 }  // namespace
 
-std::vector<Mutant> draft_row_mutants() {
+std::vector<Bug> draft_row_bugs() {
   return {
       {"B67",
        "vllm #42744",

@@ -5,12 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/mutants/counted_rate.hpp"
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/one_draft.hpp"
-#include "reference/exactness/mutants/range/family.hpp"
+#include "exactness/bugs/counted_rate.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/one_draft.hpp"
+#include "exactness/bugs/range/family.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/random/injected.hpp"
-#include "reference/statistics/battery.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -132,7 +132,7 @@ Finding find_wrong_acceptance(bool constant_coin) {
 
 }  // namespace
 
-Mutant coin_of_one_mutant() {
+Bug coin_of_one_bug() {
   return {"B17",
           "sglang #30822",
           "the coin is a 32-bit hash divided by 2^32 in binary32: its top words are the coin 1, which rejects what is "
@@ -143,7 +143,7 @@ Mutant coin_of_one_mutant() {
           sampler_with_coin(coin_that_can_be_one)};
 }
 
-Mutant coin_of_zero_mutant() {
+Bug coin_of_zero_bug() {
   return {"B18",
           "sglang #35771, #35798",
           "the coin is compared by `<=`: a coin of 0 accepts a draft of probability 0",
@@ -153,7 +153,7 @@ Mutant coin_of_zero_mutant() {
           sampler_with_coin(coin_with_equality)};
 }
 
-Mutant ratio_against_zero_mutant() {
+Bug ratio_against_zero_bug() {
   return {"B19",
           "vLLM V1 (cites pytorch #16706)",
           "p / q >= u over a binary32 u that can be exactly 0: a draft of probability 0 is accepted",
@@ -163,7 +163,7 @@ Mutant ratio_against_zero_mutant() {
           sampler_with_coin(ratio_that_can_meet_zero)};
 }
 
-Mutant constant_coin_mutant() {
+Bug constant_coin_bug() {
   const auto always = [](double p, double q, const RandomBlock&) { return sound_coin(p, q, InjectedSource::kZeros); };
   return {"B20",
           "vllm-ascend #13730",

@@ -1,10 +1,10 @@
-#include "reference/exactness/mutants/range/family.hpp"
+#include "exactness/bugs/range/family.hpp"
 
 #include <limits>
 #include <memory>
 #include <utility>
 
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 #include "reference/random/philox.hpp"
 
@@ -72,11 +72,11 @@ LargeSampler large_race_sampler(WordNoise noise) {
           }};
 }
 
-std::vector<Mutant> range_mutants() {
-  return {masked_token_wins_mutant(),          coin_of_one_mutant(),   coin_of_zero_mutant(),
-          ratio_against_zero_mutant(),         constant_coin_mutant(), index_of_nan_mutant(),
-          clamped_exponential_mutant(),        coarse_gumbel_mutant(), shrunk_uniform_mutant(),
-          half_precision_running_sum_mutant(), tile_end_mutant()};
+std::vector<Bug> range_bugs() {
+  return {masked_token_wins_bug(),          coin_of_one_bug(),   coin_of_zero_bug(),
+          ratio_against_zero_bug(),         constant_coin_bug(), index_of_nan_bug(),
+          clamped_exponential_bug(),        coarse_gumbel_bug(), shrunk_uniform_bug(),
+          half_precision_running_sum_bug(), tile_end_bug()};
 }
 
 }  // namespace draftproof

@@ -1,10 +1,10 @@
-// The parts of range_mutants() (mutant.hpp), and the race that some of them share.
+// The parts of range_bugs() (bug.hpp), and the race that some of them share.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
-#include "reference/exactness/mutants/mutant.hpp"
+#include "exactness/bugs/bug.hpp"
 
 namespace draftproof {
 
@@ -14,16 +14,16 @@ using WordNoise = std::function<float(std::uint32_t word)>;
 // Races over usual_target_distribution() with noise that does not fall when the word rises.
 LargeSampler large_race_sampler(WordNoise noise);
 
-Mutant masked_token_wins_mutant();           // B16
-Mutant coin_of_one_mutant();                 // B17
-Mutant coin_of_zero_mutant();                // B18
-Mutant ratio_against_zero_mutant();          // B19
-Mutant constant_coin_mutant();               // B20
-Mutant index_of_nan_mutant();                // B21
-Mutant clamped_exponential_mutant();         // B22
-Mutant coarse_gumbel_mutant();               // B23
-Mutant shrunk_uniform_mutant();              // B25
-Mutant half_precision_running_sum_mutant();  // B26
-Mutant tile_end_mutant();                    // B78
+Bug masked_token_wins_bug();           // B16
+Bug coin_of_one_bug();                 // B17
+Bug coin_of_zero_bug();                // B18
+Bug ratio_against_zero_bug();          // B19
+Bug constant_coin_bug();               // B20
+Bug index_of_nan_bug();                // B21
+Bug clamped_exponential_bug();         // B22
+Bug coarse_gumbel_bug();               // B23
+Bug shrunk_uniform_bug();              // B25
+Bug half_precision_running_sum_bug();  // B26
+Bug tile_end_bug();                    // B78
 
 }  // namespace draftproof

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/range/family.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/range/family.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -80,7 +80,7 @@ Finding find_wrong_noise_tail(const std::function<double(std::uint32_t)>& noise)
   return finding;
 }
 
-Mutant noise_mutant(std::string id, std::string source, std::string fault, float (*noise)(std::uint32_t)) {
+Bug noise_bug(std::string id, std::string source, std::string fault, float (*noise)(std::uint32_t)) {
   const auto run = [noise](bool faulty) {
     return find_wrong_noise_tail(
         [&](std::uint32_t word) { return faulty ? static_cast<double>(noise(word)) : gumbel_noise(word); });
@@ -92,24 +92,24 @@ Mutant noise_mutant(std::string id, std::string source, std::string fault, float
 
 }  // namespace
 
-Mutant clamped_exponential_mutant() {
-  return noise_mutant("B22", "vllm #43150",
-                      "the exponential of a race is binary32 and never below 2^-24: a token much rarer than that never "
-                      "wins",
-                      noise_of_clamped_exponential);
+Bug clamped_exponential_bug() {
+  return noise_bug("B22", "vllm #43150",
+                   "the exponential of a race is binary32 and never below 2^-24: a token much rarer than that never "
+                   "wins",
+                   noise_of_clamped_exponential);
 }
 
-Mutant coarse_gumbel_mutant() {
-  return noise_mutant("B23", "vllm #34854 to #47524",
-                      "Gumbel noise is -log(-log u) of a binary32 u: near 1 its grid is coarse, and the tail is "
-                      "under-sampled",
-                      noise_on_coarse_grid);
+Bug coarse_gumbel_bug() {
+  return noise_bug("B23", "vllm #34854 to #47524",
+                   "Gumbel noise is -log(-log u) of a binary32 u: near 1 its grid is coarse, and the tail is "
+                   "under-sampled",
+                   noise_on_coarse_grid);
 }
 
-Mutant shrunk_uniform_mutant() {
-  return noise_mutant("B25", "flashinfer, Gumbel sampling",
-                      "u is kept below 1 by a factor 1 - eps in binary32, which caps the noise at 15.9",
-                      noise_of_shrunk_uniform);
+Bug shrunk_uniform_bug() {
+  return noise_bug("B25", "flashinfer, Gumbel sampling",
+                   "u is kept below 1 by a factor 1 - eps in binary32, which caps the noise at 15.9",
+                   noise_of_shrunk_uniform);
 }
 
 }  // namespace draftproof

@@ -5,9 +5,9 @@
 #include <span>
 #include <string>
 
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/range/family.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
+#include "exactness/bugs/range/family.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -113,7 +113,7 @@ Finding find_masked_winner_in_draws(bool faulty, const WordNoise& noise, Argmax 
 
 }  // namespace
 
-Mutant masked_token_wins_mutant() {
+Bug masked_token_wins_bug() {
   return {
       "B16",
       "sglang #25106, #33423",
@@ -124,7 +124,7 @@ Mutant masked_token_wins_mutant() {
       [] { return large_race_sampler(noise_of_rounded_uniform); }};
 }
 
-Mutant index_of_nan_mutant() {
+Bug index_of_nan_bug() {
   return {
       "B21",
       "vllm #43249",

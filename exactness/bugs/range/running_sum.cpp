@@ -3,13 +3,13 @@
 #include <memory>
 #include <string>
 
-#include "reference/exactness/mutants/counted_rate.hpp"
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/range/family.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/counted_rate.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/range/family.hpp"
+#include "exactness/bugs/usual_tests.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/numerics/fixed_point.hpp"
 #include "reference/random/uniform.hpp"
-#include "reference/statistics/battery.hpp"
 
 namespace draftproof {
 namespace {
@@ -79,12 +79,12 @@ Rounding rounding_of(bool faulty) {
 
 // T: how often a token after the first 1000 is drawn.
 Finding find_lost_tail(bool faulty) {
-  constexpr std::size_t kHeadTokens = 1000;
+  constexpr std::size_t kLikelyTokens = 1000;
   const RunningSum sum(long_distribution(), rounding_of(faulty));
   double tail = 0.0;
-  for (std::size_t i = kHeadTokens; i < long_distribution().size(); ++i) tail += long_distribution()[i];
+  for (std::size_t i = kLikelyTokens; i < long_distribution().size(); ++i) tail += long_distribution()[i];
   const auto in_tail = [&](std::uint64_t draw) {
-    return static_cast<std::size_t>(sum.draw(bits_of_draw(draw))) >= kHeadTokens;
+    return static_cast<std::size_t>(sum.draw(bits_of_draw(draw))) >= kLikelyTokens;
   };
   Finding finding = find_wrong_rate(tail, in_tail, 1 << 14, "tokens after the first 1000");
   if (finding.caught) finding.evidence += "; the cumulative sum ends at " + short_number(sum.total());
@@ -112,7 +112,7 @@ Finding find_other_token(bool faulty) {
 
 }  // namespace
 
-Mutant half_precision_running_sum_mutant() {
+Bug half_precision_running_sum_bug() {
   return {"B26",
           "Megatron-LM #7182",
           "softmax and cumulative sum are bfloat16: the sum stands still early, and the tokens behind are never drawn",

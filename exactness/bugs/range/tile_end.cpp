@@ -7,9 +7,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/exactness/mutants/filter/hunts.hpp"
-#include "reference/exactness/mutants/range/family.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
+#include "exactness/bugs/range/family.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/fixed_point.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
@@ -102,7 +102,7 @@ Finding find_token_at_tile_end(bool faulty) {
 
 }  // namespace
 
-Mutant tile_end_mutant() {
+Bug tile_end_bug() {
   return {
       "B78",
       "SGLang 0.5.23, chain kernel",

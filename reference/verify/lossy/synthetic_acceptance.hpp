@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/lossy/distance.hpp"

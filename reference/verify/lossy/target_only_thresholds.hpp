@@ -19,7 +19,7 @@
 #include <span>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/lossy/distance.hpp"
 #include "reference/verify/sibling_outcome.hpp"

@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/dense_rows.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
 

@@ -1,4 +1,4 @@
-#include "reference/files/atomic_file.hpp"
+#include "base/files/atomic_file.hpp"
 
 #include <sys/resource.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 using Catch::Matchers::Contains;

@@ -1,4 +1,4 @@
-#include "reference/files/input_file.hpp"
+#include "base/files/input_file.hpp"
 
 #include <sys/stat.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "reference/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 using Catch::Matchers::Contains;

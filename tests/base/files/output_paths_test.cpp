@@ -1,12 +1,12 @@
-#include "reference/files/output_paths.hpp"
+#include "base/files/output_paths.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 using Catch::Matchers::Contains;

@@ -1,5 +1,5 @@
 // What is left behind when a process ends in the middle of its work: nothing, or nothing for long.
-#include "reference/files/temporary.hpp"
+#include "base/files/temporary.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,10 +12,10 @@
 #include <functional>
 #include <string>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/signal_cleanup.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/signal_cleanup.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 using draftproof::testing::TemporaryFolder;

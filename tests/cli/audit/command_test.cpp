@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -17,7 +17,7 @@ using draftproof::testing::TemporaryFolder;
 using draftproof::testing::write_whole_file;
 using nlohmann::json;
 
-const std::string kScript = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/io/make_audit_samples.py";
+const std::string kScript = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/reference/trace/make_audit_samples.py";
 
 bool write_samples(const TemporaryFolder& folder) {
   const ProgramResult written = run_command({"python3", kScript, folder.path(), "60000", "6000"});

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "reference/model/transformer/transformer_kernels.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/archives/safetensors.hpp"
 #include "cli/demo/files.hpp"
 #include "cli/demo/run.hpp"
-#include "reference/files/safetensors.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"

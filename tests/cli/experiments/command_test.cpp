@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/serving/row_store.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace draftproof {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/io/temporary_folder.hpp"
-#include "tests/model/tokenizer/tiny_tokenizer.hpp"
-#include "tests/model/weights/tiny_llama.hpp"
+#include "tests/engine/tokenizer/tiny_tokenizer.hpp"
+#include "tests/engine/weights/tiny_llama.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 using namespace draftproof;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
 
@@ -59,10 +59,10 @@ TEST_CASE("a changed golden digest is a finding that names the case and both dig
   CHECK_THAT(document.at("rows").at(0).at("finding").get<std::string>(), Contains("0123456789abcdef"));
 }
 
-TEST_CASE("a mutant's kernels are run where they are built, and their first differing bits are reported") {
+TEST_CASE("a fault's kernels are run where they are built, and their first differing bits are reported") {
 #if !defined(__SANITIZE_ADDRESS__)
-  const ordered_json document = regress({"--mutant", "B08-first-seed"}, 1);
-  CHECK(document.at("mutant") == "B08-first-seed");
+  const ordered_json document = regress({"--fault", "B08-first-seed"}, 1);
+  CHECK(document.at("fault") == "B08-first-seed");
   CHECK(document.at("different") > 0);
   const auto& rows = document.at("rows");
   const auto failed =
@@ -72,10 +72,10 @@ TEST_CASE("a mutant's kernels are run where they are built, and their first diff
   CHECK(failed->at("difference").at("found").at("hex") != failed->at("difference").at("expected").at("hex"));
   CHECK(failed->at("difference").at("found").at("decimal").is_string());
 #endif
-  const ProgramResult unknown = run_draftproof({"regress", "--mutant", "B99-none"});
+  const ProgramResult unknown = run_draftproof({"regress", "--fault", "B99-none"});
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err, Contains("--mutant: the mutant 'B99-none' is not built"));
-  CHECK(run_draftproof({"regress", "--mutant", "B08-first-seed", "--filter", "x"}).exit_code == 2);
+  CHECK_THAT(unknown.err, Contains("--fault: the fault 'B99-none' is not built"));
+  CHECK(run_draftproof({"regress", "--fault", "B08-first-seed", "--filter", "x"}).exit_code == 2);
 }
 
 TEST_CASE("an update of the golden file with a filter is refused, since it holds every case") {
@@ -112,13 +112,13 @@ TEST_CASE("options that a regression of this kind has no use for are refused") {
                                       {"--seed", "1"},
                                       {"--threads", "1"},
                                       {"--golden", "digests.txt"},
-                                      {"--mutant", "B08-first-seed"}})
+                                      {"--fault", "B08-first-seed"}})
     refused({"--coverage", option, value}, std::string(option) + ": has no use with --coverage");
   refused({"--coverage", "--update"}, "--update: has no use with --coverage");
   for (const char* option : {"--seed", "--threads"})
     refused({"--executor", "cuda", option, "1"}, std::string(option) + ": has no use with --executor cuda");
-  refused({"--mutant", "B08-first-seed", "--threads", "1"}, "--threads: has no use with --mutant");
-  refused({"--mutant", "B08-first-seed", "--golden", "digests.txt"}, "--golden: has no use with --mutant");
+  refused({"--fault", "B08-first-seed", "--threads", "1"}, "--threads: has no use with --fault");
+  refused({"--fault", "B08-first-seed", "--golden", "digests.txt"}, "--golden: has no use with --fault");
 }
 
 TEST_CASE("without a GPU the CUDA regression is skipped in plain sight, and fatal where a GPU was promised") {

@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace draftproof::testing {

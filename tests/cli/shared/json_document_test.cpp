@@ -5,7 +5,7 @@
 #include <limits>
 #include <sstream>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace draftproof {

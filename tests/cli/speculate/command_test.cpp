@@ -11,7 +11,7 @@
 #include "cli/speculate/rank_sampler.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace draftproof {

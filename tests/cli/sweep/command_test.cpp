@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/serving/grid.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "sim/cost/roofline.hpp"
 #include "sim/cost/step_ratio.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {

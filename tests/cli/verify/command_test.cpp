@@ -9,12 +9,12 @@
 #include <optional>
 #include <random>
 
-#include "reference/files/safetensors.hpp"
-#include "reference/io/sha256.hpp"
-#include "reference/io/trace.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/archives/sha256.hpp"
 #include "reference/step/batch.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "reference/trace/trace.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/run_program.hpp"
 
 using namespace draftproof;
@@ -255,7 +255,7 @@ TEST_CASE("what verify emits where chance has no say is what Python computes") {
     return;
   }
   const TemporaryFolder folder;
-  const std::string script = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/io/make_trace.py";
+  const std::string script = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/reference/trace/make_trace.py";
   const ProgramResult written = run_command({*python, script, "write", folder.path()});
   INFO(written.err);
   REQUIRE(written.exit_code == 0);

@@ -8,14 +8,14 @@
 #include <numeric>
 #include <sstream>
 
-#include "reference/draft/model_drafter.hpp"
-#include "reference/draft/suffix_drafter.hpp"
-#include "reference/engine/engine.hpp"
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/io/audit_csv.hpp"
-#include "reference/model/model_files.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "engine/decode/engine.hpp"
+#include "engine/draft/model_drafter.hpp"
+#include "engine/draft/suffix_drafter.hpp"
+#include "engine/model/model_files.hpp"
+#include "engine/transformer/transformer_model.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/audit_csv.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/forward_alone.hpp"
 #include "tests/support/shipped_model.hpp"
 #include "tests/support/statistical.hpp"

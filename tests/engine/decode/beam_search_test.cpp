@@ -1,5 +1,5 @@
 // Beam search against the enumeration of all sequences, against greedy decoding, and by hand.
-#include "reference/sampling/beam_search.hpp"
+#include "engine/decode/beam_search.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 using namespace draftproof;
 using Tokens = std::vector<Token>;

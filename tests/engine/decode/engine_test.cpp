@@ -1,17 +1,17 @@
 // Many requests at once against each of them alone, decoded plainly: at temperature 0 and with the coupled verifier the
 // same tokens, whatever the batch, the drafter, chunks, shared prefixes, preemption, swapping and cancellation.
-#include "reference/engine/engine.hpp"
+#include "engine/decode/engine.hpp"
 
 #include <catch2/catch.hpp>
 #include <memory>
 #include <random>
 
-#include "reference/draft/lookup_drafter.hpp"
-#include "reference/draft/model_drafter.hpp"
-#include "reference/draft/suffix_drafter.hpp"
-#include "reference/engine/generate.hpp"
-#include "tests/engine/random_requests.hpp"
-#include "tests/engine/toy_model.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/draft/lookup_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
+#include "engine/draft/suffix_drafter.hpp"
+#include "tests/engine/decode/random_requests.hpp"
+#include "tests/engine/decode/toy_model.hpp"
 
 namespace draftproof {
 namespace {

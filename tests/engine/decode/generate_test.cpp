@@ -1,5 +1,5 @@
 // The decoding loops against each other, against rows computed here and against an exact distribution enumerated here.
-#include "reference/engine/generate.hpp"
+#include "engine/decode/generate.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>
@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "reference/draft/lookup_drafter.hpp"
-#include "reference/draft/model_drafter.hpp"
+#include "engine/draft/lookup_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
 #include "reference/random/audit.hpp"
-#include "tests/engine/toy_model.hpp"
+#include "tests/engine/decode/toy_model.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace draftproof {

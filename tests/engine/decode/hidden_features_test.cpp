@@ -3,9 +3,9 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "reference/engine/engine.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
-#include "tests/model/transformer/random_tensors.hpp"
+#include "engine/decode/engine.hpp"
+#include "engine/transformer/transformer_model.hpp"
+#include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/forward_alone.hpp"
 
 namespace draftproof::testing {

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "reference/engine/engine.hpp"
+#include "engine/decode/engine.hpp"
 
 namespace draftproof::testing {
 

@@ -1,4 +1,4 @@
-#include "tests/engine/random_schedule.hpp"
+#include "tests/engine/decode/random_schedule.hpp"
 
 #include <sstream>
 #include <utility>

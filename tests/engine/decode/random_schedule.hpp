@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof::testing {
 

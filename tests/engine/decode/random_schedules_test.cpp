@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "reference/engine/inspection.hpp"
-#include "reference/strict_number.hpp"
-#include "tests/engine/random_schedule.hpp"
+#include "base/strict_number.hpp"
+#include "engine/scheduler/inspection.hpp"
+#include "tests/engine/decode/random_schedule.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace draftproof::testing {

@@ -3,10 +3,10 @@
 #include <memory>
 #include <set>
 
-#include "reference/engine/backend.hpp"
-#include "reference/engine/invariants.hpp"
-#include "reference/error.hpp"
-#include "tests/engine/random_schedule.hpp"
+#include "base/error.hpp"
+#include "engine/scheduler/backend.hpp"
+#include "engine/scheduler/invariants.hpp"
+#include "tests/engine/decode/random_schedule.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof::testing {

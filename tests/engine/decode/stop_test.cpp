@@ -1,5 +1,5 @@
 // Stop conditions against an oracle that knows the whole output and searches it naively at every byte.
-#include "reference/sampling/stop.hpp"
+#include "engine/decode/stop.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 using namespace draftproof;
 using Tokens = std::vector<Token>;

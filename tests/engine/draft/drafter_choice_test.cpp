@@ -1,9 +1,9 @@
-#include "reference/draft/drafter_choice.hpp"
+#include "engine/draft/drafter_choice.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 namespace draftproof::testing {
 namespace {

@@ -1,11 +1,11 @@
 // Trees of a model drafter: one pass a level, the rows of every node those of its path, and siblings for greedy
 // requests.
-#include "reference/draft/model_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/engine/decode_step.hpp"
-#include "tests/engine/toy_model.hpp"
+#include "engine/decode/decode_step.hpp"
+#include "tests/engine/decode/toy_model.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,11 +1,11 @@
-#include "reference/draft/prompt_lookup.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <random>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 using draftproof::LookupTie;
 using draftproof::PromptLookup;

@@ -1,8 +1,8 @@
-#include "reference/draft/suffix_drafter.hpp"
+#include "engine/draft/suffix_drafter.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/draft/prompt_lookup.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 
 namespace draftproof {
 namespace {

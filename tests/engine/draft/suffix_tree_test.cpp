@@ -1,5 +1,5 @@
 // The tree's counts against counting by the definition, in texts with many repetitions.
-#include "reference/draft/suffix_tree.hpp"
+#include "engine/draft/suffix_tree.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 // Acceptance metrics of steps small enough to count by hand.
-#include "reference/engine/acceptance.hpp"
+#include "engine/metrics/acceptance.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Metrics of a run that is followed by hand, and their Prometheus text.
-#include "reference/engine/metrics.hpp"
+#include "engine/metrics/metrics.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/engine/prometheus.hpp"
-#include "reference/engine/scheduler.hpp"
+#include "engine/metrics/prometheus.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,12 +1,12 @@
-#include "reference/model/corpus.hpp"
+#include "engine/model/corpus.hpp"
 
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "reference/error.hpp"
-#include "reference/model/ngram_model.hpp"
+#include "base/error.hpp"
+#include "engine/model/ngram_model.hpp"
 
 namespace fs = std::filesystem;
 using Catch::Contains;

@@ -1,15 +1,15 @@
 // A model as a whole: weights, tokenizer and chat template of one file or folder, which must agree.
-#include "reference/model/model_files.hpp"
+#include "engine/model/model_files.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
-#include "reference/model/text_model.hpp"
-#include "reference/model/weights/json_fields.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/model/tokenizer/tiny_tokenizer.hpp"
-#include "tests/model/weights/tiny_llama.hpp"
+#include "engine/model/text_model.hpp"
+#include "engine/weights/json_fields.hpp"
+#include "tests/engine/tokenizer/tiny_tokenizer.hpp"
+#include "tests/engine/weights/tiny_llama.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;

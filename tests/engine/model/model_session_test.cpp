@@ -1,10 +1,10 @@
 // A session against the model asked directly: contexts that grow, shrink, branch and follow a tree give the same rows.
-#include "reference/model/model_session.hpp"
+#include "engine/model/model_session.hpp"
 
 #include <catch2/catch.hpp>
 #include <random>
 
-#include "tests/engine/toy_model.hpp"
+#include "tests/engine/decode/toy_model.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/model/ngram_model.hpp"
+#include "engine/model/ngram_model.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
-#include "reference/error.hpp"
-#include "reference/model/corpus.hpp"
+#include "base/error.hpp"
+#include "engine/model/corpus.hpp"
 
 using Catch::Contains;
 using draftproof::NgramModel;

@@ -1,13 +1,13 @@
 // Every invariant fails on a fault that is planted for it, in schedules that hold without the fault.
-#include "reference/engine/invariants.hpp"
+#include "engine/scheduler/invariants.hpp"
 
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <utility>
 
-#include "reference/engine/inspection.hpp"
-#include "tests/engine/random_schedule.hpp"
+#include "engine/scheduler/inspection.hpp"
+#include "tests/engine/decode/random_schedule.hpp"
 
 namespace draftproof::testing {
 namespace {

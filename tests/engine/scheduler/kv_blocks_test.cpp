@@ -1,4 +1,4 @@
-#include "reference/engine/kv_blocks.hpp"
+#include "engine/scheduler/kv_blocks.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>

@@ -1,5 +1,5 @@
 // The scheduler's rules one at a time, on schedules small enough to follow by hand.
-#include "reference/engine/scheduler.hpp"
+#include "engine/scheduler/scheduler.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

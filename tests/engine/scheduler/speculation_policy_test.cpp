@@ -1,4 +1,4 @@
-#include "reference/engine/speculation_policy.hpp"
+#include "engine/scheduler/speculation_policy.hpp"
 
 #include <catch2/catch.hpp>
 #include <memory>

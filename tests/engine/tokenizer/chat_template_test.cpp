@@ -1,5 +1,5 @@
 // Chat templates: recognised by their text, written token by token, and never under the control of a message.
-#include "reference/model/tokenizer/chat_template.hpp"
+#include "engine/tokenizer/chat_template.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/model_files.hpp"
+#include "engine/model/model_files.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/shipped_model.hpp"
 

@@ -3,7 +3,7 @@
 
 They are committed, so this is run only to change them:
     python3 -m venv venv && venv/bin/pip install tokenizers sentencepiece gguf jinja2
-    venv/bin/python tests/model/tokenizer/make_tokenizer_vectors.py build/models/SmolLM2-135M-Instruct.gguf
+    venv/bin/python tests/engine/tokenizer/make_tokenizer_vectors.py build/models/SmolLM2-135M-Instruct.gguf
 Small vocabularies are trained here on the texts below; ids are what `tokenizers` and `sentencepiece` give. The
 vocabulary of the shipped model is taken out of its file. The chat template is run by Jinja.
 Last written with tokenizers 0.23.3, sentencepiece 0.2.3, gguf 0.19.0.

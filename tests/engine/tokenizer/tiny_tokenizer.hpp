@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/model/weights/gguf_builder.hpp"
+#include "tests/engine/weights/gguf_builder.hpp"
 
 namespace draftproof::testing {
 

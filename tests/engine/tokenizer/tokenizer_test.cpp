@@ -1,6 +1,6 @@
 // Tokenizers against the libraries `tokenizers` and `sentencepiece` (vectors from make_tokenizer_vectors.py), and what
 // must hold of any text: all bytes come back, no time is lost on runs, and lies in a file are named.
-#include "reference/model/tokenizer/tokenizer.hpp"
+#include "engine/tokenizer/tokenizer.hpp"
 
 #include <catch2/catch.hpp>
 #include <ctime>
@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/tokenizer/pre_tokenizer.hpp"
-#include "reference/model/weights/gguf.hpp"
-#include "reference/model/weights/json_fields.hpp"
-#include "reference/sampling/stop.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/model/weights/gguf_builder.hpp"
+#include "engine/decode/stop.hpp"
+#include "engine/tokenizer/pre_tokenizer.hpp"
+#include "engine/weights/gguf.hpp"
+#include "engine/weights/json_fields.hpp"
+#include "tests/engine/weights/gguf_builder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/shipped_model.hpp"

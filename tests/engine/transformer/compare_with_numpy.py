@@ -2,7 +2,7 @@
 """Compares the program's logits of the int8 target with numpy, by the definitions in docs/models.md.
 
     python3 -m venv venv && venv/bin/pip install gguf safetensors numpy
-    venv/bin/python tests/model/transformer/compare_with_numpy.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
+    venv/bin/python tests/engine/transformer/compare_with_numpy.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
 
 Every row of logits that the program verified (verified_rows.py) is computed again from the blocks of the file: activations
 are rounded to int8 by blocks of 32, and a block's sum is one of integers. Of the package gguf only the tensors' bytes are

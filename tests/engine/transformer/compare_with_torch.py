@@ -2,7 +2,7 @@
 """Compares the program's logits with those of PyTorch (transformers' Llama, float32) on the weights of the same file.
 
     python3 -m venv venv && venv/bin/pip install torch transformers gguf safetensors numpy
-    venv/bin/python tests/model/transformer/compare_with_torch.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
+    venv/bin/python tests/engine/transformer/compare_with_torch.py ./draftproof build/models/SmolLM2-135M-Instruct.gguf
 
 Every row of logits that the program verified (verified_rows.py) is computed again from its tokens. Weights are decoded
 by the package gguf; of the program only tokens and rows are used. Prints the errors of both arithmetics, and fails where

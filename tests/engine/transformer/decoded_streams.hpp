@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "reference/model/language_model.hpp"
+#include "engine/model/language_model.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof::testing {

@@ -1,10 +1,10 @@
-#include "reference/model/transformer/packed_matrix.hpp"
+#include "engine/transformer/packed_matrix.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
-#include "tests/model/transformer/random_tensors.hpp"
+#include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/model/weights/model_weights.hpp"
-#include "reference/token.hpp"
+#include "base/token.hpp"
+#include "engine/weights/model_weights.hpp"
 
 namespace draftproof::testing {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/model/transformer/transformer_weights.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "engine/transformer/transformer_weights.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof::testing {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "reference/model/transformer/transformer_model.hpp"
-#include "tests/model/transformer/decoded_streams.hpp"
+#include "engine/transformer/transformer_model.hpp"
+#include "tests/engine/transformer/decoded_streams.hpp"
 #include "tests/support/shipped_model.hpp"
 
 using namespace draftproof;

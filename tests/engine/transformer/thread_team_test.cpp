@@ -1,4 +1,4 @@
-#include "reference/model/transformer/thread_team.hpp"
+#include "engine/transformer/thread_team.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,10 +1,10 @@
-#include "reference/model/transformer/transformer_kernels.hpp"
+#include "engine/transformer/transformer_kernels.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/numerics/dtype.hpp"
-#include "tests/model/transformer/random_tensors.hpp"
+#include "base/dtype.hpp"
+#include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/special_values.hpp"
 
 using namespace draftproof;

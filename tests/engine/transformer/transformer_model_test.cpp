@@ -1,12 +1,12 @@
-#include "reference/model/transformer/transformer_model.hpp"
+#include "engine/transformer/transformer_model.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
-#include "tests/model/transformer/decoded_streams.hpp"
-#include "tests/model/transformer/plain_llama.hpp"
-#include "tests/model/transformer/random_tensors.hpp"
+#include "tests/engine/transformer/decoded_streams.hpp"
+#include "tests/engine/transformer/plain_llama.hpp"
+#include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/sanitizers.hpp"
 

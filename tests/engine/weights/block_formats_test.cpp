@@ -1,5 +1,5 @@
 // Block formats against the Python package gguf (vectors from make_block_formats.py), and our own against their rule.
-#include "reference/model/weights/block_formats.hpp"
+#include "engine/weights/block_formats.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/model/weights/gguf.hpp"
+#include "engine/weights/gguf.hpp"
 
 namespace draftproof::testing {
 

@@ -1,5 +1,5 @@
 // GGUF files: right ones are read as they were written, and every lie is one error that names it.
-#include "reference/model/weights/gguf.hpp"
+#include "engine/weights/gguf.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/io/temporary_folder.hpp"
-#include "tests/model/weights/gguf_builder.hpp"
+#include "tests/engine/weights/gguf_builder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;

@@ -3,7 +3,7 @@
 
 It is committed, so this is run only to change it:
     python3 -m venv venv && venv/bin/pip install gguf numpy
-    venv/bin/python tests/model/weights/make_block_formats.py
+    venv/bin/python tests/engine/weights/make_block_formats.py
 A line is `decode KIND BLOCK VALUES` or `encode KIND VALUES BLOCK`, blocks and little-endian binary32 values in hexadecimal.
 Last written with gguf 0.19.0.
 """

@@ -1,6 +1,6 @@
 // Models from GGUF files and from Hugging Face folders: the same tensors under one set of names, and one error for each
 // way in which a file can disagree with itself.
-#include "reference/model/weights/model_weights.hpp"
+#include "engine/weights/model_weights.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/model/weights/tiny_llama.hpp"
+#include "tests/engine/weights/tiny_llama.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/shipped_model.hpp"
 

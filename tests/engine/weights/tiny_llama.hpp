@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/files/safetensors.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/model/weights/gguf_builder.hpp"
+#include "base/archives/safetensors.hpp"
+#include "tests/engine/weights/gguf_builder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof::testing {

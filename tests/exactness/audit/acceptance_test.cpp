@@ -1,10 +1,10 @@
 // Tests of acceptance decisions against statistics worked out by hand, on records made up for them.
-#include "reference/exactness/audit/acceptance.hpp"
+#include "exactness/audit/acceptance.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 namespace {

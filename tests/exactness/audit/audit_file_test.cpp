@@ -1,13 +1,13 @@
-#include "reference/io/audit_file.hpp"
+#include "exactness/audit/audit_file.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/filter_check.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "base/error.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/filter_check.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof {

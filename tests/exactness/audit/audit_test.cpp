@@ -1,13 +1,13 @@
 // The audit of right and wrong samplers: it must let the former pass, find the latter, and say by which test.
-#include "reference/exactness/audit/audit.hpp"
+#include "exactness/audit/audit.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/self_test.hpp"
+#include "base/error.hpp"
+#include "exactness/audit/self_test.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/support/error_of.hpp"

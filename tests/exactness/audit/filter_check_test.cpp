@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "reference/exactness/audit/filter_check.hpp"
+#include "exactness/audit/filter_check.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "tests/support/error_of.hpp"

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "reference/exactness/audit/audit.hpp"
+#include "exactness/audit/audit.hpp"
 
 namespace draftproof::testing {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/independence.hpp"
-#include "reference/statistics/battery.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/independence.hpp"
+#include "exactness/statistics/battery.hpp"
 #include "reference/verify/block.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"

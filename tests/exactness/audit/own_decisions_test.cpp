@@ -1,6 +1,6 @@
 // Tests of what one verifier alone does: its decisions and what it draws from, against full enumeration of the
 // templates; faults that no string shows; whose steps they are.
-#include "reference/exactness/audit/own_decisions.hpp"
+#include "exactness/audit/own_decisions.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/fitting.hpp"
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/fitting.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/sampler_match.hpp"

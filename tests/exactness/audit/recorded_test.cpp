@@ -1,6 +1,6 @@
 // Steps of a chain engine of the test's own that records its random numbers: a right one, one that does not follow its
 // numbers once in thousands of steps, and ones whose numbers are followed and are not random.
-#include "reference/exactness/audit/recorded.hpp"
+#include "exactness/audit/recorded.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "reference/exactness/audit/fitting.hpp"
+#include "exactness/audit/fitting.hpp"
 
 namespace draftproof {
 namespace {

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "reference/io/audit_sample.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "exactness/audit/audit_sample.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/chain.hpp"

@@ -7,13 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/io/audit_sample.hpp"
+#include "exactness/audit/audit_sample.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/verify_step.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/coupled_list.hpp"
 #include "reference/verify/dense_rows.hpp"
+#include "reference/verify/sampled_tree.hpp"
 #include "reference/verify/tree.hpp"
 #include "tests/support/test_random.hpp"
 

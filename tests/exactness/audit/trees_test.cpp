@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "reference/error.hpp"
-#include "reference/exactness/audit/audit.hpp"
-#include "reference/exactness/audit/tests.hpp"
+#include "base/error.hpp"
+#include "exactness/audit/audit.hpp"
+#include "exactness/audit/tests.hpp"
 #include "reference/verify/block.hpp"
 #include "reference/verify/emitted_path.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"

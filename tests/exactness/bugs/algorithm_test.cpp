@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/algorithm/family.hpp"
+#include "exactness/bugs/algorithm/family.hpp"
 
 #include <catch2/catch.hpp>
 

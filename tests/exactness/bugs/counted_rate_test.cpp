@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/counted_rate.hpp"
+#include "exactness/bugs/counted_rate.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,14 +1,14 @@
-// The machinery of the coupling mutants; that every mutant is caught is tested over all of them.
+// The machinery of the coupling bugs; that every bug is caught is tested over all of them.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "reference/exactness/mutants/coupling/key_faults.hpp"
-#include "reference/exactness/mutants/coupling/request_batch.hpp"
-#include "reference/exactness/mutants/coupling/warp_schedules.hpp"
-#include "reference/exactness/mutants/fixed_block.hpp"
-#include "reference/exactness/mutants/fixed_rows.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/coupling/request_batch.hpp"
+#include "exactness/bugs/coupling/warp_schedules.hpp"
+#include "exactness/bugs/fixed_block.hpp"
+#include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/random/injected.hpp"
 
 using namespace draftproof;

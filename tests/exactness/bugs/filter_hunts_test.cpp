@@ -1,9 +1,9 @@
-#include "reference/exactness/mutants/filter/hunts.hpp"
+#include "exactness/bugs/filter/hunts.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/exactness/mutants/distribution_sampler.hpp"
-#include "reference/exactness/mutants/usual_tests.hpp"
+#include "exactness/bugs/distribution_sampler.hpp"
+#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 using namespace draftproof;

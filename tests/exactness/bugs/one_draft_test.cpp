@@ -1,8 +1,8 @@
-#include "reference/exactness/mutants/one_draft.hpp"
+#include "exactness/bugs/one_draft.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/exactness/mutants/hunting.hpp"
+#include "exactness/bugs/hunting.hpp"
 
 using namespace draftproof;
 

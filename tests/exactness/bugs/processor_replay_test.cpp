@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/processor/replay.hpp"
+#include "exactness/bugs/processor/replay.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
-#include "reference/exactness/mutants/range/family.hpp"
+#include "exactness/bugs/range/family.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
-#include "reference/exactness/mutants/engine_numbers.hpp"
-#include "reference/exactness/mutants/hunting.hpp"
+#include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/hunting.hpp"
 #include "reference/random/uniform.hpp"
 
 using namespace draftproof;

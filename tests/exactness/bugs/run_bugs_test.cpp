@@ -1,4 +1,4 @@
-#include "reference/exactness/mutants/run_mutants.hpp"
+#include "exactness/bugs/run_bugs.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -6,24 +6,24 @@
 #include <set>
 #include <sstream>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {
 
-const MutantReport& report() {
-  static const MutantReport all = run_mutants({}, 2);
+const BugReport& report() {
+  static const BugReport all = run_bugs({}, 2);
   return all;
 }
 
 }  // namespace
 
-// One case, so that the mutants are hunted once.
+// One case, so that the bugs are hunted once.
 TEST_CASE("Every shipped fault is caught without a false alarm on correct code") {
   SECTION("every detector that hunts a fault catches it") {
-    for (const MutantResult& result : report().mutants) {
+    for (const BugResult& result : report().bugs) {
       for (const HuntResult& hunt : result.hunts) {
-        INFO(result.mutant.id << " by " << static_cast<char>(hunt.detector));
+        INFO(result.bug.id << " by " << static_cast<char>(hunt.detector));
         CHECK(hunt.faulty.caught);
         CHECK(hunt.faulty.cases > 0);
         CHECK_FALSE(hunt.faulty.unit.empty());
@@ -31,12 +31,12 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
       }
       CHECK(result.killer() != nullptr);
     }
-    CHECK(report().killed() == std::ssize(report().mutants));
+    CHECK(report().killed() == std::ssize(report().bugs));
   }
   SECTION("no detector accuses the same code without the fault") {
-    for (const MutantResult& result : report().mutants) {
+    for (const BugResult& result : report().bugs) {
       for (const HuntResult& hunt : result.hunts) {
-        INFO(result.mutant.id << " by " << static_cast<char>(hunt.detector) << ": " << hunt.sound.evidence);
+        INFO(result.bug.id << " by " << static_cast<char>(hunt.detector) << ": " << hunt.sound.evidence);
         CHECK_FALSE(hunt.sound.caught);
         CHECK(hunt.sound.cases > 0);  // silent, and not for want of looking
       }
@@ -51,7 +51,7 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
     }
     CHECK(report().as_claimed());
   }
-  SECTION("every line of the collection of bugs is a mutant or a control or waits with a reason") {
+  SECTION("every line of the collection of bugs is a bug or a control or waits with a reason") {
     std::set<std::string> ids;
     const auto add = [&](const std::string& joined) {  // "B31/32"
       std::istringstream parts(joined);
@@ -59,7 +59,7 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
         ids.insert((part[0] == 'B' || part[0] == 'C' ? "" : "B") + part);
       }
     };
-    for (const MutantResult& result : report().mutants) add(result.mutant.id);
+    for (const BugResult& result : report().bugs) add(result.bug.id);
     for (const ControlResult& result : report().controls) add(result.control.id);
     for (const char* id : {"B01", "B03", "B04", "B05", "B06", "B07", "B08", "B09", "B10", "B11", "B12", "B14", "B15",
                            "B16", "B17", "B18", "B19", "B20", "B21", "B22", "B23", "B25", "B26", "B27", "B28", "B30",
@@ -69,12 +69,12 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
       INFO(id);
       CHECK(ids.count(id) == 1);
     }
-    for (const WaitingMutant& waiting : report().waiting) CHECK_FALSE(waiting.waits_for.empty());
+    for (const WaitingBug& waiting : report().waiting) CHECK_FALSE(waiting.waits_for.empty());
   }
   SECTION("the usual tests pass most of the faults that the lab catches and every control") {
     int passed_both = 0;
-    for (const MutantResult& result : report().mutants) {
-      CHECK(result.usual.has_value() == result.mutant.why_not.empty());
+    for (const BugResult& result : report().bugs) {
+      CHECK(result.usual.has_value() == result.bug.why_not.empty());
       passed_both += result.usual && result.usual->cosine_passes() && result.usual->chi_squared_passes();
     }
     CHECK(passed_both >= 20);
@@ -84,35 +84,34 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
       CHECK(result.usual->chi_squared_passes());
     }
   }
-  SECTION("the table of mutants in the documentation is the one of a run") {
+  SECTION("the table of bugs in the documentation is the one of a run") {
     std::ifstream file(std::string(DRAFTPROOF_SOURCE_DIR) + "/docs/exactness.md");
     REQUIRE(file);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    // To renew it: ./draftproof mutants --markdown
+    // To renew it: ./draftproof bugs --markdown
     CHECK(text.find(markdown_table(report())) != std::string::npos);
   }
 }
 
-TEST_CASE("A survivor and an accused twin are told from a killed mutant") {
-  MutantResult result;
+TEST_CASE("A survivor and an accused twin are told from a killed bug") {
+  BugResult result;
   result.hunts = {{Detector::enumeration, {}, {}, 0.0}};
   CHECK(result.killer() == nullptr);
   CHECK(result.twin_passes());
   result.hunts.push_back({Detector::key_audit, {true, 3, "blocks", "seen"}, {true, 3, "blocks", "seen"}, 0.0});
   CHECK(result.killer()->detector == Detector::key_audit);
   CHECK_FALSE(result.twin_passes());
-  MutantReport survivors;
-  survivors.mutants.emplace_back();
+  BugReport survivors;
+  survivors.bugs.emplace_back();
   CHECK_FALSE(survivors.as_claimed());
 }
 
-TEST_CASE("Chosen mutants run alone and an unknown one is an error that lists all") {
-  const MutantReport one = run_mutants({"B15", "C01"}, 1);
-  CHECK(one.mutants.size() == 1);
+TEST_CASE("Chosen bugs run alone and an unknown one is an error that lists all") {
+  const BugReport one = run_bugs({"B15", "C01"}, 1);
+  CHECK(one.bugs.size() == 1);
   CHECK(one.controls.size() == 1);
   CHECK(one.waiting.empty());
-  CHECK_THROWS_WITH(run_mutants({"B99"}, 1),
-                    Catch::Contains("'B99' is not a mutant or control") && Catch::Contains("B01"));
+  CHECK_THROWS_WITH(run_bugs({"B99"}, 1), Catch::Contains("'B99' is not a bug or control") && Catch::Contains("B01"));
 }
 
 }  // namespace draftproof

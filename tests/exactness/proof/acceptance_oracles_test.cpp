@@ -1,4 +1,4 @@
-#include "reference/exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

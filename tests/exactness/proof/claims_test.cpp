@@ -1,4 +1,4 @@
-#include "reference/exactness/proof/claims.hpp"
+#include "exactness/proof/claims.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
-#include "reference/exactness/proof/grid_chance.hpp"
+#include "exactness/proof/grid_chance.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/proof/output_distribution.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "reference/verify/chain.hpp"
 

@@ -1,4 +1,4 @@
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/proof/output_distribution.hpp"
 
 #include <catch2/catch.hpp>
 

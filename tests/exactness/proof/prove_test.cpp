@@ -1,10 +1,10 @@
-#include "reference/exactness/proof/prove.hpp"
+#include "exactness/proof/prove.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>
 #include <utility>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 using namespace draftproof;
 

@@ -1,10 +1,10 @@
-#include "reference/exactness/soak/chain_trials.hpp"
+#include "exactness/soak/chain_trials.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/exactness/proof/grid_chance.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/proof/grid_chance.hpp"
+#include "exactness/proof/output_distribution.hpp"
 #include "reference/verify/chain.hpp"
 
 namespace draftproof {

@@ -1,10 +1,10 @@
-#include "reference/exactness/soak/soak.hpp"
+#include "exactness/soak/soak.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>
 #include <string>
 
-#include "reference/exactness/soak/chain_trials.hpp"
+#include "exactness/soak/chain_trials.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace draftproof {

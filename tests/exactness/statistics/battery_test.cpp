@@ -1,4 +1,4 @@
-#include "reference/statistics/battery.hpp"
+#include "exactness/statistics/battery.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include "reference/statistics/binomial_interval.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof {

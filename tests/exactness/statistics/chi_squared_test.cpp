@@ -1,11 +1,11 @@
 // Against numbers worked out by hand, published critical values and non-centralities, and a simulated null.
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "tests/support/statistical.hpp"

@@ -1,10 +1,10 @@
 // The verdict of a demo on samples written by hand.
-#include "reference/statistics/distribution_check.hpp"
+#include "exactness/statistics/distribution_check.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "reference/statistics/test_result.hpp"
+#include "exactness/statistics/test_result.hpp"
 
 namespace draftproof {
 namespace {

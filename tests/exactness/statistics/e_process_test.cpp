@@ -1,10 +1,10 @@
-#include "reference/statistics/e_process.hpp"
+#include "exactness/statistics/e_process.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "tests/support/statistical.hpp"
 #include "tests/support/test_random.hpp"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/statistics/chi_squared.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,6 +1,6 @@
 // Against published values of the exact distribution, the exact one-sided distribution, and distributions simple enough
 // for a pencil.
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,9 +1,9 @@
-#include "reference/statistics/probability_transform.hpp"
+#include "exactness/statistics/probability_transform.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/statistics/kolmogorov_smirnov.hpp"
+#include "exactness/statistics/kolmogorov_smirnov.hpp"
 #include "tests/support/statistical.hpp"
 #include "tests/support/test_random.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "gpu/device_memory.hpp"
 #include "gpu/regress/cases.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 

@@ -14,7 +14,7 @@
 #include "gpu/regress/cases.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/regression_json.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof::regress {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 using draftproof::BadWords;
 using draftproof::Token;

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/special_values.hpp"
 #include "tests/support/test_random.hpp"

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "tests/support/error_of.hpp"

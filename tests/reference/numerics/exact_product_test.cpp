@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "reference/exactness/rational.hpp"
+#include "exactness/rational.hpp"
 #include "tests/support/test_random.hpp"
 
 using namespace draftproof;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/sampling/distribution.hpp"

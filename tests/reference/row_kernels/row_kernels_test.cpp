@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
+#include "base/error.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 #include "tests/support/special_values.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "reference/random/injected.hpp"
-#include "tests/sampling/row_distributions.hpp"
+#include "tests/reference/sampling/row_distributions.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 #include "tests/support/special_values.hpp"

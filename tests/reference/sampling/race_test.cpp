@@ -11,7 +11,7 @@
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/verify/chance.hpp"
-#include "tests/sampling/row_distributions.hpp"
+#include "tests/reference/sampling/row_distributions.hpp"
 #include "tests/support/row_kernel_sets.hpp"
 #include "tests/support/special_values.hpp"
 #include "tests/support/statistical.hpp"

@@ -1,4 +1,4 @@
-#include "reference/draft/draft_plan.hpp"
+#include "reference/step/draft_plan.hpp"
 
 #include <catch2/catch.hpp>
 

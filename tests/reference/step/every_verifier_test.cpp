@@ -25,7 +25,7 @@
 #include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
 #include "reference/verify/traversal.hpp"
-#include "tests/step/own_rows.hpp"
+#include "tests/reference/step/own_rows.hpp"
 #include "tests/support/random_request.hpp"
 
 using namespace draftproof;

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 #include "reference/step/verify_step.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/random_request.hpp"

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/exactness/model_pair.hpp"
+#include "exactness/model_pair.hpp"
 #include "reference/step/verify_step.hpp"
+#include "reference/verify/sampled_tree.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
 

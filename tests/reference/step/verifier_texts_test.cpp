@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "reference/step/verify_step.hpp"
-#include "tests/step/own_rows.hpp"
+#include "tests/reference/step/own_rows.hpp"
 #include "tests/support/race_decoding.hpp"
 #include "tests/support/random_request.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reference/files/safetensors.hpp"
-#include "reference/token.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/token.hpp"
 
 namespace draftproof::testing {
 

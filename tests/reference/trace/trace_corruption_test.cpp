@@ -4,11 +4,11 @@
 #include <cstring>
 #include <filesystem>
 
-#include "reference/error.hpp"
-#include "reference/io/trace.hpp"
+#include "base/error.hpp"
 #include "reference/step/batch.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "reference/trace/trace.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;

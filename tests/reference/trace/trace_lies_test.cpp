@@ -4,10 +4,10 @@
 #include <functional>
 #include <limits>
 
-#include "reference/error.hpp"
-#include "reference/io/trace.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "base/error.hpp"
+#include "reference/trace/trace.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/special_values.hpp"
 
 using namespace draftproof;

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/io/trace.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/step/verify_step.hpp"
+#include "reference/trace/trace.hpp"
 #include "reference/verify/chance.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "reference/verify/sampled_tree.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/random_request.hpp"
 
 using namespace draftproof;

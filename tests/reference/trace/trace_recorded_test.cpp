@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "reference/io/trace.hpp"
 #include "reference/step/batch.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "reference/trace/trace.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof {

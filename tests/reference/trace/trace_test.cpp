@@ -1,5 +1,5 @@
 // What a trace file says is what its requests say, in either layout.
-#include "reference/io/trace.hpp"
+#include "reference/trace/trace.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -8,8 +8,8 @@
 
 #include "reference/random/philox.hpp"
 #include "reference/step/batch.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/special_values.hpp"
 

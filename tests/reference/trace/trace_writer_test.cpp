@@ -1,17 +1,17 @@
 // Traces that are written replay, through the reader and the verifier, to the same bits.
-#include "reference/io/trace_writer.hpp"
+#include "reference/trace/trace_writer.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "reference/draft/lookup_drafter.hpp"
-#include "reference/draft/model_drafter.hpp"
-#include "reference/engine/generate.hpp"
-#include "reference/error.hpp"
-#include "reference/io/trace.hpp"
+#include "base/error.hpp"
+#include "engine/decode/generate.hpp"
+#include "engine/draft/lookup_drafter.hpp"
+#include "engine/draft/model_drafter.hpp"
 #include "reference/step/batch.hpp"
-#include "tests/engine/toy_model.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "reference/trace/trace.hpp"
+#include "tests/engine/decode/toy_model.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,12 +1,12 @@
 // The result's tensors against emissions written by hand, and comparison with other results.
-#include "reference/io/verify_result.hpp"
+#include "reference/trace/verify_result.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
-#include "reference/files/safetensors.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/io/trace_builder.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/run_program.hpp"
 
 using namespace draftproof;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reference/random/injected.hpp"
-#include "tests/verify/chain_rules.hpp"
+#include "tests/reference/verify/chain_rules.hpp"
 
 using namespace draftproof;
 using namespace draftproof::small_step;

@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/reference/verify/measured_distribution.hpp"
+#include "tests/reference/verify/small_step.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/measured_distribution.hpp"
-#include "tests/verify/small_step.hpp"
 
 namespace draftproof::small_step {
 

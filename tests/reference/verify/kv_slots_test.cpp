@@ -1,4 +1,4 @@
-#include "reference/engine/kv_slots.hpp"
+#include "reference/verify/kv_slots.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/proof/output_distribution.hpp"
+#include "exactness/statistics/chi_squared.hpp"
 #include "reference/random/audit.hpp"
-#include "reference/statistics/chi_squared.hpp"
 #include "reference/verify/chance.hpp"
-#include "tests/verify/small_step.hpp"
+#include "tests/reference/verify/small_step.hpp"
 
 namespace draftproof::small_step {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/exactness/rational.hpp"
+#include "exactness/rational.hpp"
 #include "tests/support/test_random.hpp"
 
 using namespace draftproof;

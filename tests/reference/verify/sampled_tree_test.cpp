@@ -1,16 +1,16 @@
-#include "reference/draft/sampled_tree.hpp"
+#include "reference/verify/sampled_tree.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
 
-#include "reference/draft/tree_attention.hpp"
-#include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/rational.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/enumerating_chance.hpp"
+#include "reference/verify/tree_attention.hpp"
 
 using namespace draftproof;
 

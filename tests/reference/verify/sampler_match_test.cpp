@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/verify/chain_rules.hpp"
+#include "tests/reference/verify/chain_rules.hpp"
 
 using namespace draftproof;
 using namespace draftproof::small_step;

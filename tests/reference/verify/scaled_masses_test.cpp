@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/exactness/rational.hpp"
+#include "exactness/rational.hpp"
 
 using namespace draftproof;
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/proof/output_distribution.hpp"
 #include "reference/random/address.hpp"
 #include "reference/verify/chain.hpp"
 #include "reference/verify/enumerating_chance.hpp"

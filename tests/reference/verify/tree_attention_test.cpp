@@ -1,4 +1,4 @@
-#include "reference/draft/tree_attention.hpp"
+#include "reference/verify/tree_attention.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

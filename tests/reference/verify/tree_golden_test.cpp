@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/exactness/rational.hpp"
+#include "exactness/rational.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/greedy_multipath.hpp"
+#include "reference/verify/sampled_tree.hpp"
 #include "reference/verify/sibling_rules/rrs.hpp"
 #include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/traversal.hpp"

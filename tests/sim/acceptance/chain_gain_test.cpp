@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "reference/exactness/rational.hpp"
+#include "exactness/rational.hpp"
 
 using namespace draftproof;
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 #include "sim/csv.hpp"

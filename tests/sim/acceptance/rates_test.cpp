@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 using namespace draftproof;
 

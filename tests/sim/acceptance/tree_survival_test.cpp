@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "reference/draft/tree_builders/sequoia_tree.hpp"
+#include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "sim/acceptance/position_rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
 

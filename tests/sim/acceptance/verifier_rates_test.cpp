@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/draft/draft_plan.hpp"
+#include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "tests/sim/acceptance/sampled_acceptance.hpp"
 #include "tests/support/error_of.hpp"

@@ -1,7 +1,7 @@
 // A table of measured step times as a cost model.
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/cost/measured_table.hpp"
 
 using namespace draftproof;

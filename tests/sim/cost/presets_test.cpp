@@ -1,7 +1,7 @@
 // Presets of models, GPUs, engines and drafters: figures from outside, and names as people write them.
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/cost/engine_profile.hpp"
 #include "sim/cost/gpu.hpp"

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/engine/prometheus.hpp"
+#include "engine/metrics/prometheus.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "tests/support/error_of.hpp"
 

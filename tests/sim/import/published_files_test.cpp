@@ -1,7 +1,7 @@
 // Published tables and recordings, where they are at hand.
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
 #include "sim/csv.hpp"

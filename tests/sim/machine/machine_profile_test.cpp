@@ -4,12 +4,12 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "reference/error.hpp"
-#include "reference/model/transformer/transformer_model.hpp"
+#include "base/error.hpp"
+#include "engine/transformer/transformer_model.hpp"
 #include "sim/machine/speedup_prediction.hpp"
 #include "sim/machine/time_machine.hpp"
-#include "tests/io/temporary_folder.hpp"
-#include "tests/model/transformer/random_tensors.hpp"
+#include "tests/engine/transformer/random_tensors.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof::testing {

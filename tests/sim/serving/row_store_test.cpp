@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof {

@@ -4,8 +4,8 @@
 #include <map>
 #include <sstream>
 
-#include "reference/engine/prometheus.hpp"
-#include "reference/error.hpp"
+#include "base/error.hpp"
+#include "engine/metrics/prometheus.hpp"
 #include "tests/sim/serving/constant_models.hpp"
 #include "tests/support/error_of.hpp"
 

@@ -1,15 +1,15 @@
-#include "viz/data/acceptance_decay.hpp"
+#include "studies/acceptance/acceptance_decay.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 #include <set>
 
-#include "tests/io/temporary_folder.hpp"
+#include "studies/last_snapshot.hpp"
+#include "studies/worker.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
-#include "viz/data/last_snapshot.hpp"
-#include "viz/data/worker.hpp"
 
 namespace draftproof {
 namespace {

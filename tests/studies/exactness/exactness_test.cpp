@@ -1,13 +1,13 @@
-#include "viz/data/exactness.hpp"
+#include "studies/exactness/exactness.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "reference/error.hpp"
-#include "reference/exactness/mutants/mutants_json.hpp"
-#include "reference/exactness/proof/proof_json.hpp"
-#include "reference/files/figure.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "exactness/bugs/bugs_json.hpp"
+#include "exactness/proof/proof_json.hpp"
+#include "studies/figures/figure.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -127,14 +127,14 @@ TEST_CASE("what is not as claimed is bad in the matrix, whichever way it fails")
   CHECK(snapshot.summary.find("0 of 3") == 0);
 
   ExactnessSnapshot hunted;
-  hunted.settings.view = ExactnessView::mutants;
-  MutantResult survivor;
-  survivor.mutant.id = "B99";
+  hunted.settings.view = ExactnessView::bugs;
+  BugResult survivor;
+  survivor.bug.id = "B99";
   survivor.hunts = {{Detector::enumeration, {false, 5, "outcomes", {}}, {false, 5, "outcomes", {}}, 0.0}};
-  MutantResult accused;
-  accused.mutant.id = "B98";
+  BugResult accused;
+  accused.bug.id = "B98";
   accused.hunts = {{Detector::key_audit, {true, 3, "blocks", "seen"}, {true, 3, "blocks", "seen"}, 0.0}};
-  hunted.mutants.mutants = {survivor, accused};
+  hunted.bugs.bugs = {survivor, accused};
   fill_matrix(hunted);
   CHECK(row_of(hunted, "B99").cells[0].text == "survived");
   CHECK(row_of(hunted, "B99").cells[0].state == CellState::bad);
@@ -142,16 +142,16 @@ TEST_CASE("what is not as claimed is bad in the matrix, whichever way it fails")
   CHECK(row_of(hunted, "B98").cells[1].text == "accuses");
 }
 
-TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes back and forth through its file") {
+TEST_CASE("the matrix of bugs holds what draftproof bugs prints, and goes back and forth through its file") {
   if (testing::kSanitized) {
-    WARN("SKIPPED: minutes under sanitizers, where the mutants have tests of their own");
+    WARN("SKIPPED: minutes under sanitizers, where the bugs have tests of their own");
     return;
   }
   ExactnessSettings settings;
-  settings.view = ExactnessView::mutants;
+  settings.view = ExactnessView::bugs;
   const ExactnessSnapshot snapshot = computed(settings);
   Json document = printed(command_arguments(settings));
-  const ExactnessSnapshot opened = exactness_of(document, "mutants", "mutants.json");
+  const ExactnessSnapshot opened = exactness_of(document, "bugs", "bugs.json");
   erase_times(document);
   const Json shown = to_json(snapshot);
   for (const auto& [key, value] : shown.items()) {
@@ -159,13 +159,13 @@ TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes 
     CHECK(document.at(key) == value);
   }
   CHECK(to_json(opened) == shown);
-  CHECK(snapshot.summary == snapshot.mutants.sentence());
+  CHECK(snapshot.summary == snapshot.bugs.sentence());
   const ExactnessRow& row = row_of(snapshot, "B38");
   CHECK(row.cells[0].text == "killed");
   CHECK(row.cells[2].text == "caught");  // by enumeration
   CHECK(row.cells[1].state == CellState::none);
   CHECK(row.cells[2].sentence.find("Caught after") == 0);
-  CHECK(row.command == std::vector<std::string>{"draftproof", "mutants", "--only", "B38"});
+  CHECK(row.command == std::vector<std::string>{"draftproof", "bugs", "--only", "B38"});
   CHECK(row_of(snapshot, "B04").cells.back().text == "passes");
   CHECK(row_of(snapshot, "B04").cells.back().state == CellState::expected_bad);
   CHECK(row_of(snapshot, "C01").cells[0].text == "passes");
@@ -176,7 +176,7 @@ TEST_CASE("the matrix of mutants holds what draftproof mutants prints, and goes 
     return;
   }
   const testing::TemporaryFolder folder;
-  write_figure(folder.file("mutants.png"), to_figure(snapshot), {1200, 1600});
+  write_figure(folder.file("bugs.png"), to_figure(snapshot), {1200, 1600});
   write_figure(folder.file("verifiers.png"), to_figure(computed(small_proofs())));
   write_figure(folder.file("empty.svg"), to_figure(ExactnessSnapshot{}));
   CHECK(folder.file_names().size() == 3);
@@ -200,7 +200,7 @@ TEST_CASE("a broken result is refused by its file and key") {
   CHECK(refusal("prove", "{}") == "x.json: has no key \"proofs\"; expected a result of this version");
   CHECK(refusal("prove", R"({"proofs": 3})") == "x.json: \"proofs\" is 3; expected another type");
   CHECK(refusal("prove", R"({"proofs": [{"verifier": "chain"}]})").find("x.json, verifier chain: has no key") == 0);
-  CHECK(refusal("mutants", R"({"rows": [{"id": "B01", "source": "", "fault": "", "hunts": [{"detector": "?"}]}]})") ==
-        "x.json, mutant B01: has the detector '?'; expected one of KEXBVTRSDAIO");
-  CHECK(refusal("mutants", R"({"rows": [[]]})").find("has no key \"id\"") != std::string::npos);
+  CHECK(refusal("bugs", R"({"rows": [{"id": "B01", "source": "", "fault": "", "hunts": [{"detector": "?"}]}]})") ==
+        "x.json, bug B01: has the detector '?'; expected one of KEXBVTRSDAIO");
+  CHECK(refusal("bugs", R"({"rows": [[]]})").find("has no key \"id\"") != std::string::npos);
 }

@@ -1,10 +1,10 @@
-#include "sim/experiments/experiment.hpp"
+#include "studies/experiments/experiment.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 namespace draftproof {

@@ -1,14 +1,14 @@
-#include "viz/data/kernels.hpp"
+#include "studies/kernels/kernels.hpp"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/io/temporary_folder.hpp"
+#include "studies/last_snapshot.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
-#include "viz/data/last_snapshot.hpp"
 
 namespace draftproof {
 namespace {
@@ -88,14 +88,14 @@ TEST_CASE("the quick selection of the kernels panel has cases of every kernel") 
   CHECK(kernels.size() == 9);
 }
 
-TEST_CASE("a chosen mutant fails in the kernels panel, and the first differing bits are shown in hex and decimal") {
+TEST_CASE("a chosen fault fails in the kernels panel, and the first differing bits are shown in hex and decimal") {
   if (testing::kSanitized) {
-    WARN("SKIPPED: device mutants are not built with the sanitizers");
+    WARN("SKIPPED: device faults are not built with the sanitizers");
     return;
   }
   KernelsSettings settings;
-  REQUIRE(kernel_mutants().size() >= 20);
-  settings.mutant = "B08-first-seed";
+  REQUIRE(kernel_faults().size() >= 20);
+  settings.fault = "B08-first-seed";
   const KernelsSnapshot snapshot = snapshot_of(settings);
   CHECK(without_times(to_json(snapshot)) == without_times(ordered_json::parse(printed_by(settings, 1))));
   REQUIRE(snapshot.kernels.size() == 1);
@@ -105,7 +105,7 @@ TEST_CASE("a chosen mutant fails in the kernels panel, and the first differing b
   REQUIRE(failed != snapshot.report.results.end());
   REQUIRE(failed->difference);
   CHECK_THAT(failed->finding, Contains(failed->difference->found.hex + " (" + failed->difference->found.decimal + ")"));
-  settings.mutant = "B99-none";
+  settings.fault = "B99-none";
   CHECK_THAT(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }), Contains("'B99-none' is not built"));
 }
 

@@ -1,20 +1,20 @@
-#include "viz/data/distribution_lab.hpp"
+#include "studies/lab/distribution_lab.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "reference/error.hpp"
-#include "reference/exactness/rational.hpp"
-#include "reference/files/figure.hpp"
-#include "reference/statistics/binomial_interval.hpp"
-#include "reference/statistics/distribution_check.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "exactness/rational.hpp"
+#include "exactness/statistics/binomial_interval.hpp"
+#include "exactness/statistics/distribution_check.hpp"
+#include "studies/figures/figure.hpp"
+#include "studies/last_snapshot.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/statistical.hpp"
-#include "viz/data/last_snapshot.hpp"
 
 using namespace draftproof;
 using nlohmann::json;
@@ -134,11 +134,11 @@ TEST_CASE("the measured acceptance of the lab is the one worked out elsewhere") 
   CHECK(sampled(block).mean_accepted.value() == Approx(1.25).margin(0.05));
 }
 
-TEST_CASE("a mutant in the lab is found biased, and the same rows without it consistent") {
+TEST_CASE("a bug in the lab is found biased, and the same rows without it consistent") {
   DistributionLabSettings settings;
   CHECK(sampled(settings).verdict == LabVerdict::consistent);
   for (const char* const id : {"B01", "B03", "B06", "B07", "B10", "B20", "B27", "B28", "B37", "B38", "B43/45"}) {
-    settings.mutant = id;
+    settings.bug = id;
     const DistributionLabSnapshot snapshot = sampled(settings);
     CAPTURE(std::string(id), snapshot.sentence);
     CHECK(p_value_of(snapshot) < kDistributionAlpha);
@@ -146,17 +146,17 @@ TEST_CASE("a mutant in the lab is found biased, and the same rows without it con
     CHECK(snapshot.looks.back().observed_tv > 0.0);
   }
   // A coin whose ends are wrong once in 2^24 draws takes another detector: the lab says what it cannot see.
-  settings.mutant = "B18";
+  settings.bug = "B18";
   CHECK(sampled(settings).verdict == LabVerdict::consistent);
   std::set<std::string> ids;
-  for (const LabMutant& mutant : lab_mutants()) CHECK(ids.insert(mutant.id).second);
+  for (const LabBug& bug : lab_bugs()) CHECK(ids.insert(bug.id).second);
   CHECK(ids.size() >= 20);
 }
 
-TEST_CASE("a mutant of the filters is biased where its filter is on, and follows the pipeline where it is not") {
-  const auto verdict_of = [](const char* mutant, auto change) {
+TEST_CASE("a bug of the filters is biased where its filter is on, and follows the pipeline where it is not") {
+  const auto verdict_of = [](const char* bug, auto change) {
     DistributionLabSettings settings;
-    settings.mutant = mutant;
+    settings.bug = bug;
     change(settings);
     const DistributionLabSnapshot snapshot = sampled(settings);
     for (std::size_t i = 0; i < snapshot.p.size(); ++i)
@@ -176,22 +176,22 @@ TEST_CASE("a mutant of the filters is biased where its filter is on, and follows
           s.guidance_scale = 1.5f;
         }) == LabVerdict::biased);
   DistributionLabSettings greedy;
-  greedy.mutant = "B51";
+  greedy.bug = "B51";
   greedy.temperature = 0.0f;
   CHECK(error_of(ErrorKind::usage, [&] { sampled(greedy); }) ==
-        "--mutant: B51 is a fault of the filters; expected a temperature above 0");
+        "--bug: B51 is a fault of the filters; expected a temperature above 0");
 }
 
-TEST_CASE("every mutant of the lab draws tokens of any p and q, zeros, equal and disjoint rows among them") {
-  for (const LabMutant& mutant : lab_mutants()) {
+TEST_CASE("every bug of the lab draws tokens of any p and q, zeros, equal and disjoint rows among them") {
+  for (const LabBug& bug : lab_bugs()) {
     for (const auto& [target, draft] : std::vector<std::pair<std::vector<double>, std::vector<double>>>{
              {{1.0, 0.0, 3.0}, {0.0, 2.0, 1.0}}, {{1.0, 2.0, 1.0}, {1.0, 2.0, 1.0}}, {{1.0, 0.0}, {0.0, 1.0}}}) {
       DistributionLabSettings settings;
       settings.target = target;
       settings.draft = draft;
-      settings.mutant = mutant.id;
+      settings.bug = bug.id;
       settings.samples = 300;
-      CAPTURE(mutant.id);
+      CAPTURE(bug.id);
       CHECK(sampled(settings).looks.back().samples == 300);
     }
   }
@@ -245,7 +245,7 @@ TEST_CASE("settings that have no rows are refused by the name of their option") 
   CHECK(refusal([](Settings& s) { s.target = {0.0, 0.0, 0.0}; }).find("--target: has the sum 0") == 0);
   CHECK(refusal([](Settings& s) { s.top_p = 1.5f; }).find("top_p is 1.5") != std::string::npos);
   CHECK(refusal([](Settings& s) { s.verifier = "none"; }).find("--verifier") == 0);
-  CHECK(refusal([](Settings& s) { s.mutant = "B99"; }).find("'B99' is not a mutant of one step") != std::string::npos);
+  CHECK(refusal([](Settings& s) { s.bug = "B99"; }).find("'B99' is not a bug of one step") != std::string::npos);
   CHECK(refusal([](Settings& s) { s.draft_tokens = 0; }) == "--draft-tokens: is 0; expected a whole number in [1, 8]");
 }
 
@@ -271,9 +271,9 @@ TEST_CASE("draftproof lab prints the numbers of the snapshot, from the command l
     return printed;
   };
   CHECK(compare(0).at("verdict") == "consistent");
-  settings.mutant = "B27";
+  settings.bug = "B27";
   CHECK(compare(0).at("verdict") == "biased");
-  settings.mutant.clear();
+  settings.bug.clear();
   settings.verifier = "synthetic:rate=1";
   CHECK(compare(0).at("verdict") == "biased");  // as it says itself: no failure
 }
@@ -288,7 +288,7 @@ TEST_CASE("draftproof lab takes logits, and refuses what it cannot read") {
   REQUIRE(logits.exit_code == 0);
   CHECK(json::parse(logits.out).at("p").at(1).get<double>() == Approx(2.0 / 3.0).margin(1e-6));
   CHECK(run({"--target", "0.5,x"}).err.find("--target: has the entry 'x'") != std::string::npos);
-  CHECK(run({"--mutant", "B27", "--verifier", "chain"}).exit_code == 2);
+  CHECK(run({"--bug", "B27", "--verifier", "chain"}).exit_code == 2);
   const testing::ProgramResult text = run({"--samples", "500"});
   CHECK(text.out.find("consistent: chi-squared") != std::string::npos);
 }

@@ -1,13 +1,13 @@
-#include "viz/data/text_pair.hpp"
+#include "studies/lab/text_pair.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "reference/model/model_session.hpp"
-#include "reference/model/text_model.hpp"
+#include "engine/model/model_session.hpp"
+#include "engine/model/text_model.hpp"
+#include "studies/tree/tree_building.hpp"
+#include "studies/tree/tree_explorer.hpp"
 #include "tests/support/error_of.hpp"
-#include "viz/data/tree_building.hpp"
-#include "viz/data/tree_explorer.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,13 +1,13 @@
-#include "viz/data/speedup_by_batch.hpp"
+#include "studies/serving/speedup_by_batch.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "studies/last_snapshot.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
-#include "viz/data/last_snapshot.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,6 +1,6 @@
 // Panel "Speculate" without a window: its tokens and acceptance against `draftproof generate` run with its command
 // line, its probabilities against softmaxes computed here, its times against each other.
-#include "viz/data/speculate.hpp"
+#include "studies/speculate/speculate.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "reference/files/figure.hpp"
-#include "reference/model/model_session.hpp"
-#include "reference/model/ngram_language_model.hpp"
-#include "reference/model/text_model.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "engine/model/model_session.hpp"
+#include "engine/model/ngram_language_model.hpp"
+#include "engine/model/text_model.hpp"
+#include "studies/figures/figure.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/shipped_model.hpp"

@@ -1,16 +1,16 @@
-#include "viz/data/tree_explorer.hpp"
+#include "studies/tree/tree_explorer.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "studies/last_snapshot.hpp"
+#include "studies/tree/tree_trial.hpp"
+#include "studies/worker.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/tree_distribution.hpp"
-#include "viz/data/last_snapshot.hpp"
-#include "viz/data/tree_trial.hpp"
-#include "viz/data/worker.hpp"
 
 namespace draftproof {
 namespace {

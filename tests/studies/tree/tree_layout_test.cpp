@@ -1,4 +1,4 @@
-#include "viz/data/tree_layout.hpp"
+#include "studies/tree/tree_layout.hpp"
 
 #include <catch2/catch.hpp>
 

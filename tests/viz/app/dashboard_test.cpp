@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "reference/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof {

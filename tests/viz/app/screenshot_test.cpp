@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "viz/panels/all_panels.hpp"

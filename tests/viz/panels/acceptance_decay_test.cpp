@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/viz/driver.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "reference/statistics/distribution_check.hpp"
+#include "exactness/statistics/distribution_check.hpp"
 #include "tests/viz/driver.hpp"
 
 using namespace draftproof;
@@ -41,14 +41,14 @@ TEST_CASE("the lab opens with a sampler that is consistent") {
   CHECK(lab.snapshot().looks.back().test.p_value >= kDistributionAlpha);
 }
 
-TEST_CASE("a mutant that is chosen is found biased, and without it the lab is consistent again") {
+TEST_CASE("a bug that is chosen is found biased, and without it the lab is consistent again") {
   LabDriver lab;
-  lab.driver.choose(LabDriver::name("mutant"), "B03");
-  CHECK(lab.snapshot().settings.mutant == "B03");
+  lab.driver.choose(LabDriver::name("bug"), "B03");
+  CHECK(lab.snapshot().settings.bug == "B03");
   CHECK(lab.snapshot().verdict == LabVerdict::biased);
   CHECK(lab.snapshot().looks.back().test.p_value < kDistributionAlpha);
   CHECK(lab.snapshot().sentence.find("biased") == 0);
-  lab.driver.choose(LabDriver::name("mutant"), "none");
+  lab.driver.choose(LabDriver::name("bug"), "none");
   CHECK(lab.snapshot().verdict == LabVerdict::consistent);
 }
 

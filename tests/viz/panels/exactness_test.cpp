@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/viz/driver.hpp"
 
@@ -58,17 +58,17 @@ TEST_CASE("a field that is clicked is explained, with the command that prints it
   CHECK(std::string(ImGui::GetClipboardText()).find("--verifier block") != std::string::npos);
 }
 
-TEST_CASE("the sliders of the matrix change what is proved, and the other view shows the mutants") {
+TEST_CASE("the sliders of the matrix change what is proved, and the other view shows the bugs") {
   MatrixDriver matrix;
   const std::int64_t paths_of_three_tokens = matrix.panel().shown()->proofs.front().paths;
   matrix.driver.type_into_slider("exactness/vocabulary V", "2");
   CHECK(matrix.panel().shown()->settings.vocab_size == 2);
   CHECK(matrix.panel().shown()->proofs.front().paths > 0);
   CHECK(matrix.panel().shown()->proofs.front().paths < paths_of_three_tokens);
-  matrix.driver.choose("exactness/show", "mutants");
-  CHECK(matrix.panel().shown()->settings.view == ExactnessView::mutants);
+  matrix.driver.choose("exactness/show", "bugs");
+  CHECK(matrix.panel().shown()->settings.view == ExactnessView::bugs);
   CHECK(matrix.panel().selected_cell() == nullptr);
-  CHECK(matrix.panel().shown()->mutants.killed() == std::ssize(matrix.panel().shown()->mutants.mutants));
+  CHECK(matrix.panel().shown()->bugs.killed() == std::ssize(matrix.panel().shown()->bugs.bugs));
   matrix.driver.click("exactness/B01/keys");
   REQUIRE(matrix.panel().selected_cell() != nullptr);
   CHECK(matrix.panel().selected_cell()->text == "caught");

@@ -1,9 +1,9 @@
-// Panel "Kernels" by events: cases, a mutant that fails, what is explained, files.
+// Panel "Kernels" by events: cases, a fault that fails, what is explained, files.
 #include "viz/panels/kernels.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/viz/driver.hpp"
 
@@ -54,25 +54,25 @@ TEST_CASE("the kernels panel runs the cases that are asked for, and explains the
   CHECK(driver.shown().kernels.size() == 1);
 }
 
-TEST_CASE("a mutant that is chosen fails before the eyes, and choosing none brings the sound kernels back") {
+TEST_CASE("a fault that is chosen fails before the eyes, and choosing none brings the sound kernels back") {
   if (kSanitized) {
-    WARN("SKIPPED: device mutants are not built with the sanitizers");
+    WARN("SKIPPED: device faults are not built with the sanitizers");
     return;
   }
-  if (kernel_mutants().empty()) {
-    WARN("SKIPPED: no mutant is built here");
+  if (kernel_faults().empty()) {
+    WARN("SKIPPED: no fault is built here");
     return;
   }
   const KernelsDriver driver;
-  const std::string id = kernel_mutants().front();
-  driver->choose("kernels/mutant", id);
-  CHECK(driver.shown().settings.mutant == id);
+  const std::string id = kernel_faults().front();
+  driver->choose("kernels/fault", id);
+  CHECK(driver.shown().settings.fault == id);
   REQUIRE(driver.shown().kernels.size() == 1);
   CHECK(driver.shown().kernels[0].different > 0);
   driver->click("kernels/different");
   CHECK_THAT(driver.panel().selected(), Contains(driver.shown().kernels[0].kernel + "/"));
-  driver->choose("kernels/mutant", "none (sound)");
-  CHECK(driver.shown().settings.mutant.empty());
+  driver->choose("kernels/fault", "none (sound)");
+  CHECK(driver.shown().settings.fault.empty());
   CHECK(driver.shown().kernels.size() == 2);
 }
 

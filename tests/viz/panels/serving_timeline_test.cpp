@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {

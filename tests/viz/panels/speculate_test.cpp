@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "reference/step/verifiers.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/viz/driver.hpp"
 #include "viz/panels/acceptance_decay.hpp"

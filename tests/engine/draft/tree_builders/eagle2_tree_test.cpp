@@ -1,10 +1,10 @@
-#include "reference/draft/tree_builders/eagle2_tree.hpp"
+#include "engine/draft/tree_builders/eagle2_tree.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "reference/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/opt_tree.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/tree_distribution.hpp"
 

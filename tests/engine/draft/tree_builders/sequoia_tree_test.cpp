@@ -1,11 +1,11 @@
-#include "reference/draft/tree_builders/sequoia_tree.hpp"
+#include "engine/draft/tree_builders/sequoia_tree.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
 
-#include "reference/draft/tree_attention.hpp"
+#include "reference/verify/tree_attention.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/test_random.hpp"
 

@@ -1,4 +1,4 @@
-#include "reference/draft/tree_builders/static_tree.hpp"
+#include "engine/draft/tree_builders/static_tree.hpp"
 
 #include <catch2/catch.hpp>
 

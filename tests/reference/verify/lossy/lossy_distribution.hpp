@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
-#include "reference/draft/sampled_tree.hpp"
-#include "reference/exactness/model_pair.hpp"
-#include "reference/exactness/proof/output_distribution.hpp"
-#include "reference/exactness/rational.hpp"
+#include "exactness/model_pair.hpp"
+#include "exactness/proof/output_distribution.hpp"
+#include "exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/enumerating_chance.hpp"
+#include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
 

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "reference/verify/chance.hpp"
+#include "tests/reference/verify/lossy/lossy_distribution.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/lossy/lossy_distribution.hpp"
 
 using namespace draftproof;
 

@@ -5,9 +5,9 @@
 #include "reference/verify/chance.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
 #include "reference/verify/tree.hpp"
+#include "tests/reference/verify/lossy/lossy_distribution.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/lossy/lossy_distribution.hpp"
 
 using namespace draftproof;
 

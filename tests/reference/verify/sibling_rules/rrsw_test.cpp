@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "reference/random/injected.hpp"
-#include "tests/verify/sibling_rules/rules.hpp"
+#include "tests/reference/verify/sibling_rules/rules.hpp"
 
 using namespace draftproof;
 using namespace draftproof::small_step;

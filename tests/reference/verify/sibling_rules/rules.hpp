@@ -9,9 +9,9 @@
 #include "reference/verify/sibling_rules/rrs.hpp"
 #include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/sibling_rules/target_only.hpp"
+#include "tests/reference/verify/measured_distribution.hpp"
+#include "tests/reference/verify/small_step.hpp"
 #include "tests/support/statistical.hpp"
-#include "tests/verify/measured_distribution.hpp"
-#include "tests/verify/small_step.hpp"
 
 namespace draftproof::small_step {
 

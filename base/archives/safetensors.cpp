@@ -1,4 +1,4 @@
-#include "reference/files/safetensors.hpp"
+#include "base/archives/safetensors.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,11 +7,11 @@
 #include <ostream>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/files/npz.hpp"
-#include "reference/printable.hpp"
+#include "base/archives/npz.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 

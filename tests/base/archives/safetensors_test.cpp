@@ -1,6 +1,6 @@
 // Reading what the Python package wrote, writing what it reads. The malformed files are in safetensors_header_test.cpp.
 // The fixtures come from make_safetensors_fixtures.py; the values below are repeated here by hand.
-#include "reference/files/safetensors.hpp"
+#include "base/archives/safetensors.hpp"
 
 #include <array>
 #include <bit>
@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/io/sha256.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/archives/sha256.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;

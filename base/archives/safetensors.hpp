@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "reference/files/safetensors_header.hpp"
-#include "reference/numerics/dtype.hpp"
+#include "base/archives/safetensors_header.hpp"
+#include "base/dtype.hpp"
 
 namespace draftproof {
 

@@ -1,4 +1,4 @@
-#include "reference/io/sha256.hpp"
+#include "base/archives/sha256.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

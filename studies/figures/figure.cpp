@@ -1,4 +1,4 @@
-#include "reference/files/figure.hpp"
+#include "studies/figures/figure.hpp"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/files/atomic_file.hpp"
-#include "reference/files/signal_cleanup.hpp"
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/signal_cleanup.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/files/safetensors_header.hpp"
+#include "base/archives/safetensors_header.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/printable.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {

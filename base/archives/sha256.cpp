@@ -1,10 +1,10 @@
-#include "reference/io/sha256.hpp"
+#include "base/archives/sha256.hpp"
 
 #include <openssl/evp.h>
 
 #include <array>
 
-#include "reference/error.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 namespace {

@@ -1,11 +1,11 @@
 // Archives of arrays as Python's zipfile writes them: what NumPy writes, byte by byte, stored and deflated.
-#include "reference/files/npz.hpp"
+#include "base/archives/npz.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "reference/error.hpp"
-#include "reference/files/safetensors.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 

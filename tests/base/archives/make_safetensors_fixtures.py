@@ -3,8 +3,8 @@
 
 They are committed, so this is run only to change them:
     python3 -m venv venv && venv/bin/pip install safetensors numpy ml_dtypes
-    venv/bin/python tests/files/make_safetensors_fixtures.py
-What they hold is repeated, by hand, in tests/files/safetensors_test.cpp. Last written with safetensors 0.8.0.
+    venv/bin/python tests/base/archives/make_safetensors_fixtures.py
+What they hold is repeated, by hand, in tests/base/archives/safetensors_test.cpp. Last written with safetensors 0.8.0.
 """
 
 import pathlib

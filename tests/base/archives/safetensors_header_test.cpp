@@ -1,5 +1,5 @@
 // Files that lie: each must be an error that names the file or tensor and says what would be right, and never a crash.
-#include "reference/files/safetensors_header.hpp"
+#include "base/archives/safetensors_header.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/error.hpp"
-#include "reference/files/safetensors.hpp"
-#include "reference/printable.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/archives/safetensors.hpp"
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;

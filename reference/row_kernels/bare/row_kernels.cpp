@@ -1,6 +1,6 @@
 // The choice of row kernels where there is no vector library: the scalar set, which defines them.
-#include "reference/error.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
+#include "base/error.hpp"
 
 namespace draftproof {
 

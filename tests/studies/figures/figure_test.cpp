@@ -1,4 +1,4 @@
-#include "reference/files/figure.hpp"
+#include "studies/figures/figure.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -8,8 +8,8 @@
 #include <system_error>
 #include <thread>
 
-#include "reference/error.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace draftproof {

@@ -1,4 +1,4 @@
-#include "reference/files/npz.hpp"
+#include "base/archives/npz.hpp"
 
 #include <zip.h>
 
@@ -12,11 +12,11 @@
 #include <string_view>
 #include <utility>
 
-#include "reference/error.hpp"
-#include "reference/files/input_file.hpp"
-#include "reference/files/safetensors_header.hpp"
-#include "reference/printable.hpp"
-#include "reference/strict_number.hpp"
+#include "base/archives/safetensors_header.hpp"
+#include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reference/numerics/dtype.hpp"
+#include "base/dtype.hpp"
 
 namespace draftproof {
 
