@@ -33,6 +33,12 @@ class Controls {
   // Each is true in the frame in which the value changes.
   bool slider(const char* label, double& value, SliderRange range, const char* tooltip);
   bool slider(const char* label, std::int64_t& value, std::int64_t least, std::int64_t most, const char* tooltip);
+  bool slider(const char* label, float& value, SliderRange range, const char* tooltip) {
+    return narrowed<double>(value, [&](double& wide) { return slider(label, wide, range, tooltip); });
+  }
+  bool slider(const char* label, std::int32_t& value, std::int64_t least, std::int64_t most, const char* tooltip) {
+    return narrowed<std::int64_t>(value, [&](std::int64_t& wide) { return slider(label, wide, least, most, tooltip); });
+  }
   bool choice(const char* label, std::string& value, std::span<const std::string> items, const char* tooltip);
   bool toggle(const char* label, bool& value, const char* tooltip);
   bool button(const char* label, const char* tooltip);
@@ -49,6 +55,13 @@ class Controls {
   const std::map<std::string, ControlRect>& all() const { return rects_; }
 
  private:
+  template <class Wide, class Value, class Slide>
+  static bool narrowed(Value& value, const Slide& slide) {
+    auto wide = static_cast<Wide>(value);
+    if (!slide(wide)) return false;
+    value = static_cast<Value>(wide);
+    return true;
+  }
   void width_of_controls() const;
 
   std::string panel_;

@@ -165,16 +165,6 @@ std::vector<std::string> bug_items() {
   return items;
 }
 
-void slide(Controls& controls, const char* label, float& value, SliderRange range, const char* tooltip) {
-  double wide = static_cast<double>(value);
-  if (controls.slider(label, wide, range, tooltip)) value = static_cast<float>(wide);
-}
-void slide(Controls& controls, const char* label, std::int32_t& value, std::int64_t least, std::int64_t most,
-           const char* tooltip) {
-  std::int64_t wide = value;
-  if (controls.slider(label, wide, least, most, tooltip)) value = static_cast<std::int32_t>(wide);
-}
-
 const PaletteColour& colour_of(LabVerdict verdict) {
   return verdict == LabVerdict::biased       ? palette::kVermilion
          : verdict == LabVerdict::consistent ? palette::kGreen
@@ -200,8 +190,8 @@ void DistributionLabPanel::draw_sampling_controls(Controls& controls, Distributi
   ImGui::BeginDisabled(!settings.bug.empty());
   controls.choice("verifier", settings.verifier, kVerifiers,
                   "The rule that accepts drafts and draws the recovered token; drafts are drawn as it wants them.");
-  slide(controls, "draft tokens K", settings.draft_tokens, 1, 4,
-        "K: the length of a chain or path, or the siblings of one node.");
+  controls.slider("draft tokens K", settings.draft_tokens, 1, 4,
+                  "K: the length of a chain or path, or the siblings of one node.");
   ImGui::EndDisabled();
   std::string bug = settings.bug.empty() ? kNone : settings.bug;
   if (controls.choice("bug", bug, kBugs, "A bug that shipped in an engine, in place of the verifier."))
@@ -223,13 +213,13 @@ void DistributionLabPanel::draw_controls(Controls& controls, DistributionLabSett
   ImGui::SeparatorText("Rows");
   controls.choice("drag", dragged_, kDragged,
                   "What the bars of the first plot show: softmax(l), which is renormalised, or the logits l.");
-  slide(controls, "temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");
-  slide(controls, "top-k", settings.top_k, 0, static_cast<std::int64_t>(settings.target.size()),
-        "k: the k most probable tokens stay; 0 is off.");
-  slide(controls, "top-p", settings.top_p, {0.05, 1}, "A token stays while the mass before it is below top_p.");
-  slide(controls, "min-p", settings.min_p, {0, 1}, "Tokens of at least min_p max(p) stay.");
-  slide(controls, "CFG scale", settings.guidance_scale, {0, 5},
-        "s of l = l_u + s (l_c - l_u); 1 is off. The third row is l_u.");
+  controls.slider("temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");
+  controls.slider("top-k", settings.top_k, 0, static_cast<std::int64_t>(settings.target.size()),
+                  "k: the k most probable tokens stay; 0 is off.");
+  controls.slider("top-p", settings.top_p, {0.05, 1}, "A token stays while the mass before it is below top_p.");
+  controls.slider("min-p", settings.min_p, {0, 1}, "Tokens of at least min_p max(p) stay.");
+  controls.slider("CFG scale", settings.guidance_scale, {0, 5},
+                  "s of l = l_u + s (l_c - l_u); 1 is off. The third row is l_u.");
   draw_sampling_controls(controls, settings);
   if (snapshot != nullptr) draw_numbers(*snapshot);
 }

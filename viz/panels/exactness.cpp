@@ -5,16 +5,6 @@
 #include "viz/panels/colours.hpp"
 
 namespace draftproof {
-namespace {
-
-void slide(Controls& controls, const char* label, std::int32_t& value, std::int64_t least, std::int64_t most,
-           const char* tooltip) {
-  std::int64_t wide = value;
-  if (controls.slider(label, wide, least, most, tooltip)) value = static_cast<std::int32_t>(wide);
-}
-
-}  // namespace
-
 bool ExactnessPanel::open(const OpenedResult& result) {
   if (result.verb != "prove" && result.verb != "bugs") return false;
   show(exactness_of(result.document, result.verb, result.file));
@@ -53,13 +43,13 @@ void ExactnessPanel::draw_controls(Controls& controls, ExactnessSettings& settin
   const auto place_second = [&] {
     if (in_pairs) ImGui::SameLine(24 * ImGui::GetFontSize());
   };
-  slide(controls, "vocabulary V", settings.vocab_size, 2, 4, "V: tokens of the random models.");
+  controls.slider("vocabulary V", settings.vocab_size, 2, 4, "V: tokens of the random models.");
   place_second();
-  slide(controls, "draft tokens K", settings.draft_len, 1, 4, "K: length of chains; trees are at most 2 deep.");
-  slide(controls, "steps S", settings.steps, 1, 3, "S: consecutive steps, whose joint distribution is compared.");
+  controls.slider("draft tokens K", settings.draft_len, 1, 4, "K: length of chains; trees are at most 2 deep.");
+  controls.slider("steps S", settings.steps, 1, 3, "S: consecutive steps, whose joint distribution is compared.");
   place_second();
-  slide(controls, "pairs of models", settings.instances, 1, 35,
-        "Random p and q: dense, with zeros, one-hot, equal, disjoint and with ties, in turn.");
+  controls.slider("pairs of models", settings.instances, 1, 35,
+                  "Random p and q: dense, with zeros, one-hot, equal, disjoint and with ties, in turn.");
 }
 
 void ExactnessPanel::draw_row(Controls& controls, const ExactnessRow& row) {

@@ -19,12 +19,6 @@ const std::string kTypical = "typical of the drafter";
 const std::string kOneRate = "one rate";
 const std::string kNone = "none";
 
-void slide(Controls& controls, const char* label, int& value, std::int64_t least, std::int64_t most,
-           const char* tooltip) {
-  std::int64_t wide = value;
-  if (controls.slider(label, wide, least, most, tooltip)) value = static_cast<int>(wide);
-}
-
 std::vector<std::string> engine_names() {
   std::vector<std::string> names;
   for (const EngineProfile& engine : engine_presets()) names.push_back(engine.name);
@@ -97,8 +91,8 @@ void SpeedupByBatchPanel::draw_choices(Controls& controls, PredictionRequest& re
     request.tp = gpus == 0 ? std::nullopt : std::optional(static_cast<int>(gpus));
   controls.choice("engine", request.engine, kEngines, "Whose launches, floors and efficiencies a step has.");
   controls.choice("drafter", request.drafter, kDrafters, "What drafts: its passes are c in step ratio = 1 + K c + ...");
-  slide(controls, "context", request.context, 16, 32768,
-        "Tokens in the cache of a request: their KV is read in every step.");
+  controls.slider("context", request.context, 16, 32768,
+                  "Tokens in the cache of a request: their KV is read in every step.");
 }
 
 void SpeedupByBatchPanel::draw_what_if(Controls& controls, SpeedupByBatchSettings& settings) {
@@ -153,7 +147,7 @@ void SpeedupByBatchPanel::draw_curves_shown(Controls& controls, SpeedupByBatchSe
     }
   }
   controls.toggle("trees", settings.show_trees, "Curves for trees, the best depth of each size.");
-  slide(controls, "batches to", settings.batch_max, 2, 2048, "B: the largest batch of the curves.");
+  controls.slider("batches to", settings.batch_max, 2, 2048, "B: the largest batch of the curves.");
   ImGui::TextWrapped("points: %s", request.measured.empty()
                                        ? "none; drop a CSV, a validate document or an experiment here"
                                        : printable_line(file_name(request.measured)).c_str());
