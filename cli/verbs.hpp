@@ -1,6 +1,6 @@
 // The verbs of the command line. Verb `name` lives in cli/<name>/, where command.cpp defines add_<name>()
-// (cli/shared/command.hpp). Verbs that need the same libraries are one program, verbs/<program> beside draftproof, which
-// starts it; cli/CMakeLists.txt says which.
+// (cli/shared/command.hpp). Verbs that need the same libraries are one program, verbs/<program> beside draftproof,
+// which starts it; cli/CMakeLists.txt says which.
 #pragma once
 
 namespace draftproof {

@@ -1,5 +1,5 @@
-// What a verb is made of. To add one: a line in cli/verbs.hpp, its name in cli/CMakeLists.txt, and cli/<name>/command.cpp,
-// which defines add_<name>().
+// What a verb is made of. To add one: a line in cli/verbs.hpp, its name in cli/CMakeLists.txt, and
+// cli/<name>/command.cpp, which defines add_<name>().
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ struct ProgramContext {
   ExitCode exit_code = ExitCode::success;  // a verb that has a finding says so here
 };
 
-// A verb of a program. `add` declares the options, --json among them, and what is done with them: that writes to standard
-// output, and throws Error.
+// A verb of a program. `add` declares the options, --json among them, and what is done with them: that writes to
+// standard output, and throws Error.
 struct Command {
   std::string name;
   void (*add)(Options& options, ProgramContext& context);

@@ -1,5 +1,5 @@
-// The main program of a set of verbs: parses the command line and turns what the verb throws into exit codes. It is started
-// by draftproof (cli/main.cpp) with the arguments that draftproof got.
+// The main program of a set of verbs: parses the command line and turns what the verb throws into exit codes. It is
+// started by draftproof (cli/main.cpp) with the arguments that draftproof got.
 #include <algorithm>
 #include <exception>
 #include <filesystem>

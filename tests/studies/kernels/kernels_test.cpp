@@ -8,7 +8,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/built_faults.hpp"
 
 namespace draftproof {
 namespace {
@@ -89,10 +89,7 @@ TEST_CASE("the quick selection of the kernels panel has cases of every kernel") 
 }
 
 TEST_CASE("a chosen fault fails in the kernels panel, and the first differing bits are shown in hex and decimal") {
-  if (testing::kSanitized) {
-    WARN("SKIPPED: device faults are not built with the sanitizers");
-    return;
-  }
+  if (!testing::faults_are_built()) return;
   KernelsSettings settings;
   REQUIRE(kernel_faults().size() >= 20);
   settings.fault = "B08-first-seed";

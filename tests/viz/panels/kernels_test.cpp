@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/sanitizers.hpp"
+#include "tests/support/built_faults.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof::testing {
@@ -55,14 +55,7 @@ TEST_CASE("the kernels panel runs the cases that are asked for, and explains the
 }
 
 TEST_CASE("a fault that is chosen fails before the eyes, and choosing none brings the sound kernels back") {
-  if (kSanitized) {
-    WARN("SKIPPED: device faults are not built with the sanitizers");
-    return;
-  }
-  if (kernel_faults().empty()) {
-    WARN("SKIPPED: no fault is built here");
-    return;
-  }
+  if (!faults_are_built()) return;
   const KernelsDriver driver;
   const std::string id = kernel_faults().front();
   driver->choose("kernels/fault", id);
