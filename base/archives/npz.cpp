@@ -21,20 +21,50 @@
 namespace draftproof {
 namespace {
 
-// Deflate makes at most about a thousandth of what it is given; more is a lie about the size.
-constexpr std::uint64_t kDeflateRatioMax = 1100;
+// A match of 258 bytes in two bits is the most that deflate makes.
+constexpr std::uint64_t kDeflateRatioMax = 1032;
+// What a member takes of an archive besides its name, twice, and its data: its own header and that in the directory.
+constexpr std::uint64_t kMemberHeaderBytes = 30 + 46;
+constexpr std::uint64_t kArrayHeaderBytesMax = 1 << 20;  // the shape and type of one array; NumPy writes a few hundred
 
 struct Array {
+  std::uint64_t member = 0;
+  std::string where;
   std::string name;
   DType dtype{};
   std::vector<std::uint64_t> shape;
-  std::vector<std::byte> file;  // the whole member
-  std::size_t data_begin = 0;
+  std::uint64_t data_begin = 0;  // in the member
+  std::uint64_t size_bytes = 0;  // of the elements
+};
+
+class ZipMember {
+ public:
+  ZipMember(zip_t* archive, std::uint64_t index, const std::string& where)
+      : file_(zip_fopen_index(archive, index, 0), zip_fclose), where_(where) {
+    if (!file_) fail();
+  }
+
+  // The next bytes, as many as there are places.
+  void read(std::span<std::byte> bytes) {
+    if (zip_fread(file_.get(), bytes.data(), bytes.size()) != static_cast<zip_int64_t>(bytes.size())) fail();
+  }
+  // The checksum is compared where the member is found to end.
+  void require_end() {
+    std::byte behind;
+    if (zip_fread(file_.get(), &behind, 1) != 0) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw input_error(where_, "cannot be unpacked, or its checksum is another; expected what numpy.savez writes");
+  }
+  std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file_;
+  const std::string& where_;
 };
 
 class ZipArchive {
  public:
-  ZipArchive(const std::string& path, std::span<const std::byte> file) : path_(path) {
+  ZipArchive(const std::string& path, std::span<const std::byte> file) : path_(path), unclaimed_bytes_(file.size()) {
     zip_error_t error;
     zip_error_init(&error);
     zip_source_t* const source = zip_source_buffer_create(file.data(), file.size(), 0, &error);
@@ -48,30 +78,43 @@ class ZipArchive {
     zip_error_fini(&error);
   }
 
-  std::int64_t members() const { return zip_get_num_entries(archive_.get(), 0); }
+  std::uint64_t members() const { return static_cast<std::uint64_t>(zip_get_num_entries(archive_.get(), 0)); }
 
-  std::pair<std::string, std::vector<std::byte>> read(std::int64_t index) const {
+  // A member with a size that its part of the file can hold. Each member is claimed once: the claims of all must fit
+  // into the file, so that no part of it is unpacked again and again.
+  struct Claim {
+    std::string where;
+    std::string name;
+    std::uint64_t size_bytes;
+  };
+  Claim claim(std::uint64_t index) {
     zip_stat_t status;
-    const auto i = static_cast<zip_uint64_t>(index);
-    constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
-    if (zip_stat_index(archive_.get(), i, 0, &status) != 0 || (status.valid & kNeeded) != kNeeded)
+    constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+    if (zip_stat_index(archive_.get(), index, 0, &status) != 0 || (status.valid & kNeeded) != kNeeded)
       throw input_error(path_, "member " + std::to_string(index) + " of the archive cannot be examined");
-    const std::string where = path_ + ": member " + in_quotes(status.name);
-    if (status.size / kDeflateRatioMax > status.comp_size + 1)
-      throw input_error(where, "says that it holds " + bytes_text(status.size) + " in " + bytes_text(status.comp_size) +
-                                   ", more than compression can do");
-    std::vector<std::byte> bytes(status.size);
-    const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(zip_fopen_index(archive_.get(), i, 0), zip_fclose);
-    const zip_int64_t count = member ? zip_fread(member.get(), bytes.data(), bytes.size()) : -1;
-    // The checksum is compared where the member is found to end.
-    std::byte behind;
-    if (count != static_cast<zip_int64_t>(bytes.size()) || zip_fread(member.get(), &behind, 1) != 0)
-      throw input_error(where, "cannot be unpacked, or its checksum is another; expected what numpy.savez writes");
-    return {status.name, std::move(bytes)};
+    Claim claim{path_ + ": member " + in_quotes(status.name), status.name, status.size};
+    if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
+      throw input_error(claim.where, "is compressed by method " + std::to_string(status.comp_method) +
+                                         "; expected stored (0) or deflated (8), as numpy.savez writes");
+    const std::uint64_t headers_bytes = kMemberHeaderBytes + 2 * claim.name.size();
+    if (headers_bytes > unclaimed_bytes_ || status.comp_size > unclaimed_bytes_ - headers_bytes)
+      throw input_error(claim.where, "takes " + bytes_text(status.comp_size) +
+                                         " of the archive, more than the other members leave; expected members that "
+                                         "do not overlap");
+    unclaimed_bytes_ -= headers_bytes + status.comp_size;
+    const std::uint64_t ratio = status.comp_method == ZIP_CM_DEFLATE ? kDeflateRatioMax : 1;
+    if (status.size / ratio > status.comp_size)
+      throw input_error(claim.where, "says that it holds " + bytes_text(status.size) + " in " +
+                                         bytes_text(status.comp_size) + "; expected at most " +
+                                         (ratio == 1 ? "as many" : std::to_string(ratio) + " times as many"));
+    return claim;
   }
+
+  ZipMember open(std::uint64_t index, const std::string& where) const { return {archive_.get(), index, where}; }
 
  private:
   std::string path_;
+  std::uint64_t unclaimed_bytes_;
   std::unique_ptr<zip_t, void (*)(zip_t*)> archive_{nullptr, zip_discard};
 };
 
@@ -120,21 +163,35 @@ std::vector<std::uint64_t> shape_of(std::string_view text, const std::string& wh
   return shape;
 }
 
-Array parse_array(const std::string& path, std::string name, std::vector<std::byte> file) {
-  const std::string where = path + ": member " + in_quotes(name);
-  if (!name.ends_with(".npy")) throw input_error(where, "is no array; expected names that end in .npy");
-  name.resize(name.size() - 4);
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+// Reads the header of a member, and of its data nothing.
+Array parse_array(ZipArchive& archive, std::uint64_t index) {
+  ZipArchive::Claim claim = archive.claim(index);
+  const std::string& where = claim.where;
+  if (!claim.name.ends_with(".npy")) throw input_error(where, "is no array; expected names that end in .npy");
+  claim.name.resize(claim.name.size() - 4);
+  ZipMember member = archive.open(index, where);
   constexpr std::string_view kMagic = "\x93NUMPY";
-  if (!text.starts_with(kMagic) || text.size() < 12)
+  std::array<std::byte, 12> preamble;
+  const auto text_of = [](std::span<const std::byte> bytes) {
+    return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  if (claim.size_bytes >= preamble.size()) member.read(preamble);
+  if (claim.size_bytes < preamble.size() || !text_of(preamble).starts_with(kMagic))
     throw input_error(where, "does not begin as an array of NumPy does");
-  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(file[i]); };
+  const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(preamble[i]); };
   const bool is_first_version = byte(6) == 1;
   const std::size_t begin = is_first_version ? 10 : 12;
   const std::size_t length =
       is_first_version ? byte(8) | byte(9) << 8 : byte(8) | byte(9) << 8 | byte(10) << 16 | byte(11) << 24;
-  if (length > file.size() - begin) throw input_error(where, "is cut off in its header");
-  const std::string_view header = text.substr(begin, length);
+  if (length > claim.size_bytes - begin || length + begin < preamble.size())
+    throw input_error(where, "is cut off in its header");
+  if (length > kArrayHeaderBytesMax)
+    throw input_error(
+        where, "has a header of " + bytes_text(length) + "; expected at most " + bytes_text(kArrayHeaderBytesMax));
+  std::vector<std::byte> header_bytes(begin + length);
+  std::ranges::copy(preamble, header_bytes.begin());
+  member.read(std::span(header_bytes).subspan(preamble.size()));
+  const std::string_view header = text_of(header_bytes).substr(begin);
   const std::optional<std::string_view> descr = value_in(header, "descr");
   const std::optional<std::string_view> order = value_in(header, "fortran_order");
   const std::optional<std::string_view> shape = value_in(header, "shape");
@@ -143,18 +200,19 @@ Array parse_array(const std::string& path, std::string name, std::vector<std::by
   if (!dtype)
     throw input_error(where, "has elements of type " + in_quotes(*descr) +
                                  "; expected numbers of 1 to 8 bytes, little-endian, or truth values");
-  Array array{std::move(name), *dtype, shape_of(*shape, where), std::move(file), begin + length};
+  Array array{index,
+              where,
+              std::move(claim.name),
+              *dtype,
+              shape_of(*shape, where),
+              begin + length,
+              claim.size_bytes - begin - length};
   if (*order != "False" && array.shape.size() > 1)
     throw input_error(where, "is in Fortran order; expected C order (numpy.ascontiguousarray)");
-  if (tensor_size_bytes(array.dtype, array.shape) != array.file.size() - array.data_begin)
-    throw input_error(where, "has " + bytes_text(array.file.size() - array.data_begin) + " of data; expected shape " +
+  if (tensor_size_bytes(array.dtype, array.shape) != array.size_bytes)
+    throw input_error(where, "has " + bytes_text(array.size_bytes) + " of data; expected shape " +
                                  shape_text(array.shape) + " of " + std::string(dtype_name(array.dtype)));
   return array;
-}
-
-void append(std::vector<std::byte>& bytes, const void* data, std::size_t count) {
-  const auto* const first = static_cast<const std::byte*>(data);
-  bytes.insert(bytes.end(), first, first + count);
 }
 
 }  // namespace
@@ -164,20 +222,17 @@ bool is_zip(std::span<const std::byte> file) {
 }
 
 std::vector<std::byte> safetensors_of_npz(const std::string& path, std::span<const std::byte> file) {
-  const ZipArchive archive(path, file);
+  ZipArchive archive(path, file);
   std::vector<Array> arrays;
-  for (std::int64_t i = 0; i < archive.members(); ++i) {
-    auto [name, bytes] = archive.read(i);
-    arrays.push_back(parse_array(path, std::move(name), std::move(bytes)));
-  }
+  for (std::uint64_t i = 0; i < archive.members(); ++i) arrays.push_back(parse_array(archive, i));
   // Falling sizes of elements keep every tensor aligned.
   std::stable_sort(arrays.begin(), arrays.end(), [](const Array& a, const Array& b) { return a.dtype > b.dtype; });
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  nlohmann::json header = nlohmann::json::object();
   std::uint64_t end = 0;
   for (const Array& array : arrays) {
     if (header.contains(array.name)) throw input_error(path, "holds two arrays named " + in_quotes(array.name));
     const std::uint64_t begin = end;
-    end += array.file.size() - array.data_begin;
+    end += array.size_bytes;
     header[array.name] = {{"dtype", dtype_name(array.dtype)}, {"shape", array.shape}, {"data_offsets", {begin, end}}};
   }
   std::string text;
@@ -187,13 +242,19 @@ std::vector<std::byte> safetensors_of_npz(const std::string& path, std::span<con
     throw input_error(path, "holds a name that is not UTF-8");
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::vector<std::byte> image;
   const auto length = static_cast<std::uint64_t>(text.size());
-  image.reserve(sizeof length + text.size() + end);
-  append(image, &length, sizeof length);
-  append(image, text.data(), text.size());
-  for (const Array& array : arrays)
-    append(image, array.file.data() + array.data_begin, array.file.size() - array.data_begin);
+  std::vector<std::byte> image(sizeof length + text.size() + end);
+  std::memcpy(image.data(), &length, sizeof length);
+  std::memcpy(image.data() + sizeof length, text.data(), text.size());
+  std::span<std::byte> rest = std::span(image).subspan(sizeof length + text.size());
+  for (const Array& array : arrays) {
+    ZipMember member = archive.open(array.member, array.where);
+    std::vector<std::byte> skipped(array.data_begin);
+    member.read(skipped);
+    member.read(rest.first(array.size_bytes));
+    member.require_end();
+    rest = rest.subspan(array.size_bytes);
+  }
   return image;
 }
 

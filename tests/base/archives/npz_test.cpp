@@ -8,6 +8,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace draftproof {
 namespace {
@@ -45,6 +46,27 @@ open(folder + "cut.npz", "wb").write(open(folder + "stored.npz", "rb").read()[:2
 flipped = bytearray(open(folder + "stored.npz", "rb").read())
 flipped[flipped.index(logits) + len(logits) - 12] ^= 1
 open(folder + "flipped.npz", "wb").write(flipped)
+# Sizes are at 18 (packed) and 22 of a member's header, at 20 and 24 of its entry in the directory.
+def forged(name, data, method, packed, size):
+    with zipfile.ZipFile(folder + "plain", "w", method) as z: z.writestr("a.npy", data)
+    file = bytearray(open(folder + "plain", "rb").read())
+    for at in (18, file.index(b"PK\1\2") + 20): struct.pack_into("<II", file, at, packed or struct.unpack_from("<I", file, at)[0], size)
+    open(folder + name + ".npz", "wb").write(file)
+claims = npy("<f8", "(%d,)" % (1 << 29), b"\0" * 64)
+forged("packed_bomb", claims, zipfile.ZIP_DEFLATED, 1 << 23, 0xfffffff0)
+forged("bomb", claims, zipfile.ZIP_DEFLATED, 0, 0xfffffff0)
+forged("stored_bomb", claims, zipfile.ZIP_STORED, 0, 0xfffffff0)
+save(folder + "other_shape.npz", {"a.npy": npy("<f8", "(3,)", b"\0" * (1 << 26))}, zipfile.ZIP_DEFLATED)
+save(folder + "long_header.npz", {"a.npy": b"\x93NUMPY\2\0" + struct.pack("<I", 1 << 24) + b" " * (1 << 24)}, zipfile.ZIP_DEFLATED)
+save(folder + "bzip2.npz", {"a.npy": npy("<f8", "(8,)", b"\0" * 64)}, zipfile.ZIP_BZIP2)
+# One member, three entries of the directory: a.npy, b.npy, c.npy.
+with zipfile.ZipFile(folder + "plain", "w") as z: z.writestr("a.npy", npy("<f8", "(64,)", b"\0" * 512))
+file = open(folder + "plain", "rb").read()
+start, end = file.index(b"PK\1\2"), file.index(b"PK\5\6")
+entries = [file[start:end].replace(b"a.npy", name) for name in (b"a.npy", b"b.npy", b"c.npy")]
+tail = bytearray(file[end:])
+struct.pack_into("<HHI", tail, 8, 3, 3, sum(map(len, entries)))
+open(folder + "overlap.npz", "wb").write(file[:start] + b"".join(entries) + tail)
 )py";
 
 bool write_archives(const TemporaryFolder& folder) {
@@ -94,9 +116,29 @@ TEST_CASE("what is no array of numbers in C order is an error that names the mem
                                    {"magic", "does not begin as an array"},
                                    {"header", "is cut off in its header"},
                                    {"flipped", "cannot be unpacked, or its checksum is another"},
-                                   {"cut", "no archive that can be read"}}) {
+                                   {"cut", "no archive that can be read"},
+                                   {"packed_bomb", "'a.npy': takes 8388608 bytes (8 MiB) of the archive, more than"},
+                                   {"bomb", "'a.npy': says that it holds 4294967280 bytes"},
+                                   {"stored_bomb", "expected at most as many"},
+                                   {"other_shape", "of data; expected shape [3] of F64"},
+                                   {"long_header", "'a.npy': has a header of 16777216 bytes"},
+                                   {"bzip2", "'a.npy': is compressed by method 12"},
+                                   {"overlap", "'b.npy': takes 640 bytes of the archive, more than"}}) {
     INFO(name);
     CHECK_THAT(error(name), Catch::Contains(std::string(name) + ".npz") && Catch::Contains(part));
+  }
+}
+
+TEST_CASE("what an archive claims takes no memory before it is found to be false") {
+  if (testing::kSanitized) return;  // address sanitizers need all of the address space
+  const TemporaryFolder folder;
+  if (!write_archives(folder)) return;
+  for (const char* const name : {"packed_bomb", "bomb", "stored_bomb", "other_shape", "long_header"}) {
+    const ProgramResult result = run_command({"sh", "-c", "ulimit -v $2; exec \"$0\" audit \"$1\"", DRAFTPROOF_PROGRAM,
+                                              folder.file(name) + ".npz", "400000"});
+    INFO(name << ": " << result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(result.err.find("member 'a.npy'") != std::string::npos);
   }
 }
 
