@@ -1,12 +1,14 @@
 #include "sim/acceptance/acceptance_choice.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <sstream>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
@@ -21,10 +23,6 @@ namespace draftproof {
 namespace {
 
 using ModelPointer = std::shared_ptr<const AcceptanceModel>;
-
-std::string in_quotes(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
-}
 
 // A model's parameters, as "key=value,key=value".
 class Parameters {
@@ -153,7 +151,18 @@ ModelPointer make_beta(std::string_view text, std::uint64_t seed, const std::str
       .number("spread", 0, 0.5, spread)
       .number("decay", 0.01, 1, decay)
       .read(text);
-  return std::make_shared<BetaMixture>(beta_of(mean, spread, where), decay, seed);
+  const BetaShape shape = beta_of(mean, spread, where);
+  const double total = shape.alpha + shape.beta;
+  if (std::min(shape.alpha, shape.beta) < BetaMixture::kShapeLeast || total > BetaMixture::kShapeTotalMost) {
+    const auto spread_of = [&](double of_total) { return std::sqrt(mean * (1.0 - mean) / (of_total + 1.0)); };
+    throw usage_error(where,
+                      "the spread is " + number("%.9g", spread) + "; with a mean of " + number("%g", mean) +
+                          " expected a standard deviation in [" +
+                          number("%.2g", 1.01 * spread_of(BetaMixture::kShapeTotalMost)) + ", " +
+                          number("%.3g", 0.99 * spread_of(BetaMixture::kShapeLeast / std::min(mean, 1.0 - mean))) +
+                          "], or constant:" + number("%g", mean) + " for none");
+  }
+  return std::make_shared<BetaMixture>(shape, decay, seed);
 }
 
 ModelPointer make_markov(std::string_view text, std::uint64_t seed, const std::string& where) {

@@ -8,6 +8,12 @@
 #include "sim/acceptance/rates.hpp"
 
 namespace draftproof {
+namespace {
+
+// Here F and its derivative are those of 1 - x under Beta(beta, alpha): x itself keeps too few digits of 1 - x.
+constexpr double kNearOne = 0x1p-20;
+
+}  // namespace
 
 BetaShape beta_of(double mean, double standard_deviation, const std::string& where) {
   if (!(mean > 0.0 && mean < 1.0))
@@ -41,10 +47,16 @@ BetaMixture::BetaMixture(BetaShape shape, double decay, std::uint64_t seed)
   std::vector<Bound> bounds;
   const double first = shape.alpha + 1.0;
   for (std::size_t c = 1; c < kClasses; ++c) {
-    const double x =
-        boost::math::ibeta_inv(shape.alpha, shape.beta, static_cast<double>(c) / static_cast<double>(kClasses));
-    bounds.push_back({x, boost::math::ibeta(first, shape.beta, x),
-                      x * (1.0 - x) * boost::math::ibeta_derivative(first, shape.beta, x) / first});
+    double from_one = 0.0;  // 1 - x, with all digits where x rounds to 1
+    const double x = boost::math::ibeta_inv(shape.alpha, shape.beta,
+                                            static_cast<double>(c) / static_cast<double>(kClasses), &from_one);
+    if (from_one < kNearOne) {
+      bounds.push_back({x, boost::math::ibetac(shape.beta, first, from_one),
+                        x * from_one * boost::math::ibeta_derivative(shape.beta, first, from_one) / first});
+    } else {
+      bounds.push_back({x, boost::math::ibeta(first, shape.beta, x),
+                        x * (1.0 - x) * boost::math::ibeta_derivative(first, shape.beta, x) / first});
+    }
   }
   bounds.push_back({1.0, 1.0, 0.0});
   survivals_.assign(kClasses, {});

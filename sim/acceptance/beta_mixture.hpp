@@ -25,7 +25,11 @@ std::vector<double> beta_survival(BetaShape shape, double decay, std::int32_t de
 
 class BetaMixture final : public AcceptanceModel {
  public:
-  // decay in (0, 1]; 1: none.
+  // A bound between two classes may be as near to 0 or 1 as a double can be where the shape has less than this, and
+  // indistinguishable from its neighbours where it has more than that.
+  static constexpr double kShapeLeast = 0.01;
+  static constexpr double kShapeTotalMost = 1e12;
+  // shape: alpha and beta from kShapeLeast on, with a sum up to kShapeTotalMost. decay in (0, 1]; 1: none.
   BetaMixture(BetaShape shape, double decay, std::uint64_t seed);
 
   AcceptanceState begin(std::uint64_t request) const override;

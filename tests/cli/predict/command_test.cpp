@@ -86,7 +86,7 @@ TEST_CASE("predict refuses what it cannot use in one line") {
     return result.err;
   };
   CHECK(refusal({"--acceptance", "constant:2"}) ==
-        "draftproof: error: --acceptance: rate 1 is \"2\"; expected a number in [0, 1]\n");
+        "draftproof: error: --acceptance: rate 1 is '2'; expected a number in [0, 1]\n");
   CHECK(refusal({"--acceptance", "constant:0.7", "--metrics", "x"}).find("expected one of them") != std::string::npos);
   CHECK(refusal({"--metrics", "no-such-file"}).find("no-such-file") != std::string::npos);
   for (const char* const ms : {"-3", "1e-9", "18446744073709551616"})

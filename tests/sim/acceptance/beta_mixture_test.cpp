@@ -70,6 +70,34 @@ TEST_CASE("in a run low rates have more steps: survival is weighted by the steps
   CHECK(acceptance_length_of(in_run) == Approx(1.0 / steps).epsilon(1e-4));
 }
 
+TEST_CASE("a Beta mixture has sure requests where its rates pile up at 1 and hopeless ones where they do at 0") {
+  for (const BetaShape shape : {BetaShape{0.01, 0.01}, {0.5, 0.01}, {0.01, 0.5}, {1.05, 0.055}, {3.0, 0.1}}) {
+    INFO(shape.alpha << ' ' << shape.beta);
+    const BetaMixture model(shape, 1.0, 5);
+    // P(r > 1/2), and so many requests have all of 64 drafts accepted as E[r^64] says.
+    constexpr int kRequests = 4000;
+    int all = 0;
+    for (int request = 0; request < kRequests; ++request) {
+      AcceptanceState state = model.begin(static_cast<std::uint64_t>(request));
+      all += model.accepted(state, {0, 0}, 64, 64) == 64 ? 1 : 0;
+    }
+    const double expected = model.survival(64, 64)[63];
+    CHECK(all / double{kRequests} == Approx(expected).margin(5.0 * std::sqrt(expected / kRequests)));
+    // A request's coins are its own: one of a class at the top wins each time.
+    if (shape.beta > 0.02) continue;
+    int sure = 0;
+    for (int request = 0; request < kRequests; ++request) {
+      int wins = 0;
+      for (int step = 0; step < 20; ++step) {
+        AcceptanceState state = model.begin(static_cast<std::uint64_t>(request));
+        wins += model.accepted(state, {step, step}, 64, 64) == 64 ? 1 : 0;
+      }
+      sure += wins == 20 ? 1 : 0;
+    }
+    CHECK(sure / double{kRequests} == Approx(expected).margin(0.05));
+  }
+}
+
 TEST_CASE("a Beta mixture that cannot be is refused") {
   CHECK(error_of(ErrorKind::usage, [] { beta_of(1.0, 0.1, "x"); }) ==
         "x: the mean rate is 1.000000; expected a number in (0, 1)");
