@@ -57,7 +57,8 @@ int run(int argument_count, char** arguments) {
     const Error named = input_error(error.path1().string(), error.code().message());
     return fail(ExitCode::misuse, "error", named.what());
   } catch (const std::bad_alloc&) {
-    return fail(ExitCode::internal, "internal error", "out of memory");
+    return fail(ExitCode::misuse, "error",
+                "out of memory: these values and files need more than there is; expected smaller ones");
   } catch (const std::exception& error) {
     return fail(ExitCode::internal, "internal error", error.what());
   }
