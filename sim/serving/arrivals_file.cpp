@@ -91,6 +91,10 @@ class Rows {
       throw input_error(line_of(path_, line),
                         "the arrival lies before that of the request above; expected times that "
                         "do not go back");
+    if (static_cast<double>(since_ns) > kSecondsMax * 1e9)
+      throw input_error(line_of(path_, line), "the arrival lies " +
+                                                  nlohmann::json(static_cast<double>(since_ns) * 1e-9).dump() +
+                                                  " s behind the first; expected at most 4e9 s");
     rows_.push_back({since_ns, length(line, "prompt", prompt_len), length(line, "output", output_len)});
   }
   std::vector<RecordedArrival> take() {

@@ -123,6 +123,7 @@ WorkloadOptions read_workload(const TomlValue& table, std::int64_t& warmup_reque
   workload.output = read_lengths(table.at("output"), recorded);
   if (const TomlValue* companion = table.find("companion_prompt"))
     workload.companion_prompt_len = static_cast<std::int32_t>(companion->integer(1, kInt32Max));
+  at_value(table.at("arrivals"), [&] { Workload(workload, 0); });
   return workload;
 }
 

@@ -52,6 +52,11 @@ Scenario with_load(Scenario scenario, double load, const std::string& where) {
   } else {
     arrivals.rate = load;
   }
+  try {
+    Workload(scenario.workload, 0);
+  } catch (const Error& error) {
+    throw usage_error(where + " " + nlohmann::json(load).dump(), error.what());
+  }
   return scenario;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/serving/workload.hpp"
+
 namespace draftproof {
 
 void SimulatedBackend::add(RequestHandle handle, std::uint64_t number, std::int32_t prompt_len) {
@@ -63,12 +65,17 @@ void SimulatedBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   }
   if (drafting_.one_pass) draft_.passes = std::min(draft_.passes, 1);
 
-  outcome.begin_ns = now_ns_;
-  outcome.draft_ns = draft_.passes == 0 ? 0 : std::llround(cost_.draft_ns(draft_));
-  outcome.verify_ns = std::llround(cost_.target_ns(pass_));
-  outcome.sample_ns = std::llround(cost_.overhead_ns(static_cast<std::int64_t>(plan.requests.size()), draft_));
+  const double draft_ns = draft_.passes == 0 ? 0.0 : cost_.draft_ns(draft_);
+  const double verify_ns = cost_.target_ns(pass_);
+  const double sample_ns = cost_.overhead_ns(static_cast<std::int64_t>(plan.requests.size()), draft_);
   const std::size_t swapped = plan.swap_out.size() + plan.swap_in.size();
-  const std::int64_t swap_ns = swapped == 0 ? 0 : std::llround(drafting_.swap_block_ns * static_cast<double>(swapped));
+  const double swapping_ns = swapped == 0 ? 0.0 : drafting_.swap_block_ns * static_cast<double>(swapped);
+  require_simulated_ns(static_cast<double>(now_ns_) + draft_ns + verify_ns + sample_ns + swapping_ns, "simulation");
+  outcome.begin_ns = now_ns_;
+  outcome.draft_ns = std::llround(draft_ns);
+  outcome.verify_ns = std::llround(verify_ns);
+  outcome.sample_ns = std::llround(sample_ns);
+  const std::int64_t swap_ns = std::llround(swapping_ns);
   // No step takes no time, or a workload could stand still.
   now_ns_ += std::max<std::int64_t>(outcome.draft_ns + outcome.verify_ns + outcome.sample_ns + swap_ns, 1);
   outcome.end_ns = now_ns_;

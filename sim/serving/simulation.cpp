@@ -126,6 +126,9 @@ class Simulation {
 
   void end(RequestHandle handle) {
     const RequestProgress& request = scheduler_.progress(handle);
+    // The metrics' sums of shorter durations are below this one.
+    in_system_sum_ns_ += static_cast<double>(request.last_token_ns - request.arrival_ns);
+    require_simulated_ns(in_system_sum_ns_, "time in the system of all requests");
     served_ += request.output_len == request.output_len_max ? 1 : 0;
     const std::uint64_t number = backend_.number(handle);
     if (number >= static_cast<std::uint64_t>(options_.warmup_requests)) {
@@ -140,6 +143,7 @@ class Simulation {
   ServingResult result() {
     const EngineMetrics& metrics = scheduler_.metrics();
     ConservationCounts counts;
+    counts.requests_wanted = workload_.options().num_requests;
     counts.requests_arrived = arrived_;
     for (const std::int64_t ended : metrics.ended) counts.requests_ended += ended;
     counts.requests_served = served_;
@@ -177,6 +181,7 @@ class Simulation {
   double held_slot_ns_ = 0.0;
   double committed_slot_ns_ = 0.0;
   double in_system_ns_ = 0.0;
+  double in_system_sum_ns_ = 0.0;
   DurationCounts inter_token_;
   std::vector<std::int64_t> ttft_ns_;
   std::vector<std::int64_t> tpot_ns_;
@@ -189,6 +194,8 @@ std::optional<std::string> violated_conservation(const ConservationCounts& count
   const auto unequal = [](std::int64_t a, const char* a_is, std::int64_t b, const char* b_is) {
     return std::to_string(a) + " " + a_is + ", but " + std::to_string(b) + " " + b_is;
   };
+  if (counts.requests_arrived != counts.requests_wanted)
+    return unequal(counts.requests_wanted, "requests were to be served", counts.requests_arrived, "arrived");
   if (counts.requests_ended != counts.requests_arrived)
     return unequal(counts.requests_arrived, "requests arrived", counts.requests_ended, "ended");
   if (counts.requests_served != counts.requests_ended)

@@ -57,12 +57,13 @@ class ServingObserver {
 };
 
 // Runs all requests of the workload to their end. Errors: usage, of options; input, naming the request that does not
-// fit into context, cache or token budget; internal, where something was not conserved.
+// fit into context, cache or token budget, or times beyond kSimulatedNsMax; internal, where something was not conserved.
 ServingResult simulate(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
                        const ServingOptions& options, ServingObserver* observer = nullptr);
 
 // What went in and what came out.
 struct ConservationCounts {
+  std::int64_t requests_wanted = 0;                                            // of the workload
   std::int64_t requests_arrived = 0, requests_ended = 0, requests_served = 0;  // served: ended with all their tokens
   std::int64_t tokens_requested = 0, tokens_received = 0, tokens_ended = 0;
   std::int64_t blocks_held = 0;  // at the end

@@ -39,7 +39,11 @@ class StaticBatch {
 
   StaticBatchResult run() {
     while (!places_.empty()) step();
-    result_.requests = next_;
+    result_.requests = served_;
+    if (served_ != workload_.options().num_requests)
+      throw Error(ErrorKind::internal, "static batch",
+                  std::to_string(workload_.options().num_requests) + " requests were to be served, but " +
+                      std::to_string(served_) + " were");
     result_.acceptance = counts();
     return result_;
   }
@@ -103,13 +107,18 @@ class StaticBatch {
     pass.streams = static_cast<std::int64_t>(places_.size());
     pass.logit_rows = pass.rows;
     if (options_.drafting.one_pass) draft.passes = std::min(draft.passes, 1);
-    result_.draft_ns += draft.passes == 0 ? 0 : std::llround(cost_.draft_ns(draft));
-    result_.verify_ns += std::llround(cost_.target_ns(pass));
-    result_.overhead_ns += std::llround(cost_.overhead_ns(pass.streams, draft));
+    const double draft_ns = draft.passes == 0 ? 0.0 : cost_.draft_ns(draft);
+    const double verify_ns = cost_.target_ns(pass);
+    const double overhead_ns = cost_.overhead_ns(pass.streams, draft);
+    require_simulated_ns(static_cast<double>(result_.total_ns()) + draft_ns + verify_ns + overhead_ns, "simulation");
+    result_.draft_ns += std::llround(draft_ns);
+    result_.verify_ns += std::llround(verify_ns);
+    result_.overhead_ns += std::llround(overhead_ns);
     ++result_.steps;
     planning_cost_->set_context(static_cast<double>(pass.kv_tokens + pass.streams) / static_cast<double>(pass.streams));
     if (!ended) return;
-    std::erase_if(places_, [](const Place& place) { return place.output_len == place.output_len_max; });
+    served_ += static_cast<std::int64_t>(
+        std::erase_if(places_, [](const Place& place) { return place.output_len == place.output_len_max; }));
     fill();
   }
 
@@ -142,6 +151,7 @@ class StaticBatch {
   SpeculationPolicy policy_;
   std::vector<Place> places_;  // in the order in which they came
   std::int64_t next_ = 0;
+  std::int64_t served_ = 0;
   // Steps by accepted drafts, without and with a rejected one below: all that acceptance by position needs, at the
   // price of one addition a step.
   std::array<std::array<std::int64_t, 2>, kDraftLenMax + 1> steps_with_{};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/printable.hpp"
 #include "sim/serving/variates.hpp"
 
 namespace draftproof {
@@ -14,6 +15,14 @@ namespace {
 void require_positive(double value, const char* name) {
   if (!(value > 0.0) || !std::isfinite(value))
     throw usage_error(name, "it is " + std::to_string(value) + "; expected a number above 0");
+}
+
+// More periods than this look like a Poisson source, and take their time each.
+constexpr double kPeriodsPerRequestMax = 1000.0;
+
+std::string beyond_time(double ns) {
+  return number("%.3g", ns * 1e-9) + " s; expected at most " +
+         number("%.3g", static_cast<double>(kSimulatedNsMax) * 1e-9) + " s of simulated time";
 }
 
 void check(const LengthOptions& options, bool recorded, const char* name) {
@@ -28,6 +37,10 @@ void check(const LengthOptions& options, bool recorded, const char* name) {
 
 }  // namespace
 
+void require_simulated_ns(double ns, const char* what) {
+  if (!(ns <= static_cast<double>(kSimulatedNsMax))) throw usage_error(what, "it lasts " + beyond_time(ns));
+}
+
 Workload::Workload(WorkloadOptions options, std::uint64_t seed) : options_(std::move(options)), seed_(seed) {
   const bool recorded = options_.recorded && !options_.recorded->empty();
   const ArrivalOptions& arrivals = options_.arrivals;
@@ -40,6 +53,13 @@ Workload::Workload(WorkloadOptions options, std::uint64_t seed) : options_(std::
   require_positive(arrivals.variation, "variation of the gaps between arrivals");
   require_positive(arrivals.on_s, "time for which the source is on");
   require_positive(arrivals.off_s, "time for which the source is off");
+  const double periods = 1.0 / (arrivals.rate * (arrivals.on_s + arrivals.off_s));
+  if (arrivals.kind == ArrivalKind::on_off && !(periods <= kPeriodsPerRequestMax))
+    throw usage_error("arrivals",
+                      "the source is on and off for " + number("%g", arrivals.on_s + arrivals.off_s) + " s, " +
+                          number("%.3g", periods) + " times between two requests; expected at most " +
+                          number("%g", kPeriodsPerRequestMax) + " times: " +
+                          number("%.3g", 1.0 / (arrivals.rate * kPeriodsPerRequestMax)) + " s or more at this rate");
   if (arrivals.concurrency < 1)
     throw usage_error("concurrency", "it is " + std::to_string(arrivals.concurrency) + "; expected 1 or more");
   check(options_.prompt, recorded, "prompt lengths");
@@ -98,23 +118,32 @@ double Workload::Arrivals::next_gap_s() {
   return gap_s + on_s;
 }
 
+std::int64_t Workload::Arrivals::checked(double ns) const {
+  if (ns <= static_cast<double>(kSimulatedNsMax)) return std::llround(ns);
+  throw usage_error("arrivals", "request " + std::to_string(request_ - 1) + " arrives at " + beyond_time(ns) +
+                                    "; a higher rate, or fewer requests");
+}
+
 std::int64_t Workload::Arrivals::next_ns() {
   const ArrivalOptions& options = workload_->options_.arrivals;
   if (options.kind != ArrivalKind::recorded) {
     now_s_ += next_gap_s();
     ++request_;
-    return std::llround(now_s_ * 1e9);
+    return checked(now_s_ * 1e9);
   }
   const std::vector<RecordedArrival>& rows = *workload_->options_.recorded;
   const auto count = static_cast<std::int64_t>(rows.size());
   // A second round begins one mean gap after the last arrival of the first.
   const std::int64_t length_ns = rows.back().arrival_ns + rows.back().arrival_ns / std::max<std::int64_t>(count - 1, 1);
-  std::int64_t ns = rows[static_cast<std::size_t>(request_ % count)].arrival_ns + request_ / count * length_ns;
+  const std::int64_t in_round_ns = rows[static_cast<std::size_t>(request_ % count)].arrival_ns;
+  const std::int64_t rounds = request_ / count;
   ++request_;
+  checked(static_cast<double>(in_round_ns) + static_cast<double>(rounds) * static_cast<double>(length_ns));
+  const std::int64_t ns = in_round_ns + rounds * length_ns;
   if (options.rate == 0.0) return ns;
   const double rate_recorded =
       static_cast<double>(count) * 1e9 / static_cast<double>(std::max<std::int64_t>(length_ns, 1));
-  return std::llround(static_cast<double>(ns) * (rate_recorded / options.rate));
+  return checked(static_cast<double>(ns) * (rate_recorded / options.rate));
 }
 
 }  // namespace draftproof

@@ -13,6 +13,11 @@
 
 namespace draftproof {
 
+// Simulated time is counted in 64 bits of nanoseconds. Up to here (146 years) the sum of two times fits, too.
+inline constexpr std::int64_t kSimulatedNsMax = std::int64_t{1} << 62;
+// Error (usage): the time lies behind it.
+void require_simulated_ns(double ns, const char* what);
+
 enum class ArrivalKind : std::uint8_t {
   poisson,
   gamma,     // gaps of a gamma distribution: bursty for a coefficient of variation above 1
@@ -58,7 +63,7 @@ struct RequestLengths {
 class Workload {
  public:
   // Errors (usage): a rate, variation or duration that is not positive, no request, nothing recorded where that is
-  // asked for.
+  // asked for, a source that goes on and off more than a thousand times between two requests.
   Workload(WorkloadOptions options, std::uint64_t seed);
 
   const WorkloadOptions& options() const { return options_; }
@@ -69,10 +74,12 @@ class Workload {
   class Arrivals {
    public:
     explicit Arrivals(const Workload& workload) : workload_(&workload) {}
+    // Error (usage) naming the request: it arrives behind kSimulatedNsMax.
     std::int64_t next_ns();
 
    private:
     double next_gap_s();
+    std::int64_t checked(double ns) const;
 
     const Workload* workload_;
     std::int64_t request_ = 0;

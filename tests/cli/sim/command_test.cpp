@@ -4,6 +4,7 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace draftproof {
 namespace {
@@ -95,6 +96,26 @@ TEST_CASE("sim refuses a scenario by its line") {
   CHECK(result.exit_code == 2);
   CHECK(result.err.find("s.toml:21: policy[1].speed: unknown key 'speed'; expected one of name, ") !=
         std::string::npos);
+  std::string flickering = kScenario;
+  const std::string gamma = "\"gamma\", rate = 10.0, variation = 2.0";
+  flickering.replace(flickering.find(gamma), gamma.size(), "\"on_off\", rate = 1, on_s = 1e-9, off_s = 1e-9");
+  write_whole_file(folder.file("flickering.toml"), flickering);
+  const ProgramResult never_ends = run_draftproof({"sim", folder.file("flickering.toml")});
+  CHECK(never_ends.exit_code == 2);
+  CHECK(never_ends.err.find("flickering.toml:8: workload.arrivals: arrivals: the source is on and off for 2e-09 s") !=
+        std::string::npos);
+}
+
+TEST_CASE("values that need more memory than there is are an error and no bug of the program") {
+  if (testing::kSanitized) return;  // address sanitizers need all of the address space
+  const TemporaryFolder folder;
+  write_whole_file(folder.file("s.toml"), kScenario);
+  const ProgramResult result =
+      testing::run_command({"sh", "-c", "ulimit -v 2000000; exec \"$0\" sim \"$1\" --set workload.requests=4294967296",
+                            DRAFTPROOF_PROGRAM, folder.file("s.toml")});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err ==
+        "draftproof: error: out of memory: these values and files need more than there is; expected smaller ones\n");
 }
 
 TEST_CASE("sim refuses a change or a load by the option, before it serves anything") {
@@ -115,6 +136,7 @@ TEST_CASE("sim refuses a change or a load by the option, before it serves anythi
         error + "--set: workload.requests is given several times; expected once\n");
   CHECK(refusal({"--load", "4,"}) == error + "--load: is '4,'; expected numbers, as 4,8,16\n");
   CHECK(refusal({"--load", "4,-1"}).starts_with(error + "--load: is -1.0; expected requests per second, above 0"));
+  CHECK(refusal({"--load", "1e-12"}).find("arrivals: request ") != std::string::npos);
 }
 
 }  // namespace draftproof

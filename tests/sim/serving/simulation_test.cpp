@@ -106,16 +106,32 @@ TEST_CASE("requests, tokens and blocks are conserved under preemption, with ever
 }
 
 TEST_CASE("conservation notices what is lost, made or held back") {
-  const ConservationCounts balanced{10, 10, 10, 100, 100, 100, 0};
+  const ConservationCounts balanced{10, 10, 10, 10, 100, 100, 100, 0};
   CHECK(!violated_conservation(balanced));
   for (std::int64_t ConservationCounts::*count :
-       {&ConservationCounts::requests_arrived, &ConservationCounts::requests_ended,
-        &ConservationCounts::requests_served, &ConservationCounts::tokens_requested,
-        &ConservationCounts::tokens_received, &ConservationCounts::tokens_ended, &ConservationCounts::blocks_held}) {
+       {&ConservationCounts::requests_wanted, &ConservationCounts::requests_arrived,
+        &ConservationCounts::requests_ended, &ConservationCounts::requests_served,
+        &ConservationCounts::tokens_requested, &ConservationCounts::tokens_received, &ConservationCounts::tokens_ended,
+        &ConservationCounts::blocks_held}) {
     ConservationCounts counts = balanced;
     ++(counts.*count);
     CHECK(violated_conservation(counts));
   }
+}
+
+TEST_CASE("a simulation serves all requests of its workload or is refused") {
+  WorkloadOptions sparse = busy_workload();
+  sparse.num_requests = 50;
+  sparse.arrivals = {.kind = ArrivalKind::poisson, .rate = 1e-9};
+  CHECK_THAT(
+      error_of(ErrorKind::usage,
+               [&] { simulate(Workload(sparse, 1), slow_cost(), ConstantAcceptance(0.7), small_server("off")); }),
+      Catch::Contains("arrivals: request "));
+  LinearCost endless = slow_cost();
+  endless.fixed_ns = 1e18;
+  CHECK(error_of(ErrorKind::usage, [&] {
+          simulate(Workload(busy_workload(), 1), endless, ConstantAcceptance(0.7), small_server("off"));
+        }).find("simulation: it lasts 5e+09 s; expected at most 4.61e+09 s of simulated time") == 0);
 }
 
 TEST_CASE("policies are compared on the same requests") {

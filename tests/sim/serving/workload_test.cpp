@@ -182,6 +182,50 @@ TEST_CASE("a workload that cannot be is refused by the name of its setting") {
   CHECK(refusal([](auto& o) { o.arrivals.kind = ArrivalKind::recorded; }) ==
         "arrivals: no recorded requests were given; expected a file with them");
   CHECK(refusal([](auto& o) { o.output.least = 0; }).find("output lengths: its bounds are 0") == 0);
+  const auto on_off = [](double rate, double seconds) {
+    return [=](WorkloadOptions& o) {
+      o.arrivals = {.kind = ArrivalKind::on_off, .rate = rate, .on_s = seconds, .off_s = seconds};
+    };
+  };
+  CHECK(refusal(on_off(1.0, 1e-9)) ==
+        "arrivals: the source is on and off for 2e-09 s, 5e+08 times between two requests; expected at most 1000 "
+        "times: 0.001 s or more at this rate");
+  WorkloadOptions often;
+  on_off(1.0, 5.01e-4)(often);
+  CHECK(Workload::Arrivals(Workload(often, 1)).next_ns() > 0);
+}
+
+TEST_CASE("a request that arrives beyond the simulated time is refused by its number, and those before it come") {
+  const auto arrivals_before_refusal = [](const WorkloadOptions& options) {
+    const Workload workload(options, 3);
+    Workload::Arrivals arrivals(workload);
+    std::int64_t last = 0;
+    std::int64_t count = 0;
+    const std::string refusal = error_of(ErrorKind::usage, [&] {
+      for (; count < 100; ++count) {
+        const std::int64_t ns = arrivals.next_ns();
+        CHECK(ns >= last);
+        last = ns;
+      }
+    });
+    CHECK_THAT(refusal, Catch::Contains("arrivals: request " + std::to_string(count) + " arrives at ") &&
+                            Catch::Contains("expected at most 4.61e+09 s of simulated time"));
+    return count;
+  };
+  for (const ArrivalKind kind : {ArrivalKind::poisson, ArrivalKind::gamma, ArrivalKind::on_off}) {
+    WorkloadOptions options;
+    options.arrivals.kind = kind;
+    options.arrivals.rate = 1e-9;
+    options.arrivals.on_s = options.arrivals.off_s = 1e9;
+    CHECK(arrivals_before_refusal(options) < 20);
+  }
+  WorkloadOptions recorded;
+  recorded.arrivals = {.kind = ArrivalKind::recorded, .rate = 0.0};
+  recorded.recorded = std::make_shared<const std::vector<RecordedArrival>>(
+      std::vector<RecordedArrival>{{0, 1, 1}, {1'000'000'000'000'000'000, 1, 1}});
+  CHECK(arrivals_before_refusal(recorded) == 5);  // at 0, 1e9, 2e9, 3e9 and 4e9 s
+  recorded.arrivals.rate = 1e-9;
+  CHECK(arrivals_before_refusal(recorded) == 5);
 }
 
 }  // namespace draftproof
