@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -117,13 +118,16 @@ constexpr std::string_view kGenerated = "generation_tokens";
 constexpr std::string_view kFirstTokens = "time_to_first_token_seconds_count";
 constexpr std::string_view kSglangLength = "sglang:spec_accept_length";
 
+constexpr double kCountMax = 0x1p53;     // above, a double does not hold every whole number
+constexpr double kDraftLenMax = 1024.0;  // as of positions
+
 class Totals {
  public:
   void add(const Sample& sample, const std::string& name, const std::string& where) {
     std::string series = name;
     for (const auto& [label, value] : sample.labels) series += '\x1f' + label + '=' + value;
-    if (!std::isfinite(sample.value) || sample.value < 0.0)
-      throw input_error(where, sample.name + " is " + std::to_string(sample.value) + "; expected a count");
+    if (!(sample.value >= 0.0 && sample.value <= kCountMax))
+      throw input_error(where, sample.name + " is " + number("%.6g", sample.value) + "; expected a count up to 2^53");
     Series& found = series_[series];
     found.name = name;
     if (name == kPerPosition) {
@@ -140,10 +144,13 @@ class Totals {
     found.counter.add(sample.value);
   }
 
-  std::optional<double> sum(std::string_view name) const {
+  // Error (input) at `where`: more than a double counts.
+  std::optional<double> sum(std::string_view name, const std::string& where) const {
     std::optional<double> sum;
     for (const auto& [key, series] : series_)
       if (series.name == name) sum = sum.value_or(0.0) + series.counter.total();
+    if (sum > kCountMax)
+      throw input_error(where, std::string(name) + " adds up to " + number("%.6g", *sum) + "; expected at most 2^53");
     return sum;
   }
   std::vector<double> by_position() const {
@@ -187,11 +194,11 @@ AcceptanceData from_gauges(const Totals& totals, const std::string& name) {
 AcceptanceData from_counters(const Totals& totals, const std::string& name) {
   AcceptanceData data;
   data.format = "Prometheus text";
-  const auto drafts = totals.sum(kDrafts);
-  const auto drafted = totals.sum(kDraftTokens);
-  const auto accepted = totals.sum(kAccepted);
+  const auto drafts = totals.sum(kDrafts, name);
+  const auto drafted = totals.sum(kDraftTokens, name);
+  const auto accepted = totals.sum(kAccepted, name);
   if (!drafts)
-    throw input_error(name, totals.sum(kEmitted)
+    throw input_error(name, totals.sum(kEmitted, name)
                                 ? "has counters of vLLM before 0.9, which do not count drafts; expected "
                                   "vllm:spec_decode_num_drafts_total"
                                 : "has no vllm:spec_decode_num_drafts_total; expected the counters of a "
@@ -212,12 +219,15 @@ AcceptanceData from_counters(const Totals& totals, const std::string& name) {
   merge_windows({window}, name, data);
   if (drafted) data.draft_tokens = std::llround(*drafted);
   if (accepted) data.accepted_tokens = std::llround(*accepted);
+  if (drafted && *drafted / *drafts > kDraftLenMax)
+    throw input_error(name, "a draft has " + number("%.6g", *drafted / *drafts) +
+                                " tokens on average; expected at most " + number("%g", kDraftLenMax));
   // Without positions: drafts all have K tokens.
   if (data.draft_len == 0 && drafted) data.draft_len = static_cast<std::int32_t>(std::ceil(*drafted / *drafts - 1e-9));
-  const auto generated = totals.sum(kGenerated);
+  const auto generated = totals.sum(kGenerated, name);
   if (generated && accepted) {
     // Steps that emitted, without those that ended prompts.
-    const double steps = *generated - *accepted - totals.sum(kFirstTokens).value_or(0.0);
+    const double steps = *generated - *accepted - totals.sum(kFirstTokens, name).value_or(0.0);
     if (steps > 0.0 && *drafts < 0.95 * steps) {
       data.draft_share = *drafts / steps;
       data.notes.push_back("Only " + std::to_string(std::lround(100.0 * *drafts / steps)) +
@@ -238,8 +248,12 @@ bool is_prometheus_text(std::string_view text) {
 }
 
 AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model) {
-  std::map<std::string, Totals> by_model;
-  std::vector<std::string> with_speculation;
+  struct Model {
+    Totals totals;
+    bool speculates = false;
+  };
+  std::map<std::string, Model> by_model;
+  std::vector<std::string> with_speculation;  // in the order of the file
   TextLines lines(text, name);
   while (lines.next()) {
     if (!concerns_us(lines.line())) continue;
@@ -253,25 +267,31 @@ AcceptanceData read_prometheus_text(std::string_view text, const std::string& na
     const Sample sample = parse_sample(lines.line(), lines.where());
     const auto label = sample.labels.find("model_name");
     const std::string of_model = label == sample.labels.end() ? "" : label->second;
-    if (speculates && std::ranges::count(with_speculation, of_model) == 0) with_speculation.push_back(of_model);
-    by_model[of_model].add(sample, known, lines.where());
+    Model& found = by_model[of_model];
+    if (speculates && !found.speculates) with_speculation.push_back(of_model);
+    found.speculates |= speculates;
+    found.totals.add(sample, known, lines.where());
   }
   if (with_speculation.empty())
     throw input_error(name, "has no counters of speculation; expected vllm:spec_decode_num_drafts_total and the like");
   std::string chosen = model;
   if (model.empty()) {
     if (with_speculation.size() > 1) {
+      constexpr std::size_t kNamesShown = 4;
       std::string names;
-      for (const std::string& m : with_speculation) names.append(names.empty() ? "" : ", ").append(in_quotes(m));
+      for (const std::string& m : std::span(with_speculation).first(std::min(kNamesShown, with_speculation.size())))
+        names.append(names.empty() ? "" : ", ").append(in_quotes(m));
+      if (with_speculation.size() > kNamesShown)
+        names += " and " + std::to_string(with_speculation.size() - kNamesShown) + " more";
       throw input_error(name, "has counters of several models (" + names + "); expected one, chosen by its model_name");
     }
     chosen = with_speculation.front();
-  } else if (std::ranges::count(with_speculation, model) == 0) {
+  } else if (const auto found = by_model.find(model); found == by_model.end() || !found->second.speculates) {
     throw input_error(name, "has no counters of speculation with model_name " + in_quotes(model) +
                                 "; expected one of " + in_quotes(with_speculation.front()) +
                                 (with_speculation.size() > 1 ? ", ..." : ""));
   }
-  const Totals& totals = by_model[chosen];
+  const Totals& totals = by_model[chosen].totals;
   return totals.gauges(kSglangLength).empty() ? from_counters(totals, name) : from_gauges(totals, name);
 }
 

@@ -1,6 +1,7 @@
 #include "sim/import/prometheus_text.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
 
 #include "engine/metrics/prometheus.hpp"
 #include "sim/import/read_acceptance.hpp"
@@ -87,6 +88,37 @@ TEST_CASE("of several models one is chosen by its name") {
         "metrics.txt: has counters of several models ('a', 'b'); expected one, chosen by its model_name");
   CHECK(metrics_of(text, "b").survival[0] == Approx(0.2));
   CHECK(refusal_of_metrics(text, "c").find("no counters of speculation with model_name 'c'") != std::string::npos);
+}
+
+TEST_CASE("of very many models a few are named, in no more time than it takes to read them") {
+  std::string text;
+  constexpr int kModels = 100'000;
+  for (int i = 0; i < kModels; ++i)
+    text += "vllm:spec_decode_num_drafts_total{model_name=\"m" + std::to_string(i) + "\"} 7\n";
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(refusal_of_metrics(text) ==
+        "metrics.txt: has counters of several models ('m0', 'm1', 'm2', 'm3' and 99996 more); expected one, chosen by "
+        "its model_name");
+  CHECK(metrics_of(text + "vllm:spec_decode_num_accepted_tokens_total{model_name=\"m7\"} 7\n", "m7").drafts == 7);
+  // Quadratic, it took half a minute.
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+}
+
+TEST_CASE("counters beyond what a double counts, and drafts beyond what one has, are refused") {
+  const auto drafts = [](const std::string& value, const std::string& engine = "0") {
+    return "vllm:spec_decode_num_drafts_total{model_name=\"m\",engine=\"" + engine + "\"} " + value + "\n";
+  };
+  const std::string accepted = "vllm:spec_decode_num_accepted_tokens_total{model_name=\"m\"} 9007199254740992\n";
+  CHECK(metrics_of(drafts("9007199254740992") + accepted).drafts == std::int64_t{1} << 53);
+  for (const char* const value : {"9007199254740994", "9223372036854775808", "1e19", "1e300"})
+    CHECK_THAT(refusal_of_metrics(drafts(value) + accepted),
+               Catch::Contains("metrics.txt, line 1: vllm:spec_decode_num_drafts_total is ") &&
+                   Catch::Contains("; expected a count up to 2^53"));
+  CHECK(refusal_of_metrics(drafts("8e15") + drafts("8e15", "1") + accepted) ==
+        "metrics.txt: spec_decode_num_drafts adds up to 1.6e+16; expected at most 2^53");
+  CHECK(refusal_of_metrics(drafts("1") + "vllm:spec_decode_num_draft_tokens_total{model_name=\"m\"} 9e15\n" +
+                           accepted.substr(0, accepted.size() - 17) + "1\n") ==
+        "metrics.txt: a draft has 9e+15 tokens on average; expected at most 1024");
 }
 
 TEST_CASE("steps without a draft show in the generated tokens") {
