@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files/output_paths.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -41,7 +42,20 @@ struct RowStore::Implementation {
   ~Implementation() { sqlite3_close(database); }
 
   [[noreturn]] void fail() const {
+    const int code = sqlite3_errcode(database);
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) fail_damaged(sqlite3_errmsg(database));
     throw input_error(path, std::string(sqlite3_errmsg(database)) + "; expected an SQLite file that can be written");
+  }
+  [[noreturn]] void fail_damaged(const std::string& damage) const {
+    throw input_error(
+        path, "it is damaged (" + printable_line(damage) + "); expected a file as it was written, or a new one");
+  }
+
+  // Error (input): pages or records of the file are not as SQLite writes them.
+  void require_whole() const {
+    const Cell found = first_cell("PRAGMA quick_check(1)");
+    const auto* const text = std::get_if<std::string>(&found);
+    if (text == nullptr || *text != "ok") fail_damaged(text == nullptr ? "no answer" : *text);
   }
 
   // A statement that ends with its scope.
@@ -109,10 +123,13 @@ struct RowStore::Implementation {
   // Opens or makes the file.
   void open() {
     require_sqlite_or_empty(path);
-    if (sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
+    // An absolute path is a file to SQLite, also where the name is ":memory:" or begins with "file:".
+    const std::string absolute = std::filesystem::absolute(path).string();
+    if (sqlite3_open_v2(absolute.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr) != SQLITE_OK)
       fail();
     sqlite3_busy_timeout(database, 5000);
     run("BEGIN IMMEDIATE");  // another process may begin the same file; closing it without COMMIT changes nothing
+    require_whole();
     if (!has_tables()) {
       std::string list;
       for (const std::string& column : columns) list += ", " + column;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <limits>
 
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -26,6 +27,48 @@ TEST_CASE("rows come back from the file bit for bit, in the order of their group
   RowStore store(path, "grid 1", "point", columns);
   CHECK(store.groups() == std::vector<std::int64_t>{2, 7});
   CHECK(store.rows() == std::vector<Row>{second, first, first});
+}
+
+TEST_CASE("names that SQLite gives a meaning of its own are names of files") {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  for (const std::string& name :
+       {std::string(":memory:"), std::string("file:rows?mode=memory"), std::string("file:rows")}) {
+    INFO(name);
+    RowStore(name, "grid 1", "point", {"policy"}).add(3, {{std::string("off")}});
+    CHECK(std::filesystem::exists(folder.file(name)));
+    CHECK(RowStore(name, "grid 1", "point", {"policy"}).groups() == std::vector<std::int64_t>{3});
+  }
+  std::filesystem::current_path(before);
+}
+
+TEST_CASE("a damaged file is refused as that, and not touched") {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.file("rows.sqlite");
+  {
+    RowStore store(path, "grid 1", "point", {"policy"});
+    for (int group = 0; group < 50; ++group) store.add(group, {{std::string(1000, 'x')}});
+  }
+  const std::string whole = testing::read_whole_file(path);
+  constexpr std::size_t kPage = 4096;
+  REQUIRE(whole.size() >= 12 * kPage);
+  std::vector<std::string> damaged{whole.substr(0, whole.size() - 3 * kPage)};
+  for (const std::size_t page : {std::size_t{3}, whole.size() / kPage / 2, whole.size() / kPage - 1}) {
+    damaged.push_back(whole);
+    damaged.back().replace(page * kPage, kPage, kPage, '\x5a');
+  }
+  damaged.push_back(whole);
+  damaged.back().replace(100, 8, 8, '\x5a');
+  for (const std::string& file : damaged) {
+    testing::write_whole_file(path, file);
+    CHECK(error_of(ErrorKind::input, [&] {
+            RowStore(path, "grid 1", "point", {"policy"});
+          }).find(path + ": it is damaged (") == 0);
+    CHECK(testing::read_whole_file(path) == file);
+  }
+  testing::write_whole_file(path, whole);
+  CHECK(RowStore(path, "grid 1", "point", {"policy"}).groups().size() == 50);
 }
 
 TEST_CASE("a file of something else is refused") {
