@@ -95,7 +95,10 @@ InputFile::InputFile(const std::string& path, std::uint64_t limit_bytes) {
   const OpenFile file = open_regular(path, limit_bytes);
   note_input(file.status);
   const std::uint64_t size_bytes = file.size_bytes();
-  if (size_bytes == 0) return;  // mmap refuses a length of 0
+  if (size_bytes == 0) {  // mmap refuses a length of 0
+    note_contents(path, file.status, {});
+    return;
+  }
   if (size_bytes > memory_bytes())
     throw input_error(path, "has " + bytes_text(size_bytes) + " and this machine a memory of " +
                                 bytes_text(memory_bytes()) + "; expected a file that fits into it");
@@ -106,6 +109,7 @@ InputFile::InputFile(const std::string& path, std::uint64_t limit_bytes) {
   ::madvise(address, size_bytes, MADV_HUGEPAGE);
   try {
     read_all(file, path, static_cast<std::byte*>(address));
+    note_contents(path, file.status, bytes_);
   } catch (...) {
     ::munmap(address, size_bytes);  // a constructor that throws has no destructor
     throw;

@@ -1,9 +1,11 @@
 #include "base/files/inputs_read.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <utility>
 
+#include "base/archives/sha256.hpp"
 #include "base/error.hpp"
 
 namespace draftproof {
@@ -20,7 +22,54 @@ InputsRead& inputs_read() {
   return inputs;
 }
 
+thread_local ContentsRead* innermost = nullptr;
+
+bool same_version_of(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
+         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec &&
+         a.st_ctim.tv_sec == b.st_ctim.tv_sec && a.st_ctim.tv_nsec == b.st_ctim.tv_nsec;
+}
+
 }  // namespace
+
+ContentsRead::ContentsRead(const ContentsRead* before) : before_(before), outer_(std::exchange(innermost, this)) {}
+
+ContentsRead::~ContentsRead() {
+  end();
+}
+
+void ContentsRead::end() {
+  if (!std::exchange(ended_, true)) innermost = outer_;
+}
+
+const ContentsRead::File* ContentsRead::find(std::string_view path) const {
+  const auto found = std::ranges::find(files_, path, &File::path);
+  if (found != files_.end()) return &*found;
+  return before_ == nullptr ? nullptr : before_->find(path);
+}
+
+std::string ContentsRead::sha256(const std::string& but_below) const {
+  Sha256 all;
+  bool any = false;
+  for (const File& file : files_) {
+    if (!but_below.empty() && file.path.starts_with(but_below + "/")) continue;
+    all.update(file.sha256);
+    any = true;
+  }
+  return any ? all.hex_digest() : "";
+}
+
+void note_contents(const std::string& path, const struct stat& status, std::span<const std::byte> bytes) {
+  if (innermost == nullptr) return;
+  const ContentsRead::File* const known = innermost->find(path);
+  if (known != nullptr && same_version_of(known->status, status)) return;
+  std::string digest = sha256_hex(bytes);
+  if (known == nullptr) {
+    innermost->files_.push_back({path, status, std::move(digest)});
+  } else if (known->sha256 != digest) {
+    throw input_error(path, "has changed since this command first read it; expected a file that nobody is writing");
+  }
+}
 
 void protect_inputs() {
   const std::lock_guard lock(inputs_read().mutex);

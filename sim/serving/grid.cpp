@@ -1,5 +1,6 @@
 #include "sim/serving/grid.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <sstream>
@@ -35,6 +36,17 @@ Cell cell_of(const std::optional<double>& value) {
   return value ? cell_of(*value) : Cell(std::monostate{});
 }
 
+// All of them, since each is read once in a process, by whoever asks first.
+std::string digest_of_presets() {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(DRAFTPROOF_PRESETS))
+    if (entry.is_regular_file() && entry.path().extension() == ".toml") paths.push_back(entry.path().string());
+  std::ranges::sort(paths);
+  Sha256 all;
+  for (const std::string& path : paths) all.update(sha256_hex(InputFile(path).bytes()));
+  return all.hex_digest();
+}
+
 void append(Row& row, const Estimate& estimate) {
   row.push_back(cell_of(estimate.mean));
   row.push_back(cell_of(estimate.low));
@@ -63,9 +75,8 @@ Grid::Grid(const std::string& path) {
     scenario(point);
     for (std::size_t key = 0; key < keys_.size(); ++key) cell_of(value(point, key));
   }
-  const InputFile scenario_text(scenario_path);
-  const InputFile grid_text(path);
-  identity_ = sha256_hex(grid_text.bytes()) + " " + sha256_hex(scenario_text.bytes());
+  contents_.end();
+  identity_ = contents_.sha256(DRAFTPROOF_PRESETS) + " " + digest_of_presets();
 }
 
 // The last key changes fastest.
@@ -109,6 +120,7 @@ std::string Grid::point_name(std::size_t point) const {
 
 std::vector<PolicyReport> Grid::reports_of(std::size_t point) const {
   try {
+    const ContentsRead now(&contents_);
     return compare(scenario(point), 1);
   } catch (const Error& error) {
     throw Error(error.kind(), point_name(point), error.what());

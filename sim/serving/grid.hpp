@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/inputs_read.hpp"
 #include "sim/serving/comparison.hpp"
 #include "sim/serving/row_store.hpp"
 
@@ -23,12 +24,14 @@ class Grid {
 
   std::size_t size() const { return size_; }
   Scenario scenario(std::size_t point) const;
-  // A digest of the scenario with all values: grids with equal digests have equal rows.
+  // A digest of the contents of all files that its points come from (grid, scenario, what they name) and of the
+  // presets: grids with equal digests have equal rows.
   const std::string& identity() const { return identity_; }
 
   // Of the rows: the policy, the keys of the grid, and what is measured.
   std::vector<std::string> columns() const;
-  // Runs a point; a row for each policy. Its errors name the point.
+  // Runs a point; a row for each policy. Its errors name the point; one (input) is that a file has changed since the
+  // grid was read.
   std::vector<Row> run(std::size_t point) const;
 
  private:
@@ -37,6 +40,7 @@ class Grid {
   std::string point_name(std::size_t point) const;
   std::vector<PolicyReport> reports_of(std::size_t point) const;
 
+  ContentsRead contents_;
   TomlValue scenario_;
   std::vector<std::string> keys_;
   std::vector<std::vector<TomlValue>> values_;  // of each key

@@ -116,7 +116,9 @@ struct RowStore::Implementation {
                         "it is an SQLite file of another program; expected a file of the same grid, or a new one");
     if (first_cell("SELECT count(*) FROM identity") != Cell(std::int64_t{1}) ||
         first_cell("SELECT text FROM identity") != Cell(identity))
-      throw input_error(path, "it holds the rows of something else; expected a file of the same grid, or a new one");
+      throw input_error(path,
+                        "it holds the rows of something else, or of files that have changed since; expected a file of "
+                        "the same grid, or a new one");
     return true;
   }
 

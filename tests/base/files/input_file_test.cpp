@@ -7,7 +7,9 @@
 #include <string>
 #include <thread>
 
+#include "base/archives/sha256.hpp"
 #include "base/error.hpp"
+#include "base/files/inputs_read.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
@@ -88,4 +90,41 @@ TEST_CASE("Sizes are written in bytes and in a unit where that is easier to read
   CHECK(bytes_text(20000) == "20000 bytes (19 KiB)");
   CHECK(bytes_text(std::uint64_t{1} << 27) == "134217728 bytes (128 MiB)");
   CHECK(bytes_text(~std::uint64_t{0}) == "18446744073709551615 bytes (15 EiB)");
+}
+
+TEST_CASE("What is read while somebody takes note is known by its contents, and may not change meanwhile") {
+  const TemporaryFolder folder;
+  const auto write_and_read = [&](const char* name, const std::string& text) {
+    write_whole_file(folder.file(name), text);
+    const InputFile file(folder.file(name));
+  };
+  write_and_read("before", "1");
+  ContentsRead contents;
+  CHECK(contents.sha256().empty());
+  write_and_read("a", "1");
+  write_and_read("b", "");
+  write_and_read("a", "1");  // another file with the same contents
+  std::thread([&] { write_and_read("other thread", "1"); }).join();
+  const std::string both = sha256_hex(sha256_hex("1") + sha256_hex(""));
+  CHECK(contents.sha256() == both);
+  CHECK_THROWS_WITH(write_and_read("a", "2"), Contains("a: has changed since this command first read it"));
+  {
+    const ContentsRead inner;
+    write_and_read("a", "2");
+    CHECK(inner.sha256() == sha256_hex(sha256_hex("2")));
+  }
+  CHECK_THROWS_AS(write_and_read("b", "x"), Error);
+  std::filesystem::create_directory(folder.file("presets"));
+  write_and_read("presets/c", "3");
+  CHECK(contents.sha256() != both);
+  CHECK(contents.sha256(folder.file("presets")) == both);
+  contents.end();
+  write_and_read("a", "4");
+  {
+    const ContentsRead later(&contents);
+    write_and_read("d", "5");
+    CHECK(later.sha256() == sha256_hex(sha256_hex("5")));
+    CHECK_THROWS_WITH(write_and_read("a", "6"), Contains("a: has changed since this command first read it"));
+  }
+  write_and_read("a", "7");
 }

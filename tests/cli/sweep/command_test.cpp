@@ -51,6 +51,28 @@ struct SmallGrid {
   }
 };
 
+// The grid with arrivals and acceptances from files.
+struct GridOfFiles : SmallGrid {
+  GridOfFiles() {
+    std::string scenario = testing::read_whole_file(folder.file("base.toml"));
+    const auto replace = [&](const std::string& text, const std::string& by) {
+      scenario.replace(scenario.find(text), text.size(), by);
+    };
+    replace("{ kind = \"poisson\", rate = 8 }", "{ kind = \"recorded\", file = \"arrivals.csv\" }");
+    replace("constant:0.8", "replay:" + folder.file("accepted.jsonl"));
+    write_whole_file(folder.file("base.toml"), scenario);
+    write_arrivals("1");
+    write_accepted("2");
+  }
+  void write_arrivals(const std::string& second) const {
+    write_whole_file(folder.file("arrivals.csv"),
+                     "arrival_s,prompt_len,output_len\n0,10,20\n" + second + ",10,20\n3,10,20\n");
+  }
+  void write_accepted(const std::string& first) const {
+    write_whole_file(folder.file("accepted.jsonl"), "{\"acc_suffix\": {\"acc_len\": [" + first + ", 1, 3]}}\n");
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a sweep has a row for each point and policy, the same on any number of threads, resumed or not") {
@@ -74,6 +96,39 @@ TEST_CASE("a sweep has a row for each point and policy, the same on any number o
   CHECK(rest.at("points_there") == 2);
   CHECK(rest.at("points_computed") == 4);
   CHECK(grid.rows("three") == rows);
+}
+
+TEST_CASE("a sweep is not resumed with other contents of a file that its points come from") {
+  const GridOfFiles grid;
+  CHECK(grid.sweep("rows", {"--points", "2"}).at("points_computed") == 2);
+  const std::string rows = testing::read_whole_file(grid.out("rows"));
+  const auto check_refused = [&] {
+    const ProgramResult changed = run_draftproof({"sweep", grid.path, "--out", grid.out("rows")});
+    CHECK(changed.exit_code == 2);
+    CHECK(changed.err.find("rows.sqlite: it holds the rows of something else, or of files that have changed since; ") !=
+          std::string::npos);
+    CHECK(testing::read_whole_file(grid.out("rows")) == rows);
+  };
+  grid.write_arrivals("2");
+  check_refused();
+  grid.write_arrivals("1");
+  grid.write_accepted("1");
+  check_refused();
+  grid.write_accepted("2");
+  CHECK(grid.sweep("rows", {}).at("points_there") == 2);
+}
+
+TEST_CASE("a point of a grid whose files have changed since it was read is not run") {
+  const GridOfFiles files;
+  const Grid grid(files.path);
+  CHECK(grid.run(0).size() == 2);
+  CHECK(Grid(files.path).identity() == grid.identity());
+  files.write_arrivals("2.5");
+  CHECK(error_of(ErrorKind::input, [&] {
+          grid.run(1);
+        }).find("arrivals.csv: has changed since this command first read it") != std::string::npos);
+  files.write_arrivals("1");
+  CHECK(grid.run(1).size() == 2);
 }
 
 TEST_CASE("a sweep that is killed keeps its finished points, and the next run computes the rest") {

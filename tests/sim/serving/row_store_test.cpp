@@ -76,7 +76,9 @@ TEST_CASE("a file of something else is refused") {
   const std::string path = folder.file("rows.sqlite");
   RowStore(path, "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
   CHECK(error_of(ErrorKind::input, [&] { RowStore(path, "grid 2", "point", {"policy"}); }) ==
-        path + ": it holds the rows of something else; expected a file of the same grid, or a new one");
+        path +
+            ": it holds the rows of something else, or of files that have changed since; expected a file of the same "
+            "grid, or a new one");
   for (const std::string& text : {std::string(4096, 'x'), std::string("x")}) {
     testing::write_whole_file(folder.file("text"), text);
     CHECK(error_of(ErrorKind::input, [&] { RowStore(folder.file("text"), "grid", "point", {"policy"}); }) ==
@@ -107,9 +109,9 @@ TEST_CASE(
   CHECK(refusal("rows", "CREATE TABLE rows (x)") == "it is an SQLite file of another program" + expected);
   CHECK(
       refusal("identity", "CREATE TABLE identity (text); CREATE TABLE rows (x); INSERT INTO identity VALUES (NULL)") ==
-      "it holds the rows of something else" + expected);
+      "it holds the rows of something else, or of files that have changed since" + expected);
   CHECK(refusal("empty", "CREATE TABLE identity (text); CREATE TABLE rows (x)") ==
-        "it holds the rows of something else" + expected);
+        "it holds the rows of something else, or of files that have changed since" + expected);
   RowStore(folder.file("own"), "grid 1", "point", {"policy"}).add(0, {{std::string("off")}});
   CHECK(refusal("own", "INSERT INTO rows VALUES ('one', 'p')") ==
         "a row's \"point\" is no whole number; expected rows as they were written");
