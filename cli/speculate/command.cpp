@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/files/inputs_read.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
@@ -17,9 +18,10 @@ namespace draftproof {
 namespace {
 
 // What makes rows comparable: a table has one of each.
-Json settings_of(const SpeculateOptions& options, const TextModel& model, const PromptSet& prompts,
-                 const Json& machine) {
+Json settings_of(const SpeculateOptions& options, const TextModel& model, const std::string& model_sha256,
+                 const PromptSet& prompts, const Json& machine) {
   return {{"model", model.name},
+          {"model_sha256", model_sha256},
           {"arithmetic", model.arithmetic},
           {"prompts_sha256", prompts.sha256},
           {"per_work", options.prompts_per_work() > 0 ? Json(options.prompts_per_work()) : Json("all")},
@@ -33,16 +35,21 @@ Json settings_of(const SpeculateOptions& options, const TextModel& model, const 
 void run_command(const SpeculateOptions& options, ProgramContext& context) {
   const SpeculateGrid grid = grid_of(options);
   const PromptSet prompts = read_prompt_set(options.prompts.empty() ? own_prompts() : options.prompts);
+  ContentsRead model_contents;
   const TextModel model = open_text_model(options.model, model_path(options.model),
                                           {options.activations == "f32", options.threads}, "--model");
+  model_contents.end();
   Measurement measurement(options, model);
   measurement.require_readable(prompts);
   Json envelope = json_document(context.arguments);
-  SpeculateTable table(options.out, settings_of(options, model, prompts, envelope.at("machine")));
+  SpeculateTable table(options.out,
+                       settings_of(options, model, model_contents.sha256(), prompts, envelope.at("machine")));
   envelope["model"] = model.name;
   envelope["left_out"] = left_out_json(grid.left_out);
 
   measurement.open_drafters(grid.configurations);
+  for (const Configuration& configuration : grid.configurations)
+    table.require_same_inputs(configuration, measurement.inputs_sha256(configuration));
   if (!options.json) print_head(std::cout, model, grid);
   bool warm = false;
   {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/files/inputs_read.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "engine/decode/engine.hpp"
@@ -75,7 +76,9 @@ Measurement::Measurement(const SpeculateOptions& options, const TextModel& model
   if (options.cost.empty()) {
     cost_ = std::make_shared<DefaultStepCost>();
   } else {
+    const ContentsRead contents;
     cost_ = std::make_shared<MachineStepCost>(read_machine_profile(options.cost), 0.0);
+    cost_sha256_ = contents.sha256();
   }
 }
 
@@ -90,8 +93,17 @@ void Measurement::open_drafters(const std::vector<Configuration>& configurations
   for (const Configuration& configuration : configurations) {
     if (!parse_drafter(configuration.drafter, "--drafters").has_probabilities()) continue;
     std::shared_ptr<Drafter>& drafter = drafters_[{configuration.drafter, configuration.draft_temperature()}];
-    if (drafter == nullptr) drafter = make(configuration);
+    if (drafter != nullptr) continue;
+    const ContentsRead contents;
+    drafter = make(configuration);
+    drafter_sha256_[configuration.drafter] = contents.sha256();
   }
+}
+
+std::string Measurement::inputs_sha256(const Configuration& configuration) const {
+  if (configuration.likely) return cost_sha256_;
+  const auto found = drafter_sha256_.find(configuration.drafter);
+  return found == drafter_sha256_.end() ? "" : found->second;
 }
 
 // What remembers earlier requests begins anew, so that no row depends on those before it.
@@ -190,6 +202,7 @@ SpeculateRow Measurement::measure(const Work& work, const Configuration& configu
   const std::shared_ptr<Drafter> drafter = drafter_of(configuration);
   SpeculateRow row;
   row.prompts = static_cast<std::int64_t>(prompts.size());
+  row.inputs_sha256 = inputs_sha256(configuration);
   if (promises_equal_tokens(parse_verifier(configuration.verifier, "--verifier"), configuration.temperature))
     row.equal = true;
   const auto batch = static_cast<std::size_t>(options_.batch);

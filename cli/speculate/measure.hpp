@@ -41,7 +41,8 @@ struct SpeculateRow {
   StepTimes speculative;
   // Whether the tokens are those of plain decoding; nothing where only their distribution is.
   std::optional<bool> equal;
-  std::string difference;  // the first one, in words
+  std::string difference;     // the first one, in words
+  std::string inputs_sha256;  // Measurement::inputs_sha256()
 };
 
 class Measurement {
@@ -53,6 +54,9 @@ class Measurement {
   void require_readable(const PromptSet& prompts) const;
   // Makes the drafters of the configurations. Errors (usage, input): one that the model has not got.
   void open_drafters(const std::vector<Configuration>& configurations);
+  // The digest of the files, besides the target's, that a configuration's rows come from: of the drafter's model, or of
+  // the costs of the likely policy. Empty: none. Precondition: open_drafters().
+  std::string inputs_sha256(const Configuration& configuration) const;
   // Decodes a few tokens, so that the first row finds the weights in memory.
   void warm_up(const WorkPrompt& prompt) const;
   // The prompts of `work` in batches. Plain decoding comes first in every other batch, speculation in the others.
@@ -71,6 +75,8 @@ class Measurement {
   const SpeculateOptions& options_;
   const TextModel& model_;
   std::shared_ptr<const StepCost> cost_;  // of the likely policy
+  std::string cost_sha256_;
+  std::map<std::string, std::string> drafter_sha256_;  // by name
   // With a model of their own, by name and draft temperature.
   std::map<std::pair<std::string, double>, std::shared_ptr<Drafter>> drafters_;
 };

@@ -25,6 +25,10 @@ Json rates_by_rank(const RankCounts& ranks) {
 
 }  // namespace
 
+Json inputs_json(const std::string& inputs_sha256) {
+  return inputs_sha256.empty() ? Json(nullptr) : Json(inputs_sha256);
+}
+
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
               const SpeculateRow& measured) {
   const AcceptanceMetrics metrics = acceptance_metrics(measured.acceptance);
@@ -40,6 +44,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
   row["temperature"] = configuration.temperature;
   row["draft_temperature"] = measured.ranks.has_candidates ? Json(configuration.draft_temperature()) : Json(nullptr);
   row["batch"] = batch;
+  row["inputs_sha256"] = inputs_json(measured.inputs_sha256);
   row["prompts"] = measured.prompts;
   row["plain_tokens"] = measured.plain_tokens;
   row["tokens"] = counts.received_tokens;

@@ -192,6 +192,19 @@ SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
   rows_ = table.at("rows");
 }
 
+void SpeculateTable::require_same_inputs(const Configuration& configuration, const std::string& inputs_sha256) const {
+  const Json expected = inputs_json(inputs_sha256);
+  for (const Json& row : rows_) {
+    const Json found = row.contains("inputs_sha256") ? row.at("inputs_sha256") : Json(nullptr);
+    if (row.at("drafter") != configuration.drafter || row.at("policy") != configuration.policy() || found == expected)
+      continue;
+    throw usage_error("--out",
+                      fs::path(json_path_).parent_path().string() + " holds rows of " + configuration.drafter +
+                          " with inputs_sha256 " + found.dump() + ", and this run has " + expected.dump() +
+                          ": a file of the drafter or of --cost is another; expected the same, or another folder");
+  }
+}
+
 const Json* SpeculateTable::find(const std::string& work, const Configuration& configuration,
                                  std::int64_t batch) const {
   const auto found = std::ranges::find_if(rows_, [&](const Json& row) {

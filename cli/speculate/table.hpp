@@ -19,6 +19,9 @@ class SpeculateTable {
   // a file of the table could not be written, or is one that was read.
   SpeculateTable(const std::string& folder, const Json& settings);
 
+  // Error at --out (usage): there are rows of this drafter and policy, and they come from other files
+  // (Measurement::inputs_sha256()).
+  void require_same_inputs(const Configuration& configuration, const std::string& inputs_sha256) const;
   // The row of this work and configuration; null where it has not been measured.
   const Json* find(const std::string& work, const Configuration& configuration, std::int64_t batch) const;
   // Adds a row and writes the table.
@@ -48,6 +51,8 @@ class SpeculateTable {
 // "suffix K=4", "layer_skip:10-14 2x2x1", with the temperature where it is not 0.
 std::string configuration_name(const Json& row);
 
+// As rows hold it: null where it is empty.
+Json inputs_json(const std::string& inputs_sha256);
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
               const SpeculateRow& measured);
 

@@ -148,6 +148,7 @@ std::string speculate_table() {
 // As a later run reads it, which goes on with it.
 void resume_speculate(const std::string& path) {
   const SpeculateTable table(fs::path(path).parent_path().string(), {{"model", "smollm2"}, {"max_tokens", 64}});
+  table.require_same_inputs({.drafter = "suffix", .k = 4, .tree = {}, .verifier = "chain"}, "");
   table.find("code", {.drafter = "suffix", .k = 4, .tree = {}, .verifier = "chain"}, 1);
   for (const Json& row : table.rows()) configuration_name(row);
   table.document(Json::object()).dump();

@@ -11,6 +11,7 @@
 #include "cli/speculate/rank_sampler.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"
+#include "sim/machine/machine_profile.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 
@@ -168,6 +169,39 @@ TEST_CASE("rows that are in the folder are not measured again, and others are ad
   REQUIRE(resumed.size() == 4);
   for (std::size_t i = 0; i < 3; ++i) CHECK(resumed[i] == more[i]);
   CHECK(counted(resumed[3]) == counted(more[3]));
+}
+
+TEST_CASE("a table is not resumed with another model, drafter or file of costs of the same name") {
+  const SmallTable table;
+  const auto run = [&](const std::string& drafter) {
+    return std::vector<std::string>{"--drafters", drafter, "--temperatures", "0", "--max-tokens", "10", "--k", "2"};
+  };
+  const ordered_json document = table.run(run("ngram:2"));
+  CHECK(document.at("settings").at("model_sha256").get<std::string>().size() == 64);
+  CHECK(document.at("rows")[0].at("inputs_sha256").is_null());
+  // What looked-up drafts are worth comes from a file.
+  const std::string cost = table.folder.file("machine.toml");
+  MachineProfile profile;
+  profile.passes = {{1, 64, 2.1}, {4, 64, 2.4}, {1, 576, 2.356}};
+  write_whole_file(cost, toml_of(profile));
+  std::vector<std::string> looked_up = run("suffix");
+  looked_up.insert(looked_up.end(), {"--cost", cost});
+  CHECK(table.run(looked_up).at("rows").size() == 4);
+  const std::string before = read_whole_file(table.folder.file("out/result.json"));
+  profile.passes.front().ms = 2.2;
+  write_whole_file(cost, toml_of(profile));
+  table.check_refused(looked_up, "a file of the drafter or of --cost is another");
+  CHECK(table.run(run("ngram:2")).at("rows").size() == 4);  // whose rows have nothing to do with it
+  write_whole_file(table.folder.file("text"), read_whole_file(table.folder.file("text")) + "the end");
+  table.check_refused(run("ngram:2"), "holds a table with model_sha256 \"");
+  CHECK(ordered_json::parse(before).at("rows") ==
+        ordered_json::parse(read_whole_file(table.folder.file("out/result.json"))).at("rows"));
+  // A table from before there were digests.
+  ordered_json old = ordered_json::parse(before);
+  old.at("settings").erase("model_sha256");
+  for (ordered_json& row : old.at("rows")) row.erase("inputs_sha256");
+  write_whole_file(table.folder.file("out/result.json"), old.dump());
+  table.check_refused(run("ngram:2"), "holds a table with model_sha256 null, and this run has \"");
 }
 
 TEST_CASE("a row whose tokens are not those of plain decoding is a finding, also when it was measured before") {
