@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -31,13 +32,11 @@ constexpr NumberRange kScaleRange{-1e6, 1e6};
 // "0.5,0.3,0.2"
 std::vector<double> read_row(const std::string& option, const std::string& text) {
   std::vector<double> row;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
+  for (const std::string_view part : split(text, ',')) {
     const std::optional<double> number = read_number(part);
-    if (!number) throw usage_error(option, "has the entry '" + part + "'; expected numbers as in 0.5,0.3,0.2");
+    if (!number)
+      throw usage_error(option, "has the entry '" + std::string(part) + "'; expected numbers as in 0.5,0.3,0.2");
     row.push_back(*number);
-    begin = end + 1;
   }
   return row;
 }

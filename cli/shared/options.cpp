@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 
 namespace draftproof {
@@ -38,18 +39,6 @@ std::string joined(const std::vector<std::string>& words, const std::string& sep
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
   return text;
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 // The usage line of a positional argument: "file", or "[source...]" where it may be left out and given several times.
@@ -150,8 +139,8 @@ std::string Options::text_of(double value) {
 void Options::integers(const std::string& name, std::vector<int>& values, IntegerRange range, const std::string& help) {
   const auto read = [=, &values](const std::string& text) {
     values.clear();
-    for (const std::string& part : split(text))
-      values.push_back(static_cast<int>(read_integer_option(name, part, range)));
+    for (const std::string_view part : split(text, ','))
+      values.push_back(static_cast<int>(read_integer_option(name, std::string(part), range)));
   };
   option(name, type_of(range) + ",...", "", help, read);
 }
@@ -204,9 +193,11 @@ void Options::texts(const std::string& name, std::vector<std::string>& values, c
 
 void Options::names(const std::string& name, std::vector<std::string>& values, const std::string& help) {
   option(name, "NAME,...", "", help, [=, &values](const std::string& text) {
-    values = split(text);
-    for (const std::string& value : values)
+    values.clear();
+    for (const std::string_view value : split(text, ',')) {
       if (value.empty()) refuse(name, text, "names with a comma between two");
+      values.emplace_back(value);
+    }
   });
 }
 

@@ -11,6 +11,7 @@
 #include "base/files/output_paths.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -80,12 +81,10 @@ class OutFolder {
 
 std::vector<double> numbers_of(const std::string& list, const std::string& option) {
   std::vector<double> numbers;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const auto number = read_number(std::string_view(list).substr(begin, end - begin));
+  for (const std::string_view part : split(list, ',')) {
+    const auto number = read_number(part);
     if (!number) throw usage_error(option, "is " + in_quotes(list) + "; expected numbers, as 4,8,16");
     numbers.push_back(*number);
-    begin = end + 1;
   }
   return numbers;
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "cli/shared/model_path.hpp"
 #include "engine/decode/decoding_options.hpp"
@@ -18,11 +19,9 @@ constexpr const char* kNoTree = "none";
 
 std::vector<std::string> parts_of(const std::string& name, const std::string& text, const char* expected) {
   std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    if (parts.back().empty()) throw usage_error("", name + " is '" + text + "'; expected " + expected);
-    begin = end + 1;
+  for (const std::string_view part : split(text, ',')) {
+    if (part.empty()) throw usage_error("", name + " is '" + text + "'; expected " + expected);
+    parts.emplace_back(part);
   }
   return parts;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 
 namespace draftproof {
@@ -25,16 +26,14 @@ std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least,
 // "10-14,20": ascending, none twice.
 std::optional<std::vector<std::int64_t>> layers_of(std::string_view list) {
   std::vector<std::int64_t> layers;
-  for (;;) {
-    const std::string_view part = list.substr(0, list.find(','));
+  for (const std::string_view part : split(list, ',')) {
     const std::size_t dash = part.find('-');
     const auto first = number_in(part.substr(0, dash), 0, kLayersMax);
     const auto last = dash == std::string_view::npos ? first : number_in(part.substr(dash + 1), 0, kLayersMax);
     if (!first || !last || *last < *first || (!layers.empty() && *first <= layers.back())) return std::nullopt;
     for (std::int64_t layer = *first; layer <= *last; ++layer) layers.push_back(layer);
-    if (part.size() == list.size()) return layers;
-    list.remove_prefix(part.size() + 1);
   }
+  return layers;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
 
@@ -69,13 +70,10 @@ std::string number_text(double value) {
 // Calls read(key, value) with the parts of "key=value,key=value".
 template <class Read>
 void read_parts(std::string_view text, const std::string& where, Read read) {
-  for (std::string_view rest = text;;) {
-    const std::string_view part = rest.substr(0, rest.find(','));
+  for (const std::string_view part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) throw usage_error(where, "has " + in_quotes(part) + "; expected NAME=VALUE");
     read(part.substr(0, equals), part.substr(equals + 1));
-    if (part.size() == rest.size()) return;
-    rest.remove_prefix(part.size() + 1);
   }
 }
 

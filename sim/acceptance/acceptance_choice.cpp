@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
@@ -101,8 +102,7 @@ class Parameters {
 
 std::vector<double> rates_of(std::string_view text, const std::string& where) {
   std::vector<double> rates;
-  for (;;) {
-    const std::string_view part = text.substr(0, text.find(','));
+  for (const std::string_view part : split(text, ',')) {
     const auto rate = read_number(part);
     if (!rate || *rate < 0.0 || *rate > 1.0)
       throw usage_error(where, "rate " + std::to_string(rates.size() + 1) + " is " + in_quotes(part) +
@@ -111,9 +111,8 @@ std::vector<double> rates_of(std::string_view text, const std::string& where) {
     if (rates.size() > kAcceptanceDepthMax)
       throw usage_error(where,
                         "has more than " + std::to_string(kAcceptanceDepthMax) + " rates; expected at most that");
-    if (part.size() == text.size()) return rates;
-    text.remove_prefix(part.size() + 1);
   }
+  return rates;
 }
 
 ModelPointer make_constant(std::string_view text, std::uint64_t seed, const std::string& where) {

@@ -14,6 +14,7 @@
 #include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "sim/csv.hpp"
 
@@ -116,13 +117,9 @@ class Rows {
 };
 
 std::vector<std::string_view> fields_of(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (;;) {
-    const std::size_t comma = line.find(',');
-    fields.push_back(without_blanks(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
+  std::vector<std::string_view> fields = split(line, ',');
+  for (std::string_view& field : fields) field = without_blanks(field);
+  return fields;
 }
 
 template <std::size_t N>

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "sim/serving/comparison_json.hpp"
 #include "studies/figures/figure.hpp"
@@ -244,8 +245,7 @@ ServingTimelineSettings settings_of_simulation(const nlohmann::ordered_json& doc
   settings.loads.clear();
   const auto list_of_numbers = [](const std::string& list) {
     std::vector<double> numbers;
-    std::istringstream words(list);
-    for (std::string word; std::getline(words, word, ',');)
+    for (const std::string_view word : split(list, ','))
       if (const auto number = read_number(word)) numbers.push_back(*number);
     return numbers;
   };

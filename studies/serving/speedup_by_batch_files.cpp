@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "sim/toml.hpp"
 #include "studies/serving/speedup_by_batch.hpp"
@@ -14,13 +15,8 @@ namespace draftproof {
 namespace {
 
 std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    words.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
+  const std::vector<std::string_view> words = split(list, ',');
+  return {words.begin(), words.end()};
 }
 
 // The options of one command, each taken once.
