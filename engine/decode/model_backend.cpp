@@ -115,8 +115,11 @@ void ModelBackend::propose(const PlannedRequest& planned, ActiveRequest& request
   step.draft = {};
   if (plan.shape.size() == 0) return;
   const Sequence& sequence = request.sequence;
-  sampler_.propose(*drafter_, {sequence.tokens(), sequence.prompt().size(), request.id, request.hidden}, plan,
-                   request.options, step);
+  DraftContext context{sequence.tokens(), sequence.prompt().size(), request.id, request.hidden};
+  // The stream may begin with a start token that the sequence has not.
+  const std::size_t start_len = request.streams[0].size() - sequence.tokens().size();
+  context.hidden_end = std::max(static_cast<std::size_t>(request.hidden_end), start_len) - start_len;
+  sampler_.propose(*drafter_, context, plan, request.options, step);
   request.hidden.clear();
   if (step.draft.tree.size() > planned.num_drafts_max)
     throw Error(ErrorKind::internal, "drafter",
@@ -234,19 +237,26 @@ void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, Active
   if (on_tokens) on_tokens(request, result.tokens_kept, result.released_text);
 }
 
-// The features of the committed tokens of this pass, and of the accepted nodes.
+// The features of the committed tokens of this pass, and of the accepted nodes. What is computed again after a
+// preemption has been kept before; where the prefix cache spared tokens, the features before them are no longer the
+// last ones.
 void ModelBackend::keep_hidden(std::size_t index, const PlannedRequest& planned, ActiveRequest& request) const {
   if (output_.hidden.empty()) return;
   const std::size_t width = output_.hidden.size() / tokens_.size();
   const std::size_t first = places_[index][0].first_token;
-  const auto keep = [&](std::size_t token) {
+  const auto keep = [&](std::size_t token, std::int64_t position) {
+    if (position < request.hidden_end) return;
+    if (position > request.hidden_end) request.hidden.clear();
+    request.hidden_end = position + 1;
     const auto row = std::span(output_.hidden).subspan(token * width, width);
     request.hidden.insert(request.hidden.end(), row.begin(), row.end());
   };
   const auto committed = static_cast<std::size_t>(planned.streams[0].num_tokens);
-  for (std::size_t i = 0; i < committed; ++i) keep(first + i);
+  std::int64_t position = planned.streams[0].context.length;
+  for (std::size_t i = 0; i < committed; ++i) keep(first + i, position++);
   if (!planned.sample) return;
-  for (const std::int32_t node : request.step.emission.path) keep(first + committed + static_cast<std::size_t>(node));
+  for (const std::int32_t node : request.step.emission.path)
+    keep(first + committed + static_cast<std::size_t>(node), position++);
 }
 
 void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {

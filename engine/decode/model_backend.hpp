@@ -43,6 +43,7 @@ struct ActiveRequest {
   SpeculativeStep step;            // the one under way
   LookedUpDraft offered;           // its draft before the selection
   std::vector<float> hidden;       // as in DraftContext
+  std::int64_t hidden_end = 0;     // position in stream 0 behind the last token whose features the drafter gets
   Generation generation;
 };
 

@@ -49,10 +49,13 @@ struct DraftContext {
   std::span<const Token> tokens;  // prompt, then output
   std::size_t prompt_len = 0;
   std::uint64_t request = 0;  // the same in every step of a request
-  // [k, hidden_layers, width]: the target's hidden features of the last k tokens but the newest one, which it has not
-  // seen yet. As many as its last passes computed; empty where the drafter asks for none.
+  // [k, hidden_layers, width]: the target's hidden features of tokens[hidden_end - k, hidden_end). Those computed since
+  // the drafter was last asked, each token's once, whatever a preemption makes the target compute again; tokens that
+  // the prefix cache spared have none. Empty where the drafter asks for none.
   std::span<const float> hidden = {};
   RowParameters parameters = {};  // the request's
+  // All tokens before the newest, but in a step that computes a chunk before it too: the drafter is asked before that.
+  std::size_t hidden_end = 0;
 
   std::span<const Token> output() const { return tokens.subspan(prompt_len); }
 };
