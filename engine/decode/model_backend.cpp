@@ -233,7 +233,8 @@ void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, Active
     }
   }
   generation.finish_reason = request.stop.finish_reason();
-  if (!request.may_go_on()) sequence.end = SequenceEnd::stop;
+  // Where the output is at its length, the scheduler ends it, and counts it so.
+  if (!request.may_go_on() && engine_name(generation.finish_reason) != "length") sequence.end = SequenceEnd::stop;
   if (on_tokens) on_tokens(request, result.tokens_kept, result.released_text);
 }
 
