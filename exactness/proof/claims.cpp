@@ -263,18 +263,31 @@ const std::vector<Claim>& claims() {
   return all;
 }
 
+namespace {
+
+// What refutes the claim on these models; a rule that throws does.
+std::optional<std::string> refutation_of(const Claim& claim, const Models& models) {
+  try {
+    return claim.refute(models);
+  } catch (const RuleError& error) {
+    return "a rule throws '" + error.failure().message + "'";
+  }
+}
+
+}  // namespace
+
 ClaimResult check(const Claim& claim, std::int32_t vocab_size, std::int32_t instances, std::uint64_t seed) {
   ClaimResult result{claim.kind, claim.text, 0, std::nullopt};
   if (claim.model_kinds.empty()) {
     result.instances = 1;
-    result.refutation = claim.refute(golden_models());
+    result.refutation = refutation_of(claim, golden_models());
     return result;
   }
   for (const ModelKind kind : claim.model_kinds) {
     for (std::int32_t i = 0; i < instances; ++i) {
       const Models models(vocab_size, derive_seed(seed, static_cast<std::uint64_t>(i)), kind);
       ++result.instances;
-      result.refutation = claim.refute(models);
+      result.refutation = refutation_of(claim, models);
       if (result.refutation) {
         *result.refutation += " on models " + std::string(name_of(kind)) + ", seed " + std::to_string(models.seed());
         return result;

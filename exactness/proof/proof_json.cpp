@@ -19,14 +19,22 @@ Json json_of(const DenseMasses<Rational>& masses) {
 }
 
 Json json_of(const Counterexample& found) {
-  return {{"models", std::string(name_of(found.kind))},
-          {"models_seed", found.seed},
-          {"prefix", found.difference.prefix},
-          {"p", json_of(found.p)},
-          {"q", json_of(found.q)},
-          {"token", found.difference.token},
-          {"probability_emitted", text_of(found.difference.emitted)},
-          {"probability_expected", text_of(found.difference.expected)}};
+  Json json{{"models", std::string(name_of(found.kind))},
+            {"models_seed", found.seed},
+            {"prefix", found.prefix()},
+            {"p", json_of(found.p)},
+            {"q", json_of(found.q)}};
+  if (found.failure) {
+    json["failure"] = found.failure->message;
+    json["in_floats"] = found.failure->in_floats;
+    json["draft"] = found.failure->draft.tokens;
+    json["draft_parents"] = found.failure->draft.parents;
+  } else {
+    json["token"] = found.difference.token;
+    json["probability_emitted"] = text_of(found.difference.emitted);
+    json["probability_expected"] = text_of(found.difference.expected);
+  }
+  return json;
 }
 
 Rational fraction_of(const std::string& text, const std::string& where) {
@@ -67,7 +75,17 @@ Counterexample counterexample_of(const Json& json, const std::string& where) {
   found.seed = json_field<std::uint64_t>(json, "models_seed", where);
   found.p = masses_of(json, "p", where);
   found.q = masses_of(json, "q", where);
-  found.difference.prefix = json_field<TokenString>(json, "prefix", where);
+  auto prefix = json_field<TokenString>(json, "prefix", where);
+  if (json.contains("failure")) {
+    found.failure = {json_field<std::string>(json, "failure", where), std::move(prefix),
+                     DraftTree(json_field<TokenString>(json, "draft", where),
+                               json_field<std::vector<std::int32_t>>(json, "draft_parents", where)),
+                     json_field<bool>(json, "in_floats", where)};
+    if (found.failure->draft.tokens.size() != found.failure->draft.parents.size())
+      throw input_error(where, "draft and draft_parents have different lengths; expected a parent for each token");
+    return found;
+  }
+  found.difference.prefix = std::move(prefix);
   found.difference.token = json_field<Token>(json, "token", where);
   found.difference.emitted = fraction_of(json_field<std::string>(json, "probability_emitted", where), where);
   found.difference.expected = fraction_of(json_field<std::string>(json, "probability_expected", where), where);

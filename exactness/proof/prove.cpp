@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <type_traits>
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
@@ -9,6 +11,25 @@
 
 namespace draftproof {
 namespace {
+
+// Runs a step; what it throws becomes a RuleError with the prefix.
+template <class Step, class Pair, class Chance>
+ProofStep run_step(const Step& step, const Pair& models, const TokenString& prefix, std::int32_t draft_len,
+                   Chance& chance) {
+  RuleFailure failure;
+  try {
+    return step(models, prefix, draft_len, chance);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const RuleError& error) {
+    failure = error.failure();
+  } catch (const std::exception& error) {
+    failure.message = error.what();
+  }
+  failure.prefix = prefix;
+  failure.in_floats = std::is_same_v<Pair, FloatModels>;
+  throw RuleError(std::move(failure));
+}
 
 // One instance: a pair of models, and the distributions of single steps after the prefixes that occur.
 class Instance {
@@ -38,7 +59,7 @@ class Instance {
     OutputDistribution distribution;
     GridChance chance(static_cast<std::size_t>(models_.vocab_size()));
     do {
-      distribution[case_.step.floats(models, {}, draft_len_, chance).emitted] += chance.probability();
+      distribution[run_step(case_.step.floats, models, {}, draft_len_, chance).emitted] += chance.probability();
     } while (chance.next());
     return distribution;
   }
@@ -77,11 +98,9 @@ struct InstanceResult {
   std::optional<Rational> float_distance;
 };
 
-InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len,
-                            std::int32_t index) {
-  Instance instance(proof_case, options, draft_len, index);
+void compare(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len, Instance& instance,
+             InstanceResult& result) {
   const Models& models = instance.models();
-  InstanceResult result;
   const StepDistribution first = instance.distribution_of_step({});
   result.mean_accepted = first.mean_accepted;
   for (const ProofCase::Oracle& oracle : proof_case.acceptance_oracles)
@@ -91,25 +110,50 @@ InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& opt
   const OutputDistribution distribution = instance.distribution_of_steps(first);
   if (const auto difference = first_difference(distribution, instance.target(), options.vocab_size)) {
     result.total_variation = total_variation(distribution, instance.target(), options.vocab_size);
-    result.counterexample = Counterexample{models.seed(), models.kind(), instance.target()(difference->prefix),
-                                           models.draft(difference->prefix), *difference};
+    result.counterexample = Counterexample{
+        models.seed(), models.kind(), instance.target()(difference->prefix), models.draft(difference->prefix),
+        *difference,   std::nullopt};
+  }
+}
+
+InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len,
+                            std::int32_t index) {
+  Instance instance(proof_case, options, draft_len, index);
+  InstanceResult result;
+  try {
+    compare(proof_case, options, draft_len, instance, result);
+  } catch (const RuleError& error) {
+    const Models& models = instance.models();
+    const RuleFailure& failure = error.failure();
+    result.counterexample = Counterexample{
+        models.seed(), models.kind(), models.target(failure.prefix), models.draft(failure.prefix), {}, failure};
   }
   result.paths = instance.paths();
   return result;
 }
 
-bool is_shorter(const Counterexample& a, const Counterexample& b) {
-  return a.difference.prefix.size() < b.difference.prefix.size();
+// Of two counterexamples the one to report: a rule that throws first, then the shorter prefix.
+bool is_worse(const Counterexample& a, const Counterexample& b) {
+  if (a.failure.has_value() != b.failure.has_value()) return a.failure.has_value();
+  return a.prefix().size() < b.prefix().size();
 }
 
 }  // namespace
 
 std::string Counterexample::sentence() const {
+  const std::string where = "after " + text_of(prefix()) + " p = " + text_of(p) + ", q = " + text_of(q) + " (" +
+                            std::string(name_of(kind)) + "): ";
+  if (failure) {
+    const DraftTree& draft = failure->draft;
+    std::string judged = draft.size() == 0 ? "" : " on the draft " + text_of(draft.tokens);
+    if (!draft.is_chain()) judged += " with the parents " + text_of(draft.parents);
+    return where + "the rule" + (failure->in_floats ? " in doubles" : "") + " throws '" + failure->message + "'" +
+           judged;
+  }
   TokenString string = difference.prefix;
   string.push_back(difference.token);
-  return "after " + text_of(difference.prefix) + " p = " + text_of(p) + ", q = " + text_of(q) + " (" +
-         std::string(name_of(kind)) + "): string " + text_of(string) + " comes out with probability " +
-         text_of(difference.emitted) + ", the target has " + text_of(difference.expected);
+  return where + "string " + text_of(string) + " comes out with probability " + text_of(difference.emitted) +
+         ", the target has " + text_of(difference.expected);
 }
 
 StepDistribution step_distribution(const ProofSteps& step, const Models& models, const TokenString& prefix,
@@ -117,7 +161,7 @@ StepDistribution step_distribution(const ProofSteps& step, const Models& models,
   StepDistribution out;
   ExactChance chance;
   do {
-    const ProofStep outcome = step.exact(models, prefix, draft_len, chance);
+    const ProofStep outcome = run_step(step.exact, models, prefix, draft_len, chance);
     if (chance.reused() > 0)
       throw Error(ErrorKind::internal, "prove", "a step used one address twice; every address may be used once");
     out.distribution[outcome.emitted] += chance.probability();
@@ -153,7 +197,7 @@ ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int 
       result.float_distance_max = std::max(result.float_distance_max.value_or(Rational(0)), *instance.float_distance);
     if (!instance.counterexample) continue;
     result.exact = false;
-    if (!result.counterexample || is_shorter(*instance.counterexample, *result.counterexample))
+    if (!result.counterexample || is_worse(*instance.counterexample, *result.counterexample))
       result.counterexample = instance.counterexample;
   }
   result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

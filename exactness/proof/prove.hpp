@@ -9,11 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "exactness/model_pair.hpp"
 #include "exactness/proof/acceptance_oracles.hpp"
 #include "exactness/proof/grid_chance.hpp"
 #include "exactness/proof/output_distribution.hpp"
 #include "reference/step/verifiers.hpp"
+#include "reference/verify/draft_tree.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 
 namespace draftproof {
@@ -49,7 +51,26 @@ ProofSteps exact_only(Generic step) {
   return steps;
 }
 
-// What one step emits after a prefix, by enumeration. Errors (internal): an address was used twice.
+// A step that threw: the rule under proof has no distribution there.
+struct RuleFailure {
+  std::string message;
+  TokenString prefix;      // before the step
+  DraftTree draft;         // that was judged; empty where drafting itself threw
+  bool in_floats = false;  // in the code over doubles; that over fractions did not throw
+};
+class RuleError final : public Error {
+ public:
+  explicit RuleError(RuleFailure failure)
+      : Error(ErrorKind::internal, "prove", "the rule under proof threw: " + failure.message),
+        failure_(std::move(failure)) {}
+  const RuleFailure& failure() const { return failure_; }
+
+ private:
+  RuleFailure failure_;
+};
+
+// What one step emits after a prefix, by enumeration. Errors: an address was used twice (internal); RuleError where the
+// step throws.
 struct StepDistribution {
   OutputDistribution distribution;
   Rational mean_accepted;
@@ -93,7 +114,9 @@ struct Counterexample {
   ModelKind kind = ModelKind::dense;
   DenseMasses<Rational> p, q;  // after the prefix
   DistributionDifference difference;
+  std::optional<RuleFailure> failure;  // instead of the difference
 
+  const TokenString& prefix() const { return failure ? failure->prefix : difference.prefix; }
   std::string sentence() const;
 };
 
@@ -111,7 +134,7 @@ struct ProofResult {
   std::int64_t paths = 0;  // outcomes enumerated
   std::int32_t draft_len = 0;
   Rational mean_accepted;        // over the instances, first step
-  Rational total_variation_max;  // of the joint distribution over all steps; 0 when exact
+  Rational total_variation_max;  // of the joint distribution over all steps; 0 when exact, or where the rule threw
   std::optional<Counterexample> counterexample;
   // Greatest total-variation distance of what one step of the float code emits, integrated over the grid of u, from
   // what the same step emits over fractions. None where floats were not integrated.
@@ -120,15 +143,16 @@ struct ProofResult {
 
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
   // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
-  // refuted; and the float code has the distribution of the fractions.
+  // refuted; the float code has the distribution of the fractions; and no rule throws.
   bool as_claimed() const {
-    if (!floats_hold()) return false;
+    if (!floats_hold() || (counterexample && counterexample->failure)) return false;
     return lossless ? exact && acceptance_holds : !exact;
   }
 };
 
-// `before_instance` is called before each pair of models, from any thread; what it throws ends the proof. Errors
-// (internal): as step_distribution; steps that share an address could depend on each other.
+// `before_instance` is called before each pair of models, from any thread; what it throws ends the proof. A
+// step that throws refutes the rule. Errors (internal): an address was used twice; steps that share one could depend on
+// each other.
 ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int threads,
                   const std::function<void()>& before_instance = {});
 

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 #include "exactness/proof/acceptance_oracles.hpp"
 #include "exactness/proof/prove.hpp"
@@ -73,6 +75,17 @@ inline ProofStep step_of(const DraftTree& tree, const TreeOutcome& outcome) {
   return {emitted_tokens(tree, outcome), static_cast<std::int32_t>(outcome.path.size())};
 }
 
+// The step of a draft that `verify` judges. RuleError with the draft where it throws.
+template <class Verify>
+ProofStep judged(const DraftTree& tree, const Verify& verify) {
+  try {
+    return step_of(tree, verify());
+  } catch (const std::exception& error) {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) throw;
+    throw RuleError({error.what(), {}, tree});
+  }
+}
+
 // Chains: `verify(draft, target rows, proposal rows, chance)` over a sampled chain.
 template <class Verify>
 auto chain_step(Verify verify) {
@@ -80,7 +93,7 @@ auto chain_step(Verify verify) {
     const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
     auto target = rows_of(tree, target_distribution(models, prefix));
     auto proposal = rows_of(tree, draft_distribution(models, prefix));
-    return step_of(tree, verify(std::span<const Token>(tree.tokens), target, proposal, chance));
+    return judged(tree, [&] { return verify(std::span<const Token>(tree.tokens), target, proposal, chance); });
   };
 }
 
@@ -91,7 +104,7 @@ auto tree_step(Draw draw, Verify verify) {
     const DraftTree tree = draw(draft_distribution(models, prefix), depth, chance);
     const auto target = rows_of(tree, target_distribution(models, prefix));
     const auto proposal = rows_of(tree, draft_distribution(models, prefix));
-    return step_of(tree, verify(tree, target, proposal, chance));
+    return judged(tree, [&] { return verify(tree, target, proposal, chance); });
   };
 }
 
@@ -137,8 +150,7 @@ auto growing_step(Draw draw, Rule rule) {
     GrowingTree tree(q, draw, depth, chance);
     const LazyRows<decltype(tree), decltype(p)> target{tree, p};
     const LazyRows<decltype(tree), decltype(q)> proposal{tree, q};
-    const TreeOutcome outcome = verify_tree(tree, target, proposal, rule, chance);
-    return step_of(tree.tree(), outcome);
+    return judged(tree.tree(), [&] { return verify_tree(tree, target, proposal, rule, chance); });
   };
 }
 
@@ -188,7 +200,7 @@ inline constexpr auto greedy_step = [](const auto& models, const TokenString& pr
   };
   auto target = rows_of(tree, greedy_target);
   auto proposal = rows_of(tree, draft_distribution(models, prefix));
-  return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
+  return judged(tree, [&] { return verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance); });
 };
 
 // Argmax drafts, judged with one-hot proposals.
@@ -200,14 +212,14 @@ inline constexpr auto one_hot_step = [](const auto& models, const TokenString& p
   const DraftTree tree = draw_chain(argmax_distribution, draft_len, chance);
   auto target = rows_of(tree, target_distribution(models, prefix));
   auto proposal = rows_of(tree, argmax_distribution);
-  return step_of(tree, verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance));
+  return judged(tree, [&] { return verify_chain(std::span<const Token>(tree.tokens), target, proposal, chance); });
 };
 
 inline constexpr auto sampler_match_step = [](const auto& models, const TokenString& prefix, std::int32_t draft_len,
                                               auto& chance) {
   const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
   auto target = rows_of(tree, target_distribution(models, prefix));
-  return step_of(tree, verify_sampler_match(std::span<const Token>(tree.tokens), target, chance));
+  return judged(tree, [&] { return verify_sampler_match(std::span<const Token>(tree.tokens), target, chance); });
 };
 
 // Draft tokens are raced when they are reached; what later positions' noise would have given changes nothing.
@@ -220,7 +232,7 @@ inline constexpr auto coupled_step = [](const auto& models, const TokenString& p
     tree.add(chance.coupled_race(q, position + static_cast<std::uint32_t>(i)), i - 1);
   }
   auto target = rows_of(tree, target_distribution(models, prefix));
-  return step_of(tree, verify_coupled(std::span<const Token>(tree.tokens), target, position, chance));
+  return judged(tree, [&] { return verify_coupled(std::span<const Token>(tree.tokens), target, position, chance); });
 };
 
 // Two independent paths that owe nothing to the noise. (Of drafts that share it the joint distribution with the race
@@ -229,7 +241,8 @@ inline constexpr auto coupled_list_step = [](const auto& models, const TokenStri
                                              auto& chance) {
   const DraftTree tree = draw_merged_paths(draft_distribution(models, prefix), 2, depth, chance, Duplicates::merged);
   auto target = rows_of(tree, target_distribution(models, prefix));
-  return step_of(tree, verify_coupled_list(tree, 2, target, static_cast<std::uint32_t>(prefix.size()), chance));
+  return judged(
+      tree, [&] { return verify_coupled_list(tree, 2, target, static_cast<std::uint32_t>(prefix.size()), chance); });
 };
 
 // The lossy rules, which must be refuted.
@@ -238,7 +251,7 @@ inline constexpr auto typical_step = [](const auto& models, const TokenString& p
   const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
   const auto target = rows_of(tree, target_distribution(models, prefix));
   const auto threshold = []<class Number>(const Masses<Number>&) { return Number(1) / 4; };
-  return step_of(tree, verify_typical(tree, target, threshold, chance));
+  return judged(tree, [&] { return verify_typical(tree, target, threshold, chance); });
 };
 inline constexpr auto top_k_resample = [](std::span<const Token> draft, const auto& target, const auto& proposal,
                                           auto& chance) {

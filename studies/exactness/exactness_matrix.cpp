@@ -24,6 +24,8 @@ ExactnessCell distribution_cell(const ProofResult& result) {
             "The distribution of the emitted string is the target's as fractions, on " +
                 pairs_of_models(result.instances) + " (" + std::to_string(result.paths) + " outcomes)" +
                 (result.lossless ? "." : "; a lossy verifier should have been refuted.")};
+  if (result.counterexample && result.counterexample->failure)
+    return {CellState::bad, "throws", "Refuted: " + result.counterexample->sentence() + "."};
   std::string sentence = "Refuted" + std::string(result.lossless ? "" : ", as claimed of a lossy verifier") +
                          ", total variation up to " + short_number(result.total_variation_max.convert_to<double>()) +
                          ": ";

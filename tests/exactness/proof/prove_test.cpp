@@ -2,9 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "base/error.hpp"
+#include "exactness/proof/proof_json.hpp"
+#include "exactness/proof/steps.hpp"
 
 using namespace draftproof;
 
@@ -81,6 +85,53 @@ TEST_CASE("A chain that draws the recovered token from the target is refuted wit
 
 TEST_CASE("A chain that uses its acceptance coin again for the recovered token fails the key audit") {
   CHECK_THROWS_AS(prove(chain_with(Fault::shared_coin), small_options(), 1), Error);
+}
+
+TEST_CASE("A rule that throws is refuted with its models, prefix and draft, and never as claimed") {
+  // The recovered token comes from min(0, p - q), which has no mass.
+  const auto faulty = [](std::span<const Token> draft, auto& target, auto& proposal, auto& chance) {
+    auto residual = positive_difference(target.row(0), proposal.row(0));
+    for (auto& mass : residual) mass = 0;
+    const auto x = static_cast<std::size_t>(draft[0]);
+    const bool accepted = chance.accept(target.row(0)[x], proposal.row(0)[x], 0);
+    ChainOutcome outcome{0, 0};
+    if (!accepted) outcome.last_token = chance.draw(residual, 0, Purpose::residual);
+    return outcome;
+  };
+  const bool lossless = GENERATE(true, false);
+  ProofCase faulty_case{"faulty", Verifier::chain, lossless, "", exact_only(proof_steps::chain_step(faulty))};
+  const ProofResult result = prove(faulty_case, small_options(), 2);
+  CHECK_FALSE(result.exact);
+  CHECK_FALSE(result.as_claimed());
+  REQUIRE(result.counterexample);
+  REQUIRE(result.counterexample->failure);
+  const RuleFailure& failure = *result.counterexample->failure;
+  CHECK(failure.message == "a draw from masses that are all zero");
+  CHECK(failure.prefix.empty());
+  CHECK(failure.draft.size() == 2);
+  CHECK_FALSE(failure.in_floats);
+  const Models models(3, result.counterexample->seed, result.counterexample->kind);
+  CHECK(result.counterexample->p == models.target({}));
+  CHECK(result.counterexample->q == models.draft({}));
+  const std::string draft = std::to_string(failure.draft.tokens[0]) + " " + std::to_string(failure.draft.tokens[1]);
+  CHECK_THAT(result.counterexample->sentence(),
+             Catch::Contains("throws 'a draw from masses that are all zero' on the draft [" + draft + "]"));
+  // JSON says the same, and the way back too.
+  const ProofResult read = proof_of(json_of(result), "test");
+  REQUIRE(read.counterexample);
+  CHECK(read.counterexample->sentence() == result.counterexample->sentence());
+  CHECK_FALSE(read.as_claimed());
+}
+
+TEST_CASE("A rule that throws in doubles alone is refuted with a sentence that says so") {
+  ProofCase faulty = chain_with(Fault::none);
+  faulty.step.floats = [](const FloatModels&, const TokenString&, std::int32_t, GridChance&) -> ProofStep {
+    throw std::out_of_range("planted");
+  };
+  const ProofResult result = prove(faulty, small_options(), 1);
+  CHECK_FALSE(result.as_claimed());
+  REQUIRE(result.counterexample);
+  CHECK_THAT(result.counterexample->sentence(), Catch::Contains("the rule in doubles throws 'planted'"));
 }
 
 TEST_CASE("Float code with another distribution than its fractions is found on the grid of u") {
