@@ -107,6 +107,9 @@ bool is_speculate_table(const Json& document) {
 }
 
 std::vector<DrafterAcceptance> acceptances_of_speculate(const Json& document, const std::string& name) {
+  if (!is_speculate_table(document))
+    throw input_error(
+        name, "is no table of `draftproof speculate`; expected an object with \"left_out\" and a list \"rows\"");
   std::vector<std::vector<Row>> groups;  // of one drafter and temperature, and of its most drafts
   for (std::size_t i = 0; i < document.at("rows").size(); ++i) {
     const Json& json = document["rows"][i];

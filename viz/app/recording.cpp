@@ -4,6 +4,7 @@
 #include <imgui_internal.h>
 
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/files/input_file.hpp"
+#include "base/json_text.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -44,39 +47,81 @@ Json to_json(const RecordedEvent& event) {
   return json;
 }
 
+[[noreturn]] void refuse(const char* key, const Json& value, const std::string& expected) {
+  throw std::out_of_range(std::string(key) + " is " + printable_line(value.dump(-1, ' ', true)).substr(0, 40) +
+                          "; expected " + expected);
+}
+
+double number_of(const Json& json, const char* key, double least, double most, const char* expected) {
+  const Json& value = json.at(key);
+  if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
+    refuse(key, value, expected);
+  return value.get<double>();
+}
+
+std::int64_t integer_of(const Json& json, const char* key, std::int64_t least, std::int64_t most) {
+  const Json& value = json.at(key);
+  if (!value.is_number_integer() || value < least || value > most)
+    refuse(key, value, "an integer from " + std::to_string(least) + " to " + std::to_string(most));
+  return value.get<std::int64_t>();
+}
+
+// A key that Dear ImGui takes: a name or a modifier, and no alias of a mouse button.
+std::int64_t key_of(const Json& json) {
+  const std::int64_t code = integer_of(json, "code", 0, std::numeric_limits<int>::max());
+  const auto key = static_cast<ImGuiKey>(code);
+  if (key != ImGuiKey_None && (!ImGui::IsNamedKeyOrMod(key) || ImGui::IsAliasKey(key)))
+    refuse("code", json.at("code"), "a key of Dear ImGui");
+  return code;
+}
+
 RecordedEvent event_of(const Json& json) {
+  constexpr double kFar = std::numeric_limits<float>::max();  // where the mouse is when it has left the window
   RecordedEvent event{};
   const auto& name = json.at("kind").get_ref<const std::string&>();
   std::size_t kind = 0;
   while (kind < kKinds.size() && name != kKinds.at(kind)) ++kind;
-  if (kind == kKinds.size()) throw std::out_of_range("no such kind of event: " + name);
+  if (kind == kKinds.size()) throw std::out_of_range("no such kind of event: " + printable_line(name).substr(0, 40));
   event.kind = static_cast<Kind>(kind);
-  event.x = json.value("x", 0.0);
-  event.y = json.value("y", 0.0);
-  event.code = json.value("code", std::int64_t{0});
-  event.down = json.value("down", false);
-  event.path = json.value("path", std::string());
+  switch (event.kind) {
+    case Kind::mouse_position:
+    case Kind::mouse_wheel:
+      event.x = number_of(json, "x", -kFar, kFar, "a float");
+      event.y = number_of(json, "y", -kFar, kFar, "a float");
+      break;
+    case Kind::mouse_button:
+      event.code = integer_of(json, "code", 0, ImGuiMouseButton_COUNT - 1);
+      event.down = json.at("down").get<bool>();
+      break;
+    case Kind::key:
+      event.code = key_of(json);
+      event.down = json.at("down").get<bool>();
+      break;
+    case Kind::text:
+      event.code = integer_of(json, "code", 0, 0x10FFFF);
+      break;
+    case Kind::open:
+      event.path = json.at("path").get<std::string>();
+  }
   return event;
 }
 
 RecordedFrame frame_of(const Json& json) {
   RecordedFrame frame;
-  frame.delta_s = json.at("delta_s").get<double>();
+  frame.delta_s = number_of(json, "delta_s", 0, std::numeric_limits<float>::max(), "seconds from 0");
+  if (!json.at("events").is_array()) refuse("events", json.at("events"), "a list");
   for (const Json& event : json.at("events")) frame.events.push_back(event_of(event));
   return frame;
 }
 
 Recording header_of(const Json& json) {
   if (json.at("format") != kFormat) throw std::out_of_range("the format is not '" + std::string(kFormat) + "'");
-  Recording recording;
-  recording.width_px = json.at("width_px").get<int>();
-  recording.height_px = json.at("height_px").get<int>();
-  recording.scale = json.at("scale").get<double>();
-  recording.only_panel = json.at("panel").get<std::string>();
   constexpr int kSizeMax_px = 16384;
-  if (recording.width_px < 1 || recording.width_px > kSizeMax_px || recording.height_px < 1 ||
-      recording.height_px > kSizeMax_px || !(recording.scale >= 0.5 && recording.scale <= 4))
-    throw std::out_of_range("the size is out of range");
+  Recording recording;
+  recording.width_px = static_cast<int>(integer_of(json, "width_px", 1, kSizeMax_px));
+  recording.height_px = static_cast<int>(integer_of(json, "height_px", 1, kSizeMax_px));
+  recording.scale = number_of(json, "scale", 0.5, 4, "a number from 0.5 to 4");
+  recording.only_panel = json.at("panel").get<std::string>();
   return recording;
 }
 
@@ -107,6 +152,7 @@ Recording read_recording(const std::string& path) {
   for (std::string line; std::getline(lines, line);) {
     ++number;
     try {
+      require_json_depth(line, path + ", line " + std::to_string(number));
       const Json json = Json::parse(line);
       if (number == 1) {
         recording = header_of(json);

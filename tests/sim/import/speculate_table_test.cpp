@@ -55,6 +55,15 @@ TEST_CASE("a table without chains, or with a row that is none, is refused by its
   CHECK_FALSE(is_speculate_table(nlohmann::json{{"rows", 3}}));
   CHECK(error_of(ErrorKind::input, [] { acceptances_of_speculate(table({}), "t.json"); }).find("no row of a chain") !=
         std::string::npos);
+  // The verb's name alone says nothing of the rows.
+  for (const nlohmann::json& rows :
+       {nlohmann::json(3), nlohmann::json{{"a", 1}}, nlohmann::json(), nlohmann::json("x")})
+    CHECK(error_of(ErrorKind::input, [&] {
+            acceptances_of_speculate({{"rows", rows}, {"left_out", nlohmann::json::array()}}, "t.json");
+          }).find("t.json: is no table") != std::string::npos);
+  CHECK(error_of(ErrorKind::input, [] {
+          acceptances_of_speculate(nlohmann::json::object(), "t.json");
+        }).find("t.json: is no table") != std::string::npos);
   nlohmann::json broken = row("suffix", 4, 0.0, 100, {0.9}, 0.01);
   broken.erase("steps");
   CHECK(error_of(ErrorKind::input, [&] {

@@ -1,7 +1,9 @@
 // The dashboard around its panels, with a panel made for it.
 #include "viz/app/dashboard.hpp"
 
+#include <imgui.h>
 #include <implot.h>
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -197,6 +199,32 @@ TEST_CASE("what is not a recording is refused with its line") {
              Catch::EndsWith("line 2: is not of a recording that draftproof dash --record wrote"));
   CHECK_THAT(error_of(header + "\n" + R"({"delta_s":0.1,"events":[{"kind":"shout"}]})" + "\n"),
              Catch::Contains("line 2") && Catch::Contains("shout"));
+  const auto event_error = [&](const std::string& event) {
+    return error_of(header + "\n" + R"({"delta_s":0.1,"events":[)" + event + "]}\n");
+  };
+  // Dear ImGui's own codes: 512 and up are keys, 656 and up aliases of mouse buttons.
+  CHECK(event_error(R"({"kind":"button","code":4,"down":true})").empty());
+  CHECK(event_error(R"({"kind":"key","code":512,"down":true})").empty());
+  CHECK_THAT(event_error(R"({"kind":"button","code":5,"down":true})"),
+             Catch::Contains("line 2") && Catch::Contains("code is 5; expected an integer from 0 to 4"));
+  for (const std::string code : {"-1", "7", "511", "100000", "1e30", "9223372036854775807", "\"a\"", "2.5"})
+    for (const std::string kind : {"button", "key"}) {
+      INFO(kind << " " << code);
+      CHECK_THAT(event_error(R"({"kind":")" + kind + R"(","code":)" + code + R"(,"down":true})"),
+                 Catch::Contains("line 2") && Catch::Contains("code is "));
+    }
+  CHECK_THAT(event_error(R"({"kind":"key","code":)" + std::to_string(ImGuiKey_MouseLeft) + R"(,"down":true})"),
+             Catch::Contains("expected a key of Dear ImGui"));
+  CHECK_THAT(event_error(R"({"kind":"text","code":-3})"), Catch::Contains("line 2"));
+  CHECK_THAT(event_error(R"({"kind":"mouse","x":1e300,"y":0})"), Catch::Contains("x is 1e+300; expected a float"));
+  CHECK_THAT(event_error(R"({"kind":"mouse","x":1})"), Catch::Contains("line 2"));
+  for (const std::string row : {"[1]", "3", "null", "\"text\"", R"({"delta_s":0.1,"events":{}})",
+                                R"({"delta_s":"a","events":[]})", R"({"delta_s":-1,"events":[]})"}) {
+    INFO(row);
+    CHECK_THAT(error_of(header + "\n" + row + "\n"), Catch::Contains("line 2"));
+  }
+  CHECK_THAT(error_of(std::string(header).replace(header.find("640"), 3, "1e9") + "\n"),
+             Catch::Contains("line 1") && Catch::Contains("width_px"));
 }
 
 TEST_CASE("a panel that there is not is refused by name") {
