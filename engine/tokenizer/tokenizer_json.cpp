@@ -201,6 +201,9 @@ void read_merges(const JsonFields& model, const Ids& ids, MergeTable& merges) {
   }
 }
 
+// A template names a token's list of ids as often as it likes, so that a small file could fill the memory.
+constexpr std::size_t kTemplateTokensMax = 1024;
+
 // Ids in front of and behind the text, of a post-processor that adds special tokens.
 void read_template(const JsonFields& step, Tokenizer::Parts& parts) {
   const std::string type = step.required_string("type");
@@ -218,6 +221,9 @@ void read_template(const JsonFields& step, Tokenizer::Parts& parts) {
       const json* const ids = entry ? entry->find("ids") : nullptr;
       if (ids == nullptr || !ids->is_array())
         throw input_error(step.where(), "says nothing of the ids of " + in_quotes(name) + "; expected an array");
+      if (parts.prefix.size() + parts.suffix.size() + ids->size() > kTemplateTokensMax)
+        throw input_error(step.where(), "puts more than " + std::to_string(kTemplateTokensMax) +
+                                            " special tokens around a text; expected that many at most");
       for (const json& id : *ids) {
         const Token value = read_id(*entry, id, in_quotes(name), std::ssize(parts.vocabulary));
         (behind ? parts.suffix : parts.prefix).push_back(value);

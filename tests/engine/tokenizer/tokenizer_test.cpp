@@ -345,6 +345,13 @@ TEST_CASE("a tokenizer.json that is of another kind or contradicts itself is ref
                    {"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}, {"invert", false}};
              }),
              Contains("the expression of the pre-tokenizer cannot be used"));
+  CHECK_THAT(json_failure([](json& d) {
+               const json token = {{"SpecialToken", {{"id", "<|end|>"}, {"type_id", 0}}}};
+               d["post_processor"] = {{"type", "TemplateProcessing"},
+                                      {"single", json::array_t(20'000, token)},
+                                      {"special_tokens", {{"<|end|>", {{"ids", json::array_t(20'000, 420)}}}}}};
+             }),
+             Contains("'post_processor'") && Contains("puts more than 1024 special tokens around a text"));
   const TemporaryFolder folder;
   write_whole_file(folder.file("tokenizer.json"), byte_level_json("gpt-2").dump());
   write_whole_file(folder.file("config.json"), R"({"eos_token_id": [420, 500]})");
