@@ -228,7 +228,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.seed(request.seed, "Same seed, same bytes on any machine");
   command.integer("--batch", options.batch, {1, 4096}, "Requests that run at the same time");
   command.integer("--context", options.context, {2, std::numeric_limits<std::int32_t>::max()},
-                  "Tokens of prompt and output (default: what the model takes)");
+                  "Tokens of prompt and output (default: what the model takes, which is the most)");
   command.integer("--kv-blocks", options.kv_blocks, {1, std::numeric_limits<std::int32_t>::max() / 16},
                   "KV cache, in blocks of 16 tokens (default: room for the batch)");
   command.integer("--token-budget", options.token_budget, {1, 1'000'000}, "Tokens computed in one step at most");

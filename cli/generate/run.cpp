@@ -21,7 +21,12 @@ namespace {
 constexpr std::int64_t kContextMax = 1 << 20;
 
 std::int64_t context_of(const GenerateOptions& options, const LanguageModel& model) {
-  return std::min({options.context.value_or(kContextMax), model.context_len_max(), kContextMax});
+  const std::int64_t most = std::min(model.context_len_max(), kContextMax);
+  if (options.context && *options.context > most)
+    throw usage_error("--context", "is " + std::to_string(*options.context) + "; expected at most " +
+                                       std::to_string(most) +
+                                       (most == kContextMax ? "" : ", the context of the model"));
+  return options.context.value_or(most);
 }
 
 SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& run, const DrafterChoice& drafter,

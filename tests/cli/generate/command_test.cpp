@@ -389,6 +389,7 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--logit-bias", "3=1e300"}, "--logit-bias: is '3=1e300'; expected ID=VALUE");
   refused({"--min-tokens", "9", "--max-tokens", "8"}, "--min-tokens: is 9; expected at most --max-tokens, 8");
   refused({"--context", "4", "--max-tokens", "5"}, "context");
+  refused({"--context", "1048577"}, "--context: is 1048577; expected at most 1048576");
   refused({"--kv-blocks", "1", "--max-tokens", "50"}, "--prompt");
   refused({"--trace", corpus.folder.file("t"), "--drafter", "none"}, "plain decoding has no verification steps");
   const auto bad_line = [&](const std::string& text, const std::string& words) {
