@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "engine/decode/engine.hpp"
 #include "engine/transformer/transformer_model.hpp"
@@ -123,17 +124,19 @@ TEST_CASE("tokens that the prefix cache spares have no hidden features, and thos
 TEST_CASE(
     "the features that a drafter sees are always those of the tokens that it is told, whatever caches and preemptions "
     "do") {
+  // The second: requests that begin together are preempted within their prompt, and the cache then has more of it.
+  const auto [num_blocks, steps_between] = GENERATE(std::pair{16, 3}, std::pair{9, 0});
   WatchedRun run;
   run.prompt.resize(70);
   std::iota(run.prompt.begin(), run.prompt.end(), 3);
   run.decoding.stop.max_tokens = 30;
-  run.options.scheduler.num_blocks = 16;
+  run.options.scheduler.num_blocks = num_blocks;
   Engine engine(run.target, &run.drafter, run.sampler, run.options);
   constexpr std::uint64_t kRequests = 12;
   for (std::uint64_t request = 0; request < kRequests; ++request) {
     run.decoding.seed = request;
     engine.submit(run.prompt, run.decoding);
-    for (int i = 0; i < 3; ++i) engine.step();
+    for (int i = 0; i < steps_between; ++i) engine.step();
   }
   engine.run();
   CHECK(engine.scheduler().metrics().preemptions > 0);
