@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
 
@@ -14,9 +15,14 @@ namespace {
 constexpr std::int64_t kLayersMax = 4096;
 
 Error unknown(std::string_view text, const std::string& where) {
+  const std::vector<std::string> names{"none",       "prompt_lookup", "suffix", "model",
+                                       "layer_skip", "requantised",   "ngram"};
+  const std::string_view name = text.substr(0, text.find(':'));
+  const bool known = std::ranges::find(names, name) != names.end();
   return usage_error(where, "is '" + std::string(text) +
                                 "'; expected none, prompt_lookup, suffix, model:PATH, layer_skip:LIST (as 10-14,20), "
-                                "requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)");
+                                "requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)" +
+                                (known ? "" : did_you_mean(name, names)));
 }
 
 std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least, std::int64_t most) {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
@@ -145,7 +146,8 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
   if (found == kNames.end()) {
     std::string names;
     for (const std::string_view n : kNames) names.append(names.empty() ? "" : ", ").append(n);
-    throw usage_error(where, "the speculation policy is " + in_quotes(name) + "; expected one of " + names);
+    throw usage_error(where, "the speculation policy is " + in_quotes(name) + "; expected one of " + names +
+                                 did_you_mean(name, {kNames.begin(), kNames.end()}));
   }
   SpeculationChoice choice;
   choice.rule = static_cast<SpeculationRule>(found - kNames.begin());

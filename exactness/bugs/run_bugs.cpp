@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 
@@ -53,9 +54,14 @@ void refuse_unknown(const std::vector<std::string>& wanted, const std::vector<Bu
     if (std::any_of(bugs.begin(), bugs.end(), has_id) || std::any_of(controls.begin(), controls.end(), has_id))
       continue;
     std::string ids;
-    for (const auto* list : {&bugs, &controls})
-      for (const Bug& bug : *list) ids += (ids.empty() ? "" : ", ") + bug.id;
-    throw usage_error("--only", "'" + id + "' is not a bug or control; there are: " + ids);
+    std::vector<std::string> known;
+    for (const auto* list : {&bugs, &controls}) {
+      for (const Bug& bug : *list) {
+        ids += (ids.empty() ? "" : ", ") + bug.id;
+        known.push_back(bug.id);
+      }
+    }
+    throw usage_error("--only", "'" + id + "' is not a bug or control; there are: " + ids + did_you_mean(id, known));
   }
 }
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "gpu/regress/regression_json.hpp"
 
 namespace draftproof::regress {
@@ -100,7 +101,7 @@ void run_fault(const std::string& folder, const std::string& id, std::uint64_t s
                                  (ids.empty() ? "the tests to be built first (./draftproof test)" : "one of " + [&] {
                                    std::string all;
                                    for (const std::string& one : ids) all += (all.empty() ? "" : ", ") + one;
-                                   return all;
+                                   return all + did_you_mean(id, ids);
                                  }()));
   LineReader program({(std::filesystem::path(folder) / (id + kEnding)).string(), std::to_string(seed)}, where);
   std::string line;

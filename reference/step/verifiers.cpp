@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 
 namespace draftproof {
 namespace {
@@ -217,8 +218,12 @@ double VerifierChoice::parameter(std::string_view name) const {
 VerifierChoice parse_verifier(std::string_view text, const std::string& where) {
   const std::string_view name = text.substr(0, text.find(':'));
   const auto found = std::find_if(table().begin(), table().end(), [&](const auto& info) { return info.name == name; });
-  if (found == table().end())
-    throw usage_error(where, "the verifier is \"" + std::string(name) + "\"; expected one of " + verifier_names());
+  if (found == table().end()) {
+    std::vector<std::string> names;
+    for (const VerifierInfo& info : table()) names.emplace_back(info.name);
+    throw usage_error(where, "the verifier is \"" + std::string(name) + "\"; expected one of " + verifier_names() +
+                                 did_you_mean(name, names));
+  }
   VerifierChoice choice(found->verifier);
   if (name.size() == text.size()) return choice;
   std::vector<bool> given(choice.parameters.size());

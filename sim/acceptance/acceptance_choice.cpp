@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
@@ -254,8 +255,13 @@ ModelPointer make_acceptance(std::string_view text, std::uint64_t seed, const st
   const auto kind = std::ranges::find(kKinds, name, &Kind::name);
   if (kind == std::end(kKinds)) {
     std::string names;
-    for (const Kind& k : kKinds) names.append(names.empty() ? "" : ", ").append(k.name);
-    throw usage_error(where, "the acceptance model is " + in_quotes(name) + "; expected one of " + names);
+    std::vector<std::string> known;
+    for (const Kind& k : kKinds) {
+      names.append(names.empty() ? "" : ", ").append(k.name);
+      known.emplace_back(k.name);
+    }
+    throw usage_error(
+        where, "the acceptance model is " + in_quotes(name) + "; expected one of " + names + did_you_mean(name, known));
   }
   if (kind->needs_text && rest.empty())
     throw usage_error(where, "acceptance model " + std::string(name) + " has no parameters; expected " +

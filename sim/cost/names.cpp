@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/near_names.hpp"
+
 namespace draftproof {
 namespace {
 
@@ -45,20 +47,6 @@ std::size_t letters_matched(const std::vector<std::string>& name, const std::vec
     }
   }
   return next == preset.size() && !other_size ? letters : 0;
-}
-
-std::size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 std::string joined(const std::vector<std::string>& words) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "engine/draft/planned_tree.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/run_bugs.hpp"
@@ -125,8 +126,13 @@ const Bug& bug_of(const std::string& id) {
   const auto found = std::find_if(bugs.begin(), bugs.end(), [&](const Bug& m) { return m.id == id; });
   if (found != bugs.end() && (found->rows_sampler || found->filter_sampler)) return *found;
   std::string ids;
-  for (const LabBug& bug : lab_bugs()) ids += (ids.empty() ? "" : ", ") + bug.id;
-  throw usage_error("--bug", "'" + id + "' is not a bug of one step over any p and q; there are: " + ids);
+  std::vector<std::string> known;
+  for (const LabBug& bug : lab_bugs()) {
+    ids += (ids.empty() ? "" : ", ") + bug.id;
+    known.push_back(bug.id);
+  }
+  throw usage_error(
+      "--bug", "'" + id + "' is not a bug of one step over any p and q; there are: " + ids + did_you_mean(id, known));
 }
 
 LargeSampler faulty_sampler(const DistributionLabSnapshot& rows) {

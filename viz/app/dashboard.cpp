@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "viz/panels/colours.hpp"
 
@@ -41,11 +42,13 @@ Dashboard::Dashboard(std::vector<std::unique_ptr<Panel>> panels, DashboardOption
 
 Panel& Dashboard::panel(const std::string& name) const {
   std::string names;
+  std::vector<std::string> known;
   for (const auto& panel : panels_) {
     if (panel->info().name == name) return *panel;
-    names += (names.empty() ? "" : ", ") + std::string(panel->info().name);
+    known.emplace_back(panel->info().name);
+    names += (names.empty() ? "" : ", ") + known.back();
   }
-  throw usage_error("--panel", in_quotes(name) + " is not one of " + names);
+  throw usage_error("--panel", in_quotes(name) + " is not one of " + names + did_you_mean(name, known));
 }
 
 void Dashboard::settle() {
