@@ -37,7 +37,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   std::size_t least = kNameMost;
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(wanted, lower(candidate));
-    if (distance < least && 3 * distance <= std::max<std::size_t>(candidate.size(), 3)) {
+    if (distance < least && 3 * distance <= std::max<std::size_t>(candidate.size() + 1, 3)) {
       least = distance;
       best = candidate;
     }

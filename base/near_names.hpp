@@ -11,7 +11,7 @@ namespace draftproof {
 // Characters to insert, remove or replace to turn one into the other.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The known name that is near: at most a third of its characters differ, or `name` is its beginning; upper and lower
+// The known name that is near: about a third of its characters differ at most, or `name` is its beginning; upper and lower
 // case are one. Empty where none is.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
