@@ -7,7 +7,10 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "cli/verbs.hpp"
 
@@ -26,20 +29,28 @@ int print(const std::string& text) {
   return written ? 0 : fail("standard output: could not be written; is the disk full?");
 }
 
+std::string help_line(const std::string& name, const std::string& purpose) {
+  std::string line = "  " + name;
+  line.resize(30, ' ');
+  return line + purpose + "\n";
+}
+
 std::string help() {
   std::string text =
       "Exact sampling and speculative decoding: from logits to emitted tokens.\n"
       "Usage: draftproof [OPTIONS] SUBCOMMAND\n\n"
       "Options:\n"
       "  -h,--help                   Print this help message and exit\n"
-      "  --version                   Print the version and exit\n\n"
-      "Subcommands:\n";
+      "  --version                   Print the version and exit\n";
+  std::string_view group;
   for (const Verb& verb : kVerbs) {
-    std::string name = std::string("  ") + verb.name;
-    name.resize(30, ' ');
-    text += name + verb.purpose + "\n";
+    if (verb.group != group) text += std::string("\n") + verb.group + "\n";
+    group = verb.group;
+    text += help_line(verb.name, verb.purpose);
   }
-  return text +
+  return text + "\nShell\n" +
+         help_line("completion",
+                   "Print a script that completes verbs and options: eval \"$(draftproof completion bash)\"") +
          "\nEvery subcommand has --help and --json. Exit codes: 0 success, 1 a finding, 2 a usage or input error,\n"
          "3 a bug of ours, 4 no answer for want of samples (audit).\n";
 }
@@ -61,15 +72,66 @@ int start(const Verb& verb, char** arguments) {
               " is missing; the launcher ./draftproof builds it, or ninja draftproof_verbs_" + verb.program);
 }
 
+// Options are those that the verb's --help shows when the word is completed, so that there is no second list. A verb
+// whose program is not built has none: a press of a key must not start a build.
+std::string completion() {
+  std::string verbs;
+  std::string programs;
+  for (const Verb& verb : kVerbs) {
+    verbs += std::string(verb.name) + " ";
+    programs += std::string("    ") + verb.name + ") program=" + verb.program + " ;;\n";
+  }
+  const std::string folder = shell_command({own_folder()});
+  return "# Completes draftproof in bash. In zsh: autoload -Uz bashcompinit && bashcompinit, before this is read.\n"
+         "_draftproof() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} folder=" +
+         folder +
+         " program= words=\n"
+         "  COMPREPLY=()\n"
+         "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+         "    COMPREPLY=($(compgen -W '" +
+         verbs +
+         "completion --help --version' -- \"$word\"))\n"
+         "    return\n"
+         "  fi\n"
+         "  case ${COMP_WORDS[1]} in\n" +
+         programs +
+         "    completion) words=bash ;;\n"
+         "  esac\n"
+         "  case $word in -*)\n"
+         "    [ -n \"$program\" ] && [ -x \"${folder}verbs/$program\" ] &&\n"
+         "      words=$(\"${folder}draftproof\" \"${COMP_WORDS[1]}\" --help 2>/dev/null |\n"
+         "        sed -nE 's/^  (-[A-Za-z],)?(--[a-z0-9-]+).*/\\2/p')\n"
+         "  esac\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "}\n"
+         "complete -o default -F _draftproof draftproof ./draftproof\n";
+}
+
+int run_completion(int argument_count, char** arguments) {
+  const std::string usage = "completion bash (zsh reads it through bashcompinit)";
+  const std::string shell = argument_count > 2 ? arguments[2] : "";
+  if (shell == "--help" || shell == "-h") return print("Usage: draftproof " + usage + "\n");
+  if (argument_count != 3 || shell != "bash") return fail("completion: expected draftproof " + usage);
+  return print(completion());
+}
+
 int run(int argument_count, char** arguments) {
-  if (argument_count < 2) return fail("a subcommand is required (see draftproof --help)");
+  if (argument_count < 2) {
+    std::fputs((help() + "\n").c_str(), stderr);
+    return fail("a subcommand is required; the help above lists them");
+  }
   const std::string first = arguments[1];
   if (first == "--help" || first == "-h") return print(help());
   if (first == "--version") return print(DRAFTPROOF_VERSION "\n");
   for (const Verb& verb : kVerbs) {
     if (first == verb.name) return start(verb, arguments);
   }
-  return fail("'" + first + "' is not a subcommand or option (see draftproof --help)");
+  if (first == "completion") return run_completion(argument_count, arguments);
+  std::vector<std::string> known{"completion", "--help", "--version"};
+  for (const Verb& verb : kVerbs) known.emplace_back(verb.name);
+  return fail("'" + first + "' is not a subcommand or option" + did_you_mean(first, known) +
+              " (see draftproof --help)");
 }
 
 }  // namespace

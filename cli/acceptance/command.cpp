@@ -62,7 +62,8 @@ void require_use(const AcceptanceDecaySettings& settings, const AcceptanceDecayS
                       "has no use: no source is Prometheus text or recorded acceptances, which may hold several");
   if (!settings.rates.empty() && !snapshot.takes_rates)
     throw usage_error("--rates", "has no use: no source is a table of rates, which may leave open what they are");
-  if (settings.drafts > 0 && !snapshot.holds_file) throw usage_error("--drafts", "has no use: no source is a file");
+  if (settings.drafts > 0 && !snapshot.holds_file)
+    throw usage_error("--num-speculative-tokens", "has no use: no source is a file");
 }
 
 void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
@@ -98,9 +99,10 @@ void add_acceptance(Options& options, ProgramContext& context) {
   options.text("--name", s.name, "Of several in a file: a model_name, or a drafter", "NAME");
   options.choice("--rates", arguments->rates, {"as said", "conditional", "unconditional"},
                  "What the rates of a table are, if it does not say it");
-  options.integer("--drafts", s.drafts, {0, kDecayDraftsMax},
+  options.integer("-k,--num-speculative-tokens", s.drafts, {0, kDecayDraftsMax},
                   "Tokens of a draft in a file that does not say it; 0: it does");
   options.json(arguments->json);
+  options.examples({"", "server.log --draft-cost 0.05", "metrics.csv -k 4 --json"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -189,6 +189,7 @@ void add_audit(Options& options, ProgramContext& context) {
   options.used_only(about_traces, "with --probs", [arguments] { return arguments->probs_path.empty(); });
   options.json(arguments->json);
   options.footer("Exit code 0: consistent; 1: biased; 2: usage or input error; 4: inconclusive, too few samples.");
+  options.examples({"samples.safetensors", "counts.csv --probs probabilities.csv", "--self-test=1000"});
   options.on_run([arguments, &context] {
     arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
     if (arguments->self_test) return answer_self_test(*arguments, context);

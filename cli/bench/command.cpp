@@ -262,6 +262,7 @@ void add_bench(Options& options, ProgramContext& context) {
   options.used_only({"--write-inputs"}, "without --device cuda", [arguments] { return arguments->device == "cuda"; });
   options.used_only({"--threads", "--pytorch", "--llama-cpp"}, "with --device cuda",
                     [arguments] { return arguments->device != "cuda"; });
+  options.examples({"--quick", "--filter rows --threads 1,2", "--device cuda --out bench.json"});
   options.on_run([arguments, &context] { run_bench(*arguments, context); });
 }
 

@@ -89,6 +89,7 @@ void add_bugs(Options& options, ProgramContext& context) {
   options.flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
   options.used_only({"--markdown"}, "with --json", [arguments] { return !arguments->json; });
   options.json(arguments->json);
+  options.examples({"", "--only B38", "--json"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -145,6 +145,7 @@ void add_calibrate(Options& options, ProgramContext& context) {
                     [arguments] { return arguments->this_machine; });
   options.used_only({"--start"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
   options.json(arguments->json);
+  options.examples({"--data speedups.csv --out engines.toml", "--this-machine --model smollm2"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -108,6 +108,7 @@ void add_dash(Options& options, ProgramContext& context) {
     return !arguments->json || !arguments->screenshot.empty() || !arguments->replay.empty() || arguments->frames > 0;
   });
   options.json(arguments->json);
+  options.examples({"", "--panel lab", "result.json --screenshot result.png"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

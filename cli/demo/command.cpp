@@ -70,6 +70,7 @@ void run_command(const DemoOptions& options, ProgramContext& context) {
 void add_demo(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<DemoOptions>();
   add_demo_options(options, *arguments);
+  options.examples({"", "--draft ngram-lookup -k 4 --temperature 0.8", "--verifier block --seed 7 --out out/demo"});
   options.on_run([arguments, &context] { run_command(*arguments, context); });
 }
 

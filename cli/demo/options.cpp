@@ -59,7 +59,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
                  "Of the drafter (default: like the target)");
   command.number("--draft-top-p", options.draft_top_p, kNucleusRange, "Of the drafter (default: like the target)");
   command.integer("--draft-top-k", options.draft_top_k, kTopKRange, "Of the drafter (default: like the target)");
-  command.number("--guidance-scale", options.guidance_scale, kGuidanceRange, "Classifier-free guidance (1: off)");
+  command.number("--cfg-scale", options.guidance_scale, kGuidanceRange, "Classifier-free guidance (1: off)");
   command.free_text("--negative-prompt", options.negative_prompt, "What guidance leads away from (default: empty)");
   command.free_text("--prompt", options.prompt, "Text to continue");
   command.seed(options.seed, "Same seed, same bytes on any machine");
@@ -82,7 +82,7 @@ void validate(const DemoOptions& options) {
                    "prompt lookup drafts chains; leave it out, or use --draft ngram");
   check_options_of_the_drafter(options);
   check_has_effect(options.negative_prompt.has_value(), static_cast<float>(options.guidance_scale) != 1.0f,
-                   "--negative-prompt", "guidance is off; give a --guidance-scale other than 1");
+                   "--negative-prompt", "guidance is off; give a --cfg-scale other than 1");
 }
 
 RowParameters draft_parameters(const DemoOptions& options) {

@@ -139,6 +139,7 @@ void add_experiments(Options& options, ProgramContext& context) {
   options.file("--claims", arguments->claims, "Also write claims.md here");
   options.threads(arguments->threads);
   options.json(arguments->json);
+  options.examples({"", "low_acceptance --out out/experiments"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

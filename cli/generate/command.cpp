@@ -49,6 +49,9 @@ void run_command(const GenerateOptions& options, ProgramContext& context) {
 void add_generate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<GenerateOptions>();
   add_generate_options(options, *arguments);
+  options.examples({"--prompt 'The capital of France is' --max-tokens 32",
+                    "--prompt 'Once upon a time' --drafter suffix -k 4 --temperature 0.8",
+                    "--prompts prompts.jsonl --json"});
   options.on_run([arguments, &context] { run_command(*arguments, context); });
 }
 

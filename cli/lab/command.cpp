@@ -86,7 +86,7 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
 void run(LabArguments arguments, ProgramContext& context) {
   DistributionLabSettings& settings = arguments.settings;
   if (!settings.bug.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
-    throw usage_error("--bug", "has a verifier and a draft of its own; expected neither --verifier nor --draft-tokens");
+    throw usage_error("--bug", "has a verifier and a draft of its own; expected neither --verifier nor -k");
   if (!arguments.verifier.empty()) settings.verifier = arguments.verifier;
   if (arguments.draft_tokens) settings.draft_tokens = *arguments.draft_tokens;
   if (arguments.logits) {
@@ -134,7 +134,7 @@ void add_lab(Options& options, ProgramContext& context) {
   options.number("--min-p", settings.min_p, kShareRange, "Of both rows");
   options.number("--cfg-scale", settings.guidance_scale, kScaleRange, "Classifier-free guidance of both rows (1: off)");
   options.text("--verifier", arguments->verifier, "Name of a verifier, with parameters (default: chain)", "NAME");
-  options.integer("--draft-tokens", arguments->draft_tokens, {1, kLabDraftTokensMax},
+  options.integer("-k,--num-speculative-tokens", arguments->draft_tokens, {1, kLabDraftTokensMax},
                   "Draft tokens K: of a chain, siblings, or the length of a path (default: 1)");
   options.text("--bug", settings.bug, "Id of a bug that shows on any p and q, instead of a verifier", "ID");
   options.integer("--samples", settings.samples, {1, kLabSamplesMax}, "Emitted tokens that are counted");
@@ -142,6 +142,8 @@ void add_lab(Options& options, ProgramContext& context) {
   options.used_only({"--unconditional"}, "without --cfg-scale",
                     [arguments] { return arguments->settings.guidance_scale != 1.0; });
   options.json(arguments->json);
+  options.examples(
+      {"--verifier block -k 2", "--target 0.5,0.3,0.2 --draft 0.2,0.3,0.5 --verifier rrs -k 2", "--bug B38"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

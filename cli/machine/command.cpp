@@ -33,6 +33,7 @@ void print_machine(const Json& machine) {
 void add_machine(Options& options, ProgramContext& context) {
   const auto json = std::make_shared<bool>(false);
   options.json(*json);
+  options.examples({"", "--json"});
   options.on_run([json, &context] {
     Json document = json_document(context.arguments);
     Json kernels = Json::object();

@@ -174,6 +174,7 @@ void add_model(Options& options, ProgramContext& context) {
   options.free_text("--encode", arguments->encode, "Show the tokens of this text");
   add_no_download(options, arguments->no_download);
   options.json(arguments->json);
+  options.examples({"smollm2", "model.gguf --encode 'Hello world'"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -66,6 +66,8 @@ void run(const PredictArguments& given, const ProgramContext& context) {
 void add_predict(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<PredictArguments>();
   add_predict_options(options, *arguments);
+  options.examples({"--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3",
+                    "--model Llama-3.1-8B --gpu A100 --drafter n-gram --acceptance constant:0.6 --batch 1,8,32"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

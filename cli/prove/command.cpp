@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
@@ -86,15 +87,19 @@ void print_top_k_resample() {
 // name: of a case, of a verifier of the registry, which may have several, or "all".
 std::vector<const ProofCase*> wanted_cases(const std::string& name) {
   std::vector<const ProofCase*> cases;
-  std::string names = "all";
+  std::vector<std::string> known{"all"};
   for (const ProofCase& proof_case : proof_cases()) {
     if (name == "all" || name == proof_case.name || name == info_of(proof_case.verifier).name)
       cases.push_back(&proof_case);
-    names += ", " + proof_case.name;
+    known.push_back(proof_case.name);
   }
-  if (cases.empty())
+  if (cases.empty()) {
+    std::string names;
+    for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+    for (const VerifierInfo& info : verifiers()) known.emplace_back(info.name);
     throw usage_error("--verifier", "'" + name + "' is not a verifier (" + verifier_names() +
-                                        ") nor a case of one; there are: " + names);
+                                        ") nor a case of one; there are: " + names + did_you_mean(name, known));
+  }
   return cases;
 }
 
@@ -154,13 +159,15 @@ void add_prove(Options& options, ProgramContext& context) {
   options.text("--verifier", arguments->verifier, "Name of a verifier or of a proof case, or all", "NAME");
   // With one token, or without a draft, a lossy rule is exact too, and nothing could be refuted.
   options.integer("--vocab", proof.vocab_size, {2, 6}, "Vocabulary size V");
-  options.integer("--draft", proof.draft_len, {1, 6}, "Draft tokens K (of trees: depth, at most 2, or 3 with --long)");
+  options.integer("-k,--num-speculative-tokens", proof.draft_len, {1, 6},
+                  "Draft tokens K (of trees: depth, at most 2, or 3 with --long)");
   options.integer("--steps", proof.steps, {1, 4}, "Consecutive steps S");
   options.integer("--instances", proof.instances, {1, 100'000}, "Pairs of random models");
   options.seed(proof.seed, "Of the models");
   options.threads(arguments->threads);
   options.flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
   options.json(arguments->json);
+  options.examples({"", "--verifier block --json", "--vocab 2 -k 1 --instances 5"});
   options.on_run([arguments, &context] { run_prove(*arguments, context); });
 }
 

@@ -180,6 +180,7 @@ void add_regress(Options& options, ProgramContext& context) {
   options.used_only({"--seed", "--threads"}, "with --executor cuda",
                     [arguments] { return arguments->executor == "simt"; });
   options.used_only({"--golden", "--threads"}, "with --fault", [arguments] { return arguments->fault.empty(); });
+  options.examples({"", "--filter row --threads 1", "--executor cuda"});
   options.on_run([arguments, &context] { run_regress(*arguments, context); });
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/near_names.hpp"
+#include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
 
@@ -84,6 +86,40 @@ std::string message_of(const CLI::ParseError& error) {
     return *name + " has no value; expected " + text.substr(type, text.rfind(" missing") - type);
   }
   return text;
+}
+
+// What other programs call an option of ours.
+struct OtherNames {
+  const char* ours;
+  std::vector<std::string> names;
+};
+const OtherNames kOtherNames[] = {
+    {"--num-speculative-tokens",
+     {"--k", "--gamma", "--draft", "--drafts", "--draft-len", "--draft-max", "--draft-tokens", "--num-draft-tokens",
+      "--speculative-num-draft-tokens"}},
+    {"--cfg-scale", {"--cfg", "--guidance", "--guidance-scale"}},
+};
+
+// Names the first of them alone: what stands behind an unknown option may be its value.
+[[noreturn]] void refuse_extras(const CLI::App& verb) {
+  const std::vector<std::string> extras = verb.remaining();
+  const auto is_option = [](const std::string& text) { return text.size() > 1 && text.starts_with('-'); };
+  const auto option = std::ranges::find_if(extras, is_option);
+  const std::string see = " (see draftproof " + verb.get_name() + " --help)";
+  if (option == extras.end())
+    throw usage_error("", in_quotes(unmarked(extras.empty() ? "" : extras.front())) + " is not expected" + see);
+  const std::string name = option->substr(0, option->find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* declared : verb.get_options()) {
+    for (const std::string& word : declared->get_snames()) known.push_back("-" + word);
+    for (const std::string& word : declared->get_lnames()) known.push_back("--" + word);
+  }
+  std::string near = did_you_mean(name, known);
+  for (const OtherNames& others : kOtherNames)
+    if (std::ranges::find(others.names, name) != others.names.end() &&
+        std::ranges::find(known, others.ours) != known.end())
+      near = std::string("; did you mean '") + others.ours + "'?";
+  throw usage_error("", in_quotes(name) + " is not an option of " + verb.get_name() + near + see);
 }
 
 struct Options::Implementation {
@@ -212,7 +248,8 @@ void Options::free_text(const std::string& name, std::optional<std::string>& val
 void Options::choice(const std::string& name, std::string& value, const std::vector<std::string>& words,
                      const std::string& help) {
   option(name, "{" + joined(words, ",") + "}", value, help, [=, &value](const std::string& text) {
-    if (std::find(words.begin(), words.end(), text) == words.end()) refuse(name, text, joined(words, " or "));
+    if (std::find(words.begin(), words.end(), text) == words.end())
+      refuse(name, text, joined(words, " or ") + did_you_mean(text, words));
     value = text;
   });
 }
@@ -243,7 +280,15 @@ void Options::used_only(const std::vector<std::string>& names, const std::string
 }
 
 void Options::footer(const std::string& text) {
-  implementation_->verb->footer(text);
+  const std::string before = implementation_->verb->get_footer();
+  implementation_->verb->footer(before.empty() ? text : before + "\n\n" + text);
+}
+
+void Options::examples(const std::vector<std::string>& commands) {
+  std::string text = "Examples:";
+  for (const std::string& command : commands)
+    text += "\n  draftproof " + implementation_->verb->get_name() + (command.empty() ? "" : " " + command);
+  footer(text);
 }
 
 void Options::on_run(std::function<void()> run) {
@@ -262,6 +307,8 @@ void Options::parse_and_run(const std::vector<std::string>& arguments) {
   } catch (const CLI::Success& help) {
     program.exit(help);
     return;
+  } catch (const CLI::ExtrasError&) {
+    refuse_extras(*implementation_->verb);
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorKind::usage, "",
                 message_of(error) + " (see draftproof " + implementation_->verb->get_name() + " --help)");

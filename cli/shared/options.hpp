@@ -110,7 +110,10 @@ class Options {
   // Of options that have a use only at times: a usage error where one of `names` is given and `used` says no, as
   // "--model: has no use without --this-machine", where `when_not` is "without --this-machine".
   void used_only(const std::vector<std::string>& names, const std::string& when_not, const std::function<bool()>& used);
+  // A paragraph at the end of the help; several stand below one another.
   void footer(const std::string& text);
+  // Commands that show what the verb is for, at the end of the help; each is what stands behind the verb's name.
+  void examples(const std::vector<std::string>& commands);
 
   // What the verb does once its options are read.
   void on_run(std::function<void()> run);

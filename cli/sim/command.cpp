@@ -131,6 +131,7 @@ void add_sim(Options& options, ProgramContext& context) {
       [arguments](const std::string& text) { arguments->loads = numbers_of(text, "--load"); });
   options.threads(arguments->threads);
   options.json(arguments->json);
+  options.examples({"experiments/scenarios/chat.toml", "experiments/scenarios/chat.toml --load 4,8,16 --out out/sim"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

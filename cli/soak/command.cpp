@@ -106,12 +106,13 @@ void add_soak(Options& options, ProgramContext& context) {
   SoakOptions& soak = arguments->options;
   options.integer("--trials", soak.trials, {1, kTrialsMax}, "Verifications");
   options.integer("--vocab", soak.vocab_size, {1, kSoakVocabMax}, "Vocabulary size V");
-  options.integer("--draft", soak.draft_len, {0, kSoakDraftMax}, "Draft tokens K");
+  options.integer("-k,--num-speculative-tokens", soak.draft_len, {0, kSoakDraftMax}, "Draft tokens K");
   options.choice("--models", arguments->models, names_of_kinds(), "Kind of the random models");
   options.seed(soak.seed, "Of the models and of the trials");
   options.number("--alpha", soak.alpha, {1e-300, 0.5}, "Level of the verdict: false alarms of a correct verifier");
   options.threads(soak.threads);
   options.json(arguments->json);
+  options.examples({"--trials 1000000", "--models ties -k 2 --json"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -84,6 +84,7 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
 void add_speculate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SpeculateOptions>();
   add_speculate_options(options, *arguments);
+  options.examples({"--quick", "--drafters suffix,prompt_lookup -k 2,4 --trees none,2x2x1"});
   options.on_run([arguments, &context] { run_command(*arguments, context); });
 }
 

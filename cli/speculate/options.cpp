@@ -75,7 +75,7 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.option("--drafters", "NAME,...", "prompt_lookup,suffix,layer_skip:10-14,requantised:3",
                  "As --drafter of generate",
                  [&options](const std::string& text) { options.drafters = drafters_of(text); });
-  command.integers("--k", options.num_speculative_tokens, {1, kSpeculativeTokensMax},
+  command.integers("-k,--num-speculative-tokens", options.num_speculative_tokens, {1, kSpeculativeTokensMax},
                    "K, lengths of chains (default: 2,4,8)");
   command.option("--trees", "WIDTHS,...", kNoTree, "Draft trees as 3x2x1; none: chains", [&options](const auto& text) {
     options.trees = parts_of("--trees", text, "trees as 3x2x1, or none, with a comma between two");
@@ -103,7 +103,8 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.used_only({"--tree-verifier"}, "without --trees", [&options] {
     return std::ranges::any_of(options.trees, [](const std::string& tree) { return tree != kNoTree; });
   });
-  command.used_only({"--k", "--verifier"}, "where --trees has no none, which stands for chains", has_chains);
+  command.used_only({"--num-speculative-tokens", "--verifier"}, "where --trees has no none, which stands for chains",
+                    has_chains);
   command.used_only({"--activations"}, "with an n-gram model",
                     [&options] { return !options.model.starts_with("ngram:"); });
   command.json(options.json);

@@ -143,6 +143,8 @@ void add_sweep(Options& options, ProgramContext& context) {
   options.json(arguments->json);
   options.footer(
       "Over machines: mpirun -n N ./draftproof sweep ...; ./draftproof build --with-mpi installs what it needs.");
+  options.examples({"experiments/scenarios/chat_load.toml --out sweep.sqlite",
+                    "experiments/scenarios/chat_load.toml --out sweep.sqlite --points 10"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

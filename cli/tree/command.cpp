@@ -140,6 +140,7 @@ void add_tree(Options& options, ProgramContext& context) {
   options.used_only({"--rank-rates"}, "without --builder sequoia",
                     [arguments] { return arguments->settings.builder == name_of(TreeBuilder::sequoia); });
   options.json(arguments->json);
+  options.examples({"", "--builder sequoia --nodes 8", "--builder static --shape 3x2x1 --json"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

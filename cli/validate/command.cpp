@@ -182,6 +182,7 @@ void add_validate(Options& options, ProgramContext& context) {
   options.file("--table", arguments->table, "With --this-machine: the result of `draftproof speculate`");
   options.used_only({"--table"}, "without --this-machine", [arguments] { return arguments->this_machine; });
   options.json(arguments->json);
+  options.examples({"--data speedups.csv", "--this-machine"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

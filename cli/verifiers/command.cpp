@@ -48,6 +48,7 @@ void print_table(std::ostream& out) {
 void add_verifiers(Options& options, ProgramContext& context) {
   const auto json = std::make_shared<bool>(false);
   options.json(*json);
+  options.examples({"", "--json"});
   options.on_run([json, &context] {
     if (!*json) return print_table(std::cout);
     Json document = json_document(context.arguments);

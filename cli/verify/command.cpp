@@ -167,6 +167,8 @@ void add_verify(Options& options, ProgramContext& context) {
   options.text("--simd", arguments->simd, "Row kernels to use (draftproof machine lists them); same result", "NAME");
   options.json(arguments->json);
   options.footer("Settings given here win over those in the trace's metadata.");
+  options.examples({"trace.safetensors --out result.safetensors",
+                    "trace.safetensors --compare result.safetensors --verifier block"});
   options.on_run([arguments, &context] { answer(*arguments, context); });
 }
 

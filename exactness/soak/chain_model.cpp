@@ -12,7 +12,8 @@ ChainModel::ChainModel(std::int32_t vocab_size, std::int32_t draft_len, ModelKin
   if (vocab_size < 1 || vocab_size > kSoakVocabMax)
     throw usage_error("--vocab", std::to_string(vocab_size) + " is not from 1 to " + std::to_string(kSoakVocabMax));
   if (draft_len < 0 || draft_len > kSoakDraftMax)
-    throw usage_error("--draft", std::to_string(draft_len) + " is not from 0 to " + std::to_string(kSoakDraftMax));
+    throw usage_error("--num-speculative-tokens",
+                      std::to_string(draft_len) + " is not from 0 to " + std::to_string(kSoakDraftMax));
   const ModelPair<double> models(vocab_size, seed, kind);
   for (std::int32_t position = 0; position <= draft_len; ++position) {
     for (Token previous = 0; previous < vocab_size; ++previous) {

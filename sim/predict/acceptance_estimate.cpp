@@ -71,7 +71,7 @@ AcceptanceEstimate AcceptanceEstimate::of_data(const AcceptanceData& data, std::
     throw usage_error(
         data.path,
         "has an acceptance length alone and does not say of how many drafts; expected their number beside "
-        "it: --drafts K, of predict --metrics-drafts K");
+        "it: -k K, of predict --metrics-drafts K");
   estimate.single_length_ = data.acceptance_length;
   estimate.single_length_error_ = data.acceptance_length_error.value_or(0.0);
   estimate.single_form_ = {data.tree_nodes > 0 ? data.tree_nodes : levels, levels};

@@ -236,7 +236,7 @@ std::vector<std::string> command_arguments(const AcceptanceDecaySettings& settin
   if (settings.context != standard.context) add("--context", std::to_string(settings.context));
   if (!settings.name.empty()) add("--name", settings.name);
   if (!settings.rates.empty()) add("--rates", settings.rates);
-  if (settings.drafts > 0) add("--drafts", std::to_string(settings.drafts));
+  if (settings.drafts > 0) add("--num-speculative-tokens", std::to_string(settings.drafts));
   return arguments;
 }
 

@@ -30,7 +30,7 @@ void validate(const ExactnessSettings& settings) {
                                     std::to_string(least) + ", " + std::to_string(most) + "]");
   };
   require("--vocab", settings.vocab_size, 2, 6);
-  require("--draft", settings.draft_len, 1, 6);
+  require("--num-speculative-tokens", settings.draft_len, 1, 6);
   require("--steps", settings.steps, 1, 4);
   require("--instances", settings.instances, 1, 100'000);
 }
@@ -166,12 +166,18 @@ ExactnessSnapshot exactness_of(const Json& document, const std::string& verb, co
 
 std::vector<std::string> command_arguments(const ExactnessSettings& settings) {
   if (settings.view == ExactnessView::bugs) return {"draftproof", "bugs"};
-  return {"draftproof",  "prove",
-          "--vocab",     std::to_string(settings.vocab_size),
-          "--draft",     std::to_string(settings.draft_len),
-          "--steps",     std::to_string(settings.steps),
-          "--instances", std::to_string(settings.instances),
-          "--seed",      std::to_string(settings.seed)};
+  return {"draftproof",
+          "prove",
+          "--vocab",
+          std::to_string(settings.vocab_size),
+          "--num-speculative-tokens",
+          std::to_string(settings.draft_len),
+          "--steps",
+          std::to_string(settings.steps),
+          "--instances",
+          std::to_string(settings.instances),
+          "--seed",
+          std::to_string(settings.seed)};
 }
 
 Json to_json(const ExactnessSnapshot& snapshot) {

@@ -49,7 +49,7 @@ void validate(const DistributionLabSettings& settings) {
       throw usage_error(
           option, "is " + std::to_string(value) + "; expected a whole number in [1, " + std::to_string(most) + "]");
   };
-  require_range("--draft-tokens", settings.draft_tokens, kLabDraftTokensMax);
+  require_range("--num-speculative-tokens", settings.draft_tokens, kLabDraftTokensMax);
   require_range("--samples", settings.samples, kLabSamplesMax);
 }
 

@@ -160,7 +160,7 @@ std::vector<std::string> command_arguments(const DistributionLabSettings& settin
   if (settings.guidance_scale != standard.guidance_scale) add("--cfg-scale", text_of_number(settings.guidance_scale));
   if (settings.bug.empty()) {
     add("--verifier", settings.verifier);
-    add("--draft-tokens", text_of_number(settings.draft_tokens));
+    add("--num-speculative-tokens", text_of_number(settings.draft_tokens));
   } else {
     add("--bug", settings.bug);
   }

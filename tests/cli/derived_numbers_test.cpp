@@ -98,7 +98,7 @@ TEST_CASE("the derived numbers of audit follow from their parts") {
 }
 
 TEST_CASE("the derived numbers of the exactness lab follow from their parts") {
-  check(document_of({"prove", "--instances", "1", "--vocab", "2", "--draft", "2"}), "prove");
+  check(document_of({"prove", "--instances", "1", "--vocab", "2", "-k", "2"}), "prove");
   if (!testing::kSanitized) check(document_of({"bugs"}), "bugs");  // run_bugs_test.cpp runs them there
   const std::string trials = std::to_string(testing::fewer_if_sanitized(200000));
   check(document_of({"soak", "--trials", trials, "--threads", "2"}), "soak");
@@ -124,7 +124,7 @@ TEST_CASE("the derived numbers of speculate follow from their parts") {
   write_whole_file(folder.file("text"), corpus_text());
   write_whole_file(folder.file("prompts"), "{\"work\": \"code\", \"prompt\": \"the draft of a \"}\n");
   check(document_of({"speculate", "--model", "ngram:3:" + folder.file("text"), "--prompts", folder.file("prompts"),
-                     "--drafters", "suffix,ngram:2", "--k", "3", "--max-tokens", "20", "--out", folder.file("out")}),
+                     "--drafters", "suffix,ngram:2", "-k", "3", "--max-tokens", "20", "--out", folder.file("out")}),
         "speculate");
 }
 

@@ -34,15 +34,14 @@ TEST_CASE("prove tells of one verifier in JSON") {
 }
 
 TEST_CASE("prove takes the names of the registry, which may have several cases") {
-  const json document = json_of({"prove", "--verifier", "rrsw", "--instances", "1", "--draft", "1", "--json"});
+  const json document = json_of({"prove", "--verifier", "rrsw", "--instances", "1", "-k", "1", "--json"});
   REQUIRE(document.at("proofs").size() == 2);
   CHECK(document.at("proofs").at(0).at("verifier") == "tree_rrsw");
   CHECK(document.at("proofs").at(1).at("verifier") == "tree_rrsw_merged");
 }
 
 TEST_CASE("prove refutes a lossy rule with a counterexample") {
-  const json document =
-      json_of({"prove", "--verifier", "typical_acceptance", "--instances", "1", "--draft", "1", "--json"});
+  const json document = json_of({"prove", "--verifier", "typical_acceptance", "--instances", "1", "-k", "1", "--json"});
   const json& proof = document.at("proofs").at(0);
   CHECK(proof.at("exact") == false);
   const json& found = proof.at("counterexample");
@@ -52,7 +51,7 @@ TEST_CASE("prove refutes a lossy rule with a counterexample") {
 
 TEST_CASE("prove says why it fails where too small a model does not refute a lossy rule") {
   const ProgramResult result =
-      run_draftproof({"prove", "--verifier", "top_k_resample", "--vocab", "2", "--draft", "1", "--instances", "1"});
+      run_draftproof({"prove", "--verifier", "top_k_resample", "--vocab", "2", "-k", "1", "--instances", "1"});
   CHECK(result.exit_code == 1);
   CHECK(result.out.find("a lossy rule that these models do not refute; try a larger --vocab") != std::string::npos);
 }
@@ -67,7 +66,7 @@ TEST_CASE("prove tells what the top-k resample costs as a function of k") {
 }
 
 TEST_CASE("prove checks equivalences and orderings and golden numbers with all verifiers") {
-  const json document = json_of({"prove", "--draft", "1", "--instances", "2", "--json"});
+  const json document = json_of({"prove", "-k", "1", "--instances", "2", "--json"});
   CHECK(document.at("proofs").size() == 22);
   CHECK(document.at("claims").size() > 50);
   for (const json& claim : document.at("claims")) {

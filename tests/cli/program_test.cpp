@@ -5,7 +5,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
+#include "base/printable.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {
@@ -14,22 +16,30 @@ using draftproof::testing::ProgramResult;
 using draftproof::testing::run_draftproof;
 using nlohmann::ordered_json;
 
-// The names under "Subcommands:" in the program's own help, so that a new subcommand is tested without being named
-// here.
+// The verbs that the program's own help lists, so that a new one is tested without being named here. `completion` is
+// none: it prints a script and has no JSON.
 std::vector<std::string> subcommands() {
   std::istringstream help(run_draftproof({"--help"}).out);
   std::vector<std::string> names;
-  bool listed = false;
   for (std::string line; std::getline(help, line);) {
-    if (line == "Subcommands:") {
-      listed = true;
-    } else if (listed && line.rfind("  ", 0) == 0 && line.size() > 2 && line[2] != ' ') {
-      names.push_back(line.substr(2, line.find(' ', 2) - 2));
-    } else if (listed && line.empty()) {
-      break;
-    }
+    if (line.size() < 3 || !line.starts_with("  ") || line[2] < 'a' || line[2] > 'z') continue;
+    const std::string name = line.substr(2, line.find(' ', 2) - 2);
+    if (name != "completion") names.push_back(name);
   }
   return names;
+}
+
+// The commands under "Examples:" in a verb's help, without the program's name.
+std::vector<std::string> examples_of(const std::string& verb) {
+  std::istringstream help(run_draftproof({verb, "--help"}).out);
+  std::vector<std::string> commands;
+  bool listed = false;
+  const std::string start = "  draftproof ";
+  for (std::string line; std::getline(help, line);) {
+    if (line.starts_with("Examples:")) listed = true;
+    if (listed && line.starts_with(start)) commands.push_back(line.substr(start.size()));
+  }
+  return commands;
 }
 
 void check_one_clear_line(const ProgramResult& result, const std::string& must_name) {
@@ -74,10 +84,111 @@ TEST_CASE("an unknown option of any subcommand is one line and exit code 2") {
 }
 
 TEST_CASE("a missing or misspelt subcommand is one line and exit code 2") {
-  check_one_clear_line(run_draftproof({}), "subcommand");
+  const ProgramResult none = run_draftproof({});
+  CHECK(none.exit_code == 2);
+  CHECK(none.out.empty());
+  CHECK(none.err.starts_with(run_draftproof({"--help"}).out));
+  CHECK(none.err.find("\ndraftproof: error: a subcommand is required") != std::string::npos);
   check_one_clear_line(run_draftproof({"machin"}), "'machin'");
   check_one_clear_line(run_draftproof({"--no-such-option"}), "'--no-such-option'");
   check_one_clear_line(run_draftproof({"two\nlines"}), "'two lines'");
+}
+
+TEST_CASE("a misspelt name of any kind is answered with the one that was perhaps meant") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> slips{
+      {{"verifers"}, "verifiers"},
+      {{"machine", "--jsn"}, "--json"},
+      {{"demo", "--guidance-scale", "1.5"}, "--cfg-scale"},
+      {{"speculate", "--k", "4"}, "--num-speculative-tokens"},
+      {{"prove", "--draft", "2"}, "--num-speculative-tokens"},
+      {{"acceptance", "--drafts", "2"}, "--num-speculative-tokens"},
+      {{"lab", "--draft-tokens", "2"}, "--num-speculative-tokens"},
+      {{"lab", "--verifier", "chian"}, "chain"},
+      {{"lab", "--bug", "b38"}, "B38"},
+      {{"bugs", "--only", "b38"}, "B38"},
+      {{"prove", "--verifier", "blok"}, "block"},
+      {{"generate", "--prompt", "x", "--drafter", "sufix"}, "suffix"},
+      {{"demo", "--draft", "ngrm"}, "ngram"},
+      {{"tree", "--builder", "sequoya"}, "sequoia"},
+      {{"generate", "--prompt", "x", "--policy", "godput"}, "goodput"},
+      {{"presets", "gpu"}, "gpus"}};
+  for (const auto& [arguments, meant] : slips) {
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(arguments[0] << ": " << result.err);
+    check_one_clear_line(result, "did you mean '" + meant + "'?");
+  }
+}
+
+TEST_CASE("an unknown option is named alone, without what follows") {
+  const ProgramResult result = run_draftproof({"lab", "--no-such-option", "12", "--seed", "4", "--nor-this"});
+  check_one_clear_line(result, "'--no-such-option' is not an option of lab");
+  CHECK(result.err.find("12") == std::string::npos);
+  CHECK(result.err.find("--nor-this") == std::string::npos);
+}
+
+TEST_CASE("every verb's help ends with examples whose options and values the verb takes") {
+  for (const std::string& verb : subcommands()) {
+    const std::string help = run_draftproof({verb, "--help"}).out;
+    const std::vector<std::string> examples = examples_of(verb);
+    INFO("draftproof " << verb << " --help");
+    CHECK(examples.size() >= 2);
+    for (const std::string& example : examples) {
+      INFO(example);
+      CHECK((example + " ").starts_with(verb + " "));
+      std::vector<std::string> arguments = draftproof::shell_arguments(example);
+      for (const std::string& word : arguments) {
+        const std::string option = word.substr(0, word.find('='));
+        // In the help an option stands at the start of its line or behind its short name.
+        if (word.starts_with('-'))
+          CHECK((help.find("\n  " + option + (option.size() == 2 ? "," : " ")) != std::string::npos ||
+                 help.find("," + option + " ") != std::string::npos));
+      }
+      arguments.emplace_back("--help");  // values are read, and nothing runs
+      const ProgramResult parsed = run_draftproof(arguments);
+      CHECK(parsed.err.empty());
+      CHECK(parsed.exit_code == 0);
+    }
+  }
+}
+
+TEST_CASE("values before --help are read, so that an example with a wrong one is found out") {
+  CHECK(run_draftproof({"lab", "--top-k", "none", "--help"}).exit_code == 2);
+}
+
+TEST_CASE("the completion script completes verbs and a verb's options in bash") {
+  const std::string script = run_draftproof({"completion", "bash"}).out;
+  const auto completed = [&](const std::string& words) {
+    const std::string test = script + "\nCOMP_WORDS=(draftproof " + words +
+                             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _draftproof; echo \"${COMPREPLY[*]}\"";
+    const ProgramResult result = draftproof::testing::run_command({"bash", "-c", test});
+    CHECK(result.err.empty());
+    return result.out;
+  };
+  CHECK(completed("verif") == "verify verifiers\n");
+  CHECK(completed("lab --num") == "--num-speculative-tokens\n");
+  CHECK(completed("lab --see") == "--seed\n");
+  CHECK(completed("completion ba") == "bash\n");
+  CHECK(completed("nosuchverb --see") == "\n");
+  check_one_clear_line(run_draftproof({"completion", "fish"}), "completion bash");
+}
+
+TEST_CASE("presets lists what the simulator knows, and predict takes those names") {
+  const auto document = ordered_json::parse(run_draftproof({"presets", "--json"}).out);
+  for (const char* kind : {"gpus", "models", "engines", "drafters"}) {
+    INFO(kind);
+    REQUIRE_FALSE(document.at(kind).empty());
+    const auto one = ordered_json::parse(run_draftproof({"presets", kind, "--json"}).out);
+    CHECK(one.at(kind) == document.at(kind));
+    const std::string text = run_draftproof({"presets", kind}).out;
+    for (const auto& row : document.at(kind)) CHECK(text.find(row.at("name").get<std::string>()) != std::string::npos);
+  }
+  CHECK_FALSE(ordered_json::parse(run_draftproof({"presets", "gpus", "--json"}).out).contains("models"));
+  const auto name = [&](const char* kind) { return document.at(kind)[0].at("name").get<std::string>(); };
+  const ProgramResult predicted =
+      run_draftproof({"predict", "--model", name("models"), "--gpu", name("gpus"), "--engine", name("engines"),
+                      "--drafter", "EAGLE-3", "--acceptance", "constant:0.7", "--json"});
+  INFO(predicted.err);
+  CHECK(predicted.exit_code == 0);
 }
 
 TEST_CASE("the version is one line that the JSON documents repeat") {
@@ -138,7 +249,7 @@ TEST_CASE("machine as text says what its JSON says") {
 
 TEST_CASE("odd values are refused by every command in one line that names the option and what was expected") {
   const std::vector<std::vector<std::string>> odd{{"prove", "--vocab", "1"},
-                                                  {"prove", "--draft", "0"},
+                                                  {"prove", "--num-speculative-tokens", "0"},
                                                   {"prove", "--seed", "-1"},
                                                   {"prove", "--instances", "010"},
                                                   {"soak", "--seed", "18446744073709551616"},

@@ -108,7 +108,7 @@ TEST_CASE("verify replays the trace of the demo to the tokens of its text") {
                                              {"--sampler", "race", "--draft-temperature", "0.7", "--draft-top-k", "5"},
                                              {"--draft", "ngram-lookup", "--top-p", "0.9"},
                                              {"--temperature", "0"},
-                                             {"--guidance-scale", "1.5", "--negative-prompt", "distribution "},
+                                             {"--cfg-scale", "1.5", "--negative-prompt", "distribution "},
                                              {"-k", "0"}}) {
     const SmallDemo demo;
     std::vector<std::string> arguments = options;
@@ -372,7 +372,7 @@ TEST_CASE("every bad value of the demo is one clear error") {
                                                   {"--draft-top-p", "0"},
                                                   {"--draft-temperature", "-1"},
                                                   {"--draft-top-k", "-2"},
-                                                  {"--guidance-scale", "nan"},
+                                                  {"--cfg-scale", "nan"},
                                                   {"--negative-prompt", "x"},
                                                   {"--smoothing-curve", "2"},
                                                   {"--xtc-threshold", "0.2"},

@@ -70,7 +70,7 @@ struct SmallTable {
 };
 
 const std::vector<std::string> kSmall{
-    "--drafters", "suffix,ngram:2", "--k", "3", "--trees", "none,2x2", "--temperatures", "0,1", "--max-tokens", "30"};
+    "--drafters", "suffix,ngram:2", "-k", "3", "--trees", "none,2x2", "--temperatures", "0,1", "--max-tokens", "30"};
 
 // Of a row, what the machine's speed has no part in.
 ordered_json counted(ordered_json row) {
@@ -153,11 +153,11 @@ TEST_CASE("rows that are in the folder are not measured again, and others are ad
     more.insert(more.end(), one.begin(), one.end());
     return table.run(more).at("rows");
   };
-  const ordered_json first = with({"--k", "2"});
+  const ordered_json first = with({"-k", "2"});
   REQUIRE(first.size() == 2);
   // Times of another measurement would differ.
-  CHECK(with({"--k", "2"}) == first);
-  const ordered_json more = with({"--k", "2,4"});
+  CHECK(with({"-k", "2"}) == first);
+  const ordered_json more = with({"-k", "2,4"});
   REQUIRE(more.size() == 4);
   CHECK(more[0] == first[0]);
   CHECK(more[1] == first[1]);
@@ -165,7 +165,7 @@ TEST_CASE("rows that are in the folder are not measured again, and others are ad
   ordered_json cut = ordered_json::parse(read_whole_file(table.folder.file("out/result.json")));
   cut.at("rows").erase(3);
   write_whole_file(table.folder.file("out/result.json"), cut.dump());
-  const ordered_json resumed = with({"--k", "2,4"});
+  const ordered_json resumed = with({"-k", "2,4"});
   REQUIRE(resumed.size() == 4);
   for (std::size_t i = 0; i < 3; ++i) CHECK(resumed[i] == more[i]);
   CHECK(counted(resumed[3]) == counted(more[3]));
@@ -206,7 +206,7 @@ TEST_CASE("a table is not resumed with another model, drafter or file of costs o
 
 TEST_CASE("a row whose tokens are not those of plain decoding is a finding, also when it was measured before") {
   const SmallTable table;
-  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "--max-tokens", "20", "--k", "2"};
+  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "--max-tokens", "20", "-k", "2"};
   ordered_json planted = table.run(one);
   planted.at("rows")[1]["equal"] = false;
   planted.at("rows")[1]["difference"] = "planted";
@@ -256,12 +256,12 @@ TEST_CASE("a model whose rows depend on the batch is found by the tokens of spec
 TEST_CASE("equal tokens are promised by a coupled verifier at any temperature, and by a lossy one at none") {
   const SmallTable table;
   const ordered_json rows = table
-                                .run({"--drafters", "ngram:2", "--temperatures", "0,1", "--k", "4", "--verifier",
+                                .run({"--drafters", "ngram:2", "--temperatures", "0,1", "-k", "4", "--verifier",
                                       "coupled", "--max-tokens", "20"})
                                 .at("rows");
   for (const ordered_json& row : rows) CHECK(row.at("equal") == true);  // the coupled one at any temperature
   const ordered_json lossy = table
-                                 .run({"--drafters", "ngram:2", "--temperatures", "0", "--k", "4", "--verifier",
+                                 .run({"--drafters", "ngram:2", "--temperatures", "0", "-k", "4", "--verifier",
                                        "synthetic", "--max-tokens", "20"})
                                  .at("rows");
   CHECK(lossy.back().at("equal").is_null());
@@ -269,7 +269,7 @@ TEST_CASE("equal tokens are promised by a coupled verifier at any temperature, a
 
 TEST_CASE("combinations that do not fit are left out with their reasons") {
   const SmallTable table;
-  const ordered_json document = table.run({"--drafters", "prompt_lookup,ngram:2", "--k", "2", "--trees", "none,2x1",
+  const ordered_json document = table.run({"--drafters", "prompt_lookup,ngram:2", "-k", "2", "--trees", "none,2x1",
                                            "--temperatures", "0", "--max-tokens", "10"});
   REQUIRE(document.at("left_out").size() == 1);
   CHECK(document.at("left_out")[0].at("drafter") == "prompt_lookup");
@@ -280,7 +280,7 @@ TEST_CASE("combinations that do not fit are left out with their reasons") {
 TEST_CASE(
     "speculate measures looked-up drafts as far as they are worth their rows, or all of them, as rows of their own") {
   const SmallTable table;
-  const std::vector<std::string> one{"--drafters", "suffix,ngram:2", "--temperatures", "0", "--k", "4", "--max-tokens",
+  const std::vector<std::string> one{"--drafters", "suffix,ngram:2", "--temperatures", "0", "-k", "4", "--max-tokens",
                                      "30"};
   table.run(one);
   auto all = one;
@@ -311,7 +311,7 @@ TEST_CASE("what speculate cannot use is refused in one line, and nothing is writ
   table.check_refused({"--drafters", "prompt_lookup", "--trees", "2x2"}, "no combination is left");
   table.check_refused({"--drafters", "suffix", "--trees", "2x2", "--tree-verifier", "chain"}, "no combination is left");
   table.check_refused({"--tree-verifier", "naive"}, "--tree-verifier: has no use without --trees");
-  table.check_refused({"--trees", "2x2", "--k", "2"}, "--k: has no use where --trees has no none");
+  table.check_refused({"--trees", "2x2", "-k", "2"}, "--num-speculative-tokens: has no use where --trees has no none");
   table.check_refused({"--activations", "f32"}, "--activations: has no use with an n-gram model");
   table.check_refused({"--drafters", "ngram:2", "--cost", "x.toml"}, "--cost: has no use");
   table.check_refused({"--drafters", "suffix", "--cost", "x.toml"}, "x.toml: cannot be opened");
@@ -333,7 +333,7 @@ TEST_CASE("what speculate cannot use is refused in one line, and nothing is writ
 
 TEST_CASE("a folder that holds another table, or something else, is left as it is") {
   const SmallTable table;
-  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "--k", "2", "--max-tokens"};
+  const std::vector<std::string> one{"--drafters", "ngram:2", "--temperatures", "0", "-k", "2", "--max-tokens"};
   auto twenty = one;
   twenty.emplace_back("20");
   table.run(twenty);

@@ -97,7 +97,8 @@ TEST_CASE("Every cell of a soak is one string") {
 
 TEST_CASE("A soak of a vocabulary or draft that is too large is refused") {
   CHECK_THROWS_WITH(ChainModel(9, 4, ModelKind::dense, 0), Catch::Contains("--vocab: 9 is not from 1 to 8"));
-  CHECK_THROWS_WITH(ChainModel(8, 6, ModelKind::dense, 0), Catch::Contains("--draft: 6 is not from 0 to 5"));
+  CHECK_THROWS_WITH(ChainModel(8, 6, ModelKind::dense, 0),
+                    Catch::Contains("--num-speculative-tokens: 6 is not from 0 to 5"));
 }
 
 }  // namespace draftproof

@@ -241,7 +241,7 @@ TEST_CASE("acceptance refuses an option that none of its sources has a use for")
   };
   CHECK(refusal({"--name", "x"}).find("--name: has no use") != std::string::npos);
   CHECK(refusal({"--rates", "conditional"}).find("--rates: has no use") != std::string::npos);
-  CHECK(refusal({"--drafts", "3"}).find("--drafts: has no use") != std::string::npos);
+  CHECK(refusal({"-k", "3"}).find("--num-speculative-tokens: has no use") != std::string::npos);
   CHECK(refusal({table, "--rates", "unconditional", "--name", "x"}).find("--name: has no use") != std::string::npos);
   CHECK(run({table, "--rates", "unconditional"}).exit_code == 0);
 }

@@ -246,7 +246,8 @@ TEST_CASE("settings that have no rows are refused by the name of their option") 
   CHECK(refusal([](Settings& s) { s.top_p = 1.5f; }).find("top_p is 1.5") != std::string::npos);
   CHECK(refusal([](Settings& s) { s.verifier = "none"; }).find("--verifier") == 0);
   CHECK(refusal([](Settings& s) { s.bug = "B99"; }).find("'B99' is not a bug of one step") != std::string::npos);
-  CHECK(refusal([](Settings& s) { s.draft_tokens = 0; }) == "--draft-tokens: is 0; expected a whole number in [1, 8]");
+  CHECK(refusal([](Settings& s) { s.draft_tokens = 0; }) ==
+        "--num-speculative-tokens: is 0; expected a whole number in [1, 8]");
 }
 
 TEST_CASE("draftproof lab prints the numbers of the snapshot, from the command line that the panel copies") {

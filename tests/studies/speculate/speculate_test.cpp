@@ -391,7 +391,7 @@ TEST_CASE("a demo is run again from its result, and gives its text") {
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{"--seed", "3", "--temperature", "0.9"},
         std::vector<std::string>{"--verifier", "rrs", "--tree", "2x2", "--draft-order", "2"},
-        std::vector<std::string>{"--draft", "ngram-lookup", "--guidance-scale", "1.2"}}) {
+        std::vector<std::string>{"--draft", "ngram-lookup", "--cfg-scale", "1.2"}}) {
     const DemoSettings demo = speculate_settings_of_demo(run_demo(more));
     CHECK(demo.settings.max_tokens == 60);
     CHECK(text_in_json(checked_snapshot(demo.settings).speculation) == demo.expected_text);

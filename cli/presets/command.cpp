@@ -1,0 +1,100 @@
+// draftproof presets: what the simulator knows by name.
+#include <iomanip>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
+#include "sim/cost/drafter.hpp"
+#include "sim/cost/engine_profile.hpp"
+#include "sim/cost/gpu.hpp"
+#include "sim/cost/model_shape.hpp"
+
+namespace draftproof {
+namespace {
+
+struct PresetsArguments {
+  std::string kind = "all";
+  bool json = false;
+};
+
+Json gpus_json() {
+  Json rows = Json::array();
+  for (const std::string& name : gpu_preset_names()) {
+    const Gpu gpu = find_gpu(name);
+    rows.push_back({{"name", gpu.name},
+                    {"memory_gb", gpu.memory_bytes / 1e9},
+                    {"bandwidth_gb_s", gpu.bandwidth / 1e9},
+                    {"bf16_tflops", gpu.bf16_flops / 1e12}});
+  }
+  return rows;
+}
+
+Json models_json() {
+  Json rows = Json::array();
+  for (const std::string& name : model_preset_names()) {
+    const ModelShape model = find_model(name);
+    rows.push_back({{"name", model.name},
+                    {"layers", model.layers},
+                    {"parameters_b", model.total_parameters() / 1e9},
+                    {"active_parameters_b", model.active_parameters() / 1e9}});
+  }
+  return rows;
+}
+
+Json engines_json() {
+  Json rows = Json::array();
+  for (const EngineProfile& engine : engine_presets())
+    rows.push_back({{"name", engine.name}, {"eager", engine.eager}, {"generic", engine.generic}});
+  return rows;
+}
+
+Json drafters_json() {
+  Json rows = Json::array();
+  for (const std::string& name : drafter_preset_names()) rows.push_back({{"name", name}});
+  return rows;
+}
+
+struct PresetKind {
+  const char* name;
+  Json (*rows)();
+};
+
+constexpr PresetKind kPresetKinds[] = {
+    {"gpus", gpus_json}, {"models", models_json}, {"engines", engines_json}, {"drafters", drafters_json}};
+
+void print_presets(const std::string& kind, const Json& rows) {
+  std::cout << kind << '\n';
+  for (const Json& row : rows) {
+    std::cout << "  " << std::left << std::setw(30) << row.at("name").get<std::string>();
+    for (const auto& [key, value] : row.items()) {
+      if (value.is_number()) std::cout << "  " << key << ' ' << std::setprecision(5) << value.get<double>();
+      if (value.is_boolean() && value.get<bool>()) std::cout << "  " << key;
+    }
+    std::cout << '\n';
+  }
+}
+
+}  // namespace
+
+void add_presets(Options& options, ProgramContext& context) {
+  const auto arguments = std::make_shared<PresetsArguments>();
+  std::vector<std::string> kinds{"all"};
+  for (const PresetKind& kind : kPresetKinds) kinds.emplace_back(kind.name);
+  options.choice("kind", arguments->kind, kinds, "Which of them");
+  options.json(arguments->json);
+  options.examples({"gpus", "models --json"});
+  options.on_run([arguments, &context] {
+    Json document = json_document(context.arguments);
+    for (const PresetKind& kind : kPresetKinds) {
+      if (arguments->kind != "all" && arguments->kind != kind.name) continue;
+      document[kind.name] = kind.rows();
+      if (!arguments->json) print_presets(kind.name, document[kind.name]);
+    }
+    if (arguments->json) print_json(document);
+  });
+}
+
+}  // namespace draftproof
