@@ -1,6 +1,6 @@
 // Tree attention: depths and the packed mask of draft trees, from parent arrays (twin:
-// reference/verify/tree_attention.hpp, tree_depths and packed_tree_mask). Row 0 of a request is the root's, row i + 1 is
-// node i.
+// reference/verify/tree_attention.hpp, tree_depths and packed_tree_mask). Row 0 of a request is the root's, row
+// i + 1 is node i.
 //
 //   parents [draft_tokens_total] -> depths [rows], mask [rows, words_per_row] u32, status [requests]
 //   rows = draft_tokens_total + requests; row r of request b is cu[b] + b + r
