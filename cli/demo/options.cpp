@@ -116,8 +116,7 @@ DecodingOptions decoding_options(const DemoOptions& options) {
 std::optional<std::string> tree_of(const DemoOptions& options) {
   if (options.tree) return options.tree;
   const VerifierInfo& info = parse_verifier(options.verifier, "--verifier").info();
-  const bool draws_paths = info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
-  if (info.draft == DraftForm::chain || draws_paths || options.num_speculative_tokens == 0 ||
+  if (info.draft == DraftForm::chain || info.takes_paths() || options.num_speculative_tokens == 0 ||
       options.draft_kind() != DemoDraft::ngram)
     return std::nullopt;
   std::string tree = "2";

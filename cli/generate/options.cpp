@@ -150,8 +150,7 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--draft-temperature", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
                     "with --drafter none", drafts);
   command.used_only({"--verifier"}, "with --drafter none, unless it is a coupled one", [=, &options] {
-    const Verifier verifier = parse_verifier(options.verifier, "--verifier").verifier;
-    return drafts() || verifier == Verifier::coupled || verifier == Verifier::coupled_list;
+    return drafts() || parse_verifier(options.verifier, "--verifier").info().is_coupled();
   });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });

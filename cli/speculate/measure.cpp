@@ -42,8 +42,7 @@ SpeculationPolicy policy_of(const Configuration& configuration, const DecodingOp
 
 // Is the output the same tokens as without speculation, and not only of the same distribution?
 bool promises_equal_tokens(const VerifierChoice& verifier, double temperature) {
-  const bool coupled = verifier.verifier == Verifier::coupled || verifier.verifier == Verifier::coupled_list;
-  return verifier.info().lossless && (temperature == 0.0 || coupled);
+  return verifier.info().lossless && (temperature == 0.0 || verifier.info().is_coupled());
 }
 
 std::string difference_of(const WorkPrompt& prompt, const std::vector<Token>& plain, const std::vector<Token>& other) {

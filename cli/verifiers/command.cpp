@@ -22,6 +22,13 @@ Json json_of(const VerifierInfo& info) {
   json["lossless"] = info.lossless;
   json["guarantee"] = text_of_name(info.guarantee);
   json["source"] = text_of_name(info.source);
+  json["coins"] = text_of_name(name_of(info.coins));
+  json["noise"] = text_of_name(name_of(info.noise));
+  json["decisions"] = text_of_name(name_of(info.decisions));
+  json["recovered"] = text_of_name(name_of(info.recovered));
+  json["joint"] = info.joint;
+  json["keeps_support"] = info.keeps_support;
+  json["replayable"] = info.is_replayable();
   json["parameters"] = Json::array();
   for (const VerifierParameter& parameter : info.parameters)
     json["parameters"].push_back({{"name", text_of_name(parameter.name)},

@@ -44,8 +44,9 @@ template <class Chance>
 Token draw_target(const Distribution& distribution, const VerifierChoice& verifier, std::uint32_t position,
                   Chance& chance) {
   const DistributionMasses masses(distribution);
-  if (verifier.verifier == Verifier::coupled) return chance.coupled_race(masses, position);
-  if (verifier.verifier == Verifier::coupled_list)
+  const SharedNoise noise = verifier.info().noise;
+  if (noise == SharedNoise::one_row) return chance.coupled_race(masses, position);
+  if (noise == SharedNoise::row_per_path)
     return chance.coupled_list_race(masses, position, static_cast<std::uint32_t>(verifier.parameter("paths")));
   return chance.draw(masses, 0, Purpose::target_sample);
 }

@@ -4,15 +4,6 @@
 #include "reference/step/replayable.hpp"
 
 namespace draftproof {
-namespace {
-
-bool is_exact(const VerifierChoice& choice) {
-  const bool at_one =
-      choice.verifier == Verifier::thresholds && choice.parameter("acc") == 1.0 && choice.parameter("single") == 1.0;
-  return choice.info().lossless || at_one;
-}
-
-}  // namespace
 
 std::string text_of(const AssumedVerifier& verifier) {
   return verifier ? text_of(*verifier) : "any";
@@ -31,43 +22,17 @@ Assumptions assumptions_of(const AssumedVerifier& verifier, bool trees) {
     assumed.drafts_share_noise = trees;
     return assumed;
   }
-  assumed.lossless = is_exact(*verifier);
-  if (assumed.lossless) assumed.drafts = verifier->info().proposal;
+  const VerifierInfo& info = verifier->info();
+  assumed.lossless = verifier->is_lossless();
+  assumed.keeps_support = info.keeps_support;
+  assumed.chain_decisions = info.decisions == Decisions::coin_per_draft;
   if (has_own_decisions(*verifier)) assumed.decides = verifier;
-  switch (verifier->verifier) {
-    case Verifier::chain:
-      assumed.chain_decisions = true;
-      break;
-    case Verifier::coupled:
-    case Verifier::coupled_list:
-      assumed.drafts_share_noise = true;
-      [[fallthrough]];
-    case Verifier::sampler_match:
-    case Verifier::naive:
-    case Verifier::target_only:
-      assumed.exact_at_nodes = assumed.accepts_drafted = true;
-      break;
-    case Verifier::rrs:
-    case Verifier::rrsw:
-    case Verifier::greedy_draft:
-      assumed.exact_at_nodes = assumed.accepts_drafted = assumed.needs_possible_drafts = true;
-      break;
-    case Verifier::k_seq:
-      assumed.exact_at_nodes = true;  // a rejected sibling keeps residual mass, and may be emitted all the same
-      break;
-    case Verifier::thresholds:
-      assumed.exact_at_nodes = assumed.accepts_drafted = assumed.lossless;
-      break;
-    case Verifier::synthetic:
-      assumed.keeps_support = false;  // drafts are accepted by a coin that does not look at the target
-      break;
-    case Verifier::block:
-    case Verifier::traversal:
-    case Verifier::greedy_multipath:
-    case Verifier::typical:
-    case Verifier::top_k_resample:
-      break;
-  }
+  assumed.drafts_share_noise = info.is_coupled();
+  if (!assumed.lossless) return assumed;
+  assumed.drafts = info.proposal;
+  assumed.exact_at_nodes = !info.joint && !assumed.chain_decisions;  // coins of known rates tell more
+  assumed.accepts_drafted = assumed.exact_at_nodes && info.recovered != Recovered::rejected;
+  assumed.needs_possible_drafts = assumed.accepts_drafted && info.proposal != DraftSampling::any;
   return assumed;
 }
 

@@ -34,8 +34,8 @@ std::vector<std::string> fitting_verifiers(const StepSample& sample, const Audit
   std::vector<std::string> names;
   for (const VerifierInfo& info : verifiers()) {
     const VerifierChoice choice(info.verifier);
-    const bool decisions_are_known = info.verifier == Verifier::chain || has_own_decisions(choice);
-    if (!decisions_are_known || (options.verifier && options.verifier->verifier == info.verifier)) continue;
+    if (info.decisions == Decisions::unknown || (options.verifier && options.verifier->verifier == info.verifier))
+      continue;
     if (!takes_all(choice, steps)) continue;
     AuditOptions assuming = options;
     assuming.verifier = choice;

@@ -6,12 +6,9 @@
 
 #include "base/error.hpp"
 #include "exactness/audit/tests.hpp"
+#include "reference/step/verify_step_of.hpp"
 #include "reference/verify/block.hpp"
-#include "reference/verify/sibling_rules/greedy_draft.hpp"
-#include "reference/verify/sibling_rules/k_seq.hpp"
 #include "reference/verify/sibling_rules/naive_sampling.hpp"
-#include "reference/verify/sibling_rules/rrs.hpp"
-#include "reference/verify/sibling_rules/rrsw.hpp"
 #include "reference/verify/traversal.hpp"
 
 namespace draftproof {
@@ -184,39 +181,46 @@ OwnOutcome follow_siblings(NormalisedRows& rows, double factor, std::span<const 
   }
 }
 
-OwnOutcome follow(const VerifierChoice& choice, NormalisedRows& rows, double factor, std::span<const std::int32_t> path,
-                  bool greedy_target) {
-  const auto siblings = [&](auto rule) {
+// What with_template calls with the verifier's rule.
+struct FollowSiblings {
+  NormalisedRows& rows;
+  double factor;
+  std::span<const std::int32_t> path;
+
+  template <class Rule>
+  OwnOutcome siblings(Rule rule) const {
     return follow_siblings(rows, factor, path,
                            [&](const Masses& p, const ProposalView& q, auto& tokens, auto& nodes, std::uint32_t row,
                                auto& chance) { rule(p, q.row(row), tokens, nodes, row, chance); });
-  };
+  }
+  template <class Step>
+  OwnOutcome step(Step) const {
+    throw Error(ErrorKind::internal, "own_outcome", "this verifier judges no siblings");
+  }
+};
+
+OwnOutcome follow(const VerifierChoice& choice, NormalisedRows& rows, double factor, std::span<const std::int32_t> path,
+                  bool greedy_target) {
   const auto by_target_alone = [&] {
     return follow_siblings(rows, factor, path,
                            [](const Masses& p, const ProposalView&, auto& tokens, auto& nodes, std::uint32_t row,
                               auto& chance) { accept_sibling_naive_sampling(p, p, tokens, nodes, row, chance); });
   };
   if (greedy_target) return by_target_alone();
-  switch (choice.verifier) {
-    case Verifier::block:
+  switch (choice.info().decisions) {
+    case Decisions::last_passing:
       return follow_block(rows, factor, path);
-    case Verifier::traversal:
+    case Decisions::leaf_by_leaf:
       return follow_traversal(rows, factor, path);
-    case Verifier::sampler_match:
-    case Verifier::naive:
-    case Verifier::target_only:
+    case Decisions::target_draw:
       return by_target_alone();
-    case Verifier::rrs:
-      return siblings([](auto&&... a) { accept_sibling_rrs(a...); });
-    case Verifier::rrsw:
-      return siblings([](auto&&... a) { accept_sibling_rrsw(a...); });
-    case Verifier::k_seq:
-      return siblings([](auto&&... a) { accept_sibling_k_seq(a...); });
-    case Verifier::greedy_draft:
-      return siblings([](auto&&... a) { accept_sibling_greedy_draft(a...); });
-    default:
-      throw Error(ErrorKind::internal, "own_outcome", "this verifier's decisions are not known");
+    case Decisions::coin_per_sibling:
+      return with_template(choice, FollowSiblings{rows, factor, path});
+    case Decisions::unknown:
+    case Decisions::coin_per_draft:
+      break;
   }
+  throw Error(ErrorKind::internal, "own_outcome", "this verifier's decisions are not known");
 }
 
 // A rate this close to 0 or 1 is a sum's rounding.
@@ -235,20 +239,8 @@ Doubt doubt_of(double rate, double low, double high, double tolerance) {
 }  // namespace
 
 bool has_own_decisions(const VerifierChoice& choice) {
-  switch (choice.verifier) {
-    case Verifier::block:
-    case Verifier::traversal:
-    case Verifier::sampler_match:
-    case Verifier::naive:
-    case Verifier::target_only:
-    case Verifier::rrs:
-    case Verifier::rrsw:
-    case Verifier::k_seq:
-    case Verifier::greedy_draft:
-      return true;
-    default:
-      return false;
-  }
+  const Decisions decisions = choice.info().decisions;
+  return decisions != Decisions::unknown && decisions != Decisions::coin_per_draft;
 }
 
 OwnOutcome own_outcome(const VerifierChoice& choice, StepRows& rows, std::span<const std::int32_t> path,

@@ -92,7 +92,7 @@ std::vector<TestResult> recorded_tests(const StepSample& sample, std::span<const
   std::vector<double> first_coin(records.size(), kNoTransform), next_request(records.size(), kNoTransform);
   std::vector<double> first_draft(records.size(), kNoTransform);
   std::vector<double> judged(records.size(), kNoTransform), last(records.size(), kNoTransform);
-  const bool is_chain = options.verifier && options.verifier->verifier == Verifier::chain;
+  const bool is_chain = options.verifier && options.verifier->info().decisions == Decisions::coin_per_draft;
   for (std::size_t b = 0; b < records.size(); ++b) {
     const VerifyRequest& request = sample.requests[b];
     if (has_greedy_target(request)) continue;  // its numbers are not looked at

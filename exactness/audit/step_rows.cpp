@@ -235,8 +235,8 @@ class StepRecorder {
 
   void look_at_own_decisions() {
     if (record_.impossible_draft || record_.repeated_draft || record_.wrong_path) return;
-    // Of two siblings of one token a verifier may take either; RRS only the first, and says so in its path.
-    const bool either_is_known = assumed_.decides->verifier == Verifier::rrs && path_is_reported_;
+    // Of two siblings of one token a verifier may take either, unless it takes the first and says so in its path.
+    const bool either_is_known = assumed_.decides->info().takes_first_of_equals && path_is_reported_;
     if (!either_is_known && has_repeats()) return;
     std::vector<std::int32_t> path;
     for (const std::uint32_t row : std::span(path_rows_).subspan(1)) path.push_back(static_cast<std::int32_t>(row) - 1);

@@ -139,8 +139,9 @@ void verify(const draftproof_verify_arguments& a, const VerifierChoice& verifier
   const VerifyOptions options{
       .verifier = verifier, .sampler = sampler, .logprobs = a.logprobs != nullptr, .raw_logprobs = false};
   const std::vector<DraftRange> ranges = draft_ranges(a);
+  const bool looks_at_all = verifier.info().decisions == Decisions::last_passing;
   for (std::int64_t b = 0; b < a.requests; ++b) {
-    CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree, verifier.verifier == Verifier::block);
+    CallRequest call(a, b, ranges[static_cast<std::size_t>(b)], is_tree, looks_at_all);
     if (position != nullptr) call.set_position(position[b]);
     if (call.status() != RowStatus::ok) {
       write_refusal(a, b, call.status());
@@ -171,8 +172,7 @@ void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings
 void verify_by_name(const draftproof_verify_by_name_arguments& a, const draftproof_settings&) {
   const std::string call = "verify_by_name, ";
   const VerifierChoice choice = parse_verifier(a.verifier, call + "verifier");
-  const bool is_coupled = choice.verifier == Verifier::coupled || choice.verifier == Verifier::coupled_list;
-  if (is_coupled && a.position == nullptr && a.drafts.requests > 0)
+  if (choice.info().is_coupled() && a.position == nullptr && a.drafts.requests > 0)
     throw usage_error(call + "position", "it is NULL; expected an array, since the verifier is coupled");
   const bool is_tree = a.drafts.parents != nullptr;
   const std::vector<DraftRange> ranges = draft_ranges(a.drafts);

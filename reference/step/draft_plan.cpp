@@ -18,12 +18,8 @@ void require_nodes(std::int64_t nodes, const std::string& where) {
         where, "the draft has " + std::to_string(nodes) + " nodes; expected at most " + std::to_string(kDraftNodesMax));
 }
 
-bool draws_paths(const VerifierInfo& info) {
-  return info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
-}
-
 bool takes_branches(const VerifierInfo& info) {
-  return info.draft != DraftForm::chain && !draws_paths(info);
+  return info.draft != DraftForm::chain && !info.takes_paths();
 }
 
 std::string names_that_take_branches() {
@@ -45,11 +41,11 @@ DraftPlan plan_for(const VerifierChoice& verifier, const std::optional<TreeShape
   DraftPlan plan{tree ? *tree : chain_shape(num_speculative_tokens), info.proposal};
   if (tree && !tree->is_chain() && !takes_branches(info))
     throw usage_error(where, "verifier " + std::string(info.name) + " takes " +
-                                 (draws_paths(info) ? "independent paths" : "a chain") +
+                                 (info.takes_paths() ? "independent paths" : "a chain") +
                                  ", and the tree has branches; expected no tree, or verifier " +
                                  names_that_take_branches());
-  if (draws_paths(info)) plan.num_paths = static_cast<std::int32_t>(verifier.parameter("paths"));
-  plan.coupled = info.verifier == Verifier::coupled || info.verifier == Verifier::coupled_list;
+  if (info.takes_paths()) plan.num_paths = static_cast<std::int32_t>(verifier.parameter("paths"));
+  plan.coupled = info.is_coupled();
   require_nodes(std::int64_t{plan.num_paths} * plan.shape.size(), where);
   return plan;
 }

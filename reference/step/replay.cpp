@@ -31,7 +31,7 @@ ReplayingChance chance_of(const VerifyRequest& request, const VerifyOptions& opt
 // What an engine decided, as far as what it emitted shows it.
 class EngineStep {
  public:
-  EngineStep(const VerifyRequest& request, Verifier verifier, std::span<const Token> emitted,
+  EngineStep(const VerifyRequest& request, const VerifierInfo& verifier, std::span<const Token> emitted,
              std::span<const std::int32_t> path)
       : tree_(request.draft), verifier_(verifier), emitted_(emitted), path_(path) {}
 
@@ -40,9 +40,9 @@ class EngineStep {
   std::optional<bool> coin(std::int32_t node) const {
     const std::int32_t end = path_.empty() ? kRootNode : path_.back();
     const bool on_path = std::find(path_.begin(), path_.end(), node) != path_.end();
-    if (verifier_ == Verifier::traversal) return node == end;
-    if (verifier_ == Verifier::block) return node < end ? std::nullopt : std::optional(node == end);
-    if (on_path && (verifier_ == Verifier::k_seq || verifier_ == Verifier::greedy_draft)) return std::nullopt;
+    if (verifier_.decisions == Decisions::leaf_by_leaf) return node == end;
+    if (verifier_.decisions == Decisions::last_passing) return node < end ? std::nullopt : std::optional(node == end);
+    if (on_path && verifier_.recovered != Recovered::undrafted) return std::nullopt;
     return on_path;
   }
 
@@ -58,7 +58,7 @@ class EngineStep {
 
  private:
   const DraftTree& tree_;
-  Verifier verifier_;
+  const VerifierInfo& verifier_;
   std::span<const Token> emitted_;
   std::span<const std::int32_t> path_;
 };
@@ -126,7 +126,7 @@ std::optional<Departure> find_departure(const VerifyRequest& request, const Veri
   ReplayingChance chance = chance_of(request, tokens_only, &decisions);
   const Emission emission = verify_step_by(request, tokens_only, chance, workspace);
   if (std::ranges::equal(emission.tokens, emitted)) return std::nullopt;
-  const EngineStep engine(request, options.verifier.verifier, emitted, path);
+  const EngineStep engine(request, options.verifier.info(), emitted, path);
   for (const ReplayedDecision& decision : decisions) {
     Departure departure;
     departure.is_coin = decision.is_coin;

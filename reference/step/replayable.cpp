@@ -7,51 +7,16 @@
 namespace draftproof {
 namespace {
 
-enum class Coins : std::uint8_t { none, of_drafts, of_rows };
-
-// What the template of a verifier asks a Chance for.
-struct Needs {
-  Coins coins = Coins::none;
-  bool race = false;    // its draws are races by definition
-  bool tokens = false;  // a recorded token can stand for a draw: chains, whose rows are the drafts'
-};
-
-std::optional<Needs> needs_of(Verifier verifier) {
-  switch (verifier) {
-    case Verifier::chain:
-    case Verifier::block:
-    case Verifier::top_k_resample:
-    case Verifier::synthetic:
-      return Needs{.coins = Coins::of_drafts, .tokens = true};
-    case Verifier::rrs:
-    case Verifier::rrsw:
-    case Verifier::k_seq:
-    case Verifier::greedy_draft:
-    case Verifier::traversal:
-      return Needs{.coins = Coins::of_drafts};
-    case Verifier::target_only:
-    case Verifier::thresholds:
-      return Needs{.coins = Coins::of_rows};
-    case Verifier::sampler_match:
-      return Needs{.tokens = true};
-    case Verifier::naive:
-    case Verifier::typical:
-      return Needs{};
-    case Verifier::coupled:
-      return Needs{.race = true};
-    case Verifier::greedy_multipath:  // its coins belong to the path that it selects
-    case Verifier::coupled_list:      // several rows of noise for one row
-      break;
-  }
-  return std::nullopt;
+// A recorded token can stand for a draw of a chain, whose rows are the drafts'; of a race it is the noise.
+bool takes_tokens(const VerifierInfo& info) {
+  return info.draft == DraftForm::chain && !info.is_coupled();
 }
 
 template <class Fits>
 std::string verifiers_where(Fits fits) {
   std::string names;
   for (const VerifierInfo& info : verifiers())
-    if (const auto needs = needs_of(info.verifier); needs && fits(*needs))
-      names.append(names.empty() ? "" : ", ").append(info.name);
+    if (info.is_replayable() && fits(info)) names.append(names.empty() ? "" : ", ").append(info.name);
   return names;
 }
 
@@ -66,16 +31,17 @@ const char* name_of_noise(const RecordedRandomness& recorded) {
   return recorded.noise_kind == NoiseKind::exponential ? "exponential_noise" : "gumbel_noise";
 }
 
-void require_one_source(const VerifyRequest& request, const Needs& needs, const std::string& where) {
+void require_one_source(const VerifyRequest& request, const VerifierInfo& info, const std::string& where) {
   const RecordedRandomness& recorded = request.recorded;
   if (recorded.draw_uniforms && recorded.noise)
     throw input_error(where, std::string("has both draw_uniforms and ") + name_of_noise(recorded) +
                                  "; expected one of them, since a draw is made once");
   const bool numbers = recorded.draw_uniforms || recorded.noise;
-  const char* const draws = needs.race     ? "exponential_noise or gumbel_noise"
-                            : needs.tokens ? "recovered_tokens and bonus_tokens, draw_uniforms, exponential_noise or "
-                                             "gumbel_noise"
-                                           : "draw_uniforms, exponential_noise or gumbel_noise";
+  const char* const draws = info.is_coupled() ? "exponential_noise or gumbel_noise"
+                            : takes_tokens(info)
+                                ? "recovered_tokens and bonus_tokens, draw_uniforms, exponential_noise or "
+                                  "gumbel_noise"
+                                : "draw_uniforms, exponential_noise or gumbel_noise";
   const bool has_drafts = !request.draft.empty();
   if (!numbers && ((has_drafts && !recorded.recovered_tokens) || !recorded.bonus_token))
     throw input_error(where, std::string("has no recorded numbers for ") +
@@ -89,14 +55,9 @@ void require_one_source(const VerifyRequest& request, const Needs& needs, const 
 
 }  // namespace
 
-bool is_replayable(const VerifierChoice& verifier) {
-  return needs_of(verifier.verifier).has_value();
-}
-
 bool follows_convention(const VerifierChoice& verifier) {
-  if (verifier.verifier == Verifier::greedy_multipath) return true;  // block verification of the path that it selects
-  const std::optional<Needs> needs = needs_of(verifier.verifier);
-  return needs && needs->coins == Coins::of_drafts;
+  const Coins coins = verifier.info().coins;
+  return coins == Coins::of_drafts || coins == Coins::of_selected_path;
 }
 
 void validate_recorded_numbers(const VerifyRequest& request, const std::string& where) {
@@ -132,33 +93,32 @@ void validate_recorded_numbers(const VerifyRequest& request, const std::string& 
 
 void require_replayable(const VerifyRequest& request, const VerifierChoice& verifier, const std::string& where) {
   const RecordedRandomness& recorded = request.recorded;
-  const std::string name = "verifier " + std::string(verifier.info().name);
-  const std::optional<Needs> needs = needs_of(verifier.verifier);
-  if (!needs)
+  const VerifierInfo& info = verifier.info();
+  const std::string name = "verifier " + std::string(info.name);
+  if (!info.is_replayable())
     throw usage_error(where, name + " takes no recorded randomness; expected one of " +
-                                 verifiers_where([](const Needs&) { return true; }));
+                                 verifiers_where([](const VerifierInfo&) { return true; }));
   const std::size_t draft_len = request.draft.tokens.size();
   const auto vocab_size = static_cast<std::size_t>(request.target.vocab_size);
-  if (recorded.uniforms && needs->coins == Coins::none)
+  if (recorded.uniforms && info.coins == Coins::none)
     throw usage_error(where, "has uniforms, and " + name + " throws no coins; expected them of one of " +
-                                 verifiers_where([](const Needs& n) { return n.coins != Coins::none; }));
-  if (!recorded.uniforms && needs->coins != Coins::none)
+                                 verifiers_where([](const VerifierInfo& i) { return i.coins != Coins::none; }));
+  if (!recorded.uniforms && info.coins != Coins::none)
     throw input_error(where, "has no uniforms; expected them, since " + name + " throws coins");
-  if (needs->coins == Coins::of_drafts)
+  if (info.coins == Coins::of_drafts)
     require_size(recorded.uniforms, draft_len, "uniforms", "one for each draft", where);
-  if (needs->coins == Coins::of_rows)
+  if (info.coins == Coins::of_rows)
     require_size(recorded.uniforms, draft_len + 1, "uniforms", "one for each row, which all its drafts share", where);
-  if ((recorded.recovered_tokens || recorded.bonus_token) && !needs->tokens)
+  if ((recorded.recovered_tokens || recorded.bonus_token) && !takes_tokens(info))
     throw usage_error(where, "has recovered_tokens or bonus_tokens, and " + name +
-                                 " does not take them; expected them of one of " +
-                                 verifiers_where([](const Needs& n) { return n.tokens; }));
+                                 " does not take them; expected them of one of " + verifiers_where(takes_tokens));
   if (recorded.recovered_tokens && recorded.recovered_tokens->size() != draft_len)
     throw input_error(where, "recovered_tokens has " + std::to_string(recorded.recovered_tokens->size()) +
                                  " tokens; expected " + std::to_string(draft_len) + ", one for each draft");
-  if (recorded.draw_uniforms && needs->race)
+  if (recorded.draw_uniforms && info.is_coupled())
     throw usage_error(
         where, "has draw_uniforms, and " + name + " draws by race alone; expected exponential_noise or gumbel_noise");
-  require_one_source(request, *needs, where);
+  require_one_source(request, info, where);
   if (recorded.draw_uniforms && recorded.draw_uniforms->size() != 1)
     require_size(recorded.draw_uniforms, draft_len + 1, "draw_uniforms", "one for each row, or 1 for the step", where);
   if (recorded.noise && recorded.noise->size() != vocab_size)

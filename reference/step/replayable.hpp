@@ -15,9 +15,6 @@ void validate_recorded_numbers(const VerifyRequest& request, const std::string& 
 // leave two ways to make one draw, or that are too many or too few (input).
 void require_replayable(const VerifyRequest& request, const VerifierChoice& verifier, const std::string& where);
 
-// Is there a replay of this verifier at all?
-bool is_replayable(const VerifierChoice& verifier);
-
 // Does the verifier throw coins on drafts, which fall by a Convention?
 bool follows_convention(const VerifierChoice& verifier);
 

@@ -57,65 +57,111 @@ TreeOutcome judge_siblings(StepRows& rows, Rule rule, bool uses_proposal, Chance
   return verify_tree(rows.request().draft, target, NoProposal{}, rule, chance);
 }
 
+}  // namespace step_detail
+
+// The one place that names the template of each verifier. Calls use.siblings(rule) for a rule that judges the children
+// of one node (verify/tree.hpp), and use.step(step) for a template of whole drafts: step(rows, chance) -> TreeOutcome.
+template <class Use>
+auto with_template(const VerifierChoice& choice, const Use& use) {
+  using namespace step_detail;
+  const auto number = [&](std::string_view name) { return choice.parameter(name); };
+  const auto draft_of = [](StepRows& rows) { return std::span<const Token>(rows.request().draft.tokens); };
+  switch (choice.verifier) {
+    case Verifier::chain:
+      return use.step([&](StepRows& rows, auto& chance) {
+        MassTarget target{rows};
+        MassProposal proposal{rows};
+        return as_tree(verify_chain(draft_of(rows), target, proposal, chance));
+      });
+    case Verifier::block:
+      return use.step([](StepRows& rows, auto& chance) { return as_tree(verify_block_step(rows, chance)); });
+    case Verifier::sampler_match:
+      return use.step([&](StepRows& rows, auto& chance) {
+        MassTarget target{rows};
+        return as_tree(verify_sampler_match(draft_of(rows), target, chance));
+      });
+    case Verifier::coupled:
+      return use.step([&](StepRows& rows, auto& chance) {
+        MassTarget target{rows};
+        return as_tree(verify_coupled(draft_of(rows), target, rows.request().position_or_default(), chance));
+      });
+    case Verifier::naive:
+      return use.siblings([](auto&&... a) { return accept_sibling_naive_sampling(a...); });
+    case Verifier::target_only:
+      return use.siblings([](auto&&... a) { return accept_sibling_target_only(a...); });
+    case Verifier::rrs:
+      return use.siblings([](auto&&... a) { return accept_sibling_rrs(a...); });
+    case Verifier::rrsw:
+      return use.siblings([](auto&&... a) { return accept_sibling_rrsw(a...); });
+    case Verifier::k_seq:
+      return use.siblings([](auto&&... a) { return accept_sibling_k_seq(a...); });
+    case Verifier::greedy_draft:
+      return use.siblings([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
+    case Verifier::traversal:
+      return use.step([](StepRows& rows, auto& chance) {
+        return verify_traversal(rows.request().draft, dense_target(rows), dense_proposal(rows), chance);
+      });
+    case Verifier::greedy_multipath:
+      return use.step([&](StepRows& rows, auto& chance) {
+        return verify_greedy_multipath(rows.request().draft, static_cast<std::int32_t>(number("paths")),
+                                       dense_target(rows), dense_proposal(rows), chance);
+      });
+    case Verifier::coupled_list:
+      return use.step([&](StepRows& rows, auto& chance) {
+        MassTarget target{rows};
+        return verify_coupled_list(rows.request().draft, static_cast<std::uint32_t>(number("paths")), target,
+                                   rows.request().position_or_default(), chance);
+      });
+    case Verifier::typical:
+      return use.step([&](StepRows& rows, auto& chance) {
+        const TypicalOptions options{number("epsilon"), number("delta")};
+        const auto threshold = [&](const DenseMasses<double>& p) { return typical_threshold(p, options); };
+        return verify_typical(rows.request().draft, dense_target(rows), threshold, chance);
+      });
+    case Verifier::thresholds:
+      return use.siblings(ThresholdedTargetOnly<double>{{number("acc"), number("single")}});
+    case Verifier::top_k_resample:
+      return use.step([&](StepRows& rows, auto& chance) {
+        return as_tree(verify_top_k_resample(draft_of(rows), dense_target(rows), dense_proposal(rows),
+                                             static_cast<std::size_t>(number("k")), chance));
+      });
+    case Verifier::synthetic:
+      return use.step([&](StepRows& rows, auto& chance) {
+        MassTarget target{rows};
+        return as_tree(verify_synthetic_acceptance(draft_of(rows), target, number("rate"), chance));
+      });
+  }
+  throw Error(ErrorKind::internal, "verify_step", "no such verifier");
+}
+
+namespace step_detail {
+
+// Rules for drafts of any origin do not look at the proposal.
+template <class Chance>
+struct JudgeStep {
+  StepRows& rows;
+  bool uses_proposal;
+  Chance& chance;
+
+  template <class Rule>
+  TreeOutcome siblings(Rule rule) const {
+    return judge_siblings(rows, rule, uses_proposal, chance);
+  }
+  template <class Step>
+  TreeOutcome step(Step step) const {
+    return step(rows, chance);
+  }
+};
+
 template <class Chance>
 TreeOutcome judge(const VerifierChoice& choice, StepRows& rows, Chance& chance) {
-  const VerifyRequest& request = rows.request();
-  const std::span<const Token> draft(request.draft.tokens);
-  MassTarget target{rows};
-  MassProposal proposal{rows};
-  const auto number = [&](std::string_view name) { return choice.parameter(name); };
-  const auto siblings = [&](auto rule, bool uses_proposal = true) {
-    return judge_siblings(rows, rule, uses_proposal, chance);
-  };
-  const auto target_only = [](auto&&... a) { return accept_sibling_target_only(a...); };
   // A greedy target's rows are one-hot: every exact rule descends to the argmax where it was drafted, and none needs to
   // know how drafts were drawn.
   const VerifierInfo& info = choice.info();
-  if (has_greedy_target(request) && info.lossless && info.draft != DraftForm::chain)
-    return siblings(target_only, false);
-  switch (choice.verifier) {
-    case Verifier::chain:
-      return as_tree(verify_chain(draft, target, proposal, chance));
-    case Verifier::block:
-      return as_tree(verify_block_step(rows, chance));
-    case Verifier::sampler_match:
-      return as_tree(verify_sampler_match(draft, target, chance));
-    case Verifier::coupled:
-      return as_tree(verify_coupled(draft, target, request.position_or_default(), chance));
-    case Verifier::naive:
-      return siblings([](auto&&... a) { return accept_sibling_naive_sampling(a...); }, false);
-    case Verifier::target_only:
-      return siblings(target_only, false);
-    case Verifier::rrs:
-      return siblings([](auto&&... a) { return accept_sibling_rrs(a...); });
-    case Verifier::rrsw:
-      return siblings([](auto&&... a) { return accept_sibling_rrsw(a...); });
-    case Verifier::k_seq:
-      return siblings([](auto&&... a) { return accept_sibling_k_seq(a...); });
-    case Verifier::greedy_draft:
-      return siblings([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
-    case Verifier::traversal:
-      return verify_traversal(request.draft, dense_target(rows), dense_proposal(rows), chance);
-    case Verifier::greedy_multipath:
-      return verify_greedy_multipath(request.draft, static_cast<std::int32_t>(number("paths")), dense_target(rows),
-                                     dense_proposal(rows), chance);
-    case Verifier::coupled_list:
-      return verify_coupled_list(request.draft, static_cast<std::uint32_t>(number("paths")), target,
-                                 request.position_or_default(), chance);
-    case Verifier::typical: {
-      const TypicalOptions options{number("epsilon"), number("delta")};
-      const auto threshold = [&](const DenseMasses<double>& p) { return typical_threshold(p, options); };
-      return verify_typical(request.draft, dense_target(rows), threshold, chance);
-    }
-    case Verifier::thresholds:
-      return siblings(ThresholdedTargetOnly<double>{{number("acc"), number("single")}}, false);
-    case Verifier::top_k_resample:
-      return as_tree(verify_top_k_resample(draft, dense_target(rows), dense_proposal(rows),
-                                           static_cast<std::size_t>(number("k")), chance));
-    case Verifier::synthetic:
-      return as_tree(verify_synthetic_acceptance(draft, target, number("rate"), chance));
-  }
-  throw Error(ErrorKind::internal, "verify_step", "no such verifier");
+  if (has_greedy_target(rows.request()) && info.lossless && info.draft != DraftForm::chain)
+    return judge_siblings(
+        rows, [](auto&&... a) { return accept_sibling_target_only(a...); }, false, chance);
+  return with_template(choice, JudgeStep<Chance>{rows, info.proposal != DraftSampling::any, chance});
 }
 
 // What the outcome looks like from outside.

@@ -271,8 +271,7 @@ void write_trace(const std::string& path, std::span<const VerifyRequest> request
     trace.add_ragged<std::int32_t>("draft_parents", [](const VerifyRequest& r) { return std::span(r.draft.parents); });
   trace.add_per_request<std::uint64_t>("seed", [](const VerifyRequest& r) { return r.seed; });
   trace.add_per_request<std::int64_t>("step", [](const VerifyRequest& r) { return r.step; });
-  const Verifier verifier = options.verifier.verifier;
-  if (verifier == Verifier::coupled || verifier == Verifier::coupled_list)
+  if (options.verifier.info().is_coupled())
     trace.add_per_request<std::int64_t>("position", [](const VerifyRequest& r) { return r.position_or_default(); });
   add_target(trace, requests);
   if (!requests.front().target_is_probabilities) {

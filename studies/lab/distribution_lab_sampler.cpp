@@ -77,9 +77,8 @@ class StepSampler {
     options_.verifier = parse_verifier(settings.verifier, "--verifier");
     options_.logprobs = options_.raw_logprobs = false;
     const VerifierInfo& info = options_.verifier.info();
-    const bool takes_paths = info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
     std::optional<TreeShape> siblings;
-    if (info.draft != DraftForm::chain && !takes_paths) siblings = branching_shape({settings.draft_tokens});
+    if (info.draft != DraftForm::chain && !info.takes_paths()) siblings = branching_shape({settings.draft_tokens});
     plan_ = plan_for(options_.verifier, siblings, settings.draft_tokens, "--verifier");
     const std::int32_t rows_max = plan_.num_paths * plan_.shape.size() + 1;
     target_ = repeated(logits_of(settings.target), rows_max);

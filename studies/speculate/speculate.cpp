@@ -56,8 +56,7 @@ SpeculateSnapshot snapshot_of(const SpeculateSettings& settings, const TextModel
   snapshot.plain = plain.lane();
   snapshot.speculation = speculation.lane();
   snapshot.agree = agree(snapshot.plain, snapshot.speculation);
-  const bool is_coupled = verifier.verifier == Verifier::coupled || verifier.verifier == Verifier::coupled_list;
-  snapshot.must_agree = verifier.lossless && (settings.temperature == 0.0 || is_coupled);
+  snapshot.must_agree = verifier.lossless && (settings.temperature == 0.0 || verifier.is_coupled());
   return snapshot;
 }
 

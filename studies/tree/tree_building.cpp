@@ -22,14 +22,10 @@ constexpr std::array kBuilders{TreeBuilder::chain,  TreeBuilder::fixed,    TreeB
 constexpr std::array<std::string_view, kBuilders.size()> kNames{"chain",  "static",   "sequoia",
                                                                 "eagle2", "opt_tree", "paths"};
 
-bool draws_paths(const VerifierInfo& info) {
-  return info.verifier == Verifier::greedy_multipath || info.verifier == Verifier::coupled_list;
-}
-
 bool fits(TreeBuilder builder, const VerifierInfo& info) {
   if (!info.lossless) return false;
-  if (builder == TreeBuilder::paths) return draws_paths(info);
-  if (draws_paths(info)) return false;
+  if (builder == TreeBuilder::paths) return info.takes_paths();
+  if (info.takes_paths()) return false;
   if (builder == TreeBuilder::chain) return true;
   if (info.draft == DraftForm::chain) return false;
   return !chooses_nodes(builder) || info.proposal == DraftSampling::any;

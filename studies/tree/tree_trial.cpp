@@ -62,7 +62,7 @@ TreeTrial::Recorded TreeTrial::record(const DraftTree& tree, const std::vector<P
   Recorded recorded;
   recorded.emission = verify_step_by(request_, options_of(verifier), chance, workspace_);
   recorded.decisions = chance.decisions();
-  if (verifier.verifier == Verifier::greedy_multipath) {
+  if (verifier.info().coins == Coins::of_selected_path) {
     DenseRows<double> proposal;
     for (std::int32_t node = kRootNode; node < tree.size(); ++node)
       proposal.rows.push_back(tree.children(node).empty() ? PairRow() : pair.draft(tree.path(node)));

@@ -16,13 +16,10 @@ std::string number(double value) {
 class Walker {
  public:
   explicit Walker(const WalkInputs& inputs)
-      : inputs_(inputs),
-        joint_(inputs.verifier.verifier == Verifier::block || inputs.verifier.verifier == Verifier::traversal ||
-               inputs.verifier.verifier == Verifier::greedy_multipath),
-        states_(inputs.tree.tokens.size(), NodeState::waiting) {}
+      : inputs_(inputs), joint_(inputs.verifier.info().joint), states_(inputs.tree.tokens.size(), NodeState::waiting) {}
 
   std::vector<WalkStep> run() {
-    if (inputs_.verifier.verifier == Verifier::greedy_multipath) select();
+    if (inputs_.verifier.info().coins == Coins::of_selected_path) select();
     for (const RecordedDecision& decision : inputs_.decisions) {
       switch (decision.kind) {
         case RecordedDecision::Kind::accept:

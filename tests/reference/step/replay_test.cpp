@@ -120,7 +120,7 @@ TEST_CASE(
   int replayed = 0;
   for (const VerifierInfo& info : verifiers()) {
     const VerifierChoice verifier(info.verifier);
-    if (!is_replayable(verifier)) continue;
+    if (!info.is_replayable()) continue;
     ++replayed;
     int accepted = 0;
     int rejected = 0;

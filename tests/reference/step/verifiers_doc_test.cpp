@@ -1,9 +1,16 @@
-// The table of docs/verifiers.md is the registry.
+// The table of docs/verifiers.md is the registry, and docs/adding_a_verifier.md lists the files that a verifier takes,
+// no more and no fewer.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <regex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "reference/step/verifiers.hpp"
 
@@ -37,14 +44,86 @@ std::string table_of_registry() {
   return table;
 }
 
+namespace fs = std::filesystem;
+const fs::path kRoot = DRAFTPROOF_SOURCE_DIR;
+
+std::string page_at(const fs::path& file) {
+  std::ifstream in(file);
+  INFO(file);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> listed_files() {
+  const std::string page = page_at(kRoot / "docs/adding_a_verifier.md");
+  const std::regex row("\\n\\| `([^`]+)` \\|");
+  std::vector<std::string> files;
+  for (auto at = std::sregex_iterator(page.begin(), page.end(), row); at != std::sregex_iterator(); ++at)
+    files.push_back((*at)[1]);
+  return files;
+}
+
+// Programs and libraries that name each verifier by its enumerator.
+std::map<std::string, std::set<std::string>> naming_files() {
+  const std::regex enumerator("\\bVerifier::([a-z_]+)\\b");
+  std::map<std::string, std::set<std::string>> files;
+  for (const char* floor :
+       {"base", "reference", "exactness", "engine", "gpu", "sim", "studies", "viz", "cli", "python"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / floor)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".cpp" && extension != ".hpp" && extension != ".cuh") continue;
+      const std::string text = page_at(entry.path());
+      for (auto at = std::sregex_iterator(text.begin(), text.end(), enumerator); at != std::sregex_iterator(); ++at)
+        files[(*at)[1]].insert(fs::relative(entry.path(), kRoot).generic_string());
+    }
+  return files;
+}
+
 }  // namespace
 
 TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
-  std::ifstream file(DRAFTPROOF_SOURCE_DIR "/docs/verifiers.md");
-  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const std::string page = page_at(kRoot / "docs/verifiers.md");
   const std::size_t rule = page.find("\n|---");
   REQUIRE(rule != std::string::npos);
   const std::size_t begin = page.find('\n', rule + 1) + 1;
   const std::string found = page.substr(begin, page.find("\n\n", begin) + 1 - begin);
   CHECK(found == table_of_registry());
+}
+
+TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier takes") {
+  CHECK(listed_files() ==
+        std::vector<std::string>{
+            "reference/verify/NAME.hpp", "reference/step/verifiers.hpp", "reference/step/verifiers.cpp",
+            "reference/step/verify_step_of.hpp", "exactness/proof/steps.hpp", "exactness/proof/cases.cpp",
+            "exactness/proof/acceptance_oracles.hpp", "exactness/proof/acceptance_of_*.cpp", "docs/verifiers.md",
+            "tests/reference/verify/NAME_test.cpp", "tests/reference/step/every_verifier_test.cpp"});
+  // Who speaks of one verifier alone: defaults, calls of the C interface that are one verifier's, planted bugs, and rows
+  // that are validated without one.
+  const std::map<std::string, std::set<std::string>> spoken_of{
+      {"chain",
+       {"reference/step/verifiers.hpp", "reference/step/request.hpp", "reference/trace/trace_settings.hpp",
+        "exactness/audit/audit.hpp", "gpu/reference_executor/verify.cpp"}},
+      {"block", {"gpu/reference_executor/verify.cpp", "exactness/bugs/algorithm/unscaled_block.cpp"}},
+      {"coupled", {"exactness/bugs/processor/replay.cpp"}},
+      {"naive", {"exactness/audit/filter_check.cpp", "python/src/audit.cpp", "python/src/sampling.cpp"}},
+      {"target_only", {"gpu/reference_executor/verify.cpp"}},
+      {"rrsw", {"gpu/reference_executor/verify.cpp"}},
+  };
+  const std::map<std::string, std::set<std::string>> naming = naming_files();
+  std::set<std::string> headers;
+  for (const auto& entry : fs::recursive_directory_iterator(kRoot / "reference/verify"))
+    headers.insert(entry.path().stem().string());
+  const std::string decisions = page_at(kRoot / "tests/reference/step/every_verifier_test.cpp");
+  for (const VerifierInfo& info : verifiers()) {
+    const std::string name(info.name);
+    INFO(name);
+    std::set<std::string> expected{"reference/step/verifiers.cpp", "reference/step/verify_step_of.hpp",
+                                   "exactness/proof/cases.cpp"};
+    if (spoken_of.contains(name)) expected.insert(spoken_of.at(name).begin(), spoken_of.at(name).end());
+    REQUIRE(naming.contains(name));
+    CHECK(naming.at(name) == expected);
+    CHECK(std::any_of(headers.begin(), headers.end(),
+                      [&](const std::string& stem) { return stem.find(name) != std::string::npos; }));
+    CHECK(std::regex_search(decisions, std::regex("\\{\"" + name + "[\":]")));
+  }
 }
