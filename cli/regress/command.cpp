@@ -12,8 +12,8 @@
 #include "cli/shared/progress.hpp"
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
-#include "gpu/regress/coverage.hpp"
 #include "gpu/regress/fault_program.hpp"
+#include "gpu/regress/random_calls.hpp"
 #include "gpu/regress/regression.hpp"
 #include "gpu/regress/regression_json.hpp"
 
@@ -31,9 +31,9 @@ struct RegressOptions {
   std::string golden;
   std::string fault;
   std::uint64_t seed = 1;
+  std::int64_t random = 0;
   int threads = 1;
   bool update = false;
-  bool coverage = false;
   bool json = false;
 };
 
@@ -50,6 +50,7 @@ std::string checked_filter(const std::string& text) {
 }
 
 std::vector<RegressCase> wanted_cases(const RegressOptions& options) {
+  if (options.random > 0) return regress::random_calls(options.random, options.seed);
   std::vector<RegressCase> cases = regress::cases_named(options.filter);
   if (cases.empty()) throw usage_error("--filter", "no case has '" + options.filter + "' in its name");
   return cases;
@@ -82,7 +83,8 @@ RegressionReport run_regression(const RegressOptions& options) {
   // What can be refused is refused before the cases make their inputs, which takes seconds.
   if (options.update && !options.filter.empty())
     throw usage_error("--update", "the golden file holds every case; leave --filter out");
-  const regress::Digests golden = options.update ? regress::Digests() : regress::read_digests(options.golden);
+  const regress::Digests golden =
+      options.update || options.random > 0 ? regress::Digests() : regress::read_digests(options.golden);
   regress::RegressionOptions run_options;
   run_options.executor = options.executor == "cuda" ? DRAFTPROOF_CUDA : DRAFTPROOF_SIMT;
   run_options.seed = options.seed;
@@ -94,7 +96,7 @@ RegressionReport run_regression(const RegressOptions& options) {
   RegressionReport report = regress::run_cases(cases, run_options, options.threads, [&] { progress.advance(); });
   if (options.update) {
     update_golden(options, report);
-  } else {
+  } else if (options.random == 0) {
     regress::check_digests(report, cases, golden, options.filter.empty());
   }
   return report;
@@ -120,35 +122,7 @@ void print_text(const RegressionReport& report, const RegressOptions& options) {
   if (const std::string why = report.why_skipped(); !why.empty()) std::cout << "skipped: " << why << '\n';
 }
 
-// What the cases are, not how they end.
-void run_coverage(const RegressOptions& options, ProgramContext& context) {
-  const std::vector<regress::CallCoverage> coverage = regress::coverage_of(wanted_cases(options));
-  Json document = json_document(context.arguments);
-  document["coverage"] = Json::array();
-  if (!options.json) std::cout << "call              runs   arguments beyond their default   pairs of values met\n";
-  for (const regress::CallCoverage& call : coverage) {
-    if (!call.missing.empty()) context.exit_code = ExitCode::finding;
-    document["coverage"].push_back({{"call", call.call},
-                                    {"runs", call.cases},
-                                    {"arguments", call.arguments},
-                                    {"beyond_default", call.beyond_default},
-                                    {"pairs", call.pairs},
-                                    {"pairs_met", call.pairs_met},
-                                    {"missing", call.missing}});
-    if (options.json) continue;
-    char text[160];
-    std::snprintf(text, sizeof(text), "  %-14s %5lld   %12lld of %-15lld %8lld of %lld\n", call.call.c_str(),
-                  static_cast<long long>(call.cases), static_cast<long long>(call.beyond_default),
-                  static_cast<long long>(call.arguments), static_cast<long long>(call.pairs_met),
-                  static_cast<long long>(call.pairs));
-    std::cout << text;
-    for (const std::string& missing : call.missing) std::cout << "    missing: " << missing << '\n';
-  }
-  if (options.json) print_json(document);
-}
-
 void run_regress(const RegressOptions& options, ProgramContext& context) {
-  if (options.coverage) return run_coverage(options, context);
   const RegressionReport report = options.fault.empty() ? run_regression(options) : run_fault(options);
   if (report.is_finding()) context.exit_code = ExitCode::finding;
   if (options.json) return print_json(document_of(report, options, context));
@@ -165,20 +139,20 @@ void add_regress(Options& options, ProgramContext& context) {
                  "Who runs the kernels: simt (the CPU executor) or cuda");
   options.option("--filter", "TEXT", "", "Only the cases that have this in their name, or one of a,b,c",
                  [arguments](const std::string& text) { arguments->filter = checked_filter(text); });
-  options.seed(arguments->seed, "Order of threads and blocks on the CPU executor");
+  options.seed(arguments->seed, "Order of threads and blocks on the CPU executor; the first call of --random");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
   options.text("--fault", arguments->fault,
                "Run the kernels of this fault (gpu/faults) in the cases that must find it: the failures are meant",
                "ID");
   options.flag("--update", arguments->update, "Write the digests of this run, if every case is equal");
-  options.flag(
-      "--coverage", arguments->coverage,
-      "Run nothing: which arguments, and which pairs of them, do the cases give other values than their defaults?");
-  options.used_only({"--executor", "--seed", "--threads", "--golden", "--fault", "--update"},
-                    "with --coverage, which runs nothing", [arguments] { return !arguments->coverage; });
-  options.used_only({"--seed", "--threads"}, "with --executor cuda",
-                    [arguments] { return arguments->executor == "simt"; });
+  options.integer("--random", arguments->random, {1, 1000000000},
+                  "Run no case, but this many calls with random arguments, from --seed on");
+  options.used_only({"--filter", "--golden", "--fault", "--update"}, "with --random, which runs no case",
+                    [arguments] { return arguments->random == 0; });
+  options.used_only({"--threads"}, "with --executor cuda", [arguments] { return arguments->executor == "simt"; });
+  options.used_only({"--seed"}, "with --executor cuda but without --random",
+                    [arguments] { return arguments->executor == "simt" || arguments->random > 0; });
   options.used_only({"--golden", "--threads"}, "with --fault", [arguments] { return arguments->fault.empty(); });
   options.examples({"", "--filter row --threads 1", "--executor cuda"});
   options.on_run([arguments, &context] { run_regress(*arguments, context); });

@@ -1,8 +1,9 @@
 // One fault as a program: the regression with the kernels of one operation compiled from a text that has one fault
 // (fault.cpp.in puts them in the place of the sound ones).
 //
-//   <id>.run       the first case that finds it
-//   <id>.run SEED  every case in this one order, a line of JSON for each (regress/fault_program.hpp)
+//   <id>.run       the first case that finds it, else the first random call
+//   <id>.run SEED  every case in this one order, a line of JSON for each (regress/fault_program.hpp); random calls
+//                  only where no case finds it
 //
 // Exit code 0: the regression found it (killed); 1: it did not.
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "base/strict_number.hpp"
 #include "gpu/faults/fault.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/random_calls.hpp"
 #include "gpu/regress/regression.hpp"
 #include "gpu/regress/regression_json.hpp"
 
@@ -20,16 +22,43 @@ namespace {
 
 using namespace draftproof::regress;
 
-int print_every_case(std::uint64_t seed) {
+// Of its operation.
+std::vector<RegressCase> random_calls_of(const std::string& cases) {
+  const std::string operation = cases.substr(0, cases.find('/') + 1);
+  std::vector<RegressCase> calls = random_calls(1800, 0);
+  std::erase_if(calls, [&](const RegressCase& call) { return !call.name.starts_with(operation); });
+  return calls;
+}
+
+bool print_results(const std::vector<RegressCase>& cases, std::uint64_t seed) {
   RegressionOptions options;
   options.seed = seed;
   bool killed = false;
-  for (const RegressCase& one : cases_named(draftproof::fault_cases()))
+  for (const RegressCase& one : cases)
     for (const CaseResult& result : run_case(one, options)) {
       killed |= result.verdict == Verdict::different;
       std::cout << to_json(result).dump(-1, ' ', true) << std::endl;
     }
-  return killed ? 0 : 1;
+  return killed;
+}
+
+int print_every_case(std::uint64_t seed) {
+  const std::string cases = draftproof::fault_cases();
+  return print_results(cases_named(cases), seed) || print_results(random_calls_of(cases), seed) ? 0 : 1;
+}
+
+// Runs the cases until one finds the fault.
+bool is_killed_by(const std::vector<RegressCase>& cases, std::uint64_t seed) {
+  RegressionOptions options;
+  options.seed = seed;
+  for (const RegressCase& one : cases) {
+    for (const CaseResult& result : run_case(one, options)) {
+      if (result.verdict != Verdict::different) continue;
+      std::cout << result.name << ": " << result.finding.substr(0, result.finding.find("; run it again")) << '\n';
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -42,20 +71,10 @@ int main(int argument_count, char** arguments) {
     return 2;
   }
   const std::string filter = draftproof::fault_cases();
-  int ran = 0;
   // The order of blocks and threads may hide a race or another block's value once; three orders are tried.
-  for (const std::uint64_t seed : {1, 2, 3}) {
-    RegressionOptions options;
-    options.seed = seed;
-    for (const RegressCase& one : cases_named(filter)) {
-      ++ran;
-      for (const CaseResult& result : run_case(one, options)) {
-        if (result.verdict != Verdict::different) continue;
-        std::cout << result.name << ": " << result.finding.substr(0, result.finding.find("; run it again")) << '\n';
-        return 0;
-      }
-    }
-  }
-  std::cout << "survived " << ran << " cases of " << filter << '\n';
+  for (const std::uint64_t seed : {1, 2, 3})
+    if (is_killed_by(cases_named(filter), seed)) return 0;
+  if (is_killed_by(random_calls_of(filter), 1)) return 0;
+  std::cout << "survived the cases of " << filter << " and random calls\n";
   return 1;
 }

@@ -1,5 +1,7 @@
 #include "gpu/regress/case.hpp"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -18,7 +20,22 @@ std::byte unwritten(std::int32_t executor) {
 }  // namespace
 
 CaseRun::~CaseRun() {
-  for (const Array& array : arrays_) memory_.release(array.begin);
+  for (const Array& array : arrays_) {
+    allow_guards(array, true);
+    memory_.release(array.begin);
+  }
+}
+
+// With the address sanitizer, a read of a guard on the host is an error.
+void CaseRun::allow_guards([[maybe_unused]] const Array& array, [[maybe_unused]] bool allowed) const {
+  if (settings_.executor == DRAFTPROOF_CUDA) return;
+  for ([[maybe_unused]] const std::byte* const guard : {array.begin, array.begin + kGuardBytes + array.bytes}) {
+    if (allowed) {
+      ASAN_UNPOISON_MEMORY_REGION(guard, kGuardBytes);
+    } else {
+      ASAN_POISON_MEMORY_REGION(guard, kGuardBytes);
+    }
+  }
 }
 
 void* CaseRun::add(const std::string& name, std::size_t element_bytes, std::size_t count, const void* values,
@@ -34,6 +51,7 @@ void* CaseRun::add(const std::string& name, std::size_t element_bytes, std::size
   auto* const begin = static_cast<std::byte*>(memory_.allocate(image.size()));
   arrays_.push_back({name, element_bytes, bytes, is_output, kind, begin});
   memory_.copy_in(begin, image.data(), image.size());
+  allow_guards(arrays_.back(), false);
   return begin + kGuardBytes;
 }
 
@@ -58,7 +76,9 @@ std::vector<Output> CaseRun::outputs() {
   std::vector<Output> found;
   for (const Array& array : arrays_) {
     std::vector<std::byte> image(array.bytes + 2 * kGuardBytes);
+    allow_guards(array, true);
     memory_.copy_out(image.data(), array.begin, image.size());
+    allow_guards(array, false);
     const auto intact = [&](auto begin) {
       return std::all_of(begin, begin + kGuardBytes, [](std::byte b) { return b == kGuard; });
     };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -16,7 +17,6 @@
 #include "base/dtype.hpp"
 #include "gpu/device_memory.hpp"
 #include "gpu/draftproof.h"
-#include "gpu/regress/arguments.hpp"
 
 namespace draftproof::regress {
 
@@ -69,14 +69,6 @@ class CaseRun {
   }
   void* workspace(std::int64_t bytes);
 
-  // Where only the arguments of the case are wanted, they are reported, and the call is not made.
-  void describe_into(std::vector<CallArguments>* described) { described_ = described; }
-  template <class Arguments, class... Call>
-  bool describes(const Arguments& a, const Call&... call) {
-    if (described_ != nullptr) described_->push_back(described(a, settings_, call...));
-    return described_ != nullptr;
-  }
-
   // Copies of all outputs in the order in which they were declared. Error (internal) naming an array whose guard words
   // are damaged.
   std::vector<Output> outputs();
@@ -93,11 +85,11 @@ class CaseRun {
 
   void* add(const std::string& name, std::size_t element_bytes, std::size_t count, const void* values, bool is_output,
             ElementKind kind);
+  void allow_guards(const Array& array, bool allowed) const;
 
   device::DeviceMemory& memory_;
   draftproof_settings settings_;
   std::vector<Array> arrays_;
-  std::vector<CallArguments>* described_ = nullptr;
 };
 
 // The inputs of a case: made before, or when it is first run, so that who lists cases need not wait for them.
@@ -128,8 +120,9 @@ class LateInputs {
 struct RegressCase {
   std::string name;  // operation/what is special/V.../B...: unique, without spaces
   std::function<void(CaseRun&)> run;
-  std::vector<int> block_threads = {0};  // the launch configurations it is run in
-  bool host_only = false;                // takes memory that only a host can map
+  std::vector<int> block_threads = {0};    // the launch configurations it is run in
+  bool host_only = false;                  // takes memory that only a host can map
+  std::optional<std::uint64_t> seed = {};  // a random call: of its arguments and of the executor's order
 };
 
 }  // namespace draftproof::regress

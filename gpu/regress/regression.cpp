@@ -82,7 +82,7 @@ std::vector<Output> outputs_of(const RegressCase& one, draftproof_executor execu
   settings.executor = executor;
   settings.block_threads = block_threads;
   settings.os_threads = options.os_threads;
-  settings.seed = options.seed;
+  settings.seed = one.seed.value_or(options.seed);
   const std::unique_ptr<device::DeviceMemory> memory = device::memory_of(executor);
   CaseRun run(*memory, settings);
   one.run(run);
@@ -90,10 +90,13 @@ std::vector<Output> outputs_of(const RegressCase& one, draftproof_executor execu
 }
 
 std::string again(const RegressCase& one, const RegressionOptions& options) {
+  const std::string executor = device::executor_name(options.executor);
+  if (one.seed)
+    return "; run it again: draftproof regress --executor " + executor + " --random 1 --seed " +
+           std::to_string(*one.seed);
   const std::string order =
       options.executor == DRAFTPROOF_CUDA ? "" : " --seed " + std::to_string(options.seed) + " --threads 1";
-  return "; run it again: draftproof regress --executor " + std::string(device::executor_name(options.executor)) +
-         " --filter " + one.name + order;
+  return "; run it again: draftproof regress --executor " + executor + " --filter " + one.name + order;
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
-#include "gpu/regress/covering_cases.hpp"
 #include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/random_trees.hpp"
 
@@ -21,7 +20,6 @@ void run(CaseRun& run, const RandomTrees& trees, std::int64_t words_per_row) {
   a.mask = run.output<std::uint32_t>("mask", trees.rows() * words_per_row);
   a.words_per_row = words_per_row;
   a.status = run.output<std::int32_t>("status", a.requests);
-  if (run.describes(a)) return;
   device::tree_mask(a, run.settings());
 }
 
@@ -59,7 +57,6 @@ std::vector<RegressCase> tree_mask_cases() {
     trees.cu_num_draft_tokens = std::move(lie.offsets);
     cases.push_back(make("invalid_offsets_" + lie.what, std::move(trees), 0, {128}));
   }
-  for (RegressCase& one : covering_tree_cases("tree_mask")) cases.push_back(std::move(one));
   return cases;
 }
 

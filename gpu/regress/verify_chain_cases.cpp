@@ -1,7 +1,6 @@
 // Cases of chain verification.
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
-#include "gpu/regress/covering_cases.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/verify_inputs.hpp"
 
@@ -9,9 +8,7 @@ namespace draftproof::regress {
 
 std::vector<RegressCase> verify_chain_cases() {
   const VerifyCall chain{"verify_chain", device::verify_chain_workspace_bytes, device::verify_chain};
-  std::vector<RegressCase> cases = shared_verify_cases(chain);
-  for (RegressCase& one : covering_verify_cases("verify_chain")) cases.push_back(std::move(one));
-  return cases;
+  return shared_verify_cases(chain);
 }
 
 }  // namespace draftproof::regress

@@ -160,7 +160,6 @@ void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_ar
   a.tokens = run.output<Token>("tokens", places);
   if (wants_logprobs) a.logprobs = run.output<float>("logprobs", places);
   a.status = run.output<std::int32_t>("status", a.requests);
-  if (run.describes(a, verifier.name)) return;
   a.workspace_bytes = verifier.workspace_bytes(a);
   a.workspace = run.workspace(a.workspace_bytes);
   verifier.call(a, run.settings());

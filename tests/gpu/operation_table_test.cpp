@@ -91,8 +91,8 @@ std::map<std::string, std::string> texts_of_kernels() {
   for (const fs::path& file : files) {
     const std::string relative = fs::relative(file, kRoot).generic_string();
     if (relative.starts_with("gpu/bench/")) continue;  // times some of them
-    // The covering array and the cases beyond 2^32 elements take calls by the kinds of their arguments.
-    if (relative.starts_with("gpu/regress/covering_") || relative.starts_with("gpu/regress/far_")) continue;
+    // Random calls and the cases beyond 2^32 elements take all calls.
+    if (relative.starts_with("gpu/regress/random_calls") || relative.starts_with("gpu/regress/far_")) continue;
     texts[relative] = text_of(relative);
   }
   return texts;
@@ -175,9 +175,7 @@ TEST_CASE("operations and twins that no line of the table names do not exist", "
   for (const Operation& one : kOperations) names.insert(one.name);
   for (const auto& entry : fs::directory_iterator(kRoot / "gpu/regress")) {
     const std::string file = entry.path().filename().string();
-    if (!file.ends_with("_cases.cpp") || file == "verify_shared_cases.cpp" || file.starts_with("covering_") ||
-        file.starts_with("far_"))
-      continue;
+    if (!file.ends_with("_cases.cpp") || file == "verify_shared_cases.cpp" || file.starts_with("far_")) continue;
     INFO(file);
     CHECK(names.count(file.substr(0, file.size() - std::string("_cases.cpp").size())) == 1);
   }

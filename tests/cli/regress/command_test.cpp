@@ -108,17 +108,22 @@ TEST_CASE("options that a regression of this kind has no use for are refused") {
     CHECK(run.exit_code == 2);
     CHECK_THAT(run.err, Contains(sentence));
   };
-  for (const auto& [option, value] : {std::pair("--executor", "simt"),
-                                      {"--seed", "1"},
-                                      {"--threads", "1"},
-                                      {"--golden", "digests.txt"},
-                                      {"--fault", "B08-first-seed"}})
-    refused({"--coverage", option, value}, std::string(option) + ": has no use with --coverage");
-  refused({"--coverage", "--update"}, "--update: has no use with --coverage");
+  for (const auto& [option, value] :
+       {std::pair("--filter", "sample/"), {"--golden", "digests.txt"}, {"--fault", "B08-first-seed"}})
+    refused({"--random", "9", option, value}, std::string(option) + ": has no use with --random");
+  refused({"--random", "9", "--update"}, "--update: has no use with --random");
+  refused({"--random", "0"}, "--random");
   for (const char* option : {"--seed", "--threads"})
     refused({"--executor", "cuda", option, "1"}, std::string(option) + ": has no use with --executor cuda");
   refused({"--fault", "B08-first-seed", "--threads", "1"}, "--threads: has no use with --fault");
   refused({"--fault", "B08-first-seed", "--golden", "digests.txt"}, "--golden: has no use with --fault");
+}
+
+TEST_CASE("random calls take every operation in turns, from the seed on") {
+  const ordered_json document = regress({"--random", "9", "--seed", "90"}, 0);
+  CHECK(document.at("equal") == 9);
+  CHECK(document.at("rows").at(0).at("case") == "mass_pass/random_90");
+  CHECK(document.at("rows").at(8).at("case") == "kv_commit/random_98");
 }
 
 TEST_CASE("without a GPU the CUDA regression is skipped in plain sight, and fatal where a GPU was promised") {
