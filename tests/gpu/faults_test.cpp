@@ -7,8 +7,8 @@
 #include <sstream>
 #include <vector>
 
-#include "tests/support/run_program.hpp"
 #include "tests/support/built_faults.hpp"
+#include "tests/support/run_program.hpp"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
 #include "tests/support/built_faults.hpp"
+#include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace {

@@ -174,7 +174,7 @@ TEST_CASE("rows that are in the folder are not measured again, and others are ad
 TEST_CASE("a table is not resumed with another model, drafter or file of costs of the same name") {
   const SmallTable table;
   const auto run = [&](const std::string& drafter) {
-    return std::vector<std::string>{"--drafters", drafter, "--temperatures", "0", "--max-tokens", "10", "--k", "2"};
+    return std::vector<std::string>{"--drafters", drafter, "--temperatures", "0", "--max-tokens", "10", "-k", "2"};
   };
   const ordered_json document = table.run(run("ngram:2"));
   CHECK(document.at("settings").at("model_sha256").get<std::string>().size() == 64);

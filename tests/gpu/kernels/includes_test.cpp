@@ -1,5 +1,5 @@
-// A floor sees no header of a floor above it: the build holds that. What it cannot see is that the text of kernels, which
-// nvcc compiles for a bare GPU machine, uses the host/device leaves of the reference alone.
+// A floor sees no header of a floor above it: the build holds that. What it cannot see is that the text of kernels,
+// which nvcc compiles for a bare GPU machine, uses the host/device leaves of the reference alone.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

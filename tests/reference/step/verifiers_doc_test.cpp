@@ -97,8 +97,8 @@ TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier tak
             "reference/step/verify_step_of.hpp", "exactness/proof/steps.hpp", "exactness/proof/cases.cpp",
             "exactness/proof/acceptance_oracles.hpp", "exactness/proof/acceptance_of_*.cpp", "docs/verifiers.md",
             "tests/reference/verify/NAME_test.cpp", "tests/reference/step/every_verifier_test.cpp"});
-  // Who speaks of one verifier alone: defaults, calls of the C interface that are one verifier's, planted bugs, and rows
-  // that are validated without one.
+  // Who speaks of one verifier alone: defaults, calls of the C interface that are one verifier's, planted bugs, and
+  // rows that are validated without one.
   const std::map<std::string, std::set<std::string>> spoken_of{
       {"chain",
        {"reference/step/verifiers.hpp", "reference/step/request.hpp", "reference/trace/trace_settings.hpp",

@@ -49,10 +49,9 @@ TEST_CASE("a replay is named by its file, and by its drafter where there are sev
 }
 
 TEST_CASE("what is not an acceptance model is refused in one sentence") {
-  CHECK(
-      refusal("konstant:0.8") ==
-      "--acceptance: the acceptance model is 'konstant'; expected one of constant, positions, unconditional, ranks, "
-      "beta, markov, entropy, replay, verifier");
+  CHECK(refusal("konstant:0.8") ==
+        "--acceptance: the acceptance model is 'konstant'; expected one of constant, positions, unconditional, ranks, "
+        "beta, markov, entropy, replay, verifier; did you mean 'constant'?");
   CHECK(refusal("constant") == "--acceptance: acceptance model constant has no parameters; expected constant:RATE");
   CHECK(refusal("constant:1.5") == "--acceptance: rate 1 is '1.5'; expected a number in [0, 1]");
   CHECK(refusal("constant:0.8,0.7") ==

@@ -6,9 +6,9 @@
 
 #include "studies/last_snapshot.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/built_faults.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
-#include "tests/support/built_faults.hpp"
 
 namespace draftproof {
 namespace {
