@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
 LEFT_OUT = ("gpu/faults/", "exactness/bugs/", "gpu/regress/", "gpu/bench/", "gpu/cuda/", "gpu/standalone/")
 
+FLOORS = ("base", "reference", "exactness", "engine", "gpu", "sim", "studies", "cli")
+
 # Folder of the fault -> folders of tests that are tried after those of the same name. The whole suite comes last, always.
 CONCERNED = {
     "reference/numerics": ["tests/reference/row_kernels", "tests/reference/sampling", "tests/reference/logits"],
@@ -33,6 +35,8 @@ CONCERNED = {
     "reference/step": ["tests/reference/verify"],
     "engine/draft": ["tests/reference/verify"],
     "exactness/statistics": ["tests/exactness/audit"],
+    "engine": ["tests/engine/decode"],
+    "sim": ["tests/sim/serving", "tests/sim/predict"],
     "gpu": ["tests/gpu"],
 }
 CPU_SECONDS = 300  # that the tests of one stage may take, as long as without a fault the slowest takes a fraction of it
@@ -47,7 +51,7 @@ class Verdict:
 
 
 def source_files(tree, only):
-    files = [str(path.relative_to(tree)) for part in ("gpu", "reference") for path in sorted((tree / part).rglob("*"))
+    files = [str(path.relative_to(tree)) for part in FLOORS for path in sorted((tree / part).rglob("*"))
              if path.suffix in (".cpp", ".hpp", ".cuh", ".h")]
     return [file for file in files if not file.startswith(LEFT_OUT) and file.startswith(only)]
 
@@ -119,7 +123,7 @@ class Trial:
         yield from of(f"tests of {stem}", lambda source: pathlib.PurePath(source).name == f"{stem}_test.cpp")
         if file.startswith("gpu/"):
             yield from self._regressions()
-        mirrored = folder.replace("reference/", "tests/", 1) if file.startswith("reference/") else "tests/" + folder
+        mirrored = "tests/" + folder
         folders = [mirrored, "/".join(mirrored.split("/")[:2])]
         for concerned, more in CONCERNED.items():
             if folder == concerned or folder.startswith(concerned + "/"):

@@ -104,7 +104,8 @@ class Scratch:
             if not line.startswith(" "):
                 made = line.split(":")[0]
             elif made in self.compile_of:
-                path = os.path.relpath(os.path.join(self.build, line.strip()), self.tree)
+                # Floors are seen through links of the build's tree.
+                path = os.path.relpath(os.path.realpath(os.path.join(self.build, line.strip())), os.path.realpath(self.tree))
                 if not path.startswith(".."):
                     self.dependents[path].add(made)
 
@@ -129,7 +130,7 @@ class Scratch:
         """Object -> source, of everything that is linked into the tests themselves."""
         objects = [word for word in self.link_of["draftproof_tests"] if word.endswith(".o")]
         # The programs with faulty kernels are not built here.
-        return {made: self.source_of[made] for made in objects if self.source_of[made] != "tests/gpu/mutants_test.cpp"}
+        return {made: self.source_of[made] for made in objects if self.source_of[made] != "tests/gpu/faults_test.cpp"}
 
     def link(self, target, objects, rebuilt, out, more=()):
         """Links the target from some of its objects, with those in `rebuilt` (object -> file) in place of their twins."""
@@ -161,9 +162,11 @@ class Scratch:
                 members = {member for line in trace.splitlines() if ".a" in line
                            for member in re.findall(r"[\w.+-]+\.o\b", line)}
                 libraries = [re.fullmatch(r"(?:.*/)?lib(\w+)\.(?:a|so)", word) for word in self.link_of[target]]
-                folders = {f"/{library.group(1)}.dir/" for library in libraries if library}
+                # A floor's library is made of the objects of its levels: draftproof_engine_hot_alone.dir, say.
+                names = "|".join(re.escape(library.group(1)) for library in libraries if library)
+                inside = re.compile(f"/(?:{names})(?:_hot|_warm|_cold)?(?:_alone)?[.]dir/")
                 by_name = {made for made in self.compile_of if os.path.basename(made) in members
-                           and any(folder in "/" + made for folder in folders)}
+                           and inside.search("/" + made)}
                 self._pulled[name] = (by_name | set(objects), out)
             return self._pulled[name]
 
