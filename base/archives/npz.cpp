@@ -23,7 +23,8 @@ namespace {
 
 // A match of 258 bytes in two bits is the most that deflate makes.
 constexpr std::uint64_t kDeflateRatioMax = 1032;
-// What a member takes of an archive besides its name, twice, and its data: its own header and that in the directory.
+// Bytes that a member takes of an archive besides its name, twice, and its data: its own header and that in the
+// directory.
 constexpr std::uint64_t kMemberHeaderBytes = 30 + 46;
 constexpr std::uint64_t kArrayHeaderBytesMax = 1 << 20;  // the shape and type of one array; NumPy writes a few hundred
 

@@ -24,7 +24,7 @@ class InputFile {
   // Input error naming the path when it is missing, unreadable, not a regular file (a folder, a device, a pipe), longer
   // than `limit_bytes` or than this machine's memory, or when another process changes it while it is read.
   explicit InputFile(const std::string& path, std::uint64_t limit_bytes = kNoLimit);
-  // What was made of a file's bytes, as if it were the file.
+  // Bytes made from a file's, read as if they were the file.
   explicit InputFile(std::vector<std::byte> made);
   ~InputFile();
   InputFile(const InputFile&) = delete;

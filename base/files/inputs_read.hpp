@@ -16,12 +16,12 @@ namespace draftproof {
 // it once, at its start; a library's host may do as it likes.
 void protect_inputs();
 
-// Of InputFile: before it reads, and with what it has read. Error (input): ContentsRead's.
+// Called by InputFile: before it reads, and with what it has read. Error (input): ContentsRead's.
 void note_input(const struct stat& status);
 void note_contents(const std::string& path, const struct stat& status, std::span<const std::byte> bytes);
 
-// What InputFile reads on this thread while the object lives; the innermost of several objects takes note. While one
-// lives, reading a path whose contents have changed since it, or `before`, took note of it is an input error.
+// Record of what InputFile reads on this thread while the object lives; the innermost of several objects takes note.
+// While one lives, reading a path whose contents have changed since it, or `before`, took note of it is an input error.
 class ContentsRead {
  public:
   // before: may be null; else it must outlive the object, and no longer take note.

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) return true;
-  // Of two that do not exist yet: what they will be called.
+  // Two files that do not exist yet are compared by the names that they will have.
   std::error_code failure_a;
   std::error_code failure_b;
   const fs::path canonical_a = fs::weakly_canonical(a, failure_a);

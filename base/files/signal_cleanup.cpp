@@ -36,7 +36,7 @@ std::size_t claim_slot() {
   return kSlots;
 }
 
-// What the system call getdents64 fills its buffer with.
+// Layout of the buffer that the system call getdents64 fills.
 struct DirectoryEntry {
   std::uint64_t inode;
   std::int64_t offset;

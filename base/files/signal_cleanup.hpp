@@ -1,4 +1,4 @@
-// What a signal must not leave behind: temporary files, folders, and child processes that nobody would wait for.
+// Cleans up after signals: temporary files, folders, and child processes that nobody would wait for.
 #pragma once
 
 #include <sys/types.h>
