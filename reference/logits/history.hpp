@@ -1,4 +1,4 @@
-// What a request has seen and written so far: the state that penalties, bad words and min_tokens depend on.
+// Tokens that a request has seen and written so far: the state that penalties, bad words and min_tokens depend on.
 //
 // Under speculation every draft row must be processed with the history that plain decoding would have had there:
 // committed tokens plus the drafts before it. A verifier therefore advances a copy along the draft and throws it away;

@@ -34,7 +34,7 @@ struct LogitBias {
   float value;
 };
 
-// What may not be drawn. Spans are views; empty means no constraint.
+// Tokens that must not be drawn. Spans are views; empty means no constraint.
 struct RowConstraints {
   std::span<const std::uint32_t> allowed_mask;  // [ceil(V/32)], bit j of word w allows token 32 w + j
   std::span<const Token> allowed_ids;           // the only ids allowed

@@ -15,7 +15,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr Token kLastToken = std::numeric_limits<Token>::max();
 constexpr std::size_t kFew = 128;          // a band of so many tokens is sorted
 constexpr std::size_t kSampleOfGroup = 8;  // consecutive tokens of each group
-// Whose largest logits bound what a sample may miss, in turn.
+// Numbers of groups whose largest logits bound what a sample may miss, tried in turn.
 constexpr std::array<std::size_t, 3> kHeavyGroups{16, 64, 256};
 
 // A part of the row to guess from: kSampleOfGroup tokens of each group, at another place in each. `take` gets where
@@ -234,8 +234,8 @@ ValueBand guess_by_mass(const LogitsDistribution& row, float fraction) {
   const std::span<const float> groups = row.group_largest();
   Buffers& own = buffers();
   const auto whole = static_cast<double>(row.mass_bounds().most);
-  // What a sample could miss are the few tokens that have most of the mass: those from a high value on are all looked
-  // at, more of them where the sample says too little about the others.
+  // A sample could miss the few tokens that have most of the mass: all from a high value on are looked at, more of them
+  // where the sample says too little about the others.
   for (const std::size_t heavy_groups : kHeavyGroups) {
     if (groups.size() < 2 * heavy_groups) break;
     own.sample.resize(heavy_groups);

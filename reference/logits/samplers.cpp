@@ -65,7 +65,7 @@ void keep_n_sigma(float n, std::span<float> logits) {
     if (x != kDropped && static_cast<double>(steps(x)) > limit) x = kDropped;
 }
 
-// What is left of a row, in the total order.
+// A token that is left of a row, in the total order.
 struct RankedToken {
   Token token;
   float value;

@@ -22,7 +22,7 @@ struct TileMass {
   std::int32_t kept = 0;                 // how many those are
 };
 
-// What a filter leaves of a tile: a prefix of the total order, cut further by a least mass.
+// The part of a tile that a filter keeps: a prefix of the total order, cut further by a least mass.
 struct TileCut {
   float last_value;      // tokens of a larger logit are in the prefix
   std::size_t position;  // and those of this logit that stand before this position in the tile (or part of it)
@@ -56,7 +56,7 @@ struct TileResidual {
   bool valid = true;       // every p and q was a number in [0, 1]; otherwise both sums are 0
 };
 
-// What `low` has in units of 2^32 goes to `high`.
+// Carries what `low` has in units of 2^32 into `high`.
 inline TileResidual carried(const TileResidual& sums) {
   return {sums.high + (sums.low >> 32), sums.low & 0xffffffffu, sums.valid};
 }
@@ -67,8 +67,8 @@ struct TileExtremum {
   bool valid;          // no NaN and no +infinity
 };
 
-// What the race needs to address one 32-bit word per token (random/address.hpp): the Philox key and counter words 1 to
-// 3; counter word 0 is token / 4, and token % 4 picks the word.
+// Address of one 32-bit word per token for the race (random/address.hpp): the Philox key and counter words 1 to 3;
+// counter word 0 is token / 4, and token % 4 picks the word.
 struct NoiseAddress {
   std::uint32_t key[2];
   std::uint32_t row, step, purpose;

@@ -1,5 +1,5 @@
-// What filters ask of a tile, in vectors: the range of its logits, and its sums by a band of values.
-// Read once per instruction set by row_kernels_simd.cpp: the guard turns with every pass of hwy/foreach_target.
+// Loops of the filters over a tile, in vectors: the range of its logits, and its sums by a band of values. Read once
+// per instruction set by row_kernels_simd.cpp: the guard turns with every pass of hwy/foreach_target.
 #if defined(DRAFTPROOF_NUMERICS_SIMD_BAND_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef DRAFTPROOF_NUMERICS_SIMD_BAND_TOGGLE
 #undef DRAFTPROOF_NUMERICS_SIMD_BAND_TOGGLE

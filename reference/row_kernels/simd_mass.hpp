@@ -60,7 +60,7 @@ HWY_INLINE void accumulate_mass(FloatVector w, hn::Vec<WideTag>& low, hn::Vec<Wi
   high = hn::Add(high, hn::BitCast(du, b));
 }
 
-// What is added up over a tile whose extremes are known.
+// Sums over a tile whose extremes are known.
 struct MassSums {
   hn::Vec<WideTag> low;
   hn::Vec<WideTag> high;
@@ -79,8 +79,8 @@ struct MassSums {
     fast_weights<kVectors>(v, bias, w);
     for (int j = 0; j < kVectors; ++j) {
       if (kHasMasked) {
-        // What lies below is masked, whatever number engines mask with. No weight of a token that is not masked is
-        // zero, however deep (see tile_weight).
+        // Values below are masked, whatever number engines mask with. No weight of a token that is not masked is zero,
+        // however deep (see tile_weight).
         w[j] = hn::IfThenElseZero(hn::Ge(v[j], hn::Set(d, -kLogitLimit)), w[j]);
         if (!kStores) kept += static_cast<std::int32_t>(hn::CountTrue(d, hn::Gt(w[j], hn::Zero(d))));
       }
@@ -214,7 +214,7 @@ TileKept keep_in_tile(const float* x, std::size_t count, const TileCut& cut, flo
   TileKept out;
   std::size_t vectors = 0;
   const auto keep = [&](FloatVector v, FloatVector w, std::size_t begin) HWY_ATTR {
-    // Of the tokens of the last value, those before the cut stay.
+    // Tokens of the last value that stand before the cut stay.
     const std::size_t before = cut.position > begin ? std::min(cut.position - begin, lanes) : 0;
     const auto ties = hn::And(hn::FirstN(d, before), hn::Eq(v, last_value));
     auto kept = hn::IfThenElseZero(hn::Or(hn::Gt(v, last_value), ties), w);

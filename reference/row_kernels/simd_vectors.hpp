@@ -1,4 +1,4 @@
-// What the vector kernels share: types, the end of a tile, sums of lanes.
+// Leaves shared by the vector kernels: types, the end of a tile, sums of lanes.
 // Read once per instruction set by row_kernels_simd.cpp: the guard turns with every pass of hwy/foreach_target.
 #if defined(DRAFTPROOF_NUMERICS_SIMD_VECTORS_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef DRAFTPROOF_NUMERICS_SIMD_VECTORS_TOGGLE

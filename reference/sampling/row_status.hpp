@@ -1,4 +1,4 @@
-// What can be wrong with a row, as a code that every layer understands (the same numbers as draftproof_row_status of
+// Faults of a row, as a code that every layer understands (the same numbers as draftproof_row_status of
 // gpu/draftproof.h), and the exception that carries it from wherever a row is read to the border, where text is made.
 #pragma once
 

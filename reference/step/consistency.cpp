@@ -52,7 +52,7 @@ struct Outcome {
   double total_variation;  // of the emitted token's distribution against p
 };
 
-// What chain verification does at one position when drafts come from `drafted` and the verifier believes in q.
+// Outcome of chain verification at one position when drafts come from `drafted` and the verifier believes in q.
 Outcome outcome_of(const std::vector<double>& p, const std::vector<double>& q, const std::vector<double>& drafted) {
   std::vector<double> emitted(p.size());
   double accepted = 0.0;

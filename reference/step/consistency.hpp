@@ -16,7 +16,7 @@
 
 namespace draftproof {
 
-// What a drafter really used, where it is known to differ from the requests' draft_parameters.
+// The distribution that a drafter really used, where it is known to differ from the requests' draft_parameters.
 struct DraftedWith {
   std::optional<float> temperature = std::nullopt;  // 0: argmax drafts
   std::optional<std::int32_t> top_k = std::nullopt;

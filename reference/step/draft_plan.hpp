@@ -1,5 +1,5 @@
-// What a drafter is asked for: the shape of the draft and how its tokens must be drawn, so that the verifier's output
-// is exact.
+// The order to a drafter: the shape of the draft and how its tokens must be drawn, so that the verifier's output is
+// exact.
 #pragma once
 
 #include <cstdint>

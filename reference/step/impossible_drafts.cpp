@@ -21,7 +21,7 @@ struct ThreadState {
   Distribution distribution;
 };
 
-// Of a draft node, under its parent's proposal row.
+// Probability of a draft node, under its parent's proposal row.
 float draft_probability(const VerifyRequest& request, std::size_t node, ThreadState& state) {
   const std::uint32_t row = DraftTree::row_after(request.draft.parents[node]);
   if (request.proposal_kind == ProposalKind::probabilities) {

@@ -28,7 +28,7 @@ ReplayingChance chance_of(const VerifyRequest& request, const VerifyOptions& opt
   return {request.recorded, draft_len, options.convention, greedy, request.position_or_default(), decisions};
 }
 
-// What an engine decided, as far as what it emitted shows it.
+// Decisions of an engine, as far as what it emitted shows them.
 class EngineStep {
  public:
   EngineStep(const VerifyRequest& request, const VerifierInfo& verifier, std::span<const Token> emitted,
@@ -47,7 +47,7 @@ class EngineStep {
   }
 
   std::int32_t position_of_row(std::uint32_t row) const { return tree_.depth(static_cast<std::int32_t>(row) - 1); }
-  // Of siblings the index of the one that it took, or their number.
+  // Siblings: the index of the one that it took, or their number.
   Token drawn(const ReplayedDecision& draw) const {
     const auto position = static_cast<std::size_t>(position_of_row(draw.row));
     if (draw.purpose != Purpose::sibling_coin) return position < emitted_.size() ? emitted_[position] : kPaddingToken;

@@ -37,7 +37,7 @@ struct RowMatrix {
   std::size_t element_bytes() const { return dtype == DType::f32 ? 4 : 2; }
 };
 
-// What the draft tokens were drawn from. A verifier that assumes another distribution than the drafter used is biased.
+// Source of the draft tokens. A verifier that assumes another distribution than the drafter used is biased.
 enum class ProposalKind : std::uint8_t {
   one_hot,        // no probabilities: prompt lookup, argmax drafting
   probabilities,  // [K, V], as they were sampled from
@@ -74,7 +74,7 @@ struct VerifyRequest {
   // For errors: the numbers of the first rows in their tensors.
   std::int64_t first_row = 0;
   std::int64_t first_proposal_row = 0;
-  // What a caller that cannot throw found wrong around the rows; reported when a row of logits is asked for.
+  // A fault around the rows, found by a caller that cannot throw; reported when a row of logits is asked for.
   RowStatus target_fault = RowStatus::ok;
   RowStatus proposal_fault = RowStatus::ok;
   std::int64_t history_len_max = std::numeric_limits<std::int64_t>::max();  // a longer one is a bad_parameter
@@ -96,7 +96,7 @@ struct VerifyOptions {
   bool all_rows = false;     // kept_mass and kept_count of rows off the accepted path too
 };
 
-// What one step emits.
+// Output of one step.
 struct Emission {
   std::uint32_t num_accepted = 0;   // tau
   std::vector<std::int32_t> path;   // [tau] accepted nodes, from the context down; of a chain 0, 1, ...

@@ -50,7 +50,7 @@ class StepRows {
   };
   Logprobs logprobs(std::uint32_t row, Token token);
 
-  // Of a row that has been processed, from logits.
+  // State of a row that has been processed, from logits.
   struct Kept {
     float mass;
     std::int64_t count;

@@ -78,7 +78,7 @@ enum class Decisions : std::uint8_t {
   coin_per_sibling,  // a rule judges the children of a node one after the other
 };
 
-// What the token that is drawn at a node, after its coins failed, may be.
+// Tokens that may be drawn at a node after its coins failed.
 enum class Recovered : std::uint8_t {
   undrafted,  // none of the node's drafts
   sibling,    // a draft of the node, which is accepted then
@@ -150,7 +150,7 @@ struct VerifierChoice {
 
 // NAME or NAME:PARAMETER=VALUE,... Errors (usage) at `where`: an unknown name or parameter, a value outside its range.
 VerifierChoice parse_verifier(std::string_view text, const std::string& where);
-// What parse_verifier reads back.
+// Inverse of parse_verifier.
 std::string text_of(const VerifierChoice& choice);
 
 // Does the verifier take this draft? has_probabilities: the draft has proposal rows. Errors (usage) at `where` saying

@@ -164,7 +164,7 @@ TreeOutcome judge(const VerifierChoice& choice, StepRows& rows, Chance& chance) 
   return with_template(choice, JudgeStep<Chance>{rows, info.proposal != DraftSampling::any, chance});
 }
 
-// What the outcome looks like from outside.
+// The outcome as callers see it.
 Emission emission_of(const TreeOutcome& outcome, const VerifyOptions& options, StepRows& rows);
 
 }  // namespace step_detail

@@ -1,4 +1,4 @@
-// What a trace file is read as. The rows, parameters, masks and histories are the same in all.
+// Ways to read a trace file. The rows, parameters, masks and histories are the same in all.
 #pragma once
 
 #include <cstdint>

@@ -437,7 +437,7 @@ void TraceReader::validate_requests() const {
       validate(trace_.requests[b], trace_.settings.verifier, static_cast<std::int64_t>(b));
       if (!trace_.requests[b].recorded.any()) continue;
       validate_recorded_numbers(trace_.requests[b], "request " + std::to_string(b));
-      // Of steps to be audited the audit says which verifier it is.
+      // The audit says which verifier emitted steps to be audited.
       if (trace_.kind == TraceKind::steps)
         require_replayable(trace_.requests[b], trace_.settings.verifier, "request " + std::to_string(b));
     } catch (const Error& error) {

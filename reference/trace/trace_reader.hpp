@@ -31,7 +31,7 @@ struct TraceContents {
   std::vector<std::string> recorded;  // tensors of an engine's own random numbers
   std::vector<VerifyRequest> requests;
 
-  // What the requests refer to.
+  // Memory that the requests refer to.
   std::vector<TensorView> views;
   std::vector<TokenTensor> tokens;
   std::vector<LogitBias> logit_bias;

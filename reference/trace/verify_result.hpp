@@ -1,4 +1,4 @@
-// What a verified batch emitted, as the tensors of a result file (docs/trace.md), and the comparison with another
+// Results of a verified batch, as the tensors of a result file (docs/trace.md), and the comparison with another
 // engine's result.
 #pragma once
 
@@ -80,14 +80,14 @@ struct ResultComparison {
 // Other tensors are not looked at. Input error when it has other shapes or dtypes.
 ResultComparison compare_result(const VerifyResult& result, const std::string& path);
 
-// What is wrong with a verified trace, each as a sentence; none: nothing. Whatever else is found out about a trace
-// belongs here. input_sha256: of the trace.
+// Faults of a verified trace, each as a sentence; none: nothing. Whatever else is found out about a trace belongs here.
+// input_sha256: of the trace.
 std::vector<std::string> findings_of(const ImpossibleDrafts& impossible, const ConsistencyReport& consistency,
                                      const std::optional<ResultComparison>& comparison,
                                      const std::string& input_sha256);
 
-// Of steps that were replayed with the engine's own random numbers: the decision that makes the first request that
-// differs differ. Nothing where none differs, or where what it emitted is no path of its drafts.
+// The decision that makes the first differing request differ, for steps that were replayed with the engine's own random
+// numbers. Nothing if none differs, or if what it emitted is no path of its drafts.
 std::optional<Departure> departure_of(std::span<const VerifyRequest> requests, const VerifyOptions& options,
                                       const ResultComparison& comparison);
 

@@ -54,7 +54,7 @@ std::vector<Token> most_probable_tokens(const DenseMasses<Number>& masses, std::
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < masses.size(); ++i)
     if (masses[i] > 0) tokens.push_back(static_cast<Token>(i));
-  // Of a vocabulary a few are asked for: no need to sort the others.
+  // Only a few of the vocabulary are asked for: no need to sort the others.
   const std::size_t kept = std::min(tokens.size(), count);
   std::partial_sort(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(kept), tokens.end(),
                     [&](Token a, Token b) {

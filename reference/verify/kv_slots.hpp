@@ -1,6 +1,6 @@
-// What becomes of the KV entries of a verification step. The step wrote one entry per row of the request, the root's
-// token and then its drafts, into a slot each. What was accepted is kept, in order, in the request's first slots, as if
-// it had been decoded plainly; the other slots are free again.
+// Moves of KV entries after a verification step. The step wrote one entry per row of the request, the root's token and
+// then its drafts, into a slot each. Accepted entries are kept, in order, in the request's first slots, as if they had
+// been decoded plainly; the other slots are free again.
 //
 //   keep  row 0 and rows path[0] + 1, ..., path[tau - 1] + 1, in the slots of rows 0..tau;  free  the slots of the rest
 //

@@ -38,7 +38,7 @@ struct TraversalNode {
   bool rejected_a_child = false;
 };
 
-// What the rejection of a node's first child leaves of it.
+// Rejects a node's first child: deletes it and updates the node's weight, p and q.
 template <class Number>
 void delete_first_child(TraversalNode<Number>& v, Token token) {
   v.children.erase(v.children.begin());

@@ -1,4 +1,4 @@
-// What a target needs to judge a whole draft tree in one pass: the order of the nodes, their positions, who attends to
+// Inputs for judging a whole draft tree in one target pass: the order of the nodes, their positions, who attends to
 // whom, and the paths from which the longest accepted one is read. Row 0 is the token that the tree hangs from, row i +
 // 1 is node i (DraftTree::row_after).
 #pragma once

@@ -65,7 +65,7 @@ struct ThresholdedTargetOnly {
       }
       mass = Number(0);
     }
-    // What is left of theta_acc, as undrafted mass: for doubles it is then zero exactly where there is nothing to draw.
+    // The rest of theta_acc, as undrafted mass: for doubles it is then zero exactly where there is nothing to draw.
     if (!taken_surely)
       shares.back() = positive_part_of_difference(total_of(undrafted), Number(Number(1) - thresholds.acc));
     // Nothing to share out: no sibling is possible, and p sums to less than 1 - theta_acc.
