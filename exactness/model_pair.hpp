@@ -16,7 +16,7 @@
 
 namespace draftproof {
 
-// What a pair of models has in common, beside being random.
+// Kinds of pairs of models, beside being random.
 enum class ModelKind : std::uint8_t {
   dense,           // every token possible under both
   zeros,           // about a third of the entries is zero

@@ -9,7 +9,7 @@
 
 namespace draftproof {
 
-// Of the chain verifier. Requests with an impossible draft are left out: what a verifier does with them is a
+// Acceptance of the chain verifier. Requests with an impossible draft are left out: what a verifier does with them is a
 // convention.
 std::vector<PositionAudit> acceptance_by_position(std::span<const StepRecord> records);
 

@@ -17,7 +17,7 @@ AssumedVerifier parse_assumed_verifier(const std::string& text, const std::strin
 Assumptions assumptions_of(const AssumedVerifier& verifier, bool trees) {
   Assumptions assumed;
   if (!verifier) {
-    // Whatever verifies a chain relies on its drafts; of a tree there are too many ways to draw siblings.
+    // Verifiers of a chain rely on its drafts; of a tree there are too many ways to draw siblings.
     assumed.drafts = trees ? DraftSampling::any : DraftSampling::drawn;
     assumed.drafts_share_noise = trees;
     return assumed;

@@ -1,4 +1,4 @@
-// What follows, for the tests of an audit, from the verifier that is said to have emitted the steps.
+// Consequences, for the tests of an audit, of the verifier that is said to have emitted the steps.
 #pragma once
 
 #include <optional>

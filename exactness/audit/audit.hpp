@@ -44,7 +44,7 @@ struct Audit {
   double alpha = 0.0;
   double tv_wanted = 0.0;
   double detectable_tv = 1.0;  // smallest of the tests that cover the whole distribution
-  // Of steps: tokens of the longest completed strings that were counted, of how many a step can emit, and the smallest
+  // Steps: tokens of the longest completed strings that were counted, of how many a step can emit, and the smallest
   // distance that the test of them could find. 1 where nothing beyond the first token was counted.
   std::uint32_t string_tokens = 1;
   std::uint32_t string_tokens_max = 1;
@@ -56,9 +56,9 @@ struct Audit {
   std::vector<TestResult> tests;
   std::vector<PositionAudit> positions;  // of steps of the token chain
   std::vector<std::string> fits;         // verifiers under which nothing is found (note_fitting_verifiers)
-  // Of single draws: log10 of the wealth of a bettor against the distribution (e_process.hpp). It may be looked at as
-  // often as one likes while a sample grows, which p values may not. Absent where a token of probability 0 made it
-  // infinite.
+  // Single draws: log10 of the e-process against the distribution (e_process.hpp), an anytime-valid test: it may be
+  // looked at as often as one likes while a sample grows, which p values may not. Absent where a token of probability 0
+  // made it infinite.
   std::optional<double> anytime_log10_wealth;
 };
 

@@ -94,7 +94,7 @@ DrawCoordinates read_coordinates(const SafetensorsFile& file, std::uint64_t n, c
   return at;
 }
 
-// Of the entries that are kept.
+// Coordinates of the entries that are kept.
 DrawCoordinates selected(const DrawCoordinates& all, const std::vector<std::size_t>& kept) {
   DrawCoordinates at;
   const auto take = [&](const auto& values, auto& into) {

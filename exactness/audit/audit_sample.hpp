@@ -1,5 +1,5 @@
-// What somebody else's sampler drew, beside the distributions it should have drawn from. Distributions are carried by
-// verify requests, so that logits, parameters, masks and penalties go through the same pipeline as in `draftproof
+// Draws of somebody else's sampler, beside the distributions that it should have drawn from. Distributions are carried
+// by verify requests, so that logits, parameters, masks and penalties go through the same pipeline as in `draftproof
 // verify`. Distributions that are probabilities are normalised again here: rounded to 16 bits they need not sum to 1.
 #pragma once
 
@@ -39,7 +39,7 @@ struct OrderedDraws {
   DrawCoordinates at;
 };
 
-// What no sampler may put out, whatever its distribution: a token outside the vocabulary, padding in the wrong place.
+// Output that no sampler may give, whatever its distribution: a token outside the vocabulary, misplaced padding.
 struct MalformedOutput {
   std::int64_t index;  // of the draw, or of the request
   std::string what;    // "token 70000 is outside of the vocabulary of 50257 tokens"
@@ -97,7 +97,7 @@ struct StepSample {
   }
 };
 
-// What filters left of rows of logits.
+// Kept sets that filters left of rows of logits.
 struct FilterSample {
   std::vector<VerifyRequest> rows;  // [G] requests without drafts; validated
   // [G, V]: logits over the temperature, dropped tokens at -infinity; a row may be shifted by a constant, as

@@ -35,7 +35,7 @@ class Readings {
     read(parameters.filters);
   }
 
-  // Of further samplers a set is allowed as far as it lies between those of parameters that are off by rounding.
+  // Sets of further samplers are allowed between those of parameters that are off by rounding.
   void read(const std::vector<std::vector<std::uint8_t>>& sets) {
     count_min_ = 0;
     for (std::size_t i = 0; i < p_.size(); ++i) {
@@ -62,7 +62,7 @@ class Readings {
     const double top_p = static_cast<double>(filters.top_p);
     const double least = static_cast<double>(filters.min_p) * p_[order_.front()];
     const double tolerance = filter_tolerance(static_cast<std::int64_t>(n));
-    // What is left of the mass where top-p sees only what the others left.
+    // Mass that is left where top-p sees only what the others left.
     double joined = 0.0;
     for (std::size_t i = 0; i < k; ++i)
       if (p_[order_[i]] >= least * (1.0 + tolerance)) joined += p_[order_[i]];
@@ -174,7 +174,7 @@ class RowChecker {
     }
   }
 
-  // What the reference keeps, at the parameters themselves and at some that are a little smaller and larger.
+  // Sets that the reference keeps, at the parameters themselves and at some that are a little smaller and larger.
   std::vector<std::vector<std::uint8_t>> sets_within_rounding(const VerifyRequest& request) {
     const double tolerance = filter_tolerance(request.target.vocab_size);
     std::vector<std::vector<std::uint8_t>> sets;

@@ -1,4 +1,4 @@
-// Whose steps are these? An audit under the wrong verifier accuses a right one.
+// Finds the verifier whose steps these are: an audit under the wrong verifier accuses a correct one.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::vector<std::string> fitting_verifiers(const StepSample& sample, const Audit
 
 inline constexpr std::size_t kFittingStepsMax = 50'000;
 
-// Of an audit that accuses a named verifier: notes in `fits`, and in the sentence, what fits instead.
+// Completes an audit that accuses a named verifier: notes in `fits`, and in the sentence, what fits instead.
 void note_fitting_verifiers(Audit& audit, const StepSample& sample, const AuditOptions& options);
 
 }  // namespace draftproof

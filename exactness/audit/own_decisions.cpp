@@ -181,7 +181,7 @@ OwnOutcome follow_siblings(NormalisedRows& rows, double factor, std::span<const 
   }
 }
 
-// What with_template calls with the verifier's rule.
+// Called by with_template with the verifier's rule.
 struct FollowSiblings {
   NormalisedRows& rows;
   double factor;

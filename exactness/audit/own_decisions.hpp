@@ -1,5 +1,5 @@
-// What a verifier does given its drafts: the decisions that it takes, each at a known rate, and what it draws the last
-// token from. Any lossless verifier emits the right strings; these are of one verifier alone.
+// Decisions of a verifier given its drafts, each at a known rate, and what it draws the last token from. Any lossless
+// verifier emits correct strings; these are of one verifier alone.
 #pragma once
 
 #include <cstdint>

@@ -70,7 +70,7 @@ double given_decision(double u, double rate, bool accepted) {
   return rate < 1.0 ? below_one(std::clamp((u - rate) / (1.0 - rate), 0.0, 1.0)) : kNoTransform;
 }
 
-// Of a step of the chain.
+// The coin of a step of the chain.
 double judged_coin(const VerifyRequest& request, const StepRecord& record) {
   if (record.drafts.empty() || record.impossible_draft) return kNoTransform;
   const std::size_t judged = std::min<std::size_t>(record.accepted, record.drafts.size() - 1);

@@ -216,7 +216,7 @@ class StepRecorder {
       record_.last = transform(distribution, token, uniform(row, AuditUse::last_token));
   }
 
-  // Of the node where the step ended.
+  // Looks at the node where the step ended.
   void look_at_end() {
     const std::uint32_t row = path_rows_.back();
     if (children_[row].empty()) return;
@@ -235,7 +235,7 @@ class StepRecorder {
 
   void look_at_own_decisions() {
     if (record_.impossible_draft || record_.repeated_draft || record_.wrong_path) return;
-    // Of two siblings of one token a verifier may take either, unless it takes the first and says so in its path.
+    // A verifier may take either of two siblings of one token, unless it takes the first and says so in its path.
     const bool either_is_known = assumed_.decides->info().takes_first_of_equals && path_is_reported_;
     if (!either_is_known && has_repeats()) return;
     std::vector<std::int32_t> path;

@@ -1,6 +1,6 @@
-// What one verification step looks like under the distributions it should follow: each token, draft and decision as a
-// number whose distribution is known whatever the rows were. Nothing of the rows themselves is kept, so that a file of
-// any size can be audited.
+// One verification step under the distributions that it should follow: each token, draft and decision as a number whose
+// distribution is known whatever the rows were. Nothing of the rows themselves is kept, so that a file of any size can
+// be audited.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ struct StepRecord {
   std::vector<DraftRecord> drafts;  // [K] of a chain under Assumptions::chain_decisions
   std::vector<double> drafted;      // transforms of the drafts that were drawn, where q leaves a choice
   std::uint32_t accepted = 0;
-  // Of Assumptions::decides: what the step shows of the verifier's decisions, and the distribution of the number
+  // If Assumptions::decides: what the step shows of the verifier's decisions, and the distribution of the number
   // accepted [K + 1], empty where it is not known.
   std::vector<Decision> decisions;
   std::vector<double> accepted_distribution;

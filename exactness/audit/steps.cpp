@@ -141,7 +141,7 @@ std::vector<TestResult> path_tests(const StepSample& sample, std::span<const Ste
   return tests;
 }
 
-// Of a verifier whose decisions are known.
+// Tests of a verifier whose decisions are known.
 std::vector<TestResult> decision_tests(const StepSample& sample, std::span<const StepRecord> records) {
   std::vector<TestResult> tests = acceptance_tests(records);
   UniformTally recovered;
@@ -178,7 +178,7 @@ std::vector<TestResult> draft_correlations(const StepSample& sample, std::span<c
   }
   std::vector<TestResult> tests = correlation_of_pairs("draft_last", judged, last);
   if (!sample.at || sample.at->step.empty()) return tests;
-  // Of the same stream, one step later.
+  // The same stream, one step later.
   const DrawCoordinates& at = *sample.at;
   std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t> index;
   const auto stream = [&](std::size_t b) {

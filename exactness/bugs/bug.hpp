@@ -40,7 +40,7 @@ inline std::string letter_of(Detector detector) {
   return {static_cast<char>(detector)};
 }
 
-// What one detector says of one piece of code.
+// Verdict of one detector on one piece of code.
 struct Finding {
   bool caught = false;
   std::int64_t cases = 0;  // looked at until then
@@ -67,14 +67,14 @@ struct Bug {
   std::string source;  // where it shipped
   std::string fault;   // what the code does
   std::vector<Hunt> hunts;
-  // By the faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is
-  // null too, the fault has no single-token sampler, and `why_not` says why.
+  // The faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is null
+  // too, the fault has no single-token sampler, and `why_not` says why.
   std::function<LargeSampler()> large_sampler;
   std::string why_not = {};
-  // Of a fault that shows on any p and q: the sampler on these rows. Null: it needs more than a p and a q.
+  // The sampler on these rows, if the fault shows on any p and q. Null: it needs more than a p and a q.
   std::function<LargeSampler(const std::shared_ptr<const FixedRows>&)> rows_sampler = nullptr;
-  // Of a fault of the filters: the sampler of a row of these logits [V] under any parameters but temperature 0. Null:
-  // the fault is elsewhere.
+  // The sampler of a row of these logits [V] under any parameters but temperature 0, if the fault is one of the
+  // filters. Null: the fault is elsewhere.
   std::function<LargeSampler(const std::vector<float>& logits, const RowParameters& parameters)> filter_sampler =
       nullptr;
 };
@@ -89,7 +89,7 @@ struct WaitingBug {
   std::string waits_for;
 };
 
-// By family, in the order of their ids.
+// Bugs by family, in the order of their ids.
 std::vector<Bug> coupling_bugs();
 std::vector<Bug> range_bugs();
 std::vector<Bug> algorithm_bugs();

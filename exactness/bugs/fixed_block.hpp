@@ -19,7 +19,7 @@ class ResidualSums {
   std::vector<double> target_, proposal_;  // sums of p and q over the first i ratios, [V + 1]
 };
 
-// What verify_block finds in place of dense masses; they become dense where a token is drawn from them.
+// Stand-in for dense masses in verify_block; they become dense where a token is drawn from them.
 struct FixedMasses {
   const CumulativeTable& table;
   const FixedRows& rows;

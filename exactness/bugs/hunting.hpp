@@ -1,4 +1,4 @@
-// What hunts have in common: the search for a wrong distribution by enumeration, and by draws.
+// Searches that hunts share: for a wrong distribution by enumeration, and by draws.
 #pragma once
 
 #include <cstdint>

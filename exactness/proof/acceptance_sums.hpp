@@ -1,5 +1,5 @@
-// What the oracles of acceptance_oracles.hpp are made of: masses, whole strings and sums along paths. Nothing here
-// comes from a verifier or from a drafter.
+// Parts of the oracles of acceptance_oracles.hpp: masses, whole strings and sums along paths. Nothing here comes from a
+// verifier or from a drafter.
 #pragma once
 
 #include <cstdint>

@@ -265,7 +265,7 @@ const std::vector<Claim>& claims() {
 
 namespace {
 
-// What refutes the claim on these models; a rule that throws does.
+// Refutation of the claim on these models; a rule that throws is one.
 std::optional<std::string> refutation_of(const Claim& claim, const Models& models) {
   try {
     return claim.refute(models);

@@ -1,6 +1,6 @@
-// What verifiers owe to one another and to theory, beside being exact: rules that must agree where one is a special
-// case of the other, acceptances that must be ordered, and golden numbers that were worked out elsewhere. All are
-// decided over fractions.
+// Relations between verifiers and to theory, beside being exact: rules that must agree where one is a special case of
+// the other, acceptances that must be ordered, and golden numbers that were worked out elsewhere. All are decided over
+// fractions.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ std::string name_of(ClaimKind kind);
 struct Claim {
   ClaimKind kind;
   std::string text;
-  // What is wrong on these models, in words; nothing where the claim holds.
+  // Refutation on these models, in words; nothing where the claim holds.
   std::function<std::optional<std::string>(const Models&)> refute;
   // Models of the kind that the claim speaks of; golden numbers have models of their own and are asked once.
   std::vector<ModelKind> model_kinds;
@@ -31,7 +31,7 @@ struct ClaimResult {
   std::optional<std::string> refutation;  // of the first instance that refutes it
 };
 
-// Of one kind of claims.
+// Counts of one kind of claims.
 struct ClaimTally {
   ClaimKind kind;
   std::int64_t total = 0;

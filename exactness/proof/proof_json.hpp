@@ -1,4 +1,4 @@
-// What `draftproof prove --json` says of a case and of a claim, and the way back (docs/json.md).
+// A case and a claim of `draftproof prove --json`, written and read back (docs/json.md).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

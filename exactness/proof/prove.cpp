@@ -132,7 +132,7 @@ InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& opt
   return result;
 }
 
-// Of two counterexamples the one to report: a rule that throws first, then the shorter prefix.
+// Order of counterexamples to report: a rule that throws first, then the shorter prefix.
 bool is_worse(const Counterexample& a, const Counterexample& b) {
   if (a.failure.has_value() != b.failure.has_value()) return a.failure.has_value();
   return a.prefix().size() < b.prefix().size();

@@ -22,7 +22,7 @@ namespace draftproof {
 
 using ExactChance = EnumeratingChance<Rational>;
 
-// What one step did: the tokens it emitted, and how many of them were accepted drafts.
+// Outcome of one step: the tokens it emitted, and how many of them were accepted drafts.
 struct ProofStep {
   TokenString emitted;
   std::int32_t accepted = 0;
@@ -69,8 +69,8 @@ class RuleError final : public Error {
   RuleFailure failure_;
 };
 
-// What one step emits after a prefix, by enumeration. Errors: an address was used twice (internal); RuleError where the
-// step throws.
+// Distribution of what one step emits after a prefix, by enumeration. Errors: an address was used twice (internal);
+// RuleError where the step throws.
 struct StepDistribution {
   OutputDistribution distribution;
   Rational mean_accepted;

@@ -34,7 +34,7 @@ class ChainModel {
     return draft_[index_of(position, previous)];
   }
 
-  // What a trial emits is counted in cells: first those of one token, then of two, and so on.
+  // Counts what a trial emits in cells: first those of one token, then of two, and so on.
   std::size_t cell_count() const { return first_cell(draft_len_ + 1); }
   std::size_t first_cell(std::int32_t num_accepted) const;
   std::size_t cell_of(std::span<const Token> emitted) const;

@@ -1,5 +1,5 @@
-// What a statistical test has to say: a number of observations, a statistic, a p value before and after the correction
-// for its companions, the fault it could have found, the fault it did find, and all that as a sentence.
+// Result of a statistical test: a number of observations, a statistic, a p value before and after the correction for
+// its companions, the fault it could have found, the fault it did find, and all that as a sentence.
 #pragma once
 
 #include <cstdint>

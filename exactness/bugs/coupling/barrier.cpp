@@ -42,7 +42,7 @@ struct ReduceState {
   Totals totals{};
 };
 
-// What warp `warp` adds up of a tile by itself.
+// Sum that warp `warp` adds up of a tile by itself.
 int partial_sum(std::size_t tile, std::size_t warp) {
   return 1 << (tile * kWarps + warp);
 }

@@ -67,7 +67,7 @@ Hunt reused_noise_hunt(KeyFault fault) {
           }};
 }
 
-// Of the tokens that share a noise word only the most probable can win the race, so that the race is one among them.
+// Only the most probable of the tokens that share a noise word can win, so the race is one among those.
 LargeSampler without_block_prefix_sampler() {
   constexpr std::size_t kLargeBlock = kUsualVocabSize / 4;
   std::vector<double> masses = usual_target_distribution();

@@ -63,8 +63,8 @@ void run_batch(const RunningBatch& batch, SeedOf seed_of, Source& source, Keep k
   }
 }
 
-// What each request emits when the batch holds the requests in this order; slots are given in order of arrival, which
-// is that of the requests.
+// Tokens that each request emits when the batch holds the requests in this order; slots are given in order of arrival,
+// which is that of the requests.
 std::vector<TokenString> emitted_in_order(std::span<const VerifyRequest> requests, std::span<const std::size_t> order,
                                           SeedOf seed_of) {
   RunningBatch batch;

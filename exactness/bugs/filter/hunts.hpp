@@ -1,5 +1,5 @@
-// What the hunts of filter and row bugs have in common: the distribution of a row by definition, with exact numbers,
-// and the searches for a row whose distribution, kept tokens or drawn token is another.
+// Parts that the hunts of filter and row bugs share: the distribution of a row by definition, with exact numbers, and
+// the searches for a row whose distribution, kept tokens or drawn token is another.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,12 @@ using RowCode = std::function<ExactDistribution(std::span<const float> logits, c
 using KeptTokens = std::vector<bool>;
 using KeptRule = std::function<KeptTokens(const LogitsDistribution& row, const FilterParameters& parameters)>;
 
-// By definition: the tokens sorted by (value descending, id ascending), exactly k of them, masses added up as integers
+// The definition: the tokens sorted by (value descending, id ascending), exactly k of them, masses added up as integers
 // and compared with fractions.
 KeptTokens kept_by_definition(const LogitsDistribution& row, const FilterParameters& parameters);
 ExactDistribution distribution_by_definition(std::span<const float> logits, const RowParameters& parameters);
 
-// By the code that production runs.
+// The code that production runs.
 KeptTokens kept_by_production(const LogitsDistribution& row, const FilterParameters& parameters);
 ExactDistribution distribution_by_production(std::span<const float> logits, const RowParameters& parameters);
 

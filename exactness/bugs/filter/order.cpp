@@ -1,4 +1,4 @@
-// What the order of things must not change or must: sorting tokens (noise belongs to ids), temperature before top-p.
+// Orders that must not change the result, or must: sorting tokens (noise belongs to ids), temperature before top-p.
 #include <algorithm>
 #include <numeric>
 

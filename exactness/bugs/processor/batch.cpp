@@ -91,7 +91,7 @@ class GuardedRows {
   explicit GuardedRows(std::size_t rows) : cells_((rows + 2) * kVocabSize, 0.0f) {}
 
   std::span<float> row(std::size_t i) { return std::span(cells_).subspan((i + 1) * kVocabSize, kVocabSize); }
-  // By address alone, as a kernel that scatters into the whole tensor.
+  // Addresses the whole tensor, as a kernel that scatters into it.
   float& cell(std::size_t row, Token token) {
     return cells_[static_cast<std::size_t>(static_cast<std::ptrdiff_t>((row + 1) * kVocabSize) + token)];
   }

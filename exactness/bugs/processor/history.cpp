@@ -45,7 +45,7 @@ Emission verify_without_penalties(const VerifyRequest& request) {
   return verify_soundly(bare);
 }
 
-// Of every step only the last token is added to the history.
+// Only the last token of every step is added to the history.
 StepVerifier verify_with_last_tokens() {
   return [seen = std::vector<Token>{}, output_len = std::size_t{0}](const VerifyRequest& request) mutable {
     if (request.output_tokens.size() > output_len) seen.push_back(request.output_tokens.back());

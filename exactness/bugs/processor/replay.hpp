@@ -19,7 +19,7 @@ using Grammar = std::function<std::vector<std::uint32_t>(std::span<const Token> 
 
 inline constexpr std::int32_t kReplayVocabSize = 12;
 
-// What a request asks for; the constraints' spans belong to the caller.
+// Parameters of a request; the constraints' spans belong to the caller.
 struct ReplayRequest {
   RowParameters parameters;
   RowConstraints constraints;

@@ -36,7 +36,7 @@ std::uint64_t first_word_reaching(float needed, const WordNoise& noise) {
   return low;
 }
 
-// Of the many tokens behind the head only those are looked at whose word could still win, by the largest log weight of
+// Only those of the many tokens behind the head are looked at whose word could still win, by the largest log weight of
 // the rest: the distribution falls from token to token.
 Token race_of(const std::vector<float>& log_weights, std::uint64_t seed, const WordNoise& noise) {
   const auto word = [&](std::size_t token) {
