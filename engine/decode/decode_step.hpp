@@ -81,7 +81,7 @@ Sequence start_sequence(const DecodingOptions& options, std::span<const Token> p
 VerifyRequest request_of(const SpeculativeStep& step, const TargetRows& rows, const DecodingOptions& options,
                          std::int64_t vocab_size, std::span<const Token> prompt, std::span<const Token> output);
 
-// Of a step that holds its rows.
+// The request of a step that holds its rows.
 inline VerifyRequest request_of(const SpeculativeStep& step, const DecodingOptions& options, std::int64_t vocab_size,
                                 std::span<const Token> prompt, std::span<const Token> output) {
   return request_of(step, step.rows(), options, vocab_size, prompt, output);

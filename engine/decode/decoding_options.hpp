@@ -1,4 +1,4 @@
-// What a request asks of the decoding loops.
+// Options of a request for the decoding loops.
 #pragma once
 
 #include <cstdint>

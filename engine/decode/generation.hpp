@@ -1,4 +1,4 @@
-// What becomes of one request.
+// Outcome of one request.
 #pragma once
 
 #include <algorithm>

@@ -30,7 +30,7 @@ DecodingOptions bounded(DecodingOptions options, const LanguageModel& target, st
   return options;
 }
 
-// What of the plan's shape fits into a number of nodes and a depth.
+// The part of the plan's shape that fits into a number of nodes and a depth.
 DraftPlan limited(const DraftPlan& plan, std::int32_t nodes, std::int32_t depth_max) {
   DraftPlan fitting = plan;
   if (plan.num_paths > 1) {

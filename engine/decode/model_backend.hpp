@@ -26,7 +26,7 @@ struct ActiveRequest {
   ActiveRequest(std::uint64_t id, const LanguageModel& target, std::span<const Token> prompt, DecodingOptions options,
                 bool speculates);
 
-  // Of stream 0 or, 1, the companion: the model's start token where it has one, prompt and output.
+  // Tokens of stream 0 or, 1, of the companion: the model's start token where it has one, prompt and output.
   std::span<const Token> stream(std::int32_t index) const { return streams[static_cast<std::size_t>(index)]; }
   bool may_go_on() const {
     return !stop.finished() && (!options.max_steps || generation.target_steps < *options.max_steps);

@@ -30,7 +30,7 @@ enum class FinishReason { none, eos, stop_token, stop_string, length, model_leng
 // The condition itself: "none", "eos", "stop_token", "stop_string", "length", "model_length", "abort".
 std::string_view detail_name(FinishReason reason);
 
-// What serving engines answer: "stop", "length" or "abort"; empty while the request runs.
+// Name in serving engines: "stop", "length" or "abort"; empty while the request runs.
 std::string_view engine_name(FinishReason reason);
 
 struct StopParameters {

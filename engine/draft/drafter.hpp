@@ -29,8 +29,8 @@ class DraftChance {
   virtual Token coupled_race(const Distribution& distribution, std::uint32_t level, std::uint32_t list) = 0;
 };
 
-// What speaks for a node of a draft that was looked up: the match_len tokens before it, nodes of the draft included,
-// stood at an earlier place too, and this token followed them in the share `frequency` of their occurrences.
+// Evidence for a node of a draft that was looked up: the match_len tokens before it, nodes of the draft included, stood
+// at an earlier place too, and this token followed them in the share `frequency` of their occurrences.
 struct NodeEvidence {
   std::int32_t match_len = 0;
   float frequency = 1.0f;
@@ -44,7 +44,7 @@ struct Draft {
   std::vector<NodeEvidence> evidence;  // of each node, where the draft was looked up; else empty
 };
 
-// What a drafter knows of a request.
+// Everything that a drafter knows of a request.
 struct DraftContext {
   std::span<const Token> tokens;  // prompt, then output
   std::size_t prompt_len = 0;

@@ -32,7 +32,7 @@ struct DrafterChoice {
 // Errors (usage) at `where`: an unknown name, an argument that is missing or out of range; they say what is expected.
 DrafterChoice parse_drafter(std::string_view text, const std::string& where);
 
-// What "auto" stands for with the model at `path`: model:PATH of a folder `draft` or a file `draft.gguf` in the model's
+// Meaning of "auto" with the model at `path`: model:PATH of a folder `draft` or a file `draft.gguf` in the model's
 // folder, or beside its file; else suffix.
 std::string automatic_drafter(const std::string& path);
 

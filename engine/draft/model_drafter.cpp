@@ -100,7 +100,7 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
     }
     return found->second;
   };
-  // Of a tree that grows level by level, the rows of all nodes that it has, in one forward pass.
+  // Rows of all nodes of a tree that grows level by level, in one forward pass.
   std::vector<float> node_rows;
   std::int32_t num_known = kRootNode;  // nodes with a row; kRootNode: not even the context
   const auto logits_at = [&](const DraftTree& tree, std::int32_t node) -> std::span<const float> {

@@ -39,8 +39,8 @@ SuffixTree& SuffixDrafter::tree_of(const DraftContext& context) {
 void SuffixDrafter::consider(const SuffixTree& tree, std::span<const Token> context, int draft_len_max,
                              Match& best) const {
   const auto longest = std::min(context.size(), static_cast<std::size_t>(parameters_.depth_max) - 1);
-  // Of the ends of the context that something followed, the shortest first. Where nothing followed one, nothing
-  // followed a longer one.
+  // Ends of the context that something followed, the shortest first. Where nothing followed one, nothing followed a
+  // longer one.
   std::vector<SuffixTree::Place> places;
   for (auto length = static_cast<std::size_t>(parameters_.match_min); length <= longest; ++length) {
     const auto place = tree.find(context.last(length));

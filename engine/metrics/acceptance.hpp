@@ -1,4 +1,4 @@
-// What speculation achieved, counted over verification steps.
+// Acceptance of speculation, counted over verification steps.
 //
 //   drafts              steps that had a draft of at least one token
 //   acceptance length   1 + accepted tokens / drafts                      (vLLM's "mean acceptance length")

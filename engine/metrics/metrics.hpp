@@ -1,4 +1,4 @@
-// What the engine did, counted by the scheduler step by step. Times are whole nanoseconds of the backend's clock.
+// Metrics of the engine, counted by the scheduler step by step. Times are whole nanoseconds of the backend's clock.
 //
 //   TTFT     end of the step that emitted the first token - arrival
 //   ITL      end of a step that emitted - end of the step before that emitted for the same request (one observation a
@@ -20,7 +20,7 @@ namespace draftproof {
 enum class RequestEnd : std::uint8_t { none, stop, length, cancelled, failed };
 inline constexpr std::size_t kRequestEnds = 5;
 
-// What a request may take at most; 0: any time.
+// Times that a request may take at most; 0: any time.
 struct ServiceLevel {
   std::int64_t ttft_ns = 0;
   std::int64_t tpot_ns = 0;

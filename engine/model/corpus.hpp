@@ -31,7 +31,7 @@ Corpus read_corpus(std::span<const std::string> files);
 // that is missing or has no file is an input error that names the folder and the option --corpus.
 Corpus read_corpus_folder(const std::filesystem::path& folder);
 
-// What the option --corpus FILE... asks for: its files, or the default folder when there are none.
+// Loads what --corpus FILE... asks for: its files, or the default folder when there are none.
 Corpus load_corpus(std::span<const std::string> files);
 
 }  // namespace draftproof

@@ -53,7 +53,7 @@ struct ForwardOutput {
   std::vector<float> hidden;  // [n, hidden_layers, width]
 };
 
-// What of a model limits its batches.
+// Properties of a model that limit its batches.
 struct BatchLimits {
   std::int64_t vocab_size = 0;
   std::int64_t num_slots = 0;             // of the cache
@@ -81,7 +81,7 @@ class LanguageModel {
   virtual ~LanguageModel() = default;
   virtual std::int64_t vocab_size() const = 0;
   virtual std::int64_t context_len_max() const = 0;  // tokens, prompt and output
-  // What every context begins with. Nothing: an empty context has no row.
+  // The token that every context begins with. Nothing: an empty context has no row.
   virtual std::optional<Token> start_token() const = 0;
   virtual std::unique_ptr<KvCache> make_kv_cache(std::int64_t num_slots) const = 0;
   // Computes the batch and leaves its KV in its slots. `kv` must be of this model's making. Errors (input): those of

@@ -26,8 +26,8 @@
 
 namespace draftproof {
 
-// What is taken from a count of one, of two, and of three or more: 0 < once < 1, 0 < twice < 2, 0 < more < 3. On small
-// texts the estimates may leave less of a count of two than of a count of one; this is so in the published formulas.
+// Discounts of a count of one, of two, and of three or more: 0 < once < 1, 0 < twice < 2, 0 < more < 3. On small texts
+// the estimates may leave less of a count of two than of a count of one; this is so in the published formulas.
 struct Discounts {
   double once = 0;
   double twice = 0;

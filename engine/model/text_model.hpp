@@ -28,7 +28,7 @@ struct TextModel {
   // or one of a kind that we do not know.
   std::function<std::vector<Token>(const std::string& user, const std::string& where)> chat_tokens;
 
-  // What `model` is; null where it is of the other kind.
+  // The same object as `model`, by its kind; null if it is of the other.
   TransformerModel* transformer = nullptr;
   std::shared_ptr<const NgramModel> ngram;
   std::vector<std::vector<std::uint8_t>> corpus;  // of an n-gram model

@@ -1,4 +1,4 @@
-// What computes: models and drafters on a wall clock, or a simulation on its own.
+// The part that computes: models and drafters on a wall clock, or a simulation on its own.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// What must hold of a scheduler after every plan() and every commit(), found by counting everything again. It costs a
-// pass over all blocks and requests: for tests, and on demand.
+// Invariants of a scheduler after every plan() and every commit(), found by counting everything again. It costs a pass
+// over all blocks and requests: for tests, and on demand.
 //
 //   blocks      every block is blank, findable or held, and in the one list of its kind; as many are held by the tables
 //               of the requests as the pool counts, block by block, in the swap space too

@@ -130,8 +130,8 @@ class Scheduler {
   // The next step. Empty when nothing is left to do: then there is nothing to commit. Errors (internal): the step
   // before has not been committed.
   const StepPlan& plan();
-  // What became of it. Returns the KV entries that move, for the backend to do before the next step. Errors (internal),
-  // after which everything is as before: an outcome that is not one of this plan.
+  // Takes the outcome of the plan. Returns the KV entries that move, for the backend to do before the next step. Errors
+  // (internal), after which everything is as before: an outcome that is not one of this plan.
   std::span<const SlotMove> commit(const StepOutcome& outcome);
 
   // Requests that ended since the last plan(). Their handles and progress are valid until the next plan(), which

@@ -1,4 +1,4 @@
-// What a step has done.
+// The second half of the scheduler: takes the outcome of a step.
 #include <algorithm>
 #include <string>
 

@@ -52,7 +52,7 @@ struct SpeculationChoice {
 
 // Errors (usage) at `where`: an unknown rule or parameter, one given twice, a value outside its range.
 SpeculationChoice parse_speculation(std::string_view text, const std::string& where);
-// What parse_speculation reads back.
+// Inverse of parse_speculation.
 std::string text_of(const SpeculationChoice& choice);
 
 }  // namespace draftproof

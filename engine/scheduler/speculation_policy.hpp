@@ -22,7 +22,7 @@
 
 namespace draftproof {
 
-// What a policy remembers of a request.
+// State that a policy keeps for a request.
 struct SpeculationState {
   float accepted = 0.0f;  // goodput: of drafts that were judged, fading
   float judged = 0.0f;
@@ -76,7 +76,7 @@ class SpeculationPolicy {
     return limit == 0 && state.idle_steps >= choice_.probe ? 1 : limit;
   }
 
-  // What became of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
+  // Takes note of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
   void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
     if (choice_.rule == SpeculationRule::threshold) {
       observe_share(state, drafted, accepted);
@@ -96,7 +96,7 @@ class SpeculationPolicy {
   struct Best {
     double tokens, ns;
     std::size_t taken;
-    // By goodput; a product is faster than two quotients.
+    // Compares goodput; a product is faster than two quotients.
     bool is_above(const Best& other) const { return tokens * other.ns > other.tokens * ns; }
   };
   void observe_share(SpeculationState& state, std::int32_t drafted, std::int32_t accepted) const;

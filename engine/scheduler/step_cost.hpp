@@ -1,4 +1,4 @@
-// What a step costs, as far as choosing the number of drafts needs it.
+// Cost of a step, as far as choosing the number of drafts needs it.
 //
 //   t(n) = alpha + beta n, n rows of the target model, and a fixed and a proportional part for every draft pass
 #pragma once

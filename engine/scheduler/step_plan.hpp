@@ -1,4 +1,4 @@
-// What one step of the engine is to do, and what became of it. The scheduler makes the plan, a backend runs it.
+// Plan and outcome of one step of the engine. The scheduler makes the plan, a backend runs it.
 //
 // A request has one stream of tokens, or two under classifier-free guidance: its own and the unconditional companion's,
 // with prompts of their own and one output. Both are in a plan together, and their last rows fall into the same step.
@@ -26,8 +26,8 @@ namespace draftproof {
 using RequestHandle = std::int32_t;  // from Scheduler::add()
 inline constexpr std::int32_t kStreamsMax = 2;
 
-// Of which kind the requests of a step are. `mixed` under the one rule; the others under the two-phase policy. Drafting
-// and verifying are the two halves of a speculative step.
+// Kind of the requests of a step. `mixed` under the one rule; the others under the two-phase policy. Drafting and
+// verifying are the two halves of a speculative step.
 enum class StepPhase : std::uint8_t { mixed, prefill, normal, speculative };
 
 struct PlannedStream {
@@ -70,7 +70,7 @@ struct StepPlan {
 // (a row that is no distribution, ...); nothing is emitted, and no other request suffers.
 enum class SequenceEnd : std::uint8_t { none, stop, failed };
 
-// Of one planned request. All zero where `sample` is false.
+// Outcome of one planned request. All zero where `sample` is false.
 struct SequenceOutcome {
   std::int32_t num_drafted = 0;   // nodes, at most num_drafts_max
   std::int32_t num_accepted = 0;  // along one path
@@ -87,7 +87,7 @@ struct StepOutcome {
   // Nanoseconds on the backend's clock, which never goes backwards.
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  // Of that time.
+  // Parts of that time.
   std::int64_t draft_ns = 0;
   std::int64_t verify_ns = 0;  // the target's forward pass
   std::int64_t sample_ns = 0;  // rows processed, verification, stop conditions

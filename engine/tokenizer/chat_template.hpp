@@ -26,7 +26,7 @@ class ChatTemplate {
   static ChatTemplate recognise(const std::string& where, std::string_view text);
 
   std::string_view name() const;  // "ChatML", "Llama 3", "Gemma"
-  // What stands in front of a conversation that does not begin with a system message; empty: nothing.
+  // Text in front of a conversation that does not begin with a system message; empty: nothing.
   const std::string& default_system() const { return default_system_; }
 
   // The prompt after which the assistant speaks. Input errors: no message, another role, a system message that is not

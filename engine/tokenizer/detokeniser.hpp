@@ -1,4 +1,4 @@
-// What a token is as text.
+// Text of tokens.
 #pragma once
 
 #include <string_view>

@@ -61,7 +61,7 @@ class Tokenizer final : public Detokeniser {
   const std::string& name() const { return parts_.name; }
   std::int64_t vocab_size() const { return static_cast<std::int64_t>(parts_.vocabulary.size()); }
   const std::vector<Token>& end_tokens() const { return parts_.end_tokens; }
-  // What encode() begins with; none where the model has no such token.
+  // First token of encode(); none where the model has no such token.
   std::optional<Token> start_token() const;
   const VocabularyEntry& entry(Token token) const { return parts_.vocabulary[static_cast<std::size_t>(token)]; }
   // The special or user-defined token that is written like this.
@@ -88,7 +88,7 @@ class Tokenizer final : public Detokeniser {
 // Input errors naming the file and what is wrong: a model or pre-tokenizer of another kind, lists whose lengths differ,
 // ids outside the vocabulary, a merge whose parts or result are no tokens.
 std::shared_ptr<const Tokenizer> tokenizer_of_gguf(const GgufFile& file);
-// Of the text of a tokenizer.json; its end_tokens stand elsewhere.
+// Parses the text of a tokenizer.json; its end_tokens stand elsewhere.
 Tokenizer::Parts parse_tokenizer_json(const JsonFields& root);
 // `folder` holds tokenizer.json and, for the tokens that end a request, generation_config.json or config.json.
 std::shared_ptr<const Tokenizer> tokenizer_of_folder(const std::string& folder);

@@ -23,7 +23,7 @@ using nlohmann::json;
   throw input_error(part.where(), what + "; expected " + expected);
 }
 
-// What the normaliser and pre-tokenizer ask for.
+// Settings of the normaliser and pre-tokenizer.
 struct Cutting {
   bool is_byte_level = false;
   bool replaces_spaces = false;  // by U+2581

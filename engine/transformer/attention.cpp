@@ -56,7 +56,7 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
   scores_.resize(tiles_max * num_queries * kTilePositions);
   sums_.assign(num_queries * head, 0.0f);
   factors_.resize(num_queries);
-  // Of the batch's rows of queries and of sums, that of query j.
+  // Row of query j in the batch's rows of queries and of sums.
   const auto row_of = [&](std::size_t j) {
     const std::int64_t token = static_cast<std::int64_t>(task.token_begin + j / heads_here);
     return (token * heads + task.head_begin + static_cast<std::int64_t>(j % heads_here)) * head_len;

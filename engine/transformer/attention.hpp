@@ -19,11 +19,11 @@ struct AttentionTask {
   std::int64_t head_end;    // all of one head of keys and values
 };
 
-// What a batch is cut into; large enough that threads share the work evenly.
+// Tasks that a batch is cut into; large enough that threads share the work evenly.
 std::vector<AttentionTask> attention_tasks(const ForwardBatch& batch, std::int64_t heads, std::int64_t kv_heads,
                                            int threads);
 
-// What a thread needs for its tasks; kept between them.
+// Memory of a thread for its tasks; kept between them.
 class AttentionWorker {
  public:
   // queries and out: [n][heads * head_len]; `layer` of the cache.

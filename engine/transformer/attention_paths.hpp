@@ -26,7 +26,7 @@ using TileSlots = std::array<std::int64_t, kKvBlockSlots>;
 
 class AttentionPaths {
  public:
-  // Of all tokens of a batch that validate() has seen.
+  // Builds the paths of all tokens of a batch that validate() has seen.
   void build(const ForwardBatch& batch);
 
   // Tiles of the path of token i, itself included: positions[i] + 1 of them are valid, from position 0 on.

@@ -12,7 +12,7 @@ namespace draftproof {
 namespace {
 
 constexpr std::int64_t kUnitGroups = kBlockColumns / kGroupRows;  // whose rows make a block of activations
-// Of weights, in the range of a product that is claimed at once: 5 us of reading.
+// Bytes of weights in the range of a product that is claimed at once: 5 us of reading.
 constexpr std::int64_t kRangeBytes = 64 << 10;
 constexpr std::int64_t kRangesOfItems = 8;  // at most, per thread
 constexpr std::size_t kTokensOfHead = 16;   // at a time
@@ -163,7 +163,7 @@ struct ForwardPass::Phases {
     halves.resize(2 * head_len);
     const bool keys_finite = kernels.to_f16(keys, head_len, halves.data());
     const bool values_finite = kernels.to_f16(values, head_len, halves.data() + head_len);
-    // What binary16 does not hold must not be lost in a maximum: whoever attends to this slot gets NaN.
+    // Values that binary16 does not hold must not be lost in a maximum: whoever attends to this slot gets NaN.
     if (!keys_finite || !values_finite) std::ranges::fill(halves, std::uint16_t{0x7e00});
     std::uint16_t* const to = kv.keys(layer, slot / kKvBlockSlots, head);
     for (std::size_t i = 0; i < head_len; ++i) to[i * kKvBlockSlots + static_cast<std::size_t>(in)] = halves[i];

@@ -17,7 +17,7 @@ namespace draftproof {
 
 enum class Arithmetic : std::uint8_t { int8, f32 };
 
-// What a pass runs on.
+// Model, memory and threads that a pass runs on.
 struct ForwardContext {
   const TransformerWeights& weights;
   const std::vector<std::int64_t>& layers;  // that are run

@@ -118,7 +118,7 @@ constexpr ByRows<Dots> by_rows(std::index_sequence<kRows...>) {
   return {group_times<Dots, kFormat, static_cast<int>(kRows) + 1>...};
 }
 
-// What multiplies some rows of a tile, by their number less 1.
+// Multipliers of some rows of a tile, by their number less 1.
 template <class Dots, PackedFormat kFormat>
 const ByRows<Dots>& table_of() {
   static constexpr auto table = by_rows<Dots, kFormat>(std::make_index_sequence<Dots::kRowsAtOnce>());

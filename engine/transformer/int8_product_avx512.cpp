@@ -148,7 +148,7 @@ constexpr int kRowsOfSingleGroups = 4;
 
 using GroupsTimes = decltype(&groups_times<PackedFormat::byte_scale, 1, 1>);
 
-// By the number of rows of activations less 1.
+// Indexed by the number of rows of activations less 1.
 using ByRows = std::array<GroupsTimes, kRowsAtOnce>;
 
 struct GroupsTimesTable {

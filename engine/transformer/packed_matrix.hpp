@@ -38,7 +38,7 @@ class PackedMatrix {
   PackedMatrix(const std::string& name, TensorKind kind, std::int64_t rows, std::int64_t columns,
                std::span<const std::byte> data, int threads, std::shared_ptr<WeightArena> arena = nullptr);
 
-  // What such a matrix takes of an arena.
+  // Bytes that such a matrix takes of an arena.
   static std::size_t bytes_of(TensorKind kind, std::int64_t rows, std::int64_t columns);
 
   PackedFormat format() const { return format_; }

@@ -9,7 +9,7 @@
 namespace draftproof {
 namespace {
 
-// Of the pairs (first[i kStep], second[i kStep]). No element is in two of them, which the compiler does not see.
+// Rotates the pairs (first[i kStep], second[i kStep]). No element is in two of them, which the compiler does not see.
 template <std::size_t kStep>
 void rotate_pairs(float* first, float* second, const float* cosines, const float* sines, std::size_t count) {
 #pragma GCC ivdep  // NOLINT(clang-diagnostic-unknown-pragmas)

@@ -1,4 +1,4 @@
-// What the vector kernels of a forward pass share: types, 16 lanes as one or more vectors, exp.
+// Leaves shared by the vector kernels of a forward pass: types, 16 lanes as one or more vectors, exp.
 // Read once per instruction set by transformer_kernels_simd.cpp: the guard turns with every pass of hwy/foreach_target.
 #if defined(DRAFTPROOF_TRANSFORMER_SIMD_LANES_TOGGLE) == defined(HWY_TARGET_TOGGLE)
 #ifdef DRAFTPROOF_TRANSFORMER_SIMD_LANES_TOGGLE

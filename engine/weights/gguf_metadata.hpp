@@ -65,8 +65,8 @@ class GgufReader {
   std::uint64_t position_ = 0;
 };
 
-// What a file says of itself. The getters give nothing where the key is missing; where it is there with another type
-// than asked for, or a number that does not fit, they throw an input error naming file and key.
+// Metadata of a file. The getters give nothing where the key is missing; where it is there with another type than asked
+// for, or a number that does not fit, they throw an input error naming file and key.
 class GgufMetadata {
  public:
   explicit GgufMetadata(std::string path) : path_(std::move(path)) {}

@@ -26,7 +26,7 @@ void check_positive(const std::string& path, const std::string& name, double val
     throw input_error(path, name + " is " + std::to_string(value) + "; expected a finite number above 0");
 }
 
-// What must hold between the numbers, wherever they come from.
+// Relations that must hold between the numbers, wherever they come from.
 void check(const std::string& path, const ModelDescription& model) {
   check_size(path, "the number of layers", model.num_layers);
   check_size(path, "the width", model.width);

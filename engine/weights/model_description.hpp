@@ -1,4 +1,4 @@
-// What a model file says of its model: a decoder of the Llama family.
+// Description of a model in its file: a decoder of the Llama family.
 //
 // A layer is x += O attention(RoPE(Q n), RoPE(K n), V n) with n = norm(x), then x += D (silu(G m) * (U m)) with
 // m = norm(x); norm is RMSNorm. Qwen2 adds biases to Q, K and V; Qwen3 normalises the heads of Q and K.
@@ -41,7 +41,7 @@ struct ModelDescription {
 // of range or does not fit the others. vocab_size, and what depends on which tensors there are, is
 // model_weights.hpp's to fill in.
 ModelDescription describe_gguf(const GgufFile& file);
-// Of the config.json of a Hugging Face folder.
+// Reads the config.json of a Hugging Face folder.
 ModelDescription describe_config(const std::string& path);
 
 // The divisors of Llama 3's scaling: wavelengths beyond original_context / low_factor are stretched by `factor`, those

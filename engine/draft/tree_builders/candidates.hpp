@@ -1,4 +1,4 @@
-// What dynamic tree builders ask of a draft model, and the order in which they rank nodes.
+// Requests of dynamic tree builders to a draft model, and the order in which they rank nodes.
 //
 // A node is worth the product of the draft probabilities on its path: the probability that all of them are accepted,
 // were the target the draft model. A product of doubles in (0, 1] never rises along a path, after rounding too, so no
