@@ -86,7 +86,7 @@ class TomlText {
   int line_ = 1;
 };
 
-// What builds, copies or frees values goes down a level at a time and would run out of stack.
+// Building, copying or freeing values goes down a level at a time and would run out of stack.
 void require_depth(std::string_view text, const std::string& file) {
   constexpr int kPartsMax = 16;
   constexpr int kDepthMax = 32;

@@ -27,12 +27,12 @@ class TomlValue {
   int line() const { return line_; }
   const std::string& file() const { return *file_; }
 
-  // Of a table: its keys in the file's order.
+  // Keys of a table in the file's order.
   std::vector<std::string> keys() const;
   const TomlValue* find(std::string_view key) const;  // nullptr: absent
   const TomlValue& at(std::string_view key) const;    // error: absent
   void allow_only(std::initializer_list<std::string_view> keys) const;
-  // Of an array.
+  // Items of an array.
   const std::vector<TomlValue>& items() const;
 
   const std::string& text() const;
@@ -42,7 +42,7 @@ class TomlValue {
   double number(double least = -std::numeric_limits<double>::max(),
                 double most = std::numeric_limits<double>::max()) const;
 
-  // Of a table: the value under `key`, or `otherwise` where it is absent.
+  // Value of a table under `key`, or `otherwise` where it is absent.
   std::string text_or(std::string_view key, const std::string& otherwise) const;
   bool flag_or(std::string_view key, bool otherwise) const;
   std::int64_t integer_or(std::string_view key, std::int64_t otherwise, std::int64_t least, std::int64_t most) const;
@@ -78,7 +78,7 @@ TomlValue read_toml(const std::string& path);
 // The same of a text that messages call `file`.
 TomlValue parse_toml(std::string_view text, const std::string& file);
 
-// What may stand behind "key =", on its own. Errors about it begin with `where` alone.
+// Parses what may stand behind "key =", on its own. Errors about it begin with `where` alone.
 TomlValue parse_toml_value(std::string_view text, const std::string& where);
 
 // A text as a TOML string, in quotes.

@@ -17,7 +17,7 @@ namespace draftproof {
 inline constexpr std::int32_t kAcceptanceDepthMax = 64;  // levels of a draft
 inline constexpr std::int32_t kAcceptanceNodesMax = 256;
 
-// What a model remembers of a request between its steps.
+// State that a model keeps for a request between its steps.
 struct AcceptanceState {
   std::uint64_t seed = 0;     // of the request's random numbers
   std::int32_t choice = 0;    // what the request was given: a class of rates, a row of a recording, a regime

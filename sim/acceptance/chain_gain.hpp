@@ -1,4 +1,4 @@
-// What chains of drafts gain, from their survival and the cost of a draft.
+// Gain of chains of drafts, from their survival and the cost of a draft.
 //
 //   tokens of a step   E(K) = 1 + d (s_1 + ... + s_K)
 //   speedup            S(K) = E(K) / (1 + d K c)

@@ -88,7 +88,7 @@ ExtrapolatedSurvival extrapolate_tree_length(double acceptance_length, std::int3
     return acceptance_length_of(position_survivals(conditional, levels)[static_cast<std::size_t>(nodes)]);
   });
   ExtrapolatedSurvival result = of_mean(mean, levels, depth);
-  // What siblings add is a rule of thumb, right to some 5 % (tree_survival.hpp).
+  // The gain by siblings is a rule of thumb, good to some 5 % (tree_survival.hpp).
   constexpr double kSpreadOfTrees = 0.05;
   result.length_spread = std::hypot(result.length_spread, kSpreadOfTrees);
   return result;

@@ -1,4 +1,4 @@
-// What drafters had accepted at every position of recorded requests: JSON lines, one request a line,
+// Drafts accepted at every position of recorded requests: JSON lines, one request a line,
 //
 //   {"id": "134", "prompt_token_ids": [...], "generated_token_ids": [...],
 //    "acc_eagle": {"acc_len": [...]}, "acc_ngram": {"acc_len": [...]}}

@@ -37,7 +37,7 @@ class RegimeChain final : public AcceptanceModel {
                                       std::int32_t context_len = 0) const override;
 
  private:
-  // What one token's word decides in a regime: is a draft of it accepted, and which regime has the next token? Cell c
+  // Decisions of one token's word in a regime: is a draft of it accepted, and which regime has the next token? Cell c
   // of 2 R: accepted if c < R, next regime c mod R.
   struct Outcomes {
     std::array<std::uint8_t, 256> first{};  // a cell at or before that of the words with this first byte

@@ -1,4 +1,4 @@
-// What the parts of a step cost on some hardware, engine, target and drafter: the clock of the simulator, and what
+// Costs of the parts of a step on some hardware, engine, target and drafter: the clock of the simulator, and what
 // `predict` compares. Behind it stand a roofline, a table of measured step times, or constants; see their files.
 #pragma once
 
@@ -30,8 +30,8 @@ class CostModel {
   virtual ~CostModel() = default;
   virtual double target_ns(const PassLoad& load) const = 0;
   virtual double draft_ns(const DraftLoad& load) const = 0;
-  // What the engine itself needs in a step of `requests` requests, beside the passes: scheduling, sampling,
-  // verification of drafts where there are any.
+  // Time of the engine itself in a step of `requests` requests, beside the passes: scheduling, sampling, verification
+  // of drafts where there are any.
   virtual double overhead_ns(std::int64_t requests, const DraftLoad& load) const = 0;
 };
 

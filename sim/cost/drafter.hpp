@@ -1,4 +1,4 @@
-// What proposes the drafts, as far as its cost goes.
+// The drafter, as far as its cost goes.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ const char* name_of(DraftingKind kind);
 struct DrafterShape {
   std::string name;
   DraftingKind kind = DraftingKind::head;
-  // What one pass reads and computes. Of a head, from the target's shape; of n-grams nothing.
+  // Shape of one pass, for what it reads and computes. A head: from the target's shape; n-grams: nothing.
   ModelShape shape;
   double first_pass_parameters = 0.0;  // read once a step: features of several layers are joined
-  // What a draft has where nothing else is said; 0: none.
+  // Nodes of a draft where nothing else is said; 0: none.
   int default_nodes = 0;
   int default_depth = 0;
 
@@ -34,8 +34,8 @@ struct DrafterShape {
 // (find_model) that drafts. Input error for an unknown name.
 DrafterShape find_drafter(const std::string& name, const ModelShape& target);
 std::vector<std::string> drafter_preset_names();
-// Of a method and, where it is a model that drafts, that model's name; nothing for an unknown method, or for a draft
-// model of unknown shape.
+// Finds a drafter by its method and, where a model drafts, that model's name; nothing for an unknown method, or for a
+// draft model of unknown shape.
 std::optional<DrafterShape> match_drafter(const std::string& method, const std::string& draft_model,
                                           const ModelShape& target);
 

@@ -1,4 +1,5 @@
-// What an engine adds to a roofline: efficiencies, launches, floors. Each constant carries its relative uncertainty.
+// Overheads that an engine adds to a roofline: efficiencies, launches, floors. Each constant carries its relative
+// uncertainty.
 #pragma once
 
 #include <array>

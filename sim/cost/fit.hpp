@@ -74,14 +74,14 @@ class StepRatioModel {
   std::vector<EngineProfile> engines_;
 };
 
-// What is known of the shipped constants: a table [fit] in sim/presets/engines.
+// Record of the shipped constants' fit: a table [fit] in sim/presets/engines.
 struct FitRecord {
   FitState state;
   std::vector<std::string> sources;  // that it has seen
   // The offsets of a fit without one of these sources, with which that one is predicted honestly.
   std::map<std::string, std::vector<double>> without;
-  // Of a dense model on one GPU, of a dense one otherwise, and of a mixture of experts: the standard deviation of the
-  // logarithm of a step ratio of an unseen source, and its degrees of freedom.
+  // Scatter of a dense model on one GPU, of a dense one otherwise, and of a mixture of experts: the standard deviation
+  // of the logarithm of a step ratio of an unseen source, and its degrees of freedom.
   struct Scatter {
     double total = 0.0;
     double source = 0.0;

@@ -22,7 +22,7 @@ struct ModelShape {
   double native_bits = 16.0;  // of the weights as their authors publish them
   bool tied = false;          // the head is the embedding table
 
-  // Of a mixture of experts; 0 experts: dense.
+  // Mixture of experts; 0 experts: dense.
   double experts = 0.0;
   double experts_per_token = 0.0;
   double expert_layers = 0.0;  // layers that have experts

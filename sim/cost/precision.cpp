@@ -28,7 +28,7 @@ constexpr double kFourBitBytes =
 
 Precision precision_of(const std::string& text) {
   std::string lower = lower_case(text);
-  // What follows "kv" up to a comma is of the cache.
+  // Text after "kv" up to a comma describes the cache.
   std::string cache;
   const std::size_t kv = lower.find("kv");
   if (kv != std::string::npos) {

@@ -37,7 +37,7 @@ struct Roofline::Pass {
   double host_bytes = 0.0;  // over the host's link
 };
 
-// What a pass of so many rows reads and computes.
+// Bytes and operations of a pass of so many rows.
 struct Roofline::Work {
   double dense_bytes = 0.0;  // weights but for experts, and the cache
   double expert_bytes = 0.0;

@@ -38,7 +38,8 @@ struct RooflineSetup {
   double draft_cost_factor = 1.0;  // on the time of all draft passes: what if they were cheaper?
 };
 
-// What a pass must read and compute at least, on all GPUs together, and how long that takes at their peak rates.
+// Lower bound of a pass: what it must read and compute, on all GPUs together, and how long that takes at their peak
+// rates.
 struct PassFloor {
   double bytes = 0.0;
   double operations = 0.0;

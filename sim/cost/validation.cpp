@@ -24,7 +24,7 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0.0 : sum / static_cast<double>(values.size());
 }
 
-// What a draft gains where the best of `options` is taken by a prediction: 1 - measured speedup / best one.
+// Gain of a draft where a prediction takes the best of `options`: 1 - measured speedup / best one.
 struct Option {
   double measured = 0.0;  // mean over rows of the same draft
   double predicted = 0.0;

@@ -1,5 +1,5 @@
-// What a server's counters, logs or tables say of acceptance, in one form: rates are unconditional (s_i, of the steps
-// that had a draft) and the acceptance length counts the bonus or recovered token, whatever the file says them in.
+// Acceptance in a server's counters, logs or tables, in one form: rates are unconditional (s_i, of the steps that had a
+// draft) and the acceptance length counts the bonus or recovered token, whatever the file says them in.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct AcceptanceWindow {
   std::optional<double> acceptance_length;  // with the bonus token
 };
 
-// What a server produced while so many requests ran.
+// Tokens that a server produced while so many requests ran.
 struct ThroughputWindow {
   double running = 0.0;            // requests
   double tokens_per_second = 0.0;  // generated
@@ -40,7 +40,7 @@ struct AcceptanceData {
   std::optional<double> acceptance_length_error;
   std::vector<double> survival;        // [K]; empty: not said
   std::vector<double> survival_error;  // [K], standard errors; empty: not known
-  // Of the steps, how many had a draft: prompt lookup often has none. Nothing: not said, and taken for 1.
+  // Share of the steps that had a draft: prompt lookup often has none. Nothing: not said, and taken for 1.
   std::optional<double> draft_share;
   std::vector<ThroughputWindow> throughput;
   std::vector<std::string> notes;                 // what was converted, left out or assumed, in sentences

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array kLengthColumns{"mean_acceptance_length", "acceptance_length", "tau"};
 
-// What people call the columns, in lower case with underscores for blanks and dashes.
+// Names that people give the columns, in lower case with underscores for blanks and dashes.
 struct Names {
   const char* column;
   std::vector<std::string> others;

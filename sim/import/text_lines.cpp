@@ -34,7 +34,7 @@ std::string without_escapes(std::string_view line) {
   return out;
 }
 
-// What stands behind `key` and its colon or equals sign; nothing where the key is not followed by one.
+// Text behind `key` and its colon or equals sign; nothing where the key is not followed by one.
 std::optional<std::string_view> behind(std::string_view line, std::string_view key) {
   for (std::size_t at = find_words(line, key); at != std::string_view::npos; at = find_words(line, key, at + 1)) {
     // A key is not the end of a longer word: "acceptance length" is not "xacceptance length".

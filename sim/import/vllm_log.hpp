@@ -1,4 +1,4 @@
-// What vLLM prints of speculation. The forms, all of them with timestamps and prefixes of any kind:
+// Lines that vLLM prints of speculation. The forms, all of them with timestamps and prefixes of any kind:
 //
 //   SpecDecoding metrics: Mean acceptance length: 2.62, Accepted throughput: ..., Drafted throughput: ...,
 //     Accepted: 141 tokens, Drafted: 435 tokens, Per-position acceptance rate: 0.782, 0.494, ..., Avg Draft acceptance

@@ -1,4 +1,4 @@
-// What this computer's own engine takes for a step, from few timed configurations, and what that says of all others.
+// Step times of this computer's own engine, from few timed configurations, and what they say of all others.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct MachineProfile {
   std::string model;
   std::string arithmetic;
   int threads = 1;
-  // By rows, then by context. At least two row counts at one context, and that context's one-row pass at another one.
+  // Sorted by rows, then by context. At least two row counts at one context, and that context's one-row pass at another
+  // one.
   std::vector<TimedPass> passes;
   double step_ms = 0.0;  // of a plain step beside its pass: the scheduler, the row's token
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMsPerNs = 1e-6;
 
-// What it takes where nothing much disturbs it.
+// Time where little disturbs the measurement.
 double lower_quartile(std::vector<double> values) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 4);
   std::nth_element(values.begin(), at, values.end());

@@ -30,10 +30,10 @@ class AcceptanceEstimate {
   // Medians of published rates of such drafters; far less certain.
   static AcceptanceEstimate typical_of(const DrafterShape& drafter);
 
-  // What if so many times as many drafts of a step were accepted, up to all of them? Of lengths alone.
+  // Scales the accepted drafts of a step by `factor`, up to all of them. Lengths only.
   void set_factor(double factor) { factor_ = factor; }
 
-  // Of a chain or tree with this context.
+  // Accepted length of a chain or tree with this context.
   LengthEstimate length(const DraftSize& form, std::int32_t context) const;
   // s_1 .. s_depth of chains of `depth` drafts with this context.
   std::vector<double> survival(std::int32_t depth, std::int32_t context) const;

@@ -34,8 +34,7 @@ class MachineCalibration {
   MachineCalibration(const RooflineSetup& preset, const std::vector<MeasuredStep>& measured);
 
   const RooflineSetup& setup() const { return setup_; }
-  // Of the variance that the constants give the logarithm of a step ratio, the share that is left: 1 without
-  // measurements.
+  // Share left of the variance that the constants give the logarithm of a step ratio: 1 without measurements.
   double variance_left(const BatchLoad& batch, const DraftSize& form, double draft_share) const;
   // Measured over predicted times, with the preset and after calibration.
   std::vector<double> residuals_before() const { return before_; }

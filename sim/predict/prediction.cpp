@@ -35,7 +35,7 @@ class Predictor {
         add({nodes, depth}, context);
   }
 
-  // Of the trees of a size the one whose depth is best.
+  // Prediction for one batch size; of the trees of a size the one with the best depth.
   BatchPrediction of_batch(std::int64_t batch) const {
     const BatchLoad load{batch, options_.context, options_.guidance};
     BatchPrediction prediction;

@@ -1,5 +1,5 @@
-// What speculation would gain: speedup, tokens per second and step ratio of every number of drafts and tree, the best
-// of them by batch size, and from which batch size on speculation should be off.
+// Gains of speculation: speedup, tokens per second and step ratio of every number of drafts and tree, the best of them
+// by batch size, and from which batch size on speculation should be off.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ struct BatchPrediction {
   bool pays() const { return rows[best].speedup > 1.0; }
 };
 
-// What the batch does to one draft; of trees, to the best one of a size.
+// Limits that the batch sets to one draft; of trees, to the best one of a size.
 struct DraftLimits {
   DraftSize form;                          // as best at the first batch size
   std::int64_t memory_bound_up_to = 0;     // the largest batch whose verification the memory bounds; 0: none

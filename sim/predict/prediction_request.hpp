@@ -1,4 +1,4 @@
-// What `draftproof predict` is asked, in the words of its options, and what it answers.
+// Question of `draftproof predict`, in the words of its options, and its answer.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ struct PredictionRequest {
   std::vector<int> trees{8, 16, 32, 60};
   bool guidance = false;
   std::vector<std::string> calibrate_with;
-  // What if drafts were accepted so many times as often, and cost so many times as much?
+  // Factors of a what-if: on the acceptance of drafts, and on their cost.
   double acceptance_factor = 1.0;
   double draft_cost_factor = 1.0;
   // Besides: the best drafts of other drafters, with acceptances that are typical of each, and of this drafter with

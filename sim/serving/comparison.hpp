@@ -13,7 +13,7 @@
 
 namespace draftproof {
 
-// What is measured of a run. Not a number where the mode has no such thing: latencies of a static batch.
+// Figures measured of a run. Not a number where the mode has no such thing: latencies of a static batch.
 enum class Figure : std::uint8_t {
   throughput,  // output tokens per second
   goodput,     // requests per second that kept to the service level

@@ -28,7 +28,7 @@ class Grid {
   // presets: grids with equal digests have equal rows.
   const std::string& identity() const { return identity_; }
 
-  // Of the rows: the policy, the keys of the grid, and what is measured.
+  // Columns of the rows: the policy, the keys of the grid, and what is measured.
   std::vector<std::string> columns() const;
   // Runs a point; a row for each policy. Its errors name the point; one (input) is that a file has changed since the
   // grid was read.

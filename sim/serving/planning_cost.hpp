@@ -1,4 +1,4 @@
-// What the goodput policy takes a step to cost: the cost model of the run, at the context lengths of the batch. A
+// Step cost as the goodput policy assumes it: the cost model of the run, at the context lengths of the batch. A
 // decision asks for hundreds of row counts, and the next one for nearly the same, so the model is asked at a few of
 // them and its answers are kept; the rest lies on straight lines between.
 #pragma once
@@ -42,7 +42,7 @@ class PlanningCost final : public StepCost {
   std::int32_t drafts_max_;
   bool one_pass_;
   double kv_tokens_per_request_ = 0.0;
-  // By batch size, modulo.
+  // Indexed by batch size, modulo.
   mutable std::array<Known, 64> known_;
 };
 

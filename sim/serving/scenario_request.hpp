@@ -1,4 +1,4 @@
-// What `draftproof sim` is asked: a scenario's file with some of its values changed, and the loads of a curve.
+// Question of `draftproof sim`: a scenario's file with some of its values changed, and the loads of a curve.
 #pragma once
 
 #include <functional>

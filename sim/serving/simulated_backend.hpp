@@ -34,7 +34,7 @@ class SimulatedBackend final : public Backend {
   void run(const StepPlan& plan, StepOutcome& outcome) override;
   void move(std::span<const SlotMove>) override {}  // there is no KV
 
-  // Of the last step.
+  // Load of the last step.
   const PassLoad& pass() const { return pass_; }
   const DraftLoad& draft() const { return draft_; }
   std::int64_t held_slots() const { return held_slots_; }                    // by the requests of the step

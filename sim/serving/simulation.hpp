@@ -57,11 +57,12 @@ class ServingObserver {
 };
 
 // Runs all requests of the workload to their end. Errors: usage, of options; input, naming the request that does not
-// fit into context, cache or token budget, or times beyond kSimulatedNsMax; internal, where something was not conserved.
+// fit into context, cache or token budget, or times beyond kSimulatedNsMax; internal, where something was not
+// conserved.
 ServingResult simulate(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
                        const ServingOptions& options, ServingObserver* observer = nullptr);
 
-// What went in and what came out.
+// Counts of what went in and what came out.
 struct ConservationCounts {
   std::int64_t requests_wanted = 0;                                            // of the workload
   std::int64_t requests_arrived = 0, requests_ended = 0, requests_served = 0;  // served: ended with all their tokens

@@ -16,7 +16,7 @@
 
 namespace draftproof {
 
-// What is drawn of an item (a request, a burst); no two share a random word.
+// Variates of an item (a request, a burst); no two share a random word.
 enum class VariateStream : std::uint32_t { gap = 0, prompt_len = 1, output_len = 2, burst_on = 3, burst_off = 4 };
 
 struct VariateAddress {

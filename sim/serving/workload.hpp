@@ -36,7 +36,7 @@ struct ArrivalOptions {
 
 enum class LengthKind : std::uint8_t { constant, lognormal, exponential, recorded };
 
-// Of prompts or outputs, in tokens. Drawn lengths are rounded up and kept inside [least, most].
+// Lengths of prompts or outputs, in tokens. Drawn lengths are rounded up and kept inside [least, most].
 struct LengthOptions {
   LengthKind kind = LengthKind::constant;
   double mean = 128.0;
