@@ -1,4 +1,4 @@
-// What a computation on a worker thread shares with those who wait for it: progress and the wish to end.
+// Handle that a computation on a worker thread shares with those who wait for it: progress and the wish to end.
 #pragma once
 
 #include <atomic>

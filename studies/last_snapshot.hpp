@@ -1,4 +1,4 @@
-// What a panel shows of settings in the end, computed here and now: for command lines and tests, which have no window.
+// Final snapshot of a panel's settings, computed here and now: for command lines and tests, which have no window.
 #pragma once
 
 #include <optional>

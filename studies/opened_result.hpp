@@ -12,7 +12,7 @@ struct OpenedResult {
   std::string verb;                 // of the subcommand that wrote the document ("predict"); empty for other files
   nlohmann::ordered_json document;  // null for files that are not JSON
 
-  // Of the file, in lower case, with its dot: ".toml".
+  // Extension of the file, in lower case, with its dot: ".toml".
   std::string extension() const;
 };
 

@@ -21,7 +21,7 @@ inline constexpr PaletteColour kVermilion{"#D55E00", 0xD5, 0x5E, 0x00};
 inline constexpr PaletteColour kPurple{"#CC79A7", 0xCC, 0x79, 0xA7};
 inline constexpr PaletteColour kGrey{"#7F7F7F", 0x7F, 0x7F, 0x7F};
 
-// What a colour means wherever it is shown.
+// Meanings of colours, the same wherever they are shown.
 inline constexpr PaletteColour kTarget = kBlue;          // p; plain decoding
 inline constexpr PaletteColour kDraft = kOrange;         // q; time spent drafting
 inline constexpr PaletteColour kVerify = kBlue;          // time spent verifying
@@ -32,7 +32,7 @@ inline constexpr PaletteColour kRecovered = kVermilion;  // tokens from a residu
 inline constexpr PaletteColour kBonus = kSkyBlue;        // the token after a draft accepted whole
 inline constexpr PaletteColour kRejected = kGrey;        // draft tokens that were rejected or not reached
 
-// Of curves that have no meaning of their own, in this order.
+// Colours of curves that have no meaning of their own, in this order.
 inline constexpr std::array kSeries{kBlue, kVermilion, kGreen, kOrange, kPurple, kSkyBlue, kGrey};
 }  // namespace palette
 

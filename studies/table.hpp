@@ -1,4 +1,4 @@
-// What a panel shows as rows, for export.
+// Rows of a panel, for export.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,7 @@ class Worker {
     changed_.notify_all();
   }
 
-  // What runs ends without a further snapshot; the latest one stays.
+  // Ends the running computation without a further snapshot; the latest one stays.
   void cancel() {
     const std::lock_guard lock(mutex_);
     requested_.reset();

@@ -39,7 +39,7 @@ void require(const AcceptanceDecaySettings& s) {
                                     std::to_string(kDecayDraftsMax));
 }
 
-// What is known of a source before its curve is drawn.
+// A source before its curve is drawn.
 struct Source {
   std::string name;
   std::string format;
@@ -163,8 +163,8 @@ void fill_curve(DecayCurve& curve, const Source& source, const AcceptanceDecaySn
 
   const ChainCost cost{settings.draft_cost, curve.draft_share};
   for (std::int32_t k = 0; k <= drafts_max; ++k) {
-    // Of drafts of this length: verifiers that judge a draft as a whole, and recordings, have rates of their own at
-    // each.
+    // Values of drafts of this length: verifiers that judge a draft as a whole, and recordings, have rates of their own
+    // at each.
     DecayValue tokens{chain_tokens_per_step(estimate.survival(k, settings.context), curve.draft_share), {}, {}};
     tokens.low = tokens_at_end(curve, static_cast<std::size_t>(k), &DecayValue::low);
     tokens.high = tokens_at_end(curve, static_cast<std::size_t>(k), &DecayValue::high);

@@ -68,7 +68,7 @@ struct AcceptanceDecaySnapshot {
   AcceptanceDecaySettings settings;
   std::vector<double> costs;  // draft costs, rising
   std::vector<DecayCurve> curves;
-  // Of the sources read: whether one is a file, and whether one takes settings.name and settings.rates.
+  // Properties of the sources read: whether one is a file, and whether one takes settings.name and settings.rates.
   bool holds_file = false, takes_name = false, takes_rates = false;
 };
 

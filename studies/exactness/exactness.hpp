@@ -22,7 +22,7 @@ enum class ExactnessView : std::uint8_t { verifiers, bugs };
 
 struct ExactnessSettings {
   ExactnessView view = ExactnessView::verifiers;
-  // Of the proofs, as in ProofOptions; small, so that the whole matrix takes a second or two.
+  // Sizes of the proofs, as in ProofOptions; small, so that the whole matrix takes a second or two.
   std::int32_t vocab_size = 3;
   std::int32_t draft_len = 2;
   std::int32_t steps = 1;
@@ -55,7 +55,8 @@ struct ExactnessMatrix {
 };
 struct ExactnessSnapshot {
   ExactnessSettings settings;
-  // Of the view of the settings; the other is empty. Rows stand in the order of the subcommand, whichever was first.
+  // Results of the view of the settings; the other is empty. Rows stand in the order of the subcommand, whichever was
+  // first.
   std::vector<ProofResult> proofs;
   std::vector<ClaimResult> claims;
   BugReport bugs;

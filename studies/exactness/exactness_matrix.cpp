@@ -17,7 +17,7 @@ std::string pairs_of_models(std::int32_t count) {
   return std::to_string(count) + (count == 1 ? " pair of models" : " pairs of models");
 }
 
-// What fails is as claimed of a lossy verifier.
+// A lossy verifier that fails is as claimed.
 ExactnessCell distribution_cell(const ProofResult& result) {
   if (result.exact)
     return {result.lossless ? CellState::good : CellState::bad, "exact",

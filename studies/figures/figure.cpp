@@ -71,8 +71,8 @@ std::string trimmed_line(std::string text) {
   return text.substr(begin, std::min(kWordsMax, text.find_last_not_of(' ') + 1 - begin));
 }
 
-// What gnuplot is given of our environment: where to find it and its libraries. The rest (GNUTERM, GNUPLOT_LIB, fonts,
-// locales) could only change the picture, or make it wait for a display.
+// Environment of gnuplot: where to find it and its libraries. The rest (GNUTERM, GNUPLOT_LIB, fonts, locales) could
+// only change the picture, or make it wait for a display.
 std::vector<std::string> gnuplot_environment() {
   std::vector<std::string> settings = {"LC_ALL=C", "HOME=/"};
   for (const char* const name : {"PATH", "LD_LIBRARY_PATH", "TMPDIR"}) {

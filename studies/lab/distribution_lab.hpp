@@ -25,7 +25,7 @@ struct DistributionLabSettings {
   std::vector<double> target{0.34, 0.22, 0.16, 0.12, 0.08, 0.05, 0.02, 0.01};
   std::vector<double> draft{0.12, 0.30, 0.10, 0.20, 0.16, 0.02, 0.06, 0.04};
   std::vector<double> unconditional;  // of guidance, for both rows; empty: uniform
-  // Of both rows, in the pipeline's order (logits/pipeline.hpp).
+  // Parameters of both rows, in the pipeline's order (logits/pipeline.hpp).
   float temperature = 1.0f;
   std::int32_t top_k = 0;
   float top_p = 1.0f;

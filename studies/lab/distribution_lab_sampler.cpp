@@ -67,8 +67,8 @@ std::vector<float> repeated(const std::vector<Number>& row, std::int32_t times) 
   return rows;
 }
 
-// What verify_step is called with: the target as logits, which go through the pipeline in every step; the proposal as
-// the probabilities that drafts are drawn from.
+// Inputs of verify_step: the target as logits, which go through the pipeline in every step; the proposal as the
+// probabilities that drafts are drawn from.
 class StepSampler {
  public:
   explicit StepSampler(const DistributionLabSnapshot& rows)

@@ -87,8 +87,7 @@ class TextPair final : public DraftPair {
   std::vector<PairRow> targets(const DraftTree& tree) override { return target_.rows(context_, tree); }
 
   std::vector<double> target_probabilities(const DraftTree& tree) override {
-    // Of inner nodes only, and only those whose rows no earlier tree has asked for: with the nodes above them, in one
-    // forward pass.
+    // Only inner nodes whose rows no earlier tree has asked for: with the nodes above them, in one forward pass.
     DraftTree inner;
     std::vector<std::int32_t> inner_node(tree.tokens.size() + 1, kRootNode);
     bool is_missing = !target_rows_.contains({});

@@ -23,7 +23,7 @@ struct ServingTimelineSettings {
   std::int64_t requests = 400;       // 0: the scenario's
   std::optional<std::uint64_t> seed;
   std::vector<double> loads{4, 8, 16, 32, 64};  // of the curves
-  // What is drawn of it; names of policies, or empty: the first two.
+  // Policies that are drawn, by name; empty: the first two.
   std::string upper, lower;
 
   bool operator==(const ServingTimelineSettings&) const = default;
@@ -44,7 +44,7 @@ struct ServingTimelineSnapshot {
 
 // The scenarios that come with the project: their files.
 std::vector<std::string> shipped_scenarios();
-// Of a scenario, without the loads.
+// Request of a scenario, without the loads.
 ScenarioRequest request_of(const ServingTimelineSettings& settings);
 
 using PublishServing = std::function<void(ServingTimelineSnapshot)>;

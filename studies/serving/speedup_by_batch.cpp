@@ -34,7 +34,7 @@ SpeedupCurve best_curve(const Prediction& prediction, SpeedupCurve::Kind kind, c
   return curve;
 }
 
-// Of a chain of so many drafts, or of the trees of so many nodes.
+// Curve of a chain of so many drafts, or of the trees of so many nodes.
 SpeedupCurve curve_of(const Prediction& prediction, const DraftLimits& limits) {
   SpeedupCurve curve;
   const bool tree = limits.form.is_tree();

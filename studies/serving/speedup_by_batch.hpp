@@ -31,7 +31,7 @@ struct SpeedupCurve {
   Kind kind = Kind::best;
   std::string name;  // "K = 5", "tree of 16", "EAGLE-3", "with guidance"
   std::vector<double> batch, speedup, low, high, step_ratio, tokens_per_second;
-  // Of the verification pass: operations a byte, and its time over the time that they take at the GPU's peak rates.
+  // Verification pass: operations a byte, and its time over the time that they take at the GPU's peak rates.
   std::vector<double> intensity, over_floor;
   std::optional<std::int64_t> break_even;  // the batch from which on it does not pay
   std::int64_t memory_bound_up_to = 0;     // the largest batch whose verification the memory bounds; of chains, trees

@@ -29,7 +29,7 @@ struct PolicyTimeline {
   std::vector<RequestLane> requests;  // by arrival
   std::int64_t longest_ns = 0;        // from a request's arrival to its last token
 
-  // Of the requests that are in the system at some time in [from_ns, to_ns], at most `most`, evenly spread.
+  // Requests that are in the system at some time in [from_ns, to_ns], at most `most`, evenly spread.
   std::vector<const RequestLane*> requests_between(std::int64_t from_ns, std::int64_t to_ns, std::size_t most) const;
 };
 
@@ -46,7 +46,7 @@ class TimelineRecorder final : public ServingObserver {
                const SimulatedBackend& backend) override;
   void on_end(std::uint64_t request, const RequestProgress& progress) override;
 
-  // What was recorded; nothing is left here.
+  // Moves the recording out; nothing is left here.
   PolicyTimeline take();
 
  private:

@@ -27,7 +27,7 @@ void warm_up(TextModel& model, const SpeculateRequest& request) {
            source);
 }
 
-// Of the shown output, and of the others once both lanes have them.
+// Compares the shown output, and the others once both lanes have them.
 bool agree(const SpeculateLane& plain, const SpeculateLane& speculation) {
   const auto tokens_of = [](const SpeculateLane& lane) {
     std::vector<Token> tokens;

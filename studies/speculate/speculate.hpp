@@ -54,7 +54,7 @@ struct SpeculateSettings {
   bool operator==(const SpeculateSettings&) const = default;
 };
 
-// Of a draft of the output that is shown, the first.
+// Node of a draft of the first output, the one that is shown.
 struct ShownNode {
   Token token = 0;
   std::int32_t parent = kRootNode;
@@ -131,7 +131,7 @@ struct SpeculateSnapshot {
 // compare; a draft that the verifier does not take.
 void compute(const SpeculateSettings& settings, Job& job, const std::function<void(SpeculateSnapshot)>& publish);
 
-// What is seen when the lanes have run for `time_ns`: the first steps of each.
+// View of the lanes after they have run for `time_ns`: the first steps of each.
 struct SpeculateView {
   std::size_t plain_steps = 0;
   std::size_t speculation_steps = 0;
@@ -164,7 +164,7 @@ struct DemoSettings {
   std::string expected_text;  // bytes that are not UTF-8 are U+FFFD in the document
 };
 DemoSettings speculate_settings_of_demo(const OpenedResult& result);
-// Of the first output of a lane that has ended, as JSON documents carry it.
+// Text of the first output of a lane that has ended, as JSON documents carry it.
 std::string text_in_json(const SpeculateLane& lane);
 
 }  // namespace draftproof

@@ -1,5 +1,5 @@
-// What panel "Speculate" shows as numbers for others: JSON with the keys of `draftproof generate --json`, a row a step
-// for CSV, the two lanes as a figure, and the command line that prints the same tokens.
+// Numbers of the panel "Speculate" for others: JSON with the keys of `draftproof generate --json`, a row a step for
+// CSV, the two lanes as a figure, and the command line that prints the same tokens.
 #include <array>
 #include <nlohmann/json.hpp>
 #include <sstream>

@@ -10,7 +10,7 @@
 
 namespace draftproof {
 
-// What the time of a step goes into. A target pass that does several things is divided by their rows.
+// Parts of the time of a step. A target pass that does several things is divided by their rows.
 enum class StepPart : std::uint8_t {
   draft,
   prefill,  // of the target's pass, rows of prompts
@@ -44,7 +44,7 @@ class StepLevels {
   // Precondition: it begins where the last one ended, or later.
   void add(const StepBox& step);
 
-  // Of one step each.
+  // Boxes of one step each.
   std::span<const StepBox> steps() const { return levels_.empty() ? std::span<const StepBox>() : levels_.front(); }
   std::int64_t end_ns() const { return levels_.empty() ? 0 : levels_.front().back().end_ns; }
   // The boxes that overlap [from_ns, to_ns], of the finest level that needs at most `most` of them.

@@ -32,7 +32,7 @@ bool fits(TreeBuilder builder, const VerifierInfo& info) {
 }
 
 TreeShape static_shape(std::int32_t nodes, const TreeLimits& limits) {
-  // By (sum of rank + 1, length, ranks): a path's prefixes come before it.
+  // Sorted by (sum of rank + 1, length, ranks): a path's prefixes come before it.
   using Entry = std::tuple<std::int32_t, std::size_t, IndexPath>;
   const auto entry = [](IndexPath path) {
     std::int32_t cost = 0;

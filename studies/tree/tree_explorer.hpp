@@ -34,11 +34,11 @@ struct TreeExplorerSettings {
   std::string shape;               // of a static tree, as 3x2x1, instead of `nodes`; empty: none
   std::vector<double> rank_rates;  // of sequoia: how often the first, second, ... child is accepted; empty: measured
   std::string model = kSyntheticModel;  // target: that, or what `generate --model` takes
-  // Of the synthetic pair.
+  // Settings of the synthetic pair.
   std::int32_t vocab_size = 16;
   double sharpness = 2.5;
   double quality = 0.9;
-  // Of real models.
+  // Settings of real models.
   std::string drafter = "layer_skip:12";
   std::string prompt = "The capital of France is";
   double temperature = 1.0;

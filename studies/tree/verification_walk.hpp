@@ -43,7 +43,7 @@ struct WalkInputs {
   const DraftTree& tree;
   const VerifierChoice& verifier;
   std::span<const RecordedDecision> decisions;
-  // Of greedy multi-path verification, whose rows are those of a chain: the nodes of that chain. Of others empty.
+  // Nodes of the selected chain of greedy multi-path verification, whose rows are that chain's. Empty for others.
   std::span<const std::int32_t> selected;
   std::uint32_t position = 0;  // of the context's next token, from which races count
   std::function<std::string(Token)> text_of;
