@@ -18,7 +18,7 @@ constexpr ImGuiWindowFlags kWholeWindow = ImGuiWindowFlags_NoTitleBar | ImGuiWin
                                           ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoCollapse |
                                           ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoDocking;
 
-// Of the docked layout: the panels that stand at the right, narrow ones.
+// Narrow panels that stand at the right of the docked layout.
 constexpr std::array kAtRight{"distribution_lab", "acceptance_decay", "exactness", "kernels"};
 
 bool stands_at_right(const Panel& panel) {
@@ -72,7 +72,7 @@ void Dashboard::open(const std::string& path) {
         if (message_.empty()) message_ = printable_line(error.what());
       }
     }
-    // What one panel cannot use may still be what another one is for.
+    // A file that one panel cannot use may still be what another one is for.
     if (is_shown) return message_.clear();
     if (!message_.empty()) return;
     message_ = printable_line(path) + ": no panel shows such a file" +

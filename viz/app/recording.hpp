@@ -1,6 +1,6 @@
-// What a person did in the dashboard, frame by frame, to be done again: the mouse, keys, text and opened files. A
-// replay waits for all panels after each frame, so that it ends with the snapshots that the person saw once all had
-// settled.
+// Recording of a person's actions in the dashboard, frame by frame, to be done again: the mouse, keys, text and opened
+// files. A replay waits for all panels after each frame, so that it ends with the snapshots that the person saw once
+// all had settled.
 #pragma once
 
 #include <cstdint>

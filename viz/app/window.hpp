@@ -25,19 +25,19 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
-  // Of files that are dropped on it.
+  // Called with files that are dropped on the window.
   void on_drop(std::function<void(const std::string&)> open) { open_ = std::move(open); }
   const std::function<void(const std::string&)>& drop() const { return open_; }
 
-  // What moves the mouse and presses keys; then a frame of Dear ImGui begins.
   bool is_closing() const;
   void close();
+  // Handles mouse and keys, then begins a frame of Dear ImGui.
   void begin_frame();
   // Draws the frame; waits for the display where the window is shown.
   void end_frame();
-  // What was drawn last into a hidden window.
+  // The last picture drawn into a hidden window.
   Picture picture() const;
-  // Of the display: 2 on one with twice the usual density.
+  // Scale of the display: 2 on one with twice the usual density.
   float display_scale() const;
 
  private:

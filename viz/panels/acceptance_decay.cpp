@@ -29,7 +29,7 @@ std::string label_of(const std::string& source, std::size_t curve) {
   return printable_line(source) + "##" + std::to_string(curve);
 }
 
-// What a source came to, in the colour of its curve.
+// Numbers of a source, in the colour of its curve.
 void draw_curve_text(Controls& controls, const DecayCurve& curve, std::size_t index) {
   if (curve.error) {
     ImGui::TextWrapped("%s", printable_line(curve.error->what()).c_str());
@@ -60,7 +60,7 @@ struct Columns {
     above.push_back(value.high ? *value.high - value.value : 0.0);
     has_intervals |= value.low.has_value();
   }
-  // What lies behind the first `known` points is extrapolated, and fainter.
+  // Points behind the first `known` are extrapolated, and fainter.
   void plot(const std::string& label, std::size_t curve, std::size_t known) const {
     const auto count = static_cast<int>(x.size());
     const ImPlotSpec spec = line_of(curve);

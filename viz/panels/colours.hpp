@@ -17,7 +17,7 @@ inline ImVec4 to_vec4(const PaletteColour& colour, float alpha = 1) {
 inline ImU32 to_u32(const PaletteColour& colour, float alpha = 1) {
   return ImGui::ColorConvertFloat4ToU32(to_vec4(colour, alpha));
 }
-// Of the curve with this number.
+// Colour of the curve with this number.
 inline const PaletteColour& series_colour(std::size_t index) {
   return palette::kSeries.at(index % palette::kSeries.size());
 }

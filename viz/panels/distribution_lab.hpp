@@ -25,7 +25,7 @@ class DistributionLabPanel final : public SnapshotPanel<DistributionLabSettings,
 
   std::string dragged_ = "probabilities";
   float played_s_ = -1;  // seconds since "play"; negative: not playing
-  // Of the snapshot that is drawn: the last, or while it plays the one it has come to. Null before the first.
+  // The snapshot that is drawn: the last, or while it plays the one it has come to. Null before the first.
   const LabLook* look_ = nullptr;
 };
 

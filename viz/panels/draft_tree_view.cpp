@@ -161,7 +161,7 @@ class TreeDrawing {
 
   void add_text(float middle_x, float y, const char* text, float size, ImGuiCol colour) {
     const float width = ImGui::GetFont()->CalcTextSizeA(size, 1e9f, 0.0f, text).x;
-    // What is too long begins at the left edge.
+    // Text that is too long begins at the left edge.
     const float x = std::max(middle_x - width / 2.0f, middle_x - (kBoxWidth / 2.0f - 0.2f) * em_);
     list_.AddText(ImGui::GetFont(), size, {x, y}, ImGui::GetColorU32(colour), text);
   }

@@ -13,7 +13,7 @@ class ExactnessPanel final : public SnapshotPanel<ExactnessSettings, ExactnessSn
   }
   bool open(const OpenedResult& result) override;
 
-  // What is explained below the matrix; null where no field was clicked that is still there.
+  // The row that is explained below the matrix; null where no field was clicked that is still there.
   const ExactnessRow* selected_row() const;
   const ExactnessCell* selected_cell() const;
 

@@ -1,4 +1,5 @@
-// What a panel is to the dashboard, and what all of them share: a worker that computes, settings that controls edit.
+// Interface of a panel to the dashboard, and what all of them share: a worker that computes, settings that controls
+// edit.
 #pragma once
 
 #include <memory>
@@ -40,7 +41,7 @@ class Panel {
 
   // The subcommand that prints what is shown: its arguments, beginning with "draftproof".
   virtual std::vector<std::string> command() const = 0;
-  // Of what is shown now; null, no rows and no script before the first snapshot.
+  // Exports of what is shown now; null, no rows and no script before the first snapshot.
   virtual nlohmann::ordered_json snapshot() const = 0;
   virtual Table table() const = 0;
   virtual std::string figure_script() const = 0;  // for gnuplot

@@ -18,7 +18,7 @@ class ServingTimelinePanel final : public SnapshotPanel<ServingTimelineSettings,
   // Scenarios, grids, and documents of sim.
   bool open(const OpenedResult& result) override;
 
-  // What is seen of time, in seconds.
+  // Visible range of time, in seconds.
   double from_s() const { return from_s_; }
   double to_s() const { return to_s_; }
 

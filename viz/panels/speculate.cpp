@@ -33,7 +33,7 @@ void swatch(const PaletteColour& colour, const char* name) {
   ImGui::TextUnformatted(name);
 }
 
-// What the text goes on behind: the prompt, or its end.
+// Text before the output: the prompt, or its end.
 std::string lead_of(const SpeculateSettings& settings) {
   constexpr std::size_t kBytesMax = 500;
   std::size_t begin = settings.prompt.size() - std::min(settings.prompt.size(), kBytesMax);

@@ -21,7 +21,7 @@ class SpeculatePanel final : public SnapshotPanel<SpeculateSettings, SpeculateSn
   // A result of draftproof demo is run again.
   bool open(const OpenedResult& result) override;
 
-  // Of the last frame.
+  // State of the last frame.
   const Playback& playback() const { return playback_; }
   const SpeculateView& view() const { return view_; }
   const std::string& note() const { return note_; }

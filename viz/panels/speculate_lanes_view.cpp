@@ -59,7 +59,7 @@ class LaneDrawing {
     for (std::size_t i = begin; i < lane_.steps.size(); ++i) {
       const SpeculateStep& step = *lane_.steps[i];
       if (ms(step.begin_ns) > limits.X.Max) break;
-      // Of steps that share a pixel one is enough.
+      // One of the steps that share a pixel is enough.
       const float end = x_of(step.end_ns);
       if (end - drawn_until < 1.0f) continue;
       drawn_until = end;

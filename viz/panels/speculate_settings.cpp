@@ -1,4 +1,4 @@
-// What can be chosen in the panel "Speculate": the lesson, and the settings of both lanes.
+// Choices of the panel "Speculate": the lesson, and the settings of both lanes.
 #include <imgui.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<std::string> lossless_verifiers(const std::string& value) {
   return with_own(std::move(names), value);
 }
 
-// What the verifier guarantees, as the registry has it.
+// Guarantee of the verifier, as the registry has it.
 std::string verifier_tooltip(const std::string& verifier) {
   const std::string name = verifier.substr(0, verifier.find(':'));
   std::string text =

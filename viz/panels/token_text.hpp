@@ -33,7 +33,7 @@ class TokenText {
   void add(const std::string& text, std::int32_t step, TokenOrigin origin, float width_px);
   void end_word(float width_px);
 
-  // What runs_ were made of. While the step is held no other has its address.
+  // The step that runs_ were made of. While it is held no other has its address.
   std::shared_ptr<const SpeculateStep> last_step_;
   std::string lead_;
   float width_px_ = 0.0f;
