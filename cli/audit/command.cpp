@@ -86,7 +86,7 @@ AuditRun run_audit(const AuditArguments& arguments) {
   return run;
 }
 
-// What was wrong, where there is no figure.
+// Draws the figure; returns what went wrong if there is none.
 std::optional<std::string> draw_figure(AuditRun& run) {
   if (run.figure.empty()) return std::nullopt;
   try {

@@ -1,4 +1,4 @@
-// What `draftproof audit` found out, as text, as JSON (docs/json.md) and as a figure.
+// Results of `draftproof audit`, as text, as JSON (docs/json.md) and as a figure.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct AuditRun {
 Json audit_json(const AuditRun& run, const std::vector<std::string>& command_line);
 void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette);
 
-// Of filters.
+// JSON of filters.
 Json filter_json(const AuditRun& run, const std::vector<std::string>& command_line);
 void print_filters(std::ostream& out, const AuditRun& run, const Palette& palette);
 

@@ -11,7 +11,7 @@
 
 namespace draftproof {
 
-// What a case times and how much work that is.
+// Work that a case times, and how much of it there is.
 struct BenchWork {
   std::function<void()> body;
   std::function<void()> mass_pass;  // empty, or timed in turns with the body

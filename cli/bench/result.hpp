@@ -1,4 +1,4 @@
-// What `draftproof bench` reports of one measurement, and how it is printed.
+// Result of one measurement of `draftproof bench`, and how it is printed.
 #pragma once
 
 #include <cstdint>

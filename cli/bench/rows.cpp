@@ -51,7 +51,7 @@ std::string in_name(float temperature) {
   return out.str();
 }
 
-// What one row is asked for; the goals are bounds on the ratio to the mass pass.
+// Settings of one row; the goals are bounds on the ratio to the mass pass.
 std::vector<RowSetting> row_kinds() {
   std::vector<RowSetting> kinds(8);
   kinds[0].name = "row_greedy";

@@ -26,7 +26,7 @@ WorkloadOptions workload_of(std::int64_t requests, std::int32_t batch, double ra
   return workload;
 }
 
-// What a drafter might have had accepted: three of four places take 1 to 5 drafts.
+// Recording that a drafter might have made: three of four places take 1 to 5 drafts.
 AcceptanceRecording synthetic_recording() {
   AcceptanceRecording recording;
   std::uint32_t word = 2463534242u;

@@ -10,7 +10,7 @@
 
 namespace draftproof {
 
-// What was written, and what could not be.
+// Files that were written, and those that could not be.
 struct DemoFiles {
   std::string result;
   std::string acceptance_csv;

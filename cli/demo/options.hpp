@@ -55,7 +55,7 @@ void add_demo_options(Options& command, DemoOptions& options);
 // Error (usage) naming an option that would have no effect, and what would give it one.
 void validate(const DemoOptions& options);
 
-// What the valid options mean for target and drafter.
+// Meaning of the valid options for target and drafter.
 DecodingOptions decoding_options(const DemoOptions& options);
 RowParameters draft_parameters(const DemoOptions& options);
 // The tree of the drafts as --tree would give it; nothing for chains and paths.

@@ -1,4 +1,4 @@
-// What `draftproof demo` computes, before any of it is shown: generation with and without speculation, and acceptance
+// Computation of `draftproof demo`, before any of it is shown: generation with and without speculation, and acceptance
 // measured over many continuations of the corpus. Results depend on the options and the corpus alone, not on threads or
 // kernels.
 #pragma once

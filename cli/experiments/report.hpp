@@ -1,4 +1,4 @@
-// What `draftproof experiments` shows: a table, JSON, CSV and a figure of each experiment.
+// Output of `draftproof experiments`: a table, JSON, CSV and a figure of each experiment.
 #pragma once
 
 #include <ostream>

@@ -114,7 +114,7 @@ class PromptLine {
   const nlohmann::json& line_;
 };
 
-// What the options leave without use: beside others, and where nothing is sampled or drafted.
+// Declares where options have no use: beside others, and where nothing is sampled or drafted.
 void add_uses(Options& command, GenerateOptions& options, const std::vector<std::string>& further_samplers) {
   const auto samples = [&options] { return !options.beams; };
   command.used_only({"--temperature",

@@ -14,7 +14,7 @@
 
 namespace draftproof {
 
-// What may differ between the requests of a run; what a line of --prompts leaves out is as the options say.
+// Parameters that may differ between the requests of a run; what a line of --prompts leaves out is as the options say.
 struct RequestParameters {
   bool chat = false;
   std::int64_t max_tokens = 128;
@@ -69,7 +69,7 @@ struct GenerateOptions {
 
 void add_generate_options(Options& command, GenerateOptions& options);
 
-// What --drafter stands for: nothing with --beams. Errors (usage, input) as of parse_drafter() and model_path().
+// Meaning of --drafter: nothing with --beams. Errors (usage, input) as of parse_drafter() and model_path().
 DrafterChoice drafter_of(const GenerateOptions& options);
 
 // Errors (usage) naming an option whose value does not go with the others.
@@ -85,7 +85,7 @@ struct PromptRequest {
 // Errors (input) name file and line.
 std::vector<PromptRequest> read_prompts(const GenerateOptions& options);
 
-// What does not depend on the request; its spans point into the object.
+// The part that does not depend on the request; its spans point into the object.
 class RequestMaker {
  public:
   RequestMaker(const GenerateOptions& options, const TextModel& model);

@@ -1,4 +1,4 @@
-// What `draftproof generate` shows: for people, and as JSON.
+// Output of `draftproof generate`: for people, and as JSON.
 #pragma once
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// What `draftproof generate` computes, before any of it is shown.
+// Computation of `draftproof generate`, before any of it is shown.
 #pragma once
 
 #include <map>

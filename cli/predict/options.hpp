@@ -1,4 +1,4 @@
-// What `draftproof predict` is asked.
+// Options of `draftproof predict`.
 #pragma once
 
 #include <string>

@@ -64,7 +64,7 @@ void print_claims(const std::vector<ClaimResult>& results) {
     if (result.refutation) std::cout << "    REFUTED: " << result.text << ": " << *result.refutation << "\n";
 }
 
-// What the top-k resample costs on rows of a real size.
+// Cost of the top-k resample on rows of a real size.
 const std::string kTopKResample = "top_k_resample";
 
 Json top_k_resample_json() {

@@ -80,7 +80,7 @@ RegressionReport run_fault(const RegressOptions& options) {
 }
 
 RegressionReport run_regression(const RegressOptions& options) {
-  // What can be refused is refused before the cases make their inputs, which takes seconds.
+  // Checks before the cases make their inputs, which takes seconds.
   if (options.update && !options.filter.empty())
     throw usage_error("--update", "the golden file holds every case; leave --filter out");
   const regress::Digests golden =

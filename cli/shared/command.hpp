@@ -1,5 +1,5 @@
-// What a verb is made of. To add one: a line in cli/verbs.hpp, its name in cli/CMakeLists.txt, and
-// cli/<name>/command.cpp, which defines add_<name>().
+// Parts of a verb. To add one: a line in cli/verbs.hpp, its name in cli/CMakeLists.txt, and cli/<name>/command.cpp,
+// which defines add_<name>().
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ enum class ExitCode {
   inconclusive = 4,  // too few samples for an answer
 };
 
-// What main() and the verb share. It outlives the parse.
+// State that main() and the verb share. It outlives the parse.
 struct ProgramContext {
   std::vector<std::string> arguments;      // those of main(), the first one replaced by "draftproof"
   ExitCode exit_code = ExitCode::success;  // a verb that has a finding says so here

@@ -1,4 +1,4 @@
-// What `speculate` writes of each request of a row, and `validate --this-machine` reads.
+// Counts of each request of a row, which `speculate` writes and `validate --this-machine` reads.
 #pragma once
 
 #include <span>

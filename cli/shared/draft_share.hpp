@@ -1,4 +1,4 @@
-// What share of the target's weights a drafter's pass multiplies with: what it costs, without timing it. Not of their
+// Share of the target's weights that a drafter's pass multiplies with: what it costs, without timing it. Not of their
 // bytes: small formats are unpacked, and a pass over 4-bit weights takes as long as one over the file's.
 #pragma once
 

@@ -72,7 +72,7 @@ std::string unmarked(std::string argument) {
   return argument;
 }
 
-// What CLI11 says, in the words of the other messages.
+// Message of CLI11, in the words of the other messages.
 std::string message_of(const CLI::ParseError& error) {
   const std::string text = unmarked(error.what());
   const auto before = [&](const char* words) -> std::optional<std::string> {
@@ -88,7 +88,7 @@ std::string message_of(const CLI::ParseError& error) {
   return text;
 }
 
-// What other programs call an option of ours.
+// Names that other programs give an option of ours.
 struct OtherNames {
   const char* ours;
   std::vector<std::string> names;

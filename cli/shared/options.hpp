@@ -41,9 +41,9 @@ struct NumberRange {
 };
 
 inline constexpr NumberRange kShareRange{0.0, 1.0};
-// Of top-p, which must not be 0 as a float either.
+// Range of top-p, which must not be 0 as a float either.
 inline constexpr NumberRange kNucleusRange{std::numeric_limits<float>::denorm_min(), 1.0, false, "a number in (0, 1]"};
-// Of temperatures: below 1e-6 divided logits leave the range of the fixed-point masses.
+// Range of temperatures: below 1e-6 divided logits leave the range of the fixed-point masses.
 inline constexpr NumberRange kTemperatureRange{1e-6, std::numeric_limits<float>::max(), true,
                                                "0 (greedy) or a finite number from 1e-6"};
 inline constexpr IntegerRange kTopKRange{0, std::numeric_limits<std::int32_t>::max()};
@@ -107,7 +107,7 @@ class Options {
   // Anything else: `read` gets the text, which is not empty.
   void option(const std::string& name, const std::string& type, const std::string& default_text,
               const std::string& help, Reader read);
-  // Of options that have a use only at times: a usage error where one of `names` is given and `used` says no, as
+  // Declares options that have a use only at times: a usage error where one of `names` is given and `used` says no, as
   // "--model: has no use without --this-machine", where `when_not` is "without --this-machine".
   void used_only(const std::vector<std::string>& names, const std::string& when_not, const std::function<bool()>& used);
   // A paragraph at the end of the help; several stand below one another.
@@ -115,7 +115,7 @@ class Options {
   // Commands that show what the verb is for, at the end of the help; each is what stands behind the verb's name.
   void examples(const std::vector<std::string>& commands);
 
-  // What the verb does once its options are read.
+  // Runs the verb once its options are read.
   void on_run(std::function<void()> run);
 
   // --- For the main program.

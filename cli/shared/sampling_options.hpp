@@ -20,9 +20,9 @@ inline void add_sampling_options(Options& command, double& temperature, double& 
   command.number("--min-p", min_p, kShareRange, "Minimum probability relative to the most likely token (0: off)");
 }
 
-// Of every further sampler of the pipeline an option of its name, but for those of another number or state in every
-// row, which a text that is made here has not got. `has_others`: there may be other samplers, which some are for.
-// Returns the options.
+// Adds one option per extra sampler, except stateful ones and those with a random number in every row (Mirostat, XTC),
+// which a text that is made here has not got. `has_others`: there may be other samplers, which some are for. Returns
+// the options.
 inline std::vector<std::string> add_further_samplers(
     Options& command, SamplerParameters& samplers, const std::function<bool()>& has_others = [] { return false; }) {
   using P = SamplerParameters;

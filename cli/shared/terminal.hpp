@@ -1,4 +1,4 @@
-// What may be written to a terminal: colours where they are wanted, messages, and its width.
+// Rules for writing to a terminal: colours where they are wanted, messages, and its width.
 #pragma once
 
 #include <string>

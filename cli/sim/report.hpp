@@ -1,4 +1,4 @@
-// What `draftproof sim` answers, as tables.
+// Answer of `draftproof sim`, as tables.
 #pragma once
 
 #include <ostream>

@@ -17,7 +17,7 @@
 namespace draftproof {
 namespace {
 
-// What makes rows comparable: a table has one of each.
+// Settings that make rows comparable: a table has one of each.
 Json settings_of(const SpeculateOptions& options, const TextModel& model, const std::string& model_sha256,
                  const PromptSet& prompts, const Json& machine) {
   return {{"model", model.name},

@@ -105,7 +105,7 @@ std::string Measurement::inputs_sha256(const Configuration& configuration) const
   return found == drafter_sha256_.end() ? "" : found->second;
 }
 
-// What remembers earlier requests begins anew, so that no row depends on those before it.
+// Drafters that remember earlier requests begin anew, so that no row depends on those before it.
 std::shared_ptr<Drafter> Measurement::drafter_of(const Configuration& configuration) {
   const auto found = drafters_.find({configuration.drafter, configuration.draft_temperature()});
   return found != drafters_.end() ? found->second : make(configuration);

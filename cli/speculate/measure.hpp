@@ -50,7 +50,7 @@ class Measurement {
   // Both must outlive the object. Error (input): the file of costs.
   Measurement(const SpeculateOptions& options, const TextModel& model);
 
-  // Of the prompts that are measured. Error (input): one asks for a chat, and the model has no chat template.
+  // Checks the prompts that are measured. Error (input): one asks for a chat, and the model has no chat template.
   void require_readable(const PromptSet& prompts) const;
   // Makes the drafters of the configurations. Errors (usage, input): one that the model has not got.
   void open_drafters(const std::vector<Configuration>& configurations);

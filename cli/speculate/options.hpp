@@ -38,19 +38,19 @@ struct SpeculateOptions {
 
 void add_speculate_options(Options& command, SpeculateOptions& options);
 
-// What one row of the table is measured with, apart from the kind of work.
+// Settings of one row of the table, apart from the kind of work.
 struct Configuration {
   std::string drafter;
   int k = 0;                        // drafts in a row at most: length of a chain, depth of a tree
   std::optional<std::string> tree;  // absent: chains
   std::string verifier;
   double temperature = 0.0;
-  // Of looked-up drafts those nodes that are likely enough to be worth their rows; else every draft.
+  // Looked-up drafts: only nodes that are likely enough to be worth their rows; else every draft.
   bool likely = false;
 
   const char* policy() const { return likely ? "likely" : "fixed"; }
-  // Of drafters with probabilities: the request's. But a greedy draft has no second child, so that trees of greedy
-  // requests are drafted at 1.
+  // Temperature of drafters with probabilities: the request's. But a greedy draft has no second child, so that trees of
+  // greedy requests are drafted at 1.
   double draft_temperature() const { return tree && temperature == 0.0 ? 1.0 : temperature; }
 };
 

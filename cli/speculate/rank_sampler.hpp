@@ -44,7 +44,7 @@ class RankSampler final : public StepSampler {
   }
 
   const RankCounts& counts() const { return counts_; }
-  // What the counting took, which is no part of speculation.
+  // Time of the counting, which is no part of speculation.
   double own_ms() const { return std::chrono::duration<double, std::milli>(own_time_).count(); }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace draftproof {
 
-// What decoding took: the steps that computed prompts, the others, and the tokens that they emitted.
+// Time of decoding: the steps that computed prompts, the others, and the tokens that they emitted.
 struct DecodedTime {
   double prompt_ms;
   std::int64_t prompt_tokens;

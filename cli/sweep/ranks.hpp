@@ -20,9 +20,9 @@ class Ranks {
   int size() const { return size_; }
   int size_on_this_machine() const { return local_size_; }
 
-  // Of rank 0: answers the other ranks until they have no more to ask. Call it while other threads compute.
+  // Rank 0: answers the other ranks until they have no more to ask. Call it while other threads compute.
   void serve(Points& points);
-  // Of another rank: the points of rank 0. It says goodbye when it ends.
+  // Other ranks: the points of rank 0. Says goodbye when it ends.
   std::unique_ptr<Points> points_of_rank_0();
   // After an error that was shown: ends all ranks with this exit code. Returns where there is one only.
   void end_all(int exit_code);

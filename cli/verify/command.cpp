@@ -77,7 +77,7 @@ Trace open_trace(const VerifyArguments& arguments) {
   return trace;
 }
 
-// What is compared with: the file that is named, or the trace itself where it says what the engine emitted with the
+// File to compare with: the one that is named, or the trace itself where it says what the engine emitted with the
 // random numbers that it holds.
 std::string compared_path(const VerifyArguments& arguments, const Trace& trace) {
   if (!arguments.compared_path.empty()) return arguments.compared_path;

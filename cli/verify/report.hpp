@@ -1,4 +1,4 @@
-// What `draftproof verify` found out, as text, as JSON (docs/json.md) and as the metadata of its result file.
+// Results of `draftproof verify`, as text, as JSON (docs/json.md) and as the metadata of its result file.
 #pragma once
 
 #include <cstdint>
