@@ -88,7 +88,7 @@ void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette)
           << short_number(cell.expected) << " expected\n";
   }
   if (audit.anytime_log10_wealth)
-    out << "wealth of a bettor against the distribution: 10^" << cut(*audit.anytime_log10_wealth, 1)
+    out << "e-process against the distribution: 10^" << cut(*audit.anytime_log10_wealth, 1)
         << " (a level alpha may be rejected at 1 / alpha, however often one looks)\n";
   const Colour colour = audit.verdict == AuditVerdict::consistent ? Colour::green
                         : audit.verdict == AuditVerdict::biased   ? Colour::red

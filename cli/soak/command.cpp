@@ -74,8 +74,8 @@ void print_report(const SoakOptions& options, const SoakResult& result) {
   for (const TestResult& test : result.tests)
     if (test.rejects) std::cout << palette.paint(Colour::red, test.sentence) << '\n';
   if (!result.looks.empty())
-    std::cout << "wealth of a bettor against the distribution after " << result.looks.size() << " looks: 10^"
-              << std::fixed << std::setprecision(1) << result.looks.back().log10_wealth << std::defaultfloat << '\n';
+    std::cout << "e-process against the distribution after " << result.looks.size() << " looks: 10^" << std::fixed
+              << std::setprecision(1) << result.looks.back().log10_wealth << std::defaultfloat << '\n';
   std::cout << "verdict: " << palette.paint(result.consistent() ? Colour::green : Colour::red, result.sentence())
             << '\n';
 }

@@ -1,8 +1,9 @@
-// An anytime-valid test of a multinomial distribution, for soaks that one looks at while they run: the wealth of a
-// bettor against the distribution. It may be looked at after every observation and the soak stopped when one likes;
-// under the distribution it reaches 1 / alpha with probability alpha at most (Ville's inequality), ever.
+// An e-process: an anytime-valid test of a multinomial distribution, whose false-alarm rate stays below alpha however
+// often you look (Ville's inequality: under the distribution the e-value reaches 1 / alpha with probability alpha at
+// most). A soak may be watched after every observation and stopped at any time.
 //
-// The bettor's prediction is the mean of a Dirichlet(a) posterior, so that after counts O
+// The e-value is the wealth of a bettor against the distribution. Its prediction is the mean of a Dirichlet(a)
+// posterior, so that after counts O
 //   log E = log B(a + O) - log B(a) - sum_i O_i ln p_i          (Lindon and Malek, 2011.03567)
 // with a_i = concentration * p_i: centred at the distribution, hence sharpest for small faults.
 #pragma once
