@@ -38,7 +38,7 @@ struct LinearStepCost final : StepCost {
 
 // The shape of this project's own passes where no machine has been timed: milliseconds by rows of SmolLM2-135M behind
 // 96 tokens, a little above what one thread of a processor with AVX-512 VNNI takes (docs/models.md), since more rows
-// cost more with two. One table for all, since above temperature 0 tokens depend on it. Drafts cost nothing.
+// cost more with two. Machine-independent on purpose: draft length affects sampled tokens. Drafts cost nothing.
 struct DefaultStepCost final : StepCost {
   double target_ns(std::int64_t num_tokens, std::int64_t) const override {
     constexpr std::array<std::pair<double, double>, 6> kMs{

@@ -1,5 +1,4 @@
-"""draftproof: a reference for the last mile of LLM inference, from logits to emitted tokens, and an audit of samplers
-and verifiers of drafts."""
+"""draftproof: checks whether a sampler or a speculative-decoding verifier is exactly lossless."""
 
 from importlib.metadata import version
 

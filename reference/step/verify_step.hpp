@@ -7,9 +7,9 @@
 
 namespace draftproof {
 
-// The request must have been validated for options.verifier. RowError of the first row that is asked for and cannot be
-// used (of block verification: the worst). Source: any source of addressed blocks (random/); instantiated in
-// verify_step.cpp for PhiloxSource, AuditedSource and InjectedSource, and by verify_step_of.hpp for others.
+// The request must have been validated for options.verifier. Throws RowError for the first unusable row read (block:
+// the most severe). Source: any source of addressed blocks (random/); instantiated in verify_step.cpp for PhiloxSource,
+// AuditedSource and InjectedSource, and by verify_step_of.hpp for others.
 template <class Source>
 Emission verify_step(const VerifyRequest& request, const VerifyOptions& options, Source& source,
                      StepWorkspace& workspace);

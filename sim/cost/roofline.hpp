@@ -9,8 +9,8 @@
 //             sequence choose alike
 //
 // Where captured graphs are used, rows are padded to the next size; past the largest size a pass runs eagerly (the
-// cliff). So does the verification of several rows over a cache of 8 bits where the GPU has no such units.
-// More GPUs of an eager engine hold the layers one after the other and add no bandwidth.
+// cliff). Verification of several rows over a cache of 8 bits falls back to eager mode on GPUs without FP8 tensor
+// cores. More GPUs of an eager engine hold the layers one after the other and add no bandwidth.
 #pragma once
 
 #include <array>

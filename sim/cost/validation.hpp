@@ -1,10 +1,10 @@
-// How well step ratios and speedups of sources are predicted that the constants have not seen.
+// Prediction of step ratios and speedups of sources that the constants have not seen.
 //
-// Each source is predicted with constants fitted without it. Where the shipped constants have not seen it, they are the
-// prior, and the other sources of the file that they have not seen are the data. Where they have: the engines' priors
-// and all other sources of the file if these are as many as the shipped constants have seen, else what was shipped
-// without that source. Bands come from the residuals of other sources, a source being one observation, with Student's
-// factor.
+// Leave-one-source-out: refit without the source, then predict it. A source that the shipped constants have not seen:
+// they are the prior, and the other unseen sources of the file are the data. A source that they have seen: the engines'
+// priors and all other sources of the file if these are as many as the shipped constants have seen, else the shipped
+// constants without that source. Bands come from the residuals of other sources, a source being one observation, with
+// Student's factor.
 #pragma once
 
 #include <map>

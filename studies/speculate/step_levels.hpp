@@ -29,7 +29,7 @@ struct StepBox {
   std::int32_t running_max = 0, waiting_max = 0;
   std::int64_t drafted = 0, accepted = 0, emitted = 0, prompt_tokens = 0;
   // Slots of the KV cache that the requests of a step hold, times its duration: all, of committed tokens, of drafts
-  // that were accepted and rejected. The rest are open ends of blocks.
+  // that were accepted and rejected. The rest are slots allocated without a token (block tails).
   double held_slot_ns = 0.0, committed_slot_ns = 0.0, accepted_slot_ns = 0.0, rejected_slot_ns = 0.0;
 
   std::int64_t busy_ns() const;

@@ -125,7 +125,7 @@ TEST_CASE("Graphs are padded to their sizes, and past the largest a pass falls o
   CHECK(pass_ms(65) > 64.0);  // 32 layers at 2 ms, and not less
 }
 
-TEST_CASE("Verification over a cache of 8 bits runs eagerly where the GPU has no such units") {
+TEST_CASE("Verification over a cache of 8 bits falls back to eager mode on GPUs without FP8 tensor cores") {
   RooflineSetup setup = llama_setup();
   setup.gpu = find_gpu("A100");
   setup.engine = find_engine("vLLM");
