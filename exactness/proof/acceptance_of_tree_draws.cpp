@@ -49,8 +49,8 @@ void for_each_draw(Drafting drafting, const ExactMasses& q, std::int32_t number,
 // That this is traversal verification: with w = Pr(accepted path passes through the node | it was drafted and judged),
 // target = w p and stopped = 1 - w, it says that child t passes with probability min(1, w p(t) / q(t)), and that all
 // the residual S = sum of max(w p - q, 0) passes through the node later. So a rejected child leaves p' = norm(residual)
-// and w' = S / (S + 1 - w), the update of verifiers.md section 6. And w is also the probability that the node's subtree
-// is accepted, by induction over what is drawn in it: sum of min(q, w p) + S = w.
+// and w' = S / (S + 1 - w), the update of docs/verifiers.md section 6. And w is also the probability that the node's
+// subtree is accepted, by induction over what is drawn in it: sum of min(q, w p) + S = w.
 struct Flow {
   ExactMasses target;
   Rational stopped;

@@ -1,6 +1,6 @@
 // Expected numbers of accepted drafts, two ways for every lossless verifier, computed from the models alone: path sums,
-// sums over whole drafts and recursions that share no code with the verifiers (verifiers.md sections 1 to 6 and 9
-// restate the formulas with their sources). All take (models, prefix, depth).
+// sums over whole drafts and recursions that share no code with the verifiers (definitions and sources:
+// docs/verifiers.md sections 1 to 8). All take (models, prefix, depth).
 #pragma once
 
 #include "exactness/model_pair.hpp"
@@ -52,7 +52,7 @@ Rational naive_pair_sum(const Models& models, const TokenString& prefix, std::in
 Rational rrs_recursion(const Models& models, const TokenString& prefix, std::int32_t depth);
 Rational rrs_pair_sum(const Models& models, const TokenString& prefix, std::int32_t depth);
 
-// k-sequential selection (verifiers.md section 5) with rho* and with rho = 2. A residual draw that hits a sibling
+// k-sequential selection (docs/verifiers.md section 5) with rho* and with rho = 2. A residual draw that hits a sibling
 // counts as accepted: acc(x) (1 - (1 - beta)^2) / beta + r(x) [(1 - beta)^2 - (1 - beta - rej(x))^2], where a trial
 // accepts x with acc = min(q, p / rho), rejects it with rej = q - acc, and r is the residual distribution; and over the
 // ordered pairs.
@@ -84,7 +84,7 @@ Rational rrsw_merged_tree_sum(const Models& models, const TokenString& prefix, s
 Rational rrsw_merged_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,
                                std::int32_t num_paths);
 
-// Traversal verification: over whole trees, leaf by leaf as it is defined (verifiers.md section 6); and from
+// Traversal verification: over whole trees, leaf by leaf as it is defined (docs/verifiers.md section 6); and from
 // w(v) = Pr(accepted path passes through v | v is drafted and judged), child by child, without a look at any leaf.
 Rational traversal_tree_sum(const Models& models, const TokenString& prefix, std::int32_t depth, std::int32_t width);
 Rational traversal_recursion(const Models& models, const TokenString& prefix, std::int32_t depth, std::int32_t width);

@@ -32,7 +32,7 @@ Tokens propose_by_definition(const Tokens& context, int min_n, int max_n, Lookup
 }  // namespace
 
 TEST_CASE("Prompt lookup continues the earlier occurrence of the longest suffix") {
-  // The example of verifiers.md section 13: [2,3] occurred before, and 4,2,3 is all that follows it.
+  // [2,3] occurred before, and 4,2,3 is all that follows it.
   CHECK(PromptLookup(2, 3).propose(Tokens{1, 2, 3, 4, 2, 3}, 4) == Tokens{4, 2, 3});
   CHECK(PromptLookup(2, 3).propose(Tokens{1, 2, 3, 4, 2, 3}, 2) == Tokens{4, 2});
   // [3] occurs first after 9, but the longer [2,3] wins although it is later.

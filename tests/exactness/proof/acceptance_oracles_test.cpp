@@ -13,10 +13,10 @@ namespace {
 
 using Oracle = Rational (*)(const Models&, const TokenString& prefix, std::int32_t depth);
 
-// The two oracles of every lossless verifier, and the golden numbers of verifiers.md section 17 where it has them: p =
-// (1/2, 3/10, 1/5), q = (1/5, 3/10, 1/2) after every prefix, one step and two steps deep (0: not in the table). Those
-// of greedy, one_hot, sampler_match and coupled_list are computed by hand: 1/5 is the probability under one model of
-// the other's most probable token, and sum p q = 29/100.
+// The two oracles of every lossless verifier, and the golden numbers of docs/verifiers.md section 9 where it has them:
+// p = (1/2, 3/10, 1/5), q = (1/5, 3/10, 1/2) after every prefix, one step and two steps deep (0: not in the table).
+// Those of greedy, one_hot, sampler_match and coupled_list are computed by hand: 1/5 is the probability under one model
+// of the other's most probable token, and sum p q = 29/100.
 struct Pair {
   std::string verifier;
   Oracle one, other;
@@ -148,7 +148,8 @@ TEST_CASE("No verifier has the oracles of another one") {
 }
 
 TEST_CASE("The sum of joint minima is not the acceptance of block verification") {
-  // A public write-up claims so; verifiers.md section 2. It is an upper bound: 131/100 on the golden models, not 5/4.
+  // A public write-up claims so; docs/verifiers.md section 2 says what holds. It is an upper bound: 131/100 on the
+  // golden models, not 5/4.
   const DenseMasses<Rational>& p = golden_models().target({});
   const DenseMasses<Rational>& q = golden_models().draft({});
   Rational joint(0);

@@ -1,5 +1,5 @@
-// The table of docs/verifiers.md is the registry, and docs/adding_a_verifier.md lists the files that a verifier takes,
-// no more and no fewer.
+// The table of docs/verifiers.md is the registry, every section of it that is cited exists, and
+// docs/adding_a_verifier.md lists the files that a verifier takes, no more and no fewer.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <charconv>
@@ -63,6 +63,35 @@ std::vector<std::string> listed_files() {
   return files;
 }
 
+std::set<int> sections_of(const std::string& page) {
+  const std::regex heading("\\n### ([0-9]+)[.] ");
+  std::set<int> sections;
+  for (auto at = std::sregex_iterator(page.begin(), page.end(), heading); at != std::sregex_iterator(); ++at)
+    sections.insert(std::stoi((*at)[1]));
+  return sections;
+}
+
+// Sections of verifiers.md that a text cites: "verifiers.md section 2", "verifiers.md sections 1 to 8", also where a
+// comment goes on in the next line. `without_folder` counts citations that leave out docs/.
+struct Citations {
+  std::vector<int> sections;
+  int without_folder = 0;
+};
+Citations citations_in(const std::string& text) {
+  static const std::string between = "(?:[ \n/])+";
+  static const std::regex citation("(docs/)?verifiers[.]md" + between + "sections?" + between +
+                                   "([0-9]+)(?:" + between + "(?:to|and)" + between + "([0-9]+))?");
+  Citations found;
+  // Regular expressions are slow, and nearly no file names the page.
+  if (text.find("verifiers.md") == std::string::npos) return found;
+  for (auto at = std::sregex_iterator(text.begin(), text.end(), citation); at != std::sregex_iterator(); ++at) {
+    found.without_folder += !(*at)[1].matched;
+    found.sections.push_back(std::stoi((*at)[2]));
+    if ((*at)[3].matched) found.sections.push_back(std::stoi((*at)[3]));
+  }
+  return found;
+}
+
 // Programs and libraries that name each verifier by its enumerator.
 std::map<std::string, std::set<std::string>> naming_files() {
   const std::regex enumerator("\\bVerifier::([a-z_]+)\\b");
@@ -88,6 +117,31 @@ TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
   const std::size_t begin = page.find('\n', rule + 1) + 1;
   const std::string found = page.substr(begin, page.find("\n\n", begin) + 1 - begin);
   CHECK(found == table_of_registry());
+}
+
+TEST_CASE("every section of docs/verifiers.md that code cites exists") {
+  const std::set<int> sections = sections_of(page_at(kRoot / "docs/verifiers.md"));
+  CHECK(sections == std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9});
+  std::size_t cited = 0;
+  for (const char* floor : {"base", "reference", "exactness", "engine", "gpu", "sim", "studies", "cli", "tests"})
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / floor)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".cpp" && extension != ".hpp" && extension != ".cuh") continue;
+      if (entry.path().filename() == "verifiers_doc_test.cpp") continue;
+      const Citations found = citations_in(page_at(entry.path()));
+      INFO(entry.path());
+      CHECK(found.without_folder == 0);
+      for (const int section : found.sections) {
+        INFO("section " << section);
+        CHECK(sections.contains(section));
+      }
+      cited += found.sections.size();
+    }
+  CHECK(cited >= 6);
+  // The reader of citations can fail.
+  CHECK(citations_in("as verifiers.md section 17 says").sections == std::vector<int>{17});
+  CHECK(citations_in("as verifiers.md section 17 says").without_folder == 1);
+  CHECK(citations_in("// see docs/verifiers.md\n// sections 1 to 99").sections == std::vector<int>{1, 99});
 }
 
 TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier takes") {
