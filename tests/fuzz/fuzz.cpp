@@ -40,6 +40,7 @@ FuzzResult fuzz(const FuzzedReader& reader, std::int64_t first, std::int64_t cou
   for (std::int64_t number = first; number < first + count; ++number) {
     Damage damage(seed ^ (static_cast<std::uint64_t>(number) << 20));
     {
+      std::filesystem::remove(path);  // a file that is truncated and written again waits for the disk
       std::ofstream file(path, std::ios::binary | std::ios::trunc);
       file << damage.of(reader.sound);
     }
