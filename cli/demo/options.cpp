@@ -61,7 +61,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
   command.integer("--draft-top-k", options.draft_top_k, kTopKRange, "Of the drafter (default: like the target)");
   command.number("--cfg-scale", options.guidance_scale, kGuidanceRange, "Classifier-free guidance (1: off)");
   command.free_text("--negative-prompt", options.negative_prompt, "What guidance leads away from (default: empty)");
-  command.free_text("--prompt", options.prompt, "Text to continue");
+  command.free_text("--prompt", options.prompt, "Text to continue; the continuations are shown where it is given");
   command.seed(options.seed, "Same seed, same bytes on any machine");
   command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");
   command.integer("--samples", options.samples, {kSamplesMin, kSamplesMax},

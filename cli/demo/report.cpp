@@ -37,6 +37,8 @@ std::string drafter_name(const DemoOptions& options) {
 }
 
 void print_texts(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
+  // Text of n-grams is worth reading to who asked for it.
+  const bool shows_text = options.prompt != DemoOptions{}.prompt;
   const std::string prompt = printable(options.prompt);
   out << palette.paint(Colour::bold, "With speculation") << "  (target: n-gram of order " << options.order
       << "; drafter: " << drafter_name(options) << ", K = " << options.num_speculative_tokens
@@ -45,15 +47,15 @@ void print_texts(std::ostream& out, const DemoOptions& options, const DemoRun& r
   const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
     out << separator << palette.paint(colour_of(origin), name) << ' ' << run.speculative.count(origin);
   };
-  out << prompt << painted_text(run.speculative, palette) << "\n\n";
+  if (shows_text) out << prompt << painted_text(run.speculative, palette) << "\n\n";
   legend(TokenOrigin::accepted, "accepted", "");
   legend(TokenOrigin::recovered, "recovered", ", ");
   legend(TokenOrigin::bonus, "bonus", ", ");
   out << ": " << run.speculative.tokens.size() << " tokens in " << run.speculative.target_steps << " target steps, "
-      << number("%.1f ms", run.speculative_ms) << "\n\n";
-  out << palette.paint(Colour::bold, "Without speculation") << "\n"
-      << prompt << printable(bytes_of(run.plain.tokens)) << "\n\n"
-      << run.plain.tokens.size() << " tokens in " << run.plain.target_steps << " target steps, "
+      << number("%.1f ms", run.speculative_ms) << "\n"
+      << (shows_text ? "\n" : "") << palette.paint(Colour::bold, "Without speculation") << "\n";
+  if (shows_text) out << prompt << printable(bytes_of(run.plain.tokens)) << "\n\n";
+  out << run.plain.tokens.size() << " tokens in " << run.plain.target_steps << " target steps, "
       << number("%.1f ms", run.plain_ms) << " (a small target is as cheap as its drafter: steps are saved, not time)\n";
   if (options.temperature == 0.0)
     out << "greedy: the two texts are " << (run.plain.tokens == run.speculative.tokens ? "the same" : "DIFFERENT")

@@ -327,6 +327,22 @@ TEST_CASE("text goes to a terminal without the escape codes of the model") {
   CHECK(coloured.out.find("\x1b[32maccepted\x1b[0m") != std::string::npos);
 }
 
+TEST_CASE("the n-gram texts are shown where a prompt is given, and the counts and the verdict always") {
+  const SmallDemo demo;
+  std::vector<std::string> arguments = demo.command();
+  const ProgramResult shown = run_draftproof(arguments);
+  const auto prompt = std::find(arguments.begin(), arguments.end(), "--prompt");
+  REQUIRE(prompt != arguments.end());
+  arguments.erase(prompt, prompt + 2);
+  const ProgramResult silent = run_draftproof(arguments);
+  REQUIRE(silent.exit_code == 0);
+  for (const char* word :
+       {"Without speculation\n", "tokens in ", "acceptance length ", "emits the target's distribution"})
+    for (const ProgramResult* result : {&shown, &silent}) CHECK(result->out.find(word) != std::string::npos);
+  CHECK(shown.out.find("Without speculation\nthe ") != std::string::npos);
+  CHECK(silent.out.find("\n\nWithout speculation") == std::string::npos);
+}
+
 TEST_CASE("drafts drawn otherwise than the target are one warning with the measured cost") {
   const SmallDemo demo;
   const ProgramResult result = run_draftproof(demo.command({"--draft-temperature", "0.25", "--json"}));
