@@ -38,9 +38,9 @@ class SchedulerLoad {
     return options;
   }
   static std::shared_ptr<const StepCost> cost_model() {
-    auto cost = std::make_shared<LinearStepCost>();
-    cost->target_fixed_ns = 5.9e6;
-    cost->target_token_ns = 21e3;
+    auto cost = std::make_shared<LinearCost>();
+    cost->fixed_ns = 5.9e6;
+    cost->row_ns = 21e3;
     cost->draft_pass_ns = 0.5e6;
     return cost;
   }

@@ -4,7 +4,7 @@
 #include "cli/bench/cases.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/replay.hpp"
-#include "sim/cost/linear_cost.hpp"
+#include "sim/predict/published_replay.hpp"
 #include "sim/serving/simulation.hpp"
 #include "sim/serving/static_batch.hpp"
 

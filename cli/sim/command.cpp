@@ -11,8 +11,6 @@
 #include "base/files/output_paths.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
-#include "base/split.hpp"
-#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/sim/report.hpp"
@@ -79,16 +77,6 @@ class OutFolder {
   std::deque<PolicyFiles> files_;  // which stay where they are
 };
 
-std::vector<double> numbers_of(const std::string& list, const std::string& option) {
-  std::vector<double> numbers;
-  for (const std::string_view part : split(list, ',')) {
-    const auto number = read_number(part);
-    if (!number) throw usage_error(option, "is " + in_quotes(list) + "; expected numbers, as 4,8,16");
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
 void run(const SimArguments& arguments, ProgramContext& context) {
   const Scenario scenario = scenario_of(arguments.request);
   std::vector<Scenario> loaded;  // all of them before the work, which takes long
@@ -125,10 +113,9 @@ void add_sim(Options& options, ProgramContext& context) {
   options.texts("--set", arguments->request.changes,
                 "Instead of the scenario's value, as workload.arrivals.rate=12; may be given several times",
                 "KEY=VALUE");
-  options.option(
-      "--load", "LOADS", "",
-      "Besides, every policy at these loads, as 4,8,16: requests per second, or at a time with closed arrivals",
-      [arguments](const std::string& text) { arguments->loads = numbers_of(text, "--load"); });
+  options.numbers(
+      "--load", arguments->loads, {},
+      "Besides, every policy at these loads, as 4,8,16: requests per second, or at a time with closed arrivals");
   options.threads(arguments->threads);
   options.json(arguments->json);
   options.examples({"experiments/scenarios/chat.toml", "experiments/scenarios/chat.toml --load 4,8,16 --out out/sim"});

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/cost/cost_model.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "sim/csv.hpp"
 
 namespace draftproof {
@@ -36,7 +36,7 @@ class MonotoneCurve {
   std::vector<double> slope_;
 };
 
-class MeasuredTable final : public CostModel {
+class MeasuredTable final : public StepCost {
  public:
   // Input error naming file and line for a row that is not as above, and where there is no target row.
   explicit MeasuredTable(const std::string& path);

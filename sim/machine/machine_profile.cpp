@@ -98,31 +98,14 @@ MachineProfile read_machine_profile(const std::string& path) {
 }
 
 double MachineCost::target_ns(const PassLoad& load) const {
-  const auto rows = static_cast<double>(std::max<std::int64_t>(load.rows, 1));
-  return kNsPerMs * profile_.pass_ms(rows, static_cast<double>(load.attended) / rows);
+  const auto context = static_cast<double>(profile_.passes.front().context_len);
+  return kNsPerMs * (profile_.pass_ms(static_cast<double>(load.rows), context) +
+                     profile_.step_ms * static_cast<double>(load.streams));
 }
 
 double MachineCost::draft_ns(const DraftLoad& load) const {
-  if (draft_share_ == 0.0 || load.passes == 0) return 1.0;
-  const auto passes = static_cast<double>(load.passes);
-  const double context =
-      static_cast<double>(load.kv_tokens) / static_cast<double>(std::max<std::int64_t>(load.requests, 1));
-  return kNsPerMs * passes * draft_share_ * profile_.pass_ms(static_cast<double>(load.rows) / passes, context);
-}
-
-double MachineCost::overhead_ns(std::int64_t requests, const DraftLoad&) const {
-  return std::max(1.0, kNsPerMs * profile_.step_ms * static_cast<double>(requests));
-}
-
-double MachineStepCost::target_ns(std::int64_t num_tokens, std::int64_t batch) const {
   const auto context = static_cast<double>(profile_.passes.front().context_len);
-  return kNsPerMs *
-         (profile_.pass_ms(static_cast<double>(num_tokens), context) + profile_.step_ms * static_cast<double>(batch));
-}
-
-double MachineStepCost::draft_ns(std::int32_t passes, std::int64_t batch) const {
-  const auto context = static_cast<double>(profile_.passes.front().context_len);
-  return kNsPerMs * draft_share_ * passes * profile_.pass_ms(static_cast<double>(batch), context);
+  return kNsPerMs * draft_share_ * load.passes * profile_.pass_ms(static_cast<double>(load.requests), context);
 }
 
 }  // namespace draftproof

@@ -27,7 +27,7 @@ RooflineSetup with_offsets(RooflineSetup setup, const Vector& offsets) {
 
 // d f / d offset_i at `offsets`.
 Vector gradient(const RooflineSetup& setup, const Vector& offsets,
-                const std::function<double(const CostModel&)>& log_of) {
+                const std::function<double(const StepCost&)>& log_of) {
   Vector result;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     Vector up = offsets;
@@ -66,7 +66,7 @@ PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft
   return pass;
 }
 
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+double step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                double draft_share) {
   if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
   if (draft_share >= 1.0) return speculative_step_ns(model, batch, form, kind);
@@ -89,7 +89,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
     covariance_[i][i] = prior_variance_[i];
   }
   const auto log_time_of = [&](const MeasuredStep& step) {
-    return [&step, this](const CostModel& model) {
+    return [&step, this](const StepCost& model) {
       return std::log(step_ns(model, step.batch, step.form, kind_, step.draft_share) * 1e-6);
     };
   };
@@ -123,7 +123,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
 
 double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize& form, double draft_share) const {
   if (before_.empty()) return 1.0;
-  const Vector slope = gradient(setup_, Vector(prior_variance_.size()), [&](const CostModel& model) {
+  const Vector slope = gradient(setup_, Vector(prior_variance_.size()), [&](const StepCost& model) {
     return std::log(step_ns(model, batch, form, kind_, draft_share) / plain_step_ns(model, batch));
   });
   double prior = 0.0;

@@ -25,7 +25,7 @@ struct MeasuredStep {
 // The target's pass of such a step.
 PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share);
 // The time of a step in which this share of the requests has a draft.
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+double step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                double draft_share);
 
 class MachineCalibration {

@@ -17,7 +17,7 @@ struct ScenarioPolicy {
   std::string drafter;     // empty: of a linear server, which has one
   std::string acceptance;  // acceptance_choice.hpp
   std::string acceptance_where;
-  std::shared_ptr<const CostModel> cost;
+  std::shared_ptr<const StepCost> cost;
 };
 
 struct Scenario {

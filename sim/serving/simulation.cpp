@@ -33,7 +33,7 @@ LatencySummary summary_of(const DurationCounts& counts) {
 
 class Simulation {
  public:
-  Simulation(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+  Simulation(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
              const ServingOptions& options, ServingObserver* observer)
       : workload_(workload),
         options_(options),
@@ -208,7 +208,7 @@ std::optional<std::string> violated_conservation(const ConservationCounts& count
   return std::nullopt;
 }
 
-ServingResult simulate(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+ServingResult simulate(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
                        const ServingOptions& options, ServingObserver* observer) {
   return Simulation(workload, cost, acceptance, options, observer).run();
 }
