@@ -9,7 +9,7 @@
 #include "base/dtype.hpp"
 #include "cli/bench/cases.hpp"
 #include "cli/bench/inputs.hpp"
-#include "engine/transformer/line_aligned.hpp"
+#include "engine/transformer/buffers.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "engine/transformer/transformer_weights.hpp"
 

@@ -1,10 +1,11 @@
-#include "cli/bench/shipped.hpp"
 
 #include <memory>
 #include <numeric>
 
-#include "cli/shared/model_path.hpp"
+#include "cli/bench/cases.hpp"
+#include "cli/bench/peer.hpp"
 #include "engine/decode/generate.hpp"
+#include "engine/model/shipped_model.hpp"
 #include "engine/model/text_model.hpp"
 
 namespace draftproof {

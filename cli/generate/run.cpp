@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
-#include "cli/shared/draft_share.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
+#include "cli/shared/this_machine.hpp"
 #include "engine/draft/drafter_factory.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "reference/logits/pipeline.hpp"

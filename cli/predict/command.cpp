@@ -15,7 +15,6 @@
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/options.hpp"
 #include "cli/shared/terminal.hpp"
-#include "sim/predict/prediction_json.hpp"
 #include "sim/predict/prediction_request.hpp"
 #include "studies/figures/figure.hpp"
 

@@ -17,9 +17,9 @@
 #include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
-#include "sim/serving/comparison_json.hpp"
+#include "sim/serving/comparison.hpp"
 #include "sim/serving/run_files.hpp"
-#include "sim/serving/scenario_request.hpp"
+#include "sim/serving/scenario.hpp"
 
 namespace draftproof {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/strict_number.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "sim/cost/names.hpp"
+#include "sim/cost/presets.hpp"
 
 namespace draftproof {
 namespace {

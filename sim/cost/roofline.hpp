@@ -22,7 +22,6 @@
 #include "sim/cost/engine_profile.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "sim/cost/precision.hpp"
 
 namespace draftproof {
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/model/language_model.hpp"
 #include "engine/scheduler/step_cost.hpp"
 
 namespace draftproof {
@@ -56,5 +58,19 @@ class MachineCost final : public StepCost {
   MachineProfile profile_;
   double draft_share_;
 };
+
+// Times steps of this computer's engine on a model: five configurations, in turns, so that all meet the same
+// disturbances; the lower quartile of each. A step of n rows verifies n - 1 guesses.
+
+struct MachineTiming {
+  std::vector<std::int64_t> rows = {1, 4, 8, 16};  // rising, the first one 1
+  std::int64_t context_len = 96;
+  std::int64_t far_context_len = 608;  // of one more pass of one row
+  int repeats = 60;
+};
+
+// Fills passes and step_ms; what the computer and the model are is left to the caller. Errors (usage): a model with a
+// smaller context. `done` is called after every repeat.
+MachineProfile time_machine(LanguageModel& model, const MachineTiming& timing, const std::function<void()>& done = {});
 
 }  // namespace draftproof

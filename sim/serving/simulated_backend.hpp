@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/scheduler/backend.hpp"
 #include "engine/scheduler/step_cost.hpp"
+#include "engine/scheduler/step_plan.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 
 namespace draftproof {

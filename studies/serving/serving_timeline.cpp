@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
-#include "sim/serving/comparison_json.hpp"
+#include "sim/serving/comparison.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
 #include "studies/table.hpp"

@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
-#include "viz/app/null_surface.hpp"
+#include "viz/app/ui_context.hpp"
 #include "viz/app/window.hpp"
 #include "viz/panels/all_panels.hpp"
 

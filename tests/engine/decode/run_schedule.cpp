@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "engine/scheduler/backend.hpp"
 #include "engine/scheduler/invariants.hpp"
+#include "engine/scheduler/step_plan.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
 #include "tests/support/test_random.hpp"
 

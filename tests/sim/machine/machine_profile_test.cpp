@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "sim/machine/speedup_prediction.hpp"
-#include "sim/machine/time_machine.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
