@@ -1,6 +1,6 @@
 // Costs of the parts of a step on some hardware, engine, target and drafter: what policies weigh, what `predict`
 // compares, and the clock of the simulator. Behind it stand constants and a table of this project's own passes (below),
-// a roofline, measured step times and timed passes of this computer (sim/cost, sim/machine).
+// a roofline (sim/cost) and timed passes of this computer (sim/machine).
 #pragma once
 
 #include <cstdint>
