@@ -137,7 +137,7 @@ void print_text(const std::vector<Replayed>& all, double worst) {
   std::cout << line.data();
 }
 
-// DIR holds JSON lines as of sim/acceptance/recording.hpp, *.jsonl. Errors (input): no such file in it, or a malformed
+// DIR holds JSON lines as of sim/acceptance/replay.hpp, *.jsonl. Errors (input): no such file in it, or a malformed
 // one. A published speedup that is missed by more than 3 % is a failure.
 void run_replay(const std::string& folder, bool json, ProgramContext& context) {
   const std::vector<Replayed> all = replay_all(folder);
@@ -166,20 +166,28 @@ struct Arguments {
   bool json = false;
 };
 
+// The figures of a group that its rows have, as JSON and as columns of the text.
+struct GroupColumn {
+  const char* key;
+  const char* head;
+  int width;
+  int digits;  // of the percentage
+  double GroupFigures::*value;
+};
+constexpr GroupColumn kGroupColumns[] = {{"step_ratio_median", "median", 8, 1, &GroupFigures::step_ratio_median},
+                                         {"step_ratio_p90", "p90", 7, 1, &GroupFigures::step_ratio_p90},
+                                         {"bias", "bias", 8, 1, &GroupFigures::bias},
+                                         {"speedup_median", "speedup", 8, 1, &GroupFigures::speedup_median},
+                                         {"speedup_p90", "p90", 7, 1, &GroupFigures::speedup_p90},
+                                         {"textbook_median", "textbook", 10, 1, &GroupFigures::textbook_median},
+                                         {"band80_coverage", "in band", 9, 0, &GroupFigures::band80_coverage}};
+
 Json json_of(const GroupFigures& figures) {
   Json json;
   json["rows"] = figures.rows;
   json["sources"] = figures.sources;
-  const auto number = [&](const char* key, double value) {
-    json[key] = figures.rows == 0 ? Json(nullptr) : Json(value);
-  };
-  number("step_ratio_median", figures.step_ratio_median);
-  number("step_ratio_p90", figures.step_ratio_p90);
-  number("bias", figures.bias);
-  number("speedup_median", figures.speedup_median);
-  number("speedup_p90", figures.speedup_p90);
-  number("textbook_median", figures.textbook_median);
-  number("band80_coverage", figures.band80_coverage);
+  for (const GroupColumn& column : kGroupColumns)
+    json[column.key] = figures.rows == 0 ? Json(nullptr) : Json(figures.*column.value);
   json["choices"] = figures.choices;
   json["regret"] = figures.choices == 0 ? Json(nullptr) : Json(figures.regret);
   json["textbook_regret"] = figures.choices == 0 ? Json(nullptr) : Json(figures.textbook_regret);
@@ -237,26 +245,22 @@ Json json_of(const std::vector<ExcludedRow>& excluded) {
 }
 
 std::string percent(double share, int digits = 1) {
-  std::ostringstream out;
-  out << std::fixed << std::setprecision(digits) << 100.0 * share;
-  return out.str();
+  return number(("%." + std::to_string(digits) + "f").c_str(), 100.0 * share);
 }
 
 void print_group(std::ostream& out, const std::string& name, const GroupFigures& figures) {
   if (figures.rows == 0) return;
-  out << std::left << std::setw(30) << printable_line(name).substr(0, 29) << std::right << std::setw(5) << figures.rows
-      << std::setw(8) << percent(figures.step_ratio_median) << std::setw(7) << percent(figures.step_ratio_p90)
-      << std::setw(8) << percent(figures.bias) << std::setw(8) << percent(figures.speedup_median) << std::setw(7)
-      << percent(figures.speedup_p90) << std::setw(10) << percent(figures.textbook_median) << std::setw(9)
-      << percent(figures.band80_coverage, 0) << std::setw(8)
-      << (figures.choices == 0 ? std::string("-") : percent(figures.regret, 2)) << "\n";
+  out << std::left << std::setw(30) << printable_line(name).substr(0, 29) << std::right << std::setw(5) << figures.rows;
+  for (const GroupColumn& column : kGroupColumns)
+    out << std::setw(column.width) << percent(figures.*column.value, column.digits);
+  out << std::setw(8) << (figures.choices == 0 ? std::string("-") : percent(figures.regret, 2)) << "\n";
 }
 
 void print_text(const Validation& validation, const MeasuredData& data, std::ostream& out) {
   out << "Step ratio and speedup of each row, predicted without its source; errors in per cent\n\n"
-      << std::left << std::setw(30) << "group" << std::right << std::setw(5) << "rows" << std::setw(8) << "median"
-      << std::setw(7) << "p90" << std::setw(8) << "bias" << std::setw(8) << "speedup" << std::setw(7) << "p90"
-      << std::setw(10) << "textbook" << std::setw(9) << "in band" << std::setw(8) << "regret"
+      << std::left << std::setw(30) << "group" << std::right << std::setw(5) << "rows";
+  for (const GroupColumn& column : kGroupColumns) out << std::setw(column.width) << column.head;
+  out << std::setw(8) << "regret"
       << "\n";
   print_group(out, "overall", validation.overall);
   for (const auto& [name, figures] : validation.groups) print_group(out, name, figures);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/scheduler/step_cost.hpp"
-#include "sim/acceptance/recording.hpp"
+#include "sim/acceptance/replay.hpp"
 
 namespace draftproof {
 
