@@ -300,13 +300,11 @@ std::optional<Goals> goals_of(const TransformerKernels& kernels) {
 
 BenchCase products_case(const std::shared_ptr<RandomModels>& models, TensorKind kind, const TransformerKernels& kernels,
                         int threads, int rows, bool with_goals) {
-  BenchCase out;
-  out.name = "products_" + lower(info_of(kind).name) + "_" + lower(kernels.target) + "_rows_" + std::to_string(rows);
-  out.threads = threads;
   const std::optional<Goals> goals = with_goals ? goals_of(kernels) : std::nullopt;
-  if (goals && rows == 1) out.goal = BenchGoal{"ratio_to_bandwidth", false, goals->bandwidth};
-  if (goals && rows == 8) out.goal = BenchGoal{"ratio_to_one_row", true, goals->products_ratio};
-  out.prepare = [models, kind, kernels, threads, rows] {
+  std::optional<BenchGoal> goal;
+  if (goals && rows == 1) goal = BenchGoal{"ratio_to_bandwidth", false, goals->bandwidth};
+  if (goals && rows == 8) goal = BenchGoal{"ratio_to_one_row", true, goals->products_ratio};
+  const auto prepare = [models, kind, kernels, threads, rows] {
     const auto weights = models->of(kind);
     const auto body = std::make_shared<Products>(weights, kernels, threads, rows);
     BenchWork work;
@@ -318,20 +316,19 @@ BenchCase products_case(const std::shared_ptr<RandomModels>& models, TensorKind 
     }
     return work;
   };
-  return out;
+  return {"products_" + lower(info_of(kind).name) + "_" + lower(kernels.target) + "_rows_" + std::to_string(rows),
+          threads, goal, false, prepare};
 }
 
 constexpr std::int64_t kStepContext = 256;
 
 BenchCase step_case(const std::shared_ptr<RandomModels>& models, const TransformerKernels& kernels, int threads,
                     int rows, bool with_goals) {
-  BenchCase out;
-  out.name = "step_context_256_" + lower(kernels.target) + "_rows_" + std::to_string(rows);
-  out.threads = threads;
   const std::optional<Goals> goals = with_goals ? goals_of(kernels) : std::nullopt;
-  if (goals && rows == 1) out.goal = BenchGoal{"ratio_to_bandwidth", false, 0.65};
-  if (goals && rows == 8) out.goal = BenchGoal{"ratio_to_one_row", true, goals->step_ratio};
-  out.prepare = [models, kernels, threads, rows] {
+  std::optional<BenchGoal> goal;
+  if (goals && rows == 1) goal = BenchGoal{"ratio_to_bandwidth", false, 0.65};
+  if (goals && rows == 8) goal = BenchGoal{"ratio_to_one_row", true, goals->step_ratio};
+  const auto prepare = [models, kernels, threads, rows] {
     const auto weights = models->of(TensorKind::q4_1);
     const auto passes = std::make_shared<Passes>(weights, kernels, threads, kStepContext, rows);
     BenchWork work;
@@ -341,29 +338,23 @@ BenchCase step_case(const std::shared_ptr<RandomModels>& models, const Transform
     if (rows > 1) work.one_row = [passes] { passes->run(kStepContext, 1, false); };
     return work;
   };
-  return out;
+  return {"step_context_256_" + lower(kernels.target) + "_rows_" + std::to_string(rows), threads, goal, false, prepare};
 }
 
 BenchCase prefill_case(const std::shared_ptr<RandomModels>& models, const TransformerKernels& kernels, int threads,
                        std::int64_t tokens) {
-  BenchCase out;
-  out.name = "prefill_" + std::to_string(tokens) + "_" + lower(kernels.target);
-  out.threads = threads;
-  out.prepare = [models, kernels, threads, tokens] {
+  const auto prepare = [models, kernels, threads, tokens] {
     const auto passes = std::make_shared<Passes>(models->of(TensorKind::q4_1), kernels, threads, 0, tokens);
     BenchWork work;
     work.elements = static_cast<std::uint64_t>(tokens);
     work.body = [passes, tokens] { passes->run(0, tokens, true); };
     return work;
   };
-  return out;
+  return {"prefill_" + std::to_string(tokens) + "_" + lower(kernels.target), threads, std::nullopt, false, prepare};
 }
 
 BenchCase attention_case(const TransformerKernels& kernels, std::int64_t context_len, std::int64_t rows) {
-  BenchCase out;
-  out.name = "attention_" + lower(kernels.target) + "_context_" + std::to_string(context_len) + "_rows_" +
-             std::to_string(rows);
-  out.prepare = [kernels, context_len, rows] {
+  const auto prepare = [kernels, context_len, rows] {
     const auto attention = std::make_shared<Attention>(kernels, context_len, rows);
     BenchWork work;
     work.bytes = attention->bytes();
@@ -375,7 +366,9 @@ BenchCase attention_case(const TransformerKernels& kernels, std::int64_t context
     }
     return work;
   };
-  return out;
+  return {"attention_" + lower(kernels.target) + "_context_" + std::to_string(context_len) + "_rows_" +
+              std::to_string(rows),
+          1, std::nullopt, false, prepare};
 }
 
 }  // namespace

@@ -12,6 +12,10 @@
 namespace draftproof {
 namespace {
 
+BenchGoal million_a_second(double millions) {
+  return {"ns_per_element", true, 1e9 / (millions * 1e6)};
+}
+
 // Outputs of 200 tokens on average. With an arrival rate the server is busy to two thirds.
 WorkloadOptions workload_of(std::int64_t requests, std::int32_t batch, double rate) {
   WorkloadOptions workload;
@@ -43,10 +47,7 @@ AcceptanceRecording synthetic_recording() {
 
 BenchCase static_case(const char* name, const char* speculation, std::int64_t requests,
                       const std::function<std::shared_ptr<const AcceptanceModel>()>& acceptance_of) {
-  BenchCase out;
-  out.name = name;
-  out.goal = BenchGoal{"ns_per_element", true, 1e9 / 20e6};
-  out.prepare = [=] {
+  const auto prepare = [=] {
     const auto workload = std::make_shared<Workload>(workload_of(requests, 64, 0.0), 1);
     const auto acceptance = acceptance_of();
     const StaticBatchOptions options{64, parse_speculation(speculation, name), {}};
@@ -56,16 +57,13 @@ BenchCase static_case(const char* name, const char* speculation, std::int64_t re
     work.body = [run] { run(); };
     return work;
   };
-  return out;
+  return {name, 1, million_a_second(20.0), false, prepare};
 }
 
 // per_request: counted in requests and not in sequence-steps.
 BenchCase serving_case(const std::string& name, const char* speculation, std::int64_t requests, std::int32_t batch,
                        double rate, bool per_request) {
-  BenchCase out;
-  out.name = name;
-  if (!per_request) out.goal = BenchGoal{"ns_per_element", true, 1e9 / 3e6};
-  out.prepare = [=] {
+  const auto prepare = [=] {
     const auto workload = std::make_shared<Workload>(workload_of(requests, batch, rate), 1);
     const auto acceptance = make_acceptance("constant:0.8", 1, name);
     ServingOptions options;
@@ -78,7 +76,7 @@ BenchCase serving_case(const std::string& name, const char* speculation, std::in
     work.body = [run] { run(); };
     return work;
   };
-  return out;
+  return {name, 1, per_request ? std::nullopt : std::optional(million_a_second(3.0)), false, prepare};
 }
 
 // Serves the same load again and again: as soon as a request ends, another arrives. Four of five drafts are accepted.
@@ -178,10 +176,7 @@ std::vector<BenchCase> scheduler_cases(const BenchSizes& sizes) {
   };
   std::vector<BenchCase> cases;
   for (const Setting& setting : kSettings) {
-    BenchCase out;
-    out.name = setting.name;
-    out.goal = BenchGoal{"ns_per_element", true, 1e9 / 3e6};  // 3 million a second
-    out.prepare = [setting, steps = sizes.sequence_steps] {
+    const auto prepare = [setting, steps = sizes.sequence_steps] {
       const auto load = std::make_shared<SchedulerLoad>(
           setting.batch, parse_speculation(setting.speculation, setting.name), setting.preempts);
       BenchWork work;
@@ -189,7 +184,7 @@ std::vector<BenchCase> scheduler_cases(const BenchSizes& sizes) {
       work.body = [load, steps] { load->run(steps); };
       return work;
     };
-    cases.push_back(out);
+    cases.push_back({setting.name, 1, million_a_second(3.0), false, prepare});
   }
   return cases;
 }

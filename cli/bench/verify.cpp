@@ -140,19 +140,16 @@ std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
   std::vector<BenchCase> cases;
   for (const VerifySetting& setting : kSettings) {
     for (const int count : threads) {
-      BenchCase out;
-      out.name = setting.name;
-      out.threads = count;
-      out.cold = true;
       // The goals of the specification; raw logprobs were not part of what it timed.
+      std::optional<BenchGoal> goal;
       if (!setting.raw_logprobs) {
         if (!setting.target_is_probabilities)
-          out.goal = BenchGoal{"ratio_to_mass_pass", true, 1.15};
+          goal = BenchGoal{"ratio_to_mass_pass", true, 1.15};
         else if (count > 1)
-          out.goal = BenchGoal{"ratio_to_bandwidth", false, 0.5};
+          goal = BenchGoal{"ratio_to_bandwidth", false, 0.5};
       }
-      out.prepare = [&setting, inputs, count] { return make_work(setting, inputs(), count); };
-      cases.push_back(out);
+      cases.push_back(
+          {setting.name, count, goal, true, [&setting, inputs, count] { return make_work(setting, inputs(), count); }});
     }
   }
   return cases;
@@ -162,11 +159,9 @@ std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSi
   const auto trials_of_task = static_cast<std::uint64_t>(sizes.chain_trials / kTasks);
   std::vector<BenchCase> cases;
   for (const int count : threads) {
-    BenchCase out;
-    out.name = "chain_trials";
-    out.threads = count;
-    if (count == 2) out.goal = BenchGoal{"ns_per_element", true, 50.0};  // 20 million a second
-    out.prepare = [count, trials_of_task] {
+    std::optional<BenchGoal> goal;
+    if (count == 2) goal = BenchGoal{"ns_per_element", true, 50.0};  // 20 million a second
+    const auto prepare = [count, trials_of_task] {
       const auto inputs = std::make_shared<SoakInputs>();
       inputs->counts.assign(static_cast<std::size_t>(count), std::vector<std::uint64_t>(inputs->model.cell_count(), 0));
       BenchWork work;
@@ -180,7 +175,7 @@ std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSi
       };
       return work;
     };
-    cases.push_back(out);
+    cases.push_back({"chain_trials", count, goal, false, prepare});
   }
   return cases;
 }

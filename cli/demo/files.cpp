@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
-#include "base/files/output_paths.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/painted_text.hpp"
 #include "engine/metrics/acceptance_json.hpp"

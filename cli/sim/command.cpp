@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/command.hpp"

@@ -12,7 +12,7 @@
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/terminal.hpp"
 #include "exactness/statistics/battery.hpp"
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "studies/tree/tree_explorer.hpp"
 
 namespace draftproof {

@@ -10,7 +10,7 @@
 #include "exactness/statistics/binomial_interval.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/figures/figure.hpp"
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"

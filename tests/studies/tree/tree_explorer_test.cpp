@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "studies/tree/tree_trial.hpp"
 #include "studies/worker.hpp"
 #include "tests/support/error_of.hpp"
