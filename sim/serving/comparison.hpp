@@ -72,8 +72,13 @@ struct PolicyReport {
 std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
                                   const std::function<ServingObserver*(std::size_t policy)>& observer_of = {});
 
-// A comparison as the JSON document of `draftproof sim` (docs/json.md), without its envelope.
+// The policies at one load: requests per second on average, or with closed arrivals requests at a time.
+struct LoadPoint {
+  double load = 0.0;
+  std::vector<PolicyReport> policies;
+};
 
+// A comparison as the JSON document of `draftproof sim` (docs/json.md), without its envelope.
 nlohmann::ordered_json sim_json(const std::string& path, const Scenario& scenario,
                                 std::span<const PolicyReport> reports, std::span<const LoadPoint> loads = {});
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/serving/comparison.hpp"
 #include "sim/serving/simulation.hpp"
 #include "sim/toml.hpp"
 
@@ -52,12 +51,8 @@ struct ScenarioRequest {
 // Errors (input) at FILE:LINE, or at the change: it is no KEY=VALUE, or what its key does not take.
 Scenario scenario_of(const ScenarioRequest& request);
 
-// The policies at one load: requests per second on average, or with closed arrivals requests at a time.
-struct LoadPoint {
-  double load = 0.0;
-  std::vector<PolicyReport> policies;
-};
-// Common random numbers between loads, too. Errors (usage) at `where`: the load is not positive, or no whole number
+// The scenario at a load: requests per second on average, or with closed arrivals requests at a time. Common random
+// numbers between loads, too. Errors (usage) at `where`: the load is not positive, or no whole number
 // with closed arrivals.
 Scenario with_load(Scenario scenario, double load, const std::string& where);
 
