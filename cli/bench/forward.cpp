@@ -16,7 +16,7 @@
 namespace draftproof {
 namespace {
 
-// A model of the shipped one's sizes whose weights are random: what a pass costs does not depend on them.
+// --- A model of the shipped one's sizes whose weights are random: what a pass costs does not depend on them.
 
 // Makes tensors and keeps their bytes.
 class RandomTensors {

@@ -24,8 +24,6 @@
 namespace draftproof {
 namespace {
 
-// Output of `draftproof experiments`: a table, JSON, CSV and a figure of each experiment.
-
 std::string padded(const std::string& text, std::size_t width) {
   return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
 }

@@ -21,8 +21,6 @@
 namespace draftproof {
 namespace {
 
-// Options of `draftproof predict`.
-
 struct PredictArguments {
   PredictionRequest request;
   bool no_trees = false;
@@ -77,8 +75,6 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.used_only({"--tree-nodes"}, "with --no-trees", [&arguments] { return !arguments.no_trees; });
   options.json(arguments.json);
 }
-
-// A prediction as a table and as a figure.
 
 std::string short_name(const DraftSize& form) {
   return form.is_tree() ? "tree " + std::to_string(form.nodes) + ", depth " + std::to_string(form.depth)

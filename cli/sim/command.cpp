@@ -24,8 +24,6 @@
 namespace draftproof {
 namespace {
 
-// Answer of `draftproof sim`, as tables.
-
 std::string text(const char* format, double value) {
   if (!std::isfinite(value)) return "-";
   char out[64];

@@ -25,7 +25,7 @@
 namespace draftproof {
 namespace {
 
-// `validate --replay DIR`: published recordings replayed at published cost, beside the published speedups.
+// --- `validate --replay DIR`: published recordings replayed at published cost, beside the published speedups.
 
 constexpr double kGoal = 0.03;
 constexpr std::array<std::int64_t, 3> kBatches{1, 8, 32};
