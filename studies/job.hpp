@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -42,5 +43,16 @@ class Job {
   mutable std::mutex mutex_;
   JobProgress progress_;
 };
+
+// Final snapshot of a panel's settings, computed here and now: for command lines and tests, which have no window.
+
+// Throws what compute() of these settings throws.
+template <class Snapshot, class Settings>
+Snapshot last_snapshot(const Settings& settings) {
+  Job job;
+  std::optional<Snapshot> last;
+  compute(settings, job, [&](Snapshot published) { last = std::move(published); });
+  return std::move(last).value();
+}
 
 }  // namespace draftproof

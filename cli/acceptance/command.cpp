@@ -9,7 +9,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "studies/acceptance/acceptance_decay.hpp"
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 
 namespace draftproof {
 namespace {

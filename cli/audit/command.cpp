@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "cli/audit/report.hpp"
 #include "cli/shared/command.hpp"

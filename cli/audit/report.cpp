@@ -22,21 +22,15 @@ Json position_json(const PositionAudit& position) {
           {"expected_by_rows", position.expected_by_rows}};
 }
 
-std::string cut(double value, int decimals) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(decimals) << value;
-  return text.str();
-}
-
 void print_positions(std::ostream& out, const Audit& audit) {
   if (audit.positions.empty()) return;
   out << "\nposition   reached  accepted    rate   99 % interval      expected  by the rows alone\n";
   for (std::size_t i = 0; i < audit.positions.size(); ++i) {
     const PositionAudit& position = audit.positions[i];
     out << std::right << std::setw(8) << i << std::setw(10) << position.reached << std::setw(10) << position.accepted
-        << std::setw(8) << cut(position.rate(), 4) << "   [" << cut(position.interval.low, 4) << ", "
-        << cut(position.interval.high, 4) << "]" << std::setw(10) << cut(position.expected_rate, 4) << std::setw(19)
-        << cut(position.expected_by_rows, 4) << '\n';
+        << std::setw(8) << number("%.4f", position.rate()) << "   [" << number("%.4f", position.interval.low) << ", "
+        << number("%.4f", position.interval.high) << "]" << std::setw(10) << number("%.4f", position.expected_rate)
+        << std::setw(19) << number("%.4f", position.expected_by_rows) << '\n';
   }
 }
 
@@ -88,7 +82,7 @@ void print_audit(std::ostream& out, const AuditRun& run, const Palette& palette)
           << short_number(cell.expected) << " expected\n";
   }
   if (audit.anytime_log10_wealth)
-    out << "e-process against the distribution: 10^" << cut(*audit.anytime_log10_wealth, 1)
+    out << "e-process against the distribution: 10^" << number("%.1f", *audit.anytime_log10_wealth)
         << " (a level alpha may be rejected at 1 / alpha, however often one looks)\n";
   const Colour colour = audit.verdict == AuditVerdict::consistent ? Colour::green
                         : audit.verdict == AuditVerdict::biased   ? Colour::red
@@ -222,12 +216,12 @@ void print_self_test(std::ostream& out, const SelfTest& result) {
       << std::setw(10) << "KS p" << std::setw(16) << "below " + short_number(result.alpha) << '\n';
   for (const PooledTest& test : result.tests) {
     out << std::left << std::setw(32) << test.name << std::right << std::setw(10) << test.count << std::setw(10)
-        << cut(test.ks_distance, 4) << std::setw(10) << short_number(test.ks_p_value) << std::setw(16)
-        << cut(static_cast<double>(test.below_alpha) / static_cast<double>(test.count), 4) << '\n';
+        << number("%.4f", test.ks_distance) << std::setw(10) << short_number(test.ks_p_value) << std::setw(16)
+        << number("%.4f", static_cast<double>(test.below_alpha) / static_cast<double>(test.count)) << '\n';
   }
   out << "\nnull batteries accused at level " << short_number(result.alpha) << ": " << result.accused << " of "
-      << result.batteries << " = " << cut(result.accused_share(), 4) << ", 99 % interval ["
-      << cut(result.accused_interval.low, 4) << ", " << cut(result.accused_interval.high, 4)
+      << result.batteries << " = " << number("%.4f", result.accused_share()) << ", 99 % interval ["
+      << number("%.4f", result.accused_interval.low) << ", " << number("%.4f", result.accused_interval.high)
       << "]\nimpossible events: " << result.impossible
       << "; least KS p value after Holm: " << short_number(result.least_ks_p_value_holm) << '\n';
 }

@@ -1,14 +1,55 @@
 // The measurements of `draftproof bench`, by what they exercise.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "cli/bench/case.hpp"
 #include "cli/bench/inputs.hpp"
-#include "cli/bench/sizes.hpp"
+#include "cli/bench/result.hpp"
 #include "reference/sampling/probability_row.hpp"
 
 namespace draftproof {
+
+// How large the measured problems are.
+
+struct BenchSizes {
+  std::size_t probe_bytes = std::size_t{512} << 20;  // read to measure bandwidth and to empty the caches
+  std::int64_t row_vocab_size = 131072;
+  std::int64_t batch = 64;
+  std::int64_t draft_len = 5;
+  std::int64_t verify_vocab_size = 128256;
+  std::int64_t chain_trials = 16'000'000;
+  std::int64_t sequence_steps = 2'000'000;
+  std::int64_t simulated_requests = 5'000;
+};
+
+// For tests of the program: every measurement is taken, none means anything.
+inline constexpr BenchSizes kQuickSizes{std::size_t{16} << 20, 8192, 4, 3, 8192, 64'000, 10'000, 100};
+
+// One measurement before it is taken. Cases are listed cheaply; what they work on is made by prepare(), once, when the
+// case is due.
+
+// Work that a case times, and how much of it there is.
+struct BenchWork {
+  std::function<void()> body;
+  std::function<void()> mass_pass;  // empty, or timed in turns with the body
+  std::function<void()> one_row;    // likewise: the same for one row of activations
+  std::optional<std::uint64_t> elements;
+  std::optional<std::uint64_t> bytes;
+  std::optional<double> acceptance_length;
+};
+
+struct BenchCase {
+  std::string name;
+  int threads = 1;
+  std::optional<BenchGoal> goal;
+  bool cold = false;  // the caches are filled with other data before every repeat
+  std::function<BenchWork()> prepare;
+};
 
 // One row of normal logits on one thread: the mass pass by every kernel set that this processor runs, and the pipeline
 // with each filter followed by a draw.
@@ -31,6 +72,10 @@ std::vector<BenchCase> simulator_cases(const BenchSizes& sizes);
 // A transformer of the shipped model's sizes with random weights: its matrix products in each format of files, whole
 // steps of decoding, prefill, and attention alone. `quick`: a tiny one.
 std::vector<BenchCase> forward_cases(const std::vector<int>& threads, bool quick);
+
+// The shipped model: prefill of 512 tokens, and decoding of 32 tokens of one request at temperature 1, sampling included.
+// Empty where the model has not been fetched.
+std::vector<BenchCase> shipped_model_cases(const std::vector<int>& threads);
 
 // The yardstick: the mass kernel alone over a row, tile by tile, as the row's element type comes.
 void mass_pass(const RowView& row);

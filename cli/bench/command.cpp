@@ -9,12 +9,11 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "cli/bench/cases.hpp"
 #include "cli/bench/device.hpp"
-#include "cli/bench/pytorch.hpp"
+#include "cli/bench/peer.hpp"
 #include "cli/bench/result.hpp"
-#include "cli/bench/shipped.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -98,16 +97,13 @@ class Bench {
     if (std::find(counts.begin(), counts.end(), 1) == counts.end()) counts.insert(counts.begin(), 1);
     std::vector<BenchCase> cases;
     for (const int threads : counts) {
-      BenchCase out;
-      out.name = "read_bandwidth";
-      out.threads = threads;
-      out.prepare = [this, threads] {
+      const auto prepare = [this, threads] {
         BenchWork work;
         work.bytes = probe_.bytes();
         work.body = [this, threads] { probe_.read(threads); };
         return work;
       };
-      cases.push_back(out);
+      cases.push_back({"read_bandwidth", threads, std::nullopt, false, prepare});
     }
     return cases;
   }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "base/error.hpp"
@@ -41,6 +42,37 @@ std::string output_of(const std::string& command, const std::string& option) {
   return text;
 }
 
+namespace fs = std::filesystem;
+
+// A folder that goes away with its contents.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (fs::temp_directory_path() / "draftproof-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw input_error(name, "this temporary folder cannot be made");
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// Raw elements in the machine's byte order: the reader runs on the same machine, a moment later.
+template <class T>
+void write_elements(const fs::path& path, const std::vector<T>& elements) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(elements.data()), static_cast<std::streamsize>(elements.size() * sizeof(T)));
+  file.close();
+  if (!file) throw input_error(path.string(), "could not be written; is the disk full?");
+}
+
 }  // namespace
 
 std::optional<std::string> find_python_with(const std::vector<std::string>& modules) {
@@ -66,6 +98,29 @@ PeerTimings run_peer(const std::string& python, const std::string& script, const
   for (const Json& result : document.at("results"))
     timings.ms[{result.at("name").get<std::string>(), result.at("threads").get<int>()}] = result.at("ms").get<double>();
   return timings;
+}
+
+PeerTimings time_pytorch(const std::string& python, const BenchVerifyInputs& inputs, const std::vector<float>& row,
+                         const std::vector<int>& threads, int repeat) {
+  const TemporaryFolder folder;
+  write_elements(folder.path() / "target_logits.f32", inputs.target_logits);
+  write_elements(folder.path() / "target_probs.f32", inputs.target_probs);
+  write_elements(folder.path() / "draft_probs.f32", inputs.draft_probs);
+  write_elements(folder.path() / "drafts.i32", inputs.drafts);
+  write_elements(folder.path() / "row.f32", row);
+  std::vector<std::string> arguments{folder.path().string()};
+  const auto add = [&](const char* option, std::int64_t value) {
+    arguments.emplace_back(option);
+    arguments.push_back(std::to_string(value));
+  };
+  add("--batch", inputs.batch);
+  add("--draft-len", inputs.draft_len);
+  add("--vocab-size", inputs.vocab_size);
+  add("--row-vocab-size", static_cast<std::int64_t>(row.size()));
+  add("--repeat", repeat);
+  arguments.emplace_back("--threads");
+  for (const int count : threads) arguments.push_back(std::to_string(count));
+  return run_peer(python, "torch_peer.py", arguments, "--pytorch");
 }
 
 }  // namespace draftproof

@@ -3,8 +3,8 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <sstream>
 
+#include "base/printable.hpp"
 #include "cli/bench/cases.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/verify/chance.hpp"
@@ -13,11 +13,10 @@ namespace draftproof {
 namespace {
 
 BenchCase mass_case(const RowKernels& kernels, std::int64_t vocab_size) {
-  BenchCase out;
-  out.name = "row_mass_" + lower(kernels.target);
   // The goal is that of the specification, set for one thread with AVX2.
-  if (std::string(kernels.target) != "scalar") out.goal = BenchGoal{"ns_per_element", true, 1.0};
-  out.prepare = [kernels, vocab_size] {
+  std::optional<BenchGoal> goal;
+  if (std::string(kernels.target) != "scalar") goal = BenchGoal{"ns_per_element", true, 1.0};
+  const auto prepare = [kernels, vocab_size] {
     const auto row = std::make_shared<std::vector<float>>(bench_row(vocab_size));
     BenchWork work;
     work.elements = row->size();
@@ -29,7 +28,7 @@ BenchCase mass_case(const RowKernels& kernels, std::int64_t vocab_size) {
     };
     return work;
   };
-  return out;
+  return {"row_mass_" + lower(kernels.target), 1, goal, false, prepare};
 }
 
 // How a row's logits lie: as standard normal numbers, or as the logarithms of a Zipf distribution (rank^-1.5) over
@@ -45,35 +44,31 @@ struct RowSetting {
   std::optional<BenchGoal> goal = std::nullopt;
 };
 
-std::string in_name(float temperature) {
-  std::ostringstream out;
-  out << temperature;
-  return out.str();
-}
-
 // Settings of one row; the goals are bounds on the ratio to the mass pass.
 std::vector<RowSetting> row_kinds() {
-  std::vector<RowSetting> kinds(8);
-  kinds[0].name = "row_greedy";
-  kinds[0].parameters.temperature = 0.0f;
-  kinds[1].name = "row_sample_inverse";
-  kinds[2].name = "row_sample_race";
-  kinds[2].sampler = Sampler::race;
-  kinds[2].goal = BenchGoal{"ratio_to_mass_pass", true, 5.0};
-  kinds[3].name = "row_top_k";
-  kinds[3].parameters.filters.top_k = 50;
-  kinds[4].name = "row_top_p";
-  kinds[4].parameters.filters.top_p = 0.9f;
-  kinds[4].goal = BenchGoal{"ratio_to_mass_pass", true, 2.0};
-  kinds[5].name = "row_min_p";
-  kinds[5].parameters.filters.min_p = 0.05f;
-  kinds[6].name = "row_top_k_top_p";
-  kinds[6].parameters.filters.top_k = 50;
-  kinds[6].parameters.filters.top_p = 0.9f;
-  kinds[6].goal = BenchGoal{"ratio_to_mass_pass", true, 3.0};
-  kinds[7] = kinds[6];
-  kinds[7].name = "row_top_k_first_top_p";
-  kinds[7].parameters.filters.order = FilterOrder::top_k_first;
+  std::vector<RowSetting> kinds;
+  const auto add = [&](const char* name, const std::function<void(RowParameters&)>& set, double ratio_at_most = 0.0) {
+    RowSetting& kind = kinds.emplace_back();
+    kind.name = name;
+    set(kind.parameters);
+    if (ratio_at_most > 0.0) kind.goal = BenchGoal{"ratio_to_mass_pass", true, ratio_at_most};
+  };
+  const auto top_k_top_p = [](RowParameters& row) {
+    row.filters.top_k = 50;
+    row.filters.top_p = 0.9f;
+  };
+  add("row_greedy", [](RowParameters& row) { row.temperature = 0.0f; });
+  add("row_sample_inverse", [](RowParameters&) {});
+  add(
+      "row_sample_race", [](RowParameters&) {}, 5.0);
+  kinds.back().sampler = Sampler::race;
+  add("row_top_k", [](RowParameters& row) { row.filters.top_k = 50; });
+  add(
+      "row_top_p", [](RowParameters& row) { row.filters.top_p = 0.9f; }, 2.0);
+  add("row_min_p", [](RowParameters& row) { row.filters.min_p = 0.05f; });
+  add("row_top_k_top_p", top_k_top_p, 3.0);
+  add("row_top_k_first_top_p", top_k_top_p, 3.0);
+  kinds.back().parameters.filters.order = FilterOrder::top_k_first;
   return kinds;
 }
 
@@ -93,7 +88,7 @@ std::vector<RowSetting> row_settings() {
           if (!is_greedy) setting.parameters.temperature = temperature;
           if (shape == RowShape::zipf) setting.name += "_zipf";
           if (dtype == DType::bf16) setting.name += "_bf16";
-          if (temperature != 1.0f) setting.name += "_t" + in_name(temperature);
+          if (temperature != 1.0f) setting.name += "_t" + number("%g", temperature);
           settings.push_back(setting);
         }
       }
@@ -149,10 +144,7 @@ struct RowSampler {
 };
 
 BenchCase sampling_case(const RowSetting& setting, const std::shared_ptr<BenchRows>& rows) {
-  BenchCase out;
-  out.name = setting.name;
-  out.goal = setting.goal;
-  out.prepare = [setting, rows] {
+  const auto prepare = [setting, rows] {
     const auto state = std::make_shared<RowSampler>();
     const RowView view = rows->view(setting.shape, setting.dtype);
     BenchWork work;
@@ -169,7 +161,7 @@ BenchCase sampling_case(const RowSetting& setting, const std::shared_ptr<BenchRo
     work.mass_pass = [rows, view] { mass_pass(view); };
     return work;
   };
-  return out;
+  return {setting.name, 1, setting.goal, false, prepare};
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
-#include "cli/bench/shipped.hpp"
 
 #include <memory>
 #include <numeric>
 
-#include "cli/shared/model_path.hpp"
+#include "cli/bench/cases.hpp"
+#include "cli/bench/peer.hpp"
 #include "engine/decode/generate.hpp"
+#include "engine/model/shipped_model.hpp"
 #include "engine/model/text_model.hpp"
 
 namespace draftproof {
@@ -24,17 +25,12 @@ std::shared_ptr<TextModel> shipped_model(int threads) {
       open_text_model(kShippedModel, model_path(kShippedModel), {false, threads}, "bench"));
 }
 
-BenchCase case_of(const std::string& name, int threads, double ratio_at_least) {
-  BenchCase out;
-  out.name = name;
-  out.threads = threads;
-  out.goal = BenchGoal{"ratio_to_llama_cpp", false, ratio_at_least};
-  return out;
+BenchCase case_of(const std::string& name, int threads, double ratio_at_least, std::function<BenchWork()> prepare) {
+  return {name, threads, BenchGoal{"ratio_to_llama_cpp", false, ratio_at_least}, false, std::move(prepare)};
 }
 
 BenchCase prefill_case(int threads) {
-  BenchCase out = case_of("shipped_prefill_" + std::to_string(kPrompt), threads, 0.6);
-  out.prepare = [threads] {
+  return case_of("shipped_prefill_" + std::to_string(kPrompt), threads, 0.6, [threads] {
     const auto model = shipped_model(threads);
     const std::shared_ptr<KvCache> kv = model->model->make_kv_cache(kPrompt);
     BenchWork work;
@@ -53,13 +49,11 @@ BenchCase prefill_case(int threads) {
       model->model->forward({tokens, positions, streams, parents, slots, {&context, 1}, {&wanted, 1}, {}}, *kv, output);
     };
     return work;
-  };
-  return out;
+  });
 }
 
 BenchCase decode_case(int threads) {
-  BenchCase out = case_of("shipped_decode_" + std::to_string(kDecoded), threads, 1.3);
-  out.prepare = [threads] {
+  return case_of("shipped_decode_" + std::to_string(kDecoded), threads, 1.3, [threads] {
     const auto model = shipped_model(threads);
     BenchWork work;
     work.elements = kDecoded;
@@ -70,8 +64,7 @@ BenchCase decode_case(int threads) {
       generate(*model->model, nullptr, options, prompt_of(8), source);
     };
     return work;
-  };
-  return out;
+  });
 }
 
 }  // namespace

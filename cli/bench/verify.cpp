@@ -3,6 +3,7 @@
 
 #include "base/parallel.hpp"
 #include "cli/bench/cases.hpp"
+#include "exactness/soak/chain_trials.hpp"
 #include "reference/step/batch.hpp"
 
 namespace draftproof {
@@ -124,6 +125,14 @@ BenchWork make_work(const VerifySetting& setting, const BenchVerifyInputs& input
   return work;
 }
 
+constexpr std::int64_t kTasks = 64;
+
+struct SoakInputs {
+  ChainModel model{8, 4, ModelKind::dense, 0};
+  ChainTables tables{model};
+  std::vector<std::vector<std::uint64_t>> counts;  // of each thread
+};
+
 }  // namespace
 
 std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
@@ -131,20 +140,42 @@ std::vector<BenchCase> verify_cases(const std::vector<int>& threads,
   std::vector<BenchCase> cases;
   for (const VerifySetting& setting : kSettings) {
     for (const int count : threads) {
-      BenchCase out;
-      out.name = setting.name;
-      out.threads = count;
-      out.cold = true;
       // The goals of the specification; raw logprobs were not part of what it timed.
+      std::optional<BenchGoal> goal;
       if (!setting.raw_logprobs) {
         if (!setting.target_is_probabilities)
-          out.goal = BenchGoal{"ratio_to_mass_pass", true, 1.15};
+          goal = BenchGoal{"ratio_to_mass_pass", true, 1.15};
         else if (count > 1)
-          out.goal = BenchGoal{"ratio_to_bandwidth", false, 0.5};
+          goal = BenchGoal{"ratio_to_bandwidth", false, 0.5};
       }
-      out.prepare = [&setting, inputs, count] { return make_work(setting, inputs(), count); };
-      cases.push_back(out);
+      cases.push_back(
+          {setting.name, count, goal, true, [&setting, inputs, count] { return make_work(setting, inputs(), count); }});
     }
+  }
+  return cases;
+}
+
+std::vector<BenchCase> soak_cases(const std::vector<int>& threads, const BenchSizes& sizes) {
+  const auto trials_of_task = static_cast<std::uint64_t>(sizes.chain_trials / kTasks);
+  std::vector<BenchCase> cases;
+  for (const int count : threads) {
+    std::optional<BenchGoal> goal;
+    if (count == 2) goal = BenchGoal{"ns_per_element", true, 50.0};  // 20 million a second
+    const auto prepare = [count, trials_of_task] {
+      const auto inputs = std::make_shared<SoakInputs>();
+      inputs->counts.assign(static_cast<std::size_t>(count), std::vector<std::uint64_t>(inputs->model.cell_count(), 0));
+      BenchWork work;
+      work.elements = kTasks * trials_of_task;
+      work.body = [inputs, count, trials_of_task] {
+        parallel_for(kTasks, count, [&](std::int64_t task, int thread) {
+          chain_trials()(inputs->tables, 0,
+                         static_cast<std::uint32_t>(static_cast<std::uint64_t>(task) * trials_of_task), trials_of_task,
+                         inputs->counts[static_cast<std::size_t>(thread)]);
+        });
+      };
+      return work;
+    };
+    cases.push_back({"chain_trials", count, goal, false, prepare});
   }
   return cases;
 }

@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
-#include "base/files/output_paths.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"

@@ -8,8 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
-#include "base/files/output_paths.hpp"
-#include "cli/shared/consistency_json.hpp"
+#include "cli/shared/json_document.hpp"
 #include "cli/shared/painted_text.hpp"
 #include "engine/metrics/acceptance_json.hpp"
 #include "reference/trace/trace_writer.hpp"

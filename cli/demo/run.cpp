@@ -5,8 +5,8 @@
 #include "base/parallel.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
-#include "engine/draft/lookup_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "reference/random/uniform.hpp"
 
 namespace draftproof {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "cli/generate/options.hpp"
 #include "cli/generate/report.hpp"
 #include "cli/generate/run.hpp"

@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
-#include "cli/shared/draft_share.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
+#include "cli/shared/this_machine.hpp"
 #include "engine/draft/drafter_factory.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "reference/logits/pipeline.hpp"
@@ -47,7 +47,7 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& r
   if (!by_cost) return SpeculationPolicy(choice);
   if (options.cost.empty()) return SpeculationPolicy(choice, std::make_shared<DefaultStepCost>());
   const double share = draft_share(drafter, run.model, {options.activations == "f32", options.threads}, "--drafter");
-  return SpeculationPolicy(choice, std::make_shared<MachineStepCost>(read_machine_profile(options.cost), share));
+  return SpeculationPolicy(choice, std::make_shared<MachineCost>(read_machine_profile(options.cost), share));
 }
 
 EngineOptions engine_options(const GenerateOptions& options, const GenerateRun& run, const DrafterChoice& drafter,

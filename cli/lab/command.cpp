@@ -7,12 +7,9 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/split.hpp"
-#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "exactness/statistics/battery.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/lab/distribution_lab.hpp"
 
@@ -28,29 +25,6 @@ struct LabArguments {
 };
 
 constexpr NumberRange kScaleRange{-1e6, 1e6};
-
-// "0.5,0.3,0.2"
-std::vector<double> read_row(const std::string& option, const std::string& text) {
-  std::vector<double> row;
-  for (const std::string_view part : split(text, ',')) {
-    const std::optional<double> number = read_number(part);
-    if (!number)
-      throw usage_error(option, "has the entry '" + std::string(part) + "'; expected numbers as in 0.5,0.3,0.2");
-    row.push_back(*number);
-  }
-  return row;
-}
-
-std::string text_of_row(const std::vector<double>& row) {
-  std::string text;
-  for (const double x : row) text += (text.empty() ? "" : ",") + short_number(x);
-  return text;
-}
-
-void add_row(Options& options, const std::string& name, std::vector<double>& row, const std::string& help) {
-  options.option(name, "NUMBER,...", text_of_row(row), help,
-                 [name, &row](const std::string& text) { row = read_row(name, text); });
-}
 
 // Weights of logits, the largest of them 1.
 void exponentiate(std::vector<double>& row) {
@@ -123,10 +97,10 @@ void run(LabArguments arguments, ProgramContext& context) {
 void add_lab(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<LabArguments>();
   DistributionLabSettings& settings = arguments->settings;
-  add_row(options, "--target", settings.target, "Weights of p, a token each (0: masked)");
-  add_row(options, "--draft", settings.draft, "Weights of q");
-  add_row(options, "--unconditional", settings.unconditional,
-          "Weights of the unconditional row of guidance (default: uniform)");
+  options.numbers("--target", settings.target, {}, "Weights of p, a token each (0: masked)");
+  options.numbers("--draft", settings.draft, {}, "Weights of q");
+  options.numbers("--unconditional", settings.unconditional, {},
+                  "Weights of the unconditional row of guidance (default: uniform)");
   options.flag("--logits", arguments->logits, "The rows are logits, not weights");
   options.number("--temperature", settings.temperature, kTemperatureRange, "Of both rows");
   options.integer("--top-k", settings.top_k, kTopKRange, "Of both rows (0: off)");

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <map>
 #include <memory>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -56,9 +55,7 @@ bool is_scaled(const ModelDescription& description) {
 }
 
 std::string millions(std::int64_t count) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << static_cast<double>(count) / 1e6;
-  return text.str();
+  return number("%.1f", static_cast<double>(count) / 1e6);
 }
 
 Json json_of(const ModelFiles& files, const Sizes& sizes) {

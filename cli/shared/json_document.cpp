@@ -1,14 +1,19 @@
 #include "cli/shared/json_document.hpp"
 
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
+#include <thread>
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
-#include "cli/shared/machine_description.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
@@ -49,6 +54,42 @@ std::string with_escaped_controls(const std::string& text) {
   return escaped;
 }
 
+// The value of the first line `key <separator> value` of a text file, without quotes; empty when there is none.
+std::string value_of(const std::string& path, const std::string& key, char separator) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.rfind(key, 0) != 0) continue;
+    const auto at = line.find(separator);
+    const auto begin = at == std::string::npos ? at : line.find_first_not_of(" \t\"", at + 1);
+    if (begin == std::string::npos) continue;
+    return line.substr(begin, line.find_last_not_of(" \t\"") + 1 - begin);
+  }
+  return {};
+}
+
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+}
+
+nlohmann::ordered_json positive_or_null(std::int64_t number) {
+  return number > 0 ? nlohmann::ordered_json(number) : nlohmann::ordered_json(nullptr);
+}
+
+std::int64_t memory_bytes() {
+  const std::int64_t pages = sysconf(_SC_PHYS_PAGES);
+  const std::int64_t page_bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0 ? pages * page_bytes : 0;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __VERSION__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+
 }  // namespace
 
 Json json_document(const std::vector<std::string>& arguments) {
@@ -78,6 +119,41 @@ void write_json_file(const std::string& path, const Json& document) {
   AtomicFile file(path);
   write_json(file.stream(), path, document);
   file.commit();
+}
+
+nlohmann::ordered_json describe_machine(const std::string& simd_target) {
+  utsname kernel{};
+  const bool kernel_known = uname(&kernel) == 0;
+  const std::string distribution = value_of("/etc/os-release", "PRETTY_NAME", '=');
+  std::string os = kernel_known ? std::string(kernel.sysname) + " " + kernel.release : std::string();
+  if (!distribution.empty()) os = os.empty() ? distribution : distribution + ", " + os;
+
+  nlohmann::ordered_json machine;
+  machine["cpu"] = text_or_null(value_of("/proc/cpuinfo", "model name", ':'));
+  machine["architecture"] = text_or_null(kernel_known ? kernel.machine : "");
+  machine["logical_cores"] = positive_or_null(std::thread::hardware_concurrency());
+  machine["memory_bytes"] = positive_or_null(memory_bytes());
+  machine["os"] = text_or_null(os);
+  machine["compiler"] = compiler();
+  machine["simd"] = simd_target;
+  machine["gpu"] = nullptr;  // The program computes on the CPU only; no kernel of ours runs elsewhere.
+  return machine;
+}
+
+Json consistency_json(const ConsistencyReport& report) {
+  if (report.rows == 0) return nullptr;
+  Json json;
+  json["rows"] = report.rows;
+  json["differences"] = Json::array();
+  for (const ParameterDifference& difference : report.differences)
+    json["differences"].push_back(
+        {{"parameter", difference.parameter}, {"draft", difference.draft}, {"target", difference.target}});
+  json["acceptance"] = report.acceptance;
+  json["acceptance_if_equal"] = report.acceptance_if_equal;
+  json["total_variation"] = report.total_variation;
+  json["distribution_changes"] = report.distribution_changes;
+  json["sentence"] = report.sentence;
+  return json;
 }
 
 }  // namespace draftproof

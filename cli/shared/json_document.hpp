@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "reference/step/consistency.hpp"
+
 namespace draftproof {
 
 using Json = nlohmann::ordered_json;
@@ -27,5 +29,15 @@ void print_json(const Json& document);
 
 // The same to a file that appears complete or not at all.
 void write_json_file(const std::string& path, const Json& document);
+
+// The machine that a result was measured on, as every JSON document states it.
+
+// `simd_target` is the set of row kernels in use (RowKernels::target). Facts the system does not tell are null.
+nlohmann::ordered_json describe_machine(const std::string& simd_target);
+
+// The report on draft and target parameters as JSON (docs/json.md), for every command that has one.
+
+// null where no rows were measured.
+Json consistency_json(const ConsistencyReport& report);
 
 }  // namespace draftproof

@@ -9,6 +9,8 @@
 namespace draftproof {
 
 // "--no-download". The launcher obeys it; a program needs it to fall back on another model.
-void add_no_download(Options& options, bool& no_download);
+inline void add_no_download(Options& options, bool& no_download) {
+  options.flag("--no-download", no_download, "Never download the model smollm2");
+}
 
 }  // namespace draftproof

@@ -2,9 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <limits>
 #include <optional>
-#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -12,13 +10,11 @@
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
-#include "base/strict_number.hpp"
 
 namespace draftproof {
 namespace {
 
 constexpr int kFilesMax = 1 << 16;
-constexpr IntegerRange kAnyInteger{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
 
 // "--num-speculative-tokens" of "-k,--num-speculative-tokens".
 std::string long_name(const std::string& name) {
@@ -29,12 +25,9 @@ std::string long_name(const std::string& name) {
   throw Error(ErrorKind::usage, "", long_name(name) + " is '" + text + "'; expected " + expected);
 }
 
-std::string text_in_brackets(IntegerRange range) {
-  return "[" + std::to_string(range.least) + ", " + std::to_string(range.most) + "]";
-}
-
 std::string type_of(IntegerRange range) {
-  return range.most == kAnyInteger.most ? "INT" : "INT in " + text_in_brackets(range);
+  if (range.most == IntegerRange{}.most) return "INT";
+  return "INT in [" + std::to_string(range.least) + ", " + std::to_string(range.most) + "]";
 }
 
 std::string joined(const std::vector<std::string>& words, const std::string& separator) {
@@ -154,31 +147,31 @@ Options::~Options() = default;
 
 std::int64_t Options::read_integer_option(const std::string& name, const std::string& text, IntegerRange range) {
   if (const auto number = read_integer(text, range.least, range.most)) return *number;
-  refuse(name, text, "a whole number in " + text_in_brackets(range));
+  refuse(name, text, expected_text(range));
 }
 
 double Options::read_number_option(const std::string& name, const std::string& text, NumberRange range) {
-  const std::optional<double> number = read_number(text);
-  if (number && ((*number >= range.least && *number <= range.most) || (range.or_zero && *number == 0.0)))
-    return *number;
-  refuse(name, text,
-         range.expected != nullptr ? range.expected
-                                   : "a number in [" + text_of(range.least) + ", " + text_of(range.most) + "]");
+  if (const auto number = read_number(text, range)) return *number;
+  refuse(name, text, expected_text(range));
 }
 
 std::string Options::text_of(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
+  return draftproof::number("%g", value);
 }
 
 void Options::integers(const std::string& name, std::vector<int>& values, IntegerRange range, const std::string& help) {
-  const auto read = [=, &values](const std::string& text) {
-    values.clear();
-    for (const std::string_view part : split(text, ','))
-      values.push_back(static_cast<int>(read_integer_option(name, std::string(part), range)));
-  };
-  option(name, type_of(range) + ",...", "", help, read);
+  option(name, type_of(range) + ",...", "", help, [=, &values](const std::string& text) {
+    const std::vector<std::int64_t> read = read_integers(text, long_name(name), "number", range);
+    values.assign(read.begin(), read.end());
+  });
+}
+
+void Options::numbers(const std::string& name, std::vector<double>& values, const NumberRange& range,
+                      const std::string& help) {
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(text_of(value));
+  option(name, "NUMBER,...", joined(texts, ","), help,
+         [=, &values](const std::string& text) { values = read_numbers(text, long_name(name), "number", range); });
 }
 
 void Options::integer_or_flag(const std::string& name, std::optional<std::int64_t>& value, IntegerRange range,

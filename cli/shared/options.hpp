@@ -25,20 +25,9 @@
 #include <string>
 #include <vector>
 
+#include "base/strict_number.hpp"
+
 namespace draftproof {
-
-// Both ends belong to it.
-struct IntegerRange {
-  std::int64_t least = 0;
-  std::int64_t most = std::numeric_limits<std::int64_t>::max();
-};
-
-struct NumberRange {
-  double least;
-  double most;
-  bool or_zero = false;            // 0 is accepted although it is less than `least`
-  const char* expected = nullptr;  // instead of "a number in [least, most]"
-};
 
 inline constexpr NumberRange kShareRange{0.0, 1.0};
 // Range of top-p, which must not be 0 as a float either.
@@ -68,8 +57,9 @@ class Options {
     option(name, "INT", text_of(value), help,
            [=, &value](const std::string& text) { assign(value, read_integer_option(name, text, range)); });
   }
-  // Several, as 1,2,4.
+  // Several, as 1,2,4 and 0.5,0.3.
   void integers(const std::string& name, std::vector<int>& values, IntegerRange range, const std::string& help);
+  void numbers(const std::string& name, std::vector<double>& values, const NumberRange& range, const std::string& help);
   // Without an argument the option stands for `implied`.
   void integer_or_flag(const std::string& name, std::optional<std::int64_t>& value, IntegerRange range,
                        std::int64_t implied, const std::string& help);

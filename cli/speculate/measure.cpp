@@ -76,7 +76,7 @@ Measurement::Measurement(const SpeculateOptions& options, const TextModel& model
     cost_ = std::make_shared<DefaultStepCost>();
   } else {
     const ContentsRead contents;
-    cost_ = std::make_shared<MachineStepCost>(read_machine_profile(options.cost), 0.0);
+    cost_ = std::make_shared<MachineCost>(read_machine_profile(options.cost), 0.0);
     cost_sha256_ = contents.sha256();
   }
 }

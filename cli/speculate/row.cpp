@@ -1,5 +1,5 @@
 // A row as JSON.
-#include "cli/shared/counted_request_json.hpp"
+#include "cli/shared/this_machine.hpp"
 #include "cli/speculate/table.hpp"
 #include "engine/metrics/acceptance_json.hpp"
 

@@ -7,7 +7,6 @@
 #include "base/files/atomic_file.hpp"
 #include "base/files/input_file.hpp"
 #include "base/files/inputs_read.hpp"
-#include "base/files/output_paths.hpp"
 #include "base/json_text.hpp"
 #include "studies/figures/figure.hpp"
 

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"

@@ -3,16 +3,16 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "base/strict_number.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/terminal.hpp"
 #include "exactness/statistics/battery.hpp"
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "studies/tree/tree_explorer.hpp"
 
 namespace draftproof {
@@ -20,7 +20,6 @@ namespace {
 
 struct TreeArguments {
   TreeExplorerSettings settings;
-  std::vector<std::string> rank_rates;
   bool no_download = false;
   bool json = false;
 };
@@ -82,15 +81,8 @@ void print_snapshot(std::ostream& out, const TreeExplorerSnapshot& snapshot) {
 }
 
 void run(const TreeArguments& arguments, const ProgramContext& context) {
-  TreeExplorerSettings settings = arguments.settings;
-  double sum = 0.0;
-  for (const std::string& text : arguments.rank_rates) {
-    const std::optional<double> rate = read_number(text);
-    if (!rate || *rate < 0.0 || *rate > 1.0)
-      throw usage_error("--rank-rates", "has '" + text + "'; expected numbers in [0, 1], as 0.6,0.2,0.1");
-    settings.rank_rates.push_back(*rate);
-    sum += *rate;
-  }
+  const TreeExplorerSettings& settings = arguments.settings;
+  const double sum = std::accumulate(settings.rank_rates.begin(), settings.rank_rates.end(), 0.0);
   if (sum > 1.0 + 1e-9)
     throw usage_error("--rank-rates", "has the sum " + short_number(sum) +
                                           "; expected at most 1, since at most one child is the accepted one");
@@ -119,8 +111,8 @@ void add_tree(Options& options, ProgramContext& context) {
   options.integer("--top-k", s.top_k, {1, 16},
                   "Children of a node, but of opt_tree; also of the trees it is compared with");
   options.text("--shape", s.shape, "Of a static tree, instead of --nodes: children by level, as 3x2x1", "SHAPE");
-  options.names("--rank-rates", arguments->rank_rates,
-                "Of sequoia: how often the first, second, ... child is the accepted one; measured if not given");
+  options.numbers("--rank-rates", s.rank_rates, {0.0, 1.0},
+                  "Of sequoia: how often the first, second, ... child is the accepted one; measured if not given");
   options.text("--model", s.model, "Target: synthetic, or smollm2, a GGUF file, a folder, ngram:ORDER[:FILE]", "MODEL");
   options.integer("--vocab", s.vocab_size, {2, 256}, "Synthetic: tokens");
   options.number("--sharpness", s.sharpness, {0.0, 20.0}, "Synthetic: standard deviation of the logits");

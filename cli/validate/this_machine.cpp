@@ -11,8 +11,6 @@
 #include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
-#include "cli/shared/counted_request_json.hpp"
-#include "cli/shared/draft_share.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/this_machine.hpp"
 #include "reference/step/draft_plan.hpp"

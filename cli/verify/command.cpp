@@ -8,7 +8,7 @@
 #include "base/archives/safetensors.hpp"
 #include "base/archives/sha256.hpp"
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
-#include "cli/shared/consistency_json.hpp"
+#include "cli/shared/json_document.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engine/decode/model_backend.hpp"
-#include "engine/scheduler/block_keys.hpp"
+#include "engine/scheduler/kv_blocks.hpp"
 #include "engine/scheduler/scheduler.hpp"
 
 namespace draftproof {

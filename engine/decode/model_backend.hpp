@@ -14,8 +14,8 @@
 
 #include "engine/decode/generation.hpp"
 #include "engine/decode/step_sampler.hpp"
-#include "engine/scheduler/backend.hpp"
 #include "engine/scheduler/draft_selection.hpp"
+#include "engine/scheduler/step_plan.hpp"
 
 namespace draftproof {
 

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "base/error.hpp"
 #include "base/near_names.hpp"
-#include "base/split.hpp"
 #include "base/strict_number.hpp"
 
 namespace draftproof {
@@ -23,23 +21,6 @@ Error unknown(std::string_view text, const std::string& where) {
                                 "'; expected none, prompt_lookup, suffix, model:PATH, layer_skip:LIST (as 10-14,20), "
                                 "requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)" +
                                 (known ? "" : did_you_mean(name, names)));
-}
-
-std::optional<std::int64_t> number_in(std::string_view text, std::int64_t least, std::int64_t most) {
-  return read_integer(text, least, most);
-}
-
-// "10-14,20": ascending, none twice.
-std::optional<std::vector<std::int64_t>> layers_of(std::string_view list) {
-  std::vector<std::int64_t> layers;
-  for (const std::string_view part : split(list, ',')) {
-    const std::size_t dash = part.find('-');
-    const auto first = number_in(part.substr(0, dash), 0, kLayersMax);
-    const auto last = dash == std::string_view::npos ? first : number_in(part.substr(dash + 1), 0, kLayersMax);
-    if (!first || !last || *last < *first || (!layers.empty() && *first <= layers.back())) return std::nullopt;
-    for (std::int64_t layer = *first; layer <= *last; ++layer) layers.push_back(layer);
-  }
-  return layers;
 }
 
 }  // namespace
@@ -63,14 +44,12 @@ DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
     return choice;
   }
   if (name == "layer_skip") {
-    const auto layers = layers_of(argument);
-    if (!layers) throw unknown(text, where);
     choice.kind = DrafterKind::layer_skip;
-    choice.left_out = *layers;
+    choice.left_out = read_ascending_ranges(argument, where, "layer", {0, kLayersMax});
     return choice;
   }
   const bool is_ngram = name == "ngram";
-  const auto number = is_ngram ? number_in(argument, 1, 12) : number_in(argument, 2, 8);
+  const auto number = is_ngram ? read_integer(argument, 1, 12) : read_integer(argument, 2, 8);
   if (!number || (!is_ngram && name != "requantised")) throw unknown(text, where);
   choice.kind = is_ngram ? DrafterKind::ngram : DrafterKind::requantised;
   choice.number = static_cast<int>(*number);

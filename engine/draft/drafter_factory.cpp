@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "engine/draft/lookup_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
 #include "engine/model/ngram_language_model.hpp"
 #include "engine/transformer/transformer_model.hpp"

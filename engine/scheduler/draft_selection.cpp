@@ -73,12 +73,12 @@ void DraftSelection::choose(std::span<const Offer> offers, std::int64_t rows) co
   std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::per_row);  // parents stay before children
   const auto batch = static_cast<std::int64_t>(offers.size());
   auto tokens = static_cast<double>(batch);
-  double best = tokens / cost_->target_ns(rows, batch);
+  double best = tokens / cost_->target_ns(planned_pass(rows, batch));
   std::size_t kept = 0;
   for (std::size_t n = 0; n < candidates.size(); ++n) {
     tokens += candidates[n].likelihood;
     rows += candidates[n].rows;
-    const double goodput = tokens / cost_->target_ns(rows, batch);
+    const double goodput = tokens / cost_->target_ns(planned_pass(rows, batch));
     if (goodput <= best) continue;
     best = goodput;
     kept = n + 1;

@@ -4,8 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "engine/scheduler/inspection.hpp"
-
 namespace draftproof {
 namespace {
 

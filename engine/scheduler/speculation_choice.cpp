@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
-#include <sstream>
 
 #include "base/error.hpp"
 #include "base/near_names.hpp"
+#include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
@@ -52,22 +51,6 @@ std::vector<Parameter> parameters_of(SpeculationRule rule) {
   return {};
 }
 
-std::string in_quotes(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
-}
-
-std::string range_text(const Parameter& parameter) {
-  std::ostringstream out;
-  out << '[' << parameter.least << ", " << parameter.most << ']';
-  return out.str();
-}
-
-std::string number_text(double value) {
-  std::ostringstream out;
-  out << value;
-  return out.str();
-}
-
 // Calls read(key, value) with the parts of "key=value,key=value".
 template <class Read>
 void read_parts(std::string_view text, const std::string& where, Read read) {
@@ -92,19 +75,19 @@ void read_parameters(std::string_view text, const std::string& where, Speculatio
     if (std::ranges::count(given, key) > 0)
       throw usage_error(where, std::string(key) + " is given twice; expected once");
     given.push_back(key);
+    const auto refuse = [&](const std::string& expected) {
+      throw usage_error(where, std::string(key) + " is " + in_quotes(value) + "; expected " + expected);
+    };
     if (found->whole != nullptr) {
-      const auto number =
-          read_integer(value, static_cast<std::int64_t>(found->least), static_cast<std::int64_t>(found->most));
-      if (!number)
-        throw usage_error(
-            where, std::string(key) + " is " + in_quotes(value) + "; expected a whole number in " + range_text(*found));
-      choice.*(found->whole) = static_cast<std::int32_t>(*number);
+      const IntegerRange range{static_cast<std::int64_t>(found->least), static_cast<std::int64_t>(found->most)};
+      const auto read = read_integer(value, range.least, range.most);
+      if (!read) refuse(expected_text(range));
+      choice.*(found->whole) = static_cast<std::int32_t>(*read);
     } else {
-      const auto number = read_number(value);
-      if (!number || *number < found->least || *number > found->most)
-        throw usage_error(
-            where, std::string(key) + " is " + in_quotes(value) + "; expected a number in " + range_text(*found));
-      choice.*(found->number) = *number;
+      const NumberRange range{found->least, found->most};
+      const auto read = read_number(value, range);
+      if (!read) refuse(expected_text(range));
+      choice.*(found->number) = *read;
     }
   });
 }
@@ -131,8 +114,8 @@ void check_order(const SpeculationChoice& choice, const std::string& where) {
     throw usage_error(where, "start is " + std::to_string(choice.start) + "; expected a number from min (" +
                                  std::to_string(choice.least) + ") to max (" + std::to_string(choice.most) + ")");
   if (choice.lower > choice.raise)
-    throw usage_error(where, "lower is " + number_text(choice.lower) + "; expected at most raise (" +
-                                 number_text(choice.raise) + ")");
+    throw usage_error(where, "lower is " + number("%g", choice.lower) + "; expected at most raise (" +
+                                 number("%g", choice.raise) + ")");
 }
 
 }  // namespace
@@ -189,7 +172,7 @@ std::string text_of(const SpeculationChoice& choice) {
   }
   for (const Parameter& p : parameters_of(choice.rule)) {
     text += separator + std::string(p.name) + "=" +
-            (p.whole != nullptr ? std::to_string(choice.*(p.whole)) : number_text(choice.*(p.number)));
+            (p.whole != nullptr ? std::to_string(choice.*(p.whole)) : number("%g", choice.*(p.number)));
     separator = ',';
   }
   return text;

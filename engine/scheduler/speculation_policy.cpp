@@ -75,14 +75,15 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
 
 double SpeculationPolicy::target_ns(std::int64_t more_rows) {
   double& ns = target_ns_[static_cast<std::size_t>(more_rows)];
-  if (ns < 0.0) ns = cost_->target_ns(rows_ + more_rows, batch_);
+  if (ns < 0.0) ns = cost_->target_ns(planned_pass(rows_ + more_rows, batch_));
   return ns;
 }
 
 SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest) {
   double tokens = static_cast<double>(batch_);
   std::int64_t more_rows = 0;
-  const double draft_ns = cost_->draft_ns(longest, batch_);
+  const DraftLoad drafting = planned_drafting(longest, batch_);
+  const double draft_ns = cost_->overhead_ns(batch_, drafting) + (longest == 0 ? 0.0 : cost_->draft_ns(drafting));
   Best best{tokens, target_ns(0) + draft_ns, 0};
   for (std::size_t i = 0; i < present_.size(); ++i) {
     const Candidate& candidate = present_[i];

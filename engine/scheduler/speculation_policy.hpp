@@ -5,7 +5,7 @@
 // Models Using Goodput"): with rate a of a request's drafts, K drafts yield 1 + a + ... + a^K tokens. Requests are
 // sorted into classes of equal rate; the K of the classes are those that make
 //
-//   sum of expected tokens / (target_ns(rows, batch) + draft_ns(longest K, batch))
+//   sum of expected tokens / (target_ns of all rows + overhead_ns of the batch + draft_ns of the longest K)
 //
 // largest. For each longest K the best set of n drafts is that of the n largest a^j, so trying all n is exact, but that
 // a class has one K.

@@ -1,56 +1,95 @@
-// Cost of a step, as far as choosing the number of drafts needs it.
-//
-//   t(n) = alpha + beta n, n rows of the target model, and a fixed and a proportional part for every draft pass
+// Costs of the parts of a step on some hardware, engine, target and drafter: what policies weigh, what `predict`
+// compares, and the clock of the simulator. Behind it stand constants and a table of this project's own passes (below),
+// a roofline (sim/cost) and timed passes of this computer (sim/machine).
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace draftproof {
 
+// One forward pass of the target. Under guidance a request has two streams, and both have rows.
+struct PassLoad {
+  std::int64_t rows = 0;        // tokens through the weights: committed ones, drafts, parts of prompts
+  std::int64_t streams = 0;     // that have rows
+  std::int64_t kv_tokens = 0;   // cached tokens that attention reads, over all streams
+  std::int64_t attended = 0;    // pairs of a row and a key, over all streams
+  std::int64_t logit_rows = 0;  // rows that go through the head
+};
+
+// The drafting of one step, over all requests that draft.
+struct DraftLoad {
+  std::int64_t requests = 0;
+  std::int32_t passes = 0;     // one after the other; 0: nothing is drafted in this step
+  std::int64_t rows = 0;       // tokens through the drafter, over all passes
+  std::int64_t kv_tokens = 0;  // cached tokens that one pass reads
+  bool tree = false;
+};
+
+// Loads as a policy plans them: it knows no contexts.
+inline PassLoad planned_pass(std::int64_t rows, std::int64_t requests) {
+  return {rows, requests, 0, 0, rows};
+}
+inline DraftLoad planned_drafting(std::int32_t passes, std::int64_t requests) {
+  return passes == 0 ? DraftLoad{} : DraftLoad{requests, passes, requests * passes, 0, false};
+}
+
+// Times are nanoseconds, finite and not negative for every load.
 class StepCost {
  public:
   virtual ~StepCost() = default;
-  // Nanoseconds of a forward pass of the target over num_tokens rows of `batch` requests.
-  virtual double target_ns(std::int64_t num_tokens, std::int64_t batch) const = 0;
-  // Nanoseconds of `passes` draft passes, one after the other, each over `batch` requests.
-  virtual double draft_ns(std::int32_t passes, std::int64_t batch) const = 0;
+  virtual double target_ns(const PassLoad& load) const = 0;
+  virtual double draft_ns(const DraftLoad& load) const = 0;
+  // Time of the engine itself in a step of `requests` requests, beside the passes: scheduling, sampling, verification
+  // of drafts if there are any.
+  virtual double overhead_ns(std::int64_t requests, const DraftLoad& load) const = 0;
 };
 
-// The linear model with a cost per request of the batch (its KV, its sampling).
-struct LinearStepCost final : StepCost {
-  double target_fixed_ns = 0.0;
-  double target_token_ns = 0.0;
-  double target_request_ns = 0.0;
+// A few constants, as published fits have them and as one can calculate with.
+//
+//   pass    fixed_ns + row_ns rows + kv_token_ns cached tokens
+//   drafts  passes (draft_pass_ns + draft_kv_token_ns cached tokens) + draft_row_ns rows over all passes
+//   engine  engine_ns a step, speculation_ns more of one that drafts
+struct LinearCost final : StepCost {
+  double fixed_ns = 0.0;
+  double row_ns = 0.0;
+  double kv_token_ns = 0.0;
   double draft_pass_ns = 0.0;
-  double draft_token_ns = 0.0;
+  double draft_row_ns = 0.0;
+  double draft_kv_token_ns = 0.0;
+  double engine_ns = 0.0;
+  double speculation_ns = 0.0;
 
-  double target_ns(std::int64_t num_tokens, std::int64_t batch) const override {
-    return target_fixed_ns + target_token_ns * static_cast<double>(num_tokens) +
-           target_request_ns * static_cast<double>(batch);
+  double target_ns(const PassLoad& load) const override {
+    return fixed_ns + row_ns * static_cast<double>(load.rows) + kv_token_ns * static_cast<double>(load.kv_tokens);
   }
-  double draft_ns(std::int32_t passes, std::int64_t batch) const override {
-    return static_cast<double>(passes) * (draft_pass_ns + draft_token_ns * static_cast<double>(batch));
+  double draft_ns(const DraftLoad& load) const override {
+    return load.passes * (draft_pass_ns + draft_kv_token_ns * static_cast<double>(load.kv_tokens)) +
+           draft_row_ns * static_cast<double>(load.rows);
+  }
+  double overhead_ns(std::int64_t, const DraftLoad& load) const override {
+    return engine_ns + (load.passes > 0 ? speculation_ns : 0.0);
   }
 };
 
-// The shape of this project's own passes where no machine has been timed: milliseconds by rows of SmolLM2-135M behind
-// 96 tokens, a little above what one thread of a processor with AVX-512 VNNI takes (docs/models.md), since more rows
-// cost more with two. Machine-independent on purpose: draft length affects sampled tokens. Drafts cost nothing.
-struct DefaultStepCost final : StepCost {
-  double target_ns(std::int64_t num_tokens, std::int64_t) const override {
-    constexpr std::array<std::pair<double, double>, 6> kMs{
-        {{1, 3.15}, {2, 3.40}, {4, 3.95}, {8, 5.45}, {12, 7.95}, {16, 10.4}}};
-    const auto rows = static_cast<double>(num_tokens);
-    std::size_t above = 1;
-    while (above + 1 < kMs.size() && kMs[above].first < rows) ++above;
-    const auto [rows_a, ms_a] = kMs[above - 1];
-    const auto [rows_b, ms_b] = kMs[above];
-    return 1e6 * (ms_a + (ms_b - ms_a) * (rows - rows_a) / (rows_b - rows_a));
-  }
-  double draft_ns(std::int32_t, std::int64_t) const override { return 0.0; }
+// The shape of this project's own passes where no machine has been timed: a line from row count to row count of
+// default_step_cost.json, which says where its times come from. Machine-independent on purpose: draft length affects
+// sampled tokens. Drafts and the engine cost nothing.
+class DefaultStepCost final : public StepCost {
+ public:
+  // Errors (input), naming the file: it cannot be read, has fewer than two passes, rows that do not rise from 1 on, or
+  // a time that is not above 0.
+  explicit DefaultStepCost(const std::string& path = shipped_file());
+
+  double target_ns(const PassLoad& load) const override;
+  double draft_ns(const DraftLoad&) const override { return 0.0; }
+  double overhead_ns(std::int64_t, const DraftLoad&) const override { return 0.0; }
+
+ private:
+  static std::string shipped_file();
+  std::vector<std::pair<double, double>> passes_;  // (rows, milliseconds)
 };
 
 }  // namespace draftproof

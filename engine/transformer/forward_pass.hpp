@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/transformer/attention.hpp"
+#include "engine/transformer/buffers.hpp"
 #include "engine/transformer/int8_rows.hpp"
-#include "engine/transformer/line_aligned.hpp"
 #include "engine/transformer/rope.hpp"
 #include "engine/transformer/thread_team.hpp"
 #include "engine/transformer/transformer_kernels.hpp"

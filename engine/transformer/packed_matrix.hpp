@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "engine/transformer/huge_buffer.hpp"
+#include "engine/transformer/buffers.hpp"
 #include "engine/transformer/packed_format.hpp"
 #include "engine/weights/block_formats.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "engine/model/language_model.hpp"
-#include "engine/transformer/huge_buffer.hpp"
+#include "engine/transformer/buffers.hpp"
 
 namespace draftproof {
 

@@ -10,7 +10,6 @@
 #include "base/error.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
-#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
@@ -102,17 +101,9 @@ class Parameters {
 };
 
 std::vector<double> rates_of(std::string_view text, const std::string& where) {
-  std::vector<double> rates;
-  for (const std::string_view part : split(text, ',')) {
-    const auto rate = read_number(part);
-    if (!rate || *rate < 0.0 || *rate > 1.0)
-      throw usage_error(where, "rate " + std::to_string(rates.size() + 1) + " is " + in_quotes(part) +
-                                   "; expected a number in [0, 1]");
-    rates.push_back(*rate);
-    if (rates.size() > kAcceptanceDepthMax)
-      throw usage_error(where,
-                        "has more than " + std::to_string(kAcceptanceDepthMax) + " rates; expected at most that");
-  }
+  const std::vector<double> rates = read_numbers(text, where, "rate", {0.0, 1.0});
+  if (rates.size() > kAcceptanceDepthMax)
+    throw usage_error(where, "has more than " + std::to_string(kAcceptanceDepthMax) + " rates; expected at most that");
   return rates;
 }
 

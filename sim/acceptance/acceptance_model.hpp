@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/error.hpp"
 #include "reference/random/philox.hpp"
 
 namespace draftproof {
@@ -50,12 +51,14 @@ class AcceptanceModel {
   }
 };
 
-[[noreturn]] void refuse_draft_shape(std::int32_t nodes, std::int32_t depth);
 // Errors (usage): outside the maxima, or fewer nodes than levels.
 inline void require_draft_shape(std::int32_t nodes, std::int32_t depth) {
   if (depth < 0 || depth > kAcceptanceDepthMax || nodes < depth ||
       (nodes != depth && (nodes > kAcceptanceNodesMax || depth == 0)))
-    refuse_draft_shape(nodes, depth);
+    throw usage_error("acceptance", "the draft has " + std::to_string(nodes) + " nodes on " + std::to_string(depth) +
+                                        " levels; expected at most " + std::to_string(kAcceptanceNodesMax) +
+                                        " nodes, " + std::to_string(kAcceptanceDepthMax) +
+                                        " levels, and a node for every level");
 }
 
 // The random words of acceptances: key = the request's seed, counter = (index, row, place, Purpose::simulator).

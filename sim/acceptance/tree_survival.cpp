@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
 #include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/survival_table.hpp"

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "sim/cost/preset_folder.hpp"
+#include "sim/cost/presets.hpp"
 
 namespace draftproof {
 namespace {

@@ -17,12 +17,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim/cost/cost_model.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/cost/engine_profile.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "sim/cost/precision.hpp"
 
 namespace draftproof {
 
@@ -51,7 +50,7 @@ struct PassFloor {
   bool memory_bound() const { return memory_ns >= compute_ns; }
 };
 
-class Roofline final : public CostModel {
+class Roofline final : public StepCost {
  public:
   explicit Roofline(const RooflineSetup& setup);
 

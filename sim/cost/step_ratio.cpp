@@ -40,16 +40,16 @@ DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind k
   return load;
 }
 
-double plain_step_ns(const CostModel& model, const BatchLoad& batch) {
+double plain_step_ns(const StepCost& model, const BatchLoad& batch) {
   return model.target_ns(plain_pass(batch)) + model.overhead_ns(batch.batch, {});
 }
 
-double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
+double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
   const DraftLoad draft = drafting(batch, form, kind);
   return model.target_ns(verify_pass(batch, form)) + model.draft_ns(draft) + model.overhead_ns(batch.batch, draft);
 }
 
-double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
+double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
   return speculative_step_ns(model, batch, form, kind) / plain_step_ns(model, batch);
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/cost/cost_model.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "sim/cost/drafter.hpp"
 
 namespace draftproof {
@@ -26,9 +26,9 @@ PassLoad plain_pass(const BatchLoad& batch);
 PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form);
 DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 
-double plain_step_ns(const CostModel& model, const BatchLoad& batch);
-double speculative_step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
+double plain_step_ns(const StepCost& model, const BatchLoad& batch);
+double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 // speculative / plain; acceptance length / step ratio is the speedup.
-double step_ratio(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
+double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 
 }  // namespace draftproof

@@ -5,7 +5,7 @@
 //   SGLang log             sglang_log.hpp
 //   CSV of rates           rates_csv.hpp
 //   JSON documents         result_json.hpp
-//   recorded acceptances   sim/acceptance/recording.hpp
+//   recorded acceptances   sim/acceptance/replay.hpp
 #pragma once
 
 #include <string>

@@ -27,11 +27,11 @@ std::string temperature_text(double temperature) {
 }
 
 // Their sums over a table stay in 64 bits.
-constexpr std::int64_t kCountMax = std::int64_t{1} << 40;
+constexpr std::int64_t kTableCountMax = std::int64_t{1} << 40;
 
 std::int64_t count_of(const Json& row, const char* key, const std::string& where) {
   const Json& value = row.at(key);
-  if (!value.is_number_integer() || value < 0 || value > kCountMax)
+  if (!value.is_number_integer() || value < 0 || value > kTableCountMax)
     throw input_error(where, std::string("'") + key + "' is " +
                                  printable_line(value.dump(-1, ' ', true)).substr(0, 40) +
                                  "; expected an integer from 0 to 2^40");

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/model/language_model.hpp"
 #include "engine/scheduler/step_cost.hpp"
-#include "sim/cost/cost_model.hpp"
 
 namespace draftproof {
 
@@ -42,34 +43,34 @@ void check(const MachineProfile& profile, const std::string& where);
 std::string toml_of(const MachineProfile& profile);
 MachineProfile read_machine_profile(const std::string& path);
 
-// The clock of this computer for the simulator and for choosing numbers of drafts. A draft pass costs `draft_share`
-// of a pass of the target, which is the share of its weights; 0: drafts are looked up, at no cost.
-class MachineCost final : public CostModel {
+// What a policy of this computer's engine weighs: passes behind as many tokens as the timed ones were, with the engine's
+// own time for each request. A draft pass costs `draft_share` of a pass of the target, which is the share of its
+// weights; 0: drafts are looked up, at no cost.
+class MachineCost final : public StepCost {
  public:
-  explicit MachineCost(MachineProfile profile, double draft_share = 0.0)
-      : profile_(std::move(profile)), draft_share_(draft_share) {}
+  MachineCost(MachineProfile profile, double draft_share) : profile_(std::move(profile)), draft_share_(draft_share) {}
 
   double target_ns(const PassLoad& load) const override;
   double draft_ns(const DraftLoad& load) const override;
-  double overhead_ns(std::int64_t requests, const DraftLoad& load) const override;
+  double overhead_ns(std::int64_t, const DraftLoad&) const override { return 0.0; }
 
  private:
   MachineProfile profile_;
   double draft_share_;
 };
 
-// The same for the goodput policy, behind as many tokens as the timed passes were.
-class MachineStepCost final : public StepCost {
- public:
-  MachineStepCost(MachineProfile profile, double draft_share)
-      : profile_(std::move(profile)), draft_share_(draft_share) {}
+// Times steps of this computer's engine on a model: five configurations, in turns, so that all meet the same
+// disturbances; the lower quartile of each. A step of n rows verifies n - 1 guesses.
 
-  double target_ns(std::int64_t num_tokens, std::int64_t batch) const override;
-  double draft_ns(std::int32_t passes, std::int64_t batch) const override;
-
- private:
-  MachineProfile profile_;
-  double draft_share_;
+struct MachineTiming {
+  std::vector<std::int64_t> rows = {1, 4, 8, 16};  // rising, the first one 1
+  std::int64_t context_len = 96;
+  std::int64_t far_context_len = 608;  // of one more pass of one row
+  int repeats = 60;
 };
+
+// Fills passes and step_ms; what the computer and the model are is left to the caller. Errors (usage): a model with a
+// smaller context. `done` is called after every repeat.
+MachineProfile time_machine(LanguageModel& model, const MachineTiming& timing, const std::function<void()>& done = {});
 
 }  // namespace draftproof

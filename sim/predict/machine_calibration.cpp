@@ -3,9 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
+#include "sim/acceptance/acceptance_model.hpp"
+#include "sim/import/text_lines.hpp"
+#include "sim/import/vllm_log.hpp"
 
 namespace draftproof {
 namespace {
@@ -27,7 +34,7 @@ RooflineSetup with_offsets(RooflineSetup setup, const Vector& offsets) {
 
 // d f / d offset_i at `offsets`.
 Vector gradient(const RooflineSetup& setup, const Vector& offsets,
-                const std::function<double(const CostModel&)>& log_of) {
+                const std::function<double(const StepCost&)>& log_of) {
   Vector result;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     Vector up = offsets;
@@ -53,6 +60,32 @@ double dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
+constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
+
+struct Steady {
+  double running = 0.0;
+  double tokens_per_second = 0.0;
+};
+
+// The throughput at the most frequent number of running requests, in windows of decoding alone.
+Steady steady_of(const std::vector<ThroughputWindow>& windows, const std::string& name) {
+  constexpr double kPromptShare = 0.05;
+  std::map<double, std::vector<double>> by_running;
+  for (const bool decoding_alone : {true, false}) {
+    for (const ThroughputWindow& w : windows)
+      if (w.running >= 1.0 && w.tokens_per_second > 0.0 &&
+          (!decoding_alone || w.prompt_tokens_per_second <= kPromptShare * w.tokens_per_second))
+        by_running[w.running].push_back(w.tokens_per_second);
+    if (!by_running.empty()) break;
+  }
+  if (by_running.empty())
+    throw input_error(name, "no line of throughput has running requests; expected a log of a server under load");
+  auto& [running, rates] = *std::ranges::max_element(
+      by_running, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::ranges::nth_element(rates, rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2));
+  return {running, rates[rates.size() / 2]};
+}
+
 }  // namespace
 
 PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share) {
@@ -66,7 +99,7 @@ PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft
   return pass;
 }
 
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+double step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                double draft_share) {
   if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
   if (draft_share >= 1.0) return speculative_step_ns(model, batch, form, kind);
@@ -89,7 +122,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
     covariance_[i][i] = prior_variance_[i];
   }
   const auto log_time_of = [&](const MeasuredStep& step) {
-    return [&step, this](const CostModel& model) {
+    return [&step, this](const StepCost& model) {
       return std::log(step_ns(model, step.batch, step.form, kind_, step.draft_share) * 1e-6);
     };
   };
@@ -123,13 +156,55 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
 
 double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize& form, double draft_share) const {
   if (before_.empty()) return 1.0;
-  const Vector slope = gradient(setup_, Vector(prior_variance_.size()), [&](const CostModel& model) {
+  const Vector slope = gradient(setup_, Vector(prior_variance_.size()), [&](const StepCost& model) {
     return std::log(step_ns(model, batch, form, kind_, draft_share) / plain_step_ns(model, batch));
   });
   double prior = 0.0;
   for (std::size_t i = 0; i < slope.size(); ++i) prior += slope[i] * slope[i] * prior_variance_[i];
   if (prior <= 0.0) return 1.0;
   return std::clamp(dot(slope, product(covariance_, slope)) / prior, 0.0, 1.0);
+}
+
+MeasuredStep measured_step_of_log(std::string_view log, const std::string& name, const BatchLoad& batch) {
+  MeasuredStep step;
+  step.batch = batch;
+  double tokens = 1.0;
+  const std::vector<ThroughputWindow> windows = read_vllm_throughput(log, name);
+  if (has_words(log, "SpecDecoding metrics")) {
+    const AcceptanceData data = read_vllm_log(log, name);
+    step.form = {data.draft_len, data.draft_len};
+    step.draft_share = data.draft_share.value_or(1.0);
+    tokens = data.tokens_per_step();
+    if (data.draft_len < 1)
+      throw input_error(name, "does not say how many tokens a draft has; expected per-position acceptance rates");
+  }
+  const Steady steady = steady_of(windows, name);
+  step.batch.batch = std::llround(steady.running);
+  step.ms = 1e3 * steady.running * tokens / steady.tokens_per_second;
+  return step;
+}
+
+MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch, const std::string& where) {
+  const std::size_t at = text.find('@');
+  const auto ms = read_number(text.substr(0, at));
+  if (!ms) {
+    const InputFile log(text, kLogBytesMax);
+    return measured_step_of_log(log.text(), text, batch);
+  }
+  MeasuredStep step;
+  step.ms = *ms;
+  step.batch = batch;
+  if (at == std::string::npos) return step;
+  const std::string rest = text.substr(at + 1);
+  const std::size_t colon = rest.find(':');
+  const auto size = read_integer(rest.substr(0, colon), 1, 1 << 20);
+  const auto drafts = colon == std::string::npos ? std::optional<std::int64_t>(0)
+                                                 : read_integer(rest.substr(colon + 1), 0, kAcceptanceDepthMax);
+  if (!size || !drafts)
+    throw usage_error(where, "is " + in_quotes(text) + "; expected MS, MS@BATCH, MS@BATCH:DRAFTS, or a log");
+  step.batch.batch = *size;
+  step.form = {static_cast<std::int32_t>(*drafts), static_cast<std::int32_t>(*drafts)};
+  return step;
 }
 
 }  // namespace draftproof

@@ -25,7 +25,7 @@ struct MeasuredStep {
 // The target's pass of such a step.
 PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share);
 // The time of a step in which this share of the requests has a draft.
-double step_ns(const CostModel& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+double step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
                double draft_share);
 
 class MachineCalibration {
@@ -47,5 +47,16 @@ class MachineCalibration {
   std::vector<std::vector<double>> covariance_;  // after the measurements
   std::vector<double> before_, after_;
 };
+
+// Measured step times of a user's machine, as people have them: a number, or a server's log.
+
+// MS            a plain decoding step of `batch.batch` requests
+// MS@B, MS@B:K  of B requests; with K drafts each, drafting and verification included
+// FILE          vLLM's log: the step time is running requests x tokens of a step / generation throughput, at the
+//               number of running requests that most windows have; windows that compute prompts are left out. With metrics of
+//               speculation in the log its steps drafted, as they say, else they are plain
+// Errors (usage) at `where`; (input) those of the log.
+MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch, const std::string& where);
+MeasuredStep measured_step_of_log(std::string_view log, const std::string& name, const BatchLoad& batch);
 
 }  // namespace draftproof

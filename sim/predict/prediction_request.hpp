@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,5 +68,12 @@ struct PredictionReport {
 // the option, file or line.
 PredictionReport answer(
     const PredictionRequest& request, const std::function<void()>& check = [] {});
+
+// A prediction as the JSON document of `draftproof predict` (docs/json.md), without its envelope and files.
+
+nlohmann::ordered_json prediction_json(const PredictionReport& report);
+
+// "Llama-3.1-8B on 2 x H100 SXM 80GB, vLLM, drafter EAGLE-3".
+std::string head_of(const PredictionReport& report);
 
 }  // namespace draftproof

@@ -22,7 +22,7 @@ PassLoad pass_over(std::int64_t rows, std::int64_t kv_tokens) {
 // Seconds that a batch of copies of one request takes.
 class BatchOfCopies {
  public:
-  BatchOfCopies(const CostModel& cost, std::int64_t batch, std::int64_t prompt_len, std::int64_t output_len)
+  BatchOfCopies(const StepCost& cost, std::int64_t batch, std::int64_t prompt_len, std::int64_t output_len)
       : cost_(cost), batch_(batch), prompt_len_(prompt_len), output_len_(output_len) {}
 
   double plain_ns() const {
@@ -60,7 +60,7 @@ class BatchOfCopies {
     return cost_.target_ns(pass_over(batch_ * prompt_len_, 0)) + cost_.overhead_ns(batch_, {});
   }
 
-  const CostModel& cost_;
+  const StepCost& cost_;
   std::int64_t batch_, prompt_len_, output_len_;
 };
 
@@ -69,7 +69,7 @@ struct Speedup {
   double acceptance_length;
 };
 
-Speedup speedup_of(const AcceptanceRecording& recording, const CostModel& cost, std::optional<std::int32_t> drafts,
+Speedup speedup_of(const AcceptanceRecording& recording, const StepCost& cost, std::optional<std::int32_t> drafts,
                    std::int64_t batch, std::int32_t delay) {
   const Replay replay(recording, delay);
   double plain = 0.0;  // tokens a nanosecond, summed over requests
@@ -97,6 +97,18 @@ std::uint8_t matched(std::span<const Token> proposal, std::span<const Token> wha
 }
 
 }  // namespace
+
+LinearCost published_cost_8b_h100() {
+  LinearCost cost;
+  cost.fixed_ns = 5.886e6;
+  cost.row_ns = 21.0e3;
+  cost.kv_token_ns = 39.3;
+  cost.draft_pass_ns = 2.135e6;
+  cost.draft_row_ns = 0.84e3;
+  cost.draft_kv_token_ns = 2.4;
+  cost.engine_ns = 1.2e6;
+  return cost;
+}
 
 std::vector<ReplayedSpeedup> replay_speedups(const AcceptanceRecording& recording,
                                              const std::vector<std::int64_t>& batches) {

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,5 +71,15 @@ struct PolicyReport {
 // observer_of(policy): told of the first replication of a policy, from its thread; null: nobody.
 std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
                                   const std::function<ServingObserver*(std::size_t policy)>& observer_of = {});
+
+// The policies at one load: requests per second on average, or with closed arrivals requests at a time.
+struct LoadPoint {
+  double load = 0.0;
+  std::vector<PolicyReport> policies;
+};
+
+// A comparison as the JSON document of `draftproof sim` (docs/json.md), without its envelope.
+nlohmann::ordered_json sim_json(const std::string& path, const Scenario& scenario,
+                                std::span<const PolicyReport> reports, std::span<const LoadPoint> loads = {});
 
 }  // namespace draftproof

@@ -19,7 +19,7 @@ PlanningCost::Known& PlanningCost::known_of(std::int64_t batch) const {
   known.rows_apart = std::max<std::int64_t>(batch * drafts_max_ / 16, 1);
   known.lines_per_row = 1.0 / static_cast<double>(known.rows_apart);
   known.target_ns.clear();
-  known.draft_ns.clear();
+  known.drafting.clear();
   return known;
 }
 
@@ -36,33 +36,26 @@ double PlanningCost::end_ns(Known& known, std::size_t end) const {
   return ns = cost_.target_ns(load);
 }
 
-double PlanningCost::target_ns(std::int64_t num_tokens, std::int64_t batch) const {
-  Known& known = known_of(batch);
-  const double at = static_cast<double>(num_tokens) * known.lines_per_row;
+double PlanningCost::target_ns(const PassLoad& load) const {
+  Known& known = known_of(load.streams);
+  const double at = static_cast<double>(load.rows) * known.lines_per_row;
   const auto line = static_cast<std::size_t>(at);
   const double low = end_ns(known, line);
   return low + (end_ns(known, line + 1) - low) * (at - static_cast<double>(line));
 }
 
-double PlanningCost::draft_ns(std::int32_t passes, std::int64_t batch) const {
+const PlanningCost::Drafting& PlanningCost::drafting(std::int64_t batch, std::int32_t passes) const {
   Known& known = known_of(batch);
   const auto at = static_cast<std::size_t>(passes);
-  if (at >= known.draft_ns.size()) known.draft_ns.resize(at + 1, -1.0);
-  double& ns = known.draft_ns[at];
-  if (ns < 0.0) ns = exact_draft_ns(passes, batch);
-  return ns;
-}
-
-double PlanningCost::exact_draft_ns(std::int32_t passes, std::int64_t batch) const {
-  DraftLoad load;
+  if (at >= known.drafting.size()) known.drafting.resize(at + 1);
+  Drafting& drafting = known.drafting[at];
+  if (drafting.overhead_ns >= 0.0) return drafting;
+  DraftLoad load = planned_drafting(passes, batch);
   if (passes > 0) {
-    load.requests = batch;
-    load.passes = one_pass_ ? 1 : passes;
-    load.rows = batch * passes;
+    if (one_pass_) load.passes = 1;
     load.kv_tokens = std::llround(kv_tokens_per_request_ * static_cast<double>(batch));
   }
-  const double overhead_ns = cost_.overhead_ns(batch, load);
-  return passes == 0 ? overhead_ns : overhead_ns + cost_.draft_ns(load);
+  return drafting = {passes == 0 ? 0.0 : cost_.draft_ns(load), cost_.overhead_ns(batch, load)};
 }
 
 }  // namespace draftproof

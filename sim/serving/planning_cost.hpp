@@ -1,6 +1,6 @@
-// Step cost as the goodput policy assumes it: the cost model of the run, at the context lengths of the batch. A
-// decision asks for hundreds of row counts, and the next one for nearly the same, so the model is asked at a few of
-// them and its answers are kept; the rest lies on straight lines between.
+// Step cost as the goodput policy assumes it: the cost of the run, at the context lengths of the batch. A decision asks
+// for hundreds of row counts, and the next one for nearly the same, so the cost is asked at a few of them and its
+// answers are kept; the rest lies on straight lines between.
 #pragma once
 
 #include <array>
@@ -8,37 +8,44 @@
 #include <vector>
 
 #include "engine/scheduler/step_cost.hpp"
-#include "sim/cost/cost_model.hpp"
 
 namespace draftproof {
 
 class PlanningCost final : public StepCost {
  public:
   // drafts_max: the most that the policy gives a request. one_pass: as in SimulatedDrafting.
-  PlanningCost(const CostModel& cost, std::int32_t drafts_max, bool one_pass)
+  PlanningCost(const StepCost& cost, std::int32_t drafts_max, bool one_pass)
       : cost_(cost), drafts_max_(drafts_max), one_pass_(one_pass) {}
 
   // Cached tokens per request in the last step; before every plan. A context that has hardly grown changes no decision.
   void set_context(double kv_tokens_per_request);
 
-  double target_ns(std::int64_t num_tokens, std::int64_t batch) const override;
-  double draft_ns(std::int32_t passes, std::int64_t batch) const override;
+  // Loads are those of planned_pass() and planned_drafting().
+  double target_ns(const PassLoad& load) const override;
+  double draft_ns(const DraftLoad& load) const override { return drafting(load.requests, load.passes).draft_ns; }
+  double overhead_ns(std::int64_t requests, const DraftLoad& load) const override {
+    return drafting(requests, load.passes).overhead_ns;
+  }
 
  private:
+  struct Drafting {
+    double draft_ns = -1.0;
+    double overhead_ns = -1.0;
+  };
   // Answers for one batch size. Negative: not asked for yet.
   struct Known {
     std::int64_t batch = -1;
     std::int64_t rows_apart = 1;  // of the ends of the lines
     double lines_per_row = 1.0;
-    std::vector<double> target_ns;  // at i x rows_apart rows
-    std::vector<double> draft_ns;   // of i passes
+    std::vector<double> target_ns;   // at i x rows_apart rows
+    std::vector<Drafting> drafting;  // of i passes
   };
 
   Known& known_of(std::int64_t batch) const;
   double end_ns(Known& known, std::size_t end) const;
-  double exact_draft_ns(std::int32_t passes, std::int64_t batch) const;
+  const Drafting& drafting(std::int64_t batch, std::int32_t passes) const;
 
-  const CostModel& cost_;
+  const StepCost& cost_;
   std::int32_t drafts_max_;
   bool one_pass_;
   double kv_tokens_per_request_ = 0.0;

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
 
 namespace draftproof {

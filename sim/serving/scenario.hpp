@@ -1,7 +1,9 @@
 // A scenario: a server, a workload and the policies to be compared on it, as a TOML file says them (docs/simulator.md).
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +19,7 @@ struct ScenarioPolicy {
   std::string drafter;     // empty: of a linear server, which has one
   std::string acceptance;  // acceptance_choice.hpp
   std::string acceptance_where;
-  std::shared_ptr<const CostModel> cost;
+  std::shared_ptr<const StepCost> cost;
 };
 
 struct Scenario {
@@ -34,5 +36,24 @@ struct Scenario {
 // Errors (input) at FILE:LINE and the name of the value: an unknown key, a value outside its range, an unknown preset,
 // a model that does not fit into the memory, a policy without its drafter, two policies of one name.
 Scenario read_scenario(const TomlValue& file);
+
+// Question of `draftproof sim`: a scenario's file with some of its values changed, and the loads of a curve.
+
+struct ScenarioRequest {
+  std::string file;
+  std::vector<std::string> changes;  // KEY=VALUE, the key dotted: "workload.arrivals.rate=12", "server.gpu=A100"
+  std::optional<std::uint64_t> seed;
+  std::optional<int> replications;
+
+  bool operator==(const ScenarioRequest&) const = default;
+};
+
+// Errors (input) at FILE:LINE, or at the change: it is no KEY=VALUE, or what its key does not take.
+Scenario scenario_of(const ScenarioRequest& request);
+
+// The scenario at a load: requests per second on average, or with closed arrivals requests at a time. Common random
+// numbers between loads, too. Errors (usage) at `where`: the load is not positive, or no whole number
+// with closed arrivals.
+Scenario with_load(Scenario scenario, double load, const std::string& where);
 
 }  // namespace draftproof

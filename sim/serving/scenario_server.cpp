@@ -77,7 +77,7 @@ std::string ScenarioServer::description() const {
          setup_.gpu.name + ", " + setup_.engine.name;
 }
 
-std::shared_ptr<const CostModel> ScenarioServer::cost_without_drafter() const {
+std::shared_ptr<const StepCost> ScenarioServer::cost_without_drafter() const {
   if (linear_) return linear_;
   return std::make_shared<Roofline>(setup_);
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/cost/linear_cost.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/serving/scenario.hpp"
 
@@ -21,7 +21,7 @@ class ScenarioServer {
   std::string description() const;
   // Blocks for which there is memory beside the weights; of a linear server the scheduler's default.
   std::int32_t kv_blocks() const { return kv_blocks_; }
-  std::shared_ptr<const CostModel> cost_without_drafter() const;
+  std::shared_ptr<const StepCost> cost_without_drafter() const;
   // The cost of a policy and how it drafts. drafter: the value in the file, null where there is none; policy_where: for
   // the error (input) that there is none.
   void set_drafter(const TomlValue* drafter, const std::string& policy_where, ScenarioPolicy& policy) const;

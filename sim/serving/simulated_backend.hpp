@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "engine/scheduler/backend.hpp"
+#include "engine/scheduler/step_cost.hpp"
+#include "engine/scheduler/step_plan.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
-#include "sim/cost/cost_model.hpp"
 
 namespace draftproof {
 
@@ -22,7 +22,7 @@ struct SimulatedDrafting {
 class SimulatedBackend final : public Backend {
  public:
   // Both models must outlive the object.
-  SimulatedBackend(const CostModel& cost, const AcceptanceModel& acceptance, SimulatedDrafting drafting)
+  SimulatedBackend(const StepCost& cost, const AcceptanceModel& acceptance, SimulatedDrafting drafting)
       : cost_(cost), acceptance_(acceptance), drafting_(drafting) {}
 
   // Before the first plan that a request is in. number: its own in the workload, by which its acceptances are drawn.
@@ -52,7 +52,7 @@ class SimulatedBackend final : public Backend {
 
   void verify(const PlannedRequest& planned, SequenceOutcome& outcome);
 
-  const CostModel& cost_;
+  const StepCost& cost_;
   const AcceptanceModel& acceptance_;
   SimulatedDrafting drafting_;
   std::vector<Request> requests_;  // by handle

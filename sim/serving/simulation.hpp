@@ -59,7 +59,7 @@ class ServingObserver {
 // Runs all requests of the workload to their end. Errors: usage, of options; input, naming the request that does not
 // fit into context, cache or token budget, or times beyond kSimulatedNsMax; internal, where something was not
 // conserved.
-ServingResult simulate(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+ServingResult simulate(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
                        const ServingOptions& options, ServingObserver* observer = nullptr);
 
 // Counts of what went in and what came out.

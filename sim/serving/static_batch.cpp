@@ -24,7 +24,7 @@ struct Place {
 
 class StaticBatch {
  public:
-  StaticBatch(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+  StaticBatch(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
               const StaticBatchOptions& options)
       : workload_(workload),
         cost_(cost),
@@ -144,7 +144,7 @@ class StaticBatch {
   }
 
   const Workload& workload_;
-  const CostModel& cost_;
+  const StepCost& cost_;
   const AcceptanceModel& acceptance_;
   const StaticBatchOptions& options_;
   std::shared_ptr<PlanningCost> planning_cost_;
@@ -162,7 +162,7 @@ class StaticBatch {
 
 }  // namespace
 
-StaticBatchResult run_static_batch(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+StaticBatchResult run_static_batch(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
                                    const StaticBatchOptions& options) {
   return StaticBatch(workload, cost, acceptance, options).run();
 }

@@ -40,7 +40,7 @@ struct StaticBatchResult {
 
 // Arrivals and companions of the workload do not count. Errors (usage): a batch of none, a policy without its
 // parameters.
-StaticBatchResult run_static_batch(const Workload& workload, const CostModel& cost, const AcceptanceModel& acceptance,
+StaticBatchResult run_static_batch(const Workload& workload, const StepCost& cost, const AcceptanceModel& acceptance,
                                    const StaticBatchOptions& options);
 
 }  // namespace draftproof

@@ -10,7 +10,6 @@
 #include "base/json_text.hpp"
 #include "exactness/statistics/binomial_interval.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
-#include "sim/acceptance/chain_gain.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/import/read_acceptance.hpp"

@@ -1,5 +1,5 @@
 // How acceptance falls along a draft, for several drafters side by side, and what follows for the best number of
-// drafts at a given draft cost (sim/acceptance/chain_gain.hpp has the equations).
+// drafts at a given draft cost (sim/acceptance/rates.hpp has the equations).
 //
 // A source is one of
 //   FILE            what a server says of acceptance (sim/import/read_acceptance.hpp)

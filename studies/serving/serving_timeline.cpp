@@ -8,9 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "base/split.hpp"
 #include "base/strict_number.hpp"
-#include "sim/serving/comparison_json.hpp"
+#include "sim/serving/comparison.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
 #include "studies/table.hpp"
@@ -243,16 +242,11 @@ ServingTimelineSettings settings_of_simulation(const nlohmann::ordered_json& doc
   settings.scenario = scenario->get<std::string>();
   settings.requests = 0;
   settings.loads.clear();
-  const auto list_of_numbers = [](const std::string& list) {
-    std::vector<double> numbers;
-    for (const std::string_view word : split(list, ','))
-      if (const auto number = read_number(word)) numbers.push_back(*number);
-    return numbers;
-  };
   for (std::size_t i = 2; i + 1 < arguments.size(); ++i) {
     if (arguments[i] == "--set") settings.changes.push_back(arguments[i + 1]);
     if (arguments[i] == "--seed") settings.seed = read_unsigned(arguments[i + 1]);
-    if (arguments[i] == "--load") settings.loads = list_of_numbers(arguments[i + 1]);
+    if (arguments[i] == "--load")
+      settings.loads = read_numbers(arguments[i + 1], path + ": its --load", "number", {}, ErrorKind::input);
   }
   scenario_of(request_of(settings));
   return settings;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/serving/scenario_request.hpp"
+#include "sim/serving/comparison.hpp"
 #include "studies/job.hpp"
 #include "studies/serving/timeline_recorder.hpp"
 #include "studies/table.hpp"

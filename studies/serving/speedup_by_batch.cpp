@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
-#include "sim/predict/prediction_json.hpp"
+#include "sim/predict/prediction_request.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
 #include "studies/table.hpp"

@@ -52,8 +52,9 @@ class GivenOptions {
   void take(const char* name, std::vector<int>& value) const {
     const std::string* text = find(name);
     if (text == nullptr) return;
-    value.clear();
-    for (const std::string& word : words_of(*text)) value.push_back(integer(name, word));
+    const auto numbers =
+        read_integers(*text, path_ + ": " + name + " of its command", "number", kIntegers, ErrorKind::input);
+    value.assign(numbers.begin(), numbers.end());
   }
   void take(const char* name, double& value) const {
     const std::string* text = find(name);
@@ -64,12 +65,14 @@ class GivenOptions {
   }
 
  private:
+  static constexpr IntegerRange kIntegers{0, 1 << 24};
+
   const std::string* find(const char* name) const {
     const auto found = given_.find(name);
     return found == given_.end() ? nullptr : &found->second;
   }
   int integer(const char* name, const std::string& text) const {
-    const auto number = read_integer(text, 0, 1 << 24);
+    const auto number = read_integer(text, kIntegers.least, kIntegers.most);
     if (!number) refuse(name, text);
     return static_cast<int>(*number);
   }

@@ -7,8 +7,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "engine/draft/tree_builders/eagle2_tree.hpp"
-#include "engine/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
 #include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "engine/draft/tree_builders/static_tree.hpp"
 #include "reference/verify/sampled_tree.hpp"

@@ -11,6 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -102,5 +103,16 @@ nlohmann::ordered_json to_json(const TreeExplorerSnapshot& snapshot);
 Table to_table(const TreeExplorerSnapshot& snapshot);  // a row a node
 std::string to_figure(const TreeExplorerSnapshot& snapshot);
 std::vector<std::string> command_arguments(const TreeExplorerSettings& settings);
+
+// Where the nodes of a draft tree are drawn: a level a column, leaves in rows of their own, every other node in the
+// middle of its children. No two edges cross, since siblings keep their order.
+
+struct TreePlace {
+  double x = 0.0;  // levels below the context
+  double y = 0.0;  // rows; the first leaf has 0
+};
+
+// parents [n] as in DraftTree -> [n + 1], the context's place first.
+std::vector<TreePlace> tree_layout(std::span<const std::int32_t> parents);
 
 }  // namespace draftproof

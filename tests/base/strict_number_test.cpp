@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
+
+#include "tests/support/error_of.hpp"
 
 using namespace draftproof;
 
@@ -81,4 +84,25 @@ TEST_CASE("A number is finite and rounded to the nearest double") {
     INFO("'" << text << "'");
     CHECK_FALSE(read_number(text));
   }
+}
+
+TEST_CASE("A list of numbers is read whole, or its error names the place, the element and what was expected") {
+  CHECK(read_numbers("0.5,-3,1e2", "--load") == std::vector<double>{0.5, -3.0, 100.0});
+  CHECK(read_integers("1,2,4", "--threads", "number", {1, 8}) == std::vector<std::int64_t>{1, 2, 4});
+  CHECK(read_ascending_ranges("0,10-12,20", "--drafter", "layer", {0, 30}) ==
+        std::vector<std::int64_t>{0, 10, 11, 12, 20});
+  const auto error = [](ErrorKind kind, auto read) { return error_of(kind, read); };
+  CHECK(error(ErrorKind::usage, [] { read_numbers("4,", "--load"); }) == "--load: number 2 is ''; expected a number");
+  CHECK(error(ErrorKind::usage, [] {
+          read_numbers("0.2,1.5", "--rates", "rate", {0.0, 1.0});
+        }) == "--rates: rate 2 is '1.5'; expected a number in [0, 1]");
+  CHECK(error(ErrorKind::input, [] {
+          read_integers("1,9", "f.json", "number", {1, 8}, ErrorKind::input);
+        }) == "f.json: number 2 is '9'; expected a whole number in [1, 8]");
+  const NumberRange temperatures{1.0, 2.0, true, "0 or a number from 1 to 2"};
+  CHECK(read_numbers("0,1.5", "--temperatures", "number", temperatures) == std::vector<double>{0.0, 1.5});
+  CHECK(error(ErrorKind::usage, [&] { read_numbers("0.5", "--temperatures", "number", temperatures); }) ==
+        "--temperatures: number 1 is '0.5'; expected 0 or a number from 1 to 2");
+  for (const char* const list : {"5-3", "3,3", "4,2-6", "1-", "-2", "1-31", ""})
+    CHECK(error(ErrorKind::usage, [&] { read_ascending_ranges(list, "x", "layer", {0, 30}); }).find("x: layer ") == 0);
 }

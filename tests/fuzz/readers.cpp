@@ -9,8 +9,8 @@
 #include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
 #include "engine/model/model_files.hpp"
+#include "engine/scheduler/step_cost.hpp"
 #include "engine/weights/json_fields.hpp"
-#include "sim/cost/measured_table.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/machine/machine_profile.hpp"
@@ -226,9 +226,9 @@ void read_machine(const std::string& path) {
   require(profile.pass_ms(1, 64) > 0.0 && profile.pass_ms(40, 8000) > 0.0, "a pass takes no time");
 }
 
-void read_step_times(const std::string& path) {
-  const MeasuredTable table(path);
-  require(table.target_ns({8, 2, 128, 6 * 64, 6}) >= 0.0, "a step takes less than no time");
+void read_step_cost(const std::string& path) {
+  const DefaultStepCost cost(path);
+  require(cost.target_ns(planned_pass(1, 1)) > 0.0, "a pass takes no time");
 }
 
 }  // namespace
@@ -280,11 +280,10 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
         " \"output_length\": 1}\n"},
        [](const std::string& path) { read_arrivals_file(path); }},
       {"machine_profile", "machine.toml", {machine_profile()}, read_machine},
-      {"step_times",
-       "steps.csv",
-       {"part,rows,kv_tokens,ms\ntarget,1,0,2.0\ntarget,8,0,2.5\ntarget,1,1000,2.2\ntarget,8,1000,2.9\ndraft,1,0,0.3\n"
-        "overhead,1,,0.2\nspeculation,4,,0.1\n"},
-       read_step_times},
+      {"step_cost",
+       "step_cost.json",
+       {R"({"source": "here", "context_len": 96, "passes": [{"rows": 1, "ms": 3.15}, {"rows": 8, "ms": 5.45}]})"},
+       read_step_cost},
   };
 }
 

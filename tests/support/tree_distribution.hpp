@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/draft/tree_builders/candidates.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
 #include "tests/support/test_random.hpp"
 
 namespace draftproof {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "viz/app/dashboard.hpp"
-#include "viz/app/null_surface.hpp"
 #include "viz/app/recording.hpp"
+#include "viz/app/ui_context.hpp"
 
 namespace draftproof::testing {
 

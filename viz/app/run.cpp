@@ -1,18 +1,41 @@
 #include "viz/app/run.hpp"
 
-#include <imgui.h>
+#include <png.h>
 
+#include <imgui.h>
 #include <algorithm>
 #include <ctime>
+#include <string>
 
 #include "base/error.hpp"
-#include "viz/app/null_surface.hpp"
-#include "viz/app/png.hpp"
+#include "base/files/atomic_file.hpp"
+#include "viz/app/ui_context.hpp"
 #include "viz/app/window.hpp"
 #include "viz/panels/all_panels.hpp"
 
 namespace draftproof {
 namespace {
+
+// A picture as a PNG file (libpng).
+
+// Complete or not at all. Input error naming the path when it cannot be written.
+void write_png(const std::string& path, const Picture& picture) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = static_cast<png_uint_32>(picture.width_px);
+  image.height = static_cast<png_uint_32>(picture.height_px);
+  image.format = PNG_FORMAT_RGB;
+  png_alloc_size_t size = 0;
+  if (png_image_write_to_memory(&image, nullptr, &size, 0, picture.rgb.data(), 0, nullptr) == 0)
+    throw Error(ErrorKind::internal, path, image.message);
+  std::string bytes(size, '\0');
+  if (png_image_write_to_memory(&image, bytes.data(), &size, 0, picture.rgb.data(), 0, nullptr) == 0)
+    throw Error(ErrorKind::internal, path, image.message);
+  bytes.resize(size);
+  AtomicFile file(path);
+  file.stream() << bytes;
+  file.commit();
+}
 
 // Frames until sizes, scroll bars and docked windows have found their places, and each side's first panel is in front.
 constexpr int kSettlingFrames = 6;

@@ -1,7 +1,6 @@
 #include "viz/panels/controls.hpp"
 
 #include <imgui_stdlib.h>
-
 #include <algorithm>
 
 namespace draftproof {

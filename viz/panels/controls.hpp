@@ -69,4 +69,13 @@ class Controls {
   std::map<std::string, std::string> typed_;  // text that is being edited
 };
 
+// Controls in rows that wrap.
+
+// The next control stands beside the last one where there is room for so many times the font's size.
+inline void next_control(float width_em) {
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const float end = ImGui::GetItemRectMax().x + ImGui::GetStyle().ItemSpacing.x + width_em * ImGui::GetFontSize();
+  if (end <= right) ImGui::SameLine();
+}
+
 }  // namespace draftproof

@@ -8,8 +8,8 @@
 #include <cstdio>
 
 #include "viz/panels/colours.hpp"
+#include "viz/panels/controls.hpp"
 #include "viz/panels/draft_tree_view.hpp"
-#include "viz/panels/next_control.hpp"
 #include "viz/panels/speculate_lanes_view.hpp"
 
 namespace draftproof {

@@ -5,7 +5,7 @@
 
 #include "engine/model/shipped_model.hpp"
 #include "reference/step/verifiers.hpp"
-#include "viz/panels/next_control.hpp"
+#include "viz/panels/controls.hpp"
 #include "viz/panels/speculate.hpp"
 
 namespace draftproof {

@@ -5,15 +5,211 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "sim/cost/engine_profile.hpp"
 #include "sim/csv.hpp"
 #include "sim/toml.hpp"
+#include "studies/serving/speedup_by_batch.hpp"
 #include "viz/panels/colours.hpp"
-#include "viz/panels/speedup_plots.hpp"
+#include "viz/panels/controls.hpp"
+#include "viz/panels/plot_style.hpp"
 
 namespace draftproof {
 namespace {
+
+// The plots of the panel "Speedup versus batch".
+
+constexpr float kCompared = 0.6f;  // alpha of what is beside the question
+
+const PaletteColour& colour_of(std::size_t curve) {
+  return series_colour(curve);
+}
+
+double highest(const SpeedupByBatchSnapshot& snapshot) {
+  double high = 1.0;
+  for (const SpeedupCurve& curve : snapshot.curves)
+    for (const double speedup : curve.speedup) high = std::max(high, speedup);
+  if (snapshot.report.points)
+    for (const SpeedupPoint& point : snapshot.report.points->points) high = std::max(high, point.high);
+  return high;
+}
+
+void plot_curve(const SpeedupCurve& curve, std::size_t index) {
+  const PaletteColour& colour = colour_of(index);
+  const bool compared = curve.kind == SpeedupCurve::Kind::compared;
+  ImPlotSpec spec = line_of(colour, index == 0 ? 3.5f : 1.8f, compared ? kCompared : 1.0f);
+  if (compared || curve.kind == SpeedupCurve::Kind::tree) {
+    spec.Marker = compared ? ImPlotMarker_Diamond : ImPlotMarker_Up;
+    spec.MarkerSize = 0.18f * ImGui::GetFontSize();
+    spec.MarkerFillColor = spec.MarkerLineColor = to_vec4(colour, compared ? kCompared : 1.0f);
+  }
+  ImPlot::PlotLine(curve.name.c_str(), curve.batch.data(), curve.speedup.data(), size_of(curve.batch), spec);
+}
+
+void plot_points(const SpeedupPoints& points) {
+  std::vector<double> batch, speedup, below, above;
+  for (const SpeedupPoint& point : points.points) {
+    batch.push_back(static_cast<double>(point.batch));
+    speedup.push_back(point.speedup);
+    below.push_back(point.speedup - point.low);
+    above.push_back(point.high - point.speedup);
+  }
+  ImPlotSpec spec;
+  spec.LineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
+  spec.Size = 0.5f * ImGui::GetFontSize();
+  ImPlot::PlotErrorBars("measured or quoted", batch.data(), speedup.data(), below.data(), above.data(), size_of(batch),
+                        spec);
+  spec.Marker = ImPlotMarker_Circle;
+  spec.MarkerSize = 0.3f * ImGui::GetFontSize();
+  spec.MarkerFillColor = spec.MarkerLineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
+  ImPlot::PlotScatter("measured or quoted", batch.data(), speedup.data(), size_of(batch), spec);
+}
+
+// All curves at the batch under the mouse.
+void show_values(const SpeedupByBatchSnapshot& snapshot) {
+  if (!ImPlot::IsPlotHovered() || snapshot.curves.front().batch.empty()) return;
+  const double wanted = ImPlot::GetPlotMousePos().x;
+  const std::vector<double>& batches = snapshot.curves.front().batch;
+  const auto nearest = std::ranges::min_element(
+      batches, {}, [&](double batch) { return std::abs(std::log(batch / std::max(wanted, 1e-3))); });
+  const auto at = static_cast<std::size_t>(nearest - batches.begin());
+  if (!ImGui::BeginTooltip()) return;
+  ImGui::Text("batch %.0f", *nearest);
+  for (const SpeedupCurve& curve : snapshot.curves)
+    if (at < curve.batch.size())
+      ImGui::Text("%-16s %.2f  (%.2f to %.2f), step ratio %.2f", curve.name.c_str(), curve.speedup[at], curve.low[at],
+                  curve.high[at], curve.step_ratio[at]);
+  if (snapshot.report.points)
+    for (const SpeedupPoint& point : snapshot.report.points->points)
+      if (point.batch == static_cast<std::int64_t>(*nearest))
+        ImGui::Text("%.2f  %s", point.speedup,
+                    printable_line(point.drafter + " " + point.draft + ", " + point.source).c_str());
+  ImGui::EndTooltip();
+}
+
+void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
+  const double batch_max = snapshot.curves.front().batch.back();
+  const double top = std::ceil(2.0 * (highest(snapshot) + 0.1)) / 2.0;
+  // Other limits are another plot: the person's own pan and zoom last while they stay.
+  char id[64];
+  std::snprintf(id, sizeof id, "Speedup over plain decoding##%g %g", batch_max, top);
+  if (!ImPlot::BeginPlot(id, size)) return;
+  ImPlot::SetupAxes("requests at a time (B)", nullptr);
+  setup_axis_of_powers(ImAxis_X1, 1, batch_max);
+  ImPlot::SetupAxisLimits(ImAxis_X1, 0.93, batch_max * 1.08, ImPlotCond_Once);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, top, ImPlotCond_Once);
+  ImPlot::SetupLegend(ImPlotLocation_East, ImPlotLegendFlags_Outside);
+  const SpeedupCurve& best = snapshot.curves.front();
+  ImPlot::PlotShaded("80 % band of the best", best.batch.data(), best.low.data(), best.high.data(), size_of(best.batch),
+                     fill_of(colour_of(0), 0.3f));
+  const double one = 1.0;
+  ImPlotSpec level = line_of(palette::kGrey, 1.0f);
+  level.Flags |= ImPlotItemFlags_NoLegend;
+  level.Flags |= ImPlotInfLinesFlags_Horizontal;
+  ImPlot::PlotInfLines("no gain", &one, 1, level);
+  for (std::size_t i = 0; i < snapshot.curves.size(); ++i) plot_curve(snapshot.curves[i], i);
+  if (snapshot.report.points && !snapshot.report.points->points.empty()) plot_points(*snapshot.report.points);
+  for (std::size_t i = 0; i < snapshot.curves.size(); ++i) {
+    const auto& off = snapshot.curves[i].break_even;
+    if (!off || static_cast<double>(*off) > batch_max) continue;
+    ImPlot::TagX(static_cast<double>(*off), to_vec4(colour_of(i)), "%lld", static_cast<long long>(*off));
+    if (i != 0) continue;
+    const auto x = static_cast<double>(*off);
+    ImPlotSpec spec = line_of(palette::kGrey, 1.0f);
+    spec.Flags = ImPlotItemFlags_NoLegend;
+    ImPlot::PlotInfLines("break-even", &x, 1, spec);
+  }
+  show_values(snapshot);
+  ImPlot::EndPlot();
+}
+
+void plot_roofline(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
+  if (!ImPlot::BeginPlot("Verification pass: time over its floor", size)) return;
+  ImPlot::SetupAxes("operations a byte", nullptr, ImPlotAxisFlags_AutoFit, ImPlotAxisFlags_AutoFit);
+  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+  ImPlot::SetupLegend(ImPlotLocation_NorthWest);
+  const SpeedupCurve& plain = snapshot.plain;
+  ImPlotSpec spec = line_with_markers(palette::kGrey, ImPlotMarker_Square);
+  ImPlot::PlotLine(plain.name.c_str(), plain.intensity.data(), plain.over_floor.data(), size_of(plain.intensity), spec);
+  for (std::size_t i = 1; i < snapshot.curves.size(); ++i) {
+    const SpeedupCurve& curve = snapshot.curves[i];
+    if (curve.kind == SpeedupCurve::Kind::compared) continue;
+    ImPlot::PlotLine(curve.name.c_str(), curve.intensity.data(), curve.over_floor.data(), size_of(curve.intensity),
+                     line_with_markers(colour_of(i)));
+  }
+  const double ridge = snapshot.report.prediction.ridge_intensity;
+  ImPlotSpec line = line_of(palette::kVermilion, 1.5f);
+  line.Flags = ImPlotItemFlags_NoLegend | ImPlotItemFlags_NoFit;
+  ImPlot::PlotInfLines("ridge", &ridge, 1, line);
+  ImPlot::TagX(ridge, to_vec4(palette::kVermilion), "%.0f", ridge);
+  ImPlot::EndPlot();
+}
+
+void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY;
+  if (!ImGui::BeginTable("limits", 4, kFlags, size)) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  for (const char* const name : {"draft", "at B = 1", "memory to", "off from"}) ImGui::TableSetupColumn(name);
+  ImGui::TableHeadersRow();
+  const auto limit = [](const std::optional<std::int64_t>& batch) {
+    if (batch) {
+      ImGui::Text("%lld", static_cast<long long>(*batch));
+    } else {
+      ImGui::TextDisabled("-");
+    }
+  };
+  for (const SpeedupCurve& curve : snapshot.curves) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::TextUnformatted(curve.name.c_str());
+    ImGui::TableNextColumn();
+    if (!curve.speedup.empty()) ImGui::Text("%.2f", curve.speedup.front());
+    ImGui::TableNextColumn();
+    const bool is_one_draft = curve.kind == SpeedupCurve::Kind::chain || curve.kind == SpeedupCurve::Kind::tree;
+    limit(is_one_draft ? std::optional(curve.memory_bound_up_to) : std::nullopt);
+    ImGui::TableNextColumn();
+    limit(curve.break_even);
+  }
+  ImGui::EndTable();
+  controls.describe("limits",
+                    "Speedup of one request; the largest batch whose verification the memory bounds; the batch from "
+                    "which on it does not pay.");
+}
+
+void draw_break_even(const Prediction& prediction) {
+  const auto or_above = [&](const std::optional<std::int64_t>& batch) {
+    return batch ? std::to_string(*batch) : "above " + std::to_string(prediction.looked_up_to);
+  };
+  const std::string memory =
+      "; the memory holds " + std::to_string(prediction.batch_of_memory) + " requests of this context.";
+  if (prediction.break_even) {
+    ImGui::TextWrapped("Off from %lld requests at a time on (80 %% band %s to %s)%s",
+                       static_cast<long long>(*prediction.break_even), or_above(prediction.break_even_low).c_str(),
+                       or_above(prediction.break_even_high).c_str(), memory.c_str());
+  } else {
+    ImGui::TextWrapped("Pays up to %lld requests at a time (80 %% band from %s)%s",
+                       static_cast<long long>(prediction.looked_up_to), or_above(prediction.break_even_low).c_str(),
+                       memory.c_str());
+  }
+}
+
+// Speedup by batch above; below it the roofline of the verification pass and what the batch does to each draft.
+void draw_speedup_plots(Controls& controls, const SpeedupByBatchSnapshot& snapshot) {
+  const float em = ImGui::GetFontSize();
+  ImGui::TextUnformatted(printable_line(snapshot.head).c_str());
+  draw_break_even(snapshot.report.prediction);
+  for (const std::string& note : snapshot.report.notes) ImGui::TextDisabled("%s", printable_line(note).c_str());
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float gap = ImGui::GetStyle().ItemSpacing.y;
+  const float upper = std::max(14 * em, 0.56f * (room.y - gap));
+  const float lower = std::max(11 * em, room.y - gap - upper);
+  plot_speedups(snapshot, {-1, upper});
+  const float table = std::min(24 * em, 0.45f * room.x);
+  plot_roofline(snapshot, {room.x - table - ImGui::GetStyle().ItemSpacing.x, lower});
+  ImGui::SameLine();
+  draw_limits(controls, snapshot, {table, lower});
+}
 
 const std::string kTypical = "typical of the drafter";
 const std::string kOneRate = "one rate";

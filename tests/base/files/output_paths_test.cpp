@@ -1,4 +1,4 @@
-#include "base/files/output_paths.hpp"
+#include "base/files/atomic_file.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -373,7 +373,7 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   check_error(corpus, {}, "expected --prompt TEXT or --prompts FILE");
   refused({"--prompts", "x"}, "expected one of them");
   refused({"--drafter", "oracle"}, "--drafter: is 'oracle'; expected none, prompt_lookup, suffix");
-  refused({"--drafter", "layer_skip:5-3"}, "expected none, prompt_lookup");
+  refused({"--drafter", "layer_skip:5-3"}, "layer 1 is '5-3'; expected a whole number in [0, 4096]");
   refused({"--drafter", "layer_skip:1"}, "has no layers");
   refused({"--drafter", "model:ngram:99"}, "expected ngram:ORDER");
   refused({"--verifier", "magic"}, "magic");

@@ -149,7 +149,7 @@ TEST_CASE("a value that does not fit is refused in a sentence that names the opt
   CHECK(refusal({"--seed", "18446744073709551616"}) ==
         "--seed is '18446744073709551616'; expected a whole number in [0, 2^64)");
   CHECK(refusal({"--kind", "gumbel"}) == "--kind is 'gumbel'; expected inverse or race");
-  CHECK(refusal({"--list", "1,11"}) == "--list is '11'; expected a whole number in [1, 10]");
+  CHECK(refusal({"--list", "1,11"}) == "--list: number 2 is '11'; expected a whole number in [1, 10]");
   CHECK(refusal({"--name", ""}) == "--name is ''; expected a text");
   CHECK(refusal({"--names", "a,,b"}) == "--names is 'a,,b'; expected names with a comma between two");
   CHECK(refusal({"--files", "x", ""}) == "--files is ''; expected the name of a file");

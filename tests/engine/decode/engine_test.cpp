@@ -7,8 +7,8 @@
 #include <random>
 
 #include "engine/decode/generate.hpp"
-#include "engine/draft/lookup_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/decode/toy_model.hpp"

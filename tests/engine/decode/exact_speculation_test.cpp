@@ -7,8 +7,8 @@
 
 #include "engine/decode/engine.hpp"
 #include "engine/decode/generate.hpp"
-#include "engine/draft/lookup_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/transformer/transformer_model.hpp"

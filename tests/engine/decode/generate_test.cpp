@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/draft/lookup_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "reference/random/audit.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/support/statistical.hpp"

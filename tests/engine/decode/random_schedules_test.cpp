@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/strict_number.hpp"
-#include "engine/scheduler/inspection.hpp"
+#include "engine/scheduler/invariants.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
 #include "tests/support/sanitizers.hpp"
 

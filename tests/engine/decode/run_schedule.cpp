@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "engine/scheduler/backend.hpp"
 #include "engine/scheduler/invariants.hpp"
+#include "engine/scheduler/step_plan.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
 #include "tests/support/test_random.hpp"
 
@@ -156,9 +156,9 @@ class Run final : public Backend {
 
  private:
   static SpeculationPolicy policy_of(const RandomSchedule& schedule) {
-    auto cost = std::make_shared<LinearStepCost>();
-    cost->target_fixed_ns = 1000.0;
-    cost->target_token_ns = 20.0;
+    auto cost = std::make_shared<LinearCost>();
+    cost->fixed_ns = 1000.0;
+    cost->row_ns = 20.0;
     cost->draft_pass_ns = 50.0;
     return SpeculationPolicy(parse_speculation(schedule.speculation, "schedule"), cost);
   }

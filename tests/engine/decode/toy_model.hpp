@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/model/context_model.hpp"
+#include "engine/model/ngram_language_model.hpp"
 #include "reference/random/philox.hpp"
 
 namespace draftproof::testing {

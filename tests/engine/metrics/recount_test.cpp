@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/decode/engine.hpp"
-#include "engine/draft/lookup_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/decode/toy_model.hpp"

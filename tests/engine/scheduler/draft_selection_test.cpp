@@ -1,16 +1,21 @@
 #include "engine/scheduler/draft_selection.hpp"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <functional>
 #include <random>
+
+#include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace draftproof {
 namespace {
 
 struct CostOf final : StepCost {
   explicit CostOf(std::function<double(std::int64_t)> ns) : of_rows(std::move(ns)) {}
-  double target_ns(std::int64_t num_tokens, std::int64_t) const override { return of_rows(num_tokens); }
-  double draft_ns(std::int32_t, std::int64_t) const override { return 0.0; }
+  double target_ns(const PassLoad& load) const override { return of_rows(load.rows); }
+  double draft_ns(const DraftLoad&) const override { return 0.0; }
+  double overhead_ns(std::int64_t, const DraftLoad&) const override { return 0.0; }
   std::function<double(std::int64_t)> of_rows;
 };
 
@@ -108,6 +113,24 @@ TEST_CASE("all is kept where rows cost nothing, nothing where each costs a pass,
     CHECK(draft.tree.tokens == (is_free ? std::vector<Token>{5, 6, 7} : std::vector<Token>{}));
     CHECK(draft.tree.is_chain());
   }
+}
+
+TEST_CASE("a table of step costs that is missing or damaged is one error that says what it should be") {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.file("cost.json");
+  const auto error = [&](const char* text) {
+    if (text != nullptr) std::ofstream(path) << text;
+    return error_of(ErrorKind::input, [&] { DefaultStepCost{path}; });
+  };
+  CHECK(error(nullptr).find(path) != std::string::npos);
+  CHECK(error("{\"passes\": [").find(path + ": is not JSON in UTF-8") == 0);
+  CHECK(error("{}") == path + ": has 0 passes; expected two or more");
+  CHECK(error(R"({"passes": [{"rows": 2, "ms": 3}]})") ==
+        path + ": 'passes' 0: has 2 rows; expected row counts that rise from 1");
+  CHECK(error(R"({"passes": [{"rows": 1, "ms": 3}, {"rows": 1, "ms": 3}]})") ==
+        path + ": 'passes' 1: has 1 rows; expected row counts that rise from 1");
+  CHECK(error(R"({"passes": [{"rows": 1, "ms": -3}]})") == path + ": 'passes' 0: takes -3 ms; expected a time above 0");
+  CHECK(DefaultStepCost().target_ns(planned_pass(3, 1)) == 1e6 * (3.40 + (3.95 - 3.40) * 1.0 / 2.0));
 }
 
 TEST_CASE("a longer match is trusted further, and a batch leaves less room for guesses") {

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "engine/scheduler/inspection.hpp"
 #include "tests/engine/decode/random_schedule.hpp"
 
 namespace draftproof::testing {

@@ -30,21 +30,21 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
     return error_of(ErrorKind::usage, [&] { parse_speculation(text, "--speculation"); });
   };
   CHECK(message("fast") ==
-        "--speculation: the speculation policy is \"fast\"; expected one of off, fixed, threshold, schedule, goodput, "
+        "--speculation: the speculation policy is 'fast'; expected one of off, fixed, threshold, schedule, goodput, "
         "tree, likely");
   CHECK(message("likely:max=3").find("likely has no parameters") != std::string::npos);
   CHECK(message("off:1").find("off has no parameters") != std::string::npos);
-  CHECK(message("fixed:-1") == "--speculation: is \"fixed:-1\"; expected fixed:K with K from 0 to 1024");
+  CHECK(message("fixed:-1") == "--speculation: is 'fixed:-1'; expected fixed:K with K from 0 to 1024");
   CHECK(message("fixed:").find("expected fixed:K") != std::string::npos);
-  CHECK(message("threshold:high=1").find("has no parameter \"high\"; expected one of min, max, start") !=
+  CHECK(message("threshold:high=1").find("has no parameter 'high'; expected one of min, max, start") !=
         std::string::npos);
   CHECK(message("threshold:max=3,max=4").find("max is given twice") != std::string::npos);
-  CHECK(message("threshold:raise=1.5").find("raise is \"1.5\"; expected a number in [0, 1]") != std::string::npos);
+  CHECK(message("threshold:raise=1.5").find("raise is '1.5'; expected a number in [0, 1]") != std::string::npos);
   CHECK(message("threshold:start=9").find("start is 9; expected a number from min (1) to max (8)") !=
         std::string::npos);
   CHECK(message("threshold:lower=0.9").find("lower is 0.9; expected at most raise (0.85)") != std::string::npos);
-  CHECK(message("goodput:max=2.5").find("max is \"2.5\"; expected a whole number in [1, 64]") != std::string::npos);
-  CHECK(message("goodput:max").find("has \"max\"; expected NAME=VALUE") != std::string::npos);
+  CHECK(message("goodput:max=2.5").find("max is '2.5'; expected a whole number in [1, 64]") != std::string::npos);
+  CHECK(message("goodput:max").find("has 'max'; expected NAME=VALUE") != std::string::npos);
   CHECK(message("schedule:2=3").find("has batch size 2 after 0; expected ascending sizes, the first 1") !=
         std::string::npos);
   CHECK(message("schedule:1=3,1=2").find("batch size 1 after 1") != std::string::npos);
@@ -93,14 +93,19 @@ struct CliffCost final : StepCost {
   double base, token, cliff_ns, pass;
   std::int64_t cliff_at;
 
-  double target_ns(std::int64_t num_tokens, std::int64_t) const override {
-    return base + token * static_cast<double>(num_tokens) + (num_tokens > cliff_at ? cliff_ns : 0.0);
+  double target_ns(const PassLoad& load) const override {
+    return base + token * static_cast<double>(load.rows) + (load.rows > cliff_at ? cliff_ns : 0.0);
   }
-  double draft_ns(std::int32_t passes, std::int64_t) const override { return pass * passes; }
+  double draft_ns(const DraftLoad& load) const override { return pass * load.passes; }
+  double overhead_ns(std::int64_t, const DraftLoad&) const override { return 0.0; }
+
+  double step_ns(std::int64_t rows, std::int32_t passes, std::int64_t batch) const {
+    return target_ns(planned_pass(rows, batch)) + draft_ns(planned_drafting(passes, batch));
+  }
 };
 
 // The best goodput over every choice of K for every request, by trying all.
-double best_by_trying(const std::vector<double>& rates, const StepCost& cost, std::int32_t most) {
+double best_by_trying(const std::vector<double>& rates, const CliffCost& cost, std::int32_t most) {
   std::vector<std::int32_t> drafts(rates.size());
   double best = 0.0;
   for (;;) {
@@ -115,7 +120,7 @@ double best_by_trying(const std::vector<double>& rates, const StepCost& cost, st
       longest = std::max(longest, drafts[i]);
     }
     const auto batch = static_cast<std::int64_t>(rates.size());
-    best = std::max(best, tokens / (cost.target_ns(rows, batch) + cost.draft_ns(longest, batch)));
+    best = std::max(best, tokens / cost.step_ns(rows, longest, batch));
     std::size_t i = 0;
     while (i < drafts.size() && drafts[i] == most) drafts[i++] = 0;
     if (i == drafts.size()) return best;
@@ -162,8 +167,7 @@ TEST_CASE("the goodput rule finds the best K of every request that trying all fi
       shortest = std::min(shortest, k);
     }
     INFO("seed " << seed);
-    CHECK(tokens / (cost->target_ns(rows, 4) + cost->draft_ns(longest, 4)) ==
-          Approx(best_by_trying(rates, *cost, 3)).epsilon(1e-12));
+    CHECK(tokens / cost->step_ns(rows, longest, 4) == Approx(best_by_trying(rates, *cost, 3)).epsilon(1e-12));
     off += longest == 0;
     mixed += longest > shortest;
   }
@@ -173,9 +177,9 @@ TEST_CASE("the goodput rule finds the best K of every request that trying all fi
 
 TEST_CASE("the goodput rule measures the request, starts from the batch and tries again after a while",
           "[speculation]") {
-  auto cost = std::make_shared<LinearStepCost>();
-  cost->target_fixed_ns = 1000.0;
-  cost->target_token_ns = 100.0;
+  auto cost = std::make_shared<LinearCost>();
+  cost->fixed_ns = 1000.0;
+  cost->row_ns = 100.0;
   cost->draft_pass_ns = 100.0;
   SpeculationPolicy policy = policy_of("goodput:max=4,prior=4,memory=0.9,probe=5", cost);
   SpeculationState good = policy.first_state();

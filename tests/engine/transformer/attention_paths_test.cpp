@@ -1,4 +1,4 @@
-#include "engine/transformer/attention_paths.hpp"
+#include "engine/transformer/attention.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "engine/decode/generate.hpp"
-#include "engine/draft/lookup_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
+#include "engine/draft/prompt_lookup.hpp"
 #include "reference/step/batch.hpp"
 #include "reference/trace/trace.hpp"
 #include "tests/engine/decode/toy_model.hpp"

@@ -1,5 +1,5 @@
 // The gain of chains against the closed form of Leviathan et al., in exact fractions.
-#include "sim/acceptance/chain_gain.hpp"
+#include "sim/acceptance/rates.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
 #include <catch2/catch.hpp>

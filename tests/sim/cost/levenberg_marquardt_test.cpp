@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "sim/cost/levenberg_marquardt.hpp"
+#include "sim/cost/fit.hpp"
 
 using namespace draftproof;
 

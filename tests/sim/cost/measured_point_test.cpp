@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "sim/cost/measured_point.hpp"
-#include "sim/cost/measured_row.hpp"
 
 using namespace draftproof;
 

@@ -6,8 +6,7 @@
 #include "sim/cost/engine_profile.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/cost/model_shape.hpp"
-#include "sim/cost/names.hpp"
-#include "sim/cost/precision.hpp"
+#include "sim/cost/presets.hpp"
 #include "sim/toml.hpp"
 
 using namespace draftproof;

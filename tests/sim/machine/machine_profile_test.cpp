@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "sim/machine/speedup_prediction.hpp"
-#include "sim/machine/time_machine.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
@@ -42,10 +41,8 @@ TEST_CASE("passes lie on the lines between the timed ones, and rows take longer 
   CHECK(falling.pass_ms(40, 64) == Approx(1.05));
   CHECK(falling.pass_ms(1, 0) == Approx(1.05));
   // As a clock of the simulator: two streams, three rows each, behind 64 tokens.
-  CHECK(MachineCost(profile).target_ns({6, 2, 128, 6 * 64, 6}) == Approx(2.6e6));
-  CHECK(MachineStepCost(profile, 0.5).target_ns(10, 2) == Approx(3.0e6));
-  CHECK(MachineStepCost(profile, 0.5).draft_ns(3, 2) == Approx(3 * 0.5 * 2.2e6));
-  CHECK(MachineCost(profile, 0.5).draft_ns({2, 3, 6, 128, false}) == Approx(3 * 0.5 * 2.2e6));
+  CHECK(MachineCost(profile, 0.5).target_ns(planned_pass(10, 2)) == Approx(3.0e6));
+  CHECK(MachineCost(profile, 0.5).draft_ns(planned_drafting(3, 2)) == Approx(3 * 0.5 * 2.2e6));
 }
 
 TEST_CASE("a machine's profile is read back as written, and one that cannot be is refused with its line") {

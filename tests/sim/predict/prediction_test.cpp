@@ -7,7 +7,7 @@
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/read_acceptance.hpp"
-#include "sim/predict/measured_steps.hpp"
+#include "sim/predict/machine_calibration.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;

@@ -3,11 +3,11 @@
 
 #include <cmath>
 
+#include "engine/scheduler/step_cost.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
 #include "sim/acceptance/rates.hpp"
-#include "sim/cost/linear_cost.hpp"
 
 namespace draftproof::testing {
 

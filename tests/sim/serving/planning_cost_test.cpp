@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/cost/linear_cost.hpp"
+#include "engine/scheduler/step_cost.hpp"
 
 namespace draftproof {
 namespace {
@@ -20,7 +20,7 @@ LinearCost linear() {
 }
 
 // Counts how often the model is asked.
-struct Counting final : CostModel {
+struct Counting final : StepCost {
   mutable int asked = 0;
   LinearCost cost = linear();
   double target_ns(const PassLoad& load) const override {
@@ -47,13 +47,15 @@ TEST_CASE(
     const double taken = context == 505.0 ? 500.0 : context;  // too little more to count
     for (const std::int64_t batch : {1, 5, 69, 64, 5})
       for (const std::int64_t rows : {batch, batch + 3, batch * 5, batch * 9 + 2048}) {
-        CHECK(planning.target_ns(rows, batch) ==
+        CHECK(planning.target_ns(planned_pass(rows, batch)) ==
               Approx(5e6 + 21e3 * static_cast<double>(rows) + 39.3 * taken * static_cast<double>(batch)));
-        CHECK(planning.draft_ns(0, batch) == Approx(1e6));
-        CHECK(planning.draft_ns(3, batch) == Approx(1.2e6 + 3 * (3e5 + 2.4 * taken * static_cast<double>(batch))));
+        CHECK(planning.overhead_ns(batch, {}) == Approx(1e6));
+        CHECK(planning.overhead_ns(batch, planned_drafting(3, batch)) == Approx(1.2e6));
+        CHECK(planning.draft_ns(planned_drafting(3, batch)) ==
+              Approx(3 * (3e5 + 2.4 * taken * static_cast<double>(batch))));
       }
   }
-  CHECK(PlanningCost(cost, 8, true).draft_ns(5, 4) == Approx(1.2e6 + 3e5));
+  CHECK(PlanningCost(cost, 8, true).draft_ns(planned_drafting(5, 4)) == Approx(3e5));
 }
 
 TEST_CASE("a policy that decides again and again asks the cost model a few times") {
@@ -62,8 +64,8 @@ TEST_CASE("a policy that decides again and again asks the cost model a few times
   planning.set_context(1000.0);
   for (int decision = 0; decision < 100; ++decision)
     for (std::int64_t rows = 32; rows <= 32 * 9; ++rows) {
-      planning.target_ns(rows, 32);
-      planning.draft_ns(static_cast<std::int32_t>(rows % 9), 32);
+      planning.target_ns(planned_pass(rows, 32));
+      planning.draft_ns(planned_drafting(static_cast<std::int32_t>(rows % 9), 32));
     }
   CHECK(cost.asked < 40);
 }

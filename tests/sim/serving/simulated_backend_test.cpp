@@ -8,7 +8,7 @@ namespace draftproof {
 namespace {
 
 // Remembers what it was asked for.
-struct AskedCost final : CostModel {
+struct AskedCost final : StepCost {
   mutable PassLoad pass;
   mutable DraftLoad draft;
   double target_ns(const PassLoad& load) const override {

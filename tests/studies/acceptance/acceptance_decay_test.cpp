@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "studies/worker.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
 #include "tests/support/error_of.hpp"

@@ -10,7 +10,7 @@
 #include "exactness/statistics/binomial_interval.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/figures/figure.hpp"
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
@@ -288,7 +288,7 @@ TEST_CASE("draftproof lab takes logits, and refuses what it cannot read") {
       run({"--target", "0,0.6931471805599453", "--draft", "0,0", "--logits", "--samples", "100", "--json"});
   REQUIRE(logits.exit_code == 0);
   CHECK(json::parse(logits.out).at("p").at(1).get<double>() == Approx(2.0 / 3.0).margin(1e-6));
-  CHECK(run({"--target", "0.5,x"}).err.find("--target: has the entry 'x'") != std::string::npos);
+  CHECK(run({"--target", "0.5,x"}).err.find("--target: number 2 is 'x'; expected a number") != std::string::npos);
   CHECK(run({"--bug", "B27", "--verifier", "chain"}).exit_code == 2);
   const testing::ProgramResult text = run({"--samples", "500"});
   CHECK(text.out.find("consistent: chi-squared") != std::string::npos);

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "studies/last_snapshot.hpp"
+#include "studies/job.hpp"
 #include "studies/tree/tree_trial.hpp"
 #include "studies/worker.hpp"
 #include "tests/support/error_of.hpp"
@@ -359,7 +359,8 @@ TEST_CASE("a builder with a verifier that does not take its drafts is refused, n
   const auto with_rates = [](const std::string& rates) {
     return run_draftproof({"tree", "--builder", "sequoia", "--rank-rates", rates}).err;
   };
-  CHECK(with_rates("0.5,-0.5").find("--rank-rates: has '-0.5'; expected numbers in [0, 1]") != std::string::npos);
+  CHECK(with_rates("0.5,-0.5").find("--rank-rates: number 2 is '-0.5'; expected a number in [0, 1]") !=
+        std::string::npos);
   CHECK(with_rates("0.9,0.9").find("--rank-rates: has the sum 1.8; expected at most 1") != std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-#include "studies/tree/tree_layout.hpp"
+#include "studies/tree/tree_explorer.hpp"
 
 #include <catch2/catch.hpp>
 

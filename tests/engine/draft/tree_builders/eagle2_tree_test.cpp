@@ -1,10 +1,9 @@
-#include "engine/draft/tree_builders/eagle2_tree.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "engine/draft/tree_builders/opt_tree.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/tree_distribution.hpp"
 

@@ -1,4 +1,4 @@
-#include "engine/draft/tree_builders/opt_tree.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

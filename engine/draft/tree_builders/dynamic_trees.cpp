@@ -1,6 +1,7 @@
-#include "engine/draft/tree_builders/candidates.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string>
@@ -85,6 +86,50 @@ ValuedTree CandidatePool::tree_of(const std::vector<std::int32_t>& nodes) const 
     chosen.values.push_back(value(node));
   }
   return chosen;
+}
+
+ValuedTree eagle2_tree(const Eagle2Options& options, const DraftCandidates& draft) {
+  const auto require = [](std::int32_t value, std::int32_t least, const char* name) {
+    if (value < least)
+      throw usage_error("EAGLE-2 tree", std::string(name) + " is " + std::to_string(value) + "; expected at least " +
+                                            std::to_string(least));
+  };
+  require(options.top_k, 1, "top_k");
+  require(options.depth, 0, "depth");
+  require(options.num_nodes, 1, "num_nodes");
+
+  CandidatePool pool("EAGLE-2 tree", draft);
+  std::int32_t layer_first = pool.expand(kRootNode, options.top_k);
+  for (std::int32_t expansion = 0; expansion < options.depth; ++expansion) {
+    const std::vector<std::int32_t> frontier = pool.best(layer_first, options.top_k);
+    layer_first = pool.size();
+    for (const std::int32_t node : frontier) pool.expand(node, options.top_k);
+  }
+  return pool.tree_of(pool.best(0, options.num_nodes));
+}
+
+ValuedTree opt_tree(const OptTreeOptions& options, const DraftCandidates& draft) {
+  if (options.num_nodes < 1)
+    throw usage_error("OPT-Tree", "num_nodes is " + std::to_string(options.num_nodes) + "; expected at least 1");
+  if (options.depth_max < 1)
+    throw usage_error("OPT-Tree", "depth_max is " + std::to_string(options.depth_max) + "; expected at least 1");
+  if (!(options.threshold >= 0.0 && std::isfinite(options.threshold)))
+    throw usage_error("OPT-Tree", "threshold is " + std::to_string(options.threshold) +
+                                      "; expected 0 (the optimum) or a finite number above");
+
+  CandidatePool pool("OPT-Tree", draft);
+  std::int32_t layer_first = pool.expand(kRootNode, options.num_nodes);
+  ValuedTree best = pool.tree_of(pool.best(0, options.num_nodes));
+  for (std::int32_t depth = 2; depth <= options.depth_max; ++depth) {
+    const std::vector<std::int32_t> layer = pool.best(layer_first, options.num_nodes);
+    layer_first = pool.size();
+    for (const std::int32_t node : layer) pool.expand(node, options.num_nodes);
+    ValuedTree deeper = pool.tree_of(pool.best(0, options.num_nodes));
+    const double gain = total_value(deeper) - total_value(best);
+    best = std::move(deeper);
+    if (!(gain > options.threshold)) break;
+  }
+  return best;
 }
 
 }  // namespace draftproof

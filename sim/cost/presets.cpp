@@ -1,4 +1,4 @@
-#include "sim/cost/names.hpp"
+#include "sim/cost/presets.hpp"
 
 #include <algorithm>
 #include <numeric>

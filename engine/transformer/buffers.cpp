@@ -1,4 +1,4 @@
-#include "engine/transformer/huge_buffer.hpp"
+#include "engine/transformer/buffers.hpp"
 
 #include <sys/mman.h>
 
