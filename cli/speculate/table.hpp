@@ -51,8 +51,6 @@ class SpeculateTable {
 // "suffix K=4", "layer_skip:10-14 2x2x1", with the temperature where it is not 0.
 std::string configuration_name(const Json& row);
 
-// As rows hold it: null where it is empty.
-Json inputs_json(const std::string& inputs_sha256);
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
               const SpeculateRow& measured);
 
