@@ -35,9 +35,6 @@ class SpeculateTable {
   // The rows as CSV.
   std::string csv() const;
   const Json& rows() const { return rows_; }
-  const std::string& json_path() const { return json_path_; }
-  const std::string& csv_path() const { return csv_path_; }
-  const std::string& figure_path() const { return figure_path_; }
 
  private:
   std::string json_path_;

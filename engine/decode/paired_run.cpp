@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::int64_t kWarmUpTokens = 2;  // a pass over the prompt, and one of a single row
 
-constexpr std::array kParts{&StepTimes::steps,    &StepTimes::tokens,    &StepTimes::wall_ns,  &StepTimes::engine_ns,
-                            &StepTimes::draft_ns, &StepTimes::verify_ns, &StepTimes::sample_ns};
+constexpr std::array kParts{&StepTimes::steps,     &StepTimes::prompt_tokens, &StepTimes::tokens,
+                            &StepTimes::wall_ns,   &StepTimes::engine_ns,     &StepTimes::draft_ns,
+                            &StepTimes::verify_ns, &StepTimes::sample_ns};
 
 template <class Action>
 std::int64_t ns_of(Action action) {
@@ -80,11 +81,6 @@ StepTimes& StepTimes::operator+=(const StepTimes& other) {
   return *this;
 }
 
-StepTimes& StepTimes::operator-=(const StepTimes& other) {
-  for (const auto part : kParts) this->*part -= other.*part;
-  return *this;
-}
-
 void DecodeRun::ObservedSampler::verify(const TargetRows& rows, const DecodingOptions& options, std::int64_t vocab_size,
                                         const Sequence& sequence, SpeculativeStep& step) {
   SourceSampler::verify(rows, options, vocab_size, sequence, step);
@@ -94,30 +90,28 @@ void DecodeRun::ObservedSampler::verify(const TargetRows& rows, const DecodingOp
 DecodeRun::DecodeRun(LanguageModel& target, Drafter* drafter, EngineOptions options)
     : drafts_(drafter != nullptr), engine_(target, drafter, sampler_, std::move(options)) {}
 
-StepTimes DecodeRun::counted() const {
+StepTimes DecodeRun::all_steps() const {
   const EngineMetrics& metrics = engine_.scheduler().metrics();
-  StepTimes times;
-  times.steps = metrics.steps;
-  times.tokens = metrics.generation_tokens();
-  times.wall_ns = wall_ns_ - sampler_.observer_ns;
-  times.engine_ns = metrics.busy_ns - sampler_.observer_ns;
-  times.draft_ns = drafts_ ? metrics.draft_ns : 0;
-  times.verify_ns = metrics.verify_ns;
-  times.sample_ns = metrics.sample_ns - sampler_.observer_ns;
-  return times;
+  const std::int64_t observer_ns = sampler_.observer_ns;
+  return {.steps = metrics.steps,
+          .prompt_tokens = metrics.prompt_tokens,
+          .tokens = metrics.generation_tokens(),
+          .wall_ns = wall_ns_ - observer_ns,
+          .engine_ns = metrics.busy_ns - observer_ns,
+          .draft_ns = drafts_ ? metrics.draft_ns : 0,
+          .verify_ns = metrics.verify_ns,
+          .sample_ns = metrics.sample_ns - observer_ns};
 }
 
-bool DecodeRun::step() {
-  const StepTimes before = counted();
-  const std::int64_t prompt_tokens = engine_.scheduler().metrics().prompt_tokens;
+std::optional<StepTimes> DecodeRun::step() {
+  const StepTimes before = all_steps();
   bool stepped = false;
   wall_ns_ += ns_of([&] { stepped = engine_.step(); });
-  if (!stepped) return false;
-  last_step_ = counted();
-  last_step_ -= before;
-  last_step_computed_prompt_ = engine_.scheduler().metrics().prompt_tokens != prompt_tokens;
-  (last_step_computed_prompt_ ? decoded_.prompt_steps : decoded_.other_steps) += last_step_;
-  return true;
+  if (!stepped) return std::nullopt;
+  StepTimes step = all_steps();
+  for (const auto part : kParts) step.*part -= before.*part;
+  (step.prompt_tokens > 0 ? decoded_.prompt_steps : decoded_.other_steps) += step;
+  return step;
 }
 
 DecodedJobs DecodeRun::run() {

@@ -45,10 +45,11 @@ SpeculationChoice whole_drafts(const DecodingOptions& decoding, const std::strin
 // Are the tokens those of plain decoding, rather than of the same distribution?
 bool promises_equal_tokens(const DecodingOptions& decoding);
 
-// Nanoseconds of steps, without what the observer of verified steps took.
+// What steps did, and their nanoseconds without those of the observer.
 struct StepTimes {
   std::int64_t steps = 0;
-  std::int64_t tokens = 0;  // that they emitted
+  std::int64_t prompt_tokens = 0;  // computed
+  std::int64_t tokens = 0;         // emitted
   std::int64_t wall_ns = 0;
   std::int64_t engine_ns = 0;  // on the engine's clock: the three parts below, and bookkeeping
   std::int64_t draft_ns = 0;
@@ -56,7 +57,6 @@ struct StepTimes {
   std::int64_t sample_ns = 0;  // its rows, the verifier, stop conditions
 
   StepTimes& operator+=(const StepTimes& other);
-  StepTimes& operator-=(const StepTimes& other);
   double wall_ms() const { return 1e-6 * static_cast<double>(wall_ns); }
 };
 
@@ -83,16 +83,14 @@ class DecodeRun {
   void on_verified(OnVerified callback) { sampler_.on_verified = std::move(callback); }
   // The job by its number, 0, 1, ... Errors as of Engine::submit().
   std::uint64_t submit(const DecodeJob& job) { return engine_.submit(job.prompt, job.decoding, true, job.where); }
-  // One step of all jobs. False: nothing was left to do.
-  bool step();
+  // One step of all jobs; nothing where nothing was left to do.
+  std::optional<StepTimes> step();
   bool ended() const { return engine_.scheduler().idle(); }
   // Steps until all jobs have ended, and takes what came of them. Errors: what made a job impossible.
   DecodedJobs run();
 
   // Its observers, its metrics, and outcomes of single jobs.
   Engine& engine() { return engine_; }
-  const StepTimes& last_step() const { return last_step_; }
-  bool last_step_computed_prompt() const { return last_step_computed_prompt_; }
 
  private:
   struct ObservedSampler final : SourceSampler<PhiloxSource> {
@@ -104,14 +102,12 @@ class DecodeRun {
     OnVerified on_verified;
     std::int64_t observer_ns = 0;
   };
-  StepTimes counted() const;  // all steps so far
+  StepTimes all_steps() const;
 
   bool drafts_;
   ObservedSampler sampler_;
   Engine engine_;
   std::int64_t wall_ns_ = 0;
-  StepTimes last_step_;
-  bool last_step_computed_prompt_ = false;
   DecodedJobs decoded_;
 };
 

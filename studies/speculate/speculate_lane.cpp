@@ -46,13 +46,12 @@ SpeculateLaneRun::SpeculateLaneRun(std::span<const DecodeJob> jobs, const Specul
 
 void SpeculateLaneRun::step() {
   emitted_ = nullptr;
-  if (run_.step()) {
-    const StepTimes& times = run_.last_step();
+  if (const auto times = run_.step()) {
     step_->begin_ns = lane_.time_ns();
-    step_->draft_ns = times.draft_ns;
-    (run_.last_step_computed_prompt() ? step_->prefill_ns : step_->verify_ns) = times.verify_ns;
-    step_->sample_ns = times.sample_ns;
-    step_->end_ns = step_->begin_ns + times.engine_ns;
+    step_->draft_ns = times->draft_ns;
+    (times->prompt_tokens > 0 ? step_->prefill_ns : step_->verify_ns) = times->verify_ns;
+    step_->sample_ns = times->sample_ns;
+    step_->end_ns = step_->begin_ns + times->engine_ns;
     step_->acceptance = run_.engine().scheduler().metrics().acceptance;
     step_->tokens = step_->acceptance.received_tokens;
     lane_.steps.push_back(std::move(step_));

@@ -146,19 +146,19 @@ TEST_CASE("the times of steps add up, prompts apart, and an observer's time is i
   StepTimes sum;
   std::int64_t prompts = 0;
   const auto begin = std::chrono::steady_clock::now();
-  while (run.step()) {
-    const StepTimes& step = run.last_step();
-    CHECK(step.steps == 1);
-    for (const std::int64_t part : {step.draft_ns, step.verify_ns, step.sample_ns}) CHECK(part >= 0);
-    CHECK(step.draft_ns + step.verify_ns + step.sample_ns <= step.engine_ns);
-    CHECK(step.engine_ns <= step.wall_ns);
-    prompts += run.last_step_computed_prompt() ? 1 : 0;
-    sum += step;
+  while (const auto step = run.step()) {
+    CHECK(step->steps == 1);
+    for (const std::int64_t part : {step->draft_ns, step->verify_ns, step->sample_ns}) CHECK(part >= 0);
+    CHECK(step->draft_ns + step->verify_ns + step->sample_ns <= step->engine_ns);
+    CHECK(step->engine_ns <= step->wall_ns);
+    prompts += step->prompt_tokens > 0 ? 1 : 0;
+    sum += *step;
   }
   const std::int64_t elapsed_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
   CHECK(sum.wall_ns <= elapsed_ns - verified * 2'000'000);
   const auto [generations, prompt_steps, other_steps] = run.run();
   CHECK(prompt_steps.steps == prompts);
+  CHECK(prompt_steps.prompt_tokens == 1 + 10 + 19 + 28 + 37);
   CHECK(prompts >= 2);
   CHECK(prompts < sum.steps);
   for (const auto part : {&StepTimes::steps, &StepTimes::tokens, &StepTimes::wall_ns, &StepTimes::engine_ns,
