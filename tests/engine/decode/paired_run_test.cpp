@@ -84,6 +84,21 @@ TEST_CASE("the first difference of two outputs is a token, or where the shorter 
   CHECK(first_difference({}, plain) == 0);
 }
 
+TEST_CASE("a verifier that accepts every draft is found by the first token that it let through") {
+  Jobs jobs("synthetic:rate=1", 0.0f);
+  const PairedRun pair = jobs.run({}, PairOrder::plain_first);
+  for (std::size_t i = 0; i < jobs.jobs.size(); ++i) {
+    const std::vector<Token>& plain = pair.plain.generations[i].tokens;
+    const std::vector<Token>& wrong = pair.speculative.generations[i].tokens;
+    const auto at = first_difference(plain, wrong);
+    REQUIRE(at.has_value());
+    REQUIRE(*at < plain.size());
+    CHECK(std::equal(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(*at), wrong.begin()));
+    CHECK(plain[*at] != wrong[*at]);
+    CHECK(pair.speculative.generations[i].origins[*at] == TokenOrigin::accepted);
+  }
+}
+
 TEST_CASE("the batch reaches the scheduler and the cache, which has room for the largest jobs of a batch") {
   const Jobs jobs("chain", 0.0f);
   // Prompts of 1, 10, 19, 28 and 37 tokens, with a start token, 30 of output and a draft.
