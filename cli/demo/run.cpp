@@ -23,7 +23,7 @@ enum SeedFamily : std::uint64_t { kPositionSeed = 0, kContinuationSeeds = 1, kSp
 
 // The outcomes of `draw` for decoding options that differ in their seeds, in order; each thread has a worker.
 template <class Draw>
-auto draw_all(const DemoModels& models, const DemoOptions& options, DecodingOptions decoding, std::int64_t count,
+auto draw_all(const DemoModels& models, const DemoOptions& options, const DecodingOptions& decoding, std::int64_t count,
               SeedFamily family, Progress& progress, Draw draw) {
   std::vector<std::unique_ptr<DemoWorker>> workers;
   for (int thread = 0; thread < options.threads; ++thread)
