@@ -33,7 +33,9 @@ struct Jobs {
       job.where = "job " + std::to_string(i);
     }
   }
-  ModelDrafter drafter() { return ModelDrafter(draft_model, jobs.front().decoding.parameters); }
+  ModelDrafter drafter() {
+    return ModelDrafter(draft_model, row_parameters(jobs.front().decoding.parameters.temperature, 1.0, 0, 0.0));
+  }
   PairedRun run(const DecodeRoom& room, PairOrder order, const OnVerified& on_verified = nullptr) {
     ModelDrafter drafts = drafter();
     const SpeculationPolicy policy(whole_drafts(jobs.front().decoding, "tree"));
@@ -173,7 +175,7 @@ TEST_CASE("the times of steps add up, prompts apart, and an observer's time is i
   CHECK(sum.wall_ns <= elapsed_ns - verified * 2'000'000);
   const auto [generations, prompt_steps, other_steps] = run.run();
   CHECK(prompt_steps.steps == prompts);
-  CHECK(prompt_steps.prompt_tokens == 1 + 10 + 19 + 28 + 37);
+  CHECK(prompt_steps.prompt_tokens == 2 + 11 + 20 + 29 + 38);  // with the start tokens
   CHECK(prompts >= 2);
   CHECK(prompts < sum.steps);
   for (const auto part : {&StepTimes::steps, &StepTimes::tokens, &StepTimes::wall_ns, &StepTimes::engine_ns,
@@ -200,9 +202,9 @@ TEST_CASE("a job that cannot be run is refused by name, with and without specula
   jobs.jobs[3].prompt = {0, 99};
   CHECK_THROWS_WITH(jobs.run({}, PairOrder::plain_first), Catch::Contains("99 is outside the vocabulary"));
   DecodeRoom small;
-  small.context_len_max = 20;
-  jobs.jobs[3].prompt.assign(28, 1);
-  CHECK_THROWS_WITH(jobs.run(small, PairOrder::speculative_first), Catch::Contains("job 3"));
+  small.context_len_max = 30;
+  jobs.jobs[3].prompt.assign(40, 1);
+  CHECK_THROWS_WITH(jobs.run(small, PairOrder::speculative_first), Catch::Contains("job 3: the prompt has 41 tokens"));
 }
 
 }  // namespace
