@@ -85,95 +85,82 @@ std::string figure_script(const DemoOptions& options, const AcceptanceMetrics& m
   return script.str();
 }
 
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json test_json(std::int64_t n, const ChiSquaredTest& test, double detectable_tv) {
-  Json json;
-  json["n"] = n;
-  json["df"] = test.df;
-  json["statistic"] = test.statistic;
-  json["p_value"] = six_digits(test.p_value);
-  json["cells"] = test.cells;
-  json["detectable_tv"] = six_digits(detectable_tv);
-  return json;
+  return {{"n", n},
+          {"df", test.df},
+          {"statistic", test.statistic},
+          {"p_value", six_digits(test.p_value)},
+          {"cells", test.cells},
+          {"detectable_tv", six_digits(detectable_tv)}};
 }
 
 Json distribution_json(const DistributionCheck& distribution) {
   Json json = test_json(distribution.samples, distribution.two_sample, distribution.detectable_tv);
-  json["exact_distribution"] = test_json(distribution.samples, distribution.exact, distribution.detectable_tv_exact);
-  json["impossible_strings"] = distribution.impossible_count;
-  json["tokens"] = DistributionString{}.size();
-  json["alpha"] = kDistributionAlpha;
-  json["power"] = kDistributionPower;
-  json["verdict"] = distribution.is_finding() ? "biased" : "consistent";
-  json["sentence"] = distribution.sentence();
+  json.update(
+      {{"exact_distribution", test_json(distribution.samples, distribution.exact, distribution.detectable_tv_exact)},
+       {"impossible_strings", distribution.impossible_count},
+       {"tokens", DistributionString{}.size()},
+       {"alpha", kDistributionAlpha},
+       {"power", kDistributionPower},
+       {"verdict", distribution.is_finding() ? "biased" : "consistent"},
+       {"sentence", distribution.sentence()}});
   return json;
 }
 
 Json counts_json(const AcceptanceCounts& counts) {
-  Json json;
-  json["steps"] = counts.steps;
-  json["drafts"] = counts.drafts;
-  json["draft_tokens"] = counts.draft_tokens;
-  json["accepted"] = counts.accepted_tokens;
-  json["tokens"] = counts.received_tokens;
-  return json;
+  return {{"steps", counts.steps},
+          {"drafts", counts.drafts},
+          {"draft_tokens", counts.draft_tokens},
+          {"accepted", counts.accepted_tokens},
+          {"tokens", counts.received_tokens}};
 }
 
 Json shown_json(const Generation& generation) {
   Json json = counts_json(generation.acceptance);
   json["discarded"] = generation.acceptance.discarded_tokens;
-  for (const auto& [name, origin] : {std::pair("accepted_shown", TokenOrigin::accepted),
-                                     {"recovered_shown", TokenOrigin::recovered},
-                                     {"bonus_shown", TokenOrigin::bonus}})
-    json[name] = std::count(generation.origins.begin(), generation.origins.end(), origin);
+  json.update(origin_counts_json(generation));
   return json;
 }
 
 Json options_json(const DemoOptions& options) {
   const RowParameters drafter = draft_parameters(options);
   const bool has_model = options.draft_kind() == DemoDraft::ngram;
-  Json json;
-  json["corpus"] = options.corpus.empty() ? Json(kDefaultCorpusFolder) : Json(options.corpus);
-  json["order"] = options.order;
-  json["draft"] = options.draft;
-  json["verifier"] = options.verifier;
-  json["tree"] = options.tree ? Json(*options.tree) : Json(nullptr);
-  json["draft_order"] = has_model ? Json(options.draft_order_or_default()) : Json(nullptr);
-  json["num_speculative_tokens"] = options.num_speculative_tokens;
-  json["tokens"] = options.tokens;
-  json["temperature"] = options.temperature;
-  json["top_p"] = options.top_p;
-  json["top_k"] = options.top_k;
-  json["min_p"] = options.min_p;
-  json["draft_temperature"] = has_model ? Json(options.draft_temperature.value_or(options.temperature)) : Json(nullptr);
-  json["draft_top_p"] = has_model ? Json(options.draft_top_p.value_or(options.top_p)) : Json(nullptr);
-  json["draft_top_k"] = has_model ? Json(drafter.filters.top_k) : Json(nullptr);
-  json["guidance_scale"] = options.guidance_scale;
-  json["negative_prompt"] = options.negative_prompt ? Json(*options.negative_prompt) : Json(nullptr);
-  json["prompt"] = options.prompt;
-  json["sampler"] = options.sampler;
-  json["samples"] = options.samples;
-  json["continuations"] = options.continuations;
-  json["threads"] = options.threads;
-  return json;
+  const auto of_model = [&](const auto& value) { return has_model ? Json(value) : Json(nullptr); };
+  return {{"corpus", options.corpus.empty() ? Json(kDefaultCorpusFolder) : Json(options.corpus)},
+          {"order", options.order},
+          {"draft", options.draft},
+          {"verifier", options.verifier},
+          {"tree", or_null(options.tree)},
+          {"draft_order", of_model(options.draft_order_or_default())},
+          {"num_speculative_tokens", options.num_speculative_tokens},
+          {"tokens", options.tokens},
+          {"temperature", options.temperature},
+          {"top_p", options.top_p},
+          {"top_k", options.top_k},
+          {"min_p", options.min_p},
+          {"draft_temperature", of_model(options.draft_temperature.value_or(options.temperature))},
+          {"draft_top_p", of_model(options.draft_top_p.value_or(options.top_p))},
+          {"draft_top_k", of_model(drafter.filters.top_k)},
+          {"guidance_scale", options.guidance_scale},
+          {"negative_prompt", or_null(options.negative_prompt)},
+          {"prompt", options.prompt},
+          {"sampler", options.sampler},
+          {"samples", options.samples},
+          {"continuations", options.continuations},
+          {"threads", options.threads}};
 }
 
 Json timing_json(const DemoRun& run) {
   const auto per_second = [](std::size_t tokens, double ms) {
     return ms > 0.0 ? Json(1e3 * static_cast<double>(tokens) / ms) : Json(nullptr);
   };
-  Json json;
-  json["training_ms"] = run.training_ms;
-  json["speculative_ms"] = run.speculative_ms;
-  json["speculative_tokens_per_second"] = per_second(run.speculative.tokens.size(), run.speculative_ms);
-  json["plain_ms"] = run.plain_ms;
-  json["plain_tokens_per_second"] = per_second(run.plain.tokens.size(), run.plain_ms);
-  json["acceptance_ms"] = run.acceptance_ms;
-  json["chi_squared_ms"] = run.distribution_ms;
-  return json;
+  return {{"training_ms", run.training_ms},
+          {"speculative_ms", run.speculative_ms},
+          {"speculative_tokens_per_second", per_second(run.speculative.tokens.size(), run.speculative_ms)},
+          {"plain_ms", run.plain_ms},
+          {"plain_tokens_per_second", per_second(run.plain.tokens.size(), run.plain_ms)},
+          {"acceptance_ms", run.acceptance_ms},
+          {"chi_squared_ms", run.distribution_ms}};
 }
 
 }  // namespace
@@ -183,6 +170,12 @@ double six_digits(double value) {
   text.precision(6);
   text << value;
   return std::strtod(text.str().c_str(), nullptr);  // std::stod throws where the number is subnormal
+}
+
+Json origin_counts_json(const Generation& generation) {
+  Json json;
+  for (const auto& [name, origin] : kDraftedOrigins) json[std::string(name) + "_shown"] = generation.count(origin);
+  return json;
 }
 
 RunFolder open_demo_folder(const DemoOptions& options) {
@@ -227,31 +220,31 @@ void finish_demo_files(const Json& document, RunFolder& folder) {
 Json demo_json(const DemoOptions& options, const DemoRun& run, const Json& language_model, const DemoFiles& files,
                const std::vector<std::string>& arguments) {
   const AcceptanceMetrics& metrics = run.acceptance;
-  Json document = json_document(arguments);
-  document["seed"] = options.seed;
   const VerifierChoice& verifier = run.decoding.verify.verifier;
-  document["verifier"] = text_of(verifier);
-  document["lossless"] = verifier.info().lossless;
-  const auto tree = tree_of(options);
-  document["tree"] = tree ? Json(*tree) : Json(nullptr);
-  document["language_model"] = language_model;
-  document["text"] = bytes_of(run.speculative.tokens);
-  document["plain_text"] = bytes_of(run.plain.tokens);
-  document["acceptance_length"] = metrics.acceptance_length;
-  document["acceptance_by_position"] = acceptance_by_position_json(metrics);
-  document["tokens_per_step"] = metrics.tokens_per_step;
-  document["tokens_per_step_standard_error"] = or_null(metrics.tokens_per_step_standard_error);
-  document["tokens_per_step_formula"] = or_null(metrics.tokens_per_step_formula);
+  Json document = json_document(arguments);
+  document.update({{"seed", options.seed},
+                   {"verifier", text_of(verifier)},
+                   {"lossless", verifier.info().lossless},
+                   {"tree", or_null(tree_of(options))},
+                   {"language_model", language_model},
+                   {"text", bytes_of(run.speculative.tokens)},
+                   {"plain_text", bytes_of(run.plain.tokens)},
+                   {"acceptance_length", metrics.acceptance_length},
+                   {"acceptance_by_position", acceptance_by_position_json(metrics)},
+                   {"tokens_per_step", metrics.tokens_per_step},
+                   {"tokens_per_step_standard_error", or_null(metrics.tokens_per_step_standard_error)},
+                   {"tokens_per_step_formula", or_null(metrics.tokens_per_step_formula)}});
   document.update(counts_json(metrics.counts));
-  document["shown"] = shown_json(run.speculative);
-  document["chi_squared"] = distribution_json(run.distribution);
-  document["consistency"] = consistency_json(run.consistency);
-  document["options"] = options_json(options);
-  document["timing"] = timing_json(run);
-  document["files"] = {{"result", files.result},
-                       {"acceptance_csv", files.acceptance_csv},
-                       {"figure", files.figure.empty() ? Json(nullptr) : Json(files.figure)},
-                       {"trace", files.trace}};
+  document.update({{"shown", shown_json(run.speculative)},
+                   {"chi_squared", distribution_json(run.distribution)},
+                   {"consistency", consistency_json(run.consistency)},
+                   {"options", options_json(options)},
+                   {"timing", timing_json(run)},
+                   {"files",
+                    {{"result", files.result},
+                     {"acceptance_csv", files.acceptance_csv},
+                     {"figure", text_or_null(files.figure)},
+                     {"trace", files.trace}}}});
   return document;
 }
 

@@ -22,6 +22,9 @@ struct DemoFiles {
 // A p value as the document has it: its last digits depend on the machine's mathematics library, and mean nothing.
 double six_digits(double value);
 
+// How many tokens of a text came about in each way.
+Json origin_counts_json(const Generation& generation);
+
 // The folder in which the files of a demo appear together. Errors naming it (input), or --out (usage) where a file of
 // the demo would replace one of the corpus.
 RunFolder open_demo_folder(const DemoOptions& options);

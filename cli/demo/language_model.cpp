@@ -1,13 +1,10 @@
 #include "cli/demo/language_model.hpp"
 
-#include <algorithm>
-#include <cstdio>
-
 #include "base/printable.hpp"
+#include "cli/demo/files.hpp"
+#include "cli/demo/report.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/painted_text.hpp"
-#include "cli/shared/stopwatch.hpp"
-#include "engine/decode/generate.hpp"
 #include "engine/draft/drafter_factory.hpp"
 
 namespace draftproof {
@@ -25,82 +22,60 @@ constexpr std::int64_t kTokens = 120;
 
 }  // namespace
 
-double LanguageModelRun::tokens_per_second(bool with_speculation) const {
-  const double ms = with_speculation ? speculative_ms : plain_ms;
-  const Generation& generation = with_speculation ? speculative : plain;
-  return ms > 0.0 ? 1e3 * static_cast<double>(generation.tokens.size()) / ms : 0.0;
-}
-
 LanguageModelRun run_language_model(const DemoOptions& options) {
   LanguageModelRun run;
   const TextModelOptions model_options{false, options.threads};
   const std::string path = model_path(options.model);
   run.model = open_text_model(options.model, path, model_options, "--model");
-  run.drafter = kDrafter;
   run.prompt = kPrompt;
-  const std::vector<Token> prompt = run.model.chat_tokens(run.prompt, "--model");
-  DecodingOptions decoding;
-  decoding.parameters.temperature = 0.0f;
-  decoding.stop.eos_ids = run.model.tokenizer->end_tokens();
-  decoding.stop.max_tokens = kTokens;
-  decoding.detokeniser = run.model.tokenizer.get();
-  decoding.num_speculative_tokens = kDraftLen;
-  decoding.seed = options.seed;
+  DecodeJob job{run.model.chat_tokens(run.prompt, "--model"), {}};
+  job.decoding.parameters.temperature = 0.0f;
+  job.decoding.stop.eos_ids = run.model.tokenizer->end_tokens();
+  job.decoding.stop.max_tokens = kTokens;
+  job.decoding.detokeniser = run.model.tokenizer.get();
+  job.decoding.num_speculative_tokens = kDraftLen;
+  job.decoding.seed = options.seed;
   const auto drafter =
       make_drafter(parse_drafter(kDrafter, "--drafter"), run.model, std::nullopt, model_options, "--drafter");
-  PhiloxSource source;
-  // The first pass of all reads the weights from cold memory, and is neither's.
-  decoding.stop.max_tokens = 1;
-  generate(*run.model.model, nullptr, decoding, prompt, source);
-  decoding.stop.max_tokens = kTokens;
-  const Stopwatch plain;
-  run.plain = generate(*run.model.model, nullptr, decoding, prompt, source);
-  run.plain_ms = plain.elapsed_ms();
-  const Stopwatch speculative;
-  run.speculative = generate(*run.model.model, drafter.get(), decoding, prompt, source);
-  run.speculative_ms = speculative.elapsed_ms();
+  warm_up(*run.model.model, job);
+  run.pair = run_pair(*run.model.model, *drafter, {&job, 1}, {}, SpeculationPolicy(whole_drafts(job.decoding, "tree")),
+                      PairOrder::plain_first);
   return run;
 }
 
 void print_language_model(std::ostream& out, const LanguageModelRun& run, const Palette& palette) {
+  const Generation& speculative = run.speculative();
+  const double fast = run.pair.speculative.tokens_per_second();
+  const double plain = run.pair.plain.tokens_per_second();
   out << palette.paint(Colour::bold, "A language model on this computer") << "  (" << run.model.name << ", "
-      << run.model.arithmetic << "; drafter: " << run.drafter << ", K = " << kDraftLen << "; temperature 0)\n"
+      << run.model.arithmetic << "; drafter: " << kDrafter << ", K = " << kDraftLen << "; temperature 0)\n"
       << palette.paint(Colour::grey, printable(run.prompt)) << "\n\n"
-      << painted_text(run.speculative, palette, *run.model.tokenizer) << "\n\n";
-  const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
-    out << separator << palette.paint(colour_of(origin), name) << ' ' << run.speculative.count(origin);
-  };
-  legend(TokenOrigin::accepted, "accepted", "");
-  legend(TokenOrigin::recovered, "recovered", ", ");
-  legend(TokenOrigin::bonus, "bonus", ", ");
-  out << ": " << run.speculative.tokens.size() << " tokens in " << run.speculative.target_steps << " target steps\n"
-      << number("with speculation %.1f tokens/s", run.tokens_per_second(true))
-      << number(", without %.1f tokens/s", run.tokens_per_second(false))
-      << number(": %.2f times as fast; ", run.tokens_per_second(true) / run.tokens_per_second(false))
-      << "the two texts are " << (run.is_finding() ? "DIFFERENT" : "the same, byte for byte") << "\n\n";
+      << painted_text(speculative, palette, *run.model.tokenizer) << "\n\n"
+      << origin_legend(speculative, palette) << ": " << speculative.tokens.size() << " tokens in "
+      << speculative.target_steps << " target steps\n"
+      << number("with speculation %.1f tokens/s", fast) << number(", without %.1f tokens/s", plain)
+      << number(": %.2f times as fast; ", fast / plain) << "the two texts are "
+      << (run.is_finding() ? "DIFFERENT" : "the same, byte for byte") << "\n\n";
 }
 
 Json language_model_json(const LanguageModelRun& run) {
-  Json json;
-  json["model"] = run.model.name;
-  json["arithmetic"] = run.model.arithmetic;
-  json["drafter"] = run.drafter;
-  json["num_speculative_tokens"] = kDraftLen;
-  json["max_tokens"] = kTokens;
-  json["prompt"] = run.prompt;
-  json["text"] = run.speculative.text;
-  json["plain_text"] = run.plain.text;
-  json["same"] = !run.is_finding();
-  json["num_tokens"] = run.speculative.tokens.size();
-  json["num_steps"] = run.speculative.target_steps;
-  for (const auto& [name, origin] : {std::pair("accepted_shown", TokenOrigin::accepted),
-                                     {"recovered_shown", TokenOrigin::recovered},
-                                     {"bonus_shown", TokenOrigin::bonus}})
-    json[name] = run.speculative.count(origin);
-  json["speculative_ms"] = run.speculative_ms;
-  json["plain_ms"] = run.plain_ms;
-  json["speculative_tokens_per_second"] = run.tokens_per_second(true);
-  json["plain_tokens_per_second"] = run.tokens_per_second(false);
+  const Generation& speculative = run.speculative();
+  Json json{{"model", run.model.name},
+            {"arithmetic", run.model.arithmetic},
+            {"drafter", kDrafter},
+            {"num_speculative_tokens", kDraftLen},
+            {"max_tokens", kTokens},
+            {"prompt", run.prompt},
+            {"text", speculative.text},
+            {"plain_text", run.plain().text},
+            {"same", !run.is_finding()},
+            {"num_tokens", speculative.tokens.size()},
+            {"num_steps", speculative.target_steps}};
+  json.update(origin_counts_json(speculative));
+  json["speculative_ms"] = run.pair.speculative.wall_ms();
+  json["plain_ms"] = run.pair.plain.wall_ms();
+  json["speculative_tokens_per_second"] = run.pair.speculative.tokens_per_second();
+  json["plain_tokens_per_second"] = run.pair.plain.tokens_per_second();
   return json;
 }
 

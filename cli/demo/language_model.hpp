@@ -7,23 +7,20 @@
 #include "cli/demo/options.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/terminal.hpp"
-#include "engine/decode/generation.hpp"
+#include "engine/decode/paired_run.hpp"
 #include "engine/model/text_model.hpp"
 
 namespace draftproof {
 
 struct LanguageModelRun {
   TextModel model;
-  std::string drafter;
   std::string prompt;
-  Generation speculative;
-  Generation plain;
-  double speculative_ms = 0.0;  // both with the prompt
-  double plain_ms = 0.0;
+  PairedRun pair;  // of the one request
 
+  const Generation& plain() const { return pair.plain.generations.front(); }
+  const Generation& speculative() const { return pair.speculative.generations.front(); }
   // At temperature 0 speculation must change no token.
-  bool is_finding() const { return speculative.tokens != plain.tokens; }
-  double tokens_per_second(bool with_speculation) const;
+  bool is_finding() const { return first_difference(plain().tokens, speculative().tokens).has_value(); }
 };
 
 // Both times greedy, the same prompt, the one after the other. Errors (input): the model.

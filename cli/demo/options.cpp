@@ -86,20 +86,14 @@ void validate(const DemoOptions& options) {
 }
 
 RowParameters draft_parameters(const DemoOptions& options) {
-  RowParameters parameters;
-  parameters.temperature = static_cast<float>(options.draft_temperature.value_or(options.temperature));
-  parameters.filters.top_p = static_cast<float>(options.draft_top_p.value_or(options.top_p));
-  parameters.filters.top_k = static_cast<std::int32_t>(options.draft_top_k.value_or(options.top_k));
-  parameters.filters.min_p = static_cast<float>(options.min_p);
-  return parameters;
+  return row_parameters(options.draft_temperature.value_or(options.temperature),
+                        options.draft_top_p.value_or(options.top_p), options.draft_top_k.value_or(options.top_k),
+                        options.min_p);
 }
 
 DecodingOptions decoding_options(const DemoOptions& options) {
   DecodingOptions decoding;
-  decoding.parameters.temperature = static_cast<float>(options.temperature);
-  decoding.parameters.filters.top_p = static_cast<float>(options.top_p);
-  decoding.parameters.filters.top_k = static_cast<std::int32_t>(options.top_k);
-  decoding.parameters.filters.min_p = static_cast<float>(options.min_p);
+  decoding.parameters = row_parameters(options.temperature, options.top_p, options.top_k, options.min_p);
   decoding.parameters.samplers = options.samplers;
   decoding.parameters.guidance_scale = static_cast<float>(options.guidance_scale);
   decoding.unconditional_prompt = tokens_of(options.negative_prompt.value_or(""));

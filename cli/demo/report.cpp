@@ -44,15 +44,9 @@ void print_texts(std::ostream& out, const DemoOptions& options, const DemoRun& r
       << "; drafter: " << drafter_name(options) << ", K = " << options.num_speculative_tokens
       << "; verifier: " << text_of(run.decoding.verify.verifier)
       << (tree_of(options) ? ", tree " + *tree_of(options) : "") << ")\n";
-  const auto legend = [&](TokenOrigin origin, const char* name, const char* separator) {
-    out << separator << palette.paint(colour_of(origin), name) << ' ' << run.speculative.count(origin);
-  };
   if (shows_text) out << prompt << painted_text(run.speculative, palette) << "\n\n";
-  legend(TokenOrigin::accepted, "accepted", "");
-  legend(TokenOrigin::recovered, "recovered", ", ");
-  legend(TokenOrigin::bonus, "bonus", ", ");
-  out << ": " << run.speculative.tokens.size() << " tokens in " << run.speculative.target_steps << " target steps, "
-      << number("%.1f ms", run.speculative_ms) << "\n"
+  out << origin_legend(run.speculative, palette) << ": " << run.speculative.tokens.size() << " tokens in "
+      << run.speculative.target_steps << " target steps, " << number("%.1f ms", run.speculative_ms) << "\n"
       << (shows_text ? "\n" : "") << palette.paint(Colour::bold, "Without speculation") << "\n";
   if (shows_text) out << prompt << printable(bytes_of(run.plain.tokens)) << "\n\n";
   out << run.plain.tokens.size() << " tokens in " << run.plain.target_steps << " target steps, "
@@ -93,6 +87,14 @@ void print_verdict(std::ostream& out, const DistributionCheck& check, const Pale
 }
 
 }  // namespace
+
+std::string origin_legend(const Generation& generation, const Palette& palette) {
+  std::string legend;
+  for (const auto& [name, origin] : kDraftedOrigins)
+    legend += (legend.empty() ? "" : ", ") + palette.paint(colour_of(origin), name) + " " +
+              std::to_string(generation.count(origin));
+  return legend;
+}
 
 void print_demo(std::ostream& out, const DemoOptions& options, const DemoRun& run, const Palette& palette) {
   print_texts(out, options, run, palette);

@@ -21,11 +21,21 @@ constexpr std::size_t kContinuationPromptBytes = 256;
 // Families of seeds derived from the run's seed; the shown text uses that seed itself.
 enum SeedFamily : std::uint64_t { kPositionSeed = 0, kContinuationSeeds = 1, kSpeculativeSeeds = 2, kDirectSeeds = 3 };
 
-std::vector<std::unique_ptr<DemoWorker>> make_workers(const DemoModels& models, const DemoOptions& options) {
+// The outcomes of `draw` for decoding options that differ in their seeds, in order; each thread has a worker.
+template <class Draw>
+auto draw_all(const DemoModels& models, const DemoOptions& options, const DecodingOptions& decoding, std::int64_t count,
+              SeedFamily family, Progress& progress, Draw draw) {
   std::vector<std::unique_ptr<DemoWorker>> workers;
   for (int thread = 0; thread < options.threads; ++thread)
     workers.push_back(std::make_unique<DemoWorker>(models, options));
-  return workers;
+  std::vector<decltype(draw(*workers[0], decoding, std::int64_t{0}))> outcomes(static_cast<std::size_t>(count));
+  parallel_for(count, options.threads, [&](std::int64_t i, int thread) {
+    DecodingOptions one = decoding;
+    one.seed = derive_seed(derive_seed(options.seed, family), static_cast<std::uint64_t>(i));
+    outcomes[static_cast<std::size_t>(i)] = draw(*workers[static_cast<std::size_t>(thread)], one, i);
+    progress.advance();
+  });
+  return outcomes;
 }
 
 // The bytes before a position that is uniform over the corpus.
@@ -40,53 +50,36 @@ std::vector<Token> continuation_prompt(const Corpus& corpus, std::uint64_t seed,
   return {end - static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(position, kContinuationPromptBytes)), end};
 }
 
-AcceptanceMetrics measure_acceptance(const DemoModels& models, const DemoOptions& options,
-                                     const DecodingOptions& decoding) {
-  const auto workers = make_workers(models, options);
-  std::vector<AcceptanceCounts> counts(static_cast<std::size_t>(options.continuations));
-  Progress progress("measuring acceptance", counts.size(), "continuations");
-  parallel_for(options.continuations, options.threads, [&](std::int64_t i, int thread) {
-    DemoWorker& worker = *workers[static_cast<std::size_t>(thread)];
-    // A fixed number of steps rather than of tokens: no step is clipped, and lucky steps are not counted more seldom.
-    DecodingOptions continuation = decoding;
-    continuation.stop.max_tokens.reset();
-    continuation.max_steps = options.continuation_steps;
-    continuation.seed = derive_seed(derive_seed(options.seed, kContinuationSeeds), static_cast<std::uint64_t>(i));
-    const std::vector<Token> prompt =
-        continuation_prompt(models.corpus, derive_seed(options.seed, kPositionSeed), static_cast<std::uint32_t>(i));
-    PhiloxSource source;
-    counts[static_cast<std::size_t>(i)] =
-        generate(worker.target_model(), &worker.drafter(), continuation, prompt, source).acceptance;
-    progress.advance();
-  });
-  return acceptance_metrics(counts);
+AcceptanceMetrics measure_acceptance(const DemoModels& models, const DemoOptions& options, DecodingOptions decoding) {
+  Progress progress("measuring acceptance", static_cast<std::uint64_t>(options.continuations), "continuations");
+  // A fixed number of steps rather than of tokens: no step is clipped, and lucky steps are not counted more seldom.
+  decoding.stop.max_tokens.reset();
+  decoding.max_steps = options.continuation_steps;
+  return acceptance_metrics(draw_all(
+      models, options, decoding, options.continuations, kContinuationSeeds, progress,
+      [&](DemoWorker& worker, const DecodingOptions& continuation, std::int64_t i) {
+        const std::vector<Token> prompt =
+            continuation_prompt(models.corpus, derive_seed(options.seed, kPositionSeed), static_cast<std::uint32_t>(i));
+        PhiloxSource source;
+        return generate(worker.target_model(), &worker.drafter(), continuation, prompt, source).acceptance;
+      }));
 }
 
 DistributionCheck check_distribution(const DemoModels& models, const DemoOptions& options,
                                      const DecodingOptions& decoding, std::span<const Token> prompt) {
-  const auto workers = make_workers(models, options);
   Progress progress("drawing samples", 2 * static_cast<std::uint64_t>(options.samples), "strings");
-  const auto draw_all = [&](SeedFamily family, auto draw) {
-    std::vector<DistributionString> strings(static_cast<std::size_t>(options.samples));
-    parallel_for(options.samples, options.threads, [&](std::int64_t i, int thread) {
-      DemoWorker& worker = *workers[static_cast<std::size_t>(thread)];
-      DecodingOptions sample = decoding;
-      sample.seed = derive_seed(derive_seed(options.seed, family), static_cast<std::uint64_t>(i));
-      strings[static_cast<std::size_t>(i)] = draw(worker, sample);
-      progress.advance();
-    });
-    return strings;
-  };
-  const std::vector<DistributionString> speculative =
-      draw_all(kSpeculativeSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
-        return draw_speculatively(worker.target(), worker.drafter(), sample, prompt, worker.workspace());
-      });
-  const std::vector<DistributionString> direct =
-      draw_all(kDirectSeeds, [&](DemoWorker& worker, const DecodingOptions& sample) {
-        return draw_directly(worker.target(), sample, prompt, worker.workspace());
-      });
+  const auto speculative =
+      draw_all(models, options, decoding, options.samples, kSpeculativeSeeds, progress,
+               [&](DemoWorker& worker, const DecodingOptions& sample, std::int64_t) {
+                 return draw_speculatively(worker.target(), worker.drafter(), sample, prompt, worker.workspace());
+               });
+  const auto direct = draw_all(models, options, decoding, options.samples, kDirectSeeds, progress,
+                               [&](DemoWorker& worker, const DecodingOptions& sample, std::int64_t) {
+                                 return draw_directly(worker.target(), sample, prompt, worker.workspace());
+                               });
+  DemoWorker worker(models, options);
   DistributionCheck check = compare_distributions(
-      speculative, direct, exact_distribution(workers[0]->target(), decoding, prompt, workers[0]->workspace()));
+      speculative, direct, exact_distribution(worker.target(), decoding, prompt, worker.workspace()));
   check.lossless = decoding.verify.verifier.info().lossless;
   return check;
 }

@@ -3,8 +3,10 @@
 // kernels.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cli/demo/distribution.hpp"
@@ -15,6 +17,10 @@
 #include "reference/step/consistency.hpp"
 
 namespace draftproof {
+
+// The ways in which tokens of a text with speculation come about, by name.
+inline constexpr std::array<std::pair<const char*, TokenOrigin>, 3> kDraftedOrigins{
+    {{"accepted", TokenOrigin::accepted}, {"recovered", TokenOrigin::recovered}, {"bonus", TokenOrigin::bonus}}};
 
 // The trained models, shared by all threads.
 struct DemoModels {

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
-#include "base/json_text.hpp"
 #include "base/strict_number.hpp"
+#include "cli/shared/json_lines.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/sampling_options.hpp"
 #include "reference/step/draft_plan.hpp"
@@ -117,34 +117,14 @@ class PromptLine {
 // Declares where options have no use: beside others, and where nothing is sampled or drafted.
 void add_uses(Options& command, GenerateOptions& options, const std::vector<std::string>& further_samplers) {
   const auto samples = [&options] { return !options.beams; };
-  command.used_only({"--temperature",
-                     "--top-p",
-                     "--top-k",
-                     "--min-p",
-                     "--repetition-penalty",
-                     "--frequency-penalty",
-                     "--presence-penalty",
-                     "--logit-bias",
-                     "--bad-words",
-                     "--stop",
-                     "--min-tokens",
-                     "--logprobs",
-                     "--cfg-scale",
-                     "--negative-prompt",
-                     "--sampler",
-                     "--seed",
-                     "--draft-temperature",
-                     "--verifier",
-                     "--tree",
-                     "--num-speculative-tokens",
-                     "--policy",
-                     "--cost",
-                     "--batch",
-                     "--context",
-                     "--kv-blocks",
-                     "--token-budget",
-                     "--metrics"},
+  command.used_only({"--temperature", "--top-p", "--top-k", "--min-p", "--repetition-penalty", "--frequency-penalty",
+                     "--presence-penalty", "--logit-bias", "--bad-words"},
                     "with --beams", samples);
+  command.used_only({"--stop", "--min-tokens", "--logprobs", "--cfg-scale", "--negative-prompt", "--sampler", "--seed"},
+                    "with --beams", samples);
+  command.used_only({"--draft-temperature", "--verifier", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
+                    "with --beams", samples);
+  command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
   const auto drafts = [&options] { return options.drafter != "none"; };
   command.used_only({"--draft-temperature", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
@@ -281,25 +261,15 @@ std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
     }
     return outputs;
   }
-  const std::string text = std::string(InputFile(options.prompts).text());
+  const InputFile file(options.prompts);
   std::vector<PromptRequest> requests;
-  std::size_t line_number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    begin = end + 1;
-    ++line_number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string where = options.prompts + ", line " + std::to_string(line_number);
-    const auto json = parse_json<nlohmann::json>(line, where);
-    if (!json.is_object())
-      throw input_error(where, "is no JSON object; expected one like {\"prompt\": \"...\", \"max_tokens\": 64}");
-    PromptRequest request{where, "", options.request};
-    // Requests of equal prompts and options should not be copies of one another.
-    request.parameters.seed = options.request.seed + requests.size();
-    PromptLine(where, json).read(request);
-    requests.push_back(std::move(request));
-  }
+  for_each_json_line(options.prompts, file.text(), R"({"prompt": "...", "max_tokens": 64})",
+                     [&](const nlohmann::json& line, const std::string& where) {
+                       PromptRequest& request = requests.emplace_back(PromptRequest{where, "", options.request});
+                       // Requests of equal prompts and options should not be copies of one another.
+                       request.parameters.seed += requests.size() - 1;
+                       PromptLine(where, line).read(request);
+                     });
   if (requests.empty()) throw input_error(options.prompts, "has no prompt; expected a JSON object a line");
   return requests;
 }
@@ -333,10 +303,7 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
   const RequestParameters& p = request.parameters;
   DecodingOptions decoding;
   RowParameters& row = decoding.parameters;
-  row.temperature = static_cast<float>(p.temperature);
-  row.filters.top_p = static_cast<float>(p.top_p);
-  row.filters.top_k = static_cast<std::int32_t>(p.top_k);
-  row.filters.min_p = static_cast<float>(p.min_p);
+  row = row_parameters(p.temperature, p.top_p, p.top_k, p.min_p);
   require_stateless(p.samplers, request.where);
   row.samplers = p.samplers;
   row.repetition_penalty = static_cast<float>(options_.repetition_penalty);

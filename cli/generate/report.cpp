@@ -58,13 +58,10 @@ Json request_json(const GenerateOptions& options, const GenerateRun& run, const 
   json["text"] = generation.text;
   json["tokens"] = generation.tokens;
   json["finish_reason"] = request.error.empty() ? std::string(detail_name(generation.finish_reason)) : "error";
-  json["error"] = request.error.empty() ? Json(nullptr) : Json(request.error);
+  json["error"] = text_or_null(request.error);
   json["num_steps"] = generation.target_steps;
-  const AcceptanceCounts& counts = generation.acceptance;
-  const bool drafted = speculates(run) && counts.drafts > 0;
-  json["acceptance_length"] =
-      drafted ? Json(1.0 + static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.drafts))
-              : Json(nullptr);
+  const bool drafted = speculates(run) && generation.acceptance.drafts > 0;
+  json["acceptance_length"] = drafted ? Json(generation.acceptance.acceptance_length()) : Json(nullptr);
   if (options.logprobs) json["logprobs"] = logprobs_json(generation);
   if (options.beams) json["beams"] = beams_json(request);
   return json;
@@ -110,7 +107,7 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["arithmetic"] = run.model.arithmetic;
   document["drafter"] = run.drafter;
   document["verifier"] = speculates(run) ? Json(run.verifier) : Json(nullptr);
-  document["tree"] = options.tree ? Json(*options.tree) : Json(nullptr);
+  document["tree"] = or_null(options.tree);
   Json requests = Json::array();
   for (const GeneratedRequest& request : run.requests) requests.push_back(request_json(options, run, request));
   document["requests"] = std::move(requests);
@@ -122,8 +119,7 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["drafter_share"] = share(run.metrics.draft_ns, run.metrics);
   document["target_share"] = share(run.metrics.verify_ns, run.metrics);
   document["preemptions"] = run.metrics.preemptions;
-  document["files"] = {{"trace", options.trace.empty() ? Json(nullptr) : Json(options.trace)},
-                       {"metrics", options.metrics.empty() ? Json(nullptr) : Json(options.metrics)}};
+  document["files"] = {{"trace", text_or_null(options.trace)}, {"metrics", text_or_null(options.metrics)}};
   return document;
 }
 

@@ -9,11 +9,11 @@
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "cli/shared/this_machine.hpp"
+#include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter_factory.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/trace/trace_writer.hpp"
-#include "sim/machine/machine_profile.hpp"
 
 namespace draftproof {
 namespace {
@@ -35,9 +35,8 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& r
   if (!options.policy.empty()) {
     choice = parse_speculation(options.policy, "--policy");
   } else if (drafter.kind != DrafterKind::none) {
-    const DraftPlan plan = plan_for(decoding.verify.verifier, decoding.tree, decoding.num_speculative_tokens, "--tree");
-    choice.rule = drafter.has_probabilities() ? SpeculationRule::fixed : SpeculationRule::likely;
-    choice.num_drafts = plan.num_paths * plan.shape.size();
+    choice = whole_drafts(decoding, "--tree",
+                          drafter.has_probabilities() ? SpeculationRule::fixed : SpeculationRule::likely);
   }
   const bool by_cost = choice.rule == SpeculationRule::goodput || choice.rule == SpeculationRule::likely;
   if (!by_cost && !options.cost.empty())
@@ -45,33 +44,20 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& r
                                     " without --policy goodput or likely, which alone ask "
                                     "for it");
   if (!by_cost) return SpeculationPolicy(choice);
-  if (options.cost.empty()) return SpeculationPolicy(choice, std::make_shared<DefaultStepCost>());
-  const double share = draft_share(drafter, run.model, {options.activations == "f32", options.threads}, "--drafter");
-  return SpeculationPolicy(choice, std::make_shared<MachineCost>(read_machine_profile(options.cost), share));
+  double share = 0.0;
+  if (!options.cost.empty())
+    share = draft_share(drafter, run.model, {options.activations == "f32", options.threads}, "--drafter");
+  return SpeculationPolicy(choice, read_step_cost(options.cost, share));
 }
 
-EngineOptions engine_options(const GenerateOptions& options, const GenerateRun& run, const DrafterChoice& drafter,
-                             const DecodingOptions& decoding) {
-  EngineOptions engine;
-  engine.policy = policy_of(options, run, drafter, decoding);
-  engine.scheduler.context_len_max = static_cast<std::int32_t>(context_of(options, *run.model.model));
-  engine.scheduler.running_max = static_cast<std::int32_t>(options.batch);
-  engine.scheduler.token_budget = static_cast<std::int32_t>(options.token_budget);
-  std::int64_t blocks = 0;
-  std::vector<std::int64_t> needs;
-  for (const GeneratedRequest& request : run.requests) {
-    const std::int64_t longest = std::min<std::int64_t>(static_cast<std::int64_t>(request.prompt_tokens.size()) + 1 +
-                                                            request.prompt.parameters.max_tokens,
-                                                        engine.scheduler.context_len_max) +
-                                 kDraftNodesMax;
-    const bool guided = request.prompt.parameters.cfg_scale != 1.0;
-    needs.push_back((longest / kKvBlockSlots + 2) * (guided ? 2 : 1));
-  }
-  std::ranges::sort(needs, std::greater());
-  for (std::size_t i = 0; i < needs.size() && i < static_cast<std::size_t>(options.batch); ++i) blocks += needs[i];
-  engine.scheduler.num_blocks =
-      static_cast<std::int32_t>(options.kv_blocks.value_or(std::max<std::int64_t>(blocks, 1)));
-  return engine;
+DecodeRoom room_of(const GenerateOptions& options, const LanguageModel& model) {
+  DecodeRoom room;
+  room.batch = options.batch;
+  room.context_len_max = context_of(options, model);
+  room.num_blocks = options.kv_blocks;
+  room.token_budget = options.token_budget;
+  room.share_prefixes = true;
+  return room;
 }
 
 void search_beams(const GenerateOptions& options, const RequestMaker& maker, GenerateRun& run,
@@ -158,33 +144,41 @@ GenerateRun run_generate(const GenerateOptions& options) {
     run.generation_ms = watch.elapsed_ms();
     return run;
   }
-  PhiloxSource source;
-  SourceSampler<PhiloxSource> sampler(source);
-  Engine engine(*run.model.model, drafter.get(), sampler,
-                engine_options(options, run, choice, maker.decoding_options(run.requests.front().prompt)));
-  std::int64_t longest = 0;
-  std::map<std::uint64_t, GeneratedRequest*> submitted;
+  const SpeculationPolicy policy = policy_of(options, run, choice, maker.decoding_options(run.requests.front().prompt));
+  const DecodeRoom room = room_of(options, *run.model.model);
+  std::vector<DecodeJob> jobs;
+  std::vector<GeneratedRequest*> requests;  // of the jobs
   for (GeneratedRequest& request : run.requests)
     if (request.error.empty())
       guarded(request, [&] {
-        submitted[engine.submit(request.prompt_tokens, maker.decoding_options(request.prompt), true,
-                                request.prompt.where)] = &request;
-        longest += request.prompt.parameters.max_tokens;
+        jobs.push_back({request.prompt_tokens, maker.decoding_options(request.prompt), request.prompt.where});
+        requests.push_back(&request);
       });
+  DecodeRun decoding(*run.model.model, drafter.get(), engine_options(jobs, room, *run.model.model, policy));
+  std::int64_t longest = 0;
+  std::vector<GeneratedRequest*> submitted;  // by the number of the job
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    guarded(*requests[i], [&] {
+      decoding.submit(jobs[i]);
+      submitted.push_back(requests[i]);
+      longest += requests[i]->prompt.parameters.max_tokens;
+    });
   {
     Progress progress("generating", static_cast<std::uint64_t>(longest), "tokens");
-    engine.on_tokens([&](const ActiveRequest&, std::size_t tokens, const std::string&) {
+    decoding.engine().on_tokens([&](const ActiveRequest&, std::size_t tokens, const std::string&) {
       run.tokens += static_cast<std::int64_t>(tokens);
       progress.advance(tokens);
     });
-    engine.run();
+    while (decoding.step()) {
+    }
   }
   run.generation_ms = watch.elapsed_ms();
-  for (const auto& [id, request] : submitted) {
-    request->generation = *engine.take(id);
-    if (request->generation.failure) guarded(*request, [&] { std::rethrow_exception(request->generation.failure); });
+  for (std::size_t job = 0; job < submitted.size(); ++job) {
+    GeneratedRequest& request = *submitted[job];
+    request.generation = *decoding.engine().take(job);
+    if (request.generation.failure) guarded(request, [&] { std::rethrow_exception(request.generation.failure); });
   }
-  run.metrics = engine.scheduler().metrics();
+  run.metrics = decoding.engine().scheduler().metrics();
   if (!options.trace.empty()) write_steps(options, maker, run);
   if (!options.metrics.empty()) {
     AtomicFile file(options.metrics);

@@ -1,7 +1,6 @@
 // Computation of `draftproof generate`, before any of it is shown.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

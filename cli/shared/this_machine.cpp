@@ -44,6 +44,11 @@ TimedModel time_this_machine(const std::string& model, const TextModelOptions& o
   return {std::move(text), std::move(profile)};
 }
 
+std::shared_ptr<const StepCost> read_step_cost(const std::string& path, double draft_share) {
+  if (path.empty()) return std::make_shared<DefaultStepCost>();
+  return std::make_shared<MachineCost>(read_machine_profile(path), draft_share);
+}
+
 std::string processor_name() {
   const nlohmann::ordered_json cpu = describe_machine("").at("cpu");
   return cpu.is_string() ? cpu.get<std::string>() : "unknown";

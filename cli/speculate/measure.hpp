@@ -10,8 +10,9 @@
 
 #include "cli/speculate/options.hpp"
 #include "cli/speculate/prompts.hpp"
-#include "cli/speculate/rank_sampler.hpp"
+#include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/speedup.hpp"
+#include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
 #include "engine/metrics/acceptance.hpp"
 #include "engine/model/text_model.hpp"
@@ -20,16 +21,6 @@
 
 namespace draftproof {
 
-// Steps of the engine that computed no prompt.
-struct StepTimes {
-  std::int64_t steps = 0;
-  std::int64_t tokens = 0;  // that they emitted
-  double ms = 0.0;
-  double draft_ms = 0.0;
-  double verify_ms = 0.0;  // forward passes of the target
-  double sample_ms = 0.0;  // its rows, and the verifier
-};
-
 struct SpeculateRow {
   std::int64_t prompts = 0;
   std::int64_t plain_tokens = 0;
@@ -37,8 +28,8 @@ struct SpeculateRow {
   std::vector<CountedRequest> requests;      // likewise
   RankCounts ranks;
   std::vector<PairedTime> pairs;  // a pair for each batch
-  StepTimes plain;
-  StepTimes speculative;
+  StepTimes plain;                // of steps that computed no prompt
+  StepTimes speculative;          // likewise
   // Whether the tokens are those of plain decoding; nothing where only their distribution is.
   std::optional<bool> equal;
   std::string difference;     // the first one, in words
@@ -57,18 +48,16 @@ class Measurement {
   // The digest of the files, besides the target's, that a configuration's rows come from: of the drafter's model, or of
   // the costs of the likely policy. Empty: none. Precondition: open_drafters().
   std::string inputs_sha256(const Configuration& configuration) const;
-  // Decodes a few tokens, so that the first row finds the weights in memory.
+  // So that the first row finds the weights in memory.
   void warm_up(const WorkPrompt& prompt) const;
   // The prompts of `work` in batches. Plain decoding comes first in every other batch, speculation in the others.
   // Errors: a prompt that is too long, a model without a chat template.
   SpeculateRow measure(const Work& work, const Configuration& configuration);
 
  private:
-  struct Decoded;
   std::span<const WorkPrompt> wanted(const Work& work) const;
   std::vector<Token> tokens_of(const WorkPrompt& prompt) const;
-  Decoded decode(std::span<const WorkPrompt> prompts, const Configuration& configuration, Drafter* drafter,
-                 RankCounts& ranks, std::uint64_t first_seed) const;
+  DecodeJob job_of(const WorkPrompt& prompt, const Configuration& configuration, std::uint64_t seed) const;
   std::shared_ptr<Drafter> drafter_of(const Configuration& configuration);
   std::shared_ptr<Drafter> make(const Configuration& configuration) const;
 

@@ -4,9 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/archives/sha256.hpp"
-#include "base/error.hpp"
 #include "base/files/input_file.hpp"
-#include "base/json_text.hpp"
+#include "cli/shared/json_lines.hpp"
 
 namespace draftproof {
 namespace {
@@ -22,9 +21,7 @@ std::string text_of(const nlohmann::json& line, const char* key, const std::stri
   return value.get<std::string>();
 }
 
-WorkPrompt prompt_of(const std::string& text, const std::string& where) {
-  const nlohmann::json line = parse_json<nlohmann::json>(text, where);
-  if (!line.is_object()) throw input_error(where, std::string("is no JSON object; expected one like ") + kExample);
+WorkPrompt prompt_of(const nlohmann::json& line, const std::string& where) {
   for (const auto& item : line.items())
     if (item.key() != "work" && item.key() != "prompt" && item.key() != "chat")
       throw input_error(where, "has the field \"" + item.key() + "\"; expected work, prompt or chat");
@@ -41,21 +38,14 @@ WorkPrompt prompt_of(const std::string& text, const std::string& where) {
 
 PromptSet read_prompt_set(const std::string& path) {
   const InputFile file(path, kFileMax);
-  const std::string_view text = file.text();
   PromptSet set;
-  set.sha256 = sha256_hex(text);
-  std::size_t line_number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line(text.substr(begin, end - begin));
-    begin = end + 1;
-    ++line_number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    WorkPrompt prompt = prompt_of(line, path + ", line " + std::to_string(line_number));
+  set.sha256 = sha256_hex(file.text());
+  for_each_json_line(path, file.text(), kExample, [&](const nlohmann::json& line, const std::string& where) {
+    WorkPrompt prompt = prompt_of(line, where);
     auto work = std::ranges::find(set.works, prompt.work, &Work::name);
     if (work == set.works.end()) work = set.works.insert(work, {prompt.work, {}});
     work->prompts.push_back(std::move(prompt));
-  }
+  });
   if (set.works.empty()) throw input_error(path, std::string("has no prompt; expected lines like ") + kExample);
   return set;
 }

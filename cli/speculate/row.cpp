@@ -6,12 +6,8 @@
 namespace draftproof {
 namespace {
 
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json per_step(double ms, const StepTimes& times) {
-  return times.steps > 0 ? Json(ms / static_cast<double>(times.steps)) : Json(nullptr);
+Json ms_per_step(std::int64_t ns, const StepTimes& times) {
+  return times.steps > 0 ? Json(1e-6 * static_cast<double>(ns) / static_cast<double>(times.steps)) : Json(nullptr);
 }
 
 Json rates_by_rank(const RankCounts& ranks) {
@@ -25,50 +21,46 @@ Json rates_by_rank(const RankCounts& ranks) {
 
 }  // namespace
 
-Json inputs_json(const std::string& inputs_sha256) {
-  return inputs_sha256.empty() ? Json(nullptr) : Json(inputs_sha256);
-}
-
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
               const SpeculateRow& measured) {
   const AcceptanceMetrics metrics = acceptance_metrics(measured.acceptance);
   const AcceptanceCounts& counts = metrics.counts;
   const Speedup speedup = estimate_speedup(measured.pairs);
-  Json row;
-  row["work"] = work;
-  row["drafter"] = configuration.drafter;
-  row["k"] = configuration.k;
-  row["tree"] = configuration.tree ? Json(*configuration.tree) : Json(nullptr);
-  row["verifier"] = configuration.verifier;
-  row["policy"] = configuration.policy();
-  row["temperature"] = configuration.temperature;
-  row["draft_temperature"] = measured.ranks.has_candidates ? Json(configuration.draft_temperature()) : Json(nullptr);
-  row["batch"] = batch;
-  row["inputs_sha256"] = inputs_json(measured.inputs_sha256);
-  row["prompts"] = measured.prompts;
-  row["plain_tokens"] = measured.plain_tokens;
-  row["tokens"] = counts.received_tokens;
-  row["steps"] = counts.steps;
-  row["drafts"] = counts.drafts;
-  row["draft_tokens"] = counts.draft_tokens;
-  row["accepted"] = counts.accepted_tokens;
-  row["acceptance_length"] = counts.drafts > 0 ? Json(metrics.acceptance_length) : Json(nullptr);
-  row["tokens_per_step"] = counts.steps > 0 ? Json(metrics.tokens_per_step) : Json(nullptr);
-  row["acceptance_by_position"] = acceptance_by_position_json(metrics);
-  row["ranked_positions"] = measured.ranks.positions;
-  row["acceptance_by_rank"] = rates_by_rank(measured.ranks);
-  row["speedup"] = speedup.ratio;
-  row["speedup_low"] = or_null(speedup.low);
-  row["speedup_high"] = or_null(speedup.high);
-  row["draft_ms"] = per_step(measured.speculative.draft_ms, measured.speculative);
-  row["verify_ms"] = per_step(measured.speculative.verify_ms, measured.speculative);
-  row["sample_ms"] = per_step(measured.speculative.sample_ms, measured.speculative);
-  row["step_ms"] = per_step(measured.speculative.ms, measured.speculative);
-  row["plain_ms"] = per_step(measured.plain.ms, measured.plain);
-  row["requests"] = counted_requests_json(measured.requests);
-  row["equal"] = measured.equal ? Json(*measured.equal) : Json(nullptr);
-  row["difference"] = measured.difference.empty() ? Json(nullptr) : Json(measured.difference);
-  return row;
+  const StepTimes& speculative = measured.speculative;
+  return {
+      {"work", work},
+      {"drafter", configuration.drafter},
+      {"k", configuration.k},
+      {"tree", or_null(configuration.tree)},
+      {"verifier", configuration.verifier},
+      {"policy", configuration.policy()},
+      {"temperature", configuration.temperature},
+      {"draft_temperature", measured.ranks.has_candidates ? Json(configuration.draft_temperature()) : Json(nullptr)},
+      {"batch", batch},
+      {"inputs_sha256", text_or_null(measured.inputs_sha256)},
+      {"prompts", measured.prompts},
+      {"plain_tokens", measured.plain_tokens},
+      {"tokens", counts.received_tokens},
+      {"steps", counts.steps},
+      {"drafts", counts.drafts},
+      {"draft_tokens", counts.draft_tokens},
+      {"accepted", counts.accepted_tokens},
+      {"acceptance_length", counts.drafts > 0 ? Json(metrics.acceptance_length) : Json(nullptr)},
+      {"tokens_per_step", counts.steps > 0 ? Json(metrics.tokens_per_step) : Json(nullptr)},
+      {"acceptance_by_position", acceptance_by_position_json(metrics)},
+      {"ranked_positions", measured.ranks.positions},
+      {"acceptance_by_rank", rates_by_rank(measured.ranks)},
+      {"speedup", speedup.ratio},
+      {"speedup_low", or_null(speedup.low)},
+      {"speedup_high", or_null(speedup.high)},
+      {"draft_ms", ms_per_step(speculative.draft_ns, speculative)},
+      {"verify_ms", ms_per_step(speculative.verify_ns, speculative)},
+      {"sample_ms", ms_per_step(speculative.sample_ns, speculative)},
+      {"step_ms", ms_per_step(speculative.wall_ns, speculative)},
+      {"plain_ms", ms_per_step(measured.plain.wall_ns, measured.plain)},
+      {"requests", counted_requests_json(measured.requests)},
+      {"equal", or_null(measured.equal)},
+      {"difference", text_or_null(measured.difference)}};
 }
 
 }  // namespace draftproof

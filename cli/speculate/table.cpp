@@ -8,6 +8,7 @@
 #include "base/files/input_file.hpp"
 #include "base/files/inputs_read.hpp"
 #include "base/json_text.hpp"
+#include "base/split.hpp"
 #include "studies/figures/figure.hpp"
 
 namespace draftproof {
@@ -16,34 +17,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kTableMax = std::uint64_t{1} << 28;
-// A cell each; lists are joined by semicolons.
-constexpr const char* kColumns[] = {"work",
-                                    "drafter",
-                                    "k",
-                                    "tree",
-                                    "verifier",
-                                    "policy",
-                                    "temperature",
-                                    "draft_temperature",
-                                    "batch",
-                                    "prompts",
-                                    "plain_tokens",
-                                    "tokens",
-                                    "steps",
-                                    "drafts",
-                                    "draft_tokens",
-                                    "accepted",
-                                    "speedup",
-                                    "speedup_low",
-                                    "speedup_high",
-                                    "acceptance_length",
-                                    "tokens_per_step",
-                                    "draft_ms",
-                                    "verify_ms",
-                                    "sample_ms",
-                                    "step_ms",
-                                    "plain_ms",
-                                    "equal"};
+// Columns of the CSV file: a cell each, and two lists joined by semicolons.
+constexpr std::string_view kColumns =
+    "work,drafter,k,tree,verifier,policy,temperature,draft_temperature,batch,prompts,plain_tokens,tokens,steps,drafts,"
+    "draft_tokens,accepted,speedup,speedup_low,speedup_high,acceptance_length,tokens_per_step,draft_ms,verify_ms,"
+    "sample_ms,step_ms,plain_ms,equal";
+constexpr std::string_view kListColumns = "acceptance_by_position,acceptance_by_rank";
 
 std::string csv_text(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -66,34 +45,33 @@ std::string csv_list(const Json& list) {
 // The first field of a row that is not what row_json() writes; empty: none.
 std::string invalid_field(const Json& row) {
   if (!row.is_object()) return "object";
-  const auto invalid = [&](const char* key, auto is_valid) {
-    return !row.contains(key) || !is_valid(row.at(key)) ? std::string(key) : std::string();
+  using Check = std::function<bool(const Json&)>;
+  const Check text = [](const Json& value) { return value.is_string(); };
+  const Check number = [](const Json& value) { return value.is_number(); };
+  const Check list = [](const Json& value) { return value.is_array(); };
+  const auto or_nothing = [](const Check& check) {
+    return [check](const Json& value) { return value.is_null() || check(value); };
   };
-  const auto text = [](const Json& value) { return value.is_string(); };
-  const auto text_or_null = [](const Json& value) { return value.is_string() || value.is_null(); };
-  const auto number = [](const Json& value) { return value.is_number(); };
-  const auto number_or_null = [](const Json& value) { return value.is_number() || value.is_null(); };
-  std::string field;
-  for (const char* const key : {"work", "drafter", "verifier", "policy"})
-    if (field.empty()) field = invalid(key, text);
-  for (const char* const key : {"tree", "difference"})
-    if (field.empty()) field = invalid(key, text_or_null);
-  for (const char* const key : {"k", "temperature", "batch", "prompts", "plain_tokens", "tokens", "steps", "drafts",
-                                "draft_tokens", "accepted", "speedup"})
-    if (field.empty()) field = invalid(key, number);
-  for (const char* const key : {"draft_temperature", "speedup_low", "speedup_high", "acceptance_length",
-                                "tokens_per_step", "draft_ms", "verify_ms", "sample_ms", "step_ms", "plain_ms"})
-    if (field.empty()) field = invalid(key, number_or_null);
-  if (field.empty())
-    field = invalid("equal", [&](const Json& equal) {
-      return equal.is_null() || equal == true || (equal == false && row.at("difference").is_string());
-    });
-  if (field.empty())
-    field = invalid("acceptance_by_position", [](const Json& rates) {
-      return rates.is_object() && rates.contains("conditional") && rates.at("conditional").is_array();
-    });
-  if (field.empty()) field = invalid("acceptance_by_rank", [](const Json& rates) { return rates.is_array(); });
-  return field;
+  const Check equal = [&](const Json& value) {
+    return value.is_null() || value == true || (value == false && row.at("difference").is_string());
+  };
+  const Check rates = [&](const Json& value) {
+    return value.is_object() && value.contains("conditional") && list(value.at("conditional"));
+  };
+  const std::vector<std::pair<std::string_view, Check>> fields{
+      {"work,drafter,verifier,policy", text},
+      {"tree,difference", or_nothing(text)},
+      {"k,temperature,batch,prompts,plain_tokens,tokens,steps,drafts,draft_tokens,accepted,speedup", number},
+      {"draft_temperature,speedup_low,speedup_high,acceptance_length,tokens_per_step,draft_ms,verify_ms,sample_ms,"
+       "step_ms,plain_ms",
+       or_nothing(number)},
+      {"equal", equal},
+      {"acceptance_by_position", rates},
+      {"acceptance_by_rank", list}};
+  for (const auto& [names, is_valid] : fields)
+    for (const std::string_view name : split(names, ','))
+      if (!row.contains(name) || !is_valid(row.at(name))) return std::string(name);
+  return "";
 }
 
 Json read_table(const std::string& path) {
@@ -192,7 +170,7 @@ SpeculateTable::SpeculateTable(const std::string& folder, const Json& settings)
 }
 
 void SpeculateTable::require_same_inputs(const Configuration& configuration, const std::string& inputs_sha256) const {
-  const Json expected = inputs_json(inputs_sha256);
+  const Json expected = text_or_null(inputs_sha256);
   for (const Json& row : rows_) {
     const Json found = row.contains("inputs_sha256") ? row.at("inputs_sha256") : Json(nullptr);
     if (row.at("drafter") != configuration.drafter || row.at("policy") != configuration.policy() || found == expected)
@@ -208,9 +186,9 @@ const Json* SpeculateTable::find(const std::string& work, const Configuration& c
                                  std::int64_t batch) const {
   const auto found = std::ranges::find_if(rows_, [&](const Json& row) {
     return row.at("work") == work && row.at("drafter") == configuration.drafter && row.at("k") == configuration.k &&
-           row.at("tree") == (configuration.tree ? Json(*configuration.tree) : Json(nullptr)) &&
-           row.at("verifier") == configuration.verifier && row.at("policy") == configuration.policy() &&
-           row.at("temperature") == configuration.temperature && row.at("batch") == batch;
+           row.at("tree") == or_null(configuration.tree) && row.at("verifier") == configuration.verifier &&
+           row.at("policy") == configuration.policy() && row.at("temperature") == configuration.temperature &&
+           row.at("batch") == batch;
   });
   return found == rows_.end() ? nullptr : &*found;
 }
@@ -234,11 +212,9 @@ Json SpeculateTable::document(const Json& envelope) const {
 }
 
 std::string SpeculateTable::csv() const {
-  std::string text;
-  for (const char* const column : kColumns) text += std::string(column) + ",";
-  text += "acceptance_by_position,acceptance_by_rank\n";
+  std::string text = std::string(kColumns) + "," + std::string(kListColumns) + "\n";
   for (const Json& row : rows_) {
-    for (const char* const column : kColumns) text += csv_cell(row.at(column)) + ",";
+    for (const std::string_view column : split(kColumns, ',')) text += csv_cell(row.at(column)) + ",";
     text += csv_list(row.at("acceptance_by_position").at("conditional")) + "," +
             csv_list(row.at("acceptance_by_rank")) + "\n";
   }

@@ -35,9 +35,6 @@ class SpeculateTable {
   // The rows as CSV.
   std::string csv() const;
   const Json& rows() const { return rows_; }
-  const std::string& json_path() const { return json_path_; }
-  const std::string& csv_path() const { return csv_path_; }
-  const std::string& figure_path() const { return figure_path_; }
 
  private:
   std::string json_path_;
@@ -51,8 +48,6 @@ class SpeculateTable {
 // "suffix K=4", "layer_skip:10-14 2x2x1", with the temperature where it is not 0.
 std::string configuration_name(const Json& row);
 
-// As rows hold it: null where it is empty.
-Json inputs_json(const std::string& inputs_sha256);
 Json row_json(const std::string& work, const Configuration& configuration, std::int64_t batch,
               const SpeculateRow& measured);
 

@@ -19,6 +19,15 @@ void check_ids(std::span<const Token> tokens, std::int64_t vocab_size, const std
 
 }  // namespace
 
+RowParameters row_parameters(double temperature, double top_p, std::int64_t top_k, double min_p) {
+  RowParameters parameters;
+  parameters.temperature = static_cast<float>(temperature);
+  parameters.filters.top_p = static_cast<float>(top_p);
+  parameters.filters.top_k = static_cast<std::int32_t>(top_k);
+  parameters.filters.min_p = static_cast<float>(min_p);
+  return parameters;
+}
+
 void validate(const DecodingOptions& options, std::span<const Token> prompt, std::int64_t vocab_size) {
   validate(options.parameters, "target parameters");
   validate(options.constraints, vocab_size, "target constraints");

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "engine/decode/engine.hpp"
+#include "engine/decode/paired_run.hpp"
 
 namespace draftproof {
 namespace {
@@ -27,19 +27,14 @@ SchedulerOptions room_for(const ActiveRequest& request, const LanguageModel& tar
   return options;
 }
 
-SpeculationPolicy all_drafts(const ActiveRequest& request) {
-  SpeculationChoice choice;
-  choice.rule = request.speculates ? SpeculationRule::fixed : SpeculationRule::off;
-  choice.num_drafts = request.plan.num_paths * request.plan.shape.size();
-  return SpeculationPolicy(choice);
-}
-
 }  // namespace
 
 Generation generate(LanguageModel& target, Drafter* drafter, const DecodingOptions& options,
                     std::span<const Token> prompt, StepSampler& sampler) {
   const ActiveRequest request(0, target, prompt, options, drafter != nullptr);
-  EngineOptions engine_options{room_for(request, target), all_drafts(request), false};
+  SpeculationPolicy policy;
+  if (drafter != nullptr) policy = SpeculationPolicy(whole_drafts(options, "tree"));
+  EngineOptions engine_options{room_for(request, target), policy, false};
   Engine engine(target, drafter, sampler, std::move(engine_options));
   const std::uint64_t id = engine.submit(prompt, options);
   engine.run();

@@ -22,7 +22,7 @@ class StepSampler {
 
 // Source: any source of addressed blocks (random/); `source` must outlive the object.
 template <class Source>
-class SourceSampler final : public StepSampler {
+class SourceSampler : public StepSampler {
  public:
   explicit SourceSampler(Source& source) : source_(source) {}
 

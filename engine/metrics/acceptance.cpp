@@ -14,6 +14,10 @@ std::int64_t at(const std::vector<std::int64_t>& counts, std::size_t j) {
 
 }  // namespace
 
+double AcceptanceCounts::acceptance_length() const {
+  return drafts > 0 ? 1.0 + static_cast<double>(accepted_tokens) / static_cast<double>(drafts) : 1.0;
+}
+
 void AcceptanceCounts::grow_to(std::size_t positions) {
   if (positions <= accepted.size()) return;
   reached.resize(positions);
@@ -87,8 +91,7 @@ AcceptanceMetrics acceptance_metrics(std::span<const AcceptanceCounts> clusters)
   };
   const Count steps = [](const AcceptanceCounts& c) { return c.steps; };
 
-  if (counts.drafts > 0)
-    metrics.acceptance_length += static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.drafts);
+  metrics.acceptance_length = counts.acceptance_length();
   if (const auto rate = estimate([](const AcceptanceCounts& c) { return c.received_tokens; }, steps)) {
     metrics.tokens_per_step = rate->rate;
     metrics.tokens_per_step_standard_error = rate->standard_error;

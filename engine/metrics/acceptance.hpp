@@ -39,6 +39,7 @@ struct AcceptanceCounts {
     bool rejected;  // there was a draft at position num_accepted + 1
     std::size_t tokens_received;
   };
+  double acceptance_length() const;  // 1 without drafts
   // The vectors grow where a draft is longer than they are.
   void add_step(const Step& step);
   AcceptanceCounts& operator+=(const AcceptanceCounts& other);

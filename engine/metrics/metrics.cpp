@@ -39,7 +39,7 @@ EngineMetrics::EngineMetrics()
       e2e(request_bounds()) {}
 
 double EngineMetrics::acceptance_length() const {
-  return 1.0 + share(static_cast<double>(acceptance.accepted_tokens), static_cast<double>(acceptance.drafts));
+  return acceptance.acceptance_length();
 }
 
 double EngineMetrics::tokens_per_step() const {

@@ -1,15 +1,13 @@
 #include "sim/machine/machine_profile.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iomanip>
 #include <sstream>
 
 #include "base/error.hpp"
-#include "engine/decode/engine.hpp"
+#include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
-#include "reference/random/philox.hpp"
 #include "sim/toml.hpp"
 
 namespace draftproof {
@@ -66,46 +64,26 @@ class GuessingDrafter final : public Drafter {
 // Greedy decoding by the engine, step by step, each with so many rows of the target.
 class EngineSteps {
  public:
-  EngineSteps(LanguageModel& model, std::int64_t context_len, std::int64_t rows, int steps)
-      : drafter_(model), sampler_(source_) {
-    const std::int64_t drafts = rows - 1;
+  EngineSteps(LanguageModel& model, std::int64_t context_len, std::int64_t rows, int steps) : drafter_(model) {
     const std::int64_t tokens = rows * (steps + 2);  // if every draft were accepted
-    EngineOptions options;
-    options.share_prefixes = false;
-    options.scheduler.num_blocks = static_cast<std::int32_t>((context_len + tokens + rows) / kKvBlockSlots + 4);
-    options.scheduler.context_len_max = static_cast<std::int32_t>(model.context_len_max());
-    SpeculationChoice choice;
-    choice.rule = drafts > 0 ? SpeculationRule::fixed : SpeculationRule::off;
-    choice.num_drafts = static_cast<std::int32_t>(drafts);
-    options.policy = SpeculationPolicy(choice);
-    engine_ = std::make_unique<Engine>(model, drafts > 0 ? &drafter_ : nullptr, sampler_, options);
-    std::vector<Token> prompt;
-    for (std::int64_t i = 0; i < context_len; ++i) prompt.push_back(token_at(model, static_cast<std::size_t>(i)));
-    DecodingOptions decoding;
-    decoding.parameters.temperature = 0.0f;
-    decoding.num_speculative_tokens = static_cast<int>(drafts);
-    decoding.stop.max_tokens = tokens;
-    engine_->submit(prompt, decoding, drafts > 0);
-    engine_->step();  // the prompt
+    DecodeJob job;
+    for (std::int64_t i = 0; i < context_len; ++i) job.prompt.push_back(token_at(model, static_cast<std::size_t>(i)));
+    job.decoding.parameters.temperature = 0.0f;
+    job.decoding.num_speculative_tokens = static_cast<int>(rows - 1);
+    job.decoding.stop.max_tokens = tokens;
+    DecodeRoom room;
+    room.num_blocks = (context_len + tokens + rows) / kKvBlockSlots + 4;
+    const SpeculationPolicy policy(whole_drafts(job.decoding, "rows"));
+    run_ = std::make_unique<DecodeRun>(model, rows > 1 ? &drafter_ : nullptr,
+                                       engine_options({&job, 1}, room, model, policy));
+    run_->submit(job);
+    run_->step();  // the prompt
   }
-
-  struct Times {
-    double step_ms;
-    double rest_ms;  // beside the pass
-  };
-  Times next() {
-    const std::int64_t before = engine_->scheduler().metrics().verify_ns;
-    const auto begin = std::chrono::steady_clock::now();
-    engine_->step();
-    const double all = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    return {all, all - kMsPerNs * static_cast<double>(engine_->scheduler().metrics().verify_ns - before)};
-  }
+  StepTimes next() { return run_->step().value(); }
 
  private:
   GuessingDrafter drafter_;
-  PhiloxSource source_;
-  SourceSampler<PhiloxSource> sampler_;
-  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<DecodeRun> run_;
 };
 
 }  // namespace
@@ -201,9 +179,10 @@ MachineProfile time_machine(LanguageModel& model, const MachineTiming& timing, c
   std::vector<double> rest;
   for (int repeat = 0; repeat < timing.repeats; ++repeat) {
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      const EngineSteps::Times taken = steps[i]->next();
-      times[i].push_back(taken.step_ms);
-      if (i == 0) rest.push_back(taken.rest_ms);
+      const StepTimes taken = steps[i]->next();
+      times[i].push_back(taken.wall_ms());
+      // Beside the pass.
+      if (i == 0) rest.push_back(kMsPerNs * static_cast<double>(taken.wall_ns - taken.verify_ns));
     }
     if (done) done();
   }

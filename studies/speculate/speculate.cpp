@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "engine/decode/generate.hpp"
 #include "engine/draft/drafter_factory.hpp"
 #include "engine/model/shipped_model.hpp"
 #include "studies/speculate/model_shelf.hpp"
@@ -18,16 +17,7 @@ double per_second(std::int64_t count, std::int64_t ns) {
   return ns > 0 ? 1e9 * static_cast<double>(count) / static_cast<double>(ns) : 0.0;
 }
 
-// The first pass of all reads the weights from cold memory, and is neither lane's.
-void warm_up(TextModel& model, const SpeculateRequest& request) {
-  DecodingOptions one = request.decoding;
-  one.stop.max_tokens = 1;
-  PhiloxSource source;
-  generate(*model.model, nullptr, one, std::span(request.prompt).first(std::min<std::size_t>(request.prompt.size(), 1)),
-           source);
-}
-
-// Compares the shown output, and the others once both lanes have them.
+// Compares the shown output as far as both lanes have it, and the others once both have ended.
 bool agree(const SpeculateLane& plain, const SpeculateLane& speculation) {
   const auto tokens_of = [](const SpeculateLane& lane) {
     std::vector<Token> tokens;
@@ -35,28 +25,24 @@ bool agree(const SpeculateLane& plain, const SpeculateLane& speculation) {
       for (const ShownToken& token : step->emitted) tokens.push_back(token.token);
     return tokens;
   };
+  if (plain.ended && speculation.ended)
+    return std::ranges::equal(plain.outputs, speculation.outputs, {}, &Generation::tokens, &Generation::tokens);
   const std::vector<Token> a = tokens_of(plain);
   const std::vector<Token> b = tokens_of(speculation);
-  if (!std::equal(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()))
-    return false;
-  if (!plain.ended || !speculation.ended) return true;
-  for (std::size_t i = 0; i < plain.outputs.size(); ++i)
-    if (plain.outputs[i].tokens != speculation.outputs[i].tokens) return false;
-  return true;
+  return first_difference(a, b).value_or(a.size()) >= std::min(a.size(), b.size());
 }
 
 SpeculateSnapshot snapshot_of(const SpeculateSettings& settings, const TextModel& model,
-                              const SpeculateRequest& request, const SpeculateLaneRun& plain,
+                              const DecodingOptions& decoding, const SpeculateLaneRun& plain,
                               const SpeculateLaneRun& speculation) {
   SpeculateSnapshot snapshot;
   snapshot.settings = settings;
   snapshot.model = model.name;
   snapshot.arithmetic = model.arithmetic;
-  const VerifierInfo& verifier = request.decoding.verify.verifier.info();
   snapshot.plain = plain.lane();
   snapshot.speculation = speculation.lane();
   snapshot.agree = agree(snapshot.plain, snapshot.speculation);
-  snapshot.must_agree = verifier.lossless && (settings.temperature == 0.0 || verifier.is_coupled());
+  snapshot.must_agree = promises_equal_tokens(decoding);
   return snapshot;
 }
 
@@ -84,11 +70,13 @@ void compute(const SpeculateSettings& settings, Job& job, const std::function<vo
   job.report(0.0, "making the drafter " + settings.drafter);
   const std::shared_ptr<Drafter> drafter =
       make_drafter(parse_drafter(settings.drafter, "drafter"), *model, std::nullopt, model_options, "drafter");
-  const SpeculateRequest request(settings, *model);
-  SpeculateLaneRun plain(settings, request, *model, nullptr);
-  SpeculateLaneRun speculation(settings, request, *model, drafter.get());
+  const std::vector<DecodeJob> jobs = jobs_of(settings, *model);
+  SpeculateLaneRun plain(jobs, {}, *model, nullptr);
+  SpeculateLaneRun speculation(jobs, SpeculationPolicy(speculation_of(settings)), *model, drafter.get());
   job.check();
-  warm_up(*model, request);
+  DecodeJob first_token = jobs.front();
+  first_token.prompt.resize(std::min<std::size_t>(first_token.prompt.size(), 1));
+  warm_up(*model->model, std::move(first_token));
   auto published = std::chrono::steady_clock::now();
   while (!plain.ended() || !speculation.ended()) {
     job.check();
@@ -99,10 +87,10 @@ void compute(const SpeculateSettings& settings, Job& job, const std::function<vo
       const double most = 2.0 * static_cast<double>(settings.max_tokens * settings.outputs);
       const auto tokens = static_cast<double>(plain.steps().tokens() + speculation.steps().tokens());
       job.report(tokens / most, "decoding with and without speculation");
-      publish(snapshot_of(settings, *model, request, plain, speculation));
+      publish(snapshot_of(settings, *model, jobs.front().decoding, plain, speculation));
     }
   }
-  publish(snapshot_of(settings, *model, request, plain, speculation));
+  publish(snapshot_of(settings, *model, jobs.front().decoding, plain, speculation));
 }
 
 std::int64_t known_until_ns(const SpeculateSnapshot& snapshot) {

@@ -9,6 +9,7 @@
 // those of `draftproof generate` with command_arguments().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "engine/decode/generation.hpp"
 #include "studies/job.hpp"
 #include "studies/opened_result.hpp"
+#include "studies/palette.hpp"
 #include "studies/table.hpp"
 
 namespace draftproof {
@@ -90,6 +92,18 @@ struct SpeculateStep {
   std::int64_t tokens = 0;
   AcceptanceCounts acceptance;
 };
+
+// Parts of a step's time, in their order within it.
+struct SpeculatePart {
+  const char* name;
+  std::int64_t SpeculateStep::*ns;
+  const PaletteColour* colour;
+};
+inline constexpr std::array<SpeculatePart, 4> kSpeculateParts{
+    {{"draft", &SpeculateStep::draft_ns, &palette::kDraft},
+     {"prefill", &SpeculateStep::prefill_ns, &palette::kPrefill},
+     {"verify", &SpeculateStep::verify_ns, &palette::kVerify},
+     {"sample", &SpeculateStep::sample_ns, &palette::kSample}}};
 
 // "sampled", "accepted", "recovered", "bonus".
 std::string_view name_of(TokenOrigin origin);

@@ -22,8 +22,7 @@ Json or_null(bool known, double value) {
 Json requests_json(const SpeculateSettings& settings, const SpeculateLane& lane, bool speculates) {
   Json list = Json::array();
   for (const Generation& output : lane.outputs) {
-    const AcceptanceCounts& counts = output.acceptance;
-    const bool drafted = speculates && counts.drafts > 0;
+    const bool drafted = speculates && output.acceptance.drafts > 0;
     Json json;
     json["prompt"] = settings.prompt;
     json["prompt_tokens"] = lane.num_prompt_tokens;
@@ -31,9 +30,7 @@ Json requests_json(const SpeculateSettings& settings, const SpeculateLane& lane,
     json["tokens"] = output.tokens;
     json["finish_reason"] = detail_name(output.finish_reason);
     json["num_steps"] = output.target_steps;
-    json["acceptance_length"] =
-        drafted ? Json(1.0 + static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.drafts))
-                : Json(nullptr);
+    json["acceptance_length"] = or_null(drafted, output.acceptance.acceptance_length());
     list.push_back(std::move(json));
   }
   return list;
@@ -59,10 +56,7 @@ Json step_json(const SpeculateStep& step) {
   Json json;
   json["begin_ms"] = ms(step.begin_ns);
   json["end_ms"] = ms(step.end_ns);
-  json["draft_ms"] = ms(step.draft_ns);
-  json["prefill_ms"] = ms(step.prefill_ns);
-  json["verify_ms"] = ms(step.verify_ns);
-  json["sample_ms"] = ms(step.sample_ns);
+  for (const SpeculatePart& part : kSpeculateParts) json[std::string(part.name) + "_ms"] = ms(step.*part.ns);
   json["rows"] = step.num_rows;
   Json nodes = Json::array();
   for (const ShownNode& node : step.draft)
@@ -84,14 +78,11 @@ Json step_json(const SpeculateStep& step) {
 void add_spans(std::ostream& out, const SpeculateLane& lane, int row) {
   for (const auto& step : lane.steps) {
     std::int64_t at = step->begin_ns;
-    const auto span = [&](std::int64_t ns, std::size_t kind) {
+    for (std::size_t kind = 0; kind < kSpeculateParts.size(); ++kind) {
+      const std::int64_t ns = (*step).*kSpeculateParts[kind].ns;
       if (ns > 0) out << ms(at) << ' ' << row << ' ' << ms(at + ns) << ' ' << kind << '\n';
       at += ns;
-    };
-    span(step->draft_ns, 0);
-    span(step->prefill_ns, 1);
-    span(step->verify_ns, 2);
-    span(step->sample_ns, 3);
+    }
   }
 }
 
@@ -166,57 +157,53 @@ std::string to_figure(const SpeculateSnapshot& snapshot) {
   script << "set title " << gnuplot_quoted(title.str()) << "\n"
          << "set xlabel 'time / ms'\nset yrange [-0.6:1.6]\nset ytics ('speculation' 0, 'plain' 1) scale 0\n"
          << "set key outside top center horizontal\nset style fill solid noborder\nplot ";
-  struct Kind {
-    const char* name;
-    PaletteColour colour;
-  };
-  const std::array kinds{Kind{"draft", palette::kDraft}, Kind{"prefill", palette::kPrefill},
-                         Kind{"verify", palette::kVerify}, Kind{"sample", palette::kSample}};
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+  for (std::size_t kind = 0; kind < kSpeculateParts.size(); ++kind)
     script << (kind == 0 ? "" : ", ") << "$spans using ($4==" << kind
-           << "?$1:NaN):2:1:3:($2-0.35):($2+0.35) with boxxyerror lc rgb '" << kinds[kind].colour.hex << "' title '"
-           << kinds[kind].name << "'";
+           << "?$1:NaN):2:1:3:($2-0.35):($2+0.35) with boxxyerror lc rgb '" << kSpeculateParts[kind].colour->hex
+           << "' title '" << kSpeculateParts[kind].name << "'";
   script << "\n";
   return script.str();
 }
 
 std::vector<std::string> command_arguments(const SpeculateSettings& settings) {
   const SpeculateSettings plain;
-  const auto shortest = [](double value) { return Json(value).dump(); };
+  std::vector<std::string> arguments{"draftproof", "generate"};
+  const auto add = [&](std::initializer_list<std::string> words) { arguments.insert(arguments.end(), words); };
+  const auto add_number = [&](const char* option, auto value) { add({option, Json(value).dump()}); };
+  const auto add_changed = [&](const char* option, auto SpeculateSettings::*field) {
+    if (settings.*field != plain.*field) add_number(option, settings.*field);
+  };
   // In one word where the value would be taken for an option.
-  std::vector<std::string> arguments{"draftproof", "generate", "--model", settings.model};
-  const auto text = [&](const std::string& option, const std::string& value) {
+  const auto add_text = [&](const std::string& option, const std::string& value) {
     if (value.starts_with('-')) {
-      arguments.push_back(option + "=" + value);
+      add({option + "=" + value});
     } else {
-      arguments.insert(arguments.end(), {option, value});
+      add({option, value});
     }
   };
-  text("--prompt", settings.prompt);
-  if (settings.chat) arguments.emplace_back("--chat");
-  if (settings.outputs != plain.outputs)
-    arguments.insert(arguments.end(),
-                     {"--outputs", std::to_string(settings.outputs), "--batch", std::to_string(settings.outputs)});
-  arguments.insert(arguments.end(), {"--max-tokens", std::to_string(settings.max_tokens)});
-  if (settings.ignore_eos) arguments.emplace_back("--ignore-eos");
-  arguments.insert(arguments.end(), {"--temperature", shortest(settings.temperature)});
-  if (settings.top_p != plain.top_p) arguments.insert(arguments.end(), {"--top-p", shortest(settings.top_p)});
-  if (settings.top_k != plain.top_k) arguments.insert(arguments.end(), {"--top-k", std::to_string(settings.top_k)});
-  if (settings.min_p != plain.min_p) arguments.insert(arguments.end(), {"--min-p", shortest(settings.min_p)});
-  if (settings.cfg_scale != plain.cfg_scale) {
-    arguments.insert(arguments.end(), {"--cfg-scale", shortest(settings.cfg_scale)});
-    if (!settings.negative_prompt.empty()) text("--negative-prompt", settings.negative_prompt);
-  }
-  arguments.insert(arguments.end(), {"--drafter", settings.drafter, "--verifier", settings.verifier});
-  if (!settings.tree.empty()) arguments.insert(arguments.end(), {"--tree", settings.tree});
-  arguments.insert(arguments.end(), {"-k", std::to_string(settings.num_speculative_tokens)});
+  add({"--model", settings.model});
+  add_text("--prompt", settings.prompt);
+  if (settings.chat) add({"--chat"});
+  add_changed("--outputs", &SpeculateSettings::outputs);
+  add_changed("--batch", &SpeculateSettings::outputs);
+  add_number("--max-tokens", settings.max_tokens);
+  if (settings.ignore_eos) add({"--ignore-eos"});
+  add_number("--temperature", settings.temperature);
+  add_changed("--top-p", &SpeculateSettings::top_p);
+  add_changed("--top-k", &SpeculateSettings::top_k);
+  add_changed("--min-p", &SpeculateSettings::min_p);
+  add_changed("--cfg-scale", &SpeculateSettings::cfg_scale);
+  if (settings.cfg_scale != plain.cfg_scale && !settings.negative_prompt.empty())
+    add_text("--negative-prompt", settings.negative_prompt);
+  add({"--drafter", settings.drafter, "--verifier", settings.verifier});
+  if (!settings.tree.empty()) add({"--tree", settings.tree});
+  add_number("-k", settings.num_speculative_tokens);
   try {
-    arguments.insert(arguments.end(), {"--policy", text_of(speculation_of(settings))});
+    add({"--policy", text_of(speculation_of(settings))});
   } catch (const Error&) {  // the command itself says what is wrong with the draft
   }
-  if (settings.seed != plain.seed) arguments.insert(arguments.end(), {"--seed", std::to_string(settings.seed)});
-  if (settings.threads != plain.threads)
-    arguments.insert(arguments.end(), {"--threads", std::to_string(settings.threads)});
+  add_changed("--seed", &SpeculateSettings::seed);
+  add_changed("--threads", &SpeculateSettings::threads);
   return arguments;
 }
 

@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::uint64_t kShownOutput = 0;
 
-bool computes_a_prompt(const StepPlan& plan) {
-  for (const PlannedRequest& request : plan.requests)
-    for (std::int32_t s = 0; s < request.num_streams; ++s)
-      if (request.streams[static_cast<std::size_t>(s)].num_tokens > 1) return true;
-  return false;
-}
-
 std::int32_t rows_of(const StepPlan& plan, const StepOutcome& outcome) {
   std::int32_t rows = 0;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
@@ -27,55 +20,48 @@ std::int32_t rows_of(const StepPlan& plan, const StepOutcome& outcome) {
   return rows;
 }
 
+EngineOptions options_of(std::span<const DecodeJob> jobs, const TextModel& model, const SpeculationPolicy& policy) {
+  DecodeRoom room;
+  room.batch = static_cast<std::int64_t>(jobs.size());
+  room.share_prefixes = true;
+  return engine_options(jobs, room, *model.model, policy);
+}
+
 }  // namespace
 
-SpeculateLaneRun::SpeculateLaneRun(const SpeculateSettings& settings, const SpeculateRequest& request, TextModel& model,
+SpeculateLaneRun::SpeculateLaneRun(std::span<const DecodeJob> jobs, const SpeculationPolicy& policy, TextModel& model,
                                    Drafter* drafter)
-    : model_(model),
-      drafts_(drafter != nullptr),
-      engine_(*model.model, drafter, sampler_, engine_options(settings, request, drafter != nullptr)) {
-  for (std::int64_t output = 0; output < settings.outputs; ++output) {
-    DecodingOptions decoding = request.decoding;
-    decoding.seed += static_cast<std::uint64_t>(output);
-    engine_.submit(request.prompt, decoding, true, "prompt");
-  }
-  lane_.num_prompt_tokens = static_cast<std::int64_t>(request.prompt.size());
-  lane_.outputs.resize(static_cast<std::size_t>(settings.outputs));
-  engine_.on_tokens([this](const ActiveRequest& active, std::size_t num_tokens, const std::string&) {
+    : model_(model), run_(*model.model, drafter, options_of(jobs, model, policy)) {
+  for (const DecodeJob& job : jobs) run_.submit(job);
+  lane_.num_prompt_tokens = static_cast<std::int64_t>(jobs.front().prompt.size());
+  run_.on_verified([this](const SpeculativeStep&, const TargetRows& rows) { verified_ = rows; });
+  run_.engine().on_tokens([this](const ActiveRequest& active, std::size_t num_tokens, const std::string&) {
     if (active.id != kShownOutput) return;
     emitted_ = &active;
     num_emitted_ = num_tokens;
-    rows_ = sampler_.verified();
+    rows_ = verified_;
   });
-  engine_.on_step([this](const StepPlan& plan, const StepOutcome& outcome) { record(plan, outcome); });
+  run_.engine().on_step([this](const StepPlan& plan, const StepOutcome& outcome) { record(plan, outcome); });
 }
 
 void SpeculateLaneRun::step() {
   emitted_ = nullptr;
-  if (!engine_.step()) {
-    lane_.ended = true;
-  } else {
-    const AcceptanceCounts& acceptance = engine_.scheduler().metrics().acceptance;
-    step_->tokens = acceptance.received_tokens;
-    step_->acceptance = acceptance;
+  if (const auto times = run_.step()) {
+    step_->begin_ns = lane_.time_ns();
+    step_->draft_ns = times->draft_ns;
+    (times->prompt_tokens > 0 ? step_->prefill_ns : step_->verify_ns) = times->verify_ns;
+    step_->sample_ns = times->sample_ns;
+    step_->end_ns = step_->begin_ns + times->engine_ns;
+    step_->acceptance = run_.engine().scheduler().metrics().acceptance;
+    step_->tokens = step_->acceptance.received_tokens;
     lane_.steps.push_back(std::move(step_));
   }
-  for (std::uint64_t output = 0; output < lane_.outputs.size(); ++output) {
-    std::optional<Generation> generation = engine_.take(output);
-    if (!generation) continue;
-    if (generation->failure) std::rethrow_exception(generation->failure);
-    lane_.outputs[output] = std::move(*generation);
-  }
-  lane_.ended = lane_.ended || engine_.scheduler().idle();
+  lane_.ended = run_.ended();
+  if (lane_.ended && lane_.outputs.empty()) lane_.outputs = run_.run().generations;
 }
 
 void SpeculateLaneRun::record(const StepPlan& plan, const StepOutcome& outcome) {
   step_ = std::make_shared<SpeculateStep>();
-  step_->begin_ns = lane_.time_ns();
-  step_->draft_ns = drafts_ ? outcome.draft_ns : 0;
-  (computes_a_prompt(plan) ? step_->prefill_ns : step_->verify_ns) = outcome.verify_ns;
-  step_->sample_ns = outcome.sample_ns;
-  step_->end_ns = step_->begin_ns + (outcome.end_ns - outcome.begin_ns);
   step_->num_rows = rows_of(plan, outcome);
   if (emitted_ == nullptr) return;
   const Generation& generation = emitted_->generation;
@@ -156,7 +142,6 @@ std::vector<TextPiece> SpeculateLaneRun::text() const {
 SpeculateLane SpeculateLaneRun::lane() const {
   SpeculateLane lane = lane_;
   lane.text = text();
-  if (!lane.ended) lane.outputs.clear();
   return lane;
 }
 

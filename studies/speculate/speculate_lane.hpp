@@ -4,40 +4,15 @@
 
 #include <memory>
 
-#include "engine/decode/engine.hpp"
+#include "engine/decode/paired_run.hpp"
 #include "studies/speculate/speculate_request.hpp"
 
 namespace draftproof {
 
-// Shows the rows that the sampler was given last; changes nothing.
-class ObservedSampler final : public StepSampler {
- public:
-  Token sample(const TargetRows& rows, const DecodingOptions& options, const Sequence& sequence,
-               const History* history) override {
-    return sampler_.sample(rows, options, sequence, history);
-  }
-  void propose(Drafter& drafter, const DraftContext& context, const DraftPlan& plan, const DecodingOptions& options,
-               SpeculativeStep& step) override {
-    sampler_.propose(drafter, context, plan, options, step);
-  }
-  void verify(const TargetRows& rows, const DecodingOptions& options, std::int64_t vocab_size, const Sequence& sequence,
-              SpeculativeStep& step) override {
-    sampler_.verify(rows, options, vocab_size, sequence, step);
-    verified_ = rows;
-  }
-  // Valid until the next forward pass.
-  const TargetRows& verified() const { return verified_; }
-
- private:
-  PhiloxSource source_;
-  SourceSampler<PhiloxSource> sampler_{source_};
-  TargetRows verified_;
-};
-
 class SpeculateLaneRun {
  public:
   // drafter: null for plain decoding. All must outlive the object.
-  SpeculateLaneRun(const SpeculateSettings& settings, const SpeculateRequest& request, TextModel& model,
+  SpeculateLaneRun(std::span<const DecodeJob> jobs, const SpeculationPolicy& policy, TextModel& model,
                    Drafter* drafter);
 
   bool ended() const { return lane_.ended; }
@@ -54,14 +29,13 @@ class SpeculateLaneRun {
   std::string label_of(Token token) const;
 
   TextModel& model_;
-  bool drafts_;
-  ObservedSampler sampler_;
-  Engine engine_;
+  DecodeRun run_;
   SpeculateLane lane_;
   std::shared_ptr<SpeculateStep> step_;     // the one under way
   const ActiveRequest* emitted_ = nullptr;  // the shown output, where it emitted in this step
   std::size_t num_emitted_ = 0;
-  TargetRows rows_;  // of the shown output, with speculation
+  TargetRows verified_;  // of the step verified last
+  TargetRows rows_;      // of the shown output, with speculation
   StepWorkspace workspace_;
 };
 

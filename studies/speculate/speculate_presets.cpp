@@ -1,7 +1,5 @@
 // The lessons of panel "Speculate". Each holds on every computer in its tokens, trees and acceptance; how much time it
 // costs is measured where it runs.
-#include <utility>
-
 #include "studies/speculate/speculate.hpp"
 
 namespace draftproof {
@@ -42,10 +40,6 @@ constexpr const char* kWatchCoupled =
     "text; "
     "with verifier chain only the distribution of the texts is the same.";
 
-SpeculatePreset preset(const char* name, const char* watch, SpeculateSettings settings) {
-  return {name, watch, std::move(settings)};
-}
-
 }  // namespace
 
 std::vector<SpeculatePreset> speculate_presets(const std::string& model) {
@@ -82,13 +76,10 @@ std::vector<SpeculatePreset> speculate_presets(const std::string& model) {
   coupled.temperature = 0.8;
   coupled.seed = 1;
   coupled.verifier = "coupled";
-  return {preset("Copying text", kWatchCopying, std::move(copying)),
-          preset("A bad drafter", kWatchBadDrafter, std::move(bad_drafter)),
-          preset("K too large", kWatchLargeK, std::move(large_k)),
-          preset("A full batch", kWatchFullBatch, std::move(full_batch)),
-          preset("Guidance", kWatchGuidance, std::move(guidance)),
-          preset("A tree", kWatchTree, std::move(tree)),
-          preset("The same text", kWatchCoupled, std::move(coupled))};
+  return {{"Copying text", kWatchCopying, copying}, {"A bad drafter", kWatchBadDrafter, bad_drafter},
+          {"K too large", kWatchLargeK, large_k},   {"A full batch", kWatchFullBatch, full_batch},
+          {"Guidance", kWatchGuidance, guidance},   {"A tree", kWatchTree, tree},
+          {"The same text", kWatchCoupled, coupled}};
 }
 
 }  // namespace draftproof

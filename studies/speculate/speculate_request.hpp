@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/decode/engine.hpp"
+#include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter_choice.hpp"
 #include "engine/model/text_model.hpp"
 #include "studies/speculate/speculate.hpp"
@@ -15,16 +15,10 @@ namespace draftproof {
 // verifier does not take, drafter none.
 void validate(const SpeculateSettings& settings);
 
-struct SpeculateRequest {
-  SpeculateRequest(const SpeculateSettings& settings, const TextModel& model);
-
-  std::vector<Token> prompt;
-  DecodingOptions decoding;  // of the first output; its spans point into the model
-};
+// The outputs as jobs, with the seeds seed, seed + 1, ...; their spans point into the model.
+std::vector<DecodeJob> jobs_of(const SpeculateSettings& settings, const TextModel& model);
 
 // Drafts of one size: what a draft of K tokens gains and costs is what the panel shows.
 SpeculationChoice speculation_of(const SpeculateSettings& settings);
-
-EngineOptions engine_options(const SpeculateSettings& settings, const SpeculateRequest& request, bool speculates);
 
 }  // namespace draftproof

@@ -119,10 +119,9 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
       if (pace_ == pace.name) playback_.pace = pace.pace;
   next_control(18);
   ImGui::TextDisabled("time");
-  for (const auto& [colour, name] : {std::pair(&palette::kDraft, "draft"), std::pair(&palette::kPrefill, "prefill"),
-                                     std::pair(&palette::kVerify, "verify"), std::pair(&palette::kSample, "sample")}) {
+  for (const SpeculatePart& part : kSpeculateParts) {
     next_control(5);
-    swatch(*colour, name);
+    swatch(*part.colour, part.name);
   }
   next_control(5);
   ImGui::TextDisabled("   tokens");
@@ -149,12 +148,8 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
   ImGui::BeginGroup();
   if (view_.speculation_steps > 0) {
     const SpeculateStep& last = *snapshot.speculation.steps[view_.speculation_steps - 1];
-    const AcceptanceCounts& counts = last.acceptance;
     ImGui::Text("%.1f ms: %lld tokens in %zu steps, acceptance length %.2f", ms(last.end_ns),
-                static_cast<long long>(last.tokens), view_.speculation_steps,
-                counts.drafts > 0
-                    ? 1.0 + static_cast<double>(counts.accepted_tokens) / static_cast<double>(counts.drafts)
-                    : 1.0);
+                static_cast<long long>(last.tokens), view_.speculation_steps, last.acceptance.acceptance_length());
   } else {
     ImGui::TextDisabled("no step yet");
   }

@@ -30,13 +30,8 @@ void show_step(const char* lane, std::size_t number, const SpeculateStep& step) 
   if (!ImGui::BeginTooltip()) return;
   ImGui::Text("%s, step %zu: %.3g ms, %d rows of the target", lane, number + 1, ms(step.end_ns - step.begin_ns),
               step.num_rows);
-  const auto part = [](const char* name, std::int64_t ns) {
-    if (ns > 0) ImGui::Text("  %s %.3g ms", name, ms(ns));
-  };
-  part("draft", step.draft_ns);
-  part("prefill", step.prefill_ns);
-  part("verify", step.verify_ns);
-  part("sample", step.sample_ns);
+  for (const SpeculatePart& part : kSpeculateParts)
+    if (step.*part.ns > 0) ImGui::Text("  %s %.3g ms", part.name, ms(step.*part.ns));
   if (!step.draft.empty()) ImGui::Text("  %zu tokens drafted, %zu accepted", step.draft.size(), step.path.size());
   std::string text;
   for (const ShownToken& token : step.emitted) text += (text.empty() ? "" : " | ") + token.text;
@@ -87,17 +82,13 @@ class LaneDrawing {
     const float alpha = step.end_ns <= moment_ns_ ? 1.0f : kFaint;
     const float begin = x_of(step.begin_ns);
     std::int64_t at = step.begin_ns;
-    const auto span = [&](std::int64_t ns, const PaletteColour& colour) {
-      if (ns == 0) return;
+    for (const SpeculatePart& part : kSpeculateParts) {
+      const std::int64_t ns = step.*part.ns;
       const float left = x_of(at);
       const float right = x_of(at + ns);
-      if (right - left >= kPixelsMin) list_.AddRectFilled({left, top_}, {right, bottom_}, to_u32(colour, alpha));
+      if (right - left >= kPixelsMin) list_.AddRectFilled({left, top_}, {right, bottom_}, to_u32(*part.colour, alpha));
       at += ns;
-    };
-    span(step.draft_ns, palette::kDraft);
-    span(step.prefill_ns, palette::kPrefill);
-    span(step.verify_ns, palette::kVerify);
-    span(step.sample_ns, palette::kSample);
+    }
     // Where steps are wide enough, a gap between them and the number of tokens that they gave.
     const float end = x_of(step.end_ns);
     const float em = ImGui::GetFontSize();

@@ -8,7 +8,7 @@
 
 #include "cli/speculate/measure.hpp"
 #include "cli/speculate/prompts.hpp"
-#include "cli/speculate/rank_sampler.hpp"
+#include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"
 #include "sim/machine/machine_profile.hpp"
@@ -253,20 +253,6 @@ TEST_CASE("a model whose rows depend on the batch is found by the tokens of spec
   CHECK_THAT(wrong.difference, Catch::Contains("prompts.jsonl, line 1: the output differs from plain decoding"));
 }
 
-TEST_CASE("equal tokens are promised by a coupled verifier at any temperature, and by a lossy one at none") {
-  const SmallTable table;
-  const ordered_json rows = table
-                                .run({"--drafters", "ngram:2", "--temperatures", "0,1", "-k", "4", "--verifier",
-                                      "coupled", "--max-tokens", "20"})
-                                .at("rows");
-  for (const ordered_json& row : rows) CHECK(row.at("equal") == true);  // the coupled one at any temperature
-  const ordered_json lossy = table
-                                 .run({"--drafters", "ngram:2", "--temperatures", "0", "-k", "4", "--verifier",
-                                       "synthetic", "--max-tokens", "20"})
-                                 .at("rows");
-  CHECK(lossy.back().at("equal").is_null());
-}
-
 TEST_CASE("combinations that do not fit are left out with their reasons") {
   const SmallTable table;
   const ordered_json document = table.run({"--drafters", "prompt_lookup,ngram:2", "-k", "2", "--trees", "none,2x1",
@@ -410,20 +396,8 @@ TEST_CASE("the speedup is a geometric mean with the interval of Student's t") {
   CHECK_FALSE(one.high);
 }
 
-// A verifier that emits what the test says.
-class PlannedEmission final : public StepSampler {
- public:
-  Token sample(const TargetRows&, const DecodingOptions&, const Sequence&, const History*) override { return 0; }
-  void propose(Drafter&, const DraftContext&, const DraftPlan&, const DecodingOptions&, SpeculativeStep&) override {}
-  void verify(const TargetRows&, const DecodingOptions&, std::int64_t, const Sequence&, SpeculativeStep&) override {}
-};
-
 TEST_CASE("the rank of a token is its place among the drafter's candidates at its position") {
-  PlannedEmission planned;
-  RankSampler sampler(planned);
-  const std::vector<Token> prompt{0};
-  DecodingOptions options;
-  const Sequence sequence = start_sequence(options, prompt);
+  RankCounts counts;
   SpeculativeStep step;
   // Node 0: token 2; its children: tokens 1 and 3. Row 0 is the context's, row 1 that of node 0.
   step.draft.tree.tokens = {2, 1, 3};
@@ -433,23 +407,23 @@ TEST_CASE("the rank of a token is its place among the drafter's candidates at it
   step.emission.num_accepted = 1;
   step.emission.path = {0};
   step.emission.tokens = {2, 3};  // 3 was likely to the drafter as 0 was, whose id is smaller
-  sampler.verify({}, options, 4, sequence, step);
-  CHECK(sampler.counts().positions == 2);
-  CHECK(sampler.counts().by_rank == std::array<std::int64_t, kRanks>{1, 0, 1});
+  counts.add(step, 4);
+  CHECK(counts.positions == 2);
+  CHECK(counts.by_rank == std::array<std::int64_t, kRanks>{1, 0, 1});
   // At a leaf nothing was drafted: the bonus token has no rank.
   step.emission = {2, {0, 2}, {2, 3, 0}, {}, {}, {}, {}};
-  sampler.verify({}, options, 4, sequence, step);
-  CHECK(sampler.counts().positions == 4);
-  CHECK(sampler.counts().by_rank == std::array<std::int64_t, kRanks>{2, 0, 2});
+  counts.add(step, 4);
+  CHECK(counts.positions == 4);
+  CHECK(counts.by_rank == std::array<std::int64_t, kRanks>{2, 0, 2});
   // Without probabilities the draft is the one candidate.
-  RankSampler one_hot(planned);
+  RankCounts one_hot;
   step.draft.tree = DraftTree::chain(std::vector<Token>{2, 1});
   step.draft.proposal_kind = ProposalKind::one_hot;
   step.emission = {1, {0}, {2, 3}, {}, {}, {}, {}};
-  one_hot.verify({}, options, 4, sequence, step);
-  CHECK(one_hot.counts().positions == 2);
-  CHECK(one_hot.counts().by_rank == std::array<std::int64_t, kRanks>{1});
-  CHECK_FALSE(one_hot.counts().has_candidates);
+  one_hot.add(step, 4);
+  CHECK(one_hot.positions == 2);
+  CHECK(one_hot.by_rank == std::array<std::int64_t, kRanks>{1});
+  CHECK_FALSE(one_hot.has_candidates);
 }
 
 TEST_CASE("the project's own prompts are ten of each kind of work, all different") {
