@@ -11,7 +11,7 @@ namespace {
 // The one place where an executor with kernels is chosen: one that can run here.
 const KernelCalls& kernel_calls(std::int32_t executor) {
 #if defined(DRAFTPROOF_HAS_CUDA)
-  if (executor == DRAFTPROOF_CUDA) return kCudaCalls;
+  if (executor == DRAFTPROOF_CUDA) return cuda_executor::kCalls;
 #endif
 #if defined(DRAFTPROOF_HAS_SIMT)
   if (executor == DRAFTPROOF_SIMT) return simt_calls();

@@ -23,7 +23,7 @@ DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CALL)
 // Empty where the executor can run here; else why it cannot.
 std::string why_unavailable(draftproof_executor executor);
 
-// Of a call that the reference alone answers: empty for the reference; else why this executor does not.
+// For a call that the reference alone answers: empty for the reference; else why this executor does not.
 std::string why_no_kernels(const char* call, draftproof_executor executor);
 
 // "reference", "simt" or "cuda".

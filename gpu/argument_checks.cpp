@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "gpu/checked_size.hpp"
-#include "gpu/workspace_layout.hpp"
 #include "reference/numerics/fixed_point.hpp"
 
 namespace draftproof::device {
@@ -47,19 +46,22 @@ class Checks {
   void given(const std::string& argument, const void* pointer) const {
     if (pointer == nullptr) refuse(argument, "NULL", "an array");
   }
+  struct Array {
+    const char* argument;
+    const void* pointer;
+  };
+  void given(std::initializer_list<Array> arrays) const {
+    for (const Array& array : arrays) given(array.argument, array.pointer);
+  }
   void absent(const std::string& argument, const void* pointer, const char* why) const {
     if (pointer != nullptr) refuse(argument, "not NULL", std::string("NULL: ") + why);
   }
   // Optional arrays that mean something together only.
-  struct Optional {
-    const char* argument;
-    const void* pointer;
-  };
-  void together(std::initializer_list<Optional> arrays) const {
-    const auto is_given = [](const Optional& array) { return array.pointer != nullptr; };
-    const Optional* one = std::find_if(arrays.begin(), arrays.end(), is_given);
+  void together(std::initializer_list<Array> arrays) const {
+    const auto is_given = [](const Array& array) { return array.pointer != nullptr; };
+    const Array* one = std::find_if(arrays.begin(), arrays.end(), is_given);
     if (one == arrays.end()) return;
-    for (const Optional& array : arrays) {
+    for (const Array& array : arrays) {
       if (!is_given(array))
         refuse(array.argument, "NULL", std::string("an array where ") + one->argument + " is given");
     }
@@ -132,8 +134,7 @@ class Checks {
     at_most("requests", requests, kBlocksMax, "requests");
   }
   void randomness(const draftproof_randomness& randomness) const {
-    given("randomness.seed", randomness.seed);
-    given("randomness.step", randomness.step);
+    given({{"randomness.seed", randomness.seed}, {"randomness.step", randomness.step}});
   }
 
   // Also of the arrays [draft_tokens_total + requests] and [requests, draft_len_max + 1].
@@ -149,7 +150,7 @@ class Checks {
   std::string call_;
 };
 
-// What a verification call makes of its arguments.
+// How a verification call reads its arguments.
 struct VerifyCall {
   bool is_tree;
   std::int32_t least_proposal_kind = DRAFTPROOF_ONE_HOT;
@@ -193,9 +194,7 @@ void check_verify(const Checks& checks, const draftproof_verify_arguments& a, co
     checks.absent("draft_parameters.nan_policy", d.nan_policy, kWhy);
   }
   checks.randomness(a.randomness);
-  checks.given("num_accepted", a.num_accepted);
-  checks.given("tokens", a.tokens);
-  checks.given("status", a.status);
+  checks.given({{"num_accepted", a.num_accepted}, {"tokens", a.tokens}, {"status", a.status}});
 }
 
 void check_verify_of_chains(const Checks& checks, const draftproof_verify_arguments& a) {
@@ -239,11 +238,11 @@ void check_mass_pass(const draftproof_mass_pass_arguments& a) {
   checks.row_count("rows", a.rows, a.vocab_size);
   if (a.rows == 0) return;
   checks.rows("logits", a.logits, a.rows, a.vocab_size);
-  checks.given("tile_sum", a.tile_sum);
-  checks.given("tile_exponent", a.tile_exponent);
-  checks.given("row_exponent", a.row_exponent);
-  checks.given("row_total", a.row_total);
-  checks.given("status", a.status);
+  checks.given({{"tile_sum", a.tile_sum},
+                {"tile_exponent", a.tile_exponent},
+                {"row_exponent", a.row_exponent},
+                {"row_total", a.row_total},
+                {"status", a.status}});
 }
 
 void check_guidance(const draftproof_guidance_arguments& a) {
@@ -253,8 +252,7 @@ void check_guidance(const draftproof_guidance_arguments& a) {
   if (a.rows == 0) return;
   checks.rows("conditional", a.conditional, a.rows, a.vocab_size);
   checks.rows("unconditional", a.unconditional, a.rows, a.vocab_size);
-  checks.given("scale", a.scale);
-  checks.given("out", a.out);
+  checks.given({{"scale", a.scale}, {"out", a.out}});
   checks.factor("out_stride", a.out_stride, a.vocab_size, CheckedSize(a.rows) * sizeof(float));
   checks.given("status", a.status);
 }
@@ -286,11 +284,11 @@ void check_logprobs(const draftproof_logprobs_arguments& a) {
   checks.between("n", a.n, 0, 1024);
   if (a.rows == 0) return;
   checks.pipeline(a);
-  checks.given("sampled", a.sampled);
-  checks.given("tokens", a.tokens);
-  checks.given("logprobs", a.logprobs);
-  checks.given("ranks", a.ranks);
-  checks.given("status", a.status);
+  checks.given({{"sampled", a.sampled},
+                {"tokens", a.tokens},
+                {"logprobs", a.logprobs},
+                {"ranks", a.ranks},
+                {"status", a.status}});
 }
 
 void check_verify_chain(const draftproof_verify_arguments& a) {
@@ -330,8 +328,7 @@ void check_tree_mask(const draftproof_tree_mask_arguments& a) {
   if (a.requests == 0) return;
   checks.given("cu_num_draft_tokens", a.cu_num_draft_tokens);
   if (a.draft_tokens_total > 0) checks.given("parents", a.parents);
-  checks.given("depths", a.depths);
-  checks.given("mask", a.mask);
+  checks.given({{"depths", a.depths}, {"mask", a.mask}});
   checks.factor("words_per_row", a.words_per_row, (a.draft_len_max + 32) / 32,
                 CheckedSize(a.draft_tokens_total + a.requests) * sizeof(std::uint32_t));
   checks.given("status", a.status);
@@ -341,9 +338,7 @@ void check_kv_commit(const draftproof_kv_commit_arguments& a) {
   const Checks checks("kv_commit");
   checks.drafts(a.requests, a.draft_tokens_total, a.draft_len_max);
   if (a.requests == 0) return;
-  checks.given("cu_num_draft_tokens", a.cu_num_draft_tokens);
-  checks.given("num_accepted", a.num_accepted);
-  checks.given("slots", a.slots);
+  checks.given({{"cu_num_draft_tokens", a.cu_num_draft_tokens}, {"num_accepted", a.num_accepted}, {"slots", a.slots}});
   checks.factor("num_slots", a.num_slots, 1, 1);
   checks.factor("layers", a.layers, 0, 1);
   checks.factor("slot_bytes", a.slot_bytes, 0, 1);
@@ -364,9 +359,7 @@ void check_kv_commit(const draftproof_kv_commit_arguments& a) {
   if (moves)
     checks.at_most("layers", a.layers, kBlocksMax / a.requests / blocks_of_entry,
                    "of so many requests and slots so large");
-  checks.given("kv_len", a.kv_len);
-  checks.given("freed_slots", a.freed_slots);
-  checks.given("status", a.status);
+  checks.given({{"kv_len", a.kv_len}, {"freed_slots", a.freed_slots}, {"status", a.status}});
 }
 
 }  // namespace draftproof::device

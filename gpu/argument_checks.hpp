@@ -1,6 +1,6 @@
-// What the host can see of a call before anything runs: shapes, strides, sizes, element types, pointers that must not
-// be NULL, settings. Each function throws Error(usage) naming call and argument, its value and what was expected. What
-// only the data shows is reported per row (draftproof_row_status).
+// Checks of a call on the host before anything runs: shapes, strides, sizes, element types, pointers that must not be
+// NULL, settings. Each function throws Error(usage) naming call and argument, its value and what was expected. Faults
+// that only the data shows are reported per row (draftproof_row_status).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace draftproof::device {
 
 void check_settings(const draftproof_settings& settings);
 
-// What a workspace's layout came to: no more than DRAFTPROOF_BYTES_MAX. Returns it.
+// The bytes of a workspace's layout, at most DRAFTPROOF_BYTES_MAX. Returns them.
 std::int64_t check_workspace_size(const char* call, std::int64_t needed);
 
 // `workspace` of a call with kernels: at least `needed` bytes, 256-byte aligned.

@@ -23,7 +23,7 @@ done
 # For all architectures, every warning and every register spill an error.
 gpu/run_on_gpu.sh --headers "$folder" --build-only
 
-# What the sources included from /usr/include beside the C and C++ libraries of the compiler.
+# Headers included from /usr/include beside the C and C++ libraries of the compiler.
 foreign=$(find build/gpu -name '*.d' -exec cat {} + | tr ' \\' '\n\n' |
   grep -oE '^/usr/(local/)?include/[^/]+/' | sort -u | grep -vE '/(c\+\+|[a-z0-9_]+-linux-gnu|linux|asm|asm-generic|bits|sys|gnu)/$' || true)
 if [[ -n $foreign ]]; then

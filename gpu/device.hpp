@@ -1,5 +1,5 @@
-// What a kernel and the code that launches it are compiled against. Their one text is compiled twice: by nvcc for GPUs,
-// by the host compiler for the CPU executor. Everything that depends on the compiler lies behind this header:
+// The device interface of kernels and of the code that launches them. Their one text is compiled twice: by nvcc for
+// GPUs, by the host compiler for the CPU executor. Everything that depends on the compiler lies behind this header:
 //
 //   DRAFTPROOF_EXECUTOR   the namespace of such code: cuda_executor or simt_executor (both end up in one program)
 //   CUDA's names          threadIdx, __syncthreads, __shfl_sync, ...; Global<T>, Shared<T>, DRAFTPROOF_SHARED

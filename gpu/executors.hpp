@@ -10,17 +10,6 @@
 
 namespace draftproof {
 
-namespace cuda_executor {
-DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
-}
-namespace simt_executor {
-DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
-}
-namespace reference_executor {
-DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL)
-DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CALL)
-}  // namespace reference_executor
-
 // The kernels' side of all operations on one executor.
 struct KernelCalls {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a type
@@ -33,21 +22,36 @@ struct KernelCalls {
 #undef DRAFTPROOF_CALL_AND_WORKSPACE_POINTERS
 };
 
-#define DRAFTPROOF_SIMT_CALL(name, Arguments) simt_executor::name,
-#define DRAFTPROOF_SIMT_CALL_AND_WORKSPACE(name, Arguments) simt_executor::name, simt_executor::name##_workspace_bytes,
-inline constexpr KernelCalls kSimtCalls = {
-    DRAFTPROOF_OPERATIONS(DRAFTPROOF_SIMT_CALL, DRAFTPROOF_SIMT_CALL_AND_WORKSPACE)};
-#undef DRAFTPROOF_SIMT_CALL
-#undef DRAFTPROOF_SIMT_CALL_AND_WORKSPACE
+#define DRAFTPROOF_NAME(name, Arguments) name,
+#define DRAFTPROOF_NAMES(name, Arguments) name, name##_workspace_bytes,
+namespace cuda_executor {
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
+inline constexpr KernelCalls kCalls = {DRAFTPROOF_OPERATIONS(DRAFTPROOF_NAME, DRAFTPROOF_NAMES)};
+}  // namespace cuda_executor
+namespace simt_executor {
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL_AND_WORKSPACE)
+inline constexpr KernelCalls kCalls = {DRAFTPROOF_OPERATIONS(DRAFTPROOF_NAME, DRAFTPROOF_NAMES)};
+}  // namespace simt_executor
+#undef DRAFTPROOF_NAME
+#undef DRAFTPROOF_NAMES
+namespace reference_executor {
+DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CALL, DRAFTPROOF_DECLARE_CALL)
+DRAFTPROOF_REFERENCE_OPERATIONS(DRAFTPROOF_DECLARE_CALL)
+}  // namespace reference_executor
 
-#define DRAFTPROOF_CUDA_CALL(name, Arguments) cuda_executor::name,
-#define DRAFTPROOF_CUDA_CALL_AND_WORKSPACE(name, Arguments) cuda_executor::name, cuda_executor::name##_workspace_bytes,
-inline constexpr KernelCalls kCudaCalls = {
-    DRAFTPROOF_OPERATIONS(DRAFTPROOF_CUDA_CALL, DRAFTPROOF_CUDA_CALL_AND_WORKSPACE)};
-#undef DRAFTPROOF_CUDA_CALL
-#undef DRAFTPROOF_CUDA_CALL_AND_WORKSPACE
-
-// What the CPU executor runs: kSimtCalls. A program with a fault's kernels defines it itself (gpu/faults).
+// The calls of the CPU executor. A program with a fault's kernels defines this itself (gpu/faults).
 const KernelCalls& simt_calls();
+
+// A drafter's parameters as verifiers take them: temperature and filters alone.
+inline draftproof_parameters draft_parameters_of(const draftproof_parameters& given) {
+  draftproof_parameters parameters{};
+  parameters.temperature = given.temperature;
+  parameters.top_k = given.top_k;
+  parameters.top_p = given.top_p;
+  parameters.min_p = given.min_p;
+  parameters.filter_order = given.filter_order;
+  parameters.ties = given.ties;
+  return parameters;
+}
 
 }  // namespace draftproof

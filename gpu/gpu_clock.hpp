@@ -1,4 +1,4 @@
-// What the GPU is, and how long work on it takes. Only builds with CUDA have these.
+// Description of the GPU, and times of work on it. Only builds with CUDA have these.
 #pragma once
 
 #include <cstdint>

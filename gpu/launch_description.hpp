@@ -1,4 +1,4 @@
-// What a launch is, in words that the CPU executor and a GPU share: it knows neither fibres nor CUDA.
+// A kernel launch, described the same way for the CPU executor and a GPU: it knows neither fibres nor CUDA.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What an offset or an index in a caller's array may be, for the kernels and the reference alike: one that leads out of
-// its array is not followed. What becomes of its row or request: draftproof.h, "Offsets and indices".
+// Guards for offsets and indices in a caller's arrays, shared by kernels and reference: one that leads out of its array
+// is not followed. How its row or request is reported: draftproof.h, "Offsets and indices".
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ DRAFTPROOF_HD inline bool is_index(std::int64_t index, std::int64_t count) {
   return index >= 0 && index < count;
 }
 
-// Of a sequence's KV entries: far from where a sum with the drafts of a step would wrap.
+// Is this a length of a sequence, in KV entries? Sums with the drafts of a step then never wrap.
 DRAFTPROOF_HD inline bool kv_len_valid(std::int64_t kv_len) {
   return is_index(kv_len, std::int64_t{1} << 62);
 }
@@ -60,7 +60,7 @@ DRAFTPROOF_HD inline std::int64_t bounding_offset(std::int64_t offset, const Dra
   return offset >= 0 && offset <= shape.draft_tokens_total ? offset : -1;
 }
 
-// Of a request with the offsets `first` and `last`. highest_before: the largest bounding_offset of the requests
+// Drafts of a request with the offsets `first` and `last`. highest_before: the largest bounding_offset of the requests
 // [1, request), 0 where there is none.
 DRAFTPROOF_HD inline DraftRange draft_range(std::int64_t request, std::int64_t highest_before, std::int64_t first,
                                             std::int64_t last, const DraftShape& shape) {

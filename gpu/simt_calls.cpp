@@ -5,7 +5,7 @@
 namespace draftproof {
 
 const KernelCalls& simt_calls() {
-  return kSimtCalls;
+  return simt_executor::kCalls;
 }
 
 }  // namespace draftproof

@@ -37,6 +37,13 @@ struct RateCell {
   CountedCell cell;
   double variance = 0.0;
   std::int64_t n = 0;
+
+  void add(const RateCell& other) {
+    cell.observed += other.cell.observed;
+    cell.expected += other.cell.expected;
+    variance += other.variance;
+    n += other.n;
+  }
 };
 
 // Cells in their order, joined until each has kVarianceMin; what is left joins the last one.
@@ -48,21 +55,14 @@ std::vector<RateCell> joined_cells(const std::vector<RateCell>& cells) {
     if (!open) {
       joined.push_back(next);
     } else {
-      joined.back().cell.observed += next.cell.observed;
-      joined.back().cell.expected += next.cell.expected;
-      joined.back().variance += next.variance;
-      joined.back().n += next.n;
+      joined.back().add(next);
     }
     open = joined.back().variance < kVarianceMin;
   }
   if (!open || joined.empty()) return joined;
   const RateCell rest = joined.back();
   joined.pop_back();
-  if (joined.empty()) return joined;  // too little variance in all
-  joined.back().cell.observed += rest.cell.observed;
-  joined.back().cell.expected += rest.cell.expected;
-  joined.back().variance += rest.variance;
-  joined.back().n += rest.n;
+  if (!joined.empty()) joined.back().add(rest);  // else there is too little variance in all
   return joined;
 }
 
@@ -283,10 +283,9 @@ std::vector<TestResult> acceptance_tests(std::span<const StepRecord> records) {
   const auto by_rate = rate_cells(records, kRateBins, "rate_tenth", [](const Decision& decision) {
     return static_cast<std::size_t>(decision.rate * static_cast<double>(kRateBins));
   });
-  for (auto& part : {rate_test("acceptance_by_position", by_position), rate_test("acceptance_by_rate", by_rate),
-                     num_accepted_test(records)}) {
-    tests.insert(tests.end(), part.begin(), part.end());
-  }
+  append(tests, rate_test("acceptance_by_position", by_position));
+  append(tests, rate_test("acceptance_by_rate", by_rate));
+  append(tests, num_accepted_test(records));
   return tests;
 }
 

@@ -151,11 +151,6 @@ std::vector<Probability> read_probabilities(const std::string& path) {
   return all;
 }
 
-// The rows that the sample's distributions are views of.
-struct CsvRows {
-  std::vector<float> values;  // [G, V]
-};
-
 }  // namespace
 
 DrawSample read_audit_csv(const std::string& counts_path, const std::string& probs_path) {
@@ -188,13 +183,13 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
   if (groups * vocab_size > kCellsMax)
     throw input_error(probs_path, std::to_string(groups) + " groups of " + std::to_string(vocab_size) +
                                       " tokens are too many for text; expected a safetensors file");
-  const auto rows = std::make_shared<CsvRows>();
-  rows->values.assign(static_cast<std::size_t>(groups * vocab_size), 0.0f);
+  // [G, V] of which the sample's distributions are views.
+  const auto rows = std::make_shared<std::vector<float>>(static_cast<std::size_t>(groups * vocab_size), 0.0f);
   std::vector<double> sums(static_cast<std::size_t>(groups), 0.0);
   std::size_t group = 0;
   for (const Probability& p : probabilities) {
     if (sample.group_ids[group] != p.group) ++group;
-    rows->values[group * static_cast<std::size_t>(vocab_size) + static_cast<std::size_t>(p.token)] =
+    (*rows)[group * static_cast<std::size_t>(vocab_size) + static_cast<std::size_t>(p.token)] =
         static_cast<float>(p.value);
     sums[group] += p.value;
   }
@@ -204,7 +199,7 @@ DrawSample read_audit_csv(const std::string& counts_path, const std::string& pro
                                         std::to_string(sums[g]) + "; expected 1 within 0.001");
     VerifyRequest distribution;
     distribution.target_is_probabilities = true;
-    distribution.target = {DType::f32, rows->values.data() + g * static_cast<std::size_t>(vocab_size), 1, vocab_size,
+    distribution.target = {DType::f32, rows->data() + g * static_cast<std::size_t>(vocab_size), 1, vocab_size,
                            vocab_size};
     sample.distributions.push_back(distribution);
   }

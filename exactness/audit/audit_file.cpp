@@ -25,7 +25,6 @@ TensorView required(const SafetensorsFile& file, std::string_view name, const ch
 }
 
 // --- Single draws
-// --------------------------------------------------------------------------------------------------------
 
 // Group of each sample, all in [0, G).
 std::vector<std::uint32_t> groups_of_samples(const SafetensorsFile& file, std::size_t samples, std::size_t groups) {
@@ -146,7 +145,6 @@ DrawSample read_draws(const std::string& path, const AuditFileOptions& options) 
 }
 
 // --- Verification steps
-// --------------------------------------------------------------------------------------------------
 
 class EmissionReader {
  public:
@@ -271,7 +269,6 @@ StepSample read_steps(const std::string& path, const AuditFileOptions& options) 
 }
 
 // --- Filters
-// -------------------------------------------------------------------------------------------------------------
 
 FilterSample read_filters(const std::string& path, const AuditFileOptions& options) {
   if (!options.outputs_path.empty())

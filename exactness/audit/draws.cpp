@@ -123,17 +123,12 @@ class DrawAuditor {
     }
     // Groups too small for cells of their own are covered by the transform only.
     const bool cells_cover_most = 2 * fit.n >= undecided;
-    for (TestResult& test : count_tests("tokens", "draws", fit, cells_cover_most))
-      audit.tests.push_back(std::move(test));
-    for (TestResult& test : uniformity_tests("transform", "draws", transformed, !cells_cover_most))
-      audit.tests.push_back(std::move(test));
-    for (TestResult& test : malformed_tests("draws", "draw", draws_, sample_.malformed))
-      audit.tests.push_back(std::move(test));
+    append(audit.tests, count_tests("tokens", "draws", fit, cells_cover_most));
+    append(audit.tests, uniformity_tests("transform", "draws", transformed, !cells_cover_most));
+    append(audit.tests, malformed_tests("draws", "draw", draws_, sample_.malformed));
     if (sample_.ordered) {
-      for (TestResult& test : independence_tests(ordered_transforms(), sample_.ordered->at))
-        audit.tests.push_back(std::move(test));
-      for (TestResult& test : duplicate_tests(sample_.ordered->tokens, sample_.ordered->at, coincidences()))
-        audit.tests.push_back(std::move(test));
+      append(audit.tests, independence_tests(ordered_transforms(), sample_.ordered->at));
+      append(audit.tests, duplicate_tests(sample_.ordered->tokens, sample_.ordered->at, coincidences()));
     }
     if (impossible == 0) audit.anytime_log10_wealth = log_wealth * 0.43429448190325183;  // log10 e
     conclude(audit, options_);

@@ -1,6 +1,7 @@
 #include "exactness/audit/filter_check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -289,17 +290,8 @@ std::string sentence_of(const FilterCheck& check) {
 }  // namespace
 
 std::string name_of(FilterFault fault) {
-  switch (fault) {
-    case FilterFault::wrong_set:
-      return "wrong_set";
-    case FilterFault::wrong_values:
-      return "wrong_values";
-    case FilterFault::not_a_number:
-      return "not_a_number";
-    case FilterFault::none:
-      break;
-  }
-  return "none";
+  constexpr std::array kNames{"none", "wrong_set", "wrong_values", "not_a_number"};
+  return kNames[static_cast<std::size_t>(fault)];
 }
 
 FilterCheck check_filter(const FilterSample& sample, int threads) {

@@ -13,10 +13,6 @@
 namespace draftproof {
 namespace {
 
-void append_tests(std::vector<TestResult>& tests, std::vector<TestResult> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(tests));
-}
-
 // The first departure of each step that rounding does not explain.
 std::vector<std::optional<Departure>> departures_of(const StepSample& sample, std::span<const StepRecord> records,
                                                     const AuditOptions& options) {
@@ -112,12 +108,12 @@ std::vector<TestResult> recorded_tests(const StepSample& sample, std::span<const
     judged[b] = judged_coin(request, records[b]);
     last[b] = records[b].last;
   }
-  append_tests(tests, uniformity_tests("coins", "coins", coins, false));
-  append_tests(tests, uniformity_tests("draw_uniforms", "draws", draws, false));
-  append_tests(tests, correlation_of_pairs("coins", coin, next_coin));
-  append_tests(tests, correlation_of_pairs("coins_of_requests", first_coin, next_request));
-  append_tests(tests, correlation_of_pairs("draft_coin", first_draft, first_coin));
-  append_tests(tests, correlation_of_pairs("coin_last", judged, last));
+  append(tests, uniformity_tests("coins", "coins", coins, false));
+  append(tests, uniformity_tests("draw_uniforms", "draws", draws, false));
+  append(tests, correlation_of_pairs("coins", coin, next_coin));
+  append(tests, correlation_of_pairs("coins_of_requests", first_coin, next_request));
+  append(tests, correlation_of_pairs("draft_coin", first_draft, first_coin));
+  append(tests, correlation_of_pairs("coin_last", judged, last));
   return tests;
 }
 

@@ -19,10 +19,6 @@
 namespace draftproof {
 namespace {
 
-void append(std::vector<TestResult>& tests, std::vector<TestResult> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(tests));
-}
-
 // The worst kind of finding: what happened cannot happen. The first case is named.
 TestResult certainty_of(const std::string& name, const std::string& unit, std::span<const StepRecord> records,
                         bool StepRecord::*impossible, const auto& cell_of, const auto& counts) {
@@ -122,15 +118,20 @@ std::vector<TestResult> draft_tests(const StepSample& sample, std::span<const St
   return tests;
 }
 
-// Where what is accepted is a function of what is emitted, and of what is reported.
-std::vector<TestResult> path_tests(const StepSample& sample, std::span<const StepRecord> records,
-                                   const Assumptions& assumed) {
-  std::vector<TestResult> tests;
-  const auto end_cell = [&](std::size_t b) {
+// The last token of a step.
+auto end_cell_of(const StepSample& sample, std::span<const StepRecord> records) {
+  return [&sample, records](std::size_t b) {
     return CountedCell{{{"request", static_cast<std::int64_t>(b)},
                         {"position", records[b].accepted},
                         {"token", sample.emitted(b).back()}}};
   };
+}
+
+// Where what is accepted is a function of what is emitted, and of what is reported.
+std::vector<TestResult> path_tests(const StepSample& sample, std::span<const StepRecord> records,
+                                   const Assumptions& assumed) {
+  std::vector<TestResult> tests;
+  const auto end_cell = end_cell_of(sample, records);
   if (sample.path_nodes)
     tests.push_back(certainty_of("path", "steps", records, &StepRecord::wrong_path, end_cell,
                                  [](const StepRecord&) { return true; }));
@@ -153,15 +154,9 @@ std::vector<TestResult> decision_tests(const StepSample& sample, std::span<const
     if (record.impossible_draft || record.last == kNoTransform) continue;
     (is_recovered(record) ? recovered : bonus).add(record.last);
   }
-  if (any_recovered) {
-    const auto cell_of = [&](std::size_t b) {
-      return CountedCell{{{"request", static_cast<std::int64_t>(b)},
-                          {"position", records[b].accepted},
-                          {"token", sample.emitted(b).back()}}};
-    };
-    tests.push_back(certainty_of("recovered_support", "rejections", records, &StepRecord::impossible_recovery, cell_of,
-                                 is_recovered));
-  }
+  if (any_recovered)
+    tests.push_back(certainty_of("recovered_support", "rejections", records, &StepRecord::impossible_recovery,
+                                 end_cell_of(sample, records), is_recovered));
   append(tests, uniformity_tests("recovered", "rejections", recovered, false));
   append(tests, uniformity_tests("bonus", "bonus tokens", bonus, false));
   return tests;

@@ -1,6 +1,7 @@
 #include "exactness/audit/tests.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <utility>
@@ -153,16 +154,13 @@ std::vector<TestResult> malformed_tests(const std::string& unit, const char* ind
   return {certainty_test("well_formed", unit, n + malformed.count, malformed.count, std::move(cells))};
 }
 
+void append(std::vector<TestResult>& tests, std::vector<TestResult> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(tests));
+}
+
 std::string name_of(AuditVerdict verdict) {
-  switch (verdict) {
-    case AuditVerdict::biased:
-      return "biased";
-    case AuditVerdict::inconclusive:
-      return "inconclusive";
-    case AuditVerdict::consistent:
-      break;
-  }
-  return "consistent";
+  constexpr std::array kNames{"consistent", "biased", "inconclusive"};
+  return kNames[static_cast<std::size_t>(verdict)];
 }
 
 namespace {

@@ -38,7 +38,7 @@ struct CountFit {
   void add(CountFit other);
 };
 
-// counts and distribution over the same cells; keys_of names cell i for worst_cells.
+// counts and distribution over the same cells; cell_of(i) names cell i for worst_cells.
 CountFit fit_counts(std::span<const std::int64_t> counts, std::span<const double> distribution,
                     const std::function<CountedCell(std::size_t)>& cell_of);
 
@@ -63,6 +63,8 @@ TestResult certainty_test(const std::string& name, const std::string& unit, std:
 // A test of outputs that no sampler may put out (`well_formed`); nothing where there is none.
 std::vector<TestResult> malformed_tests(const std::string& unit, const char* index_name, std::int64_t n,
                                         const MalformedOutputs& malformed);
+
+void append(std::vector<TestResult>& tests, std::vector<TestResult> more);
 
 // Judges the tests and comes to a verdict.
 void conclude(Audit& audit, const AuditOptions& options);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/token.hpp"
@@ -48,6 +49,19 @@ struct Finding {
   std::string evidence;    // one sentence on what was seen, with the numbers; empty where nothing was
 };
 
+// Looks at the cases in order until evidence_of(case) is not empty.
+template <class Cases, class EvidenceOf>
+Finding first_evidence(std::string unit, const Cases& cases, const EvidenceOf& evidence_of) {
+  Finding finding{false, 0, std::move(unit), {}};
+  for (const auto& one : cases) {
+    ++finding.cases;
+    finding.evidence = evidence_of(one);
+    finding.caught = !finding.evidence.empty();
+    if (finding.caught) break;
+  }
+  return finding;
+}
+
 struct Hunt {
   Detector detector;
   std::function<Finding(bool faulty)> run;  // the same code with its fault and without
@@ -63,13 +77,13 @@ struct RowParameters;  // logits/parameters.hpp
 struct FixedRows;      // a target and a proposal, the same after every prefix (fixed_rows.hpp)
 
 struct Bug {
-  std::string id;      // "B01" (bugs.md), several joined by '/'
-  std::string source;  // where it shipped
-  std::string fault;   // what the code does
-  std::vector<Hunt> hunts;
+  std::string id = {};      // "B01" (bugs.md), several joined by '/'
+  std::string source = {};  // where it shipped
+  std::string fault = {};   // what the code does
+  std::vector<Hunt> hunts = {};
   // The faulty code at the size of the usual tests. Null: they see rows_sampler on the usual rows; where that is null
   // too, the fault has no single-token sampler, and `why_not` says why.
-  std::function<LargeSampler()> large_sampler;
+  std::function<LargeSampler()> large_sampler = nullptr;
   std::string why_not = {};
   // The sampler on these rows, if the fault shows on any p and q. Null: it needs more than a p and a q.
   std::function<LargeSampler(const std::shared_ptr<const FixedRows>&)> rows_sampler = nullptr;
@@ -82,19 +96,12 @@ struct Bug {
 // Code that is right although it looks like a bug: every hunt must stay silent. `faulty` is passed as true.
 using Control = Bug;
 
-// A fault that lives where this project has no code yet.
+// A fault, or part of one, that lives where this project has no code yet. Those of kernels are in gpu/faults.
 struct WaitingBug {
   std::string id;
   std::string source;
   std::string waits_for;
 };
-
-// Bugs by family, in the order of their ids.
-std::vector<Bug> coupling_bugs();
-std::vector<Bug> range_bugs();
-std::vector<Bug> algorithm_bugs();
-std::vector<Bug> filter_bugs();
-std::vector<Bug> processor_bugs();
 
 std::vector<Control> bug_controls();
 std::vector<WaitingBug> waiting_bugs();

@@ -5,7 +5,6 @@
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/proof/acceptance_oracles.hpp"
-#include "exactness/proof/distribution_text.hpp"
 
 namespace draftproof {
 namespace {
@@ -50,89 +49,68 @@ ProofStep looked_up_step(const Models& models, const TokenString& prefix, std::i
   return judge_chain(models, prefix, draft, chance, kVerifyOneHot);
 }
 
-using AcceptanceOracle = Rational (*)(const Models&, const TokenString& prefix, std::int32_t depth);
-
-// Compares the expected number of accepted drafts of one step with a path sum.
-template <class Verify>
-Finding find_wrong_acceptance(const EnumerationHunt& hunt, AcceptanceOracle oracle, Verify verify) {
-  Finding finding{false, 0, "outcomes", {}};
-  for (std::int32_t instance = 0; instance < hunt.instances; ++instance) {
-    const Models models(hunt.vocab_size, derive_seed(0, static_cast<std::uint64_t>(instance)),
-                        kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()]);
-    Rational mean(0);
-    ExactChance chance;
-    do {
-      const std::int32_t accepted = speculate_chain(models, {}, hunt.draft_len, chance, verify).accepted;
-      mean += chance.probability() * accepted;
-      ++finding.cases;
-    } while (chance.next());
-    const Rational expected = oracle(models, {}, hunt.draft_len);
-    if (mean == expected) continue;
-    finding.caught = true;
-    finding.evidence = text_of(mean) + " drafts are accepted on average, not " + text_of(expected);
-    return finding;
-  }
-  return finding;
-}
 template <class Verify>
 Hunt acceptance_hunt(AcceptanceOracle oracle, Verify verify) {
-  return {Detector::acceptance, [=](bool) { return find_wrong_acceptance(kOneStep, oracle, verify); }};
+  const auto step = [verify](const Models& models, const TokenString& prefix, std::int32_t draft_len,
+                             ExactChance& chance) {
+    return speculate_chain(models, prefix, draft_len, chance, verify);
+  };
+  return {Detector::acceptance, [=](bool) { return find_wrong_mean_accepted(kOneStep, step, oracle); }};
 }
 
 }  // namespace
 
 std::vector<Control> bug_controls() {
-  return {
-      {"B33",
-       "vllm #40149",
-       "draft probabilities are never passed: every draft counts as certain, fewer are accepted",
-       {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
-        key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot), acceptance_hunt(match_path_sum, kVerifyOneHot)},
-       nullptr,
-       {},
-       [](const FixedRowsPointer& rows) {
-         return speculative_sampler(rows, sound_keys, {.draft_len = 1, .position = 0, .verify = verify_fixed_one_hot});
-       }},
-      {"C01",
-       "Miao et al. 2305.09781, naive sampling",
-       "the draft is accepted while the target's own sample equals it, without any ratio",
-       {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
-        key_audit_hunt(sound_keys, Sampler::inverse, kVerifyMatch), acceptance_hunt(match_path_sum, kVerifyMatch)},
-       nullptr,
-       {},
-       [](const FixedRowsPointer& rows) {
-         return speculative_sampler(rows, sound_keys, {.draft_len = 2, .position = 1, .verify = verify_fixed_match});
-       }},
-      {"C02",
-       "prompt lookup, argmax drafts",
-       "drafts come from no distribution at all and are judged by a one-hot proposal",
-       {{Detector::enumeration, [](bool) { return find_wrong_distribution(kTwoSteps, looked_up_step); }}},
-       nullptr,
-       {},
-       [](const FixedRowsPointer& rows) {
-         return speculative_sampler(rows, sound_keys, {.draft_len = 2, .position = 1, .verify = verify_fixed_one_hot});
-       }},
-      {"C03",
-       "vLLM V1",
-       "one noise vector serves the residuals of all positions of a request's step",
-       {distribution_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
-        distribution_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
-        key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)},
-       nullptr,
-       {},
-       [](const FixedRowsPointer& rows) {
-         return speculative_sampler(rows, one_residual_row, {.draft_len = 2, .position = 1});
-       }},
-      {"C04",
-       "vLLM, token-wise verification",
-       "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
-       {distribution_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
-        key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
-       nullptr,
-       {},
-       [](const FixedRowsPointer& rows) {
-         return speculative_sampler(rows, coin_by_position, {.draft_len = 2, .position = 1});
-       }}};
+  return {{.id = "B33",
+           .source = "vllm #40149",
+           .fault = "draft probabilities are never passed: every draft counts as certain, fewer are accepted",
+           .hunts = {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
+                     key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot),
+                     acceptance_hunt(match_path_sum, kVerifyOneHot)},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, sound_keys,
+                                            {.draft_len = 1, .position = 0, .verify = verify_fixed_one_hot});
+               }},
+          {.id = "C01",
+           .source = "Miao et al. 2305.09781, naive sampling",
+           .fault = "the draft is accepted while the target's own sample equals it, without any ratio",
+           .hunts = {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyMatch),
+                     key_audit_hunt(sound_keys, Sampler::inverse, kVerifyMatch),
+                     acceptance_hunt(match_path_sum, kVerifyMatch)},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, sound_keys,
+                                            {.draft_len = 2, .position = 1, .verify = verify_fixed_match});
+               }},
+          {.id = "C02",
+           .source = "prompt lookup, argmax drafts",
+           .fault = "drafts come from no distribution at all and are judged by a one-hot proposal",
+           .hunts = {{Detector::enumeration, [](bool) { return find_wrong_distribution(kTwoSteps, looked_up_step); }}},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, sound_keys,
+                                            {.draft_len = 2, .position = 1, .verify = verify_fixed_one_hot});
+               }},
+          {.id = "C03",
+           .source = "vLLM V1",
+           .fault = "one noise vector serves the residuals of all positions of a request's step",
+           .hunts = {distribution_hunt(kOneStep, one_residual_row, Sampler::race, kVerifyChain),
+                     distribution_hunt(kTwoSteps, one_residual_row, Sampler::race, kVerifyChain),
+                     key_audit_hunt(one_residual_row, Sampler::race, kVerifyChain)},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, one_residual_row, {.draft_len = 2, .position = 1});
+               }},
+          {.id = "C04",
+           .source = "vLLM, token-wise verification",
+           .fault =
+               "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
+           .hunts = {distribution_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
+                     key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
+           .rows_sampler = [](const FixedRowsPointer& rows) {
+             return speculative_sampler(rows, coin_by_position, {.draft_len = 2, .position = 1});
+           }}};
 }
 
 }  // namespace draftproof

@@ -1,4 +1,4 @@
-// Searches that hunts share: for a wrong distribution by enumeration, and by draws.
+// Searches that hunts share: for a wrong distribution or rate, by enumeration and by draws.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,11 @@ using EnumeratedStep =
 // they do to the distribution is.
 Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step);
 
+// The expected number of accepted drafts of one step, by another way than enumeration (acceptance_oracles.hpp).
+using AcceptanceOracle = Rational (*)(const Models&, const TokenString& prefix, std::int32_t depth);
+// Compares it with the mean over every outcome of a step.
+Finding find_wrong_mean_accepted(const EnumerationHunt& hunt, const EnumeratedStep& step, AcceptanceOracle oracle);
+
 // The distribution of one token [V] by enumeration: `draw` is run over all outcomes and its distribution compared with
 // `expected`.
 Finding find_wrong_token_distribution(std::span<const Rational> expected,
@@ -37,5 +42,11 @@ Finding find_wrong_token_distribution(std::span<const Rational> expected,
 // of probability 0, or Pearson's test at a level that all looks together keep below 1e-9. Cases are draws.
 Finding find_wrong_draws(std::span<const double> distribution, const std::function<Token(std::uint64_t draw)>& draw,
                          std::int64_t draws_max);
+
+// Compares the rate of an event with its probability, known exactly, after 32, 64, ... draws and stops at the first look
+// whose exact binomial interval leaves the probability out, at a level that keeps all looks together below 1e-9. Cases
+// are draws. `event` is how evidence names it: "tokens of the tail".
+Finding find_wrong_rate(double probability, const std::function<bool(std::uint64_t draw)>& happens,
+                        std::int64_t draws_max, const std::string& event);
 
 }  // namespace draftproof

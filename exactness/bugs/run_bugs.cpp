@@ -72,13 +72,6 @@ std::string usual_verdict(const std::optional<UsualTests>& usual, bool (UsualTes
 
 }  // namespace
 
-std::vector<Bug> all_bugs() {
-  std::vector<Bug> all;
-  for (const auto& family : {coupling_bugs, range_bugs, algorithm_bugs, filter_bugs, processor_bugs})
-    for (Bug& bug : family()) all.push_back(std::move(bug));
-  return all;
-}
-
 const HuntResult* BugResult::killer() const {
   const auto found = std::find_if(hunts.begin(), hunts.end(), [](const HuntResult& h) { return h.faulty.caught; });
   return found == hunts.end() ? nullptr : &*found;

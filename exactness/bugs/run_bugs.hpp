@@ -12,7 +12,7 @@
 
 namespace draftproof {
 
-// All families, each in the order of its ids.
+// Coupling, range, algorithm, filters, processors: each family in the order of its ids.
 std::vector<Bug> all_bugs();
 
 struct HuntResult {

@@ -34,11 +34,24 @@ std::string sizes_text(const KernelSizes& sizes) {
          " V=" + std::to_string(sizes.vocab_size);
 }
 
-// Everything a verifier's call needs, for `requests` requests with draft_len drafts each.
-struct VerifyCall {
+// The arguments of a call, and what they point to.
+template <class Arguments>
+struct Call {
   GpuTensors tensors;
-  draftproof_verify_arguments arguments{};
+  Arguments arguments{};
 };
+using VerifyCall = Call<draftproof_verify_arguments>;
+
+// The call with its workspace, which moves so many bytes.
+template <class Arguments>
+KernelWork work_of(const std::shared_ptr<Call<Arguments>>& call, std::uint64_t bytes,
+                   std::int64_t (*workspace_bytes)(const Arguments&),
+                   void (*operation)(const Arguments&, const draftproof_settings&)) {
+  Arguments& a = call->arguments;
+  a.workspace_bytes = workspace_bytes(a);
+  a.workspace = call->tensors.template output<std::byte>(a.workspace_bytes);
+  return {bytes, [call, operation] { operation(call->arguments, on_gpu()); }};
+}
 
 // The drafts are the proposal's most probable tokens in turns, so that some are accepted and some are not.
 std::shared_ptr<VerifyCall> verify_call(const KernelSizes& sizes, std::int32_t kind, std::int32_t dtype,
@@ -88,46 +101,36 @@ std::shared_ptr<VerifyCall> verify_call(const KernelSizes& sizes, std::int32_t k
   return call;
 }
 
-template <class WorkspaceBytes>
-void add_workspace(VerifyCall& call, WorkspaceBytes workspace_bytes) {
-  call.arguments.workspace_bytes = workspace_bytes(call.arguments);
-  call.arguments.workspace = call.tensors.output<std::byte>(call.arguments.workspace_bytes);
-}
-
 KernelCase chain_probabilities(const KernelSizes& sizes) {
   KernelCase out{"verify_chain_probabilities", sizes_text(sizes) + " f32", 0.025, std::nullopt, {}};
   out.prepare = [sizes] {
     const auto call = verify_call(sizes, DRAFTPROOF_PROBABILITIES, DRAFTPROOF_F32, {});
-    add_workspace(*call, device::verify_chain_workspace_bytes);
     // One row of the target and one of the proposal a request: the rejected position.
     const auto bytes = static_cast<std::uint64_t>(sizes.requests * sizes.vocab_size) * 2 * 4;
-    return KernelWork{bytes, [call] { device::verify_chain(call->arguments, on_gpu()); }};
+    return work_of(call, bytes, device::verify_chain_workspace_bytes, device::verify_chain);
   };
   return out;
+}
+
+// All rows of the target and of the proposal.
+KernelWork work_on_logits(const KernelSizes& sizes, const std::filesystem::path& write_inputs,
+                          std::int64_t (*workspace_bytes)(const draftproof_verify_arguments&),
+                          void (*verifier)(const draftproof_verify_arguments&, const draftproof_settings&)) {
+  const auto call = verify_call(sizes, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, write_inputs);
+  const std::int64_t rows = sizes.requests * (2 * sizes.draft_len + 1);
+  return work_of(call, static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2, workspace_bytes, verifier);
 }
 
 KernelCase chain_logits(const KernelSizes& sizes, const std::filesystem::path& write_inputs) {
-  KernelCase out{"verify_chain_logits", sizes_text(sizes) + " bf16, target and draft", 0.055, std::nullopt, {}};
-  out.prepare = [sizes, write_inputs] {
-    const auto call = verify_call(sizes, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, write_inputs);
-    add_workspace(*call, device::verify_chain_workspace_bytes);
-    const std::int64_t rows = sizes.requests * (2 * sizes.draft_len + 1);
-    return KernelWork{static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2,
-                      [call] { device::verify_chain(call->arguments, on_gpu()); }};
-  };
-  return out;
+  return {"verify_chain_logits", sizes_text(sizes) + " bf16, target and draft", 0.055, std::nullopt,
+          [sizes, write_inputs] {
+            return work_on_logits(sizes, write_inputs, device::verify_chain_workspace_bytes, device::verify_chain);
+          }};
 }
 
 KernelCase block_logits(const KernelSizes& sizes) {
-  KernelCase out{"verify_block_logits", sizes_text(sizes) + " bf16, target and draft", std::nullopt, std::nullopt, {}};
-  out.prepare = [sizes] {
-    const auto call = verify_call(sizes, DRAFTPROOF_LOGITS, DRAFTPROOF_BF16, {});
-    add_workspace(*call, device::verify_block_workspace_bytes);
-    const std::int64_t rows = sizes.requests * (2 * sizes.draft_len + 1);
-    return KernelWork{static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2,
-                      [call] { device::verify_block(call->arguments, on_gpu()); }};
-  };
-  return out;
+  return {"verify_block_logits", sizes_text(sizes) + " bf16, target and draft", std::nullopt, std::nullopt,
+          [sizes] { return work_on_logits(sizes, {}, device::verify_block_workspace_bytes, device::verify_block); }};
 }
 
 KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
@@ -138,11 +141,7 @@ KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
                  0.85,
                  {}};
   out.prepare = [sizes, rows, dtype] {
-    struct Call {
-      GpuTensors tensors;
-      draftproof_mass_pass_arguments arguments{};
-    };
-    auto call = std::make_shared<Call>();
+    auto call = std::make_shared<Call<draftproof_mass_pass_arguments>>();
     draftproof_mass_pass_arguments& a = call->arguments;
     const std::int64_t tiles = (sizes.vocab_size + 4095) / 4096;
     a.rows = rows;
@@ -154,11 +153,9 @@ KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
     a.row_exponent = call->tensors.output<std::int32_t>(rows);
     a.row_total = call->tensors.output<std::uint64_t>(rows);
     a.status = call->tensors.output<std::int32_t>(rows);
-    a.workspace_bytes = device::mass_pass_workspace_bytes(a);
-    a.workspace = call->tensors.output<std::byte>(a.workspace_bytes);
     const std::uint64_t bytes = static_cast<std::uint64_t>(rows * sizes.vocab_size) * element_bytes(dtype) +
                                 static_cast<std::uint64_t>(rows * tiles) * 12;
-    return KernelWork{bytes, [call] { device::mass_pass(call->arguments, on_gpu()); }};
+    return work_of(call, bytes, device::mass_pass_workspace_bytes, device::mass_pass);
   };
   return out;
 }
@@ -171,11 +168,7 @@ KernelCase sample_rows(const KernelSizes& sizes, const std::string& name, bool t
                  top_p ? std::optional(0.6) : std::nullopt,
                  {}};
   out.prepare = [sizes, top_p, sampler] {
-    struct Call {
-      GpuTensors tensors;
-      draftproof_sample_arguments arguments{};
-    };
-    auto call = std::make_shared<Call>();
+    auto call = std::make_shared<Call<draftproof_sample_arguments>>();
     draftproof_sample_arguments& a = call->arguments;
     const auto rows = static_cast<std::size_t>(sizes.sample_rows);
     a.rows = sizes.sample_rows;
@@ -192,10 +185,8 @@ KernelCase sample_rows(const KernelSizes& sizes, const std::string& name, bool t
     a.purpose = DRAFTPROOF_TARGET_SAMPLE;
     a.tokens = call->tensors.output<std::int32_t>(a.rows);
     a.status = call->tensors.output<std::int32_t>(a.rows);
-    a.workspace_bytes = device::sample_workspace_bytes(a);
-    a.workspace = call->tensors.output<std::byte>(a.workspace_bytes);
-    return KernelWork{static_cast<std::uint64_t>(a.rows * a.vocab_size) * 2,
-                      [call] { device::sample(call->arguments, on_gpu()); }};
+    return work_of(call, static_cast<std::uint64_t>(a.rows * a.vocab_size) * 2, device::sample_workspace_bytes,
+                   device::sample);
   };
   return out;
 }

@@ -18,7 +18,7 @@ import sass
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 
-# Of a multiprocessor and cycle: instructions for one thread that can be issued, and that a pipe takes (CUDA programming
+# Per multiprocessor and cycle: instructions for one thread that can be issued, and that a pipe takes (CUDA programming
 # guide, throughput of native arithmetic instructions; for conversions the rate of those between 32 and 64 bits).
 ISSUED = 128
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "gpu/workspace_layout.hpp"
+#include "gpu/checked_size.hpp"
 
 namespace draftproof::cuda {
 

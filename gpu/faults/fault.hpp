@@ -1,4 +1,4 @@
-// What the program of one fault is made of beside its kernels.
+// The parts of a fault's program beside its kernels.
 #pragma once
 
 namespace draftproof {

@@ -6,7 +6,6 @@
 //                  only where no case finds it
 //
 // Exit code 0: the regression found it (killed); 1: it did not.
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,7 +21,7 @@ namespace {
 
 using namespace draftproof::regress;
 
-// Of its operation.
+// Random calls of the fault's operation.
 std::vector<RegressCase> random_calls_of(const std::string& cases) {
   const std::string operation = cases.substr(0, cases.find('/') + 1);
   std::vector<RegressCase> calls = random_calls(1800, 0);

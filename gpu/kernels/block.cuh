@@ -1,4 +1,4 @@
-// What the threads of a block do together. Blocks here are whole warps: 32 to 1,024 threads, a multiple of 32. Every
+// Collectives of a block. Blocks here are whole warps: 32 to 1,024 threads, a multiple of 32. Every
 // thread of the block calls these functions; each ends with a barrier, so that it can be called again at once.
 #pragma once
 

@@ -35,7 +35,7 @@ __device__ inline double block_acceptance(double residual_total, double weight) 
   return total > 0.0 ? residual_total / total : 1.0;
 }
 
-// What the kernels of a call keep between them.
+// State that the kernels of a call pass on.
 struct BlockScratch {
   Global<double> weights;             // [target rows]: p_i in row i of a request, p_0 = 1
   Global<std::int32_t> status;        // [requests]: of ids and of rows of logits
@@ -91,7 +91,7 @@ struct WeightedPair {
   RowPair<kTarget, kProposal> rows;
   double weight;
 
-  // Of the tokens [column, column + kChunk). Returns whether all are probabilities.
+  // Loads the tokens [column, column + kChunk). Returns whether all are probabilities.
   __device__ bool load(std::int64_t column, double (&x)[kChunk]) const {
     float p[kChunk];
     float q[kChunk];

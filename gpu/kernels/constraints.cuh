@@ -94,7 +94,7 @@ __device__ inline bool looks_at_history(const ConstraintsView& c, const Paramete
          c.bad_words(request).count() > 0;
 }
 
-// What a thread finds in its share of the elements of a list; an invalid list is one, too.
+// Is a list invalid, or an id in this thread's share of its elements?
 __device__ inline bool has_bad_id(Global<const Token> ids, const ListRange& range, std::int64_t vocab_size) {
   bool bad = !range.valid;
   for (std::int64_t i = range.begin + threadIdx.x; i < range.end; i += blockDim.x)

@@ -23,7 +23,7 @@ struct DistributionRow {
   std::int32_t status;      // draftproof_row_status
 };
 
-// What unfiltered rows keep: everything.
+// Unfiltered rows keep everything.
 __device__ inline DistributionRow unfiltered_row() {
   DistributionRow row{};
   row.last_value = negative_infinity();

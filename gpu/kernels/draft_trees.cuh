@@ -1,4 +1,4 @@
-// What kernels that follow draft trees must know first (twin: validate in reference/verify/draft_tree.hpp).
+// Checks of draft trees before a kernel follows them (twin: validate in reference/verify/draft_tree.hpp).
 #pragma once
 
 #include "gpu/kernels/draft_ranges.cuh"

@@ -1,4 +1,4 @@
-// What the filters keep of a row, one block a row (twin: reference/logits/filters.cpp and LogitsDistribution::keep).
+// Filters of a row, one block a row (twin: reference/logits/filters.cpp and LogitsDistribution::keep).
 //
 //   logits [rows, vocab_size], tile_sum and tile_exponent [rows, tiles] of the unfiltered rows
 //     -> tile_sum over the kept tokens, DistributionRow [rows]
@@ -17,7 +17,7 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// Of all tokens: their mass m_i in the scale of the row where top-p wants it, but for those that min-p dropped before.
+// Mass m_i of each token in the scale of the row, where top-p needs it; tokens that min-p dropped before are left out.
 struct FilterMeasure {
   std::int32_t row_exponent;
   bool has_mass;

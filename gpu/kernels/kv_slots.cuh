@@ -23,7 +23,7 @@ struct CommitRequest {
   std::int32_t num_accepted;
 };
 
-// Of a request whose drafts are [first, end).
+// The commit of a request whose drafts are [first, end).
 __device__ inline CommitRequest commit_request(std::int64_t request, std::int64_t first, std::int64_t end,
                                                Global<const std::int32_t> num_accepted, Global<const std::int32_t> path,
                                                std::int64_t draft_len_max, Global<const std::int64_t> slots) {
@@ -36,7 +36,7 @@ __device__ inline CommitRequest commit_request(std::int64_t request, std::int64_
   return out;
 }
 
-// Of a request whose offsets are valid. By all threads of the block, each of which receives it.
+// Is the commit of a request with valid offsets valid? All threads of the block call it and get the answer.
 __device__ inline bool commit_valid(const CommitRequest& request, std::int64_t draft_len_max, std::int64_t num_slots) {
   bool valid = request.num_accepted >= 0 && request.num_accepted <= request.nodes;
   const auto threads = static_cast<std::int32_t>(blockDim.x);

@@ -49,7 +49,7 @@ struct LogprobRows {
   }
 };
 
-// Of a row that is refused, or has one token.
+// Outputs of a row that is refused, or has one token.
 __device__ inline void write_without_search(const LogprobRows& l, std::int64_t row, Token greedy_token) {
   const bool greedy = greedy_token != DRAFTPROOF_NO_TOKEN;
   l.pad(row, greedy ? 1 : 0);

@@ -5,7 +5,7 @@
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
 //   v1 (this)  the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows.
-//       Of 16-bit logits a warp has a tile to itself, 128 elements a thread, kept as they are stored: two are compared
+//       16-bit logits: a warp has a tile to itself, 128 elements a thread, kept as they are stored: two are compared
 //       at once, no barrier, no shared memory. The tile's exponent rides in the constant that rounds, and a conversion
 //       to a 64-bit integer makes the mass. 15.7 instructions an element on sm_90, all included; from sm_100 on, where
 //       two elements share an instruction, 10.7 (gpu/golden/budget.txt). Of those on sm_90, 9 are the reduction and the

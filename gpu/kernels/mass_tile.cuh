@@ -16,7 +16,7 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 __device__ inline std::uint64_t packed_first(float x, std::int64_t token) {
   return static_cast<std::uint64_t>(order_key(x)) << 32 | (0xffffffffu - static_cast<std::uint32_t>(token));
 }
-// What order_key was made of; of -0 it is +0.
+// Inverse of order_key; -0 comes back as +0.
 __device__ inline float value_of_key(std::uint32_t key) {
   return bit_cast<float>((key & 0x80000000u) != 0 ? key ^ 0x80000000u : ~key);
 }
@@ -129,7 +129,7 @@ __device__ inline TileResult mass_of_any_tile(const TileOfRow<Element>& tile) {
       visit(x, tile.first_token + i);
     }
   };
-  // What is wrong and what is largest can be seen before the division: it keeps the order.
+  // Invalid elements and the largest one are found before the division, which keeps the order.
   std::uint32_t status = DRAFTPROOF_ROW_OK;
   float largest = negative_infinity();
   for_each_eight([&](const float(&x)[kCount], std::int64_t) {
@@ -190,7 +190,7 @@ __device__ inline TileResult mass_of_any_tile(const TileOfRow<Element>& tile) {
   return out;
 }
 
-// By all threads of the block.
+// All threads of the block call it.
 template <int kThreads, class Element>
 __device__ inline TileResult mass_of_tile(const TileOfRow<Element>& tile) {
   constexpr int kPer = kPerWord<Element>;

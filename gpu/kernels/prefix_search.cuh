@@ -105,7 +105,7 @@ class PrefixSearch {
     const float below = (first_value_ - x) * kBucketsPerNat;
     return below < static_cast<float>(kBuckets) ? static_cast<std::uint32_t>(below) : kBuckets;
   }
-  // What the order of this search compares.
+  // Sort key of this search.
   __device__ std::uint64_t order_of(float x, std::int64_t token) const {
     const std::uint64_t packed = packed_first(x, token);
     return keeps_ties_ ? packed & 0xffffffff00000000u : packed;

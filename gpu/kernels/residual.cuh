@@ -31,7 +31,7 @@ struct CappedSum {
   }
 };
 
-// What a sum says of its row.
+// Row status from the sum of its probabilities.
 __device__ inline std::int32_t status_of_sum(std::uint64_t sum) {
   if (sum == kNoProbability) return DRAFTPROOF_ROW_BAD_PROBABILITY;
   return sum == kSumTooLarge ? DRAFTPROOF_ROW_BAD_SUM : DRAFTPROOF_ROW_OK;
@@ -51,7 +51,7 @@ class ResidualSum {
     middle_ += static_cast<std::int32_t>(bit_cast<std::uint32_t>(middle) - bit_cast<std::uint32_t>(kMiddleMagic));
     low_ += static_cast<std::int32_t>(bit_cast<std::uint32_t>(last) - bit_cast<std::uint32_t>(kLowMagic));
   }
-  // Of at most 256 elements.
+  // Sum of at most 256 elements.
   __device__ std::uint64_t sum() const {
     if (upper_ > (std::uint32_t{7} << 20)) return kSumTooLarge;  // above 3.5
     const std::int64_t rest = (static_cast<std::int64_t>(middle_) << 18) + low_;
@@ -79,7 +79,7 @@ class WideResidualSum {
     upper_ += static_cast<std::uint32_t>(bit_cast<std::uint64_t>(upper));
     low_ += static_cast<std::int32_t>(static_cast<std::uint32_t>(bit_cast<std::uint64_t>(rest)));
   }
-  // Of at most 256 elements.
+  // Sum of at most 256 elements.
   __device__ std::uint64_t sum() const {
     if (upper_ > (std::uint64_t{7} << 30)) return kSumTooLarge;  // above 3.5
     const std::uint64_t sum = (upper_ << 31) + static_cast<std::uint64_t>(low_);

@@ -1,4 +1,4 @@
-// Whose row a row is.
+// The request that each row belongs to.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RowRequests {
 
   // A row of no request is refused.
   __device__ bool valid(std::int64_t row) const { return is_index(request_named(row), requests); }
-  // Whose parameters a kernel may read for a row: of one that is refused, those of request 0.
+  // The request whose parameters a kernel may read for a row; request 0 for a refused row.
   __device__ std::int64_t of(std::int64_t row) const {
     const std::int64_t request = request_named(row);
     return is_index(request, requests) ? request : 0;

@@ -9,7 +9,7 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// What one thread reads of a row at a time: 16 bytes of a 16-bit type, 32 of f32.
+// Elements that one thread reads at a time: 16 bytes of a 16-bit type, 32 of f32.
 inline constexpr int kChunk = 8;
 
 // The bits of eight elements, not converted yet, so that the loads of two rows can be under way together.

@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(512, 1) verify_trees(TreeRows<kTarget, kPropos
   }
 }
 
-// What the pipeline needs of rows of trees: whose they are, and the tokens on the path to each, which its history goes
-// on with: [rows, draft_len_max]. Grid: requests blocks, which write the rows of their ranges.
+// Rows of trees for the pipeline: the request of each, and the tokens on the path to it, which extend its history:
+// [rows, draft_len_max]. Grid: requests blocks, which write the rows of their ranges.
 __global__ void lay_out_tree_rows(Drafts drafts, Global<const std::int32_t> parents, Global<std::int32_t> row_request,
                                   Global<Token> row_draft_tokens, Global<std::int64_t> row_draft_begin,
                                   Global<std::int32_t> row_draft_len) {

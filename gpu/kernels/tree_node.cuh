@@ -207,7 +207,7 @@ class TreeNode {
             })};
   }
 
-  // What remains of the masses of a chunk after the trials.
+  // Masses of a chunk that remain after the trials.
   __device__ void load_remaining(const Trials& trials, std::int64_t column, double (&masses)[kChunk]) const {
     float x[kChunk];
     load_target(column, x);

@@ -6,7 +6,7 @@
 
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 
-// What a call reads. kProposal: DRAFTPROOF_ONE_HOT stands for target_only, which asks for no proposal.
+// Inputs of a call. kProposal: DRAFTPROOF_ONE_HOT stands for target_only, which asks for no proposal.
 template <int kTarget, int kProposal>
 struct TreeRows {
   Drafts drafts;
@@ -25,7 +25,7 @@ struct Tree {
   bool valid;  // what is not may not be followed
 };
 
-// By all threads of the block.
+// All threads of the block call it.
 __device__ inline Tree tree_of(const Drafts& drafts, Global<const std::int32_t> parents, std::int64_t request) {
   const DraftRange range = draft_range_by_block(drafts.cu_num_draft_tokens, drafts.shape, request);
   Tree tree{drafts.tokens + range.begin, parents + range.begin, 0, range.begin + request, tree_valid(parents, range)};
@@ -45,7 +45,7 @@ struct Siblings {
   Shared<Token> token;
 };
 
-// By all threads of the block.
+// All threads of the block call it.
 __device__ inline Siblings siblings_below(const Tree& tree, std::int32_t node, Shared<std::int32_t> nodes,
                                           Shared<Token> tokens) {
   std::uint32_t count = 0;

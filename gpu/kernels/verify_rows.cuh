@@ -1,4 +1,4 @@
-// What the verifiers of chains share: the drafts of a batch, who draws, whole rows read tile by tile, and the outputs.
+// Parts that the verifiers of chains share: the drafts of a batch, draws, whole rows read tile by tile, and outputs.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct Drafts {
   __device__ RandomBlock random(std::int64_t request, std::int32_t row, Purpose purpose) const {
     return random_block(seed[request], {0, static_cast<std::uint32_t>(row), step[request], purpose});
   }
-  // Of the recovered token at a place, or of the bonus token where that is behind the last draft.
+  // Random block for the recovered token at a place, or for the bonus token behind the last draft.
   __device__ RandomBlock random_of_last_token(std::int64_t request, std::int32_t place) const {
     return random(request, place, place == length(request) ? Purpose::target_sample : Purpose::residual);
   }
@@ -85,7 +85,7 @@ __device__ inline bool is_probability(float x) {
   return x >= 0.0f && x <= 1.0f;
 }
 
-// Of draft i of a request, a token of the vocabulary. The target row is looked at first.
+// p and q of draft i of a request, a token of the vocabulary. The target row is read first.
 template <int kTarget, int kProposal>
 __device__ inline DraftChances chances_of_draft(const VerifyRows<kTarget, kProposal>& rows, std::int64_t request,
                                                 std::int32_t i) {
@@ -157,7 +157,7 @@ class RowPair {
   typename RowSource<kProposal>::Row proposal_;
 };
 
-// What a call writes, per request.
+// Outputs of a call, per request.
 struct VerifyOutputs {
   Global<std::int32_t> num_accepted;
   Global<Token> tokens;    // [requests, draft_len_max + 1]

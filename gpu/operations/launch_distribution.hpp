@@ -10,7 +10,7 @@ inline std::int64_t tiles_of(std::int64_t vocab_size) {
   return (vocab_size + kTileTokens - 1) / kTileTokens;
 }
 
-// What the distribution of `rows` rows is written to.
+// Memory for the distributions of `rows` rows.
 struct DistributionScratch {
   Global<std::uint64_t> tile_sum;
   Global<std::int32_t> tile_exponent;
@@ -53,7 +53,7 @@ struct PipelineInput {
   bool counts_kept = false;  // DistributionRow::kept_count is wanted of every row
 };
 
-// What a caller gave of its rows: their requests, and the drafted tokens among the constraints.
+// Adds the requests of the rows, and the drafted tokens among the constraints.
 template <class Arguments>
 void add_rows(OperationMemory& memory, const Arguments& a, PipelineInput& input) {
   const draftproof_constraints& c = a.constraints;
@@ -64,14 +64,14 @@ void add_rows(OperationMemory& memory, const Arguments& a, PipelineInput& input)
   input.row_draft_len = memory.input("row_draft_len", c.row_draft_len, input.rows);
 }
 
-// What the calls that work on rows of logits have in common.
+// The pipeline of a call's rows of logits, without their requests and drafted tokens (add_rows).
 template <class Arguments>
-PipelineInput pipeline_input(const Arguments& a) {
+PipelineInput pipeline_input(const Arguments& a, std::int64_t rows, const draftproof_rows& logits) {
   PipelineInput input;
-  input.rows = a.rows;
+  input.rows = rows;
   input.requests = a.requests;
   input.vocab_size = a.vocab_size;
-  input.logits = a.logits;
+  input.logits = logits;
   input.unconditional = a.unconditional;
   input.parameters = a.parameters;
   input.constraints = a.constraints;

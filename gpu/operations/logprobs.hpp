@@ -7,14 +7,14 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 std::int64_t logprobs_workspace_bytes(const draftproof_logprobs_arguments& a) {
   OperationMemory memory = OperationMemory::measuring();
-  PipelineScratch::in(memory, pipeline_input(a));
+  PipelineScratch::in(memory, pipeline_input(a, a.rows, a.logits));
   return memory.workspace_bytes();
 }
 
 void logprobs(const draftproof_logprobs_arguments& a, const draftproof_settings& settings) {
   if (a.rows == 0) return;
   OperationMemory memory(a.workspace);
-  PipelineInput input = pipeline_input(a);
+  PipelineInput input = pipeline_input(a, a.rows, a.logits);
   add_rows(memory, a, input);
   const PipelineScratch scratch = PipelineScratch::in(memory, input);
   const LogitsDistribution distribution = launch_pipeline(settings, memory, input, scratch);

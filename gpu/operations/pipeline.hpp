@@ -9,7 +9,7 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
-// What a call asks for, seen in which arrays it has: the host does not look into them.
+// The edits that a call asks for show in which arrays it has: the host does not look into them.
 bool has_penalties(const draftproof_parameters& p) {
   return p.repetition_penalty != nullptr || p.frequency_penalty != nullptr || p.presence_penalty != nullptr;
 }

@@ -7,7 +7,7 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
 PipelineInput sample_input(const draftproof_sample_arguments& a) {
-  PipelineInput input = pipeline_input(a);
+  PipelineInput input = pipeline_input(a, a.rows, a.logits);
   input.counts_kept = a.kept_count != nullptr;
   return input;
 }

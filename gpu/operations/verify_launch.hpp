@@ -1,4 +1,4 @@
-// What the operations that verify chains share: rows of logits receive their requests and their distributions, and the
+// Parts that the operations on chains share: rows of logits receive their requests and their distributions, and the
 // kernels of the kinds that a call asks for are chosen.
 #pragma once
 
@@ -7,8 +7,8 @@
 namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
-// Whose rows the target and proposal rows are, and the drafts that stand before each target row; arrays of rows that
-// are no logits are null. Grid: a warp a request, which writes the rows of its range.
+// Requests of the target and proposal rows, and the drafts before each target row; arrays of rows that are no logits
+// are null. Grid: a warp a request, which writes the rows of its range.
 __global__ void describe_rows(Drafts drafts, Global<std::int32_t> target_request,
                               Global<std::int64_t> target_draft_begin, Global<std::int32_t> target_draft_len,
                               Global<std::int32_t> proposal_request) {
@@ -35,7 +35,7 @@ inline std::int64_t blocks_of_warps(std::int64_t warps, std::uint32_t threads) {
   return (warps + per_block - 1) / per_block;
 }
 
-// What rows of logits need; elsewhere null.
+// Scratch of rows of logits; elsewhere null.
 struct VerifyScratch {
   Global<std::int32_t> target_request;
   Global<std::int64_t> target_draft_begin;
@@ -65,15 +65,7 @@ class VerifyLaunch {
  public:
   VerifyLaunch(const draftproof_verify_arguments& a, const draftproof_settings& settings, OperationMemory& memory,
                const VerifyScratch& scratch)
-      : a_(a), settings_(settings), memory_(memory), scratch_(scratch) {
-    drafts_.tokens = memory.input("draft_tokens", a.draft_tokens, a.draft_tokens_total);
-    drafts_.cu_num_draft_tokens = memory.input("cu_num_draft_tokens", a.cu_num_draft_tokens, a.requests + 1);
-    drafts_.seed = memory.input("seed", a.randomness.seed, a.requests);
-    drafts_.step = memory.input("step", a.randomness.step, a.requests);
-    drafts_.vocab_size = a.vocab_size;
-    drafts_.tiles = tiles_of(a.vocab_size);
-    drafts_.shape = {a.requests, a.draft_tokens_total, a.draft_len_max};
-  }
+      : a_(a), settings_(settings), memory_(memory), scratch_(scratch), drafts_(drafts_of(memory, a)) {}
 
   // run(VerifyRows<kTarget, kProposal>) for the kinds of the call, once its rows of logits have their distributions.
   template <class Run>
@@ -94,37 +86,36 @@ class VerifyLaunch {
  private:
   template <class Run>
   void with_target(Run run) const {
-    if (a_.target_kind == DRAFTPROOF_PROBABILITIES) {
-      return run(RowSource<DRAFTPROOF_PROBABILITIES>{
-          view_of(memory_, "target", a_.target, target_rows_of(a_), a_.vocab_size), a_.vocab_size});
-    }
-    PipelineInput input = target_input(a_);
-    input.row_draft_tokens = drafts_.tokens;
-    input.row_draft_tokens_count = a_.draft_tokens_total;
-    input.row_draft_begin = scratch_.target_draft_begin;
-    input.row_draft_len = scratch_.target_draft_len;
-    input.row_requests = {scratch_.target_request, a_.requests};
-    run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings_, memory_, input, scratch_.target)});
+    const auto distributions = [&] {
+      PipelineInput input = target_input(a_);
+      input.row_draft_tokens = drafts_.tokens;
+      input.row_draft_tokens_count = a_.draft_tokens_total;
+      input.row_draft_begin = scratch_.target_draft_begin;
+      input.row_draft_len = scratch_.target_draft_len;
+      input.row_requests = {scratch_.target_request, a_.requests};
+      return launch_pipeline(settings_, memory_, input, scratch_.target);
+    };
+    with_source(memory_, "target", a_.target_kind, a_.target, target_rows_of(a_), a_.vocab_size, distributions, run);
   }
   // Without a single draft no proposal row is there to be looked at.
   template <class Run>
   void with_proposal(Run run) const {
     if (a_.proposal_kind == DRAFTPROOF_ONE_HOT || a_.draft_tokens_total == 0)
       return run(RowSource<DRAFTPROOF_ONE_HOT>{});
-    if (a_.proposal_kind == DRAFTPROOF_PROBABILITIES) {
-      return run(RowSource<DRAFTPROOF_PROBABILITIES>{
-          view_of(memory_, "proposal", a_.proposal, a_.draft_tokens_total, a_.vocab_size), a_.vocab_size});
-    }
-    PipelineInput input = proposal_input(a_);
-    input.row_requests = {scratch_.proposal_request, a_.requests};
-    run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings_, memory_, input, scratch_.proposal)});
+    const auto distributions = [&] {
+      PipelineInput input = proposal_input(a_);
+      input.row_requests = {scratch_.proposal_request, a_.requests};
+      return launch_pipeline(settings_, memory_, input, scratch_.proposal);
+    };
+    with_source(memory_, "proposal", a_.proposal_kind, a_.proposal, a_.draft_tokens_total, a_.vocab_size, distributions,
+                run);
   }
 
   const draftproof_verify_arguments& a_;
   const draftproof_settings& settings_;
   OperationMemory& memory_;
   const VerifyScratch& scratch_;
-  Drafts drafts_{};
+  Drafts drafts_;
 };
 
 }  // namespace draftproof::DRAFTPROOF_EXECUTOR

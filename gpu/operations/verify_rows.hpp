@@ -1,6 +1,7 @@
 // The rows of a verifier's call as the pipeline takes them, and its outputs.
 #pragma once
 
+#include "gpu/executors.hpp"
 #include "gpu/kernels/verify_rows.cuh"
 #include "gpu/operations/launch_distribution.hpp"
 
@@ -12,31 +13,38 @@ inline std::int64_t target_rows_of(const draftproof_verify_arguments& a) {
 
 // Target rows as the pipeline takes them; the draft pointers are not set.
 inline PipelineInput target_input(const draftproof_verify_arguments& a) {
-  PipelineInput input;
-  input.rows = target_rows_of(a);
-  input.requests = a.requests;
-  input.vocab_size = a.vocab_size;
-  input.logits = a.target;
-  input.unconditional = a.unconditional;
-  input.parameters = a.parameters;
-  input.constraints = a.constraints;
-  return input;
+  return pipeline_input(a, target_rows_of(a), a.target);
 }
 
-// Proposal rows: of a drafter's parameters, temperature and filters alone.
 inline PipelineInput proposal_input(const draftproof_verify_arguments& a) {
   PipelineInput input;
   input.rows = a.draft_tokens_total;
   input.requests = a.requests;
   input.vocab_size = a.vocab_size;
   input.logits = a.proposal;
-  input.parameters.temperature = a.draft_parameters.temperature;
-  input.parameters.top_k = a.draft_parameters.top_k;
-  input.parameters.top_p = a.draft_parameters.top_p;
-  input.parameters.min_p = a.draft_parameters.min_p;
-  input.parameters.filter_order = a.draft_parameters.filter_order;
-  input.parameters.ties = a.draft_parameters.ties;
+  input.parameters = draft_parameters_of(a.draft_parameters);
   return input;
+}
+
+inline Drafts drafts_of(OperationMemory& memory, const draftproof_verify_arguments& a) {
+  Drafts drafts{};
+  drafts.tokens = memory.input("draft_tokens", a.draft_tokens, a.draft_tokens_total);
+  drafts.cu_num_draft_tokens = memory.input("cu_num_draft_tokens", a.cu_num_draft_tokens, a.requests + 1);
+  drafts.seed = memory.input("seed", a.randomness.seed, a.requests);
+  drafts.step = memory.input("step", a.randomness.step, a.requests);
+  drafts.vocab_size = a.vocab_size;
+  drafts.tiles = tiles_of(a.vocab_size);
+  drafts.shape = {a.requests, a.draft_tokens_total, a.draft_len_max};
+  return drafts;
+}
+
+// run(RowSource<kind>) with `rows` rows in the form in which the call has them. distributions(): those of logits.
+template <class Distributions, class Run>
+void with_source(OperationMemory& memory, const char* name, std::int32_t kind, const draftproof_rows& given,
+                 std::int64_t rows, std::int64_t vocab_size, Distributions distributions, Run run) {
+  if (kind == DRAFTPROOF_PROBABILITIES)
+    return run(RowSource<DRAFTPROOF_PROBABILITIES>{view_of(memory, name, given, rows, vocab_size), vocab_size});
+  run(RowSource<DRAFTPROOF_LOGITS>{distributions()});
 }
 
 inline VerifyOutputs verify_outputs(OperationMemory& memory, const draftproof_verify_arguments& a) {

@@ -50,27 +50,6 @@ struct TreeScratch {
   }
 };
 
-// run(RowSource<kind>) with the rows in the form in which the call has them.
-template <class Run>
-void with_target(const draftproof_verify_arguments& a, const draftproof_settings& settings, OperationMemory& memory,
-                 const TreeScratch& scratch, Run run) {
-  if (a.target_kind == DRAFTPROOF_PROBABILITIES) {
-    return run(RowSource<DRAFTPROOF_PROBABILITIES>{view_of(memory, "target", a.target, target_rows_of(a), a.vocab_size),
-                                                   a.vocab_size});
-  }
-  run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings, memory, scratch.target_rows(a), scratch.target)});
-}
-template <class Run>
-void with_proposal(const draftproof_verify_arguments& a, const draftproof_settings& settings, OperationMemory& memory,
-                   const TreeScratch& scratch, Run run) {
-  if (proposal_kind(a) == DRAFTPROOF_ONE_HOT) return run(RowSource<DRAFTPROOF_ONE_HOT>{});
-  if (proposal_kind(a) == DRAFTPROOF_PROBABILITIES) {
-    return run(RowSource<DRAFTPROOF_PROBABILITIES>{
-        view_of(memory, "proposal", a.proposal, target_rows_of(a), a.vocab_size), a.vocab_size});
-  }
-  run(RowSource<DRAFTPROOF_LOGITS>{launch_pipeline(settings, memory, scratch.proposal_rows(a), scratch.proposal)});
-}
-
 }  // namespace
 
 std::int64_t verify_tree_workspace_bytes(const draftproof_verify_arguments& a) {
@@ -83,22 +62,28 @@ void verify_tree(const draftproof_verify_arguments& a, const draftproof_settings
   if (a.requests == 0) return;
   OperationMemory memory(a.workspace);
   const TreeScratch scratch = TreeScratch::in(memory, a);
-  Drafts drafts{};
-  drafts.tokens = memory.input("draft_tokens", a.draft_tokens, a.draft_tokens_total);
-  drafts.cu_num_draft_tokens = memory.input("cu_num_draft_tokens", a.cu_num_draft_tokens, a.requests + 1);
-  drafts.seed = memory.input("seed", a.randomness.seed, a.requests);
-  drafts.step = memory.input("step", a.randomness.step, a.requests);
-  drafts.vocab_size = a.vocab_size;
-  drafts.tiles = tiles_of(a.vocab_size);
-  drafts.shape = {a.requests, a.draft_tokens_total, a.draft_len_max};
+  const Drafts drafts = drafts_of(memory, a);
   const Global<const std::int32_t> parents = memory.input("parents", a.parents, a.draft_tokens_total);
   const TreeOutputs out{verify_outputs(memory, a), memory.output("path", a.path, a.requests * a.draft_len_max)};
   if (scratch.row_request != nullptr) {
     launch(describe(settings, "lay_out_tree_rows", a.requests, 128), lay_out_tree_rows, drafts, parents,
            scratch.row_request, scratch.row_draft_tokens, scratch.row_draft_begin, scratch.row_draft_len);
   }
-  with_target(a, settings, memory, scratch, [&]<int kTarget>(const RowSource<kTarget>& target) {
-    with_proposal(a, settings, memory, scratch, [&]<int kProposal>(const RowSource<kProposal>& proposal) {
+  const auto with_target = [&](auto run) {
+    const auto distributions = [&] {
+      return launch_pipeline(settings, memory, scratch.target_rows(a), scratch.target);
+    };
+    with_source(memory, "target", a.target_kind, a.target, target_rows_of(a), a.vocab_size, distributions, run);
+  };
+  const auto with_proposal = [&](auto run) {
+    if (proposal_kind(a) == DRAFTPROOF_ONE_HOT) return run(RowSource<DRAFTPROOF_ONE_HOT>{});
+    const auto distributions = [&] {
+      return launch_pipeline(settings, memory, scratch.proposal_rows(a), scratch.proposal);
+    };
+    with_source(memory, "proposal", a.proposal_kind, a.proposal, target_rows_of(a), a.vocab_size, distributions, run);
+  };
+  with_target([&]<int kTarget>(const RowSource<kTarget>& target) {
+    with_proposal([&]<int kProposal>(const RowSource<kProposal>& proposal) {
       const TreeRows<kTarget, kProposal> rows{drafts, parents, a.draft_len_max, target, proposal};
       launch(describe(settings, "verify_trees", a.requests, block_threads(settings, 512)),
              verify_trees<kTarget, kProposal>, rows, out);

@@ -9,7 +9,7 @@
 
 namespace draftproof::reference_executor {
 
-// Of the arguments of any call with drafts: [requests].
+// [requests] from the arguments of any call with drafts.
 template <class Arguments>
 std::vector<DraftRange> draft_ranges(const Arguments& a) {
   const DraftShape shape{a.requests, a.draft_tokens_total, a.draft_len_max};

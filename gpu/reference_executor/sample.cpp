@@ -18,7 +18,7 @@ Token draw(const draftproof_sample_arguments& a, std::int64_t row, std::int64_t 
                      static_cast<Purpose>(a.purpose));
 }
 
-// Of a row that is refused.
+// The outputs of a refused row.
 void write_padding(const draftproof_sample_arguments& a, std::int64_t row) {
   a.tokens[row] = DRAFTPROOF_NO_TOKEN;
   if (a.logprobs != nullptr) a.logprobs[row] = -std::numeric_limits<float>::infinity();

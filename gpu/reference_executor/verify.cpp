@@ -19,18 +19,6 @@ RowMatrix matrix_of(const draftproof_rows& rows, std::int64_t first, std::int64_
   return {dtype_of(rows), row_view(rows, first, vocab_size).data, count, vocab_size, rows.row_stride};
 }
 
-// Of a drafter's parameters, temperature and filters alone.
-draftproof_parameters proposal_parameters(const draftproof_parameters& given) {
-  draftproof_parameters parameters{};
-  parameters.temperature = given.temperature;
-  parameters.top_k = given.top_k;
-  parameters.top_p = given.top_p;
-  parameters.min_p = given.min_p;
-  parameters.filter_order = given.filter_order;
-  parameters.ties = given.ties;
-  return parameters;
-}
-
 // None where the offsets are invalid, an id is outside of the vocabulary or a parent is no earlier node.
 std::optional<DraftTree> draft_of(const draftproof_verify_arguments& a, const DraftRange& range, bool is_tree) {
   if (!range.valid) return std::nullopt;
@@ -100,7 +88,7 @@ class CallRequest {
     request_.proposal = matrix_of(a.proposal, first, rows, a.vocab_size);
     request_.first_proposal_row = first;
     if (request_.proposal_kind != ProposalKind::logits) return;
-    const draftproof_parameters parameters = proposal_parameters(a.draft_parameters);
+    const draftproof_parameters parameters = draft_parameters_of(a.draft_parameters);
     request_.proposal_fault = status_of(parameters, b);
     // A temperature that is 0 is looked at before the others are.
     request_.draft_parameters = parameters_of(parameters, b);

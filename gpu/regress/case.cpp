@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 256;  // a multiple of every alignment
 constexpr std::byte kGuard{0x6b};
 
-// What an executor's outputs hold before a call; the reference's differ, so that two unwritten arrays do.
+// Fill of an executor's outputs before a call; the reference's differs, so that two unwritten arrays differ.
 std::byte unwritten(std::int32_t executor) {
   return executor == DRAFTPROOF_REFERENCE ? std::byte{0xa5} : std::byte{0x5a};
 }

@@ -31,7 +31,7 @@ constexpr ElementKind element_kind() {
   return ElementKind::bits;
 }
 
-// What a call wrote, copied to the host.
+// An array that a call wrote, copied to the host.
 struct Output {
   std::string name;
   std::size_t element_bytes;
@@ -54,6 +54,11 @@ class CaseRun {
   const T* input(const std::vector<T>& values) {
     return static_cast<const T*>(add("input", sizeof(T), values.size(), values.data(), false, element_kind<T>()));
   }
+  // The same of an array that a call may lack: NULL where it is empty.
+  template <class T>
+  const T* optional(const std::vector<T>& values) {
+    return values.empty() ? nullptr : input(values);
+  }
   // Rows [rows, row_stride] of floats in another element type, each rounded to nearest.
   draftproof_rows rows(std::span<const float> values, std::int64_t row_stride, std::int32_t dtype);
 
@@ -68,6 +73,15 @@ class CaseRun {
     return static_cast<T*>(add(name, sizeof(T), values.size(), values.data(), true, element_kind<T>()));
   }
   void* workspace(std::int64_t bytes);
+
+  // Runs an operation with the workspace that it asks for.
+  template <class Arguments>
+  void call(Arguments& arguments, std::int64_t (*workspace_bytes)(const Arguments&),
+            void (*operation)(const Arguments&, const draftproof_settings&)) {
+    arguments.workspace_bytes = workspace_bytes(arguments);
+    arguments.workspace = workspace(arguments.workspace_bytes);
+    operation(arguments, settings_);
+  }
 
   // Copies of all outputs in the order in which they were declared. Error (internal) naming an array whose guard words
   // are damaged.

@@ -14,6 +14,10 @@ namespace draftproof::regress {
 DRAFTPROOF_OPERATIONS(DRAFTPROOF_DECLARE_CASES, DRAFTPROOF_DECLARE_CASES)
 #undef DRAFTPROOF_DECLARE_CASES
 
+// Outputs and workspace of a call whose other arguments are set, and the call itself.
+void run_mass_pass(CaseRun& run, draftproof_mass_pass_arguments arguments);
+void run_logprobs(CaseRun& run, draftproof_logprobs_arguments arguments);
+
 // Those that have `part` in their name, or one of several parts "a,b,c", in the order of the table of operations. Where
 // a part begins with an operation and a slash, it makes the inputs of no other operation.
 std::vector<RegressCase> cases_named(const std::string& parts);

@@ -11,16 +11,11 @@ namespace draftproof::regress {
 namespace {
 
 template <class T>
-const T* in(CaseRun& run, const std::vector<T>& values) {
-  return values.empty() ? nullptr : run.input(values);
-}
-
-template <class T>
 std::int64_t count_of(const std::vector<T>& values) {
   return static_cast<std::int64_t>(values.size());
 }
 
-// What a list of a request is made of.
+// Random stream of each list.
 enum Stream : std::uint64_t { kHistory, kDrafts, kBias, kWords, kStops, kAllowed, kMask };
 
 class Maker {
@@ -143,55 +138,35 @@ draftproof_rows DistributionInputs::unconditional_in(CaseRun& run) const {
                                    : run.rows(unconditional, unconditional_stride, unconditional_dtype);
 }
 
-const std::int32_t* DistributionInputs::row_request_in(CaseRun& run) const {
-  return in(run, row_request);
-}
-
-draftproof_parameters DistributionInputs::parameters_in(CaseRun& run) const {
-  draftproof_parameters p{};
-  p.temperature = in(run, temperature);
-  p.top_k = in(run, top_k);
-  p.top_p = in(run, top_p);
-  p.min_p = in(run, min_p);
-  p.filter_order = in(run, filter_order);
-  p.ties = in(run, ties);
-  p.repetition_penalty = in(run, repetition_penalty);
-  p.frequency_penalty = in(run, frequency_penalty);
-  p.presence_penalty = in(run, presence_penalty);
-  p.guidance_scale = in(run, guidance_scale);
-  p.nan_policy = in(run, nan_policy);
-  return p;
-}
-
 draftproof_constraints DistributionInputs::constraints_in(CaseRun& run) const {
   draftproof_constraints c{};
-  c.allowed_mask = in(run, allowed_mask);
+  c.allowed_mask = run.optional(allowed_mask);
   c.allowed_mask_stride = allowed_mask_stride;
-  c.allowed_ids = in(run, allowed_ids);
+  c.allowed_ids = run.optional(allowed_ids);
   c.allowed_ids_count = count_of(allowed_ids);
-  c.allowed_offsets = in(run, allowed_offsets);
-  c.history_tokens = in(run, history_tokens);
+  c.allowed_offsets = run.optional(allowed_offsets);
+  c.history_tokens = run.optional(history_tokens);
   c.history_tokens_count = count_of(history_tokens);
-  c.history_offsets = in(run, history_offsets);
-  c.prompt_len = in(run, prompt_len);
+  c.history_offsets = run.optional(history_offsets);
+  c.prompt_len = run.optional(prompt_len);
   c.history_len_max = history_len_max;
-  c.row_draft_tokens = in(run, row_draft_tokens);
+  c.row_draft_tokens = run.optional(row_draft_tokens);
   c.row_draft_tokens_count = count_of(row_draft_tokens);
-  c.row_draft_begin = in(run, row_draft_begin);
-  c.row_draft_len = in(run, row_draft_len);
-  c.bad_word_tokens = in(run, bad_word_tokens);
+  c.row_draft_begin = run.optional(row_draft_begin);
+  c.row_draft_len = run.optional(row_draft_len);
+  c.bad_word_tokens = run.optional(bad_word_tokens);
   c.bad_word_tokens_count = count_of(bad_word_tokens);
-  c.bad_word_offsets = in(run, bad_word_offsets);
+  c.bad_word_offsets = run.optional(bad_word_offsets);
   c.bad_word_sequences_count = std::max<std::int64_t>(count_of(bad_word_offsets) - 1, 0);
-  c.bad_word_sequences = in(run, bad_word_sequences);
-  c.min_tokens = in(run, min_tokens);
-  c.stop_ids = in(run, stop_ids);
+  c.bad_word_sequences = run.optional(bad_word_sequences);
+  c.min_tokens = run.optional(min_tokens);
+  c.stop_ids = run.optional(stop_ids);
   c.stop_ids_count = count_of(stop_ids);
-  c.stop_offsets = in(run, stop_offsets);
-  c.bias_tokens = in(run, bias_tokens);
-  c.bias_values = in(run, bias_values);
+  c.stop_offsets = run.optional(stop_offsets);
+  c.bias_tokens = run.optional(bias_tokens);
+  c.bias_values = run.optional(bias_values);
   c.bias_count = count_of(bias_tokens);
-  c.bias_offsets = in(run, bias_offsets);
+  c.bias_offsets = run.optional(bias_offsets);
   return c;
 }
 

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "gpu/regress/case.hpp"
+#include "gpu/regress/inputs.hpp"
 
 namespace draftproof::regress {
 
 // Arrays as in draftproof.h; an empty one is a null pointer.
-struct DistributionInputs {
+struct DistributionInputs : ParameterLists {
   std::int64_t rows = 0;
   std::int64_t requests = 0;
   std::int64_t vocab_size = 0;
@@ -21,18 +21,6 @@ struct DistributionInputs {
   std::vector<float> unconditional;
   std::int64_t unconditional_stride = 0;              // 0: as the logits
   std::int32_t unconditional_dtype = DRAFTPROOF_F32;  // where the stride is not 0
-
-  std::vector<float> temperature;
-  std::vector<std::int32_t> top_k;
-  std::vector<float> top_p;
-  std::vector<float> min_p;
-  std::vector<std::uint8_t> filter_order;
-  std::vector<std::uint8_t> ties;
-  std::vector<float> repetition_penalty;
-  std::vector<float> frequency_penalty;
-  std::vector<float> presence_penalty;
-  std::vector<float> guidance_scale;
-  std::vector<std::uint8_t> nan_policy;
 
   std::vector<std::uint32_t> allowed_mask;
   std::int64_t allowed_mask_stride = 0;
@@ -57,17 +45,15 @@ struct DistributionInputs {
 
   draftproof_rows logits_in(CaseRun& run) const;
   draftproof_rows unconditional_in(CaseRun& run) const;
-  const std::int32_t* row_request_in(CaseRun& run) const;
-  draftproof_parameters parameters_in(CaseRun& run) const;
   draftproof_constraints constraints_in(CaseRun& run) const;
 
-  // What the arguments of every call on rows of logits have in common.
+  // Sets the arguments that every call on rows of logits has.
   template <class Arguments>
   void put_into(CaseRun& run, Arguments& a) const {
     a.rows = rows;
     a.requests = requests;
     a.vocab_size = vocab_size;
-    a.row_request = row_request_in(run);
+    a.row_request = run.optional(row_request);
     a.logits = logits_in(run);
     a.unconditional = unconditional_in(run);
     a.parameters = parameters_in(run);
@@ -83,8 +69,8 @@ struct DistributionInputs {
 DistributionInputs normal_rows(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread,
                                std::int64_t row_stride);
 
-// What `requests` requests may ask for, all at once and each something else: filters, penalties, bias, bad words,
-// min_tokens, allowed ids, bitmask, guidance; some of them off. Rows belong to requests in a shuffled order.
+// All that requests may ask for at once, each request something else: filters, penalties, bias, bad words, min_tokens,
+// allowed ids, bitmask, guidance; some of them off. Rows belong to requests in a shuffled order.
 DistributionInputs everything(std::uint64_t seed, std::int64_t rows, std::int64_t requests, std::int64_t vocab_size,
                               std::int32_t dtype);
 

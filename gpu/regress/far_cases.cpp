@@ -1,13 +1,14 @@
 #include "gpu/regress/far_cases.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "gpu/api.hpp"
+#include "gpu/regress/cases.hpp"
 #include "gpu/regress/distribution_inputs.hpp"
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/random_trees.hpp"
 #include "gpu/regress/sparse_rows.hpp"
+#include "gpu/regress/verify_inputs.hpp"
 
 namespace draftproof::regress {
 namespace {
@@ -24,7 +25,7 @@ draftproof_rows normal(SparseRows& rows, std::uint64_t seed) {
   return rows.filled(normal_logits(seed, kRows, kVocab, kVocab, 3.0f).data(), kRows, kVocab, kVocab);
 }
 
-// What a call wrote into rows that lie far apart, and what lies behind each of them, as an output of the case.
+// Makes rows that lie far apart, with a few elements behind each, an output of the case.
 void compare(CaseRun& run, const char* name, SparseRows& rows) {
   constexpr std::int64_t kShown = kVocab + 8;
   float* const out = run.output<float>(name, kRows * kShown);
@@ -33,19 +34,11 @@ void compare(CaseRun& run, const char* name, SparseRows& rows) {
 
 void mass_pass(CaseRun& run) {
   SparseRows logits(kRows);
-  constexpr std::int64_t kTiles = (kVocab + 4095) / 4096;
   draftproof_mass_pass_arguments a{};
   a.rows = kRows;
   a.vocab_size = kVocab;
   a.logits = normal(logits, 1);
-  a.tile_sum = run.output<std::uint64_t>("tile_sum", kRows * kTiles);
-  a.tile_exponent = run.output<std::int32_t>("tile_exponent", kRows * kTiles);
-  a.row_exponent = run.output<std::int32_t>("row_exponent", kRows);
-  a.row_total = run.output<std::uint64_t>("row_total", kRows);
-  a.status = run.output<std::int32_t>("status", kRows);
-  a.workspace_bytes = device::mass_pass_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::mass_pass(a, run.settings());
+  run_mass_pass(run, a);
 }
 
 void guidance(CaseRun& run) {
@@ -111,9 +104,7 @@ void sample(CaseRun& run) {
   a.probabilities = probabilities.row(0);
   a.probabilities_stride = kFarStride;
   a.status = run.output<std::int32_t>("status", kRows);
-  a.workspace_bytes = device::sample_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::sample(a, run.settings());
+  run.call(a, device::sample_workspace_bytes, device::sample);
   compare(run, "probabilities", probabilities);
 }
 
@@ -123,13 +114,7 @@ void logprobs(CaseRun& run) {
   far.put_into(run, a);
   a.n = 5;
   a.sampled = run.input(std::vector<std::int32_t>{4999, 0, 17, 4096});
-  a.tokens = run.output<std::int32_t>("tokens", kRows * (a.n + 1));
-  a.logprobs = run.output<float>("logprobs", kRows * (a.n + 1));
-  a.ranks = run.output<std::int64_t>("ranks", kRows * (a.n + 1));
-  a.status = run.output<std::int32_t>("status", kRows);
-  a.workspace_bytes = device::logprobs_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::logprobs(a, run.settings());
+  run_logprobs(run, a);
 }
 
 // One tree whose deepest node has the last row.
@@ -159,14 +144,7 @@ void verify_tree(CaseRun& run, std::int32_t kind) {
   a.parents = run.input(std::vector<std::int32_t>{-1, 0, 1});
   a.constraints.history_len_max = a.draft_len_max;
   a.randomness = {run.input(std::vector<std::uint64_t>{21}), run.input(std::vector<std::uint32_t>{2})};
-  a.num_accepted = run.output<std::int32_t>("num_accepted", 1);
-  a.tokens = run.output<std::int32_t>("tokens", kRows);
-  a.logprobs = run.output<float>("logprobs", kRows);
-  a.path = run.output<std::int32_t>("path", kRows - 1);
-  a.status = run.output<std::int32_t>("status", 1);
-  a.workspace_bytes = device::verify_tree_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::verify_tree(a, run.settings());
+  run_verifier({"verify_tree", device::verify_tree_workspace_bytes, device::verify_tree}, run, a, true, true);
 }
 
 // Slots 2^31 units of 16 bytes apart in each of two layers.

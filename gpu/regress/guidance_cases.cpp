@@ -3,55 +3,41 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/distribution_inputs.hpp"
 #include "gpu/regress/far_cases.hpp"
 #include "gpu/regress/inputs.hpp"
 
 namespace draftproof::regress {
 namespace {
 
-struct Inputs {
-  std::int64_t rows;
-  std::int64_t vocab_size;
-  std::int64_t row_stride;
-  std::int32_t dtype;
-  std::int32_t unconditional_dtype;
-  std::vector<float> conditional;
-  std::vector<float> unconditional;
-  std::vector<float> scale;
-};
-
-void run(CaseRun& run, const Inputs& in) {
+// `guidance_scale` and both rows of logits.
+void run(CaseRun& run, const DistributionInputs& in) {
   draftproof_guidance_arguments a{};
   a.rows = in.rows;
   a.vocab_size = in.vocab_size;
-  a.conditional = run.rows(in.conditional, in.row_stride, in.dtype);
+  a.conditional = in.logits_in(run);
   a.unconditional = run.rows(in.unconditional, in.row_stride, in.unconditional_dtype);
-  a.scale = run.input(in.scale);
+  a.scale = run.input(in.guidance_scale);
   a.out_stride = in.row_stride + 1;
-  // What lies behind a row is the caller's.
+  // Elements behind a row are the caller's and stay.
   a.out = run.in_out("out", std::vector<float>(static_cast<std::size_t>(in.rows * a.out_stride), -7.0f));
   a.status = run.output<std::int32_t>("status", in.rows);
   device::guidance(a, run.settings());
 }
 
-RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
+RegressCase make(const std::string& what, DistributionInputs in, std::vector<int> block_threads = {0}) {
   const std::string name = "guidance/" + what + "/" + dtype_text(in.dtype) + "/V" + std::to_string(in.vocab_size) +
                            "/B" + std::to_string(in.rows);
   return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
 }
 
-Inputs normal(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, std::int64_t row_stride) {
+DistributionInputs normal(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, std::int64_t row_stride) {
   constexpr float kScales[] = {1.5f, 1.0f, 0.0f, -2.0f, 7.5f};
-  const auto seed = static_cast<std::uint64_t>(vocab_size * 8 + dtype);
-  Inputs in{rows,
-            vocab_size,
-            row_stride,
-            dtype,
-            dtype,
-            normal_logits(seed, rows, vocab_size, row_stride, 4.0f),
-            normal_logits(seed + 1, rows, vocab_size, row_stride, 4.0f),
-            {}};
-  for (std::int64_t row = 0; row < rows; ++row) in.scale.push_back(kScales[row % 5]);
+  DistributionInputs in = normal_rows(rows, vocab_size, dtype, 4.0f, row_stride);
+  in.unconditional =
+      normal_logits(static_cast<std::uint64_t>(vocab_size * 8 + dtype) + 1, rows, vocab_size, row_stride, 4.0f);
+  in.unconditional_dtype = dtype;
+  for (std::int64_t row = 0; row < rows; ++row) in.guidance_scale.push_back(kScales[row % 5]);
   return in;
 }
 
@@ -67,25 +53,25 @@ std::vector<RegressCase> guidance_cases() {
   cases.push_back(make("padded", normal(1, 128256, DRAFTPROOF_BF16, 128256)));
   cases.push_back(make("unaligned_stride", normal(5, 4097, DRAFTPROOF_F32, 4099)));
   cases.push_back(make("no_rows", normal(0, 4097, DRAFTPROOF_F32, 4097)));
-  Inputs mixed = normal(5, 4097, DRAFTPROOF_F16, 4160);
+  DistributionInputs mixed = normal(5, 4097, DRAFTPROOF_F16, 4160);
   mixed.unconditional_dtype = DRAFTPROOF_F32;
   cases.push_back(make("other_dtype", mixed));
 
-  Inputs bad = normal(10, 9000, DRAFTPROOF_F32, 9000);
-  bad.scale = {2.0f, 2.0f, 2.0f, 1.0f, 2.0f, kNan, kInfinity, 3e38f, 2.0f, 2.0f};
+  DistributionInputs bad = normal(10, 9000, DRAFTPROOF_F32, 9000);
+  bad.guidance_scale = {2.0f, 2.0f, 2.0f, 1.0f, 2.0f, kNan, kInfinity, 3e38f, 2.0f, 2.0f};
   const auto at = [](std::size_t row, std::size_t token) { return row * 9000 + token; };
-  bad.conditional[at(0, 8999)] = kInfinity;
+  bad.logits[at(0, 8999)] = kInfinity;
   bad.unconditional[at(1, 4096)] = -kInfinity;  // masked by the unconditional row alone
-  bad.conditional[at(2, 5)] = -kInfinity;       // masked: valid, whether the other masks it too or not
-  bad.conditional[at(2, 6)] = -kInfinity;
+  bad.logits[at(2, 5)] = -kInfinity;            // masked: valid, whether the other masks it too or not
+  bad.logits[at(2, 6)] = -kInfinity;
   bad.unconditional[at(2, 6)] = -kInfinity;
-  bad.conditional[at(3, 5)] = kInfinity;  // scale 1 looks at nothing
+  bad.logits[at(3, 5)] = kInfinity;  // scale 1 looks at nothing
   bad.unconditional[at(3, 6)] = -kInfinity;
-  bad.conditional[at(4, 17)] = kNan;  // stays a NaN, which the NaN policy meets
+  bad.logits[at(4, 17)] = kNan;  // stays a NaN, which the NaN policy meets
   bad.unconditional[at(4, 18)] = kNan;
-  bad.conditional[at(8, 3)] = 3e38f;  // beyond f32
+  bad.logits[at(8, 3)] = 3e38f;  // beyond f32
   bad.unconditional[at(8, 3)] = -3e38f;
-  bad.conditional[at(9, 3)] = kNan;
+  bad.logits[at(9, 3)] = kNan;
   bad.unconditional[at(9, 3)] = kInfinity;
   cases.push_back(make("bad_rows", bad, {128, 256, 512}));
   cases.push_back(far_guidance_case());

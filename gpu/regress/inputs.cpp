@@ -82,6 +82,22 @@ std::vector<float> probability_rows(std::uint64_t seed, std::int64_t rows, std::
   return values;
 }
 
+draftproof_parameters ParameterLists::parameters_in(CaseRun& run) const {
+  draftproof_parameters p{};
+  p.temperature = run.optional(temperature);
+  p.top_k = run.optional(top_k);
+  p.top_p = run.optional(top_p);
+  p.min_p = run.optional(min_p);
+  p.filter_order = run.optional(filter_order);
+  p.ties = run.optional(ties);
+  p.repetition_penalty = run.optional(repetition_penalty);
+  p.frequency_penalty = run.optional(frequency_penalty);
+  p.presence_penalty = run.optional(presence_penalty);
+  p.guidance_scale = run.optional(guidance_scale);
+  p.nan_policy = run.optional(nan_policy);
+  return p;
+}
+
 std::string dtype_text(std::int32_t dtype) {
   return dtype == DRAFTPROOF_F32 ? "f32" : dtype == DRAFTPROOF_F16 ? "f16" : "bf16";
 }

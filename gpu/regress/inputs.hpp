@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpu/draftproof.h"
+#include "gpu/regress/case.hpp"
 
 namespace draftproof::regress {
 
@@ -40,6 +41,23 @@ void mask_some(std::uint64_t seed, std::vector<float>& logits, std::int64_t rows
 // logits masked before.
 std::vector<float> probability_rows(std::uint64_t seed, std::int64_t rows, std::int64_t vocab_size,
                                     std::int64_t row_stride, float spread, double masked_share = 0.0);
+
+// Parameters of requests, [requests] each or empty.
+struct ParameterLists {
+  std::vector<float> temperature;
+  std::vector<std::int32_t> top_k;
+  std::vector<float> top_p;
+  std::vector<float> min_p;
+  std::vector<std::uint8_t> filter_order;
+  std::vector<std::uint8_t> ties;
+  std::vector<float> repetition_penalty;
+  std::vector<float> frequency_penalty;
+  std::vector<float> presence_penalty;
+  std::vector<float> guidance_scale;
+  std::vector<std::uint8_t> nan_policy;
+
+  draftproof_parameters parameters_in(CaseRun& run) const;
+};
 
 // "f32", "f16", "bf16".
 std::string dtype_text(std::int32_t dtype);

@@ -20,18 +20,11 @@ struct Inputs {
 };
 
 void run(CaseRun& run, const Inputs& in) {
-  const DistributionInputs& distribution = in.distribution;
   draftproof_logprobs_arguments a{};
-  distribution.put_into(run, a);
+  in.distribution.put_into(run, a);
   a.n = in.n;
   a.sampled = run.input(in.sampled);
-  a.tokens = run.output<std::int32_t>("tokens", distribution.rows * (in.n + 1));
-  a.logprobs = run.output<float>("logprobs", distribution.rows * (in.n + 1));
-  a.ranks = run.output<std::int64_t>("ranks", distribution.rows * (in.n + 1));
-  a.status = run.output<std::int32_t>("status", distribution.rows);
-  a.workspace_bytes = device::logprobs_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::logprobs(a, run.settings());
+  run_logprobs(run, a);
 }
 
 // Sampled tokens are likely ones and unlikely ones.
@@ -51,6 +44,14 @@ RegressCase make(const std::string& what, const DistributionInputs& distribution
 }
 
 }  // namespace
+
+void run_logprobs(CaseRun& run, draftproof_logprobs_arguments a) {
+  a.tokens = run.output<std::int32_t>("tokens", a.rows * (a.n + 1));
+  a.logprobs = run.output<float>("logprobs", a.rows * (a.n + 1));
+  a.ranks = run.output<std::int64_t>("ranks", a.rows * (a.n + 1));
+  a.status = run.output<std::int32_t>("status", a.rows);
+  run.call(a, device::logprobs_workspace_bytes, device::logprobs);
+}
 
 std::vector<RegressCase> logprobs_cases() {
   std::vector<RegressCase> cases;

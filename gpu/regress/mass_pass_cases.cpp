@@ -3,72 +3,61 @@
 
 #include "gpu/api.hpp"
 #include "gpu/regress/cases.hpp"
+#include "gpu/regress/distribution_inputs.hpp"
 #include "gpu/regress/far_cases.hpp"
 #include "gpu/regress/inputs.hpp"
 
 namespace draftproof::regress {
 namespace {
 
-struct Inputs {
-  std::int64_t rows;
-  std::int64_t vocab_size;
-  std::int64_t row_stride;
-  std::int32_t dtype;
-  std::vector<float> logits;
-  std::vector<float> temperature;
-};
-
-void run(CaseRun& run, const Inputs& in) {
-  const std::int64_t tiles = (in.vocab_size + 4095) / 4096;
+void run(CaseRun& run, const DistributionInputs& in) {
   draftproof_mass_pass_arguments a{};
   a.rows = in.rows;
   a.vocab_size = in.vocab_size;
-  a.logits = run.rows(in.logits, in.row_stride, in.dtype);
-  if (!in.temperature.empty()) a.temperature = run.input(in.temperature);
-  a.tile_sum = run.output<std::uint64_t>("tile_sum", in.rows * tiles);
-  a.tile_exponent = run.output<std::int32_t>("tile_exponent", in.rows * tiles);
-  a.row_exponent = run.output<std::int32_t>("row_exponent", in.rows);
-  a.row_total = run.output<std::uint64_t>("row_total", in.rows);
-  a.status = run.output<std::int32_t>("status", in.rows);
-  a.workspace_bytes = device::mass_pass_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::mass_pass(a, run.settings());
+  a.logits = in.logits_in(run);
+  a.temperature = run.optional(in.temperature);
+  run_mass_pass(run, a);
 }
 
-RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
+RegressCase make(const std::string& what, DistributionInputs in, std::vector<int> block_threads = {0}) {
   const std::string name = "mass_pass/" + what + "/" + dtype_text(in.dtype) + "/V" + std::to_string(in.vocab_size) +
                            "/B" + std::to_string(in.rows);
   return {name, [in = std::move(in)](CaseRun& r) { run(r, in); }, std::move(block_threads)};
 }
 
-Inputs normal(std::int64_t rows, std::int64_t vocab_size, std::int32_t dtype, float spread, std::int64_t row_stride) {
-  const auto seed = static_cast<std::uint64_t>(vocab_size * 8 + dtype);
-  return {rows, vocab_size, row_stride, dtype, normal_logits(seed, rows, vocab_size, row_stride, spread), {}};
-}
-
 }  // namespace
+
+void run_mass_pass(CaseRun& run, draftproof_mass_pass_arguments a) {
+  const std::int64_t tiles = (a.vocab_size + 4095) / 4096;
+  a.tile_sum = run.output<std::uint64_t>("tile_sum", a.rows * tiles);
+  a.tile_exponent = run.output<std::int32_t>("tile_exponent", a.rows * tiles);
+  a.row_exponent = run.output<std::int32_t>("row_exponent", a.rows);
+  a.row_total = run.output<std::uint64_t>("row_total", a.rows);
+  a.status = run.output<std::int32_t>("status", a.rows);
+  run.call(a, device::mass_pass_workspace_bytes, device::mass_pass);
+}
 
 std::vector<RegressCase> mass_pass_cases() {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<RegressCase> cases;
   for (const std::int64_t vocab_size : kSmallVocabularies)
     for (const std::int32_t dtype : {DRAFTPROOF_F32, DRAFTPROOF_F16, DRAFTPROOF_BF16})
-      cases.push_back(make("padded", normal(3, vocab_size, dtype, 4.0f, padded(vocab_size)), {128, 256, 512}));
+      cases.push_back(make("padded", normal_rows(3, vocab_size, dtype, 4.0f, padded(vocab_size)), {128, 256, 512}));
   for (const std::int64_t vocab_size : kModelVocabularies)
-    cases.push_back(make("padded", normal(1, vocab_size, DRAFTPROOF_BF16, 3.0f, padded(vocab_size))));
-  cases.push_back(make("unaligned_stride", normal(3, 4097, DRAFTPROOF_F32, 4.0f, 4099)));
-  cases.push_back(make("no_rows", normal(0, 4097, DRAFTPROOF_F32, 4.0f, 4097)));
+    cases.push_back(make("padded", normal_rows(1, vocab_size, DRAFTPROOF_BF16, 3.0f, padded(vocab_size))));
+  cases.push_back(make("unaligned_stride", normal_rows(3, 4097, DRAFTPROOF_F32, 4.0f, 4099)));
+  cases.push_back(make("no_rows", normal_rows(0, 4097, DRAFTPROOF_F32, 4.0f, 4097)));
   // Beyond +-65536 the exponential takes another route; tiles there lie far apart.
-  cases.push_back(make("huge_spread", normal(4, 8200, DRAFTPROOF_F32, 60000.0f, 8200), {128, 512}));
-  cases.push_back(make("tiny_spread", normal(2, 8200, DRAFTPROOF_F32, 1e-4f, 8200)));
+  cases.push_back(make("huge_spread", normal_rows(4, 8200, DRAFTPROOF_F32, 60000.0f, 8200), {128, 512}));
+  cases.push_back(make("tiny_spread", normal_rows(2, 8200, DRAFTPROOF_F32, 1e-4f, 8200)));
 
-  Inputs tempered = normal(4, 4097, DRAFTPROOF_BF16, 4.0f, 4160);
+  DistributionInputs tempered = normal_rows(4, 4097, DRAFTPROOF_BF16, 4.0f, 4160);
   tempered.temperature = {0.3f, 1.0f, 2.5f, 1e-3f};
   cases.push_back(make("tempered", tempered));
   tempered.temperature = {0.0f, -1.0f, std::numeric_limits<float>::quiet_NaN(), kInfinity};
   cases.push_back(make("bad_temperature", tempered));
 
-  Inputs bad = normal(7, 9000, DRAFTPROOF_F32, 4.0f, 9000);
+  DistributionInputs bad = normal_rows(7, 9000, DRAFTPROOF_F32, 4.0f, 9000);
   bad.logits[8999] = std::numeric_limits<float>::quiet_NaN();
   bad.logits[9000 + 4096] = kInfinity;
   bad.logits[2 * 9000 + 17] = 0x1.8p29f;
@@ -82,7 +71,7 @@ std::vector<RegressCase> mass_pass_cases() {
   // first of a thread and the last of a tile; and in rows whose temperature leaves no masses.
   const std::vector<std::int64_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 1023, 2040, 4094, 4095, 4096, 4097, 8190, 8191};
   for (const std::int32_t dtype : {DRAFTPROOF_F32, DRAFTPROOF_F16, DRAFTPROOF_BF16}) {
-    Inputs nan = normal(static_cast<std::int64_t>(places.size()) + 1, 8192, dtype, 4.0f, 8192);
+    DistributionInputs nan = normal_rows(static_cast<std::int64_t>(places.size()) + 1, 8192, dtype, 4.0f, 8192);
     for (std::size_t row = 0; row < places.size(); ++row)
       nan.logits[row * 8192 + static_cast<std::size_t>(places[row])] = std::numeric_limits<float>::quiet_NaN();
     cases.push_back(make("nan_in_each_place", nan, {128, 256, 512}));

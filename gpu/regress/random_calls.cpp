@@ -292,7 +292,7 @@ void guidance(RandomCall& call) {
   call.compare([&](const auto& settings) { device::guidance(a, settings); });
 }
 
-// What sample and logprobs share.
+// Arguments that sample and logprobs share.
 template <class Arguments>
 void fill_rows(RandomCall& call, Arguments& a) {
   a.rows = call.random.below(5);

@@ -47,9 +47,7 @@ void run(CaseRun& run, const Inputs& in) {
     a.probabilities = run.in_out("probabilities", untouched);
   }
   a.status = run.output<std::int32_t>("status", distribution.rows);
-  a.workspace_bytes = device::sample_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::sample(a, run.settings());
+  run.call(a, device::sample_workspace_bytes, device::sample);
 }
 
 RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
@@ -167,53 +165,23 @@ void add_edits(std::vector<RegressCase>& cases) {
   DistributionInputs distribution = everything(++seed, 12, 12, 4097, DRAFTPROOF_F32);
   cases.push_back(make("everything", Inputs{distribution, DRAFTPROOF_RACE, true}, {128, 256}));
   // Each edit alone: an edit that runs without its own arrays shows here.
-  const auto alone = [&](const char* what, auto keep) {
-    const DistributionInputs all = everything(40, 9, 9, 4100, DRAFTPROOF_BF16);
-    DistributionInputs one = normal_rows(9, 4100, DRAFTPROOF_BF16, 3.0f, all.row_stride);
-    keep(one, all);
+  using In = DistributionInputs;
+  const auto alone = [&](const char* what, auto... arrays) {
+    const In all = everything(40, 9, 9, 4100, DRAFTPROOF_BF16);
+    In one = normal_rows(9, 4100, DRAFTPROOF_BF16, 3.0f, all.row_stride);
+    ((one.*arrays = all.*arrays), ...);
     cases.push_back(make(what, one));
   };
-  alone("guidance_alone", [](DistributionInputs& one, const DistributionInputs& all) {
-    one.unconditional = all.unconditional;
-    one.guidance_scale = all.guidance_scale;
-  });
-  alone("bitmask_alone", [](DistributionInputs& one, const DistributionInputs& all) {
-    one.allowed_mask = all.allowed_mask;
-    one.allowed_mask_stride = all.allowed_mask_stride;
-  });
-  alone("allowed_ids_alone", [](DistributionInputs& one, const DistributionInputs& all) {
-    one.allowed_ids = all.allowed_ids;
-    one.allowed_offsets = all.allowed_offsets;
-  });
-  alone("bias_alone", [](DistributionInputs& one, const DistributionInputs& all) {
-    one.bias_tokens = all.bias_tokens;
-    one.bias_values = all.bias_values;
-    one.bias_offsets = all.bias_offsets;
-  });
-  const auto with_history = [](DistributionInputs& one, const DistributionInputs& all) {
-    one.history_tokens = all.history_tokens;
-    one.history_offsets = all.history_offsets;
-    one.prompt_len = all.prompt_len;
-    one.history_len_max = all.history_len_max;
+  const auto with_history = [&](const char* what, auto... arrays) {
+    alone(what, &In::history_tokens, &In::history_offsets, &In::prompt_len, &In::history_len_max, arrays...);
   };
-  alone("penalties_alone", [&](DistributionInputs& one, const DistributionInputs& all) {
-    with_history(one, all);
-    one.repetition_penalty = all.repetition_penalty;
-    one.frequency_penalty = all.frequency_penalty;
-    one.presence_penalty = all.presence_penalty;
-  });
-  alone("bad_words_alone", [&](DistributionInputs& one, const DistributionInputs& all) {
-    with_history(one, all);
-    one.bad_word_tokens = all.bad_word_tokens;
-    one.bad_word_offsets = all.bad_word_offsets;
-    one.bad_word_sequences = all.bad_word_sequences;
-  });
-  alone("min_tokens_alone", [&](DistributionInputs& one, const DistributionInputs& all) {
-    with_history(one, all);
-    one.min_tokens = all.min_tokens;
-    one.stop_ids = all.stop_ids;
-    one.stop_offsets = all.stop_offsets;
-  });
+  alone("guidance_alone", &In::unconditional, &In::guidance_scale);
+  alone("bitmask_alone", &In::allowed_mask, &In::allowed_mask_stride);
+  alone("allowed_ids_alone", &In::allowed_ids, &In::allowed_offsets);
+  alone("bias_alone", &In::bias_tokens, &In::bias_values, &In::bias_offsets);
+  with_history("penalties_alone", &In::repetition_penalty, &In::frequency_penalty, &In::presence_penalty);
+  with_history("bad_words_alone", &In::bad_word_tokens, &In::bad_word_offsets, &In::bad_word_sequences);
+  with_history("min_tokens_alone", &In::min_tokens, &In::stop_ids, &In::stop_offsets);
 }
 
 // Everything that a row can be refused for, a row each, between rows that are valid.
@@ -235,7 +203,7 @@ void add_refusals(std::vector<RegressCase>& cases) {
   bad.temperature = {1.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.5f, 0x1p-120f, 1.0f, 1.0f, 1.0f, 0x1p-22f};
   cases.push_back(make("bad_rows_nan_policy", bad, {128, 512}));
 
-  // What comes in is refused even where it is masked; what is only too large is not.
+  // NaN and infinity are refused even where they are masked; a logit that is only too large is not.
   DistributionInputs hidden = normal_rows(4, 100, DRAFTPROOF_F32, 4.0f, 100);
   hidden.logit(0, 33) = kNan;
   hidden.logit(1, 33) = kInfinity;

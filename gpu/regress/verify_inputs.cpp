@@ -30,23 +30,6 @@ void to_probabilities(std::vector<float>& rows, std::int64_t count, std::int64_t
   }
 }
 
-template <class T>
-const T* optional(CaseRun& run, const std::vector<T>& values) {
-  return values.empty() ? nullptr : run.input(values);
-}
-
-draftproof_parameters parameters_of(CaseRun& run, const ParameterLists& lists) {
-  draftproof_parameters out{};
-  out.temperature = optional(run, lists.temperature);
-  out.top_k = optional(run, lists.top_k);
-  out.top_p = optional(run, lists.top_p);
-  out.min_p = optional(run, lists.min_p);
-  out.repetition_penalty = optional(run, lists.repetition_penalty);
-  out.frequency_penalty = optional(run, lists.frequency_penalty);
-  out.presence_penalty = optional(run, lists.presence_penalty);
-  return out;
-}
-
 }  // namespace
 
 float& VerifyInputs::target_at(std::int64_t request, std::int64_t place, std::int64_t token) {
@@ -132,11 +115,11 @@ draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in) {
   a.cu_num_draft_tokens = run.input(in.cu_num_draft_tokens);
   a.target_kind = in.shape.target_kind;
   a.target = run.rows(in.target, in.target_stride, in.shape.target_dtype);
-  a.parameters = parameters_of(run, in.parameters);
+  a.parameters = in.parameters.parameters_in(run);
   a.proposal_kind = in.shape.proposal_kind;
   if (a.proposal_kind != DRAFTPROOF_ONE_HOT)
     a.proposal = run.rows(in.proposal, in.proposal_stride, in.shape.proposal_dtype);
-  a.draft_parameters = parameters_of(run, in.draft_parameters);
+  a.draft_parameters = in.draft_parameters.parameters_in(run);
   a.randomness = {run.input(in.seed), run.input(in.step)};
   if (!in.allowed_mask.empty()) {
     a.constraints.allowed_mask = run.input(in.allowed_mask);
@@ -154,15 +137,15 @@ draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in) {
   return a;
 }
 
-void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_arguments a, bool wants_logprobs) {
+void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_arguments a, bool wants_logprobs,
+                  bool wants_path) {
   const std::int64_t places = a.requests * (a.draft_len_max + 1);
   a.num_accepted = run.output<std::int32_t>("num_accepted", a.requests);
   a.tokens = run.output<Token>("tokens", places);
   if (wants_logprobs) a.logprobs = run.output<float>("logprobs", places);
+  if (wants_path) a.path = run.output<std::int32_t>("path", a.requests * a.draft_len_max);
   a.status = run.output<std::int32_t>("status", a.requests);
-  a.workspace_bytes = verifier.workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  verifier.call(a, run.settings());
+  run.call(a, verifier.workspace_bytes, verifier.call);
 }
 
 namespace {

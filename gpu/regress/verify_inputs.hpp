@@ -8,7 +8,7 @@
 
 #include "base/token.hpp"
 #include "gpu/draftproof.h"
-#include "gpu/regress/case.hpp"
+#include "gpu/regress/inputs.hpp"
 
 namespace draftproof::regress {
 
@@ -23,11 +23,6 @@ struct VerifyShape {
   float distance = 0.15f;     // of the target's logits from the proposal's, in units of spread
   double masked_share = 0.0;  // of the target's tokens
   bool dead_token = false;    // the last token has no mass in any row
-};
-
-struct ParameterLists {
-  std::vector<float> temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
-  std::vector<std::int32_t> top_k;
 };
 
 struct VerifyInputs {
@@ -66,13 +61,15 @@ void add_histories(std::uint64_t seed, VerifyInputs& in);
 // All arguments but the outputs and the workspace.
 draftproof_verify_arguments arguments_of(CaseRun& run, const VerifyInputs& in);
 
-// draftproof_verify_chain and draftproof_verify_block have one signature.
+// A verifier; all have one signature.
 struct VerifyCall {
   const char* name;
   std::int64_t (*workspace_bytes)(const draftproof_verify_arguments&);
   void (*call)(const draftproof_verify_arguments&, const draftproof_settings&);
 };
-void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_arguments arguments, bool wants_logprobs);
+// Gives the call its outputs and its workspace, and makes it. A path is of trees.
+void run_verifier(const VerifyCall& verifier, CaseRun& run, draftproof_verify_arguments arguments, bool wants_logprobs,
+                  bool wants_path = false);
 
 RegressCase verify_case(const VerifyCall& verifier, const std::string& what, VerifyInputs in,
                         std::vector<int> block_threads = {0});
@@ -80,7 +77,7 @@ RegressCase verify_case(const VerifyCall& verifier, const std::string& what, Ver
 RegressCase verify_case(const VerifyCall& verifier, const std::string& what, std::uint64_t seed,
                         const VerifyShape& shape, std::vector<int> block_threads = {0});
 
-// What chain and block verification are both tried on.
+// The cases of chain and block verification alike.
 std::vector<RegressCase> shared_verify_cases(const VerifyCall& verifier);
 
 }  // namespace draftproof::regress

@@ -10,96 +10,12 @@
 #include "gpu/regress/inputs.hpp"
 #include "gpu/regress/invalid_offsets.hpp"
 #include "gpu/regress/random_trees.hpp"
+#include "gpu/regress/verify_inputs.hpp"
 
 namespace draftproof::regress {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-
-struct Inputs {
-  RandomTrees trees;
-  std::int64_t vocab_size;
-  std::int64_t row_stride;
-  std::int32_t dtype;
-  std::int32_t rule;
-  std::int32_t target_kind;
-  std::int32_t proposal_kind;
-  std::vector<float> target;    // [rows, row_stride]
-  std::vector<float> proposal;  // the same; of target_only never read
-  std::vector<std::int32_t> draft_tokens;
-  std::vector<std::uint64_t> seed;
-  std::vector<std::uint32_t> step;
-  // [requests] or empty.
-  std::vector<float> temperature;
-  std::vector<std::int32_t> top_k;
-  std::vector<float> top_p;
-  std::vector<float> repetition_penalty;
-  std::vector<float> draft_temperature;
-  std::vector<std::int32_t> draft_top_k;
-  bool has_logprobs = true;
-  bool has_path = true;
-
-  std::size_t at(std::int64_t row, std::int64_t token) const {
-    return static_cast<std::size_t>(row * row_stride + token);
-  }
-  // Row r of request b.
-  std::int64_t row_of(std::int64_t b, std::int64_t r) const {
-    return trees.cu_num_draft_tokens[static_cast<std::size_t>(b)] + b + r;
-  }
-  std::size_t node_of(std::int64_t b, std::int64_t node) const {
-    return static_cast<std::size_t>(trees.cu_num_draft_tokens[static_cast<std::size_t>(b)] + node);
-  }
-};
-
-template <class T>
-const T* optional(CaseRun& run, const std::vector<T>& values) {
-  return values.empty() ? nullptr : run.input(values);
-}
-
-void run(CaseRun& run, const Inputs& in) {
-  draftproof_verify_arguments a{};
-  a.requests = in.trees.requests();
-  a.draft_tokens_total = in.trees.draft_tokens();
-  a.draft_len_max = in.trees.draft_len_max;
-  a.vocab_size = in.vocab_size;
-  a.draft_tokens = run.input(in.draft_tokens);
-  a.cu_num_draft_tokens = run.input(in.trees.cu_num_draft_tokens);
-  a.parents = run.input(in.trees.parents);
-  a.tree_rule = in.rule;
-  a.target_kind = in.target_kind;
-  a.target = run.rows(in.target, in.row_stride, in.dtype);
-  a.parameters.temperature = optional(run, in.temperature);
-  a.parameters.top_k = optional(run, in.top_k);
-  a.parameters.top_p = optional(run, in.top_p);
-  a.parameters.repetition_penalty = optional(run, in.repetition_penalty);
-  a.constraints.history_len_max = a.draft_len_max;
-  if (in.rule == DRAFTPROOF_RRSW && a.draft_tokens_total > 0) {
-    a.proposal_kind = in.proposal_kind;
-    a.proposal = run.rows(in.proposal, in.row_stride, in.dtype);
-    a.draft_parameters.temperature = optional(run, in.draft_temperature);
-    a.draft_parameters.top_k = optional(run, in.draft_top_k);
-  }
-  a.randomness.seed = run.input(in.seed);
-  a.randomness.step = run.input(in.step);
-  a.num_accepted = run.output<std::int32_t>("num_accepted", a.requests);
-  a.tokens = run.output<std::int32_t>("tokens", a.requests * (a.draft_len_max + 1));
-  if (in.has_logprobs) a.logprobs = run.output<float>("logprobs", a.requests * (a.draft_len_max + 1));
-  if (in.has_path) a.path = run.output<std::int32_t>("path", a.requests * a.draft_len_max);
-  a.status = run.output<std::int32_t>("status", a.requests);
-  a.workspace_bytes = device::verify_tree_workspace_bytes(a);
-  a.workspace = run.workspace(a.workspace_bytes);
-  device::verify_tree(a, run.settings());
-}
-
-// A token by the given probabilities, or by none in particular where they sum to too little.
-std::int32_t drawn(const float* probabilities, std::int64_t vocab_size, double u) {
-  double sum = 0.0;
-  for (std::int64_t i = 0; i < vocab_size; ++i) {
-    sum += static_cast<double>(probabilities[i]);
-    if (u < sum) return static_cast<std::int32_t>(i);
-  }
-  return static_cast<std::int32_t>(u * static_cast<double>(vocab_size));
-}
 
 struct Shape {
   std::int64_t vocab_size;
@@ -113,6 +29,66 @@ struct Shape {
   bool is_unlike = false;  // proposals have nothing to do with targets: most siblings are rejected
 };
 
+struct Inputs {
+  RandomTrees trees;
+  Shape shape;
+  std::vector<float> target = {};    // [rows, row_stride]
+  std::vector<float> proposal = {};  // the same; of target_only never read
+  std::vector<std::int32_t> draft_tokens = {};
+  std::vector<std::uint64_t> seed = {};
+  std::vector<std::uint32_t> step = {};
+  ParameterLists parameters = {};
+  ParameterLists draft_parameters = {};
+  bool has_logprobs = true;
+  bool has_path = true;
+
+  std::size_t at(std::int64_t row, std::int64_t token) const {
+    return static_cast<std::size_t>(row * shape.row_stride + token);
+  }
+  // Row r of request b.
+  std::int64_t row_of(std::int64_t b, std::int64_t r) const {
+    return trees.cu_num_draft_tokens[static_cast<std::size_t>(b)] + b + r;
+  }
+  std::size_t node_of(std::int64_t b, std::int64_t node) const {
+    return static_cast<std::size_t>(trees.cu_num_draft_tokens[static_cast<std::size_t>(b)] + node);
+  }
+};
+
+void run(CaseRun& run, const Inputs& in) {
+  const Shape& shape = in.shape;
+  draftproof_verify_arguments a{};
+  a.requests = in.trees.requests();
+  a.draft_tokens_total = in.trees.draft_tokens();
+  a.draft_len_max = in.trees.draft_len_max;
+  a.vocab_size = shape.vocab_size;
+  a.draft_tokens = run.input(in.draft_tokens);
+  a.cu_num_draft_tokens = run.input(in.trees.cu_num_draft_tokens);
+  a.parents = run.input(in.trees.parents);
+  a.tree_rule = shape.rule;
+  a.target_kind = shape.target_kind;
+  a.target = run.rows(in.target, shape.row_stride, shape.dtype);
+  a.parameters = in.parameters.parameters_in(run);
+  a.constraints.history_len_max = a.draft_len_max;
+  if (shape.rule == DRAFTPROOF_RRSW && a.draft_tokens_total > 0) {
+    a.proposal_kind = shape.proposal_kind;
+    a.proposal = run.rows(in.proposal, shape.row_stride, shape.dtype);
+    a.draft_parameters = in.draft_parameters.parameters_in(run);
+  }
+  a.randomness = {run.input(in.seed), run.input(in.step)};
+  run_verifier({"verify_tree", device::verify_tree_workspace_bytes, device::verify_tree}, run, a, in.has_logprobs,
+               in.has_path);
+}
+
+// A token by the given probabilities, or by none in particular where they sum to too little.
+std::int32_t drawn(const float* probabilities, std::int64_t vocab_size, double u) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < vocab_size; ++i) {
+    sum += static_cast<double>(probabilities[i]);
+    if (u < sum) return static_cast<std::int32_t>(i);
+  }
+  return static_cast<std::int32_t>(u * static_cast<double>(vocab_size));
+}
+
 // Drafts are drawn from proposals that resemble the targets, siblings one after the other, so that nodes are accepted
 // and rejected, siblings repeat each other, and some cannot come from the proposal.
 Inputs make_inputs(std::uint64_t seed, const Shape& shape, RandomTrees trees) {
@@ -120,24 +96,7 @@ Inputs make_inputs(std::uint64_t seed, const Shape& shape, RandomTrees trees) {
   const std::int64_t rows = trees.rows();
   const std::int64_t vocab_size = shape.vocab_size;
   const std::int64_t stride = shape.row_stride;
-  Inputs in{std::move(trees),
-            vocab_size,
-            stride,
-            shape.dtype,
-            shape.rule,
-            shape.target_kind,
-            shape.proposal_kind,
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {}};
+  Inputs in{std::move(trees), shape};
   const auto rows_of = [&](std::uint64_t of, float spread, std::int32_t kind) {
     if (kind == DRAFTPROOF_PROBABILITIES)
       return probability_rows(of, rows, vocab_size, stride, spread, shape.masked_share);
@@ -179,7 +138,7 @@ RegressCase late_case(const std::string& what, const Shape& shape, std::int64_t 
 }
 
 RegressCase make(const std::string& what, Inputs in, std::vector<int> block_threads = {0}) {
-  const Shape shape{in.vocab_size, in.row_stride, in.dtype, in.rule, in.target_kind, in.proposal_kind};
+  const Shape shape = in.shape;
   const std::int64_t requests = in.trees.requests();
   return late_case(what, shape, requests, LateInputs<Inputs>(std::move(in)), std::move(block_threads));
 }
@@ -321,11 +280,11 @@ void add_invalid_offsets(std::vector<RegressCase>& cases) {
     if (shape.rule == DRAFTPROOF_RRSW && shape.proposal_kind != shape.target_kind) continue;
     Inputs valid = make_inputs(61, shape, random_trees(61, std::vector<std::int64_t>{4, 4, 0, 3, 4, 1, 4, 4}, 2));
     if (shape.target_kind == DRAFTPROOF_LOGITS) {
-      valid.temperature = {0.5f, 0.75f, 1.0f, 1.25f, 0.0f, 1.75f, 2.0f, 0.25f};
-      valid.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.25f, 0.5f, 4.0f, 1.75f, 3.0f};
+      valid.parameters.temperature = {0.5f, 0.75f, 1.0f, 1.25f, 0.0f, 1.75f, 2.0f, 0.25f};
+      valid.parameters.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.25f, 0.5f, 4.0f, 1.75f, 3.0f};
     }
     if (shape.proposal_kind == DRAFTPROOF_LOGITS && shape.rule == DRAFTPROOF_RRSW)
-      valid.draft_temperature = {1.0f, 0.5f, 0.75f, 1.0f, 1.25f, 2.0f, 1.5f, 0.875f};
+      valid.draft_parameters.temperature = {1.0f, 0.5f, 0.75f, 1.0f, 1.25f, 2.0f, 1.5f, 0.875f};
     for (InvalidOffsets& lie : invalid_draft_offsets(valid.trees.cu_num_draft_tokens)) {
       Inputs in = valid;
       in.trees.cu_num_draft_tokens = std::move(lie.offsets);
@@ -341,22 +300,23 @@ void add_parameters(std::vector<RegressCase>& cases) {
   for (const Shape& shape : combinations(4100, 4104, DRAFTPROOF_F32)) {
     if (shape.target_kind != DRAFTPROOF_LOGITS) continue;
     Inputs in = make_inputs(41, shape, ragged_trees(41));
-    in.temperature = {0.0f, 0.7f, 1.0f, 0.0f, 1.3f, 0.2f, -1.0f};
-    if (shape.proposal_kind == DRAFTPROOF_LOGITS) in.draft_temperature = {1.0f, 0.0f, 0.5f, 1.0f, 0.0f, 2.0f, 1.0f};
+    in.parameters.temperature = {0.0f, 0.7f, 1.0f, 0.0f, 1.3f, 0.2f, -1.0f};
+    if (shape.proposal_kind == DRAFTPROOF_LOGITS)
+      in.draft_parameters.temperature = {1.0f, 0.0f, 0.5f, 1.0f, 0.0f, 2.0f, 1.0f};
     cases.push_back(make("tempered", in));
-    in.temperature = {0.9f, 0.7f, 1.0f, 0.0f, 1.3f, 0.2f, 0.8f};
-    in.top_k = {0, 5, 50, 3, 0, 1000, 20};
-    in.top_p = {0.9f, 1.0f, 0.5f, 1.0f, 0.99f, 1.0f, 0.95f};
-    if (shape.proposal_kind == DRAFTPROOF_LOGITS) in.draft_top_k = {0, 8, 0, 1, 30, 0, 4};
+    in.parameters.temperature = {0.9f, 0.7f, 1.0f, 0.0f, 1.3f, 0.2f, 0.8f};
+    in.parameters.top_k = {0, 5, 50, 3, 0, 1000, 20};
+    in.parameters.top_p = {0.9f, 1.0f, 0.5f, 1.0f, 0.99f, 1.0f, 0.95f};
+    if (shape.proposal_kind == DRAFTPROOF_LOGITS) in.draft_parameters.top_k = {0, 8, 0, 1, 30, 0, 4};
     cases.push_back(make("filtered", in));
-    in.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.2f, 1.0f, 4.0f, 0.5f};  // the history grows along each path
+    in.parameters.repetition_penalty = {1.0f, 1.5f, 2.0f, 1.2f, 1.0f, 4.0f, 0.5f};  // the history grows along each path
     cases.push_back(make("penalised_paths", in));
   }
   // Few tokens, so that every token of a path weighs in the distribution after it.
   for (const Shape& shape : combinations(12, 12, DRAFTPROOF_F32)) {
     if (shape.target_kind != DRAFTPROOF_LOGITS) continue;
     Inputs in = make_inputs(43, shape, random_trees(43, std::vector<std::int64_t>(30, 7), 2));
-    for (std::int64_t b = 0; b < 30; ++b) in.repetition_penalty.push_back(b % 3 == 0 ? 0.25f : 2.5f);
+    for (std::int64_t b = 0; b < 30; ++b) in.parameters.repetition_penalty.push_back(b % 3 == 0 ? 0.25f : 2.5f);
     cases.push_back(make("penalised_few", in, {128}));
   }
 }
@@ -396,7 +356,7 @@ std::vector<RegressCase> verify_tree_cases() {
     if (of.proposal_kind != DRAFTPROOF_LOGITS) continue;
     of.spread = 0.5f;
     Inputs argmax = make_inputs(56, of, random_trees(56, std::vector<std::int64_t>(30, 3), 1));
-    argmax.draft_temperature.assign(30, 0.0f);
+    argmax.draft_parameters.temperature.assign(30, 0.0f);
     cases.push_back(make("argmax_chains", argmax, {128}));
   }
   for (const std::int32_t rule : {DRAFTPROOF_TARGET_ONLY, DRAFTPROOF_RRSW}) {

@@ -1,4 +1,4 @@
-// What Global<T> and Shared<T> are on the host: a pointer that knows its bounds, whose elements are proxies that tell
+// Global<T> and Shared<T> on the host: a pointer that knows its bounds, whose elements are proxies that tell
 // the executor of every access. `p[i]`, `*p`, `p + n`, `&p[i]` and `p == nullptr` are written as for a T*.
 #pragma once
 
@@ -105,7 +105,7 @@ class CheckedPointer {
   std::int64_t index_ = 0;   // elements; may lie outside as long as it is not used
 };
 
-// What p[i] gives: reads when it is converted, writes when it is assigned.
+// Proxy for p[i]: reads when it is converted, writes when it is assigned.
 template <class T>
 class Element {
  public:

@@ -1,4 +1,4 @@
-// What nvcc needs to read the text of our kernels: names for memory that are checked pointers on the host and plain
+// Names with which nvcc reads the text of our kernels: names for memory that are checked pointers on the host and plain
 // pointers here, and atomics on std::uint64_t, which is `unsigned long` where CUDA wants `unsigned long long`.
 #pragma once
 

@@ -21,7 +21,7 @@ class Fibre {
   std::function<void()> body_;
   boost::context::fiber other_side_;  // the fibre while the scheduler runs, the scheduler while the fibre runs
 
-  // What AddressSanitizer must be passed at every switch: where the two stacks lie. Null and unused without it.
+  // The two stacks, which AddressSanitizer must be passed at every switch. Null and unused without it.
   void* scheduler_fake_stack_ = nullptr;
   void* fibre_fake_stack_ = nullptr;
   const void* scheduler_stack_ = nullptr;

@@ -9,15 +9,15 @@
 #include <type_traits>
 #include <vector>
 
+#include "gpu/checked_size.hpp"
 #include "gpu/simt/checked_pointer.hpp"
 #include "gpu/simt/region.hpp"
-#include "gpu/workspace_layout.hpp"
 
 namespace draftproof::simt {
 
 class OperationMemory {
  public:
-  // Of a call. workspace: at least what measuring found.
+  // Memory of a call. workspace: at least the bytes that measuring found.
   OperationMemory(void* workspace) : workspace_(static_cast<std::byte*>(workspace)), measures_(false) {}  // NOLINT
   // Touches nothing: scratch() only counts.
   static OperationMemory measuring() { return OperationMemory(); }

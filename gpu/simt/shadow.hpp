@@ -1,4 +1,4 @@
-// What is remembered of each cell of memory, and the rules that say when two accesses conflict. Pure bookkeeping: who
+// Access history of each cell of memory, and the rules that say when two accesses conflict. Pure bookkeeping: who
 // the threads are and where the bytes lie is passed by the caller.
 #pragma once
 

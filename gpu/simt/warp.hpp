@@ -15,7 +15,7 @@ const char* name_of(Collective kind);
 std::string text_of(const std::source_location& place);  // file and line, without the folder
 bool same_place(const std::source_location& a, const std::source_location& b);
 
-// What one lane brought to the collective in which it waits, and what it takes away.
+// One lane's input to the collective in which it waits, and its result.
 struct Meeting {
   Collective kind = Collective::sync;
   std::uint32_t mask = 0;

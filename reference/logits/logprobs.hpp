@@ -9,13 +9,6 @@
 
 namespace draftproof {
 
-// Which logits they are taken of.
-enum class LogprobStage : std::uint8_t {
-  raw,        // as the row came in, after guidance
-  edited,     // after masks, bias and penalties, before the temperature
-  processed,  // the distribution that is drawn from: temperature and filters included, renormalised
-};
-
 struct TokenLogprob {
   Token token;
   float logprob;      // natural log

@@ -38,51 +38,11 @@ Trace Trace::open(const std::string& path, const TraceOptions& options) {
   return Trace(contents);
 }
 
-std::span<const VerifyRequest> Trace::requests() const {
-  return contents_->requests;
-}
-
-const TraceSettings& Trace::settings() const {
-  return contents_->settings;
-}
-
 VerifyOptions Trace::verify_options() const {
-  return {.verifier = contents_->settings.verifier,
-          .sampler = contents_->settings.sampler,
-          .convention = contents_->settings.convention,
+  return {.verifier = settings().verifier,
+          .sampler = settings().sampler,
+          .convention = settings().convention,
           .all_rows = true};
-}
-
-const std::string& Trace::path() const {
-  return contents_->file.path();
-}
-
-const SafetensorsFile& Trace::file() const {
-  return contents_->file;
-}
-
-std::span<const std::byte> Trace::bytes() const {
-  return contents_->file.bytes();
-}
-
-std::int64_t Trace::vocab_size() const {
-  return contents_->vocab_size;
-}
-
-bool Trace::is_dense() const {
-  return contents_->is_dense;
-}
-
-bool Trace::has_seeds() const {
-  return contents_->has_seeds;
-}
-
-const std::vector<std::string>& Trace::recorded() const {
-  return contents_->recorded;
-}
-
-const std::vector<std::string>& Trace::unused_metadata() const {
-  return contents_->unused_metadata;
 }
 
 }  // namespace draftproof

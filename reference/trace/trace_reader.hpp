@@ -9,33 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/archives/safetensors.hpp"
-#include "reference/step/request.hpp"
-#include "reference/trace/trace_kind.hpp"
-#include "reference/trace/trace_settings.hpp"
-#include "reference/trace/trace_tensors.hpp"
+#include "reference/trace/trace.hpp"
 
 namespace draftproof {
-
-struct TraceContents {
-  explicit TraceContents(SafetensorsFile opened) : file(std::move(opened)) {}
-
-  SafetensorsFile file;
-  TraceKind kind = TraceKind::steps;
-  TraceSettings settings;
-  std::vector<std::string> unused_metadata;
-  std::int64_t vocab_size = 0;
-  bool is_dense = false;
-  bool has_seeds = false;
-  bool has_parents = false;           // drafts are trees
-  std::vector<std::string> recorded;  // tensors of an engine's own random numbers
-  std::vector<VerifyRequest> requests;
-
-  // Memory that the requests refer to.
-  std::vector<TensorView> views;
-  std::vector<TokenTensor> tokens;
-  std::vector<LogitBias> logit_bias;
-};
 
 // Tensors of an engine's own random numbers.
 inline constexpr std::array kRecordedTensors = {"uniforms",     "draw_uniforms",    "exponential_noise",

@@ -100,21 +100,19 @@ Finding find_misaligned_rows(bool faulty) {
 
 }  // namespace
 
-Bug misaligned_rows_bug() {
-  return {"B43/45",
-          "1Cat-vLLM #656, vllm #41044",
-          "the batch is reordered between drafting and verification, and the rows of q are not: requests are judged by "
-          "the q of another",
-          {{Detector::ragged, find_misaligned_rows}},
-          nullptr,
-          {},
-          sampler_with([](OneDraft& draft) {
-            // Another request's q: as far from p as the right one, in the other direction.
-            for (std::size_t i = 0; i < draft.proposal.size(); ++i)
-              draft.proposal[i] = draft.drafted[i] > 0.0 ? draft.target[i] * draft.target[i] / draft.drafted[i] : 0.0;
-            if (total_of(draft.proposal) > 0.0) draft.proposal = normalised(std::move(draft.proposal));
-            draft.residual = positive_difference(draft.target, draft.proposal);
-          })};
+std::vector<Bug> misaligned_row_bugs() {
+  return {{.id = "B43/45",
+           .source = "1Cat-vLLM #656, vllm #41044",
+           .fault = "the batch is reordered between drafting and verification, and the rows of q are not: requests are "
+                    "judged by the q of another",
+           .hunts = {{Detector::ragged, find_misaligned_rows}},
+           .rows_sampler = sampler_with([](OneDraft& draft) {
+             // Another request's q: as far from p as the right one, in the other direction.
+             for (std::size_t i = 0; i < draft.proposal.size(); ++i)
+               draft.proposal[i] = draft.drafted[i] > 0.0 ? draft.target[i] * draft.target[i] / draft.drafted[i] : 0.0;
+             if (total_of(draft.proposal) > 0.0) draft.proposal = normalised(std::move(draft.proposal));
+             draft.residual = positive_difference(draft.target, draft.proposal);
+           })}};
 }
 
 }  // namespace draftproof

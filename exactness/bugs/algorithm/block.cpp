@@ -1,13 +1,19 @@
-// B37: block verification by the token-wise rule.
+// B37: block verification by the token-wise rule. B80: its residual lacks the weight of the path.
+#include <array>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "exactness/audit/audit.hpp"
 #include "exactness/bugs/algorithm/family.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/one_draft.hpp"
-#include "exactness/proof/distribution_text.hpp"
+#include "exactness/proof/acceptance_oracles.hpp"
 #include "exactness/proof/steps.hpp"
+#include "reference/random/philox.hpp"
 #include "reference/verify/block.hpp"
+#include "reference/verify/chance.hpp"
 
 namespace draftproof {
 namespace {
@@ -26,36 +32,37 @@ ChainOutcome verify_block_tokenwise(std::span<const Token> draft, ExactRows& tar
   return {num_accepted, chance.draw(residual_masses(target, proposal, num_accepted), num_accepted, Purpose::residual)};
 }
 
+// The tests of block verification, with this fault.
+template <class Number, class Chance>
+ChainOutcome verify_block_unscaled(std::span<const Token> draft, DenseRows<Number>& target, DenseRows<Number>& proposal,
+                                   Chance& chance) {
+  // The sound run's coins; what it draws is not looked at.
+  struct Coins {
+    Chance& chance;
+    bool accept(const Number& p, const Number& q, std::uint32_t row) { return chance.accept(p, q, row); }
+    Token draw(const DenseMasses<Number>&, std::uint32_t, Purpose) { return kPaddingToken; }
+  } coins{chance};
+  const std::uint32_t accepted = verify_block(draft, target, proposal, coins).num_accepted;
+  if (accepted == draft.size())
+    return {accepted, chance.draw(target.masses(accepted), accepted, Purpose::target_sample)};
+  return {accepted, chance.draw(residual_masses(target, proposal, accepted), accepted, Purpose::residual)};
+}
+
 constexpr EnumerationHunt kHunt{.draft_len = 2};
 
-EnumeratedStep block_step(bool faulty) {
-  return proof_steps::chain_step(
-      [faulty](std::span<const Token> draft, ExactRows& target, ExactRows& proposal, ExactChance& chance) {
-        return faulty ? verify_block_tokenwise(draft, target, proposal, chance)
-                      : verify_block(draft, target, proposal, chance);
-      });
+using ExactVerify = ChainOutcome (*)(std::span<const Token>, ExactRows&, ExactRows&, ExactChance&);
+
+EnumeratedStep block_step(bool faulty, ExactVerify faulty_verify) {
+  return proof_steps::chain_step(faulty ? faulty_verify : verify_block<ExactRows, ExactRows, ExactChance>);
+}
+Hunt block_hunt(ExactVerify faulty_verify) {
+  return {Detector::enumeration,
+          [faulty_verify](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty, faulty_verify)); }};
 }
 
 // A: the mean number of accepted drafts, exactly, against the recursion of the paper, which knows no verifier.
-Finding find_wrong_mean_accepted(const EnumeratedStep& step) {
-  Finding finding{false, 0, "outcomes", {}};
-  for (std::int32_t instance = 0; instance < kHunt.instances && !finding.caught; ++instance) {
-    const Models models(kHunt.vocab_size, derive_seed(0, static_cast<std::uint64_t>(instance)),
-                        kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()]);
-    Rational mean(0);
-    ExactChance chance;
-    do {
-      const ProofStep outcome = step(models, {}, kHunt.draft_len, chance);
-      mean += outcome.accepted * chance.probability();
-      ++finding.cases;
-    } while (chance.next());
-    const Rational expected = block_recursion(models, {}, kHunt.draft_len);
-    if (mean == expected) continue;
-    finding.caught = true;
-    finding.evidence = "on " + std::string(name_of(models.kind())) + " models " + text_of(mean) + " of " +
-                       std::to_string(kHunt.draft_len) + " drafts are accepted in the mean, not " + text_of(expected);
-  }
-  return finding;
+Finding find_wrong_acceptance_of_block(bool faulty) {
+  return find_wrong_mean_accepted(kHunt, block_step(faulty, verify_block_tokenwise), block_recursion);
 }
 
 // The first token of two drafts from distributions that do not depend on the context: it stands when either coin
@@ -77,19 +84,78 @@ LargeSampler first_token_of_two(const FixedRowsPointer& rows) {
           }};
 }
 
+// Steps of K = 3 over rows that depend on the position alone, as an audit is given them.
+struct AuditedRows {
+  static constexpr std::int64_t kVocab = 4;
+  std::array<float, 16> target{0.3f, 0.5f, 0.1f, 0.1f, 0.5f, 0.3f, 0.15f, 0.05f,
+                               0.4f, 0.3f, 0.2f, 0.1f, 0.1f, 0.2f, 0.3f,  0.4f};
+  std::array<float, 12> draft{0.5f, 0.3f, 0.1f, 0.1f, 0.2f, 0.2f, 0.3f, 0.3f, 0.3f, 0.2f, 0.2f, 0.3f};
+};
+
+StepSample steps_of_block(bool faulty, std::int64_t steps) {
+  const auto stored = std::make_shared<const AuditedRows>();
+  StepSample sample;
+  sample.begins = {0};
+  DenseRows<double> target, proposal;
+  for (std::size_t row = 0; row < 4; ++row) {
+    const auto cut = [&](const auto& all) {
+      return DenseMasses<double>(all.begin() + static_cast<std::ptrdiff_t>(4 * row),
+                                 all.begin() + static_cast<std::ptrdiff_t>(4 * row + 4));
+    };
+    target.rows.push_back(normalised(cut(stored->target)));
+    if (row < 3) proposal.rows.push_back(normalised(cut(stored->draft)));
+  }
+  PhiloxSource source;
+  for (std::int64_t b = 0; b < steps; ++b) {
+    VerifyRequest request;
+    request.target_is_probabilities = true;
+    request.target = {DType::f32, stored->target.data(), 4, AuditedRows::kVocab, AuditedRows::kVocab};
+    request.proposal_kind = ProposalKind::probabilities;
+    request.proposal = {DType::f32, stored->draft.data(), 3, AuditedRows::kVocab, AuditedRows::kVocab};
+    AddressedChance<PhiloxSource> chance(source, derive_seed(80, static_cast<std::uint64_t>(b)), 0);
+    for (std::uint32_t row = 0; row < 3; ++row)
+      request.draft.add(chance.draw(proposal.rows[row], row, Purpose::draft_sample),
+                        static_cast<std::int32_t>(row) - 1);
+    const std::span<const Token> draft(request.draft.tokens);
+    const ChainOutcome outcome =
+        faulty ? verify_block_unscaled(draft, target, proposal, chance) : verify_block(draft, target, proposal, chance);
+    for (std::uint32_t i = 0; i < outcome.num_accepted; ++i) sample.tokens.push_back(draft[i]);
+    sample.tokens.push_back(outcome.last_token);
+    sample.begins.push_back(sample.tokens.size());
+    sample.requests.push_back(std::move(request));
+  }
+  sample.keeps = stored;
+  return sample;
+}
+
+// O: what was emitted, as of a lossless verifier of which nothing is known, or as of block verification.
+Finding find_by_audit(bool faulty, const AssumedVerifier& verifier, std::int64_t steps) {
+  AuditOptions options;
+  options.alpha = 1e-9;
+  options.verifier = verifier;
+  const Audit audit = audit_steps(steps_of_block(faulty, steps), options);
+  Finding finding{audit.verdict == AuditVerdict::biased, audit.observations, "steps", {}};
+  if (finding.caught) finding.evidence = audit.sentence;
+  return finding;
+}
+
 }  // namespace
 
-Bug tokenwise_block_bug() {
-  return {
-      "B37",
-      "vllm-ascend #7807",
-      "block verification tosses the token-wise coins min(1, p/q) and draws from the residual max(p - q, 0) without "
-      "the weight of the path",
-      {{Detector::enumeration, [](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty)); }},
-       {Detector::acceptance, [](bool faulty) { return find_wrong_mean_accepted(block_step(faulty)); }}},
-      nullptr,
-      {},
-      first_token_of_two};
+std::vector<Bug> block_bugs() {
+  return {{.id = "B37",
+           .source = "vllm-ascend #7807",
+           .fault = "block verification tosses the token-wise coins min(1, p/q) and draws from the residual max(p - q, "
+                    "0) without the weight of the path",
+           .hunts = {block_hunt(verify_block_tokenwise), {Detector::acceptance, find_wrong_acceptance_of_block}},
+           .rows_sampler = first_token_of_two},
+          {.id = "B80",
+           .source = "a test of this project's own audit",
+           .fault = "block verification draws the recovered token from max(p - q, 0) without the weight of the path: "
+                    "strings of three tokens are off, shorter ones hardly",
+           .hunts = {block_hunt(verify_block_unscaled<Rational, ExactChance>),
+                     {Detector::output, [](bool faulty) { return find_by_audit(faulty, std::nullopt, 64'000); }},
+                     {Detector::output, [](bool faulty) { return find_by_audit(faulty, Verifier::block, 8'000); }}},
+           .why_not = "the first token has the target's distribution"}};
 }
 
 }  // namespace draftproof

@@ -92,49 +92,34 @@ void leave_target_unfiltered(OneDraft& draft) {
 
 }  // namespace
 
-Bug argmax_drafts_bug() {
-  return {"B27",
-          "transformers #32867",
-          "drafts are the argmax of q, and the verifier takes them as drawn from q",
-          {{Detector::enumeration, find_argmax_drafts}},
-          nullptr,
-          {},
-          sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, 1); })};
-}
-
-Bug raw_proposal_bug() {
-  return {"B28",
-          "transformers #47932",
-          "drafts are drawn from q after top-k; the q that is handed on is the one before",
-          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); })},
-          nullptr,
-          {},
-          sampler_with_drafts(
-              [](const std::vector<double>& q) { return top_k_distribution(q, std::min(kLargeTopK, q.size() / 2)); })};
-}
-
-Bug default_parameters_bug() {
-  return {"B30",
-          "vllm #9834, #10198",
-          "the target is scored with default parameters, while drafts are filtered by the request's top-p",
-          {{Detector::enumeration, find_unfiltered_target}},
-          nullptr,
-          {},
-          sampler_with(leave_target_unfiltered)};
-}
-
-Bug bfloat16_drafts_bug() {
-  return {"B34",
-          "DeepSpec #31",
-          "drafts are drawn from a bfloat16 softmax, and the ratio is taken with the binary32 one",
-          {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return bfloat16_distribution(q); })},
-          nullptr,
-          {},
-          sampler_with_drafts([](const std::vector<double>& q) {
-            std::vector<double> rounded;
-            for (const double x : q) rounded.push_back(to_bfloat16(x));
-            return rounded;
-          })};
+std::vector<Bug> other_distribution_bugs() {
+  return {
+      {.id = "B27",
+       .source = "transformers #32867",
+       .fault = "drafts are the argmax of q, and the verifier takes them as drawn from q",
+       .hunts = {{Detector::enumeration, find_argmax_drafts}},
+       .rows_sampler = sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, 1); })},
+      {.id = "B28",
+       .source = "transformers #47932",
+       .fault = "drafts are drawn from q after top-k; the q that is handed on is the one before",
+       .hunts = {other_drafts_hunt(
+           [](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); })},
+       .rows_sampler = sampler_with_drafts(
+           [](const std::vector<double>& q) { return top_k_distribution(q, std::min(kLargeTopK, q.size() / 2)); })},
+      {.id = "B30",
+       .source = "vllm #9834, #10198",
+       .fault = "the target is scored with default parameters, while drafts are filtered by the request's top-p",
+       .hunts = {{Detector::enumeration, find_unfiltered_target}},
+       .rows_sampler = sampler_with(leave_target_unfiltered)},
+      {.id = "B34",
+       .source = "DeepSpec #31",
+       .fault = "drafts are drawn from a bfloat16 softmax, and the ratio is taken with the binary32 one",
+       .hunts = {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return bfloat16_distribution(q); })},
+       .rows_sampler = sampler_with_drafts([](const std::vector<double>& q) {
+         std::vector<double> rounded;
+         for (const double x : q) rounded.push_back(to_bfloat16(x));
+         return rounded;
+       })}};
 }
 
 }  // namespace draftproof

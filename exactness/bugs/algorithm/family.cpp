@@ -31,10 +31,4 @@ const ExactMasses& plain_draft() {
   return q;
 }
 
-std::vector<Bug> algorithm_bugs() {
-  return {argmax_drafts_bug(),    raw_proposal_bug(),   default_parameters_bug(), in_place_edits_bug(),
-          bfloat16_drafts_bug(),  wrong_slice_bug(),    tokenwise_block_bug(),    one_token_residual_bug(),
-          divided_residual_bug(), residual_floor_bug(), misaligned_rows_bug(),    unscaled_block_bug()};
-}
-
 }  // namespace draftproof

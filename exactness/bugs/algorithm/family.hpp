@@ -1,12 +1,12 @@
-// The parts of algorithm_bugs() (bug.hpp), and what they share: one step of chain drafting and verification whose
-// distributions may be others than they should.
+// What the bugs of algorithms share: one step of chain drafting and verification whose distributions may be others than
+// they should.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <span>
 
-#include "exactness/bugs/bug.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/hunting.hpp"
 #include "reference/verify/chain.hpp"
 
@@ -46,18 +46,5 @@ Token verify_one_draft(const ExactMasses& drafted, Target& target, ExactRows& pr
   const ChainOutcome outcome = verify_chain(std::span<const Token>(draft), target, proposal, chance);
   return outcome.num_accepted == 1 ? draft.front() : outcome.last_token;
 }
-
-Bug argmax_drafts_bug();       // B27
-Bug raw_proposal_bug();        // B28
-Bug default_parameters_bug();  // B30
-Bug in_place_edits_bug();      // B31/32
-Bug bfloat16_drafts_bug();     // B34
-Bug wrong_slice_bug();         // B36
-Bug tokenwise_block_bug();     // B37
-Bug one_token_residual_bug();  // B38
-Bug divided_residual_bug();    // B39
-Bug residual_floor_bug();      // B40
-Bug misaligned_rows_bug();     // B43/45
-Bug unscaled_block_bug();      // B80
 
 }  // namespace draftproof

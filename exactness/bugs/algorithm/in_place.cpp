@@ -1,5 +1,6 @@
 // B31/32: a row is edited in place, and what reads it afterwards takes it for the model's.
 #include <array>
+#include <ranges>
 #include <string>
 #include <utility>
 
@@ -70,10 +71,8 @@ Finding find_edited_rows(bool faulty) {
   const DenseRows<double> rows{{{0.2, 0.5, 0.3}, {0.6, 0.3, 0.1}}};
   DenseRows<double> batch_rows = rows;
   SharedRows shared{batch_rows, faulty};
-  Finding finding{false, 0, "requests", {}};
   PhiloxSource source;
-  for (std::uint64_t request = 0; request < kRequests && !finding.caught; ++request) {
-    ++finding.cases;
+  return first_evidence("requests", std::views::iota(std::uint64_t{0}, kRequests), [&](std::uint64_t request) {
     AddressedChance<PhiloxSource> chance(source, derive_seed(0, request), 0);
     const std::array<Token, 1> drafted{static_cast<Token>(request % 3)};
     const std::span<const Token> draft(drafted);
@@ -83,30 +82,27 @@ Finding find_edited_rows(bool faulty) {
     DenseRows<double> one_hot{{{0.0, 0.0, 0.0}}};
     one_hot.rows.front()[static_cast<std::size_t>(drafted.front())] = 1.0;
     const ChainOutcome expected = verify_chain(draft, own_rows, one_hot, chance);
-    if (outcome.num_accepted == expected.num_accepted && outcome.last_token == expected.last_token) continue;
-    finding.caught = true;
-    finding.evidence = "request " + std::to_string(request) + " accepts " + std::to_string(outcome.num_accepted) +
-                       " and ends with token " + std::to_string(outcome.last_token) + "; with rows of its own " +
-                       std::to_string(expected.num_accepted) + " and token " + std::to_string(expected.last_token);
-  }
-  return finding;
+    if (outcome.num_accepted == expected.num_accepted && outcome.last_token == expected.last_token)
+      return std::string();
+    return "request " + std::to_string(request) + " accepts " + std::to_string(outcome.num_accepted) +
+           " and ends with token " + std::to_string(outcome.last_token) + "; with rows of its own " +
+           std::to_string(expected.num_accepted) + " and token " + std::to_string(expected.last_token);
+  });
 }
 
 }  // namespace
 
-Bug in_place_edits_bug() {
-  return {"B31/32",
-          "vllm #16952, vllm-ascend #2881",
-          "rows are divided by the temperature, or a drafted token's mass is zeroed, in place: whoever reads them next "
-          "gets the edited row",
-          {{Detector::differential, find_edited_rows}, {Detector::enumeration, find_tempered_twice}},
-          nullptr,
-          {},
-          sampler_with([](OneDraft& draft) {
-            draft.requested = draft.target = at_half_temperature(draft.target);
-            draft.drafted = draft.proposal = at_half_temperature(draft.proposal);
-            draft.residual = positive_difference(at_half_temperature(draft.target), draft.proposal);
-          })};
+std::vector<Bug> in_place_edit_bugs() {
+  return {{.id = "B31/32",
+           .source = "vllm #16952, vllm-ascend #2881",
+           .fault = "rows are divided by the temperature, or a drafted token's mass is zeroed, in place: whoever reads "
+                    "them next gets the edited row",
+           .hunts = {{Detector::differential, find_edited_rows}, {Detector::enumeration, find_tempered_twice}},
+           .rows_sampler = sampler_with([](OneDraft& draft) {
+             draft.requested = draft.target = at_half_temperature(draft.target);
+             draft.drafted = draft.proposal = at_half_temperature(draft.proposal);
+             draft.residual = positive_difference(at_half_temperature(draft.target), draft.proposal);
+           })}};
 }
 
 }  // namespace draftproof

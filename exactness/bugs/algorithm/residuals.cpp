@@ -128,36 +128,25 @@ LargeSampler one_token_residual_sampler(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Bug one_token_residual_bug() {
-  return {"B38",
-          "SafeAILab/EAGLE #20",
-          "after a rejection q is subtracted from p at the rejected token only",
-          {{Detector::enumeration, find_wrong_residual<OneTokenProposal>}},
-          nullptr,
-          {},
-          one_token_residual_sampler};
-}
-
-Bug divided_residual_bug() {
-  return {"B39",
-          "jaymody/speculative-sampling #3",
-          "the residual is divided by its sum without a look at it: with p = q that is 0/0",
-          {{Detector::injection, find_empty_residual}},
-          nullptr,
-          {},
-          sampler_with_coin([](double p, double q, const RandomBlock& coin) {
-            return accepts(Convention::tensorrt_llm, p, q, coin);
-          })};
-}
-
-Bug residual_floor_bug() {
-  return {"B40",
-          "vllm #13933, review",
-          "every token's residual mass is at least 1e-5: at V = 128k that adds 1.3 to a residual of less than 1",
-          {{Detector::enumeration, find_wrong_residual<FlooredProposal>}},
-          nullptr,
-          {},
-          sampler_with([](OneDraft& draft) { draft.residual = floored_difference(draft.target, draft.proposal); })};
+std::vector<Bug> residual_bugs() {
+  return {
+      {.id = "B38",
+       .source = "SafeAILab/EAGLE #20",
+       .fault = "after a rejection q is subtracted from p at the rejected token only",
+       .hunts = {{Detector::enumeration, find_wrong_residual<OneTokenProposal>}},
+       .rows_sampler = one_token_residual_sampler},
+      {.id = "B39",
+       .source = "jaymody/speculative-sampling #3",
+       .fault = "the residual is divided by its sum without a look at it: with p = q that is 0/0",
+       .hunts = {{Detector::injection, find_empty_residual}},
+       .rows_sampler = sampler_with_coin(
+           [](double p, double q, const RandomBlock& coin) { return accepts(Convention::tensorrt_llm, p, q, coin); })},
+      {.id = "B40",
+       .source = "vllm #13933, review",
+       .fault = "every token's residual mass is at least 1e-5: at V = 128k that adds 1.3 to a residual of less than 1",
+       .hunts = {{Detector::enumeration, find_wrong_residual<FlooredProposal>}},
+       .rows_sampler =
+           sampler_with([](OneDraft& draft) { draft.residual = floored_difference(draft.target, draft.proposal); })}};
 }
 
 }  // namespace draftproof

@@ -1,5 +1,6 @@
 // B36: a tree's target rows are sliced wrongly.
 #include <algorithm>
+#include <ranges>
 #include <string>
 
 #include "exactness/bugs/algorithm/family.hpp"
@@ -46,9 +47,7 @@ EnumeratedStep tree_step(bool faulty) {
 Finding find_misread_rows(bool faulty) {
   constexpr std::int32_t kTreeVocabSize = 4;
   constexpr std::uint64_t kTrees = 256;
-  Finding finding{false, 0, "trees", {}};
-  for (std::uint64_t seed = 0; seed < kTrees && !finding.caught; ++seed) {
-    ++finding.cases;
+  return first_evidence("trees", std::views::iota(std::uint64_t{0}, kTrees), [faulty](std::uint64_t seed) {
     const auto greedy_distribution = [&](std::span<const Token> path) {
       std::uint32_t context = 1;
       for (const Token token : path) context = context * (kTreeVocabSize + 1) + static_cast<std::uint32_t>(token) + 1;
@@ -73,25 +72,25 @@ Finding find_misread_rows(bool faulty) {
       const DenseMasses<double> distribution = greedy_distribution(decoded);
       decoded.push_back(static_cast<Token>(std::ranges::max_element(distribution) - distribution.begin()));
     }
-    if (emitted == decoded) continue;
-    finding.caught = true;
-    finding.evidence =
-        "tree " + std::to_string(seed) + " emits " + text_of(emitted) + ", token by token it is " + text_of(decoded);
-  }
-  return finding;
+    if (emitted == decoded) return std::string();
+    return "tree " + std::to_string(seed) + " emits " + text_of(emitted) + ", token by token it is " + text_of(decoded);
+  });
 }
 
 }  // namespace
 
-Bug wrong_slice_bug() {
-  return {"B36",
-          "TensorRT-LLM #15098",
-          "the target rows of a tree are sliced as if it were a chain: a second child is judged by the first one's row",
-          {{Detector::enumeration,
-            [](bool faulty) { return find_wrong_distribution({.draft_len = 2}, tree_step(faulty)); }},
-           {Detector::ragged, find_misread_rows}},
-          // The token after a second child, whose row is taken for the first one's: here a distribution near it.
-          [] { return sampler_of_distribution(usual_target_distribution(), usual_draft_distribution()); }};
+std::vector<Bug> tree_row_bugs() {
+  return {{.id = "B36",
+           .source = "TensorRT-LLM #15098",
+           .fault = "the target rows of a tree are sliced as if it were a chain: a second child is judged by the first "
+                    "one's row",
+           .hunts = {{Detector::enumeration,
+                      [](bool faulty) { return find_wrong_distribution({.draft_len = 2}, tree_step(faulty)); }},
+                     {Detector::ragged, find_misread_rows}},
+           // The token after a second child, whose row is taken for the first one's: here a distribution near it.
+           .large_sampler = [] {
+             return sampler_of_distribution(usual_target_distribution(), usual_draft_distribution());
+           }}};
 }
 
 }  // namespace draftproof

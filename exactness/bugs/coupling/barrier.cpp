@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "exactness/bugs/coupling/family.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/coupling/request_batch.hpp"
 #include "exactness/bugs/coupling/warp_schedules.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "reference/step/verify_step_of.hpp"
 
@@ -85,19 +85,19 @@ Finding find_race(bool faulty) {
 
 }  // namespace
 
-Bug missing_barrier_bug() {
-  return {"B06",
-          "flashinfer #424",
-          "one uniform for acceptance and residual, and no barrier between a block reduce and the next one's writes",
-          {distribution_hunt({.draft_len = 2}, residual_at_the_coin, Sampler::inverse, kVerifyChain),
-           {Detector::differential, find_different_tokens},
-           {Detector::differential, find_race}},
-          nullptr,
-          {},
-          [](const FixedRowsPointer& rows) {
-            return speculative_sampler(rows, residual_at_the_coin,
-                                       {.draft_len = 2, .position = 1, .convention = Convention::flashinfer});
-          }};
+std::vector<Bug> barrier_bugs() {
+  return {
+      {.id = "B06",
+       .source = "flashinfer #424",
+       .fault =
+           "one uniform for acceptance and residual, and no barrier between a block reduce and the next one's writes",
+       .hunts = {distribution_hunt({.draft_len = 2}, residual_at_the_coin, Sampler::inverse, kVerifyChain),
+                 {Detector::differential, find_different_tokens},
+                 {Detector::differential, find_race}},
+       .rows_sampler = [](const FixedRowsPointer& rows) {
+         return speculative_sampler(rows, residual_at_the_coin,
+                                    {.draft_len = 2, .position = 1, .convention = Convention::flashinfer});
+       }}};
 }
 
 }  // namespace draftproof

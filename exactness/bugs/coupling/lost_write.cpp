@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "exactness/bugs/coupling/family.hpp"
 #include "exactness/bugs/coupling/request_batch.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/usual_tests.hpp"
 #include "reference/step/batch.hpp"
@@ -115,14 +115,13 @@ LargeSampler mixed_batches(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Bug lost_write_bug() {
-  return {"B10",
-          "vllm #6038, #9441, #10863",
-          "where seeded and unseeded requests mix, the tokens of the seeded are written into a copy and stay 0",
-          {{Detector::batch, find_batch_dependence}, {Detector::differential, find_lost_tokens}},
-          nullptr,
-          {},
-          mixed_batches};
+std::vector<Bug> lost_write_bugs() {
+  return {
+      {.id = "B10",
+       .source = "vllm #6038, #9441, #10863",
+       .fault = "where seeded and unseeded requests mix, the tokens of the seeded are written into a copy and stay 0",
+       .hunts = {{Detector::batch, find_batch_dependence}, {Detector::differential, find_lost_tokens}},
+       .rows_sampler = mixed_batches}};
 }
 
 }  // namespace draftproof

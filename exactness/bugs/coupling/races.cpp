@@ -3,8 +3,8 @@
 #include <limits>
 #include <memory>
 
-#include "exactness/bugs/coupling/family.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 
 namespace draftproof {
@@ -65,18 +65,18 @@ LargeSampler shared_race_sampler(const FixedRowsPointer& rows) {
 
 }  // namespace
 
-Bug shared_race_bug() {
-  return {"B01",
-          "vllm #47386, fixed in #54282",
-          "the recovered token is raced over the Gumbel noise that the draft was raced over",
-          {key_audit_hunt(residual_at_the_draft, Sampler::race, kVerifyChain),
-           {Detector::enumeration, first_token_of_shared_race}},
-          [] { return shared_race_sampler(FixedRows::usual()); },
-          {},
-          // The race itself, which visits every token.
-          [](const FixedRowsPointer& rows) {
-            return speculative_sampler(rows, residual_at_the_draft, {.sampler = Sampler::race});
-          }};
+std::vector<Bug> shared_race_bugs() {
+  return {{.id = "B01",
+           .source = "vllm #47386, fixed in #54282",
+           .fault = "the recovered token is raced over the Gumbel noise that the draft was raced over",
+           .hunts = {key_audit_hunt(residual_at_the_draft, Sampler::race, kVerifyChain),
+                     {Detector::enumeration, first_token_of_shared_race}},
+           .large_sampler = [] { return shared_race_sampler(FixedRows::usual()); },
+           // The race itself, which visits every token.
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, residual_at_the_draft, {.sampler = Sampler::race});
+               }}};
 }
 
 }  // namespace draftproof

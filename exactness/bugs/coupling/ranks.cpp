@@ -1,11 +1,12 @@
 // Ranks that hold one request and must draw one token: the noise of a row is cut into blocks of the vocabulary, and
 // every rank keeps a state of its own.
 #include <algorithm>
+#include <ranges>
 #include <string>
 #include <vector>
 
-#include "exactness/bugs/coupling/family.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/usual_tests.hpp"
 
@@ -44,15 +45,11 @@ Finding find_different_ranks(KeyFault keys) {
   MappedSource<PhiloxSource> mapped(philox, keys);
   const TokenString first = draws_of_rank(philox);
   const TokenString second = draws_of_rank(mapped);
-  Finding finding{false, 0, "draws", {}};
-  for (std::size_t step = 0; step < first.size() && !finding.caught; ++step) {
-    ++finding.cases;
-    if (first[step] == second[step]) continue;
-    finding.caught = true;
-    finding.evidence = "in step " + std::to_string(step) + " the reference draws token " + std::to_string(first[step]) +
-                       ", the rank token " + std::to_string(second[step]);
-  }
-  return finding;
+  return first_evidence("draws", std::views::iota(std::size_t{0}, first.size()), [&](std::size_t step) {
+    if (first[step] == second[step]) return std::string();
+    return "in step " + std::to_string(step) + " the reference draws token " + std::to_string(first[step]) +
+           ", the rank token " + std::to_string(second[step]);
+  });
 }
 
 Hunt different_ranks_hunt(KeyFault fault) {
@@ -86,13 +83,15 @@ LargeSampler without_block_prefix_sampler() {
 
 }  // namespace
 
-Bug differing_ranks_bug() {
-  return {"B12",
-          "ROCm/aiter #2035",
-          "a rank does not advance its state with the others, and blocks of the vocabulary count their noise from 0",
-          {reused_noise_hunt(without_block_prefix), reused_noise_hunt(every_second_step),
-           different_ranks_hunt(without_block_prefix), different_ranks_hunt(every_second_step)},
-          without_block_prefix_sampler};
+std::vector<Bug> rank_bugs() {
+  return {
+      {.id = "B12",
+       .source = "ROCm/aiter #2035",
+       .fault =
+           "a rank does not advance its state with the others, and blocks of the vocabulary count their noise from 0",
+       .hunts = {reused_noise_hunt(without_block_prefix), reused_noise_hunt(every_second_step),
+                 different_ranks_hunt(without_block_prefix), different_ranks_hunt(every_second_step)},
+       .large_sampler = without_block_prefix_sampler}};
 }
 
 }  // namespace draftproof

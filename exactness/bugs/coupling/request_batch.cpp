@@ -1,5 +1,7 @@
 #include "exactness/bugs/coupling/request_batch.hpp"
 
+#include <ranges>
+
 #include "exactness/proof/distribution_text.hpp"
 #include "reference/verify/chance.hpp"
 
@@ -53,15 +55,10 @@ RequestBatch::RequestBatch(std::span<const std::uint64_t> seeds) {
 
 Finding first_difference_of_requests(std::span<const TokenString> reference, std::span<const TokenString> seen,
                                      const std::string& way) {
-  Finding finding{false, 0, "requests", {}};
-  for (std::size_t i = 0; i < reference.size() && !finding.caught; ++i) {
-    ++finding.cases;
-    if (reference[i] == seen[i]) continue;
-    finding.caught = true;
-    finding.evidence =
-        "request " + std::to_string(i) + " emits " + text_of(seen[i]) + " " + way + ", not " + text_of(reference[i]);
-  }
-  return finding;
+  return first_evidence("requests", std::views::iota(std::size_t{0}, reference.size()), [&](std::size_t i) {
+    if (reference[i] == seen[i]) return std::string();
+    return "request " + std::to_string(i) + " emits " + text_of(seen[i]) + " " + way + ", not " + text_of(reference[i]);
+  });
 }
 
 }  // namespace draftproof

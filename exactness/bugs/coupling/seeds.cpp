@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "exactness/bugs/coupling/family.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/coupling/request_batch.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/one_draft.hpp"
 #include "reference/step/verify_step.hpp"
@@ -137,36 +137,29 @@ constexpr std::uint64_t kBatchSize = 8;  // of the large samplers
 }  // namespace
 
 std::vector<Bug> shared_seed_bugs() {
-  return {{"B07",
-           "TensorRT-LLM #19487",
-           "every request starts one and the same stream again",
-           {seed_hunt(Detector::key_audit, find_reused_seed, one_stream)},
-           nullptr,
-           {},
-           seed_sampler([](std::uint64_t) { return std::uint64_t{0}; })},
-          {"B08",
-           "flashinfer #2345",
-           "the kernel reads seed[0] for all rows of a batch",
-           {seed_hunt(Detector::batch, find_batch_dependence, seed_of_row_0),
-            seed_hunt(Detector::key_audit, find_reused_seed, seed_of_row_0)},
-           nullptr,
-           {},
-           seed_sampler([](std::uint64_t request) { return derive_seed(0, request - request % kBatchSize); })},
-          {"B09",
-           "vllm-ascend #9693",
-           "the 64-bit seed is cast to f32, so that neighbouring seeds are one",
-           {seed_hunt(Detector::key_audit, find_reused_seed, seed_as_f32)},
-           nullptr,
-           {},
-           seed_sampler([](std::uint64_t request) { return as_f32(derive_seed(0, request)); })},
-          {"B14",
-           "TensorRT-LLM #1742",
-           "seeds are stored by row and read by slot, which is another request's after a reorder",
-           {seed_hunt(Detector::ragged, find_ragged_difference, seed_at_the_slot),
-            seed_hunt(Detector::batch, find_batch_dependence, seed_at_the_slot)},
-           nullptr,
-           {},
-           seed_sampler([](std::uint64_t request) { return derive_seed(0, request ^ 1); })}};
+  return {{.id = "B07",
+           .source = "TensorRT-LLM #19487",
+           .fault = "every request starts one and the same stream again",
+           .hunts = {seed_hunt(Detector::key_audit, find_reused_seed, one_stream)},
+           .rows_sampler = seed_sampler([](std::uint64_t) { return std::uint64_t{0}; })},
+          {.id = "B08",
+           .source = "flashinfer #2345",
+           .fault = "the kernel reads seed[0] for all rows of a batch",
+           .hunts = {seed_hunt(Detector::batch, find_batch_dependence, seed_of_row_0),
+                     seed_hunt(Detector::key_audit, find_reused_seed, seed_of_row_0)},
+           .rows_sampler =
+               seed_sampler([](std::uint64_t request) { return derive_seed(0, request - request % kBatchSize); })},
+          {.id = "B09",
+           .source = "vllm-ascend #9693",
+           .fault = "the 64-bit seed is cast to f32, so that neighbouring seeds are one",
+           .hunts = {seed_hunt(Detector::key_audit, find_reused_seed, seed_as_f32)},
+           .rows_sampler = seed_sampler([](std::uint64_t request) { return as_f32(derive_seed(0, request)); })},
+          {.id = "B14",
+           .source = "TensorRT-LLM #1742",
+           .fault = "seeds are stored by row and read by slot, which is another request's after a reorder",
+           .hunts = {seed_hunt(Detector::ragged, find_ragged_difference, seed_at_the_slot),
+                     seed_hunt(Detector::batch, find_batch_dependence, seed_at_the_slot)},
+           .rows_sampler = seed_sampler([](std::uint64_t request) { return derive_seed(0, request ^ 1); })}};
 }
 
 }  // namespace draftproof

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "exactness/audit/independence.hpp"
-#include "exactness/bugs/coupling/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "reference/random/philox.hpp"
@@ -81,20 +81,17 @@ Finding find_shared_row_of_noise(bool faulty) {
 }  // namespace
 
 std::vector<Bug> shared_number_bugs() {
-  return {{"B77",
-           "llama-cpp-python 0.3.36, XTC and the final draw",
-           "two samplers start the same generator from the one seed that was given: the coin that drops the likeliest "
-           "tokens at step 2t is the number that drew the token at step t",
-           {{Detector::independence, find_shared_coin}},
-           {},
-           "the fault is in pairs of draws"},
-          {"B79",
-           "vLLM on one ROCm target",
-           "one row of noise is broadcast over the batch, so that equal prompts get equal tokens",
-           {{Detector::independence, find_shared_row_of_noise}},
-           nullptr,
-           {},
-           [](const FixedRowsPointer& rows) {
+  return {{.id = "B77",
+           .source = "llama-cpp-python 0.3.36, XTC and the final draw",
+           .fault = "two samplers start the same generator from the one seed that was given: the coin that drops the "
+                    "likeliest tokens at step 2t is the number that drew the token at step t",
+           .hunts = {{Detector::independence, find_shared_coin}},
+           .why_not = "the fault is in pairs of draws"},
+          {.id = "B79",
+           .source = "vLLM on one ROCm target",
+           .fault = "one row of noise is broadcast over the batch, so that equal prompts get equal tokens",
+           .hunts = {{Detector::independence, find_shared_row_of_noise}},
+           .rows_sampler = [](const FixedRowsPointer& rows) {
              return plain_sampler(rows, [](std::uint64_t draw) {
                return RandomKey{derive_seed(0, draw / kBatch), {0, 0, 0, Purpose::target_sample}};
              });

@@ -242,23 +242,18 @@ Finding find_wrong_kept_tokens(std::span<const Logits> rows, std::span<const Row
 }
 
 Finding find_impossible_token(std::span<const SupportCase> cases) {
-  Finding finding{false, 0, "draws", {}};
-  for (const SupportCase& c : cases) {
-    ++finding.cases;
+  return first_evidence("draws", cases, [](const SupportCase& c) {
     Token token = 0;
     try {
       token = c.draw();
     } catch (const Error&) {
-      continue;  // a row that is refused emits nothing
+      return std::string();  // a row that is refused emits nothing
     }
     const bool known = token >= 0 && static_cast<std::size_t>(token) < c.support.size();
-    if (known && c.support[static_cast<std::size_t>(token)]) continue;
-    finding.caught = true;
-    finding.evidence = c.name + ": token " + std::to_string(token) +
-                       (known ? " is impossible" : " is outside the vocabulary of " + std::to_string(c.support.size()));
-    return finding;
-  }
-  return finding;
+    if (known && c.support[static_cast<std::size_t>(token)]) return std::string();
+    return c.name + ": token " + std::to_string(token) +
+           (known ? " is impossible" : " is outside the vocabulary of " + std::to_string(c.support.size()));
+  });
 }
 
 }  // namespace draftproof

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 #include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_exp.hpp"
@@ -132,20 +132,19 @@ std::vector<Bug> filter_order_bugs() {
                                  [&](const std::vector<SeededRow>& batch) { return raced_tokens(batch, faulty); });
   };
   return {
-      {"B63",
-       "sglang #35697",
-       "where a request of the batch has top-p, rows are sorted and noise goes by rank, not by token id",
-       {{Detector::batch, batch_hunt}},
-       sampler_by_rank},
-      {"B64",
-       "mlc-llm #951, tt-metal #25341",
-       "top-p cuts the row before the temperature; probabilities go through a second softmax after the mask",
-       {distribution_hunt(distribution_filtered_before_temperature),
-        distribution_hunt(distribution_after_second_softmax)},
-       [] { return sampler_filtered_before_temperature(usual_target_logits(), with_both(0.9f, 1.25f)); },
-       {},
-       nullptr,
-       sampler_filtered_before_temperature},
+      {.id = "B63",
+       .source = "sglang #35697",
+       .fault = "where a request of the batch has top-p, rows are sorted and noise goes by rank, not by token id",
+       .hunts = {{Detector::batch, batch_hunt}},
+       .large_sampler = sampler_by_rank},
+      {.id = "B64",
+       .source = "mlc-llm #951, tt-metal #25341",
+       .fault = "top-p cuts the row before the temperature; probabilities go through a second softmax after the mask",
+       .hunts = {distribution_hunt(distribution_filtered_before_temperature),
+                 distribution_hunt(distribution_after_second_softmax)},
+       .large_sampler =
+           [] { return sampler_filtered_before_temperature(usual_target_logits(), with_both(0.9f, 1.25f)); },
+       .filter_sampler = sampler_filtered_before_temperature},
   };
 }
 

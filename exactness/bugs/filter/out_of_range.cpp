@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 #include "exactness/bugs/usual_tests.hpp"
 #include "reference/random/injected.hpp"
@@ -194,24 +194,22 @@ Finding find_id_from_hostile_row(bool faulty, bool with_noise) {
 
 std::vector<Bug> out_of_range_bugs() {
   return {
-      {"B54",
-       "TensorRT-LLM #19485",
-       "sampling counts the cumulative sums below u * top_p, which with top_p near 1 can be all V of them",
-       {{Detector::injection, find_search_past_the_end}},
-       sampler_by_counting},
-      {"B60",
-       "vllm #44744",
-       "lanes that pad the vocabulary to whole tiles tie with a residual that is zero and win the race",
-       {{Detector::support, find_padding_id}},
-       nullptr,
-       "V = 4096 is a whole number of tiles, and a residual that is zero has no distribution"},
-      {"B61",
-       "vllm, all-NaN row",
-       "argmax over a row of NaN returns the index it starts from, which lies behind the vocabulary",
-       {{Detector::support, [](bool faulty) { return find_id_from_hostile_row(faulty, false); }},
-        {Detector::injection, [](bool faulty) { return find_id_from_hostile_row(faulty, true); }}},
-       nullptr,
-       "a row of NaN has no distribution"},
+      {.id = "B54",
+       .source = "TensorRT-LLM #19485",
+       .fault = "sampling counts the cumulative sums below u * top_p, which with top_p near 1 can be all V of them",
+       .hunts = {{Detector::injection, find_search_past_the_end}},
+       .large_sampler = sampler_by_counting},
+      {.id = "B60",
+       .source = "vllm #44744",
+       .fault = "lanes that pad the vocabulary to whole tiles tie with a residual that is zero and win the race",
+       .hunts = {{Detector::support, find_padding_id}},
+       .why_not = "V = 4096 is a whole number of tiles, and a residual that is zero has no distribution"},
+      {.id = "B61",
+       .source = "vllm, all-NaN row",
+       .fault = "argmax over a row of NaN returns the index it starts from, which lies behind the vocabulary",
+       .hunts = {{Detector::support, [](bool faulty) { return find_id_from_hostile_row(faulty, false); }},
+                 {Detector::injection, [](bool faulty) { return find_id_from_hostile_row(faulty, true); }}},
+       .why_not = "a row of NaN has no distribution"},
   };
 }
 

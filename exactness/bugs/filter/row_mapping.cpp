@@ -2,7 +2,7 @@
 #include <array>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 
 namespace draftproof {
@@ -63,22 +63,18 @@ Logits row_at(const EndlessTensor& tensor, std::uint64_t row, std::uint64_t voca
 // Each row in the tensor of all rows, against a tensor that begins with it.
 Finding find_row_read_elsewhere(bool faulty) {
   constexpr std::uint64_t kVocabSize = 100'352;
-  Finding finding{false, 0, "rows", {}};
-  for (const std::uint64_t row : {0u, 1u, 42'798u, 42'800u, 70'000u}) {
-    ++finding.cases;
+  constexpr std::uint64_t kRows[] = {0, 1, 42'798, 42'800, 70'000};
+  return first_evidence("rows", kRows, [faulty](std::uint64_t row) {
     const EndlessTensor tensor;
     const Token token = greedy_token(
         faulty ? row_at<std::uint32_t>(tensor, row, kVocabSize) : row_at<std::uint64_t>(tensor, row, kVocabSize), 0);
     const EndlessTensor alone{row * kVocabSize};
     const Token expected = greedy_token(row_at<std::uint64_t>(alone, 0, kVocabSize), 0);
-    if (token == expected) continue;
-    finding.caught = true;
-    finding.evidence = "row " + std::to_string(row) + " of " + std::to_string(kVocabSize) +
-                       " tokens begins at element " + std::to_string(row * kVocabSize) + "; its greedy token is " +
-                       std::to_string(expected) + " alone and " + std::to_string(token) + " in the large batch";
-    return finding;
-  }
-  return finding;
+    if (token == expected) return std::string();
+    return "row " + std::to_string(row) + " of " + std::to_string(kVocabSize) + " tokens begins at element " +
+           std::to_string(row * kVocabSize) + "; its greedy token is " + std::to_string(expected) + " alone and " +
+           std::to_string(token) + " in the large batch";
+  });
 }
 
 // The row with top_k = 1000, filtered by the k of another.
@@ -92,17 +88,17 @@ LargeSampler sampler_with_foreign_k() {
 
 std::vector<Bug> row_mapping_bugs() {
   return {
-      {"B56",
-       "flashinfer #5339, #5340, #5346",
-       "with an array of row indices, k is read at the number of the block and not of the row",
-       {{Detector::ragged, find_foreign_parameters}},
-       sampler_with_foreign_k},
-      {"B58",
-       "flashinfer #2937",
-       "the offset of a row is computed in 32 bits",
-       {{Detector::ragged, find_row_read_elsewhere}},
-       nullptr,
-       "rows below 2^32 elements are right, and one above is some other place's data, which has no distribution"},
+      {.id = "B56",
+       .source = "flashinfer #5339, #5340, #5346",
+       .fault = "with an array of row indices, k is read at the number of the block and not of the row",
+       .hunts = {{Detector::ragged, find_foreign_parameters}},
+       .large_sampler = sampler_with_foreign_k},
+      {.id = "B58",
+       .source = "flashinfer #2937",
+       .fault = "the offset of a row is computed in 32 bits",
+       .hunts = {{Detector::ragged, find_row_read_elsewhere}},
+       .why_not =
+           "rows below 2^32 elements are right, and one above is some other place's data, which has no distribution"},
   };
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 
 namespace draftproof {
@@ -23,15 +23,15 @@ KeptTokens kept_by_value(const LogitsDistribution& row, const FilterParameters& 
 
 Bug value_only_pivot() {
   const auto rule = [](bool faulty) { return faulty ? kept_by_value : kept_by_production; };
-  return {"B46",
-          "flashinfer #3774",
-          "top-k compares values with that of the k-th token and keeps all that tie with it",
-          {{Detector::enumeration,
-            [rule](bool faulty) { return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty))); }}},
-          [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); },
-          {},
-          nullptr,
-          filter_sampler_of(kept_by_value)};
+  return {.id = "B46",
+          .source = "flashinfer #3774",
+          .fault = "top-k compares values with that of the k-th token and keeps all that tie with it",
+          .hunts = {{Detector::enumeration,
+                     [rule](bool faulty) {
+                       return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty)));
+                     }}},
+          .large_sampler = [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); },
+          .filter_sampler = filter_sampler_of(kept_by_value)};
 }
 
 struct BatchRow {
@@ -65,11 +65,11 @@ Bug two_code_paths() {
       return distributions_of_batch(batch, kept_by_production, large);
     });
   };
-  return {"B47",
-          "vllm #50979",
-          "batches of 8 rows and more are filtered by another kernel, which has another rule for ties",
-          {{Detector::batch, run}},
-          [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
+  return {.id = "B47",
+          .source = "vllm #50979",
+          .fault = "batches of 8 rows and more are filtered by another kernel, which has another rule for ties",
+          .hunts = {{Detector::batch, run}},
+          .large_sampler = [] { return sampler_of_rule(usual_target_logits(true), with_top_k(1900), kept_by_value); }};
 }
 
 constexpr float kTinyTemperature = 1e-6f;
@@ -103,11 +103,11 @@ Bug tiny_temperature() {
   const auto distribution_hunt = [code](bool faulty) {
     return find_wrong_row_distribution(std::vector<RowParameters>{with_temperature(0.0f)}, code(faulty));
   };
-  return {"B48",
-          "vllm #5404, #41598",
-          "greedy rows in a batch with random ones are sampled at temperature 1e-6, so that ties are drawn",
-          {{Detector::batch, batch_hunt}, {Detector::enumeration, distribution_hunt}},
-          [] {
+  return {.id = "B48",
+          .source = "vllm #5404, #41598",
+          .fault = "greedy rows in a batch with random ones are sampled at temperature 1e-6, so that ties are drawn",
+          .hunts = {{Detector::batch, batch_hunt}, {Detector::enumeration, distribution_hunt}},
+          .large_sampler = [] {
             // Two tokens tie for the first place.
             Logits logits = usual_target_logits();
             logits[1] = logits[0];
@@ -127,15 +127,15 @@ KeptTokens kept_with_k_clamped(const LogitsDistribution& row, const FilterParame
 
 Bug k_clamped_to_one() {
   const auto rule = [](bool faulty) { return faulty ? kept_with_k_clamped : kept_by_production; };
-  return {"B62",
-          "llama.cpp #5388",
-          "top_k = 0, which means off, is clamped to 1, which means greedy",
-          {{Detector::enumeration,
-            [rule](bool faulty) { return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty))); }}},
-          [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); },
-          {},
-          nullptr,
-          filter_sampler_of(kept_with_k_clamped)};
+  return {.id = "B62",
+          .source = "llama.cpp #5388",
+          .fault = "top_k = 0, which means off, is clamped to 1, which means greedy",
+          .hunts = {{Detector::enumeration,
+                     [rule](bool faulty) {
+                       return find_wrong_row_distribution(top_k_settings(), row_code_of(rule(faulty)));
+                     }}},
+          .large_sampler = [] { return sampler_of_rule(usual_target_logits(), with_top_k(0), kept_with_k_clamped); },
+          .filter_sampler = filter_sampler_of(kept_with_k_clamped)};
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/filter/hunts.hpp"
 #include "reference/logits/edits.hpp"
 #include "reference/random/injected.hpp"
@@ -11,8 +11,6 @@
 
 namespace draftproof {
 namespace {
-
-// The greedy sentinel.
 
 // A random row of a mixed batch: softmax in float, then the first token whose cumulative sum exceeds u. With
 // temperature 0, which this code takes for a temperature since its own sentinel is -1, all of it is NaN, which no u is
@@ -136,18 +134,13 @@ Finding find_neighbour_biased(bool faulty) {
 }
 
 Finding find_write_outside(bool faulty) {
-  Finding finding{false, 0, "rows", {}};
-  for (const BiasedRow& row : biased_rows()) {
-    ++finding.cases;
+  return first_evidence("rows", biased_rows(), [faulty](const BiasedRow& row) {
     GuardedRows rows(1);
     bias_rows({row}, faulty, rows);
-    if (rows.guards_hold()) continue;
-    finding.caught = true;
-    finding.evidence = "a bias of token " + std::to_string(row.bias.front().token) + " in a vocabulary of " +
-                       std::to_string(kVocabSize) + " is written outside the row";
-    return finding;
-  }
-  return finding;
+    if (rows.guards_hold()) return std::string();
+    return "a bias of token " + std::to_string(row.bias.front().token) + " in a vocabulary of " +
+           std::to_string(kVocabSize) + " is written outside the row";
+  });
 }
 
 // A neighbour's bias of -100 has hit token 100.
@@ -163,16 +156,19 @@ LargeSampler sampler_of_hit_row() {
 
 std::vector<Bug> mixed_row_bugs() {
   return {
-      {"B66",
-       "vllm #27077",
-       "greedy rows are marked by temperature 0 and looked for by -1, so that in a mixed batch they are divided by 0",
-       {{Detector::injection, find_wrong_greedy_token}, {Detector::enumeration, find_wrong_greedy_distribution}},
-       sampler_by_division},
-      {"B75",
-       "vllm #54195",
-       "the id of a bias or a stop token is not checked, and one outside the vocabulary writes a neighbour's logits",
-       {{Detector::support, find_write_outside}, {Detector::batch, find_neighbour_biased}},
-       sampler_of_hit_row},
+      {.id = "B66",
+       .source = "vllm #27077",
+       .fault = "greedy rows are marked by temperature 0 and looked for by -1, so that in a mixed batch they are "
+                "divided by 0",
+       .hunts = {{Detector::injection, find_wrong_greedy_token},
+                 {Detector::enumeration, find_wrong_greedy_distribution}},
+       .large_sampler = sampler_by_division},
+      {.id = "B75",
+       .source = "vllm #54195",
+       .fault = "the id of a bias or a stop token is not checked, and one outside the vocabulary writes a neighbour's "
+                "logits",
+       .hunts = {{Detector::support, find_write_outside}, {Detector::batch, find_neighbour_biased}},
+       .large_sampler = sampler_of_hit_row},
   };
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/processor/replay.hpp"
 
 namespace draftproof {
@@ -28,13 +28,6 @@ ReplayRequest request_with_min_tokens() {
   request.constraints.min_tokens = 20;
   request.constraints.stop_ids = stop_ids;
   return request;
-}
-
-Hunt replay_hunt(ReplayRequest (*request)(), const StartVerifier& faulty_engine) {
-  return {Detector::replay, [request, faulty_engine](bool faulty) {
-            const StartVerifier sound_engine = [] { return verify_soundly; };
-            return find_replay_difference(request(), faulty ? faulty_engine : sound_engine);
-          }};
 }
 
 // Penalties never reach the verifier.
@@ -104,22 +97,22 @@ LargeSampler sampler_after_rejected_drafts() {
 
 std::vector<Bug> history_bugs() {
   return {
-      {"B68",
-       "vllm #18902",
-       "frequency and presence penalties are not wired into speculative decoding",
-       {replay_hunt(penalised_request, [] { return verify_without_penalties; })},
-       [] { return sampler_after({}); }},
-      {"B69",
-       "sglang #33643",
-       "only the last token of a step enters the history, so penalties are weak and min_tokens counts steps",
-       {replay_hunt(penalised_request, verify_with_last_tokens),
-        replay_hunt(request_with_min_tokens, verify_with_last_tokens)},
-       sampler_after_last_tokens},
-      {"B71",
-       "vmlx-swift #357",
-       "the history is shared with the drafts, and those that are rejected stay in its counts",
-       {replay_hunt(penalised_request, verify_with_rejected_drafts)},
-       sampler_after_rejected_drafts},
+      {.id = "B68",
+       .source = "vllm #18902",
+       .fault = "frequency and presence penalties are not wired into speculative decoding",
+       .hunts = {replay_hunt(penalised_request, [] { return verify_without_penalties; })},
+       .large_sampler = [] { return sampler_after({}); }},
+      {.id = "B69",
+       .source = "sglang #33643",
+       .fault = "only the last token of a step enters the history, so penalties are weak and min_tokens counts steps",
+       .hunts = {replay_hunt(penalised_request, verify_with_last_tokens),
+                 replay_hunt(request_with_min_tokens, verify_with_last_tokens)},
+       .large_sampler = sampler_after_last_tokens},
+      {.id = "B71",
+       .source = "vmlx-swift #357",
+       .fault = "the history is shared with the drafts, and those that are rejected stay in its counts",
+       .hunts = {replay_hunt(penalised_request, verify_with_rejected_drafts)},
+       .large_sampler = sampler_after_rejected_drafts},
   };
 }
 

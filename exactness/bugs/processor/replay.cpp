@@ -156,4 +156,11 @@ Finding find_replay_difference(const ReplayRequest& request, const StartVerifier
   return finding;
 }
 
+Hunt replay_hunt(ReplayRequest (*request)(), const StartVerifier& faulty_engine) {
+  return {Detector::replay, [request, faulty_engine](bool faulty) {
+            const StartVerifier sound_engine = [] { return verify_soundly; };
+            return find_replay_difference(request(), faulty ? faulty_engine : sound_engine);
+          }};
+}
+
 }  // namespace draftproof

@@ -42,4 +42,7 @@ inline Emission verify_soundly(const VerifyRequest& request) {
 // what plain decoding says. Cases are tokens.
 Finding find_replay_difference(const ReplayRequest& request, const StartVerifier& start);
 
+// The faulty engine against the one that verifies soundly.
+Hunt replay_hunt(ReplayRequest (*request)(), const StartVerifier& faulty_engine);
+
 }  // namespace draftproof

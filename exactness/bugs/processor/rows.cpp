@@ -3,19 +3,13 @@
 #include <bit>
 
 #include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/filter/family.hpp"
+#include "exactness/bugs/families.hpp"
 #include "exactness/bugs/processor/replay.hpp"
 #include "exactness/statistics/battery.hpp"
 #include "reference/step/verify_step.hpp"
 
 namespace draftproof {
 namespace {
-
-Hunt replay_hunt(ReplayRequest (*request)(), Emission (*faulty_step)(const VerifyRequest&)) {
-  return {Detector::replay, [request, faulty_step](bool faulty) {
-            return find_replay_difference(request(), [&] { return faulty ? faulty_step : verify_soundly; });
-          }};
-}
 
 // min_p and logit_bias.
 
@@ -158,23 +152,22 @@ Finding find_wrong_logprob(bool faulty) {
 
 std::vector<Bug> draft_row_bugs() {
   return {
-      {"B67",
-       "vllm #42744",
-       "min_p and logit_bias are applied to the bonus row alone, and drafts are judged by bare rows",
-       {replay_hunt(request_with_min_p_and_bias, verify_with_bare_draft_rows)},
-       sampler_without_min_p},
-      {"B73",
-       "vllm #44006, #44297, #54437",
-       "from a draft that the grammar forbids on, the rows of a step go without their masks",
-       {replay_hunt(request_with_grammar, verify_without_masks_from_placeholder)},
-       sampler_without_mask},
-      {"B74",
-       "llama.cpp #27972, vllm #17876",
-       "the logprobs of a step's tokens are all read from the row of its last token",
-       {replay_hunt(request_for_logprobs, verify_with_logprobs_of_last_row),
-        {Detector::differential, find_wrong_logprob}},
-       nullptr,
-       "tokens are drawn rightly; only what is reported of them is wrong"},
+      {.id = "B67",
+       .source = "vllm #42744",
+       .fault = "min_p and logit_bias are applied to the bonus row alone, and drafts are judged by bare rows",
+       .hunts = {replay_hunt(request_with_min_p_and_bias, [] { return verify_with_bare_draft_rows; })},
+       .large_sampler = sampler_without_min_p},
+      {.id = "B73",
+       .source = "vllm #44006, #44297, #54437",
+       .fault = "from a draft that the grammar forbids on, the rows of a step go without their masks",
+       .hunts = {replay_hunt(request_with_grammar, [] { return verify_without_masks_from_placeholder; })},
+       .large_sampler = sampler_without_mask},
+      {.id = "B74",
+       .source = "llama.cpp #27972, vllm #17876",
+       .fault = "the logprobs of a step's tokens are all read from the row of its last token",
+       .hunts = {replay_hunt(request_for_logprobs, [] { return verify_with_logprobs_of_last_row; }),
+                 {Detector::differential, find_wrong_logprob}},
+       .why_not = "tokens are drawn rightly; only what is reported of them is wrong"},
   };
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "exactness/bugs/counted_rate.hpp"
 #include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/hunting.hpp"
 #include "exactness/bugs/one_draft.hpp"
 #include "exactness/bugs/range/family.hpp"
 #include "exactness/statistics/battery.hpp"
@@ -32,6 +32,10 @@ bool coin_with_equality(double p, double q, const RandomBlock& coin) {
 // p / q >= u over a binary32 uniform that is 0 once in 2^24 draws; the rule of the convention of that name.
 bool ratio_that_can_meet_zero(double p, double q, const RandomBlock& coin) {
   return accepts(Convention::huggingface, p, q, coin);
+}
+
+bool coin_of_zero_bits(double p, double q, const RandomBlock&) {
+  return sound_coin(p, q, InjectedSource::kZeros);
 }
 
 // Production's chance but for its coin.
@@ -132,46 +136,28 @@ Finding find_wrong_acceptance(bool constant_coin) {
 
 }  // namespace
 
-Bug coin_of_one_bug() {
-  return {"B17",
-          "sglang #30822",
-          "the coin is a 32-bit hash divided by 2^32 in binary32: its top words are the coin 1, which rejects what is "
-          "certain",
-          {end_words_hunt(coin_that_can_be_one)},
-          nullptr,
-          {},
-          sampler_with_coin(coin_that_can_be_one)};
-}
-
-Bug coin_of_zero_bug() {
-  return {"B18",
-          "sglang #35771, #35798",
-          "the coin is compared by `<=`: a coin of 0 accepts a draft of probability 0",
-          {end_words_hunt(coin_with_equality), support_hunt(coin_with_equality)},
-          nullptr,
-          {},
-          sampler_with_coin(coin_with_equality)};
-}
-
-Bug ratio_against_zero_bug() {
-  return {"B19",
-          "vLLM V1 (cites pytorch #16706)",
-          "p / q >= u over a binary32 u that can be exactly 0: a draft of probability 0 is accepted",
-          {end_words_hunt(ratio_that_can_meet_zero)},
-          nullptr,
-          {},
-          sampler_with_coin(ratio_that_can_meet_zero)};
-}
-
-Bug constant_coin_bug() {
-  const auto always = [](double p, double q, const RandomBlock&) { return sound_coin(p, q, InjectedSource::kZeros); };
-  return {"B20",
-          "vllm-ascend #13730",
-          "every acceptance coin is 0, so that every possible draft is accepted",
-          {{Detector::acceptance, find_wrong_acceptance}},
-          nullptr,
-          {},
-          sampler_with_coin(always)};
+std::vector<Bug> coin_bugs() {
+  return {{.id = "B17",
+           .source = "sglang #30822",
+           .fault = "the coin is a 32-bit hash divided by 2^32 in binary32: its top words are the coin 1, which "
+                    "rejects what is certain",
+           .hunts = {end_words_hunt(coin_that_can_be_one)},
+           .rows_sampler = sampler_with_coin(coin_that_can_be_one)},
+          {.id = "B18",
+           .source = "sglang #35771, #35798",
+           .fault = "the coin is compared by `<=`: a coin of 0 accepts a draft of probability 0",
+           .hunts = {end_words_hunt(coin_with_equality), support_hunt(coin_with_equality)},
+           .rows_sampler = sampler_with_coin(coin_with_equality)},
+          {.id = "B19",
+           .source = "vLLM V1 (cites pytorch #16706)",
+           .fault = "p / q >= u over a binary32 u that can be exactly 0: a draft of probability 0 is accepted",
+           .hunts = {end_words_hunt(ratio_that_can_meet_zero)},
+           .rows_sampler = sampler_with_coin(ratio_that_can_meet_zero)},
+          {.id = "B20",
+           .source = "vllm-ascend #13730",
+           .fault = "every acceptance coin is 0, so that every possible draft is accepted",
+           .hunts = {{Detector::acceptance, find_wrong_acceptance}},
+           .rows_sampler = sampler_with_coin(coin_of_zero_bits)}};
 }
 
 }  // namespace draftproof

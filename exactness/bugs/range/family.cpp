@@ -72,11 +72,4 @@ LargeSampler large_race_sampler(WordNoise noise) {
           }};
 }
 
-std::vector<Bug> range_bugs() {
-  return {masked_token_wins_bug(),          coin_of_one_bug(),   coin_of_zero_bug(),
-          ratio_against_zero_bug(),         constant_coin_bug(), index_of_nan_bug(),
-          clamped_exponential_bug(),        coarse_gumbel_bug(), shrunk_uniform_bug(),
-          half_precision_running_sum_bug(), tile_end_bug()};
-}
-
 }  // namespace draftproof

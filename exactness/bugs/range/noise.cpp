@@ -85,31 +85,27 @@ Bug noise_bug(std::string id, std::string source, std::string fault, float (*noi
     return find_wrong_noise_tail(
         [&](std::uint32_t word) { return faulty ? static_cast<double>(noise(word)) : gumbel_noise(word); });
   };
-  return {std::move(id), std::move(source), std::move(fault), {{Detector::tail, run}}, [noise] {
-            return large_race_sampler(noise);
-          }};
+  return {.id = std::move(id),
+          .source = std::move(source),
+          .fault = std::move(fault),
+          .hunts = {{Detector::tail, run}},
+          .large_sampler = [noise] { return large_race_sampler(noise); }};
 }
 
 }  // namespace
 
-Bug clamped_exponential_bug() {
-  return noise_bug("B22", "vllm #43150",
-                   "the exponential of a race is binary32 and never below 2^-24: a token much rarer than that never "
-                   "wins",
-                   noise_of_clamped_exponential);
-}
-
-Bug coarse_gumbel_bug() {
-  return noise_bug("B23", "vllm #34854 to #47524",
-                   "Gumbel noise is -log(-log u) of a binary32 u: near 1 its grid is coarse, and the tail is "
-                   "under-sampled",
-                   noise_on_coarse_grid);
-}
-
-Bug shrunk_uniform_bug() {
-  return noise_bug("B25", "flashinfer, Gumbel sampling",
-                   "u is kept below 1 by a factor 1 - eps in binary32, which caps the noise at 15.9",
-                   noise_of_shrunk_uniform);
+std::vector<Bug> short_tail_bugs() {
+  return {noise_bug("B22", "vllm #43150",
+                    "the exponential of a race is binary32 and never below 2^-24: a token much rarer than that never "
+                    "wins",
+                    noise_of_clamped_exponential),
+          noise_bug("B23", "vllm #34854 to #47524",
+                    "Gumbel noise is -log(-log u) of a binary32 u: near 1 its grid is coarse, and the tail is "
+                    "under-sampled",
+                    noise_on_coarse_grid),
+          noise_bug("B25", "flashinfer, Gumbel sampling",
+                    "u is kept below 1 by a factor 1 - eps in binary32, which caps the noise at 15.9",
+                    noise_of_shrunk_uniform)};
 }
 
 }  // namespace draftproof

@@ -113,30 +113,29 @@ Finding find_masked_winner_in_draws(bool faulty, const WordNoise& noise, Argmax 
 
 }  // namespace
 
-Bug masked_token_wins_bug() {
-  return {
-      "B16",
-      "sglang #25106, #33423",
-      "u of 32 bits rounds to 1 in binary32: the noise is +infinity, -infinity + infinity is NaN on a masked token, "
-      "and the argmax takes the NaN",
-      {{Detector::injection,
-        [](bool faulty) { return find_masked_winner(faulty, noise_of_rounded_uniform, argmax_where_nan_wins); }}},
-      [] { return large_race_sampler(noise_of_rounded_uniform); }};
-}
-
-Bug index_of_nan_bug() {
-  return {
-      "B21",
-      "vllm #43249",
-      "an exponential of 0 makes infinite noise; on a masked token that is NaN, the maximum is NaN, no index equals "
-      "it, and the padding index is emitted",
-      {{Detector::injection,
-        [](bool faulty) { return find_masked_winner(faulty, noise_of_zero_exponential, argmax_by_equality); }},
-       {Detector::support,
-        [](bool faulty) {
-          return find_masked_winner_in_draws(faulty, noise_of_zero_exponential, argmax_by_equality);
-        }}},
-      [] { return large_race_sampler(noise_of_zero_exponential); }};
+std::vector<Bug> infinite_noise_bugs() {
+  return {{.id = "B16",
+           .source = "sglang #25106, #33423",
+           .fault = "u of 32 bits rounds to 1 in binary32: the noise is +infinity, -infinity + infinity is NaN on a "
+                    "masked token, and the argmax takes the NaN",
+           .hunts = {{Detector::injection,
+                      [](bool faulty) {
+                        return find_masked_winner(faulty, noise_of_rounded_uniform, argmax_where_nan_wins);
+                      }}},
+           .large_sampler = [] { return large_race_sampler(noise_of_rounded_uniform); }},
+          {.id = "B21",
+           .source = "vllm #43249",
+           .fault = "an exponential of 0 makes infinite noise; on a masked token that is NaN, the maximum is NaN, no "
+                    "index equals it, and the padding index is emitted",
+           .hunts = {{Detector::injection,
+                      [](bool faulty) {
+                        return find_masked_winner(faulty, noise_of_zero_exponential, argmax_by_equality);
+                      }},
+                     {Detector::support,
+                      [](bool faulty) {
+                        return find_masked_winner_in_draws(faulty, noise_of_zero_exponential, argmax_by_equality);
+                      }}},
+           .large_sampler = [] { return large_race_sampler(noise_of_zero_exponential); }}};
 }
 
 }  // namespace draftproof

@@ -1,10 +1,11 @@
 // B26: softmax and cumulative sum in bfloat16 at a large vocabulary.
 #include <algorithm>
 #include <memory>
+#include <ranges>
 #include <string>
 
-#include "exactness/bugs/counted_rate.hpp"
 #include "exactness/bugs/engine_numbers.hpp"
+#include "exactness/bugs/hunting.hpp"
 #include "exactness/bugs/range/family.hpp"
 #include "exactness/bugs/usual_tests.hpp"
 #include "exactness/statistics/battery.hpp"
@@ -96,32 +97,30 @@ Finding find_other_token(bool faulty) {
   constexpr std::uint64_t kDraws = 1 << 12;
   const RunningSum sum(long_distribution(), rounding_of(faulty));
   const IntegerSum reference(long_distribution());
-  Finding finding{false, 0, "draws", {}};
-  for (std::uint64_t draw = 0; draw < kDraws && !finding.caught; ++draw) {
-    ++finding.cases;
+  return first_evidence("draws", std::views::iota(std::uint64_t{0}, kDraws), [&](std::uint64_t draw) {
     const std::uint64_t bits = bits_of_draw(draw);
     const Token token = sum.draw(bits);
     const Token expected = reference.draw(bits);
-    if (token == expected) continue;
-    finding.caught = true;
-    finding.evidence = "u = " + short_number(uniform_53(bits)) + " gives token " + std::to_string(token) +
-                       ", by integer sums token " + std::to_string(expected);
-  }
-  return finding;
+    if (token == expected) return std::string();
+    return "u = " + short_number(uniform_53(bits)) + " gives token " + std::to_string(token) +
+           ", by integer sums token " + std::to_string(expected);
+  });
 }
 
 }  // namespace
 
-Bug half_precision_running_sum_bug() {
-  return {"B26",
-          "Megatron-LM #7182",
-          "softmax and cumulative sum are bfloat16: the sum stands still early, and the tokens behind are never drawn",
-          {{Detector::tail, find_lost_tail}, {Detector::differential, find_other_token}},
-          [] {
-            const auto sum = std::make_shared<const RunningSum>(usual_target_distribution(), to_bfloat16);
-            return LargeSampler{usual_target_distribution(),
-                                [sum](std::uint64_t draw) { return sum->draw(bits_of_draw(draw)); }};
-          }};
+std::vector<Bug> running_sum_bugs() {
+  return {
+      {.id = "B26",
+       .source = "Megatron-LM #7182",
+       .fault =
+           "softmax and cumulative sum are bfloat16: the sum stands still early, and the tokens behind are never drawn",
+       .hunts = {{Detector::tail, find_lost_tail}, {Detector::differential, find_other_token}},
+       .large_sampler = [] {
+         const auto sum = std::make_shared<const RunningSum>(usual_target_distribution(), to_bfloat16);
+         return LargeSampler{usual_target_distribution(),
+                             [sum](std::uint64_t draw) { return sum->draw(bits_of_draw(draw)); }};
+       }}};
 }
 
 }  // namespace draftproof

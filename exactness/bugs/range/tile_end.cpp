@@ -102,21 +102,21 @@ Finding find_token_at_tile_end(bool faulty) {
 
 }  // namespace
 
-Bug tile_end_bug() {
+std::vector<Bug> tile_end_bugs() {
   return {
-      "B78",
-      "SGLang 0.5.23, chain kernel",
-      "the scan of a tile and its reduction round differently: a number between the two falls to the tile's last "
-      "token, which may be impossible",
-      {{Detector::injection, find_token_at_tile_end}},
-      [] {
-        const auto tiled = std::make_shared<const TiledDraw<float>>(usual_target_distribution());
-        return LargeSampler{
-            usual_target_distribution(), [tiled](std::uint64_t draw) {
-              const RandomBlock block = PhiloxSource().block(derive_seed(0, draw), {0, 0, 0, Purpose::target_sample});
-              return tiled->draw(static_cast<float>(uniform_53(high_half(block))));
-            }};
-      }};
+      {.id = "B78",
+       .source = "SGLang 0.5.23, chain kernel",
+       .fault = "the scan of a tile and its reduction round differently: a number between the two falls to the tile's "
+                "last token, which may be impossible",
+       .hunts = {{Detector::injection, find_token_at_tile_end}},
+       .large_sampler = [] {
+         const auto tiled = std::make_shared<const TiledDraw<float>>(usual_target_distribution());
+         return LargeSampler{
+             usual_target_distribution(), [tiled](std::uint64_t draw) {
+               const RandomBlock block = PhiloxSource().block(derive_seed(0, draw), {0, 0, 0, Purpose::target_sample});
+               return tiled->draw(static_cast<float>(uniform_53(high_half(block))));
+             }};
+       }}};
 }
 
 }  // namespace draftproof

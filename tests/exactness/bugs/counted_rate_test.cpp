@@ -1,4 +1,4 @@
-#include "exactness/bugs/counted_rate.hpp"
+#include "exactness/bugs/hunting.hpp"
 
 #include <catch2/catch.hpp>
 
