@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "reference/random/audit.hpp"

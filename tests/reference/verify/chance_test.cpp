@@ -1,23 +1,15 @@
 #include "reference/verify/chance.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <vector>
 
 #include "reference/random/audit.hpp"
 #include "reference/sampling/distribution.hpp"
-#include "reference/step/verify_step_of.hpp"
-#include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
 
 using namespace draftproof;
 
 namespace {
-
-// Philox behind another type: AddressedChance races it word by word instead of through the kernels.
-struct PlainPhilox {
-  RandomBlock block(std::uint64_t seed, const Address& a) const { return PhiloxSource().block(seed, a); }
-};
 
 // A source that records what it was asked for.
 struct Recorder {
@@ -29,22 +21,6 @@ struct Recorder {
 };
 
 }  // namespace
-
-TEST_CASE("the race through the kernels is the race through single words") {
-  TestRandom random(401);
-  StepWorkspace workspace;
-  VerifyOptions options;
-  options.sampler = Sampler::race;
-  for (int i = 0; i < 300; ++i) {
-    const std::int64_t vocab_size = i < 290 ? 1 + random.below(70) : 4090 + random.below(5000);
-    const OwnedRequest o = random_request(random, vocab_size, 3);
-    PhiloxSource kernel_source;
-    PlainPhilox plain_source;
-    CAPTURE(i, vocab_size);
-    REQUIRE(same_emission(verify_step(o.request, options, kernel_source, workspace),
-                          verify_step(o.request, options, plain_source, workspace)));
-  }
-}
 
 TEST_CASE("each decision has its own address") {
   Recorder recorder;

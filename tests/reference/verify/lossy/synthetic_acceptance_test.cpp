@@ -1,7 +1,6 @@
 #include "reference/verify/lossy/synthetic_acceptance.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "reference/verify/chance.hpp"
 #include "tests/reference/verify/exact_steps.hpp"

@@ -68,6 +68,9 @@ TEST_CASE("the longest typical path is taken and the likelier of equally long on
   CHECK(path({{2, 0}, {-1, 0}}).empty());                              // below a node that is not accepted
   CHECK(path({{1, 1}, {-1, -1}}) == Path{0});                          // a tie goes to the lowest node
   CHECK(path({}).empty());
+  // Every row has the threshold of its own probabilities.
+  const auto of_row = [](const DenseMasses<double>& p) { return p[0] > 0.5 ? 0.35 : 0.2; };
+  CHECK(verify_typical(DraftTree{{0, 1}, {-1, 0}}, target, of_row, chance).path == Path{0});
 }
 
 TEST_CASE("the typical threshold is the lesser of epsilon and delta over the exponential of the entropy") {
