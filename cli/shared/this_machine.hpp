@@ -25,7 +25,7 @@ struct TimedModel {
 TimedModel time_this_machine(const std::string& model, const TextModelOptions& options);
 
 // The cost of a step for rules that choose drafts by it: of the machine in the file `path`, which --cost names; empty: as
-// on a processor with AVX-512 VNNI. draft_share: cli/shared/draft_share.hpp. Errors (input): the file.
+// on a processor with AVX-512 VNNI. draft_share: as MachineCost takes it. Errors (input): the file.
 std::shared_ptr<const StepCost> read_step_cost(const std::string& path, double draft_share);
 
 std::string processor_name();  // as JSON documents have it; "unknown" where the system does not tell

@@ -2,10 +2,8 @@
 #include "gpu/api.hpp"
 
 #include <algorithm>
-#include <array>
 #include <catch2/catch.hpp>
 #include <string>
-#include <vector>
 
 #include "tests/gpu/call_arguments.hpp"
 #include "tests/support/error_of.hpp"

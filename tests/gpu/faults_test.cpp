@@ -2,17 +2,18 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <vector>
 
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
 #include "tests/support/run_program.hpp"
 
 namespace {
 
 using draftproof::testing::ProgramResult;
+using draftproof::testing::read_whole_file;
 using draftproof::testing::run_command;
 
 std::vector<std::string> fault_ids() {
@@ -21,14 +22,6 @@ std::vector<std::string> fault_ids() {
     if (entry.path().extension() == ".fault") ids.push_back(entry.path().stem().string());
   std::sort(ids.begin(), ids.end());
   return ids;
-}
-
-std::string contents_of(const std::string& file) {
-  std::ifstream in(file);
-  REQUIRE(in);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 }  // namespace
@@ -48,7 +41,7 @@ namespace {
 // The source and all that it includes from gpu/, by their paths in the repository.
 void add_includes(const std::string& source, std::set<std::string>& found) {
   if (!found.insert(source).second) return;
-  std::istringstream lines(contents_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + source));
+  std::istringstream lines(read_whole_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + source));
   const std::string begin = "#include \"gpu/";
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with(begin)) add_includes(line.substr(10, line.size() - 11), found);
@@ -65,7 +58,7 @@ std::string value_of(const std::string& fault, const std::string& key) {
 
 TEST_CASE("a fault compiles every operation that includes its faulty source, so that no function has two bodies") {
   for (const std::string& id : fault_ids()) {
-    const std::string fault = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/faults/" + id + ".fault");
+    const std::string fault = read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/faults/" + id + ".fault");
     const std::string operations = " " + value_of(fault, "operations") + " ";
     const std::string cases = value_of(fault, "cases");
     // What its program runs in the namespace of faults: the call of its cases, and what that launches.
@@ -74,7 +67,7 @@ TEST_CASE("a fault compiles every operation that includes its faulty source, so 
     add_includes("gpu/operations/" + *runs.begin() + ".hpp", of_call);
     of_call.erase("gpu/operations/launch_distribution.hpp");  // declares both
     for (const std::string& file : of_call) {
-      const std::string text = contents_of(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
+      const std::string text = read_whole_file(std::string(DRAFTPROOF_SOURCE_DIR "/") + file);
       if (text.find("launch_pipeline(") != std::string::npos) runs.insert({"pipeline", "distribution"});
       if (text.find("launch_unfiltered_distribution(") != std::string::npos) runs.insert("distribution");
     }
@@ -90,7 +83,7 @@ TEST_CASE("a fault compiles every operation that includes its faulty source, so 
 
 TEST_CASE("every kernel bug of the catalogue has a device fault, and gpu/faults/README.md names it") {
   const std::vector<std::string> ids = fault_ids();
-  const std::string readme = contents_of(DRAFTPROOF_SOURCE_DIR "/gpu/faults/README.md");
+  const std::string readme = read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/faults/README.md");
   for (const char* bug : {"B06", "B08", "B12", "B14", "B43", "B54", "B56", "B58", "B60", "B61"}) {
     INFO(bug);
     CHECK(std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return id.rfind(bug, 0) == 0; }));

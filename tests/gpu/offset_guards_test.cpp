@@ -1,14 +1,11 @@
-// Offsets and indices that lie: which of them are invalid, by hand, and what a call reports of them.
+// Offsets and indices that lie: which of them are invalid, by hand.
 #include "gpu/offset_guards.hpp"
 
-#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
-#include <cstddef>
 #include <limits>
 #include <vector>
 
-#include "gpu/draftproof.h"
 #include "gpu/reference_executor/draft_ranges.hpp"
 
 namespace draftproof {
@@ -83,59 +80,6 @@ TEST_CASE("a list that leads out of its array is invalid and empty", "[device_ap
   CHECK(elements(list_range_of_length(2, -1, 5)) == Elements{0, 0});
   CHECK(elements(list_range_of_length(kMost, 3, 5)) == Elements{0, 0});
   CHECK(elements(list_range_of_length(-1, 3, 5)) == Elements{0, 0});
-}
-
-// One row of memory between guards that nobody may touch.
-template <class T, std::size_t kCount>
-struct Guarded {
-  std::array<T, 64> before{};
-  std::array<T, kCount> values{};
-  std::array<T, 64> after{};
-
-  bool intact() const {
-    const auto zero = [](T x) { return x == T{}; };
-    return std::all_of(before.begin(), before.end(), zero) && std::all_of(after.begin(), after.end(), zero);
-  }
-};
-
-TEST_CASE("a tree that is longer than draft_len_max has status 9 on every executor", "[c_api][offsets]") {
-  const std::array<std::int64_t, 4> cu = {0, 0, 0, 3};
-  const std::array<std::int32_t, 3> tokens = {1, 2, 3};
-  const std::array<std::int32_t, 3> parents = {-1, 0, 1};
-  std::array<float, 6 * 4> rows{};
-  rows.fill(0.25f);
-  const std::array<std::uint64_t, 3> seed = {1, 2, 3};
-  const std::array<std::uint32_t, 3> step = {};
-  for (const std::int32_t executor : {DRAFTPROOF_REFERENCE, DRAFTPROOF_SIMT}) {
-    draftproof_settings settings{};
-    settings.executor = executor;
-    Guarded<std::int32_t, 9> out_tokens;
-    Guarded<std::int32_t, 3> num_accepted;
-    Guarded<std::int32_t, 3> status;
-    draftproof_verify_arguments a{};
-    a.requests = 3;
-    a.draft_tokens_total = 3;
-    a.draft_len_max = 2;
-    a.vocab_size = 4;
-    a.draft_tokens = tokens.data();
-    a.cu_num_draft_tokens = cu.data();
-    a.parents = parents.data();
-    a.target_kind = a.proposal_kind = DRAFTPROOF_PROBABILITIES;
-    a.target = a.proposal = {rows.data(), 4, DRAFTPROOF_F32};
-    a.randomness = {seed.data(), step.data()};
-    a.num_accepted = num_accepted.values.data();
-    a.tokens = out_tokens.values.data();
-    a.status = status.values.data();
-    alignas(256) std::array<std::byte, 1024> workspace;
-    a.workspace = workspace.data();
-    a.workspace_bytes = 1024;
-    INFO(executor);
-    REQUIRE(draftproof_verify_tree(&a, &settings) == DRAFTPROOF_SUCCESS);
-    CHECK(status.values == std::array<std::int32_t, 3>{0, 0, DRAFTPROOF_ROW_BAD_ID});
-    CHECK(out_tokens.values[0] >= 0);
-    CHECK(out_tokens.values[6] == DRAFTPROOF_NO_TOKEN);
-    CHECK((out_tokens.intact() && num_accepted.intact() && status.intact()));
-  }
 }
 
 }  // namespace

@@ -6,13 +6,14 @@
 #include <catch2/catch.hpp>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/reference/trace/temporary_folder.hpp"
 
 namespace {
 
@@ -29,13 +30,8 @@ struct Operation {
 const std::vector<Operation> kOperations = {DRAFTPROOF_OPERATIONS(PLAIN, WITH_WORKSPACE)};
 const std::vector<Operation> kReferenceOperations = {DRAFTPROOF_REFERENCE_OPERATIONS(PLAIN)};
 
-std::string text_of(const fs::path& file) {
-  std::ifstream in(kRoot / file);
-  INFO(file);
-  REQUIRE(in);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+std::string text_of(const std::string& file) {
+  return draftproof::testing::read_whole_file(kRoot / file);
 }
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

@@ -1,8 +1,6 @@
 // Sizes that no memory can hold: every count and stride of every call, alone and as a product, is refused by every
 // executor with one message before anything runs.
-#include <array>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <limits>
 #include <string>
 #include <vector>

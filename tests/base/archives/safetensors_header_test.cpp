@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/printable.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
@@ -37,15 +37,8 @@ SafetensorsHeader parse(const std::string& content) {
   return parse_safetensors_header("trace", std::as_bytes(std::span(exact)));
 }
 
-// The message of the input error; the test fails when there is none.
-std::string error_of(const std::string& content) {
-  try {
-    parse(content);
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::input);
-    return error.what();
-  }
-  return "no error";
+std::string complaint(const std::string& content) {
+  return error_of(ErrorKind::input, [&] { parse(content); });
 }
 
 struct Lie {
@@ -57,7 +50,7 @@ struct Lie {
 void check(const std::vector<Lie>& lies) {
   for (const Lie& lie : lies) {
     CAPTURE(lie.json);
-    CHECK_THAT(error_of(file_of(lie.json, lie.data_bytes)), Contains(lie.message));
+    CHECK_THAT(complaint(file_of(lie.json, lie.data_bytes)), Contains(lie.message));
   }
 }
 
@@ -89,15 +82,15 @@ TEST_CASE("A header of correct promises is taken as it is") {
 }
 
 TEST_CASE("A header length that the file cannot hold is an error with both numbers") {
-  CHECK(error_of("") == "trace: is 0 bytes long; a safetensors file begins with an 8-byte header length");
-  CHECK_THAT(error_of(std::string(7, '\0')), Contains("begins with an 8-byte header length"));
-  CHECK_THAT(error_of(length_field(std::uint64_t{1} << 60) + "{}"),
+  CHECK(complaint("") == "trace: is 0 bytes long; a safetensors file begins with an 8-byte header length");
+  CHECK_THAT(complaint(std::string(7, '\0')), Contains("begins with an 8-byte header length"));
+  CHECK_THAT(complaint(length_field(std::uint64_t{1} << 60) + "{}"),
              Contains("said to be 1152921504606846976 bytes long; the format allows 100000000"));
-  CHECK_THAT(error_of(length_field(UINT64_MAX) + "{}"), Contains("18446744073709551615 bytes"));
-  CHECK_THAT(error_of(length_field(UINT64_MAX - 7) + "{}"), Contains("the format allows"));
-  CHECK_THAT(error_of(length_field(100'000'001) + "{}"), Contains("the format allows"));
-  CHECK_THAT(error_of(length_field(100'000'000) + "{}"), Contains("the file has 2 bytes after the length"));
-  CHECK_THAT(error_of(length_field(3) + "{}"), Contains("3 bytes long but the file has 2"));
+  CHECK_THAT(complaint(length_field(UINT64_MAX) + "{}"), Contains("18446744073709551615 bytes"));
+  CHECK_THAT(complaint(length_field(UINT64_MAX - 7) + "{}"), Contains("the format allows"));
+  CHECK_THAT(complaint(length_field(100'000'001) + "{}"), Contains("the format allows"));
+  CHECK_THAT(complaint(length_field(100'000'000) + "{}"), Contains("the file has 2 bytes after the length"));
+  CHECK_THAT(complaint(length_field(3) + "{}"), Contains("3 bytes long but the file has 2"));
 }
 
 TEST_CASE("A header that is not one JSON object in UTF-8 is an error") {
@@ -239,15 +232,15 @@ TEST_CASE("Offsets that run backwards or leave the data or overlap or leave a ho
 
 TEST_CASE("A hostile name comes out of the message short and printable") {
   const std::string long_name(1'000'000, 'n');
-  const std::string message = error_of(file_of("{\"" + long_name + "\":{}}", 0));
+  const std::string message = complaint(file_of("{\"" + long_name + "\":{}}", 0));
   CHECK_THAT(message, Contains("nnn...': lacks the field dtype"));
   CHECK(message.size() < 200);
-  CHECK_THAT(error_of(file_of(R"({"\u001b[31m\n":{}})", 0)), Contains("tensor '\uFFFD[31m\uFFFD': lacks"));
+  CHECK_THAT(complaint(file_of(R"({"\u001b[31m\n":{}})", 0)), Contains("tensor '\uFFFD[31m\uFFFD': lacks"));
   // 79 letters and a character of three bytes: cut before it, not inside.
-  const std::string cut = error_of(file_of("{\"" + std::string(79, 'n') + "\u2713\u2713\":{}}", 0));
+  const std::string cut = complaint(file_of("{\"" + std::string(79, 'n') + "\u2713\u2713\":{}}", 0));
   CHECK_THAT(cut, Contains("n...': lacks"));
   CHECK(std::all_of(cut.begin(), cut.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }));
-  const std::string long_garbage = error_of(file_of("{\"" + std::string(100'000, '\xff'), 0));
+  const std::string long_garbage = complaint(file_of("{\"" + std::string(100'000, '\xff'), 0));
   CHECK(long_garbage.size() < 600);
   CHECK(printable_line(long_garbage) == long_garbage);
 }

@@ -3,21 +3,17 @@
 #include "base/archives/safetensors.hpp"
 
 #include <array>
-#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/archives/sha256.hpp"
 #include "base/error.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/run_program.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
@@ -58,18 +54,6 @@ SafetensorsWriter copy_of(const SafetensorsFile& file, std::vector<TensorView>& 
   }
   for (const auto& [key, value] : file.metadata()) writer.metadata(key, value);
   return writer;
-}
-
-// The output of a command, or nothing when it fails.
-std::optional<std::string> output_of(const std::string& command) {
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
-  std::string output;
-  std::array<char, 4096> piece{};
-  for (std::size_t size = 0; (size = std::fread(piece.data(), 1, piece.size(), pipe)) > 0;) {
-    output.append(piece.data(), size);
-  }
-  return ::pclose(pipe) == 0 ? std::optional(output) : std::nullopt;
 }
 
 }  // namespace
@@ -205,7 +189,7 @@ TEST_CASE("The safetensors writer refuses what would not be a valid file") {
 }
 
 TEST_CASE("The Python package reads what we write") {
-  if (std::system("python3 -c 'import safetensors, numpy' 2>/dev/null") != 0) {
+  if (run_command({"sh", "-c", "python3 -c 'import safetensors, numpy'"}).exit_code != 0) {
     WARN("SKIPPED: python3 with safetensors is not installed");
     return;
   }
@@ -234,9 +218,7 @@ TEST_CASE("The Python package reads what we write") {
       "with safetensors.safe_open(sys.argv[1], framework=\"np\") as f:\n"
       "    print(ascii(sorted(f.metadata().items())))\n"
       "    print(f.get_tensor(\"target_logits\").tolist())\n";
-  const std::optional<std::string> output = output_of("python3 -c '" + program + "' '" + path + "'");
-  REQUIRE(output);
-  CHECK(*output ==
+  CHECK(run_command({"python3", "-c", program, path}).out ==
         "'accepted' BOOL [3] 010001\n"
         "'draft_probs' BF16 [1, 2] 803f803e\n"
         "'none' I64 [0, 5] \n"

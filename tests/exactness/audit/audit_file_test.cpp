@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "base/error.hpp"
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/filter_check.hpp"
+#include "tests/exactness/audit/found_tests.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/error_of.hpp"
@@ -58,16 +60,21 @@ TraceBuilder trees_file() {
   return file;
 }
 
-std::string error_in(const TraceBuilder& file, const AuditFileOptions& options = {}) {
+// A sample looks into the file it was read from, which stays mapped after its folder is gone.
+template <class Sample>
+Sample read_as(const TraceBuilder& file) {
   const TemporaryFolder folder;
-  file.write(folder.file("f.safetensors"));
-  return error_of(ErrorKind::input, [&] { read_audit_file(folder.file("f.safetensors"), options); });
+  return std::get<Sample>(read_audit_file(file.write(folder.file("f.safetensors")), {}));
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  INFO(text);
-  CHECK(text.find(part) != std::string::npos);
-  return text.find(part) != std::string::npos;
+std::string error_in(const TraceBuilder& file) {
+  const TemporaryFolder folder;
+  file.write(folder.file("f.safetensors"));
+  return error_of(ErrorKind::input, [&] { read_audit_file(folder.file("f.safetensors"), {}); });
+}
+
+void contains(const std::string& text, const std::string& part) {
+  CHECK_THAT(text, Catch::Contains(part));
 }
 
 struct Csv {
@@ -89,9 +96,7 @@ std::string error_in(const Csv& csv) {
 }
 
 TEST_CASE("single draws are counted by group") {
-  const TemporaryFolder folder;
-  const auto sample =
-      std::get<DrawSample>(read_audit_file(draws_file().write(folder.file("f.safetensors")), AuditFileOptions{}));
+  const auto sample = read_as<DrawSample>(draws_file());
   REQUIRE(sample.distributions.size() == 2);
   CHECK(sample.vocab_size() == 3);
   CHECK(sample.distributions[1].parameters.temperature == 2.0f);
@@ -107,10 +112,9 @@ TEST_CASE("single draws are counted by group") {
 }
 
 TEST_CASE("without groups all draws have the one distribution") {
-  const TemporaryFolder folder;
   TraceBuilder file;
   file.set<float>("target_probs", {1, 2}, {0.25f, 0.75f}).set<std::int64_t>("samples", {1, 1, 0});
-  const auto sample = std::get<DrawSample>(read_audit_file(file.write(folder.file("f.safetensors")), {}));
+  const auto sample = read_as<DrawSample>(file);
   CHECK(sample.distributions[0].target_is_probabilities);
   CHECK(sample.counts_of(0)[1].count == 2);
 }
@@ -121,32 +125,28 @@ TEST_CASE("malformed draws name tensor and entry") {
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0, 0, 2, 0})), "'group': entry 3 is 2");
   contains(error_in(draws_file().set<std::int32_t>("group", {1, 0})), "[n] = [5]");
   // A token that there is not is the sampler's failure, which the audit judges.
-  const TemporaryFolder folder;
-  const auto draws = read_audit_file(
-      draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2}).write(folder.file("f.safetensors")), {});
-  const Audit audit = audit_draws(std::get<DrawSample>(draws), {});
+  const Audit audit = audit_draws(read_as<DrawSample>(draws_file().set<std::int32_t>("samples", {2, 0, 3, 2, 2})), {});
   CHECK(audit.verdict == AuditVerdict::biased);
-  const auto well_formed = std::find_if(audit.tests.begin(), audit.tests.end(),
-                                        [](const TestResult& test) { return test.name == "well_formed"; });
-  REQUIRE(well_formed != audit.tests.end());
-  CHECK(well_formed->rejects);
-  CHECK(well_formed->n == 5);
+  CHECK(testing::rejects(audit, "well_formed"));
+  CHECK(testing::test_of(audit, "well_formed").n == 5);
   contains(error_in(draws_file().set<float>("samples", {1.f, 1.f, 1.f, 1.f, 1.f})), "has dtype F32");
   contains(error_in(draws_file().set<std::int32_t>("draft_tokens", {1})), "'draft_tokens': is not a tensor");
   contains(error_in(draws_file().set<float>("tempreature", {1.0f, 1.0f})), "'tempreature': is not a tensor");
 }
 
-TEST_CASE("steps hold what was emitted beside the trace") {
-  const TemporaryFolder folder;
-  const auto sample = std::get<StepSample>(read_audit_file(steps_file().write(folder.file("f.safetensors")), {}));
+TEST_CASE("steps hold what was emitted beside the trace, and where they were made") {
+  const auto sample = read_as<StepSample>(steps_file());
   REQUIRE(sample.requests.size() == 2);
   CHECK(sample.emitted(0).size() == 3);
   CHECK(sample.emitted(1).size() == 1);
   CHECK(sample.emitted(1)[0] == 0);
   CHECK_FALSE(sample.groups);
-  const auto grouped = std::get<StepSample>(read_audit_file(
-      steps_file().set<std::int32_t>("group", {7, 7}).write(folder.file("g.safetensors")), AuditFileOptions{}));
-  CHECK(grouped.groups == std::vector<std::int64_t>{7, 7});
+  CHECK_FALSE(sample.at);
+  const auto placed =
+      read_as<StepSample>(steps_file().set<std::int32_t>("group", {7, 7}).set<std::int32_t>("row", {4, 5}));
+  CHECK(placed.groups == std::vector<std::int64_t>{7, 7});
+  REQUIRE(placed.at.has_value());
+  CHECK(placed.at->row == std::vector<std::int64_t>{4, 5});
 }
 
 TEST_CASE("what was emitted can lie in a file of its own and histories keep their name") {
@@ -172,13 +172,9 @@ TEST_CASE("malformed steps name tensor and request") {
 }
 
 TEST_CASE("what no verifier may emit is kept as a failure of the verifier, and the other steps are read") {
-  const TemporaryFolder folder;
-  const auto sample_of = [&](const TraceBuilder& file) {
-    return std::get<StepSample>(read_audit_file(file.write(folder.file("f.safetensors")), {}));
-  };
   const auto fails = [&](std::vector<std::int32_t> tokens, std::size_t left, const std::string& what) {
     const StepSample sample =
-        sample_of(steps_file().drop("num_accepted").set<std::int32_t>("output_tokens", {2, 3}, tokens));
+        read_as<StepSample>(steps_file().drop("num_accepted").set<std::int32_t>("output_tokens", {2, 3}, tokens));
     CHECK(sample.requests.size() == left);
     CHECK(sample.begins.size() == left + 1);
     REQUIRE(sample.malformed.count == static_cast<std::int64_t>(2 - left));
@@ -189,19 +185,10 @@ TEST_CASE("what no verifier may emit is kept as a failure of the verifier, and t
   fails({0, 1, 1, 1, 0, 1}, 1, "request 1 has 3 tokens and 1 drafts");
   fails({0, 0, 1, 0, -1, -1}, 1, "request 0 has token 0 at 1 where the draft is 1");
   fails({0, 1, 70000, -2, -1, -1}, 0, "request 0 has token 70000; expected ids in [0, ");
-  const StepSample counted = sample_of(steps_file().set<std::int32_t>("num_accepted", {2, 1}));
+  const StepSample counted = read_as<StepSample>(steps_file().set<std::int32_t>("num_accepted", {2, 1}));
   REQUIRE(counted.malformed.count == 1);
   CHECK(counted.malformed.first.front().index == 1);
   contains(counted.malformed.first.front().what, "request 1 has num_accepted 1 and 1 output tokens");
-}
-
-TEST_CASE("where draws and steps were made is read beside them") {
-  const TemporaryFolder folder;
-  const StepSample steps = std::get<StepSample>(
-      read_audit_file(steps_file().set<std::int32_t>("row", {4, 5}).write(folder.file("f.safetensors")), {}));
-  REQUIRE(steps.at.has_value());
-  CHECK(steps.at->row == std::vector<std::int64_t>{4, 5});
-  CHECK_FALSE(std::get<StepSample>(read_audit_file(steps_file().write(folder.file("g.safetensors")), {})).at);
 }
 
 TEST_CASE("options that a file has no use for are errors") {
@@ -242,36 +229,33 @@ TEST_CASE("text with a byte-order mark is read as the same text without it, and 
     contains(error_in(Csv{.counts = other}), "counts.csv: is UTF-16, as its byte-order mark says; expected UTF-8");
 }
 
-TEST_CASE("counts that together overflow any sum are refused at the line where they do") {
-  std::string text = "token,count\n";
-  for (int i = 0; i < 2; ++i) text += "0,1000000000000\n";
-  contains(error_in(Csv{.counts = text}),
-           "counts.csv: line 3: the counts up to here add up to 2000000000000; expected at most 1000000000000");
-}
-
 TEST_CASE("malformed text names file and line") {
-  const auto counts = [](const std::string& text) { return error_in(Csv{.counts = text}); };
-  const auto probs = [](const std::string& text) { return error_in(Csv{.probs = text}); };
-  contains(counts(""), "is empty");
-  contains(counts("group,token,count\n0,0,5\n0,1\n"), "counts.csv: line 3: has 2 fields");
-  contains(counts("group,token,count\n0,0,-5\n"), "line 2: count is '-5'");
-  contains(counts("group,token,count\n0,0,5.5\n"), "line 2: count is '5.5'");
-  contains(counts("group,token,count\n0,x,5\n"), "line 2: token is 'x'");
-  contains(counts("group,token,count\n0,99999999,5\n"), "line 2: token is '99999999'");
-  contains(counts("group,token,count\n1,0,5\n"), "line 2: group 1 has no probabilities");
-  contains(counts("group,token,prob\n0,0,5\n"), "line 1: does not know the column 'prob'");
-  contains(counts("0,0,5\n"), "line 1: does not know the column '0'");
-  contains(counts("group,token\n0,0\n"), "line 1: does not name the columns");
-  contains(counts("token,token,count\n0,0,1\n"), "has twice the column 'token'");
-  contains(probs("group,token,prob\n0,0,1.5\n"), "probs.csv: line 2: prob is '1.5'");
-  contains(probs("group,token,prob\n0,0,nan\n"), "line 2: prob is 'nan'");
-  contains(probs("group,token,prob\n0,0,0.5\n0,1,0.25\n0,0,0.25\n"), "line 4: gives token 0 of group 0 again");
-  contains(probs("group,token,prob\n0,0,0.5\n0,1,0.4\n"), "group 0 sum to 0.9");
+  const std::string head = "group,token,count\n";
+  for (const auto& [text, part] : std::vector<std::pair<std::string, std::string>>{
+           {"", "is empty"},
+           {head + "0,0,5\n0,1\n", "counts.csv: line 3: has 2 fields"},
+           {head + "0,0,-5\n", "line 2: count is '-5'"},
+           {head + "0,0,5.5\n", "line 2: count is '5.5'"},
+           {head + "0,x,5\n", "line 2: token is 'x'"},
+           {head + "0,99999999,5\n", "line 2: token is '99999999'"},
+           {head + "1,0,5\n", "line 2: group 1 has no probabilities"},
+           {"group,token,prob\n0,0,5\n", "line 1: does not know the column 'prob'"},
+           {"0,0,5\n", "line 1: does not know the column '0'"},
+           {"group,token\n0,0\n", "line 1: does not name the columns"},
+           {"token,token,count\n0,0,1\n", "has twice the column 'token'"},
+           {"token,count\n0,1000000000000\n0,1000000000000\n",
+            "counts.csv: line 3: the counts up to here add up to 2000000000000; expected at most 1000000000000"}})
+    contains(error_in(Csv{.counts = text}), part);
+  for (const auto& [rows, part] : std::vector<std::pair<std::string, std::string>>{
+           {"0,0,1.5\n", "probs.csv: line 2: prob is '1.5'"},
+           {"0,0,nan\n", "line 2: prob is 'nan'"},
+           {"0,0,0.5\n0,1,0.25\n0,0,0.25\n", "line 4: gives token 0 of group 0 again"},
+           {"0,0,0.5\n0,1,0.4\n", "group 0 sum to 0.9"}})
+    contains(error_in(Csv{.probs = "group,token,prob\n" + rows}), part);
 }
 
 TEST_CASE("steps over trees are read with their paths") {
-  const TemporaryFolder folder;
-  const auto sample = std::get<StepSample>(read_audit_file(trees_file().write(folder.file("f.safetensors")), {}));
+  const auto sample = read_as<StepSample>(trees_file());
   REQUIRE(sample.requests.size() == 2);
   CHECK(sample.requests[0].draft.parents == std::vector<std::int32_t>{-1, -1, 0});
   CHECK(sample.requests[0].proposal.rows == 4);
@@ -279,17 +263,12 @@ TEST_CASE("steps over trees are read with their paths") {
   CHECK(std::ranges::equal(sample.reported_path(0), std::vector<std::int32_t>{0, 2}));
   CHECK(sample.emitted(1).size() == 1);
   CHECK(sample.reported_path(1).empty());
-  const auto without =
-      std::get<StepSample>(read_audit_file(trees_file().drop("path").write(folder.file("g.safetensors")), {}));
-  CHECK_FALSE(without.path_nodes.has_value());
+  CHECK_FALSE(read_as<StepSample>(trees_file().drop("path")).path_nodes.has_value());
 }
 
 TEST_CASE("emitted tokens that a tree does not have are failures, paths that it does not have are errors") {
-  const auto malformed = [](const TraceBuilder& file_of) {
-    const TemporaryFolder folder;
-    return std::get<StepSample>(read_audit_file(file_of.write(folder.file("f.safetensors")), {}))
-        .malformed.first.at(0)
-        .what;
+  const auto malformed = [](const TraceBuilder& trees) {
+    return read_as<StepSample>(trees).malformed.first.at(0).what;
   };
   TraceBuilder file = trees_file();
   file.set<std::int32_t>("output_tokens", {2, 3}, {0, 1, 1, 2, -1, -1});
@@ -312,31 +291,26 @@ TEST_CASE("emitted tokens that a tree does not have are failures, paths that it 
 }
 
 TEST_CASE("filtered rows are read as logits or as kept sets, and checked without sampling") {
-  const TemporaryFolder folder;
   TraceBuilder file = filters_file();
-  file.write(folder.file("f.safetensors"));
-  const auto input = read_audit_file(folder.file("f.safetensors"), {});
-  const auto& sample = std::get<FilterSample>(input);
+  const auto sample = read_as<FilterSample>(file);
   REQUIRE(sample.rows.size() == 2);
   const FilterCheck check = check_filter(sample, 1);
   CHECK(check.failing == std::vector<std::int64_t>{1});
   CHECK(check.rows[1].wrongly_kept == std::vector<Token>{1, 2});
 
   file.set<double>("filtered_logits", {2, 3}, {-1e30, -1e30, 2.0, 2.0, -1e30, -1e30});
-  file.write(folder.file("d.safetensors"));
-  CHECK(check_filter(std::get<FilterSample>(read_audit_file(folder.file("d.safetensors"), {})), 1).holds);
+  CHECK(check_filter(read_as<FilterSample>(file), 1).holds);
 
   file.drop("filtered_logits");
   file.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 1, 0, 0});
-  file.write(folder.file("k.safetensors"));
-  CHECK(check_filter(std::get<FilterSample>(read_audit_file(folder.file("k.safetensors"), {})), 1).holds);
+  CHECK(check_filter(read_as<FilterSample>(file), 1).holds);
   file.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 2, 0, 0});
-  CHECK(contains(error_in(file), "entry 3 is 2; expected 0 (dropped) or 1 (kept)"));
+  contains(error_in(file), "entry 3 is 2; expected 0 (dropped) or 1 (kept)");
   file.set<std::uint8_t>("kept", {3, 2}, {0, 0, 1, 1, 0, 0});
-  CHECK(contains(error_in(file), "[G, V]"));
+  contains(error_in(file), "[G, V]");
   TraceBuilder both = filters_file();
   both.set<std::uint8_t>("kept", {2, 3}, {0, 0, 1, 1, 0, 0});
-  CHECK(contains(error_in(both), "has both filtered_logits and kept"));
+  contains(error_in(both), "has both filtered_logits and kept");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "exactness/audit/self_test.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
+#include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -19,14 +20,6 @@ namespace {
 using namespace draftproof::testing;  // NOLINT: the samples above
 
 const std::vector<double> kUniform8(8, 0.125);
-
-std::set<std::string> rejecting(const Audit& audit) {
-  std::set<std::string> names;
-  for (const TestResult& test : audit.tests) {
-    if (test.rejects) names.insert(test.name);
-  }
-  return names;
-}
 
 // Options at which a test case may look `decisions` times at samplers that are right; the wrong ones are found at the
 // same level.
@@ -84,7 +77,7 @@ TEST_CASE("a token of probability zero is a finding by itself") {
   drawn_distribution[3] = 1e-3;
   drawn_distribution[4] -= 1e-3;
   const Audit audit = audit_draws(drawn(3, 5000, stated, drawn_distribution), at_suite_level(1));
-  CHECK(rejecting(audit) == std::set<std::string>{"support"});
+  CHECK(rejecting(audit.tests) == std::set<std::string>{"support"});
   CHECK(audit.verdict == AuditVerdict::biased);
   CHECK(find(audit, "support")->worst_cells[0].label() == "group 0, token 3");
   CHECK_FALSE(audit.anytime_log10_wealth);
@@ -124,31 +117,8 @@ TEST_CASE("the bettor is rich against a wrong sampler only") {
   CHECK(*audit_draws(drawn(7, 20000, kUniform8, biased), {}).anytime_log10_wealth > rich);
 }
 
-TEST_CASE("a right chain verifier passes in one context and in as many as there are requests") {
-  constexpr int kDecisions = 3 * (1 + 2 * 3);  // of each sample the verdict, and a rate and a mean of each position
-  for (const std::int64_t contexts : {1, 3, 0}) {
-    INFO("contexts " << contexts);
-    const Audit audit =
-        audit_steps(stepped(10, {.contexts = contexts}, chain_engine), at_suite_level(kDecisions, {.tv_wanted = 0.15}));
-    CHECK(audit.verdict == AuditVerdict::consistent);
-    CHECK((find(audit, "string") != nullptr) == (contexts > 0));
-    for (const char* name : {"support", "first_token_ks", "string_bins", "draft_ks", "acceptance_by_position",
-                             "acceptance_by_rate", "num_accepted", "recovered_ks", "bonus_ks"})
-      CHECK(find(audit, name) != nullptr);
-    REQUIRE(audit.positions.size() == 3);
-    for (const PositionAudit& position : audit.positions) {
-      const double rate = static_cast<double>(position.accepted) / static_cast<double>(position.reached);
-      CHECK(position.interval.low < rate);
-      CHECK(position.interval.high > rate);
-      CHECK(has_rate(position.accepted, position.reached, position.expected_rate, kDecisions));
-      // Ratios lie in [0, 1], where no deviation is above 1/2.
-      CHECK(has_mean(position.expected_rate, position.expected_by_rows, 0.5, position.reached, kDecisions));
-    }
-  }
-}
-
 TEST_CASE("a recovered token drawn from the target is found in shared and in single contexts") {
-  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+  const ChainEngine engine = [](std::span<const Token> draft, TreeRows& p, TreeRows& q, TreeChance& chance) {
     for (std::uint32_t i = 0; i < draft.size(); ++i) {
       if (!chance.accept(p.probability(i, draft[i]), q.probability(i, draft[i]), i))
         return ChainOutcome{i, chance.draw(p.masses(i), i, Purpose::residual)};
@@ -158,7 +128,7 @@ TEST_CASE("a recovered token drawn from the target is found in shared and in sin
   };
   for (const std::int64_t contexts : {1, 0}) {
     INFO("contexts " << contexts);
-    const StepSample sample = stepped(11, {.steps = 9000, .contexts = contexts}, engine);
+    const StepSample sample = chain_steps(11, {.steps = 9000, .contexts = contexts}, engine);
     const Audit audit = audit_steps(sample, at_suite_level(2));
     CHECK(rejects(audit, "recovered_support"));
     CHECK(rejects(audit, "recovered_ks"));
@@ -172,7 +142,7 @@ TEST_CASE("a recovered token drawn from the target is found in shared and in sin
 }
 
 TEST_CASE("acceptance with probability p instead of the ratio is found by its rates") {
-  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+  const ChainEngine engine = [](std::span<const Token> draft, TreeRows& p, TreeRows& q, TreeChance& chance) {
     for (std::uint32_t i = 0; i < draft.size(); ++i) {
       if (!chance.accept(p.probability(i, draft[i]), 1.0, i))
         return ChainOutcome{i, chance.draw(residual_masses(p, q, i), i, Purpose::residual)};
@@ -180,7 +150,7 @@ TEST_CASE("acceptance with probability p instead of the ratio is found by its ra
     const auto k = static_cast<std::uint32_t>(draft.size());
     return ChainOutcome{k, chance.draw(p.masses(k), k, Purpose::target_sample)};
   };
-  const Audit audit = audit_steps(stepped(12, {}, engine), at_suite_level(1));
+  const Audit audit = audit_steps(chain_steps(12, {}, engine), at_suite_level(1));
   for (const char* name :
        {"acceptance_certain", "acceptance_by_position", "acceptance_by_rate", "num_accepted", "first_token"})
     CHECK(rejects(audit, name));
@@ -188,12 +158,13 @@ TEST_CASE("acceptance with probability p instead of the ratio is found by its ra
 }
 
 TEST_CASE("a fault at the second position is found by the string and not by the first token") {
-  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+  const ChainEngine engine = [](std::span<const Token> draft, TreeRows& p, TreeRows& q, TreeChance& chance) {
     const ChainOutcome right = verify_chain(draft, p, q, chance);
     if (right.num_accepted == 1) return ChainOutcome{1, chance.draw(p.masses(1), 1, Purpose::target_sample)};
     return right;
   };
-  const Audit audit = audit_steps(stepped(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = std::nullopt}));
+  const Audit audit =
+      audit_steps(chain_steps(13, {.steps = 12000}, engine), at_suite_level(1, {.verifier = std::nullopt}));
   CHECK_FALSE(rejects(audit, "first_token"));
   CHECK_FALSE(rejects(audit, "first_token_ks"));
   CHECK(rejects(audit, "string"));
@@ -201,52 +172,41 @@ TEST_CASE("a fault at the second position is found by the string and not by the 
 }
 
 TEST_CASE("a bonus token from the row before is found by the bonus, and by the strings that it ends") {
-  const Engine engine = [](std::span<const Token> draft, Rows& p, Rows& q, Chance& chance) {
+  const ChainEngine engine = [](std::span<const Token> draft, TreeRows& p, TreeRows& q, TreeChance& chance) {
     const ChainOutcome right = verify_chain(draft, p, q, chance);
     if (right.num_accepted < draft.size()) return right;
     const auto k = static_cast<std::uint32_t>(draft.size());
     return ChainOutcome{k, chance.draw(p.masses(k - 1), k - 1, Purpose::target_sample)};
   };
-  const Audit audit = audit_steps(stepped(14, {.steps = 8000}, engine), at_suite_level(1));
-  std::set<std::string> names = rejecting(audit);
-  names.erase("support");  // the wrong row may allow what the right one does not
-  CHECK_FALSE(names.empty());
-  CHECK(names.erase("bonus_ks") + names.erase("bonus_bins") > 0);
-  names.erase("bonus_ks");
-  names.erase("bonus_bins");
-  names.erase("string_4");
-  CHECK(names.empty());
+  const Audit audit = audit_steps(chain_steps(14, {.steps = 8000}, engine), at_suite_level(1));
+  CHECK((rejects(audit, "bonus_ks") || rejects(audit, "bonus_bins")));
+  for (const std::string& name : rejecting(audit.tests)) {
+    INFO(name);
+    // The wrong row may allow what the right one does not, and does not know the draft that the right one follows.
+    CHECK((name.starts_with("bonus_") || name == "string_4" || name == "support" || name == "correlation_draft_last"));
+  }
 }
 
 TEST_CASE("drafts from another distribution than the one stated are found as such") {
-  const Audit audit = audit_steps(stepped(15, {.argmax_drafts = true}, chain_engine), at_suite_level(1));
+  const TreeDrafter argmax = [](const PathDistribution& q, TreeChance&) { return top_k_children(q, chain_shape(3)); };
+  const Audit audit = audit_steps(chain_steps(15, {}, chain_engine, argmax), at_suite_level(1));
   CHECK(rejects(audit, "draft_ks"));
   CHECK(rejects(audit, "draft_bins"));
   CHECK(rejects(audit, "first_token_ks"));
   CHECK_FALSE(rejects(audit, "acceptance_by_rate"));  // the verifier did what it could
 }
 
-TEST_CASE("another lossless verifier passes when nothing more is assumed") {
-  const StepSample sample = stepped(16, {.steps = 12000, .contexts = 2}, block_engine);
-  CHECK(audit_steps(sample, at_suite_level(2, {.verifier = std::nullopt})).verdict == AuditVerdict::consistent);
-  // Block verification accepts more than the chain does, and recovers otherwise.
-  const Audit as_chain = audit_steps(sample, at_suite_level(2));
-  CHECK(rejects(as_chain, "num_accepted"));
-  CHECK_FALSE(rejects(as_chain, "first_token"));
-  CHECK_FALSE(rejects(as_chain, "string"));
-}
-
 TEST_CASE("probabilities rounded to sixteen bits accuse nobody") {
   for (const bool close_drafts : {false, true}) {
     INFO("close drafts " << close_drafts);
-    const StepOptions options{.contexts = 0, .close_drafts = close_drafts, .stored_as_bf16 = true};
-    const Audit audit = audit_steps(stepped(17, options, chain_engine), at_suite_level(2));
-    CHECK(rejecting(audit).empty());
+    const TreeStepOptions options{.contexts = 0, .close_drafts = close_drafts, .stored_as_bf16 = true};
+    const Audit audit = audit_steps(chain_steps(17, options, chain_engine), at_suite_level(2));
+    CHECK(rejecting(audit.tests).empty());
   }
 }
 
 TEST_CASE("contexts that only differ later are told apart by their groups or left out of the string") {
-  StepSample sample = stepped(21, {.contexts = 2, .shared_first_rows = true}, chain_engine);
+  StepSample sample = chain_steps(21, {.contexts = 2, .shared_first_rows = true}, chain_engine);
   const Audit by_content = audit_steps(sample, at_suite_level(2, {.tv_wanted = 0.15}));
   CHECK(by_content.verdict == AuditVerdict::consistent);
   CHECK(by_content.groups == 1);
@@ -260,9 +220,10 @@ TEST_CASE("contexts that only differ later are told apart by their groups or lef
 }
 
 TEST_CASE("a draft of probability zero is found and judged no further") {
-  StepSample sample = stepped(18, {.steps = 300, .draft_len = 1}, chain_engine);
+  const TreeDrafter one_draft = [](const PathDistribution& q, TreeChance& chance) { return draw_chain(q, 1, chance); };
+  StepSample sample = chain_steps(18, {.steps = 300}, chain_engine, one_draft);
   // Claim that the first request's distribution of the draft forbids what was drafted.
-  std::vector<float> distribution(5, 0.0f);
+  std::vector<float> distribution(12, 0.0f);
   distribution[static_cast<std::size_t>(sample.requests[0].draft.tokens[0] == 0 ? 1 : 0)] = 1.0f;
   sample.requests[0].proposal.data = distribution.data();
   const Audit audit = audit_steps(sample, {});
@@ -274,7 +235,7 @@ TEST_CASE("a draft of probability zero is found and judged no further") {
 }
 
 TEST_CASE("groups that are given must share their first distribution") {
-  StepSample sample = stepped(19, {.steps = 500, .contexts = 2}, chain_engine);
+  StepSample sample = chain_steps(19, {.steps = 500, .contexts = 2}, chain_engine);
   sample.groups.emplace();
   for (std::int64_t b = 0; b < 500; ++b) sample.groups->push_back(40 + b % 2);
   CHECK(audit_steps(sample, at_suite_level(1, {.tv_wanted = 1.0})).verdict == AuditVerdict::consistent);
@@ -284,7 +245,7 @@ TEST_CASE("groups that are given must share their first distribution") {
 }
 
 TEST_CASE("no result of an audit depends on the number of threads") {
-  const StepSample steps = stepped(20, {.steps = 400, .contexts = 0}, chain_engine);
+  const StepSample steps = chain_steps(20, {.steps = 400, .contexts = 0}, chain_engine);
   const DrawSample draws = drawn_once_each(20, 500, 1.0f);
   const auto same = [](const Audit& a, const Audit& b) {
     REQUIRE(a.tests.size() == b.tests.size());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "exactness/audit/filter_check.hpp"
 #include "reference/logits/pipeline.hpp"
@@ -80,7 +81,9 @@ std::vector<float> filtered_by_floats(const std::vector<float>& logits, const Ro
   return out;
 }
 
-Rows random_rows(std::size_t count, std::int64_t vocab_size, float scale, std::uint64_t seed, bool divide_by_zero) {
+// Of all rows the same parameters where they are given, and then with the fault.
+Rows random_rows(std::size_t count, std::int64_t vocab_size, float scale, std::uint64_t seed,
+                 const std::optional<RowParameters>& of_fault = std::nullopt) {
   TestRandom random(seed);
   Rows rows{vocab_size, {}, {}, {}};
   const float temperatures[] = {1.0f, 0.1f, 0.7f, 2.0f};
@@ -90,8 +93,8 @@ Rows random_rows(std::size_t count, std::int64_t vocab_size, float scale, std::u
     std::vector<float> logits;
     for (std::int64_t t = 0; t < vocab_size; ++t) logits.push_back(scale * random.normal());
     rows.parameters.push_back(
-        parameters_of(temperatures[i % 4], counts[i % 3], masses[i % 5], i % 7 == 0 ? 0.05f : 0.0f));
-    const std::vector<float> left = filtered_by_floats(logits, rows.parameters.back(), divide_by_zero);
+        of_fault.value_or(parameters_of(temperatures[i % 4], counts[i % 3], masses[i % 5], i % 7 == 0 ? 0.05f : 0.0f)));
+    const std::vector<float> left = filtered_by_floats(logits, rows.parameters.back(), of_fault.has_value());
     rows.logits.insert(rows.logits.end(), logits.begin(), logits.end());
     rows.filtered.insert(rows.filtered.end(), left.begin(), left.end());
   }
@@ -100,24 +103,14 @@ Rows random_rows(std::size_t count, std::int64_t vocab_size, float scale, std::u
 
 TEST_CASE("a filter in floats passes on every row, at any vocabulary") {
   for (const std::int64_t vocab_size : {1, 2, 33, 1000, 50257}) {
-    const FilterCheck check = random_rows(vocab_size > 10'000 ? 12 : 200, vocab_size, 2.5f, 5, false).check();
+    const FilterCheck check = random_rows(vocab_size > 10'000 ? 12 : 200, vocab_size, 2.5f, 5).check();
     INFO(check.sentence);
     CHECK(check.holds);
   }
 }
 
 TEST_CASE("B76, top-p that is silently off at low temperature, is found at once with all that it kept") {
-  Rows rows = random_rows(60, 1000, 3.0f, 6, true);
-  for (RowParameters& p : rows.parameters) p = parameters_of(0.1f, 0, 0.9f);
-  std::vector<float> logits(rows.logits.begin(), rows.logits.begin() + 1000);
-  rows.filtered.clear();
-  for (std::size_t i = 0; i < 60; ++i) {
-    logits.assign(rows.logits.begin() + static_cast<std::ptrdiff_t>(i * 1000),
-                  rows.logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * 1000));
-    const std::vector<float> left = filtered_by_floats(logits, rows.parameters[i], true);
-    rows.filtered.insert(rows.filtered.end(), left.begin(), left.end());
-  }
-  const FilterCheck check = rows.check();
+  const FilterCheck check = random_rows(60, 1000, 3.0f, 6, parameters_of(0.1f, 0, 0.9f)).check();
   CHECK_FALSE(check.holds);
   REQUIRE_FALSE(check.failing.empty());
   const FilterRow& worst = check.rows[static_cast<std::size_t>(check.failing.front())];

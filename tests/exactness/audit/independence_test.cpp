@@ -1,6 +1,5 @@
 // Draws whose every marginal is right and that share their randomness: found, as a correlation. Independent ones are
 // not accused.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -8,11 +7,12 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/independence.hpp"
 #include "exactness/statistics/battery.hpp"
-#include "reference/verify/block.hpp"
+#include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/samples.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -25,10 +25,7 @@ using namespace draftproof::testing;  // NOLINT: the samples above
 
 std::set<std::string> rejected(std::vector<TestResult> tests, double alpha) {
   judge(tests, alpha);
-  std::set<std::string> names;
-  for (const TestResult& test : tests)
-    if (test.rejects) names.insert(test.name);
-  return names;
+  return rejecting(tests);
 }
 
 // `steps` steps of `rows` rows; u_of(step, row) is the number that draws there.
@@ -106,33 +103,6 @@ TEST_CASE("a marginal that is biased is no correlation") {
   CHECK(rejected(independence_tests(u, at), suite_level(1)).empty());
 }
 
-TEST_CASE("an audit of draws reports a correlation as one, and says nothing of the distribution") {
-  const std::vector<double> p = {0.4, 0.3, 0.2, 0.1};
-  DrawSample sample = drawn(10, 0, p, p);
-  OrderedDraws ordered;
-  std::vector<std::int64_t> counts(4, 0);
-  for (std::int64_t i = 0; i < 20'000; ++i) {
-    TestRandom random(derive_seed(11, static_cast<std::uint64_t>(i / 2)));
-    const std::size_t token = random.draw(p);
-    ++counts[token];
-    ordered.tokens.push_back(static_cast<Token>(token));
-    ordered.groups.push_back(0);
-    ordered.at.step.push_back(i / 2);
-    ordered.at.row.push_back(i % 2);
-  }
-  for (std::size_t token = 0; token < 4; ++token) sample.counts.push_back({static_cast<Token>(token), counts[token]});
-  sample.begins = {0, 4};
-  sample.ordered = ordered;
-  AuditOptions options;
-  options.alpha = suite_level(1);
-  const Audit audit = audit_draws(sample, options);
-  CHECK(audit.verdict == AuditVerdict::biased);
-  CHECK_THAT(audit.sentence, Catch::Contains("correlation_rows_1") && Catch::Contains("away from independence"));
-  for (const TestResult& test : audit.tests)
-    if (test.is_correlation)
-      CHECK(test.rejects == (test.name == "correlation_rows_1" || test.name == "duplicate_streams"));
-}
-
 // Draws of `rows` rows over `steps` steps; of_row(row) says which row's numbers a row draws with.
 template <class OfRow>
 Audit audit_of_rows(std::int64_t steps, std::int64_t rows, const OfRow& of_row) {
@@ -160,10 +130,13 @@ Audit audit_of_rows(std::int64_t steps, std::int64_t rows, const OfRow& of_row) 
   return audit_draws(sample, options);
 }
 
-const TestResult* find(const Audit& audit, const std::string& name) {
-  const auto found =
-      std::find_if(audit.tests.begin(), audit.tests.end(), [&](const TestResult& test) { return test.name == name; });
-  return found == audit.tests.end() ? nullptr : &*found;
+TEST_CASE("an audit of draws reports a correlation as one, and says nothing of the distribution") {
+  const Audit audit = audit_of_rows(10'000, 2, [](std::int64_t) { return 0; });
+  CHECK(audit.verdict == AuditVerdict::biased);
+  CHECK_THAT(audit.sentence, Catch::Contains("correlation_rows_1") && Catch::Contains("away from independence"));
+  for (const TestResult& test : audit.tests)
+    if (test.is_correlation)
+      CHECK(test.rejects == (test.name == "correlation_rows_1" || test.name == "duplicate_streams"));
 }
 
 TEST_CASE("a row that repeats another one is found, however far from it, and named") {
@@ -191,12 +164,6 @@ TEST_CASE("a recovered token that is drawn with its draft's number is found, and
   // One number draws the draft of a row and the token that is recovered there; or the last token of a step and the
   // first draft of the next.
   const auto sample_of = [](bool shares_row, bool shares_next) {
-    const auto inverse = [](const DenseMasses<double>& masses, double u) {
-      double left = u * total_of(masses);
-      std::size_t token = 0;
-      while (token + 1 < masses.size() && left >= masses[token]) left -= masses[token++];
-      return static_cast<Token>(token);
-    };
     const auto u_of = [](std::int64_t step, std::int64_t use) { return number(13, step, use); };
     auto step = std::make_shared<std::int64_t>(-1);
     const TreeDrafter drafter = [=](const PathDistribution& q, TreeChance&) {
@@ -204,7 +171,7 @@ TEST_CASE("a recovered token that is drawn with its draft's number is found, and
       DraftTree tree;
       for (std::int32_t i = 0; i < 2; ++i) {
         const double u = shares_next && i == 0 ? u_of(*step - 1, 9) : u_of(*step, i);
-        tree.add(inverse(q(tree.path(i - 1)), u), i - 1);
+        tree.add(drawn_by(u, q(tree.path(i - 1))), i - 1);
       }
       return tree;
     };
@@ -214,12 +181,12 @@ TEST_CASE("a recovered token that is drawn with its draft's number is found, and
         const Token x = tree.tokens[row];
         if (!chance.accept(p.probability(row, x), q.probability(row, x), row)) {
           outcome.last_token =
-              inverse(positive_difference(p.row(row), q.row(row)), shares_row ? u_of(*step, row) : u_of(*step, 9));
+              drawn_by(shares_row ? u_of(*step, row) : u_of(*step, 9), positive_difference(p.row(row), q.row(row)));
           return outcome;
         }
         outcome.path.push_back(static_cast<std::int32_t>(row));
       }
-      outcome.last_token = inverse(p.row(2), u_of(*step, 9));
+      outcome.last_token = drawn_by(u_of(*step, 9), p.row(2));
       return outcome;
     };
     StepSample sample = tree_steps(55, {.steps = 8000}, Verifier::chain, drafter, engine);
@@ -244,15 +211,6 @@ TEST_CASE("B80, block verification with an unscaled residual, is found by 64,000
     WARN("SKIPPED: under sanitizers the tests beside it run the same code on fewer steps");
     return;
   }
-  const TreeEngine unscaled = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
-    const ChainOutcome sound = verify_block(std::span<const Token>(tree.tokens), p, q, chance);
-    TreeOutcome outcome{{}, sound.last_token};
-    for (std::uint32_t i = 0; i < sound.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
-    if (sound.num_accepted < tree.tokens.size())
-      outcome.last_token = chance.draw(positive_difference(p.row(sound.num_accepted), q.row(sound.num_accepted)),
-                                       sound.num_accepted, Purpose::residual);
-    return outcome;
-  };
   AuditOptions options;
   options.alpha = suite_level(1);
   options.verifier = std::nullopt;
@@ -265,20 +223,18 @@ TEST_CASE("B80, block verification with an unscaled residual, is found by 64,000
   CHECK(sound.string_tokens == 4);
   CHECK(sound.string_tokens_max == 4);
   CHECK_THAT(sound.sentence, Catch::Contains("of completed strings of 4 tokens"));
-  const Audit faulty = audit_steps(steps_of(unscaled), options);
+  const Audit faulty = audit_steps(steps_of(unscaled_block), options);
   INFO(faulty.sentence);
   CHECK(faulty.verdict == AuditVerdict::biased);
-  const auto string = std::find_if(faulty.tests.begin(), faulty.tests.end(),
-                                   [](const TestResult& test) { return test.name == "string_3"; });
-  REQUIRE(string != faulty.tests.end());
-  CHECK(string->rejects);
+  CHECK(rejects(faulty, "string_3"));
 }
 
 TEST_CASE("what cannot be counted to the full depth is said") {
   AuditOptions options;
   options.alpha = suite_level(1);
   options.verifier = std::nullopt;
-  const Audit audit = audit_steps(stepped(42, {.steps = 20'000, .contexts = 0}, block_engine), options);
+  const Audit audit =
+      audit_steps(steps_of("block", {.steps = 20'000, .contexts = 0, .reports_path = false}, 42), options);
   INFO(audit.sentence);
   CHECK(audit.string_tokens == 1);
   CHECK_THAT(audit.sentence, Catch::Contains("of the first token") && Catch::Contains("were not counted"));

@@ -2,7 +2,6 @@
 // templates; faults that no string shows; whose steps they are.
 #include "exactness/audit/own_decisions.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>
@@ -10,16 +9,8 @@
 
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/fitting.hpp"
+#include "exactness/proof/steps.hpp"
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
-#include "reference/verify/block.hpp"
-#include "reference/verify/enumerating_chance.hpp"
-#include "reference/verify/sampler_match.hpp"
-#include "reference/verify/sibling_rules/greedy_draft.hpp"
-#include "reference/verify/sibling_rules/k_seq.hpp"
-#include "reference/verify/sibling_rules/naive_sampling.hpp"
-#include "reference/verify/sibling_rules/rrs.hpp"
-#include "reference/verify/sibling_rules/rrsw.hpp"
-#include "reference/verify/traversal.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -33,12 +24,6 @@ using namespace draftproof::testing;  // NOLINT: the samples above
 using Chance = EnumeratingChance<double>;
 using Outcome = std::pair<std::vector<std::int32_t>, Token>;
 
-TreeOutcome as_tree(const ChainOutcome& chain) {
-  TreeOutcome outcome{{}, chain.last_token};
-  for (std::uint32_t i = 0; i < chain.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
-  return outcome;
-}
-
 TreeOutcome run(Verifier verifier, const DraftTree& tree, TreeRows& p, TreeRows& q, Chance& chance) {
   const auto walk = [&](auto rule) { return verify_tree(tree, p, q, rule, chance); };
   switch (verifier) {
@@ -49,15 +34,15 @@ TreeOutcome run(Verifier verifier, const DraftTree& tree, TreeRows& p, TreeRows&
     case Verifier::traversal:
       return verify_traversal(tree, p, q, chance);
     case Verifier::rrs:
-      return walk([](auto&&... a) { return accept_sibling_rrs(a...); });
+      return walk(proof_steps::rrs);
     case Verifier::rrsw:
-      return walk([](auto&&... a) { return accept_sibling_rrsw(a...); });
+      return walk(proof_steps::rrsw);
     case Verifier::k_seq:
-      return walk([](auto&&... a) { return accept_sibling_k_seq(a...); });
+      return walk(proof_steps::k_seq);
     case Verifier::greedy_draft:
-      return walk([](auto&&... a) { return accept_sibling_greedy_draft(a...); });
+      return walk(proof_steps::greedy_draft);
     default:
-      return walk([](auto&&... a) { return accept_sibling_naive_sampling(a...); });
+      return walk(proof_steps::naive);
   }
 }
 
@@ -151,17 +136,9 @@ TEST_CASE("p values of decisions and of recovered tokens are uniform for right v
   CHECK(kolmogorov_p_value(std::ssize(p_values), uniform_distance(p_values)) > suite_level());
 }
 
-const TreeEngine kUnscaledBlock = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
-  TreeOutcome outcome = as_tree(verify_block(std::span<const Token>(tree.tokens), p, q, chance));
-  const auto row = static_cast<std::uint32_t>(outcome.path.size());
-  if (row < tree.tokens.size())
-    outcome.last_token = chance.draw(positive_difference(p.row(row), q.row(row)), row, Purpose::residual);
-  return outcome;
-};
-
 TEST_CASE("B80 is found where no two steps share a context, by its recovered tokens") {
   for (const std::int64_t contexts : {1, 0}) {
-    const StepSample sample = steps_of("block", {.steps = 6000, .contexts = contexts}, 52, kUnscaledBlock);
+    const StepSample sample = steps_of("block", {.steps = 6000, .contexts = contexts}, 52, unscaled_block);
     const Audit audit = audit_steps(sample, assuming("block", 4));
     INFO(audit.sentence);
     CHECK(audit.verdict == AuditVerdict::biased);
@@ -214,8 +191,8 @@ TEST_CASE("an audit under the wrong verifier names the right one, and a faulty e
   CHECK(hint("rrsw", "traversal") == Names{"rrsw"});
   CHECK(hint("traversal", "rrsw") == Names{"traversal"});
   CHECK(hint("chain", "chain").empty());  // nothing is accused
-  CHECK(hint("block", "block", kUnscaledBlock).empty());
-  CHECK(hint("block", "chain", kUnscaledBlock).empty());
+  CHECK(hint("block", "block", unscaled_block).empty());
+  CHECK(hint("block", "chain", unscaled_block).empty());
 }
 
 }  // namespace

@@ -2,18 +2,19 @@
 // numbers once in thousands of steps, and ones whose numbers are followed and are not random.
 #include "exactness/audit/recorded.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <memory>
-#include <random>
 #include <set>
 #include <string>
 
 #include "exactness/audit/fitting.hpp"
+#include "tests/exactness/audit/found_tests.hpp"
+#include "tests/exactness/audit/tree_samples.hpp"
 
 namespace draftproof {
 namespace {
+
+using namespace draftproof::testing;  // NOLINT: the samples above
 
 enum class Fault {
   none,
@@ -25,94 +26,55 @@ enum class Fault {
   coins_of_requests
 };
 
-constexpr std::size_t kVocab = 5;
-constexpr std::size_t kDrafts = 3;
-
-struct Steps {
-  std::vector<float> target, proposal;
-  std::vector<double> uniforms, draw_uniforms;
-};
-
-std::vector<float> random_row(std::mt19937_64& bits) {
-  std::vector<float> row(kVocab);
-  std::uniform_real_distribution<float> some(0.05f, 1.0f);
-  float total = 0.0f;
-  for (float& x : row) total += x = some(bits);
-  for (float& x : row) x /= total;
-  return row;
-}
-
-std::size_t draw(const std::vector<float>& masses, double u) {
-  double total = 0.0;
-  for (const float x : masses) total += static_cast<double>(x);
-  double sum = 0.0;
-  for (std::size_t t = 0; t < masses.size(); ++t)
-    if ((sum += static_cast<double>(masses[t])) > u * total) return t;
-  return masses.size() - 1;
-}
-
 // Every request has rows of its own.
 StepSample steps_with(Fault fault, std::size_t requests, std::uint64_t seed) {
-  std::mt19937_64 bits(seed);
-  std::uniform_real_distribution<double> uniform(0.0, 1.0);
-  const auto steps = std::make_shared<Steps>();
-  StepSample sample;
-  sample.begins = {0};
-  std::vector<DraftTree> drafts;
+  constexpr std::int32_t kDrafts = 3;
+  struct Numbers {
+    std::vector<double> uniforms, draw_uniforms;
+    std::shared_ptr<const void> rows;
+  };
+  const auto numbers = std::make_shared<Numbers>();
+  TestRandom random(seed);
+  std::vector<double> draft_u;
   double coin_before = 0.0;
-  for (std::size_t b = 0; b < requests; ++b) {
-    std::vector<Token> draft;
-    std::vector<std::vector<float>> p, q;
-    std::vector<double> draft_u;
-    for (std::size_t i = 0; i <= kDrafts; ++i) {
-      p.push_back(random_row(bits));
-      steps->target.insert(steps->target.end(), p.back().begin(), p.back().end());
-      if (i == kDrafts) break;
-      q.push_back(random_row(bits));
-      steps->proposal.insert(steps->proposal.end(), q.back().begin(), q.back().end());
-      draft_u.push_back(uniform(bits));
-      draft.push_back(static_cast<Token>(draw(q.back(), draft_u.back())));
+  const TreeDrafter drafter = [&](const PathDistribution& q, TreeChance&) {
+    draft_u.clear();
+    DraftTree tree;
+    for (std::int32_t i = 0; i < kDrafts; ++i) {
+      draft_u.push_back(random.uniform());
+      tree.add(drawn_by(draft_u.back(), q(tree.path(i - 1))), i - 1);
     }
-    std::vector<double> u;
-    for (std::size_t i = 0; i < kDrafts; ++i) u.push_back(uniform(bits));
-    double last_u = uniform(bits);
+    return tree;
+  };
+  const ChainEngine engine = [&](std::span<const Token> draft, TreeRows& p, TreeRows& q, TreeChance&) {
+    std::vector<double> u{random.uniform(), random.uniform(), random.uniform()};
+    double last_u = random.uniform();
+    const std::size_t request = numbers->draw_uniforms.size();
     if (fault == Fault::one_coin) u = {u[0], u[0], u[0]};
     if (fault == Fault::coin_of_draft) u = draft_u;
     if (fault == Fault::coins_not_uniform)
       for (double& x : u) x *= x;
-    if (fault == Fault::coins_of_requests && b % 2 == 1) u[0] = coin_before;
+    if (fault == Fault::coins_of_requests && request % 2 == 1) u[0] = coin_before;
     coin_before = u[0];
-    std::size_t accepted = 0;
-    const auto stands = [&](std::size_t i) {
-      const auto token = static_cast<std::size_t>(draft[i]);
-      return u[i] * static_cast<double>(q[i][token]) < static_cast<double>(p[i][token]);
-    };
-    while (accepted < kDrafts && stands(accepted)) ++accepted;
+    std::uint32_t accepted = 0;
+    while (accepted < kDrafts &&
+           u[accepted] * q.probability(accepted, draft[accepted]) < p.probability(accepted, draft[accepted]))
+      ++accepted;
     if (fault == Fault::coin_draws_residual && accepted < kDrafts) last_u = u[accepted];
-    if (fault == Fault::departs_once && b == 1234) accepted = accepted == 0 ? 1 : 0;
-    std::vector<float> masses = p[accepted];
-    if (accepted < kDrafts)
-      for (std::size_t t = 0; t < kVocab; ++t) masses[t] = std::max(0.0f, p[accepted][t] - q[accepted][t]);
-    for (std::size_t i = 0; i < accepted; ++i) sample.tokens.push_back(draft[i]);
-    sample.tokens.push_back(static_cast<Token>(draw(masses, last_u)));
-    sample.begins.push_back(sample.tokens.size());
-    steps->uniforms.insert(steps->uniforms.end(), u.begin(), u.end());
-    steps->draw_uniforms.push_back(last_u);
-    drafts.push_back(DraftTree::chain(draft));
-  }
-  constexpr auto kWidth = static_cast<std::int64_t>(kVocab);
+    if (fault == Fault::departs_once && request == 1234) accepted = accepted == 0 ? 1 : 0;
+    numbers->uniforms.insert(numbers->uniforms.end(), u.begin(), u.end());
+    numbers->draw_uniforms.push_back(last_u);
+    const auto masses = accepted < kDrafts ? positive_difference(p.row(accepted), q.row(accepted)) : p.row(accepted);
+    return ChainOutcome{accepted, drawn_by(last_u, masses)};
+  };
+  StepSample sample = chain_steps(seed, {.steps = static_cast<std::int64_t>(requests), .contexts = 0}, engine, drafter);
   for (std::size_t b = 0; b < requests; ++b) {
-    VerifyRequest request;
-    request.draft = drafts[b];
-    request.target_is_probabilities = true;
-    request.target = {DType::f32, steps->target.data() + b * (kDrafts + 1) * kVocab, kDrafts + 1, kWidth, kWidth};
-    request.proposal_kind = ProposalKind::probabilities;
-    request.proposal = {DType::f32, steps->proposal.data() + b * kDrafts * kVocab, kDrafts, kWidth, kWidth};
-    request.recorded.uniforms = RecordedNumbers{{}, std::span(steps->uniforms).subspan(b * kDrafts, kDrafts)};
-    request.recorded.draw_uniforms = RecordedNumbers{{}, std::span(steps->draw_uniforms).subspan(b, 1)};
-    sample.requests.push_back(request);
+    RecordedRandomness& recorded = sample.requests[b].recorded;
+    recorded.uniforms = RecordedNumbers{{}, std::span(numbers->uniforms).subspan(b * kDrafts, kDrafts)};
+    recorded.draw_uniforms = RecordedNumbers{{}, std::span(numbers->draw_uniforms).subspan(b, 1)};
   }
-  sample.keeps = steps;
+  numbers->rows = sample.keeps;
+  sample.keeps = numbers;
   return sample;
 }
 
@@ -146,9 +108,8 @@ TEST_CASE("an engine that follows its recorded numbers passes the tests of them,
 TEST_CASE("one step in thousands that does not follow its numbers is found and named, without statistics") {
   const Audit audit = audit_steps(steps_with(Fault::departs_once, 3000, 17), {});
   CHECK(audit.verdict == AuditVerdict::biased);
-  const auto replay =
-      std::find_if(audit.tests.begin(), audit.tests.end(), [](const TestResult& t) { return t.name == "replay"; });
-  REQUIRE(replay != audit.tests.end());
+  const TestResult* const replay = find(audit, "replay");
+  REQUIRE(replay != nullptr);
   CHECK(replay->statistic == 1.0);
   CHECK(replay->n == 3000);
   REQUIRE(replay->worst_cells.size() == 1);

@@ -7,9 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "base/dtype.hpp"
 #include "exactness/audit/audit_sample.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/verify_step.hpp"
+#include "reference/verify/block.hpp"
+#include "reference/verify/chain.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/coupled_list.hpp"
 #include "reference/verify/dense_rows.hpp"
@@ -60,6 +63,9 @@ struct TreeStepOptions {
   std::int64_t steps = 6000;
   std::int64_t contexts = 1;  // 0: each request has its own
   bool reports_path = true;
+  bool shared_first_rows = false;  // contexts differ from the second position on
+  bool close_drafts = false;       // q within 2 % of p
+  bool stored_as_bf16 = false;     // probabilities, of target and draft
 };
 
 namespace tree_samples {
@@ -79,8 +85,17 @@ inline DenseMasses<double> row_of(std::uint64_t context, std::span<const Token> 
   return row;
 }
 
+inline DenseMasses<double> close_to(DenseMasses<double> p, const DenseMasses<double>& other) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] *= 1.0 + 0.02 * other[i];
+  for (double& x : p) x = static_cast<double>(static_cast<float>(x / sum));
+  return p;
+}
+
+// Of each request its target rows, then its proposal rows.
 struct Storage {
-  std::vector<std::vector<float>> rows;  // of each request its target rows, then its proposal rows
+  std::vector<std::vector<float>> rows;
+  std::vector<std::vector<std::uint16_t>> rows_16;
 };
 
 }  // namespace tree_samples
@@ -100,19 +115,30 @@ inline StepSample tree_steps(std::uint64_t seed, const TreeStepOptions& options,
     const std::uint64_t request_seed = derive_seed(seed, static_cast<std::uint64_t>(b));
     TreeChance chance(source, request_seed, 0);
     VerifyRequest request;
-    request.draft = drafter([&](std::span<const Token> path) { return row_of(context, path, true); }, chance);
+    const auto p_after = [&](std::span<const Token> path) {
+      return row_of(path.empty() && options.shared_first_rows ? 1 : context, path, false);
+    };
+    const auto q_after = [&](std::span<const Token> path) {
+      const DenseMasses<double> q = row_of(path.empty() && options.shared_first_rows ? 1 : context, path, true);
+      return options.close_drafts ? close_to(p_after(path), q) : q;
+    };
+    request.draft = drafter(q_after, chance);
     TreeRows target, proposal;
     for (std::int32_t node = kRootNode; node < request.draft.size(); ++node) {
       const std::vector<Token> path = request.draft.path(node);
-      target.rows.push_back(row_of(context, path, false));
-      proposal.rows.push_back(row_of(context, path, true));
+      target.rows.push_back(p_after(path));
+      proposal.rows.push_back(q_after(path));
     }
     std::vector<float>& rows = storage->rows.emplace_back();
     for (const TreeRows* matrix : {&target, &proposal})
       for (const DenseMasses<double>& row : matrix->rows)
         for (const double p : row) rows.push_back(static_cast<float>(p));
+    std::vector<std::uint16_t>& rows_16 = storage->rows_16.emplace_back();
+    for (const float x : rows) rows_16.push_back(f32_to_bf16(x));
     const auto matrix_at = [&](std::size_t first) {
-      return RowMatrix{DType::f32, rows.data() + first * kVocab, request.rows(), kVocab, kVocab};
+      const std::size_t at = first * kVocab;
+      return options.stored_as_bf16 ? RowMatrix{DType::bf16, rows_16.data() + at, request.rows(), kVocab, kVocab}
+                                    : RowMatrix{DType::f32, rows.data() + at, request.rows(), kVocab, kVocab};
     };
     request.target_is_probabilities = true;
     request.target = matrix_at(0);
@@ -143,6 +169,44 @@ inline StepSample steps_of(const std::string& verifier, const TreeStepOptions& o
                            const TreeEngine& engine = {}) {
   const VerifierChoice choice = parse_verifier(verifier, "test");
   return tree_steps(seed, options, choice, drafter_for(choice.info()), engine);
+}
+
+inline TreeOutcome as_tree(const ChainOutcome& chain) {
+  TreeOutcome outcome{{}, chain.last_token};
+  for (std::uint32_t i = 0; i < chain.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
+  return outcome;
+}
+
+// Steps of chains that an engine of the test's own verifies, paths not reported.
+using ChainEngine =
+    std::function<ChainOutcome(std::span<const Token>, TreeRows& target, TreeRows& proposal, TreeChance&)>;
+inline StepSample chain_steps(std::uint64_t seed, TreeStepOptions options, const ChainEngine& engine,
+                              const TreeDrafter& drafter = drafter_for(info_of(Verifier::chain))) {
+  options.reports_path = false;
+  return tree_steps(seed, options, Verifier::chain, drafter,
+                    [engine](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+                      return as_tree(engine(tree.tokens, p, q, chance));
+                    });
+}
+inline ChainOutcome chain_engine(std::span<const Token> draft, TreeRows& p, TreeRows& q, TreeChance& chance) {
+  return verify_chain(draft, p, q, chance);
+}
+
+// The token that the number `u` draws from masses.
+inline Token drawn_by(double u, const DenseMasses<double>& masses) {
+  double left = u * total_of(masses);
+  std::size_t token = 0;
+  while (token + 1 < masses.size() && left >= masses[token]) left -= masses[token++];
+  return static_cast<Token>(token);
+}
+
+// B80: block verification whose residual lacks the weight of the path.
+inline TreeOutcome unscaled_block(const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
+  TreeOutcome outcome = as_tree(verify_block(std::span<const Token>(tree.tokens), p, q, chance));
+  const auto row = static_cast<std::uint32_t>(outcome.path.size());
+  if (row < tree.tokens.size())
+    outcome.last_token = chance.draw(positive_difference(p.row(row), q.row(row)), row, Purpose::residual);
+  return outcome;
 }
 
 }  // namespace draftproof::testing

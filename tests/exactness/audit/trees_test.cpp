@@ -2,16 +2,13 @@
 // the tests that speak of them.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <set>
 #include <string>
 
 #include "base/error.hpp"
 #include "exactness/audit/audit.hpp"
 #include "exactness/audit/tests.hpp"
-#include "reference/verify/block.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/verify/emitted_path.hpp"
-#include "reference/verify/sibling_rules/naive_sampling.hpp"
-#include "reference/verify/sibling_rules/rrs.hpp"
 #include "tests/exactness/audit/found_tests.hpp"
 #include "tests/exactness/audit/tree_samples.hpp"
 #include "tests/support/error_of.hpp"
@@ -48,7 +45,7 @@ TEST_CASE("every lossless verifier passes, in one context and in as many as ther
       INFO(info.name << ", contexts " << contexts);
       const std::string name(info.name);
       const StepSample sample = steps_of(name, {.steps = testing::fewer_if_sanitized(4000), .contexts = contexts}, 31);
-      const Audit audit = audit_steps(sample, at_distance(name, 60));
+      const Audit audit = audit_steps(sample, at_distance(name, 72));
       CHECK(audit.sentence.substr(0, 10) == "consistent");
       for (const char* test : {"support", "path", "first_token_ks", "string_bins"}) CHECK(find(audit, test) != nullptr);
       const bool shows_next =  // some token's next row for certain: drawn from q, or one of the most probable
@@ -57,7 +54,20 @@ TEST_CASE("every lossless verifier passes, in one context and in as many as ther
       CHECK((find(audit, "string") != nullptr) == (contexts > 0 && shows_next));
       CHECK((find(audit, "draft_ks") != nullptr) == (info.proposal != DraftSampling::any));
       CHECK((find(audit, "next_tokens_by_depth") != nullptr) == (info.verifier != Verifier::chain));
-      CHECK(audit_steps(sample, at_distance("any", 60)).verdict == AuditVerdict::consistent);
+      CHECK(audit_steps(sample, at_distance("any", 72)).verdict == AuditVerdict::consistent);
+      if (info.verifier != Verifier::chain) continue;
+      for (const char* test :
+           {"acceptance_by_position", "acceptance_by_rate", "num_accepted", "recovered_ks", "bonus_ks"})
+        CHECK(find(audit, test) != nullptr);
+      REQUIRE(audit.positions.size() == 3);
+      for (const PositionAudit& position : audit.positions) {
+        const double rate = static_cast<double>(position.accepted) / static_cast<double>(position.reached);
+        CHECK(position.interval.low < rate);
+        CHECK(position.interval.high > rate);
+        CHECK(has_rate(position.accepted, position.reached, position.expected_rate, 72));
+        // Ratios lie in [0, 1], where no deviation is above 1/2.
+        CHECK(has_mean(position.expected_rate, position.expected_by_rows, 0.5, position.reached, 72));
+      }
     }
   }
 }
@@ -93,8 +103,8 @@ TEST_CASE("a lossy verifier is said to be lossy, and its distribution is left al
 }
 
 TEST_CASE("an update for independent siblings on drafts without replacement is found") {
-  const auto rule = [](auto&&... a) { return accept_sibling_rrs(a...); };
-  const Audit audit = audit_steps(steps_of("rrsw", {.steps = 20000}, 34, walk_by(rule)), at_distance("rrsw", 2));
+  const Audit audit =
+      audit_steps(steps_of("rrsw", {.steps = 20000}, 34, walk_by(proof_steps::rrs)), at_distance("rrsw", 2));
   CHECK(audit.verdict == AuditVerdict::biased);
   CHECK(rejects(audit, "first_token"));
   CHECK_FALSE(rejects(audit, "draft_ks"));
@@ -143,27 +153,10 @@ TEST_CASE("siblings that repeat are found where the verifier relies on their bei
   CHECK(rejects(counted, "first_token"));
 }
 
-TEST_CASE("the token chain's residual after block verification is found") {
-  const TreeEngine engine = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
-    const ChainOutcome right = verify_block(std::span<const Token>(tree.tokens), p, q, chance);
-    TreeOutcome outcome{{}, right.last_token};
-    for (std::uint32_t i = 0; i < right.num_accepted; ++i) outcome.path.push_back(static_cast<std::int32_t>(i));
-    if (right.num_accepted < tree.tokens.size())
-      outcome.last_token = chance.draw(positive_difference(p.row(right.num_accepted), q.row(right.num_accepted)),
-                                       right.num_accepted, Purpose::residual);
-    return outcome;
-  };
-  const Audit audit = audit_steps(steps_of("block", {.steps = 20000}, 38, engine), at_distance("block", 1));
-  CHECK(audit.verdict == AuditVerdict::biased);
-  CHECK(rejects(audit, "string"));
-  CHECK_FALSE(rejects(audit, "draft_ks"));
-}
-
 TEST_CASE("a fault below the first token is found at its depth") {
   // The bonus token comes from the root's row.
   const TreeEngine engine = [](const DraftTree& tree, TreeRows& p, TreeRows& q, TreeChance& chance) {
-    const auto naive = [](auto&&... a) { return accept_sibling_naive_sampling(a...); };
-    TreeOutcome outcome = verify_tree(tree, p, q, naive, chance);
+    TreeOutcome outcome = verify_tree(tree, p, q, proof_steps::naive, chance);
     if (outcome.path.size() == 2) outcome.last_token = chance.draw(p.row(0), 50, Purpose::target_sample);
     return outcome;
   };

@@ -70,19 +70,6 @@ TEST_CASE("Residual sums by the order of ratios are the sums over the vocabulary
   }
 }
 
-TEST_CASE("Large samplers with sound keys follow the target") {
-  constexpr std::int64_t kDraws = 1 << 14;
-  const FixedRowsPointer rows = FixedRows::usual();
-  for (const LargeSampler& sampler :
-       {speculative_sampler(rows, sound_keys, {}),
-        speculative_sampler(rows, sound_keys, {.draft_len = 2, .position = 1}),
-        speculative_sampler(rows, sound_keys, {.draft_len = 2, .position = 1, .verify = verify_fixed_block(rows)}),
-        plain_sampler(rows, [](std::uint64_t draw) {
-          return RandomKey{derive_seed(0, draw), {0, 0, 0, Purpose::target_sample}};
-        })})
-    CHECK_FALSE(find_wrong_draws(sampler.distribution, sampler.draw, kDraws).caught);
-}
-
 TEST_CASE("Requests of a batch are ragged and keep their seeds") {
   const RequestBatch batch(std::vector<std::uint64_t>{5, 6, 7, 8, 9});
   std::vector<std::size_t> draft_lens;

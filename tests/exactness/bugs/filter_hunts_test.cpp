@@ -2,8 +2,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "exactness/bugs/distribution_sampler.hpp"
-#include "exactness/bugs/usual_tests.hpp"
 #include "reference/numerics/natural_log.hpp"
 
 using namespace draftproof;
@@ -68,11 +66,4 @@ TEST_CASE("impossible tokens are found and refusals are not") {
   CHECK(finding([] { return 1; }).caught);
   CHECK(finding([] { return 2; }).caught);
   CHECK(finding([] { return -1; }).caught);
-}
-
-TEST_CASE("draws from the right distribution pass the usual tests") {
-  const UsualTests tests =
-      usual_tests_of(sampler_of_distribution(usual_target_distribution(), usual_target_distribution()));
-  CHECK(tests.cosine_passes());
-  CHECK(tests.chi_squared_passes());
 }

@@ -1,12 +1,11 @@
 #include "exactness/bugs/run_bugs.hpp"
 
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 namespace draftproof {
 namespace {
@@ -85,9 +84,7 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
     }
   }
   SECTION("the table of bugs in the documentation is the one of a run") {
-    std::ifstream file(std::string(DRAFTPROOF_SOURCE_DIR) + "/docs/exactness.md");
-    REQUIRE(file);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::string text = testing::read_whole_file(DRAFTPROOF_SOURCE_DIR "/docs/exactness.md");
     // To renew it: ./draftproof bugs --markdown
     CHECK(text.find(markdown_table(report())) != std::string::npos);
   }

@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <utility>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "exactness/proof/proof_json.hpp"
@@ -41,14 +41,15 @@ ProofCase chain_with(Fault fault) {
 }  // namespace
 
 TEST_CASE("Every verifier has the distribution that it claims and every lossy rule is refuted") {
-  // Three tokens and one step, two tokens and two steps; `draftproof prove` does both at once.
-  const auto [vocab_size, steps] = GENERATE(std::pair{3, 1}, std::pair{2, 2});
+  // Three tokens and one step, two tokens and two steps, longer drafts; `draftproof prove` does all at once.
+  const auto [vocab_size, steps, draft_len] = GENERATE(std::tuple{3, 1, 2}, std::tuple{2, 2, 2}, std::tuple{2, 1, 3});
   ProofOptions options = small_options();
   options.vocab_size = vocab_size;
   options.steps = steps;
+  options.draft_len = draft_len;
   for (const ProofCase& proof_case : proof_cases()) {
     const ProofResult result = prove(proof_case, options, 2);
-    INFO(proof_case.name << ", V = " << vocab_size << ", " << steps << " steps");
+    INFO(proof_case.name << ", V = " << vocab_size << ", K = " << draft_len << ", " << steps << " steps");
     CHECK(result.exact == proof_case.lossless);
     CHECK(result.acceptance_holds);
     CHECK(result.paths > 7);
@@ -56,6 +57,17 @@ TEST_CASE("Every verifier has the distribution that it claims and every lossy ru
     CHECK((result.total_variation_max == 0) == proof_case.lossless);
     CHECK(result.floats_hold());
     CHECK(result.float_distance_max.has_value() == !proof_case.name.starts_with("coupled"));
+  }
+}
+
+TEST_CASE("Without drafts every verifier emits one token of the target") {
+  ProofOptions options = small_options();
+  options.draft_len = 0;
+  for (const ProofCase& proof_case : proof_cases()) {
+    const ProofResult result = prove(proof_case, options, 2);
+    INFO(proof_case.name);
+    CHECK(result.exact);
+    CHECK(result.mean_accepted == 0);
   }
 }
 

@@ -28,33 +28,36 @@ std::vector<float> penalised(const RowParameters& parameters, const History& his
 
 }  // namespace
 
-TEST_CASE("the repetition penalty divides positive and multiplies negative logits of prompt and output tokens") {
-  RowParameters p;
-  p.repetition_penalty = 2.0f;
-  const History history = history_of({0, 1}, {2, 2}, 6);
-  const std::vector<float> found = penalised(p, history, {4.0f, -4.0f, 3.0f, 4.0f, -4.0f, 0.0f});
-  CHECK(found == std::vector<float>{2.0f, -8.0f, 1.5f, 4.0f, -4.0f, 0.0f});
-}
-
-TEST_CASE("the frequency penalty counts output tokens only and the presence penalty falls once") {
-  const History history = history_of({0, 0, 1}, {1, 2, 2, 2}, 4);
-  RowParameters frequency;
-  frequency.frequency_penalty = 0.5f;
-  CHECK(penalised(frequency, history, {1.0f, 1.0f, 1.0f, 1.0f}) == std::vector<float>{1.0f, 0.5f, -0.5f, 1.0f});
-  RowParameters presence;
-  presence.presence_penalty = 0.25f;
-  CHECK(penalised(presence, history, {1.0f, 1.0f, 1.0f, 1.0f}) == std::vector<float>{1.0f, 0.75f, 0.75f, 1.0f});
-  frequency.frequency_penalty = -0.5f;
-  CHECK(penalised(frequency, history, {1.0f, 1.0f, 1.0f, 1.0f}) == std::vector<float>{1.0f, 1.5f, 2.5f, 1.0f});
-}
-
-TEST_CASE("penalties run in the order repetition then frequency then presence") {
-  RowParameters p;
-  p.repetition_penalty = 2.0f;
-  p.frequency_penalty = 1.0f;
-  p.presence_penalty = 0.5f;
-  // 3 / 2 - 2 - 0.5 = -1. Had the subtractions come first, 0.5 / 2 = 0.25.
-  CHECK(penalised(p, history_of({}, {0, 0}, 2), {3.0f, 3.0f}) == std::vector<float>{-1.0f, 3.0f});
+TEST_CASE(
+    "the repetition penalty acts on prompt and output, then frequency counts and presence falls once on the output") {
+  struct Case {
+    float repetition, frequency, presence;
+    std::vector<Token> prompt, output;
+    std::vector<float> logits, expected;
+  };
+  const std::vector<Case> cases = {
+      // Positive logits are divided, negative ones multiplied.
+      {2.0f,
+       0.0f,
+       0.0f,
+       {0, 1},
+       {2, 2},
+       {4.0f, -4.0f, 3.0f, 4.0f, -4.0f, 0.0f},
+       {2.0f, -8.0f, 1.5f, 4.0f, -4.0f, 0.0f}},
+      {1.0f, 0.5f, 0.0f, {0, 0, 1}, {1, 2, 2, 2}, {1.0f, 1.0f, 1.0f, 1.0f}, {1.0f, 0.5f, -0.5f, 1.0f}},
+      {1.0f, -0.5f, 0.0f, {0, 0, 1}, {1, 2, 2, 2}, {1.0f, 1.0f, 1.0f, 1.0f}, {1.0f, 1.5f, 2.5f, 1.0f}},
+      {1.0f, 0.0f, 0.25f, {0, 0, 1}, {1, 2, 2, 2}, {1.0f, 1.0f, 1.0f, 1.0f}, {1.0f, 0.75f, 0.75f, 1.0f}},
+      // 3 / 2 - 2 - 0.5 = -1. Had the subtractions come first, 0.5 / 2 = 0.25.
+      {2.0f, 1.0f, 0.5f, {}, {0, 0}, {3.0f, 3.0f}, {-1.0f, 3.0f}},
+  };
+  for (const Case& c : cases) {
+    RowParameters p;
+    p.repetition_penalty = c.repetition;
+    p.frequency_penalty = c.frequency;
+    p.presence_penalty = c.presence;
+    const History history(c.prompt, c.output, static_cast<std::int64_t>(c.logits.size()));
+    CHECK(penalised(p, history, c.logits) == c.expected);
+  }
 }
 
 TEST_CASE("penalties that are off leave the row alone") {
@@ -62,38 +65,6 @@ TEST_CASE("penalties that are off leave the row alone") {
   const std::vector<float> found = penalised({}, history_of({0}, {1, 2}, 3), row);
   CHECK(found == row);
   CHECK(std::signbit(found[1]));
-}
-
-TEST_CASE("the bias is added to its tokens and may name one twice") {
-  const std::vector<LogitBias> bias{{1, 0.5f}, {2, -1.0f}, {1, 0.25f}};
-  RowConstraints c;
-  c.logit_bias = bias;
-  std::vector<float> row{1.0f, 1.0f, 1.0f};
-  add_bias(c, row);
-  CHECK(row == std::vector<float>{1.0f, 1.75f, 0.0f});
-}
-
-TEST_CASE("bit j of word w of the mask allows token 32 w + j") {
-  std::vector<std::uint32_t> mask(3, 0);
-  for (const Token t : {0, 31, 32, 40, 69}) mask[static_cast<std::size_t>(t / 32)] |= 1u << (t % 32);
-  mask[2] |= 1u << 6;  // token 70, beyond the vocabulary
-  RowConstraints c;
-  c.allowed_mask = mask;
-  const std::vector<float> found = masked(c, {}, std::vector<float>(70, 1.0f));
-  for (Token t = 0; t < 70; ++t) {
-    const bool allowed = t == 0 || t == 31 || t == 32 || t == 40 || t == 69;
-    CHECK(found[static_cast<std::size_t>(t)] == (allowed ? 1.0f : kMinusInfinity));
-  }
-}
-
-TEST_CASE("allowed ids and the mask restrict together") {
-  const std::vector<std::uint32_t> mask{0b0110};
-  const std::vector<Token> ids{2, 3, 2};
-  RowConstraints c;
-  c.allowed_mask = mask;
-  c.allowed_ids = ids;
-  CHECK(masked(c, {}, {1.0f, 1.0f, 1.0f, 1.0f}) ==
-        std::vector<float>{kMinusInfinity, kMinusInfinity, 1.0f, kMinusInfinity});
 }
 
 TEST_CASE("stop ids are banned while fewer tokens than min_tokens have been written") {
@@ -106,16 +77,6 @@ TEST_CASE("stop ids are banned while fewer tokens than min_tokens have been writ
   CHECK(masked(c, history_of({0, 0, 0}, {}, 4), row) == banned);  // the prompt does not count
   CHECK(masked(c, history_of({}, {0}, 4), row) == banned);
   CHECK(masked(c, history_of({}, {0, 1}, 4), row) == row);
-}
-
-TEST_CASE("the end of a bad word is banned where its beginning has just been written") {
-  const BadWords words({{0, 1, 2}, {3}}, 5);
-  RowConstraints c;
-  c.bad_words = &words;
-  const std::vector<float> row(5, 1.0f);
-  CHECK(masked(c, history_of({0}, {1}, 5), row) ==
-        std::vector<float>{1.0f, 1.0f, kMinusInfinity, kMinusInfinity, 1.0f});
-  CHECK(masked(c, history_of({0}, {1, 4}, 5), row) == std::vector<float>{1.0f, 1.0f, 1.0f, kMinusInfinity, 1.0f});
 }
 
 TEST_CASE("a masked token stays masked under every edit") {

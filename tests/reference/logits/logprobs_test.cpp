@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include "reference/logits/filters.hpp"
@@ -52,21 +51,6 @@ TEST_CASE("top logprobs are the head of a stable sort with the sampled token and
               Approx(static_cast<double>(expected)).epsilon(1e-6).margin(2e-6));
     }
   }
-}
-
-TEST_CASE("equal logits rank by token id") {
-  const std::vector<float> logits{1.0f, 2.0f, 2.0f, 1.0f};
-  LogitsDistribution row;
-  row.assign(logits, 0);
-  const std::vector<TokenLogprob> found = top_logprobs(row, 3, 3);
-  REQUIRE(found.size() == 4);
-  CHECK(found[0].token == 1);
-  CHECK(found[1].token == 2);
-  CHECK(found[1].rank == 2);
-  CHECK(found[2].token == 0);
-  CHECK(found[3].token == 3);
-  CHECK(found[3].rank == 4);
-  CHECK(found[0].logprob == found[1].logprob);
 }
 
 TEST_CASE("top logprobs refuse a negative count and a token outside the vocabulary") {

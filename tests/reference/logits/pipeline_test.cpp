@@ -353,66 +353,43 @@ TEST_CASE("filters act on the tempered distribution") {
   CHECK(distribution_of(logits, p)[2] == 0.0f);
 }
 
-TEST_CASE("a NaN is an error that names row and column or a masked token as the policy says") {
-  RowParameters p;
-  const std::vector<float> logits{1.0f, 2.0f, kNan, 0.5f};
-  for (const float temperature : {0.0f, 1.0f, 0.7f}) {
-    p.temperature = temperature;
-    p.nan_policy = NanPolicy::error;
-    CHECK_THAT(failure_of(logits, p), Contains("row 23, column 2") && Contains("NaN"));
-    p.nan_policy = NanPolicy::as_minus_inf;
-    CHECK(distribution_of(logits, p) == distribution_of({1.0f, 2.0f, -kInfinity, 0.5f}, p));
-    CHECK(std::isnan(logits[2]));  // the caller's row is not written to
-    CHECK_THAT(failure_of({kNan, kNan}, p), Contains("row 23") && Contains("no token is left"));
-  }
-}
-
-TEST_CASE("+infinity is an error under either policy") {
-  RowParameters p;
-  for (const NanPolicy policy : {NanPolicy::error, NanPolicy::as_minus_inf}) {
-    for (const float temperature : {0.0f, 1.0f, 0.7f}) {
-      p.nan_policy = policy;
-      p.temperature = temperature;
-      CHECK_THAT(failure_of({0.0f, kInfinity}, p), Contains("row 23, column 1") && Contains("+inf"));
-    }
-  }
-}
-
-TEST_CASE("a row with nothing left is an error that names the row") {
+TEST_CASE("a row that cannot be a distribution is an error that names the row, and the column where one is to blame") {
+  const std::vector<float> with_nan{1.0f, 2.0f, kNan, 0.5f};
   const std::vector<Token> only{1};
   const std::vector<std::uint32_t> mask{0b01};
-  RowConstraints c;
-  c.allowed_ids = only;
-  c.allowed_mask = mask;
-  for (const float temperature : {0.0f, 1.0f}) {
+  RowConstraints constraints;
+  constraints.allowed_ids = only;
+  constraints.allowed_mask = mask;
+  for (const float temperature : {0.0f, 1.0f, 0.7f}) {
     RowParameters p;
     p.temperature = temperature;
+    CHECK_THAT(failure_of(with_nan, p), Contains("row 23, column 2") && Contains("NaN"));
+    CHECK_THAT(failure_of({0.0f, kInfinity}, p), Contains("row 23, column 1") && Contains("+inf"));
     CHECK_THAT(failure_of({-kInfinity, -kInfinity}, p), Contains("row 23") && Contains("no token is left"));
-    CHECK_THAT(failure_of({1.0f, 1.0f}, p, c), Contains("row 23") && Contains("no token is left"));
+    CHECK_THAT(failure_of({1.0f, 1.0f}, p, constraints), Contains("row 23") && Contains("no token is left"));
     CHECK_THAT(failure_of({}, p), Contains("row 23") && Contains("empty"));
+    p.nan_policy = NanPolicy::as_minus_inf;
+    CHECK(distribution_of(with_nan, p) == distribution_of({1.0f, 2.0f, -kInfinity, 0.5f}, p));
+    CHECK(std::isnan(with_nan[2]));  // the caller's row is not written to
+    CHECK_THAT(failure_of({0.0f, kInfinity}, p), Contains("row 23, column 1") && Contains("+inf"));
+    CHECK_THAT(failure_of({kNan, kNan}, p), Contains("row 23") && Contains("no token is left"));
   }
+  RowParameters guided;
+  guided.guidance_scale = 2.0f;
+  CHECK_THAT(failure_of({1.0f}, guided), Contains("row 23") && Contains("unconditional"));
 }
 
 TEST_CASE("a temperature too small for the logits is an error and not a silent greedy") {
   RowParameters p;
-  p.temperature = 1e-9f;
-  CHECK_THAT(failure_of({1.0f, 2.0f}, p), Contains("row 23") && Contains("temperature"));
-  CHECK_THAT(failure_of({-1.0f, -2.0f}, p), Contains("row 23") && Contains("temperature"));
-  p.temperature = 0x1p-149f;
-  CHECK_THAT(failure_of({1.0f, 2.0f}, p), Contains("row 23") && Contains("temperature"));
-}
-
-TEST_CASE("a greedy row blames the NaN and not a large logit before it") {
-  RowParameters p;
+  for (const float temperature : {1e-9f, 0x1p-149f}) {
+    p.temperature = temperature;
+    CHECK_THAT(failure_of({1.0f, 2.0f}, p), Contains("row 23") && Contains("temperature"));
+    CHECK_THAT(failure_of({-1.0f, -2.0f}, p), Contains("row 23") && Contains("temperature"));
+  }
+  // A greedy row blames the NaN and not a large logit before it.
   p.temperature = 0.0f;
   CHECK(distribution_of({1e30f, 2e30f}, p) == std::vector<float>{0.0f, 1.0f});
   CHECK_THAT(failure_of({1e30f, kNan}, p), Contains("column 1") && Contains("NaN"));
-}
-
-TEST_CASE("guidance without an unconditional row is an error") {
-  RowParameters p;
-  p.guidance_scale = 2.0f;
-  CHECK_THAT(failure_of({1.0f}, p), Contains("row 23") && Contains("unconditional"));
 }
 
 TEST_CASE("bad logits of guided rows meet the policy after the combination") {

@@ -14,18 +14,9 @@ namespace {
 using Limits = std::numeric_limits<float>;
 
 std::vector<float> many_floats() {
-  std::vector<float> values{0.0f,
-                            -0.0f,
-                            1.0f,
-                            -1.0f,
-                            Limits::denorm_min(),
-                            -Limits::denorm_min(),
-                            Limits::min(),
-                            -Limits::min(),
-                            Limits::max(),
-                            Limits::lowest(),
-                            Limits::infinity(),
-                            -Limits::infinity()};
+  std::vector<float> values;
+  for (const float x : {0.0f, 1.0f, Limits::denorm_min(), Limits::min(), Limits::max(), Limits::infinity()})
+    values.insert(values.end(), {x, -x});
   std::mt19937 random(17);
   while (values.size() < 600) {
     const float x = bit_cast<float>(static_cast<std::uint32_t>(random()));

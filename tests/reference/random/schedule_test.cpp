@@ -1,7 +1,6 @@
 // Holds the CPU library, with each of its sets of row kernels, against the files of tests/vectors.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -18,7 +18,6 @@
 #include "tests/support/special_values.hpp"
 
 using namespace draftproof;
-using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 using draftproof::testing::for_each_row_kernel_set;
 
@@ -64,25 +63,12 @@ cpp_int residual_of(float p, float q) {
 
 // Draws by the oracle's masses: tiles by the high half, tokens by the low half.
 Token slow_draw(const std::vector<cpp_int>& masses, const RandomBlock& block) {
-  const auto pick = [](std::uint64_t word, auto begin, auto end) {
-    cpp_int total = 0;
-    for (auto it = begin; it != end; ++it) total += *it;
-    const cpp_int position = (cpp_int(word) * total) >> 64;
-    cpp_int reached = 0;
-    auto it = begin;
-    while ((reached += *it) <= position) ++it;
-    return it - begin;
-  };
   std::vector<cpp_int> tiles((masses.size() + kTileTokens - 1) / kTileTokens);
   for (std::size_t i = 0; i < masses.size(); ++i) tiles[i / kTileTokens] += masses[i];
-  const auto tile = pick(high_half(block), tiles.begin(), tiles.end());
+  const std::ptrdiff_t tile = interval_of(high_half(block), tiles.begin(), tiles.end());
   const auto begin = masses.begin() + tile * kTileTokens;
   const auto end = masses.end() - begin < kTileTokens ? masses.end() : begin + kTileTokens;
-  return static_cast<Token>(tile * kTileTokens + pick(low_half(block), begin, end));
-}
-
-std::uint64_t first_word_at(const cpp_int& position, const cpp_int& total) {
-  return static_cast<std::uint64_t>(cpp_int(((position << 64) + total - 1) / total));
+  return static_cast<Token>(tile * kTileTokens + interval_of(low_half(block), begin, end));
 }
 
 // Random words, the endpoints, and both sides of each border between tokens of a one-tile row.

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "tests/support/error_of.hpp"

@@ -4,27 +4,10 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "exactness/proof/steps.hpp"
 #include "reference/step/verify_step.hpp"
-#include "reference/verify/block.hpp"
-#include "reference/verify/chain.hpp"
-#include "reference/verify/coupled.hpp"
-#include "reference/verify/coupled_list.hpp"
-#include "reference/verify/greedy_multipath.hpp"
-#include "reference/verify/lossy/synthetic_acceptance.hpp"
-#include "reference/verify/lossy/target_only_thresholds.hpp"
-#include "reference/verify/lossy/top_k_resample.hpp"
-#include "reference/verify/lossy/typical_acceptance.hpp"
-#include "reference/verify/sampler_match.hpp"
-#include "reference/verify/sibling_rules/greedy_draft.hpp"
-#include "reference/verify/sibling_rules/k_seq.hpp"
-#include "reference/verify/sibling_rules/naive_sampling.hpp"
-#include "reference/verify/sibling_rules/rrs.hpp"
-#include "reference/verify/sibling_rules/rrsw.hpp"
-#include "reference/verify/sibling_rules/target_only.hpp"
-#include "reference/verify/traversal.hpp"
 #include "tests/reference/step/own_rows.hpp"
 #include "tests/support/random_request.hpp"
 
@@ -64,15 +47,12 @@ const std::map<std::string, std::function<TreeOutcome(Call&)>>& templates() {
       {"block", [](Call& c) { return outcome(verify_block(c.draft, c.target, c.proposal, c.chance)); }},
       {"sampler_match", [](Call& c) { return outcome(verify_sampler_match(c.draft, c.masses, c.chance)); }},
       {"coupled", [](Call& c) { return outcome(verify_coupled(c.draft, c.masses, c.position, c.chance)); }},
-      {"naive",
-       [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_naive_sampling(a...); }); }},
-      {"target_only",
-       [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_target_only(a...); }); }},
-      {"rrs", [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_rrs(a...); }); }},
-      {"rrsw", [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_rrsw(a...); }); }},
-      {"k_seq", [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_k_seq(a...); }); }},
-      {"greedy_draft",
-       [](Call& c) { return by_siblings(c, [](auto&&... a) { return accept_sibling_greedy_draft(a...); }); }},
+      {"naive", [](Call& c) { return by_siblings(c, proof_steps::naive); }},
+      {"target_only", [](Call& c) { return by_siblings(c, proof_steps::target_only); }},
+      {"rrs", [](Call& c) { return by_siblings(c, proof_steps::rrs); }},
+      {"rrsw", [](Call& c) { return by_siblings(c, proof_steps::rrsw); }},
+      {"k_seq", [](Call& c) { return by_siblings(c, proof_steps::k_seq); }},
+      {"greedy_draft", [](Call& c) { return by_siblings(c, proof_steps::greedy_draft); }},
       {"traversal", [](Call& c) { return verify_traversal(c.request.draft, c.target, c.proposal, c.chance); }},
       {"greedy_multipath:paths=3",
        [](Call& c) { return verify_greedy_multipath(c.request.draft, 3, c.target, c.proposal, c.chance); }},

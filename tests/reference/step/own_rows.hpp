@@ -2,10 +2,8 @@
 // is built anew from the tokens which plain decoding would have written there.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "reference/logits/pipeline.hpp"

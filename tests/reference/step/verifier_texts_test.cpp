@@ -3,6 +3,7 @@
 #include <Random123/philox.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
@@ -10,13 +11,83 @@
 
 #include "reference/step/verify_step.hpp"
 #include "tests/reference/step/own_rows.hpp"
-#include "tests/support/race_decoding.hpp"
 #include "tests/support/random_request.hpp"
 
 using namespace draftproof;
 using namespace draftproof::own_rows;
 
 namespace {
+
+// A toy language model over processed logits, and drafters that know it more or less.
+enum class ToyDrafter : std::uint8_t { target_itself, similar_model, other_model, argmax, random_tokens };
+constexpr std::array<ToyDrafter, 5> kToyDrafters{ToyDrafter::target_itself, ToyDrafter::similar_model,
+                                                 ToyDrafter::other_model, ToyDrafter::argmax,
+                                                 ToyDrafter::random_tokens};
+
+std::vector<RowParameters> race_decoding_parameters() {
+  std::vector<RowParameters> all(6);
+  all[1].temperature = 0.0f;
+  all[2].temperature = 0.6f;
+  all[3].temperature = 1.5f;
+  all[3].filters.top_k = 5;
+  all[4].filters.top_p = 0.8f;
+  all[5].filters.min_p = 0.1f;
+  all[5].temperature = 0.8f;
+  return all;
+}
+
+class ToyDecoder {
+ public:
+  ToyDecoder(std::int64_t vocab_size, std::uint64_t seed, const RowParameters& parameters)
+      : vocab_size_(vocab_size), seed_(seed), parameters_(parameters) {}
+
+  // The distribution after `text` of model 0 (the target) or of a drafter's model, into `distribution`; `pipeline`
+  // holds its buffers.
+  void process(std::span<const Token> text, std::uint64_t model, Pipeline& pipeline, Distribution& distribution,
+               std::vector<float>& row) const {
+    std::uint64_t context = seed_;
+    for (const Token t : text.last(text.size() < 2 ? text.size() : 2))
+      context = context * 64 + 1 + static_cast<std::uint64_t>(t);
+    TestRandom random(context);
+    row = normal_row(random, vocab_size_);
+    if (model > 0) {
+      TestRandom other(context + 1'000'003 * model);
+      for (float& l : row) l += other.normal() * (model == 1 ? 0.4f : 3.0f);
+    }
+    pipeline.run({{DType::f32, row.data(), vocab_size_}, {}, parameters_, {}, nullptr, 0}, distribution);
+  }
+
+  template <class Chance>
+  std::vector<Token> draft(ToyDrafter drafter, const std::vector<Token>& context, std::uint32_t draft_len,
+                           std::uint32_t list, Chance& chance) const {
+    std::vector<Token> text = context;
+    Pipeline pipeline;
+    Distribution distribution;
+    std::vector<float> row;
+    TestRandom random(seed_ * 1000 + context.size() + list);
+    for (std::uint32_t i = 0; i < draft_len; ++i) {
+      if (drafter == ToyDrafter::random_tokens) {
+        text.push_back(random.token(vocab_size_));
+        continue;
+      }
+      const std::uint64_t model = drafter == ToyDrafter::target_itself ? 0 : drafter == ToyDrafter::other_model ? 2 : 1;
+      process(text, model, pipeline, distribution, row);
+      Token argmax = 0;
+      for (Token t = 1; t < vocab_size_; ++t)
+        if (distribution.probability(t) > distribution.probability(argmax)) argmax = t;
+      const auto position = static_cast<std::uint32_t>(text.size());
+      text.push_back(drafter == ToyDrafter::argmax
+                         ? argmax
+                         : chance.coupled_race(DistributionMasses(distribution), position, list));
+    }
+    return {text.begin() + static_cast<std::ptrdiff_t>(context.size()), text.end()};
+  }
+
+ private:
+  std::int64_t vocab_size_;
+  std::uint64_t seed_;
+  RowParameters parameters_;
+};
 
 // Gumbel-max over the tokens of positive probability, in long double: of token i the largest noise of `num_lists`
 // vectors, from word i % 4 of the Philox block (i / 4, position, list, purpose 6).

@@ -4,8 +4,6 @@
 #include <catch2/catch.hpp>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "reference/step/verifiers.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 
 using namespace draftproof;
 
@@ -47,15 +46,8 @@ std::string table_of_registry() {
 namespace fs = std::filesystem;
 const fs::path kRoot = DRAFTPROOF_SOURCE_DIR;
 
-std::string page_at(const fs::path& file) {
-  std::ifstream in(file);
-  INFO(file);
-  REQUIRE(in);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::vector<std::string> listed_files() {
-  const std::string page = page_at(kRoot / "docs/adding_a_verifier.md");
+  const std::string page = testing::read_whole_file(kRoot / "docs/adding_a_verifier.md");
   const std::regex row("\\n\\| `([^`]+)` \\|");
   std::vector<std::string> files;
   for (auto at = std::sregex_iterator(page.begin(), page.end(), row); at != std::sregex_iterator(); ++at)
@@ -101,7 +93,7 @@ std::map<std::string, std::set<std::string>> naming_files() {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / floor)) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".cpp" && extension != ".hpp" && extension != ".cuh") continue;
-      const std::string text = page_at(entry.path());
+      const std::string text = testing::read_whole_file(entry.path());
       for (auto at = std::sregex_iterator(text.begin(), text.end(), enumerator); at != std::sregex_iterator(); ++at)
         files[(*at)[1]].insert(fs::relative(entry.path(), kRoot).generic_string());
     }
@@ -111,7 +103,7 @@ std::map<std::string, std::set<std::string>> naming_files() {
 }  // namespace
 
 TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
-  const std::string page = page_at(kRoot / "docs/verifiers.md");
+  const std::string page = testing::read_whole_file(kRoot / "docs/verifiers.md");
   const std::size_t rule = page.find("\n|---");
   REQUIRE(rule != std::string::npos);
   const std::size_t begin = page.find('\n', rule + 1) + 1;
@@ -120,7 +112,7 @@ TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
 }
 
 TEST_CASE("every section of docs/verifiers.md that code cites exists") {
-  const std::set<int> sections = sections_of(page_at(kRoot / "docs/verifiers.md"));
+  const std::set<int> sections = sections_of(testing::read_whole_file(kRoot / "docs/verifiers.md"));
   CHECK(sections == std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9});
   std::size_t cited = 0;
   for (const char* floor : {"base", "reference", "exactness", "engine", "gpu", "sim", "studies", "cli", "tests"})
@@ -128,7 +120,7 @@ TEST_CASE("every section of docs/verifiers.md that code cites exists") {
       const std::string extension = entry.path().extension().string();
       if (extension != ".cpp" && extension != ".hpp" && extension != ".cuh") continue;
       if (entry.path().filename() == "verifiers_doc_test.cpp") continue;
-      const Citations found = citations_in(page_at(entry.path()));
+      const Citations found = citations_in(testing::read_whole_file(entry.path()));
       INFO(entry.path());
       CHECK(found.without_folder == 0);
       for (const int section : found.sections) {
@@ -167,7 +159,7 @@ TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier tak
   std::set<std::string> headers;
   for (const auto& entry : fs::recursive_directory_iterator(kRoot / "reference/verify"))
     headers.insert(entry.path().stem().string());
-  const std::string decisions = page_at(kRoot / "tests/reference/step/every_verifier_test.cpp");
+  const std::string decisions = testing::read_whole_file(kRoot / "tests/reference/step/every_verifier_test.cpp");
   for (const VerifierInfo& info : verifiers()) {
     const std::string name(info.name);
     INFO(name);

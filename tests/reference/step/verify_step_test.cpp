@@ -6,13 +6,12 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "exactness/model_pair.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/random/injected.hpp"
-#include "reference/step/batch.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/statistical.hpp"
@@ -24,66 +23,26 @@ namespace {
 // What the rows of a request are given as.
 enum class RowKind { logits, probabilities };
 
-// A language model over V tokens whose logits are a function of the context, up to 3 tokens of it.
-class ToyModel {
- public:
-  ToyModel(std::uint64_t seed, std::int64_t vocab_size, float temperature)
-      : vocab_size_(vocab_size), temperature_(temperature) {
-    TestRandom random(seed);
-    for (std::int64_t i = 0; i < 1 + vocab_size * (1 + vocab_size * (1 + vocab_size)); ++i) {
-      std::vector<float> row = normal_row(random, vocab_size, 1.0f);
-      for (float& l : row)
-        if (random.chance(0.15)) l = kMinusInfinity;
-      row[static_cast<std::size_t>(random.below(vocab_size))] = 0.5f;
-      logits_.push_back(row);
-      // The distribution, in long double and from the definition.
-      std::vector<double> distribution;
-      long double total = 0.0L;
-      for (const float l : row) total += std::exp(static_cast<long double>(l) / temperature);
-      for (const float l : row)
-        distribution.push_back(static_cast<double>(std::exp(static_cast<long double>(l) / temperature) / total));
-      distributions_.push_back(distribution);
-      probabilities_.emplace_back(distribution.begin(), distribution.end());
-    }
-  }
+using Models = ModelPair<double>;
+constexpr float kTargetTemperature = 0.8f;
+constexpr float kDraftTemperature = 1.3f;
 
-  const std::vector<float>& row(const std::vector<Token>& context, RowKind rows) const {
-    return rows == RowKind::logits ? logits_[index(context)] : probabilities_[index(context)];
-  }
-  const std::vector<double>& distribution(const std::vector<Token>& context) const {
-    return distributions_[index(context)];
-  }
+// A row as a request has it: the probabilities, or logits that have them at this temperature.
+std::vector<float> row_of(const DenseMasses<double>& distribution, RowKind kind, float temperature) {
+  std::vector<float> row;
+  for (const double p : distribution)
+    row.push_back(static_cast<float>(kind == RowKind::logits ? static_cast<double>(temperature) * std::log(p) : p));
+  return row;
+}
 
-  // A token from the distribution, by a stream of its own.
-  Token draw(const std::vector<Token>& context, TestRandom& random) const {
-    return static_cast<Token>(random.draw(distribution(context)));
-  }
-
-  std::int64_t vocab_size() const { return vocab_size_; }
-  float temperature() const { return temperature_; }
-
-  // The distribution of texts of two tokens, index first * V + second.
-  std::vector<double> pair_distribution() const {
-    std::vector<double> out;
-    for (Token a = 0; a < vocab_size_; ++a)
-      for (Token b = 0; b < vocab_size_; ++b)
-        out.push_back(distribution({})[static_cast<std::size_t>(a)] * distribution({a})[static_cast<std::size_t>(b)]);
-    return out;
-  }
-
- private:
-  std::size_t index(const std::vector<Token>& context) const {
-    std::size_t i = 0;
-    for (const Token t : context) i = i * static_cast<std::size_t>(vocab_size_) + static_cast<std::size_t>(t) + 1;
-    return i;
-  }
-
-  std::int64_t vocab_size_;
-  float temperature_;
-  std::vector<std::vector<float>> logits_;
-  std::vector<std::vector<double>> distributions_;
-  std::vector<std::vector<float>> probabilities_;
-};
+// The target's distribution of texts of two tokens, index first * V + second.
+std::vector<double> pair_distribution(const Models& models) {
+  std::vector<double> out;
+  for (Token a = 0; a < models.vocab_size(); ++a)
+    for (const double p : models.target(std::vector<Token>{a}))
+      out.push_back(models.target({})[static_cast<std::size_t>(a)] * p);
+  return out;
+}
 
 struct Setting {
   std::int64_t vocab_size;
@@ -95,11 +54,11 @@ struct Setting {
   bool drafts_by_rule = false;  // chosen by a rule and not drawn from the drafter
 };
 
-// One step of a fresh request, its drafts drawn from the drafter's distribution (or, one-hot, chosen by a rule), with
-// the rows along the draft. The text it emits, completed to two tokens by the model's own draws.
+// One step of a fresh request, its drafts drawn from the draft model (or, one-hot, chosen by a rule), with the rows
+// along the draft. The text it emits, completed to two tokens by the target's own draws.
 bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
-  const ToyModel target(seed, s.vocab_size, 0.8f);
-  const ToyModel drafter(seed + 1, s.vocab_size, 1.3f);
+  const Models models(static_cast<std::int32_t>(s.vocab_size), seed, ModelKind::zeros);
+  const RowKind proposal_rows = s.proposal_kind == ProposalKind::logits ? RowKind::logits : RowKind::probabilities;
   TestRandom random(seed + 2);
   StepWorkspace workspace;
   PhiloxSource source;
@@ -107,38 +66,31 @@ bool follows_target(const Setting& s, std::uint64_t seed, int decisions) {
   options.sampler = s.sampler;
   options.raw_logprobs = false;
   std::vector<std::int64_t> counts(static_cast<std::size_t>(s.vocab_size * s.vocab_size));
-  std::vector<float> target_rows;
-  std::vector<float> proposal_rows;
-  for (std::int64_t i = 0; i < s.draws; ++i) {
+  for (std::int64_t i = 0; i < testing::fewer_if_sanitized(s.draws); ++i) {
     std::vector<Token> draft;
-    target_rows.clear();
-    proposal_rows.clear();
+    std::vector<float> target, proposal;
     for (std::size_t k = 0; k <= s.draft_len; ++k) {
-      const std::vector<float>& p = target.row(draft, s.target_rows);
-      target_rows.insert(target_rows.end(), p.begin(), p.end());
+      for (const float x : row_of(models.target(draft), s.target_rows, kTargetTemperature)) target.push_back(x);
       if (k == s.draft_len) break;
-      const RowKind kind = s.proposal_kind == ProposalKind::logits ? RowKind::logits : RowKind::probabilities;
-      const std::vector<float>& q = drafter.row(draft, kind);
-      proposal_rows.insert(proposal_rows.end(), q.begin(), q.end());
-      draft.push_back(s.drafts_by_rule ? static_cast<Token>((k + 1) % static_cast<std::size_t>(s.vocab_size))
-                                       : drafter.draw(draft, random));
+      for (const float x : row_of(models.draft(draft), proposal_rows, kDraftTemperature)) proposal.push_back(x);
+      draft.push_back(static_cast<Token>(s.drafts_by_rule ? (k + 1) % static_cast<std::size_t>(s.vocab_size)
+                                                          : random.draw(models.draft(draft))));
     }
     VerifyRequest request;
     request.draft = DraftTree::chain(draft);
-    const auto draft_len = static_cast<std::int64_t>(s.draft_len);
-    request.target = matrix_of(target_rows, draft_len + 1, s.vocab_size);
+    request.target = matrix_of(target, request.rows(), s.vocab_size);
     request.target_is_probabilities = s.target_rows == RowKind::probabilities;
-    request.parameters.temperature = target.temperature();
+    request.parameters.temperature = kTargetTemperature;
     request.proposal_kind = s.proposal_kind;
-    request.proposal = matrix_of(proposal_rows, draft_len, s.vocab_size);
-    request.draft_parameters.temperature = drafter.temperature();
+    request.proposal = matrix_of(proposal, request.draft.size(), s.vocab_size);
+    request.draft_parameters.temperature = kDraftTemperature;
     request.seed = derive_seed(seed, static_cast<std::uint64_t>(i));
     if (i == 0) validate(request, Verifier::chain, 0);
     std::vector<Token> text = verify_step(request, options, source, workspace).tokens;
-    while (text.size() < 2) text.push_back(target.draw(text, random));
+    while (text.size() < 2) text.push_back(static_cast<Token>(random.draw(models.target(text))));
     ++counts[static_cast<std::size_t>(text[0] * s.vocab_size + text[1])];
   }
-  return follows(counts, target.pair_distribution(), decisions);
+  return follows(counts, pair_distribution(models), decisions);
 }
 
 // The same step emits only tokens of positive probability; `may_accept_zero`: but for accepted drafts of probability 0.
@@ -156,88 +108,33 @@ bool support_is_kept(const VerifyRequest& request, const Emission& emission, boo
 
 }  // namespace
 
-TEST_CASE("the emitted text has the distribution of the target for every sampler and kind of row") {
-  std::uint64_t seed = 600;
-  for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
-    for (const RowKind rows : {RowKind::logits, RowKind::probabilities}) {
+TEST_CASE("the emitted text has the distribution of the target for every sampler, kind of row and number of drafts") {
+  std::vector<Setting> settings;
+  for (const Sampler sampler : {Sampler::inverse, Sampler::race})
+    for (const RowKind rows : {RowKind::logits, RowKind::probabilities})
       for (const ProposalKind kind : {ProposalKind::one_hot, ProposalKind::probabilities, ProposalKind::logits}) {
+        const auto vocab_size = static_cast<std::int64_t>(3 + settings.size() % 6);
         const bool main = kind == ProposalKind::logits || rows == RowKind::probabilities;
-        const Setting s{3 + static_cast<std::int64_t>(seed / 10 % 6),
-                        2,
-                        sampler,
-                        rows,
-                        kind,
-                        testing::fewer_if_sanitized(main ? 200000 : 100000),
-                        kind == ProposalKind::one_hot};
-        seed += 10;
-        CAPTURE(s.vocab_size, static_cast<int>(sampler), static_cast<int>(rows), static_cast<int>(kind), seed);
-        CHECK(follows_target(s, seed, 12));
+        settings.push_back(
+            {vocab_size, 2, sampler, rows, kind, main ? 200'000 : 100'000, kind == ProposalKind::one_hot});
       }
-    }
+  for (const std::size_t draft_len : {0, 1, 3})
+    settings.push_back({4, draft_len, Sampler::inverse, RowKind::logits, ProposalKind::logits, 100'000});
+  // vllm #40149, a control: stochastic drafts verified as one-hot lose acceptance and not the distribution, for any
+  // draft chosen independently of the coins is a one-hot proposal.
+  settings.push_back({3, 2, Sampler::inverse, RowKind::logits, ProposalKind::one_hot, 100'000, false});
+  for (std::size_t i = 0; i < settings.size(); ++i) {
+    const Setting& s = settings[i];
+    CAPTURE(i, s.vocab_size, s.draft_len, static_cast<int>(s.sampler), static_cast<int>(s.target_rows),
+            static_cast<int>(s.proposal_kind));
+    CHECK(follows_target(s, 610 + 10 * i, static_cast<int>(settings.size())));
   }
-}
-
-TEST_CASE("the emitted text has the distribution of the target without drafts and with one or three") {
-  for (const std::size_t draft_len : {std::size_t{0}, std::size_t{1}, std::size_t{3}}) {
-    const Setting s{4, draft_len, Sampler::inverse, RowKind::logits, ProposalKind::logits, 100000};
-    CAPTURE(draft_len);
-    CHECK(follows_target(s, 800 + draft_len, 3));
-  }
-}
-
-TEST_CASE("stochastic drafts verified as one-hot lose acceptance and not the distribution") {
-  // vllm #40149, a control: any draft chosen independently of the coins is a one-hot proposal.
-  const Setting s{3, 2, Sampler::inverse, RowKind::logits, ProposalKind::one_hot, 100000, false};
-  CHECK(follows_target(s, 900, 1));
 }
 
 TEST_CASE("the test of the distribution sees drafts by a rule that are verified with probabilities") {
   // transformers #32867.
-  const Setting s{3, 2, Sampler::inverse, RowKind::logits, ProposalKind::logits, 50000, true};
+  const Setting s{3, 2, Sampler::inverse, RowKind::logits, ProposalKind::logits, 50'000, true};
   CHECK_FALSE(follows_target(s, 910, 12));
-}
-
-TEST_CASE("ragged batches that mix greedy and random requests keep every distribution") {
-  // vllm #27077, #41598. Requests of K = 0, 1, 2; every third one greedy.
-  const ToyModel target(1000, 5, 1.0f);
-  TestRandom random(1001);
-  constexpr int kRequests = 60000;
-  std::vector<std::vector<Token>> drafts(kRequests);
-  std::vector<std::vector<float>> rows(kRequests);
-  std::vector<VerifyRequest> requests(kRequests);
-  for (std::size_t i = 0; i < kRequests; ++i) {
-    const std::size_t draft_len = i / 3 % 3;
-    drafts[i] = random.tokens(static_cast<std::int64_t>(draft_len), 5);
-    for (std::size_t k = 0; k <= draft_len; ++k) {
-      const std::vector<Token> context(drafts[i].begin(), drafts[i].begin() + static_cast<std::ptrdiff_t>(k));
-      const std::vector<float>& row = target.row(context, RowKind::logits);
-      rows[i].insert(rows[i].end(), row.begin(), row.end());
-    }
-    requests[i].draft = DraftTree::chain(drafts[i]);
-    requests[i].target = matrix_of(rows[i], static_cast<std::int64_t>(draft_len) + 1, 5);
-    if (i % 3 == 0) requests[i].parameters.temperature = 0.0f;
-    requests[i].seed = derive_seed(1002, i);
-  }
-  const std::vector<Emission> emissions = verify_batch(requests, {}, 2);
-  std::vector<std::int64_t> counts(25);
-  for (std::size_t i = 0; i < kRequests; ++i) {
-    std::vector<Token> text = emissions[i].tokens;
-    if (i % 3 == 0) {
-      std::vector<Token> context;
-      for (std::size_t k = 0; k < text.size(); ++k) {
-        const std::vector<float>& row = target.row(context, RowKind::logits);
-        const auto best = static_cast<Token>(std::max_element(row.begin(), row.end()) - row.begin());
-        REQUIRE(text[k] == best);
-        if (k + 1 < text.size()) REQUIRE(drafts[i][k] == best);
-        context.push_back(best);
-      }
-      REQUIRE((emissions[i].num_accepted == drafts[i].size() || drafts[i][emissions[i].num_accepted] != text.back()));
-      continue;
-    }
-    while (text.size() < 2) text.push_back(target.draw(text, random));
-    ++counts[static_cast<std::size_t>(text[0] * 5 + text[1])];
-  }
-  CHECK(follows(counts, target.pair_distribution()));
 }
 
 TEST_CASE("no endpoint of a uniform makes a token of probability zero appear") {

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "reference/step/batch.hpp"

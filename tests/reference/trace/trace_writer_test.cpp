@@ -12,6 +12,7 @@
 #include "reference/trace/trace.hpp"
 #include "tests/engine/decode/toy_model.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/random_request.hpp"
 
 namespace draftproof {
 namespace {
@@ -56,16 +57,9 @@ void check_replay(const Recorded& recorded, const VerifyOptions& options, bool h
   all_rows.all_rows = true;
   const std::vector<Emission> before = verify_batch(recorded.requests, all_rows, 1);
   const std::vector<Emission> after = verify_batch(trace.requests(), trace.verify_options(), 1);
+  CHECK(same_emission(after, before));
   std::vector<Token> tokens;
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    CHECK(after[i].tokens == before[i].tokens);
-    CHECK(after[i].num_accepted == before[i].num_accepted);
-    CHECK(after[i].logprobs == before[i].logprobs);
-    CHECK(after[i].raw_logprobs == before[i].raw_logprobs);
-    CHECK(after[i].kept_mass == before[i].kept_mass);
-    CHECK(after[i].kept_count == before[i].kept_count);
-    tokens.insert(tokens.end(), after[i].tokens.begin(), after[i].tokens.end());
-  }
+  for (const Emission& emission : after) tokens.insert(tokens.end(), emission.tokens.begin(), emission.tokens.end());
   tokens.resize(recorded.generation.tokens.size());
   CHECK(tokens == recorded.generation.tokens);
 }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/run_program.hpp"
 
 using namespace draftproof;
@@ -61,8 +62,8 @@ TEST_CASE("a result file holds the tensors with the documented names and shapes"
   const VerifyResult result = hand_made_result();
   write_result(folder.file("r"), result, {{"version", "1"}, {"sampler", "race"}});
   const SafetensorsFile file = SafetensorsFile::open(folder.file("r"));
-  using Shape = std::vector<std::uint64_t>;
-  const std::map<std::string, std::pair<DType, Shape>> expected = {
+  using Sizes = std::vector<std::uint64_t>;
+  const std::map<std::string, std::pair<DType, Sizes>> expected = {
       {"output_tokens", {DType::i32, {3, 3}}}, {"num_accepted", {DType::i32, {3}}},   {"accepted", {DType::u8, {3}}},
       {"logprob", {DType::f32, {3, 3}}},       {"raw_logprob", {DType::f32, {3, 3}}}, {"kept_mass", {DType::f32, {6}}},
       {"kept_count", {DType::i32, {6}}}};
@@ -190,12 +191,7 @@ TEST_CASE("a file that cannot be compared is an error naming the tensor") {
   const TemporaryFolder folder;
   const VerifyResult result = hand_made_result();
   const auto message = [&](const TraceBuilder& file) {
-    try {
-      compare_result(result, file.write(folder.file("e")));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of(ErrorKind::input, [&] { compare_result(result, file.write(folder.file("e"))); });
   };
   TraceBuilder engine;
   CHECK_THAT(message(engine), Contains("'output_tokens'") && Contains("missing"));

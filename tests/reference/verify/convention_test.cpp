@@ -3,7 +3,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <string>
 

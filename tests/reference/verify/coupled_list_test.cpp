@@ -5,15 +5,12 @@
 #include <cmath>
 #include <vector>
 
-#include "exactness/model_pair.hpp"
-#include "exactness/proof/output_distribution.hpp"
 #include "exactness/rational.hpp"
 #include "reference/random/audit.hpp"
 #include "reference/verify/chance.hpp"
 #include "reference/verify/coupled.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/sampled_tree.hpp"
-#include "tests/support/race_decoding.hpp"
 #include "tests/support/statistical.hpp"
 
 using namespace draftproof;
@@ -96,6 +93,11 @@ TEST_CASE("one position of coupled lists is accepted as often as the integral sa
         const DraftTree drafts = merge_paths(paths, Duplicates::merged);
         const TreeOutcome outcome = verify_coupled_list(drafts, num_lists, target, 0, chance);
         const bool matched = !outcome.path.empty();
+        if (num_lists == 1) {  // one list is the chain
+          const ChainOutcome chain = verify_coupled(paths[0], target, 0, chance);
+          REQUIRE((chain.num_accepted == 1) == matched);
+          REQUIRE(chain.last_token == outcome.last_token);
+        }
         accepted += matched;
         const Token token = matched ? drafts.tokens[static_cast<std::size_t>(outcome.path[0])] : outcome.last_token;
         ++counts[static_cast<std::size_t>(token)];
@@ -111,100 +113,26 @@ TEST_CASE("one position of coupled lists is accepted as often as the integral sa
     }
 }
 
-TEST_CASE("coupled lists are exact whatever the drafts are") {
-  using Rows = DenseMasses<Rational>;
-  // Two steps over trees of fixed drafts: on every path of the enumeration the output is plain decoding.
-  for (const ModelKind kind : {ModelKind::dense, ModelKind::zeros, ModelKind::one_hot_target}) {
-    const ModelPair<Rational> models(3, 2, kind);
-    for (const auto& paths : std::vector<std::vector<std::vector<Token>>>{
-             {{0, 1}, {0, 2}}, {{0, 0}, {1, 1}, {2, 2}}, {{1}, {1}}, {{kPaddingToken, 0}, {2, kPaddingToken}}, {}}) {
-      const DraftTree drafts = merge_paths(paths, Duplicates::merged);
-      OutputDistribution distribution;
-      EnumeratingChance<Rational> chance;
-      do {
-        TokenString text;
-        for (int s = 0; s < 2; ++s) {
-          DenseRows<Rational> target;
-          for (std::int32_t node = kRootNode; node < drafts.size(); ++node) {
-            TokenString prefix = text;
-            for (const Token token : drafts.path(node)) prefix.push_back(token);
-            target.rows.push_back(models.target(prefix));
-          }
-          const auto position = static_cast<std::uint32_t>(text.size());
-          const TreeOutcome outcome = verify_coupled_list(drafts, 2, target, position, chance);
-          for (const std::int32_t node : outcome.path) text.push_back(drafts.tokens[static_cast<std::size_t>(node)]);
-          text.push_back(outcome.last_token);
-        }
-        TokenString plain;
-        while (plain.size() < text.size()) {
-          const auto position = static_cast<std::uint32_t>(plain.size());
-          plain.push_back(chance.coupled_list_race(models.target(plain), position, 2));
-        }
-        if (plain != text) FAIL("the drafts changed the output");
-        distribution[text] += chance.probability();
-      } while (chance.next());
-      CHECK_FALSE(first_difference(
-          distribution, [&](const TokenString& s) -> const Rows& { return models.target(s); }, 3));
-    }
-  }
-}
-
-TEST_CASE("coupled lists equal plain decoding over the same lists bit for bit") {
-  PhiloxSource source;
-  std::size_t accepted = 0;
-  for (const RowParameters& parameters : race_decoding_parameters())
-    for (std::uint32_t num_lists = 1; num_lists <= 4; ++num_lists) {
-      const std::uint64_t seed = 40 + num_lists;
-      const ToyDecoder decoder(37, seed, parameters);
-      const std::vector<Token> plain = decoder.decode_plainly(source, 20, num_lists);
-      for (const ToyDrafter drafter : kToyDrafters) {
-        std::vector<Token> text;
-        while (text.size() < plain.size()) {
-          AddressedChance<PhiloxSource> chance(source, seed, 0);
-          std::vector<std::vector<Token>> paths;
-          for (std::uint32_t list = 0; list < num_lists; ++list)
-            paths.push_back(decoder.draft(drafter, text, 3, list, chance));
-          const DraftTree drafts = merge_paths(paths, Duplicates::merged);
-          struct NodeRows {
-            const ToyDecoder& decoder;
-            const std::vector<Token>& text;
-            const DraftTree& drafts;
-            std::vector<Token> path;
-            ToyRows rows{decoder, text, path};
-            DistributionMasses masses(std::uint32_t row) {
-              path = drafts.path(static_cast<std::int32_t>(row) - 1);
-              return rows.masses(static_cast<std::uint32_t>(path.size()));
-            }
-          } target{decoder, text, drafts, {}};
-          const auto position = static_cast<std::uint32_t>(text.size());
-          const TreeOutcome outcome = verify_coupled_list(drafts, num_lists, target, position, chance);
-          if (num_lists == 1) {  // one list is the chain
-            ToyRows rows(decoder, text, paths[0]);
-            const ChainOutcome chain = verify_coupled(paths[0], rows, position, chance);
-            CHECK(chain.num_accepted == outcome.path.size());
-            CHECK(chain.last_token == outcome.last_token);
-          }
-          accepted += outcome.path.size();
-          for (const std::int32_t node : outcome.path) text.push_back(drafts.tokens[static_cast<std::size_t>(node)]);
-          text.push_back(outcome.last_token);
-        }
-        text.resize(plain.size());
-        if (text != plain) FAIL(num_lists << " lists: the output differs");
-      }
-    }
-  CHECK(accepted > 100);
-}
-
 TEST_CASE("every list of every position is raced by the target once") {
-  AuditedSource<> source;
-  DenseRows<double> target{{kListTarget, kListTarget, kListTarget, kListTarget, kListTarget}};
+  const DenseRows<double> target{std::vector<Row>(5, kListTarget)};
   const DraftTree drafts = merge_paths({{0, 1}, {1, 1}}, Duplicates::merged);
-  std::uint32_t position = 0;
-  for (int step = 0; step < 20; ++step) {
-    AddressedChance<AuditedSource<>> chance(source, 1, 0);
-    position += 1 + static_cast<std::uint32_t>(verify_coupled_list(drafts, 2, target, position, chance).path.size());
-  }
-  CHECK(source.used() == 2 * position);
+  const std::vector<Token> chain{0, 1};
+  const auto words_a_position = [&](auto accepted_of_step) {
+    AuditedSource<> source;
+    std::uint32_t position = 0;
+    for (int step = 0; step < 20; ++step) {
+      AddressedChance<AuditedSource<>> chance(source, 1, 0);
+      position += 1 + static_cast<std::uint32_t>(accepted_of_step(position, chance));
+    }
+    CHECK(source.used() % position == 0);
+    return source.used() / position;
+  };
+  CHECK(words_a_position([&](std::uint32_t position, auto& chance) {
+          return verify_coupled_list(drafts, 2, target, position, chance).path.size();
+        }) == 2);
+  CHECK(words_a_position([&](std::uint32_t position, auto& chance) {
+          return verify_coupled(chain, target, position, chance).num_accepted;
+        }) == 1);
 }
 
 TEST_CASE("the enumeration refuses lists raced singly and together at one position") {

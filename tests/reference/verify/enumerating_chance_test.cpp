@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/rational_model.hpp"
+#include "exactness/rational.hpp"
 
 using namespace draftproof;
 

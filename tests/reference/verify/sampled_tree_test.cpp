@@ -7,8 +7,6 @@
 
 #include "exactness/model_pair.hpp"
 #include "exactness/rational.hpp"
-#include "reference/random/audit.hpp"
-#include "reference/verify/chance.hpp"
 #include "reference/verify/enumerating_chance.hpp"
 #include "reference/verify/tree_attention.hpp"
 
@@ -162,31 +160,4 @@ TEST_CASE("paths through one prefix continue independently") {
     for (const Token token : tokens) product *= q(token);
     CHECK(probability == product);
   }
-}
-
-TEST_CASE("drafting in floats uses no address twice over three steps") {
-  const DenseMasses<double> row{0.2, 0.3, 0.5};
-  const auto distribution = [&](std::span<const Token>) -> const DenseMasses<double>& { return row; };
-  std::set<std::vector<Token>> seen;
-  for (const auto draw : {+[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
-                            return draw_children_without_replacement(l, branching_shape({2, 2}), c);
-                          },
-                          +[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
-                            return draw_iid_children(l, branching_shape({2, 2}), c);
-                          },
-                          +[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
-                            return draw_greedy_children(l, branching_shape({2, 2}), c);
-                          },
-                          +[](const decltype(distribution)&l, AddressedChance<AuditedSource<>>&c) {
-                            return draw_merged_paths(l, 3, 3, c);
-                          }}) {
-    AuditedSource<> source;
-    for (std::uint32_t step = 0; step < 3; ++step) {
-      AddressedChance<AuditedSource<>> chance(source, 1, step);
-      const DraftTree tree = draw(distribution, chance);
-      CHECK_NOTHROW(validate(tree, 3, "tree"));
-      seen.insert(tree.tokens);
-    }
-  }
-  CHECK(seen.size() > 6);
 }

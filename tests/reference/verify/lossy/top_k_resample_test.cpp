@@ -4,22 +4,19 @@
 #include <cmath>
 
 #include "reference/verify/chance.hpp"
-#include "reference/verify/lossy/distance.hpp"
-#include "tests/reference/verify/lossy/lossy_distribution.hpp"
+#include "tests/reference/verify/exact_steps.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/statistical.hpp"
 
 using namespace draftproof;
 
 namespace {
 
-OutputDistribution distribution_of(const ModelPair<Rational>& models, std::int32_t draft_len, std::size_t k) {
-  return enumerated_distribution([&](LossyChance& chance) {
-    const DraftedChain chain = draw_chain_and_rows(models, draft_len, chance);
-    const std::span<const Token> draft = chain.tree.tokens;
-    const ChainOutcome outcome = verify_top_k_resample(draft, chain.target, chain.proposal, k, chance);
-    return emitted(draft, outcome.num_accepted, outcome.last_token);
-  });
+using Row = DenseMasses<Rational>;
+
+ProofSteps top_k_step(std::size_t k) {
+  return exact_only(
+      proof_steps::chain_step([k](std::span<const Token> draft, const auto& target, const auto& proposal,
+                                  auto& chance) { return verify_top_k_resample(draft, target, proposal, k, chance); }));
 }
 
 }  // namespace
@@ -28,40 +25,27 @@ TEST_CASE("the top-k resample is as far from the target as it says and exact whe
   std::size_t positive = 0;
   for (const ModelKind kind : kModelKinds)
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
-      const ModelPair<Rational> models(4, seed, kind);
-      const LossyRow& p = models.target({});
-      const TargetDistribution target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
+      const Models models(4, seed, kind);
+      const Row& p = models.target({});
       Rational before(2);
       for (std::size_t k = 1; k <= 4; ++k) {
-        const Rational distance = total_variation_of(p, first_token_distribution(distribution_of(models, 1, k), 4));
+        const Rational distance = total_variation_of(p, first_token_of(top_k_step(k), models));
         INFO(name_of(kind) << " seed " << seed << " k " << k);
         CHECK(distance == top_k_resample_distance(p, models.draft({}), k));
         CHECK(distance <= before);
         before = distance;
         positive += distance > 0;
       }
-      if (seed == 0) CHECK_FALSE(first_difference(distribution_of(models, 2, 4), target, 4).has_value());
+      if (seed == 0) CHECK(is_exact(top_k_step(4), models, 2));
     }
   CHECK(positive > 20);
 }
 
 TEST_CASE("a residual that lies outside the top k is replaced by the top k") {
   // p's best token is overdrafted: k = 1 leaves no residual.
-  const DenseRows<Rational> target{{{Rational(1, 2), Rational(3, 10), Rational(1, 5)}, {1, 0, 0}}};
-  const DenseRows<Rational> proposal{{{1, 0, 0}}};
-  const std::vector<Token> draft{0};
-  const OutputDistribution distribution = enumerated_distribution([&](LossyChance& chance) {
-    const ChainOutcome outcome = verify_top_k_resample(std::span<const Token>(draft), target, proposal, 1, chance);
-    return emitted(draft, outcome.num_accepted, outcome.last_token);
-  });
-  CHECK(first_token_distribution(distribution, 3) == LossyRow{1, 0, 0});
-  CHECK(top_k_resample_distance(target.rows[0], proposal.rows[0], 1) == Rational(1, 2));
-}
-
-TEST_CASE("over two drafts the top-k resample is refuted") {
-  const ModelPair<Rational> models(4, 1, ModelKind::dense);
-  const TargetDistribution target = [&](const TokenString& text) -> const LossyRow& { return models.target(text); };
-  CHECK(first_difference(distribution_of(models, 2, 1), target, 4).has_value());
+  const Models models(Row{Rational(1, 2), Rational(3, 10), Rational(1, 5)}, Row{1, 0, 0});
+  CHECK(first_token_of(top_k_step(1), models) == Row{1, 0, 0});
+  CHECK(top_k_resample_distance(models.target({}), models.draft({}), 1) == Rational(1, 2));
 }
 
 TEST_CASE("the table of distances has the closed forms of peaked and flat and Zipf rows") {
@@ -90,19 +74,6 @@ TEST_CASE("the table of distances has the closed forms of peaked and flat and Zi
       CHECK(row.warm_draft == Approx(outside).margin(1e-12));
     }
   }
-}
-
-TEST_CASE("the top-k resample in floats has the proved distribution and uses no address twice") {
-  // p = (.5, .3, .2), q = (.8, .1, .1), k = 2: distribution (.5, .4, .1).
-  const DenseRows<double> target{{{0.5, 0.3, 0.2}, {1.0, 0.0, 0.0}}};
-  const DenseRows<double> proposal{{{0.8, 0.1, 0.1}}};
-  const auto counts = count_in_floats(6, 3, [&](auto& chance) {
-    const std::vector<Token> draft{chance.draw(proposal.rows[0], 0, Purpose::draft_sample)};
-    const ChainOutcome outcome = verify_top_k_resample(std::span<const Token>(draft), target, proposal, 2, chance);
-    return outcome.num_accepted == 1 ? draft[0] : outcome.last_token;
-  });
-  CHECK(follows(counts, std::vector<double>{0.5, 0.4, 0.1}));
-  CHECK_FALSE(follows(counts, target.rows[0]));
 }
 
 TEST_CASE("a top-k resample that keeps nothing is an error") {
