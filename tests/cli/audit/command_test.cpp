@@ -4,7 +4,7 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace {
@@ -97,10 +97,7 @@ TEST_CASE("audit as text ends with the verdict and draws its figure") {
   CHECK(wrong.exit_code == 1);
   CHECK(wrong.out.find("group 0, token 0: 52000 observed, 50000 expected") != std::string::npos);
   CHECK(wrong.out.find("verdict: biased") != std::string::npos);
-  if (run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
-    WARN("SKIPPED: gnuplot is not installed");
-    return;
-  }
+  if (!draftproof::testing::gnuplot_is_here()) return;
   const ProgramResult drawn = audit("wrong.csv", {"--figure", folder.file("worst.svg")});
   CHECK(drawn.exit_code == 1);
   CHECK(read_whole_file(folder.file("worst.svg")).find("token 0: 52000 of 50000") != std::string::npos);
@@ -184,11 +181,7 @@ TEST_CASE("the self test of the audit prints its rate") {
 TEST_CASE("audit without a file or with useless options is one line and exit code 2") {
   const auto fails = [](std::vector<std::string> arguments, const std::string& named) {
     arguments.insert(arguments.begin(), "audit");
-    const ProgramResult result = run_draftproof(arguments);
-    INFO(result.err);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    CHECK(result.err.find(named) != std::string::npos);
+    draftproof::testing::check_refused(arguments, {named});
   };
   fails({}, "file: is missing");
   fails({"x.safetensors", "--alpha", "0"}, "--alpha");

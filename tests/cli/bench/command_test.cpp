@@ -7,7 +7,7 @@
 
 #include "engine/transformer/transformer_kernels.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace {
 
@@ -68,6 +68,11 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     }
     CHECK(result.at("ratio_to_pytorch").is_null());  // --quick leaves PyTorch out
     CHECK(result.at("threads").get<int>() >= 1);
+    for (const ordered_json& read : results)
+      if (read.at("name") == "read_bandwidth" && read.at("threads") == result.at("threads") &&
+          !result.at("bytes").is_null())
+        CHECK(result.at("ratio_to_bandwidth").get<double>() ==
+              Approx(result.at("gb_per_s").get<double>() / read.at("gb_per_s").get<double>()).epsilon(1e-5));
     if (result.at("goal").is_null()) CHECK(result.at("met").is_null());
   }
 }
@@ -136,12 +141,8 @@ TEST_CASE("bench refuses options that measure nothing") {
                                                   {"--repeat", "0"},
                                                   {"--pytorch", "maybe"},
                                                   {"--llama-cpp", "on"}}) {  // --quick leaves out what it is for
-    INFO(options[0] << " " << options[1]);
     std::vector<std::string> arguments{"bench", "--quick"};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    const ProgramResult run = run_draftproof(arguments);
-    CHECK(run.exit_code == 2);
-    CHECK(run.out.empty());
-    CHECK(run.err.find(options[0]) != std::string::npos);
+    draftproof::testing::check_refused(arguments, {options[0]});
   }
 }
