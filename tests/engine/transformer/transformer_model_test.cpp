@@ -139,12 +139,7 @@ TEST_CASE("a slot that is copied serves as the one it came from") {
   kv->copy_slot(37, 2);
   CHECK(kv->slot_bytes(37) == kv->slot_bytes(2));
   CHECK(kv->slot_bytes(1) != kv->slot_bytes(2));
-  const std::vector<StreamContext> committed = {{blocks, 3}};
-  const Token next = 5;
-  const std::int32_t position = 3, stream = 0, parent = -1, first = 0;
-  const std::int64_t slot = 3;
-  model.forward({{&next, 1}, {&position, 1}, {&stream, 1}, {&parent, 1}, {&slot, 1}, committed, {&first, 1}, {}}, *kv,
-                out);
+  forward_one(model, *kv, blocks, 5, 3, out);
   PlainDecoding plain(model);
   CHECK(same_row(out.logits.data(), plain.after({3, 1, 4, 5}).logits));
 }
@@ -163,14 +158,8 @@ TEST_CASE("views leave layers out or round weights again, and share the cache's 
 
   // It drafts on the target's cache and leaves the layer that it skips alone.
   const std::unique_ptr<KvCache> kv = model.make_kv_cache(16);
-  const Token token = 9;
-  const std::int32_t zero = 0, parent = -1;
-  const std::int64_t slot = 0;
-  const std::vector<std::int32_t> blocks = {0};
-  const StreamContext context{blocks, 0};
   ForwardOutput out;
-  skipping->forward({{&token, 1}, {&zero, 1}, {&zero, 1}, {&parent, 1}, {&slot, 1}, {&context, 1}, {&zero, 1}, {}}, *kv,
-                    out);
+  forward_one(*skipping, *kv, {0}, 9, 0, out);
   const std::vector<std::byte> bytes = kv->slot_bytes(0);
   const std::size_t of_layer = bytes.size() / 3;
   const auto any = [&](std::size_t layer) {
@@ -271,15 +260,9 @@ TEST_CASE("batches that a model cannot run are errors that say so") {
   TransformerModel model(tiny.weights(), Arithmetic::f32, 1);
   const std::unique_ptr<KvCache> kv = model.make_kv_cache(544);
   ForwardOutput out;
-  const std::int32_t zero = 0, parent = -1;
   std::vector<std::int32_t> blocks(33);
   for (std::size_t b = 0; b < blocks.size(); ++b) blocks[b] = static_cast<std::int32_t>(b);
-  const auto run = [&](Token token, std::int32_t position) {
-    const StreamContext context{blocks, position};
-    const std::int64_t slot = position;
-    model.forward({{&token, 1}, {&position, 1}, {&zero, 1}, {&parent, 1}, {&slot, 1}, {&context, 1}, {&zero, 1}, {}},
-                  *kv, out);
-  };
+  const auto run = [&](Token token, std::int32_t position) { forward_one(model, *kv, blocks, token, position, out); };
   CHECK(error_of(ErrorKind::input, [&] { run(117, 0); }).find("expected one in [0, 117)") != std::string::npos);
   CHECK(error_of(ErrorKind::input, [&] { run(-1, 0); }).find("expected one in [0, 117)") != std::string::npos);
   CHECK(error_of(ErrorKind::input, [&] { run(1, 512); }).find("expected one below 512") != std::string::npos);
