@@ -1,11 +1,10 @@
 #include "sim/acceptance/acceptance_choice.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/rates.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -39,13 +38,12 @@ TEST_CASE("acceptance models are made from their text") {
 }
 
 TEST_CASE("a replay is named by its file, and by its drafter where there are several") {
-  const auto file = std::filesystem::temp_directory_path() / "draftproof_acceptance_choice_test.jsonl";
-  std::ofstream(file) << "{\"acc_eagle\": {\"acc_len\": [1, 3]}, \"acc_ngram\": {\"acc_len\": [1, 1]}}\n";
-  const std::string path = file.string();
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.file("replay.jsonl");
+  testing::write_whole_file(path, "{\"acc_eagle\": {\"acc_len\": [1, 3]}, \"acc_ngram\": {\"acc_len\": [1, 1]}}\n");
   CHECK(survival_of_text(("replay:" + path).c_str(), 1) == std::vector<double>{0.5});
   CHECK(survival_of_text(("replay:drafter=ngram,file=" + path).c_str(), 1) == std::vector<double>{0.0});
-  std::filesystem::remove(file);
-  CHECK_THROWS_WITH(make_acceptance("replay:" + path, 0, "x"), Catch::Contains(path));
+  CHECK_THROWS_WITH(make_acceptance("replay:" + folder.file("none"), 0, "x"), Catch::Contains(folder.file("none")));
 }
 
 TEST_CASE("what is not an acceptance model is refused in one sentence") {

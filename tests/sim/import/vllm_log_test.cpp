@@ -42,19 +42,6 @@ TEST_CASE("a line of vLLM gives its counts exactly: drafts, rates, acceptance le
   CHECK(data.notes.empty());
 }
 
-TEST_CASE("windows are weighted by their drafts") {
-  const AcceptanceData data = log_of(
-      "SpecDecoding metrics: Mean acceptance length: 2.00, Accepted: 100 tokens, Drafted: 200 tokens, Per-position "
-      "acceptance rate: 0.600, 0.400, Avg Draft acceptance rate: 50.0%\n"
-      "INFO other: things happen\n"
-      "SpecDecoding metrics: Mean acceptance length: 1.50, Accepted: 150 tokens, Drafted: 600 tokens, Per-position "
-      "acceptance rate: 0.300, 0.200, Avg Draft acceptance rate: 25.0%\n");
-  CHECK(data.windows == 2);
-  CHECK(data.drafts == 400);
-  CHECK(data.survival[0] == Approx((60.0 + 90.0) / 400));
-  CHECK(data.acceptance_length == Approx(1.0 + 250.0 / 400));
-}
-
 TEST_CASE("where the number of drafts changed, a position is counted over the windows that reach it") {
   const AcceptanceData data = log_of(
       "SpecDecoding metrics: Mean acceptance length: 1.60, Accepted: 60 tokens, Drafted: 100 tokens, Per-position "
