@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof {
@@ -16,8 +16,7 @@ std::vector<std::unique_ptr<Panel>> decay(const std::vector<std::string>& source
   AcceptanceDecaySettings settings;
   settings.sources = sources;
   std::vector<std::unique_ptr<Panel>> panels;
-  panels.push_back(std::make_unique<AcceptanceDecayPanel>());
-  dynamic_cast<AcceptanceDecayPanel&>(*panels.back()).set(settings);
+  panels.push_back(testing::panel_with<AcceptanceDecayPanel>(settings));
   return panels;
 }
 
@@ -106,10 +105,7 @@ TEST_CASE("the curves that are shown are exported as rows and as a figure") {
   driver.click("acceptance_decay/csv");
   const std::string rows = testing::read_whole_file(folder.path() + "/acceptance_decay.csv");
   CHECK(std::ranges::count(rows, '\n') == 1 + 2 * 8);
-  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
-    WARN("SKIPPED: gnuplot is not installed");
-    return;
-  }
+  if (!testing::gnuplot_is_here()) return;
   driver.click("acceptance_decay/svg");
   CHECK(testing::read_whole_file(folder.path() + "/acceptance_decay.svg").find("drafter:MTP") != std::string::npos);
 }
