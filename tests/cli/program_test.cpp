@@ -12,9 +12,7 @@
 
 namespace {
 
-using draftproof::testing::check_refused;
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 // The verbs that the program's own help lists, so that a new one is tested without being named here. `completion` is
@@ -141,7 +139,7 @@ TEST_CASE("the completion script completes verbs and a verb's options in bash") 
   const auto completed = [&](const std::string& words) {
     const std::string test = script + "\nCOMP_WORDS=(draftproof " + words +
                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _draftproof; echo \"${COMPREPLY[*]}\"";
-    const ProgramResult result = draftproof::testing::run_command({"bash", "-c", test});
+    const ProgramResult result = run_command({"bash", "-c", test});
     CHECK(result.err.empty());
     return result.out;
   };
@@ -192,8 +190,8 @@ TEST_CASE("machine prints one JSON document with the envelope, and as text what 
   }
   CHECK(machine.at("logical_cores").get<int>() >= 1);
   // Another program's word for it.
-  const auto page_bytes = std::stoll(draftproof::testing::run_command({"getconf", "PAGE_SIZE"}).out);
-  const auto pages = std::stoll(draftproof::testing::run_command({"getconf", "_PHYS_PAGES"}).out);
+  const auto page_bytes = std::stoll(run_command({"getconf", "PAGE_SIZE"}).out);
+  const auto pages = std::stoll(run_command({"getconf", "_PHYS_PAGES"}).out);
   CHECK(machine.at("memory_bytes").get<long long>() == page_bytes * pages);
   CHECK(machine.at("gpu").is_null());
   const std::string text = run_draftproof({"machine"}).out;
@@ -262,7 +260,7 @@ TEST_CASE("a full disk behind standard output is an error and not a silent succe
   for (const std::string arguments : {"machine --json", "machine", "--help"}) {
     INFO("draftproof " << arguments << " > /dev/full");
     const ProgramResult result =
-        draftproof::testing::run_command({"sh", "-c", "exec \"$0\" " + arguments + " >/dev/full", DRAFTPROOF_PROGRAM});
+        run_command({"sh", "-c", "exec \"$0\" " + arguments + " >/dev/full", DRAFTPROOF_PROGRAM});
     CHECK(result.exit_code == 2);
     CHECK(result.err.find("standard output") != std::string::npos);
   }

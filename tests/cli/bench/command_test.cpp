@@ -11,8 +11,7 @@
 
 namespace {
 
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 ordered_json results_of(std::vector<std::string> options) {
@@ -123,7 +122,7 @@ TEST_CASE("bench counts the bytes that a verifier must read") {
 }
 
 TEST_CASE("bench prints a table and writes the document to the file that it is given") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("bench.json");
   const ProgramResult run =
       run_draftproof({"bench", "--quick", "--threads", "1", "--repeat", "1", "--filter", "row_mass", "--out", path});
@@ -143,6 +142,6 @@ TEST_CASE("bench refuses options that measure nothing") {
                                                   {"--llama-cpp", "on"}}) {  // --quick leaves out what it is for
     std::vector<std::string> arguments{"bench", "--quick"};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    draftproof::testing::check_refused(arguments, {options[0]});
+    check_refused(arguments, {options[0]});
   }
 }

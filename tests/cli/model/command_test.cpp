@@ -1,5 +1,4 @@
 // draftproof model as its users meet it.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>

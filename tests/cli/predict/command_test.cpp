@@ -1,5 +1,4 @@
 // `draftproof predict` as one runs it.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -11,10 +10,7 @@ namespace draftproof {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::ProgramResult;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
+using namespace testing;
 
 const std::string kLog =
     "INFO [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.60, Accepted throughput: 160.0 tokens/s, "
@@ -33,7 +29,7 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   const TemporaryFolder folder;
   const std::string log = folder.path() + "/server.log";
   write_whole_file(log, kLog);
-  const ordered_json document = testing::json_of(
+  const ordered_json document = json_of(
       arguments_with({"--metrics", log, "--batch", "1,8,64", "--context", "512", "--out", folder.path() + "/out"}));
   // Chains of 1 to 8 and trees of four sizes, at three batch sizes.
   CHECK(document.at("rows").size() == 3 * (8 + 4));
@@ -68,8 +64,8 @@ TEST_CASE("a prediction that finds the disk full is one error, also where its fi
   // No file may grow beyond 2 blocks of 512 bytes.
   std::vector<std::string> command{"sh", "-c", "ulimit -f 2; exec \"$@\"", "sh", DRAFTPROOF_PROGRAM};
   for (const std::string& argument : arguments_with({"--out", folder.file("out")})) command.push_back(argument);
-  const ProgramResult full = testing::run_command(command);
-  testing::check_refused(full, {"error: " + folder.file("out") + "/predict.json: "});
+  const ProgramResult full = run_command(command);
+  check_refused(full, {"error: " + folder.file("out") + "/predict.json: "});
   CHECK(folder.file_names().empty());
 }
 
@@ -91,10 +87,10 @@ TEST_CASE("predict refuses what it cannot use in one line") {
         {{"--metrics", good, "--metrics-name", "x"}, "--metrics-name: has no use with "},
         {{"--metrics", good, "--metrics-rates", "conditional"}, "good.log, which is a vLLM log"},
         {{"--metrics", bad}, "bad.log, line 2: mean acceptance length is"}})
-    testing::check_refused(arguments_with(more), {error});
-  testing::check_refused({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "n-gram",
-                          "--draft-precision", "fp8"},
-                         {"--draft-precision: has no use with drafter n-gram, which has no weights"});
+    check_refused(arguments_with(more), {error});
+  check_refused({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "n-gram",
+                 "--draft-precision", "fp8"},
+                {"--draft-precision: has no use with drafter n-gram, which has no weights"});
 }
 
 }  // namespace draftproof

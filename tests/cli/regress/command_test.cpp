@@ -13,20 +13,18 @@
 namespace {
 
 using Catch::Contains;
-using draftproof::testing::check_refused;
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 ordered_json regress(std::vector<std::string> options, int exit_code,
                      const std::vector<std::string>& environment = {"DRAFTPROOF_REQUIRE_GPU=0"}) {
   options.insert(options.begin(), "regress");
-  return draftproof::testing::json_of(options, exit_code, environment);
+  return json_of(options, exit_code, environment);
 }
 
 // Sanitizers slow the executor's fibres tenfold: there, every operation runs on its smallest cases.
 std::vector<std::string> whole_suite() {
-  if (draftproof::testing::kSanitized) return {"--filter", "/V33/"};
+  if (kSanitized) return {"--filter", "/V33/"};
   return {};
 }
 
@@ -42,14 +40,13 @@ TEST_CASE("every kernel equals the reference bit for bit on the CPU executor, an
 }
 
 TEST_CASE("another order of threads and blocks gives the same bits") {
-  const ordered_json document =
-      regress({"--filter", draftproof::testing::kSanitized ? "/f32/V33/" : "/V33/", "--seed", "977"}, 0);
+  const ordered_json document = regress({"--filter", kSanitized ? "/f32/V33/" : "/V33/", "--seed", "977"}, 0);
   CHECK(document.at("different") == 0);
   CHECK(document.at("equal").get<int>() > 0);
 }
 
 TEST_CASE("a changed golden digest is a finding that names the case and both digests") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = folder.file("digests.txt");
   std::ofstream(file) << "0123456789abcdef mass_pass/padded/f32/V33/B3\n";
   const ordered_json document = regress({"--filter", "mass_pass/padded/f32/V33/B3", "--golden", file}, 1);
@@ -58,7 +55,7 @@ TEST_CASE("a changed golden digest is a finding that names the case and both dig
 }
 
 TEST_CASE("a fault's kernels are run where they are built, and their first differing bits are reported") {
-  if (!draftproof::testing::faults_are_built()) return;
+  if (!faults_are_built()) return;
   const ordered_json document = regress({"--fault", "B08-first-seed"}, 1);
   CHECK(document.at("fault") == "B08-first-seed");
   CHECK(document.at("different") > 0);
@@ -74,7 +71,7 @@ TEST_CASE("a fault's kernels are run where they are built, and their first diffe
 }
 
 TEST_CASE("an update of the golden file with a filter is refused, since it holds every case") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = folder.file("digests.txt");
   check_refused({"regress", "--update", "--filter", "V33", "--golden", file}, {"--filter"});
   CHECK_FALSE(std::filesystem::exists(file));

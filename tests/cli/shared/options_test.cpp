@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "base/printable.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace draftproof {
 namespace {
@@ -58,15 +58,8 @@ Values parse(std::vector<std::string> arguments) {
   return v;
 }
 
-// The error's text; empty where there is none.
 std::string refusal(const std::vector<std::string>& arguments) {
-  try {
-    parse(arguments);
-    return "";
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::usage);
-    return error.what();
-  }
+  return error_of(ErrorKind::usage, [&] { parse(arguments); });
 }
 
 TEST_CASE("options keep their defaults and take what is given") {

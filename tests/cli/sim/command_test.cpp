@@ -10,11 +10,7 @@ namespace draftproof {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::check_refused;
-using testing::ProgramResult;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
+using namespace testing;
 
 const std::string kScenario = R"(acceptance = "beta:mean=0.7,spread=0.15"
 [linear]
@@ -50,7 +46,7 @@ TEST_CASE("sim answers with the figures of every policy, the same in every run")
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);
   const auto run = [&](const std::string& threads) {
-    return testing::json_of({"sim", folder.file("s.toml"), "--threads", threads});
+    return json_of({"sim", folder.file("s.toml"), "--threads", threads});
   };
   const ordered_json document = run("1");
   REQUIRE(document.at("policies").size() == 2);
@@ -98,12 +94,12 @@ TEST_CASE("sim refuses a scenario by its line") {
 }
 
 TEST_CASE("values that need more memory than there is are an error and no bug of the program") {
-  if (testing::kSanitized) return;  // address sanitizers need all of the address space
+  if (kSanitized) return;  // address sanitizers need all of the address space
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);
   const ProgramResult result =
-      testing::run_command({"sh", "-c", "ulimit -v 2000000; exec \"$0\" sim \"$1\" --set workload.requests=4294967296",
-                            DRAFTPROOF_PROGRAM, folder.file("s.toml")});
+      run_command({"sh", "-c", "ulimit -v 2000000; exec \"$0\" sim \"$1\" --set workload.requests=4294967296",
+                   DRAFTPROOF_PROGRAM, folder.file("s.toml")});
   check_refused(result, {"out of memory: these values and files need more than there is; expected smaller ones"});
 }
 

@@ -11,13 +11,7 @@ namespace draftproof {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::check_refused;
-using testing::json_of;
-using testing::ProgramResult;
-using testing::run_command;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
+using namespace testing;
 
 struct SmallGrid {
   TemporaryFolder folder;
@@ -53,7 +47,7 @@ struct SmallGrid {
 // The grid with arrivals and acceptances from files.
 struct GridOfFiles : SmallGrid {
   GridOfFiles() {
-    std::string scenario = testing::read_whole_file(folder.file("base.toml"));
+    std::string scenario = read_whole_file(folder.file("base.toml"));
     const auto replace = [&](const std::string& text, const std::string& by) {
       scenario.replace(scenario.find(text), text.size(), by);
     };
@@ -100,11 +94,11 @@ TEST_CASE("a sweep has a row for each point and policy, the same on any number o
 TEST_CASE("a sweep is not resumed with other contents of a file that its points come from") {
   const GridOfFiles grid;
   CHECK(grid.sweep("rows", {"--points", "2"}).at("points_computed") == 2);
-  const std::string rows = testing::read_whole_file(grid.out("rows"));
+  const std::string rows = read_whole_file(grid.out("rows"));
   const auto check_changed = [&] {
     check_refused({"sweep", grid.path, "--out", grid.out("rows")},
                   {"rows.sqlite: it holds the rows of something else, or of files that have changed since; "});
-    CHECK(testing::read_whole_file(grid.out("rows")) == rows);
+    CHECK(read_whole_file(grid.out("rows")) == rows);
   };
   grid.write_arrivals("2");
   check_changed();

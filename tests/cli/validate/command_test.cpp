@@ -13,9 +13,7 @@
 
 namespace {
 
-using draftproof::testing::check_refused;
-using draftproof::testing::json_of;
-using draftproof::testing::TemporaryFolder;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 const std::string kHeader =
