@@ -4,7 +4,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "engine/draft/lookup_drafter.hpp"

@@ -98,11 +98,11 @@ TEST_CASE("the Prometheus text has vLLM's names and the metrics' values", "[metr
   for (const std::string line : {"# TYPE vllm:time_to_first_token_seconds histogram",
                                  "# TYPE vllm:num_preemptions_total counter", "# TYPE vllm:kv_cache_usage_perc gauge"})
     CHECK(text.find("\n" + line + "\n") != std::string::npos);
-  for (const auto& [name, label, value] : {std::tuple("kv_cache_usage_perc", "", "0.1"),
+  for (const auto& [name, label, value] : {std::tuple("kv_cache_usage_perc", "", "0.10000000000000001"),
                                            {"spec_decode_num_accepted_tokens_per_pos_total", ",position=\"1\"", "1"},
                                            {"time_to_first_token_seconds_bucket", ",le=\"0.01\"", "0"},
                                            {"time_to_first_token_seconds_bucket", ",le=\"0.02\"", "2"},
-                                           {"time_to_first_token_seconds_sum", "", "0.04"}})
+                                           {"time_to_first_token_seconds_sum", "", "0.040000000000000001"}})
     CHECK_THAT(text, Catch::Contains(std::string("\nvllm:") + name + labels + label + "} " + value + "\n"));
 }
 

@@ -2,7 +2,6 @@
 #include "engine/model/model_files.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <string>
 
 #include "engine/model/text_model.hpp"

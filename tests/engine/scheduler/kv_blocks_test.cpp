@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "tests/support/error_of.hpp"

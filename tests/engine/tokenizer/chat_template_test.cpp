@@ -1,7 +1,6 @@
 // Chat templates: recognised by their text, written token by token, and never under the control of a message.
 #include "engine/tokenizer/chat_template.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>

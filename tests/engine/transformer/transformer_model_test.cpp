@@ -8,6 +8,7 @@
 #include "tests/engine/transformer/plain_llama.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/forward_alone.hpp"
 #include "tests/support/sanitizers.hpp"
 
 using namespace draftproof;
@@ -194,28 +195,18 @@ TEST_CASE("views leave layers out or round weights again, and share the cache's 
 TEST_CASE("the residual stream is handed out behind the layers asked for") {
   const RandomLlama tiny(81, {TensorKind::f32}, RopePairing::adjacent, false);
   TransformerModel model(tiny.weights(), Arithmetic::f32, 2);
-  const std::unique_ptr<KvCache> kv = model.make_kv_cache(16);
   const std::vector<Token> tokens = {3, 1};
-  const std::vector<std::int32_t> positions = {0, 1}, streams = {0, 0}, parents = {-1, 0}, wanted, behind = {1, 3};
-  const std::vector<std::int64_t> slots = {0, 1};
-  const std::vector<std::int32_t> blocks = {0};
-  const std::vector<StreamContext> fresh = {{blocks, 0}};
-  ForwardOutput out;
-  model.forward({tokens, positions, streams, parents, slots, fresh, wanted, behind}, *kv, out);
+  const ForwardOutput out = forward_alone(model, tokens, {}, std::vector<std::int32_t>{1, 3}).out;
   CHECK(out.logits.empty());
-  const auto width = static_cast<std::size_t>(tiny.model.description.width);
-  REQUIRE(out.hidden.size() == 2 * 2 * width);
+  const auto width = static_cast<std::ptrdiff_t>(tiny.model.description.width);
+  REQUIRE(std::ssize(out.hidden) == 2 * 2 * width);
   // What one layer alone leaves behind is what all of them do behind the first.
   const std::unique_ptr<TransformerModel> first = model.with_layers({0});
-  ForwardOutput of_first;
-  const std::vector<std::int32_t> behind_first = {1};
-  first->forward({tokens, positions, streams, parents, slots, fresh, wanted, behind_first}, *kv, of_first);
-  for (std::size_t token = 0; token < 2; ++token)
-    CHECK(std::equal(of_first.hidden.begin() + static_cast<std::ptrdiff_t>(token * width),
-                     of_first.hidden.begin() + static_cast<std::ptrdiff_t>((token + 1) * width),
-                     out.hidden.begin() + static_cast<std::ptrdiff_t>(token * 2 * width)));
-  CHECK_FALSE(std::equal(out.hidden.begin(), out.hidden.begin() + static_cast<std::ptrdiff_t>(width),
-                         out.hidden.begin() + static_cast<std::ptrdiff_t>(width)));
+  const ForwardOutput of_first = forward_alone(*first, tokens, {}, std::vector<std::int32_t>{1}).out;
+  for (std::ptrdiff_t token = 0; token < 2; ++token)
+    CHECK(std::equal(of_first.hidden.begin() + token * width, of_first.hidden.begin() + (token + 1) * width,
+                     out.hidden.begin() + token * 2 * width));
+  CHECK_FALSE(std::equal(out.hidden.begin(), out.hidden.begin() + width, out.hidden.begin() + width));
 }
 
 TEST_CASE("a row that overflows is NaN throughout, and so is what follows it, and no other stream suffers") {

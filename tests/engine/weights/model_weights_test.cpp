@@ -3,7 +3,6 @@
 #include "engine/weights/model_weights.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <memory>
