@@ -1,7 +1,6 @@
 // A table of measured step times as a cost model.
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
 #include "sim/cost/measured_table.hpp"
 
 using namespace draftproof;
