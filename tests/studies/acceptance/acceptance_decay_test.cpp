@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "studies/last_snapshot.hpp"

@@ -1,7 +1,6 @@
 #include "studies/serving/speedup_by_batch.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "studies/last_snapshot.hpp"

@@ -4,8 +4,6 @@
 #include <imgui_internal.h>
 
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
 
 #include "reference/step/verifiers.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
