@@ -24,15 +24,6 @@ def test_distributions_are_those_of_numpy():
         assert found.kept_count[i] == np.count_nonzero(expected)
 
 
-def test_masks_and_penalties_are_applied():
-    logits = rows(2, 8)
-    allowed = np.ones((2, 8), bool)
-    allowed[0, :4] = False
-    found = draftproof.process_rows(logits, allowed=allowed, presence_penalty=[0.0, 100.0], output_tokens=[[], [3, 5]])
-    assert (found.probabilities[0, :4] == 0).all() and (found.probabilities[0, 4:] > 0).all()
-    assert found.probabilities[1, 3] < 1e-30 and found.probabilities[1, 5] < 1e-30
-
-
 def test_layouts_and_dtypes_give_the_same_tokens():
     logits = rows(16, 33)
     seeds = np.arange(16)

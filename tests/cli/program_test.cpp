@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "base/printable.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace {
 
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 // The verbs that the program's own help lists, so that a new one is tested without being named here. `completion` is
@@ -30,25 +29,16 @@ std::vector<std::string> subcommands() {
 }
 
 // The commands under "Examples:" in a verb's help, without the program's name.
-std::vector<std::string> examples_of(const std::string& verb) {
-  std::istringstream help(run_draftproof({verb, "--help"}).out);
+std::vector<std::string> examples_in(const std::string& help) {
+  std::istringstream lines(help);
   std::vector<std::string> commands;
   bool listed = false;
   const std::string start = "  draftproof ";
-  for (std::string line; std::getline(help, line);) {
+  for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("Examples:")) listed = true;
     if (listed && line.starts_with(start)) commands.push_back(line.substr(start.size()));
   }
   return commands;
-}
-
-void check_one_clear_line(const ProgramResult& result, const std::string& must_name) {
-  CHECK(result.exit_code == 2);
-  CHECK(result.out.empty());
-  CHECK(result.err.rfind("draftproof: error: ", 0) == 0);
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  CHECK(result.err.back() == '\n');
-  CHECK(result.err.find(must_name) != std::string::npos);
 }
 
 TEST_CASE("the program's help lists its subcommands and exits with 0") {
@@ -65,21 +55,9 @@ TEST_CASE("the usage line shows which arguments may be left out and which may be
   CHECK(run_draftproof({"acceptance", "--help"}).out.find("acceptance [OPTIONS] [source...]\n") != std::string::npos);
 }
 
-TEST_CASE("every subcommand has help that names its JSON flag") {
-  REQUIRE_FALSE(subcommands().empty());
-  for (const std::string& name : subcommands()) {
-    INFO("draftproof " << name << " --help");
-    const ProgramResult help = run_draftproof({name, "--help"});
-    CHECK(help.exit_code == 0);
-    CHECK(help.err.empty());
-    CHECK(help.out.find("--json") != std::string::npos);
-  }
-}
-
 TEST_CASE("an unknown option of any subcommand is one line and exit code 2") {
   for (const std::string& name : subcommands()) {
-    INFO("draftproof " << name << " --no-such-option");
-    check_one_clear_line(run_draftproof({name, "--no-such-option"}), "draftproof " + name + " --help");
+    check_refused({name, "--no-such-option"}, {"draftproof " + name + " --help"});
   }
 }
 
@@ -89,9 +67,9 @@ TEST_CASE("a missing or misspelt subcommand is one line and exit code 2") {
   CHECK(none.out.empty());
   CHECK(none.err.starts_with(run_draftproof({"--help"}).out));
   CHECK(none.err.find("\ndraftproof: error: a subcommand is required") != std::string::npos);
-  check_one_clear_line(run_draftproof({"machin"}), "'machin'");
-  check_one_clear_line(run_draftproof({"--no-such-option"}), "'--no-such-option'");
-  check_one_clear_line(run_draftproof({"two\nlines"}), "'two lines'");
+  check_refused({"machin"}, {"'machin'"});
+  check_refused({"--no-such-option"}, {"'--no-such-option'"});
+  check_refused({"two\nlines"}, {"'two lines'"});
 }
 
 TEST_CASE("a misspelt name of any kind is answered with the one that was perhaps meant") {
@@ -112,25 +90,26 @@ TEST_CASE("a misspelt name of any kind is answered with the one that was perhaps
       {{"tree", "--builder", "sequoya"}, "sequoia"},
       {{"generate", "--prompt", "x", "--policy", "godput"}, "goodput"},
       {{"presets", "gpu"}, "gpus"}};
-  for (const auto& [arguments, meant] : slips) {
-    const ProgramResult result = run_draftproof(arguments);
-    INFO(arguments[0] << ": " << result.err);
-    check_one_clear_line(result, "did you mean '" + meant + "'?");
-  }
+  for (const auto& [arguments, meant] : slips) check_refused(arguments, {"did you mean '" + meant + "'?"});
 }
 
 TEST_CASE("an unknown option is named alone, without what follows") {
   const ProgramResult result = run_draftproof({"lab", "--no-such-option", "12", "--seed", "4", "--nor-this"});
-  check_one_clear_line(result, "'--no-such-option' is not an option of lab");
+  check_refused(result, {"'--no-such-option' is not an option of lab"});
   CHECK(result.err.find("12") == std::string::npos);
   CHECK(result.err.find("--nor-this") == std::string::npos);
 }
 
-TEST_CASE("every verb's help ends with examples whose options and values the verb takes") {
+TEST_CASE("every verb's help names its JSON flag and ends with examples whose options and values the verb takes") {
+  REQUIRE_FALSE(subcommands().empty());
   for (const std::string& verb : subcommands()) {
-    const std::string help = run_draftproof({verb, "--help"}).out;
-    const std::vector<std::string> examples = examples_of(verb);
     INFO("draftproof " << verb << " --help");
+    const ProgramResult result = run_draftproof({verb, "--help"});
+    const std::string& help = result.out;
+    CHECK(result.exit_code == 0);
+    CHECK(result.err.empty());
+    CHECK(help.find("--json") != std::string::npos);
+    const std::vector<std::string> examples = examples_in(help);
     CHECK(examples.size() >= 2);
     for (const std::string& example : examples) {
       INFO(example);
@@ -160,7 +139,7 @@ TEST_CASE("the completion script completes verbs and a verb's options in bash") 
   const auto completed = [&](const std::string& words) {
     const std::string test = script + "\nCOMP_WORDS=(draftproof " + words +
                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _draftproof; echo \"${COMPREPLY[*]}\"";
-    const ProgramResult result = draftproof::testing::run_command({"bash", "-c", test});
+    const ProgramResult result = run_command({"bash", "-c", test});
     CHECK(result.err.empty());
     return result.out;
   };
@@ -169,7 +148,7 @@ TEST_CASE("the completion script completes verbs and a verb's options in bash") 
   CHECK(completed("lab --see") == "--seed\n");
   CHECK(completed("completion ba") == "bash\n");
   CHECK(completed("nosuchverb --see") == "\n");
-  check_one_clear_line(run_draftproof({"completion", "fish"}), "completion bash");
+  check_refused({"completion", "fish"}, {"completion bash"});
 }
 
 TEST_CASE("presets lists what the simulator knows, and predict takes those names") {
@@ -198,7 +177,7 @@ TEST_CASE("the version is one line that the JSON documents repeat") {
   CHECK(version.out == document.at("version").get<std::string>() + "\n");
 }
 
-TEST_CASE("machine prints one JSON document with the envelope") {
+TEST_CASE("machine prints one JSON document with the envelope, and as text what it says") {
   const ProgramResult result = run_draftproof({"machine", "--json"});
   CHECK(result.exit_code == 0);
   CHECK(result.err.empty());
@@ -211,10 +190,13 @@ TEST_CASE("machine prints one JSON document with the envelope") {
   }
   CHECK(machine.at("logical_cores").get<int>() >= 1);
   // Another program's word for it.
-  const auto page_bytes = std::stoll(draftproof::testing::run_command({"getconf", "PAGE_SIZE"}).out);
-  const auto pages = std::stoll(draftproof::testing::run_command({"getconf", "_PHYS_PAGES"}).out);
+  const auto page_bytes = std::stoll(run_command({"getconf", "PAGE_SIZE"}).out);
+  const auto pages = std::stoll(run_command({"getconf", "_PHYS_PAGES"}).out);
   CHECK(machine.at("memory_bytes").get<long long>() == page_bytes * pages);
   CHECK(machine.at("gpu").is_null());
+  const std::string text = run_draftproof({"machine"}).out;
+  CHECK(text.find(std::to_string(machine.at("memory_bytes").get<long long>())) != std::string::npos);
+  CHECK(text.find(machine.at("os").get<std::string>()) != std::string::npos);
   const auto& available = document.at("simd_available");
   CHECK(std::find(available.begin(), available.end(), machine.at("simd")) != available.end());
 }
@@ -237,14 +219,6 @@ TEST_CASE("machine names the kernels of models, with the int8 instructions that 
   const std::string text = run_draftproof({"machine"}).out;
   for (const auto& [set, instructions] : available.items())
     CHECK(text.find(set + " (" + instructions.get<std::string>() + ")") != std::string::npos);
-}
-
-TEST_CASE("machine as text says what its JSON says") {
-  const auto machine = ordered_json::parse(run_draftproof({"machine", "--json"}).out).at("machine");
-  const ProgramResult text = run_draftproof({"machine"});
-  CHECK(text.exit_code == 0);
-  CHECK(text.out.find(std::to_string(machine.at("memory_bytes").get<long long>())) != std::string::npos);
-  CHECK(text.out.find(machine.at("os").get<std::string>()) != std::string::npos);
 }
 
 TEST_CASE("odd values are refused by every command in one line that names the option and what was expected") {
@@ -271,27 +245,22 @@ TEST_CASE("odd values are refused by every command in one line that names the op
                                                   {"regress", "--seed", "0x1"},
                                                   {"regress", "--golden", ""}};
   for (const std::vector<std::string>& arguments : odd) {
-    const ProgramResult result = run_draftproof(arguments);
-    INFO(arguments[0] << ": " << result.err);
-    check_one_clear_line(result, "; expected ");
-    if (arguments.size() > 2) CHECK(result.err.find(arguments[arguments.size() - 2] + " is '") != std::string::npos);
+    std::vector<std::string> words{"; expected "};
+    if (arguments.size() > 2) words.push_back(arguments[arguments.size() - 2] + " is '");
+    check_refused(arguments, words);
   }
 }
 
 TEST_CASE("an option that has no use beside the others is refused by name") {
-  const std::vector<std::vector<std::string>> useless{{"bugs", "--json", "--markdown"}, {"tree", "--no-download"}};
-  for (const std::vector<std::string>& arguments : useless) {
-    const ProgramResult result = run_draftproof(arguments);
-    INFO(arguments[0] << ": " << result.err);
-    check_one_clear_line(result, arguments.back() + ": has no use with");
-  }
+  check_refused({"bugs", "--json", "--markdown"}, {"--markdown: has no use with"});
+  check_refused({"tree", "--no-download"}, {"--no-download: has no use with"});
 }
 
 TEST_CASE("a full disk behind standard output is an error and not a silent success") {
   for (const std::string arguments : {"machine --json", "machine", "--help"}) {
     INFO("draftproof " << arguments << " > /dev/full");
     const ProgramResult result =
-        draftproof::testing::run_command({"sh", "-c", "exec \"$0\" " + arguments + " >/dev/full", DRAFTPROOF_PROGRAM});
+        run_command({"sh", "-c", "exec \"$0\" " + arguments + " >/dev/full", DRAFTPROOF_PROGRAM});
     CHECK(result.exit_code == 2);
     CHECK(result.err.find("standard output") != std::string::npos);
   }

@@ -3,7 +3,6 @@
 #include "tests/fuzz/fuzz.hpp"
 
 #include <catch2/catch.hpp>
-#include <fstream>
 #include <set>
 #include <stdexcept>
 

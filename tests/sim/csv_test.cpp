@@ -1,7 +1,6 @@
 // CSV as spreadsheets write it.
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
 #include "sim/csv.hpp"
 
 using namespace draftproof;

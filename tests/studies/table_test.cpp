@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "base/error.hpp"
 #include "sim/csv.hpp"
 
 namespace draftproof {

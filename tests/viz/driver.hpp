@@ -59,4 +59,36 @@ class Driver {
   Recording recording_;
 };
 
+// One panel in the whole window.
+template <class P>
+class PanelDriver {
+ public:
+  explicit PanelDriver(std::unique_ptr<P> panel = std::make_unique<P>(), float scale = 1.0f, int width_px = 1920,
+                       int height_px = 1080, const std::string& out_folder = "")
+      : name_(panel->info().name) {
+    DashboardOptions options;
+    options.ui.scale = scale;
+    options.only_panel = name_;
+    if (!out_folder.empty()) options.out_folder = out_folder;
+    std::vector<std::unique_ptr<Panel>> panels;
+    panels.push_back(std::move(panel));
+    driver_ = std::make_unique<Driver>(std::move(panels), options, width_px, height_px);
+  }
+  Driver* operator->() const { return driver_.get(); }
+  P& panel() const { return driver_->panel<P>(name_); }
+  const auto& shown() const { return *panel().shown(); }
+
+ private:
+  std::string name_;
+  std::unique_ptr<Driver> driver_;
+};
+
+// A panel with these settings.
+template <class P, class Settings>
+std::unique_ptr<P> panel_with(const Settings& settings) {
+  auto panel = std::make_unique<P>();
+  panel->set(settings);
+  return panel;
+}
+
 }  // namespace draftproof::testing

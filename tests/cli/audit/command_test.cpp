@@ -4,17 +4,12 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace {
 
-using draftproof::testing::ProgramResult;
-using draftproof::testing::read_whole_file;
-using draftproof::testing::run_command;
-using draftproof::testing::run_draftproof;
-using draftproof::testing::TemporaryFolder;
-using draftproof::testing::write_whole_file;
+using namespace draftproof::testing;
 using nlohmann::json;
 
 const std::string kScript = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/reference/trace/make_audit_samples.py";
@@ -97,10 +92,7 @@ TEST_CASE("audit as text ends with the verdict and draws its figure") {
   CHECK(wrong.exit_code == 1);
   CHECK(wrong.out.find("group 0, token 0: 52000 observed, 50000 expected") != std::string::npos);
   CHECK(wrong.out.find("verdict: biased") != std::string::npos);
-  if (run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
-    WARN("SKIPPED: gnuplot is not installed");
-    return;
-  }
+  if (!gnuplot_is_here()) return;
   const ProgramResult drawn = audit("wrong.csv", {"--figure", folder.file("worst.svg")});
   CHECK(drawn.exit_code == 1);
   CHECK(read_whole_file(folder.file("worst.svg")).find("token 0: 52000 of 50000") != std::string::npos);
@@ -143,7 +135,7 @@ TEST_CASE("audit takes what verify wrote of a trace") {
 
 TEST_CASE("audit checks what filters left of logits, row by row, without sampling") {
   const TemporaryFolder folder;
-  draftproof::testing::TraceBuilder file;
+  TraceBuilder file;
   file.set<float>("target_logits", {2, 3}, {0.f, 1.f, 2.f, 2.f, 1.f, 0.f});
   file.set<float>("top_p", {0.5f, 0.5f});
   file.set<float>("filtered_logits", {2, 3}, {-1e30f, -1e30f, 2.f, 2.f, 1.f, 0.f});
@@ -184,11 +176,7 @@ TEST_CASE("the self test of the audit prints its rate") {
 TEST_CASE("audit without a file or with useless options is one line and exit code 2") {
   const auto fails = [](std::vector<std::string> arguments, const std::string& named) {
     arguments.insert(arguments.begin(), "audit");
-    const ProgramResult result = run_draftproof(arguments);
-    INFO(result.err);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    CHECK(result.err.find(named) != std::string::npos);
+    check_refused(arguments, {named});
   };
   fails({}, "file: is missing");
   fails({"x.safetensors", "--alpha", "0"}, "--alpha");

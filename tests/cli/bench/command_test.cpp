@@ -7,12 +7,11 @@
 
 #include "engine/transformer/transformer_kernels.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace {
 
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 ordered_json results_of(std::vector<std::string> options) {
@@ -68,6 +67,11 @@ TEST_CASE("bench measures everything it names and every number is finite") {
     }
     CHECK(result.at("ratio_to_pytorch").is_null());  // --quick leaves PyTorch out
     CHECK(result.at("threads").get<int>() >= 1);
+    for (const ordered_json& read : results)
+      if (read.at("name") == "read_bandwidth" && read.at("threads") == result.at("threads") &&
+          !result.at("bytes").is_null())
+        CHECK(result.at("ratio_to_bandwidth").get<double>() ==
+              Approx(result.at("gb_per_s").get<double>() / read.at("gb_per_s").get<double>()).epsilon(1e-5));
     if (result.at("goal").is_null()) CHECK(result.at("met").is_null());
   }
 }
@@ -118,7 +122,7 @@ TEST_CASE("bench counts the bytes that a verifier must read") {
 }
 
 TEST_CASE("bench prints a table and writes the document to the file that it is given") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string path = folder.file("bench.json");
   const ProgramResult run =
       run_draftproof({"bench", "--quick", "--threads", "1", "--repeat", "1", "--filter", "row_mass", "--out", path});
@@ -136,12 +140,8 @@ TEST_CASE("bench refuses options that measure nothing") {
                                                   {"--repeat", "0"},
                                                   {"--pytorch", "maybe"},
                                                   {"--llama-cpp", "on"}}) {  // --quick leaves out what it is for
-    INFO(options[0] << " " << options[1]);
     std::vector<std::string> arguments{"bench", "--quick"};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    const ProgramResult run = run_draftproof(arguments);
-    CHECK(run.exit_code == 2);
-    CHECK(run.out.empty());
-    CHECK(run.err.find(options[0]) != std::string::npos);
+    check_refused(arguments, {options[0]});
   }
 }

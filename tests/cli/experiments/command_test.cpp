@@ -6,17 +6,13 @@
 
 #include "sim/serving/row_store.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 
 TEST_CASE("experiments writes rows, tables and claims of what it says") {
   const testing::TemporaryFolder folder;
-  const testing::ProgramResult result =
-      testing::run_draftproof({"experiments", "long_drafts", "--out", folder.file("out"), "--json"});
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  const auto document = nlohmann::json::parse(result.out);
+  const auto document = testing::json_of({"experiments", "long_drafts", "--out", folder.file("out")});
   REQUIRE(document.at("experiments").size() == 1);
   const auto& experiment = document.at("experiments")[0];
   CHECK(experiment.at("consistent") == 2);
@@ -31,18 +27,11 @@ TEST_CASE("experiments writes rows, tables and claims of what it says") {
     CHECK(testing::read_whole_file(figure.get<std::string>()).find("<svg") != std::string::npos);
 }
 
-TEST_CASE("an experiment that there is not is refused with those that there are") {
-  const testing::ProgramResult result = testing::run_draftproof({"experiments", "nothing"});
-  CHECK(result.exit_code == 2);
-  CHECK(result.err.find("experiment: 'nothing' is not one of acceptance_by_drafter, ") != std::string::npos);
-}
-
-TEST_CASE("a folder without experiments is refused, and nothing is written") {
+TEST_CASE("an experiment that there is not, and a folder without any, is refused, and nothing is written") {
+  testing::check_refused({"experiments", "nothing"}, {"experiment: 'nothing' is not one of acceptance_by_drafter, "});
   const testing::TemporaryFolder folder;
-  const testing::ProgramResult result =
-      testing::run_draftproof({"experiments", "--folder", folder.path(), "--out", folder.file("out")});
-  CHECK(result.exit_code == 2);
-  CHECK(result.err.find("holds no experiments; expected folders with an experiment.toml") != std::string::npos);
+  testing::check_refused({"experiments", "--folder", folder.path(), "--out", folder.file("out")},
+                         {"holds no experiments; expected folders with an experiment.toml"});
   CHECK(!std::filesystem::exists(folder.file("out")));
 }
 

@@ -1,5 +1,4 @@
 // draftproof model as its users meet it.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,7 +6,7 @@
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
@@ -36,9 +35,7 @@ TEST_CASE("model says what is in a file, in text and in JSON") {
         "byte-level BPE (smollm), 48 tokens, <|im_end|> ends a turn", "ChatML", "F32"})
     CHECK_THAT(text.out, Contains(words));
 
-  const ProgramResult result = run_draftproof({"model", path, "--json", "--encode", "the 7"});
-  CHECK(result.exit_code == 0);
-  const json document = json::parse(result.out);
+  const json document = json_of({"model", path, "--encode", "the 7"});
   CHECK(document["model"]["architecture"] == "llama");
   CHECK(document["model"]["layers"] == 2);
   CHECK(document["model"]["rope_pairing"] == "adjacent");
@@ -57,13 +54,8 @@ TEST_CASE("model says what is in a file, in text and in JSON") {
 TEST_CASE("model refuses what is no model in one line") {
   const TemporaryFolder folder;
   write_whole_file(folder.file("m.gguf"), "no model at all, but some text");
-  for (const std::string& path : {folder.file("m.gguf"), folder.file("none"), folder.path()}) {
-    const ProgramResult result = run_draftproof({"model", path});
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    CHECK(result.err.rfind("draftproof: error: " + path, 0) == 0);
-    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  }
+  for (const std::string& path : {folder.file("m.gguf"), folder.file("none"), folder.path()})
+    check_refused({"model", path}, {"draftproof: error: " + path});
 }
 
 }  // namespace

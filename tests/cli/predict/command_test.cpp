@@ -1,20 +1,16 @@
 // `draftproof predict` as one runs it.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::ProgramResult;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
+using namespace testing;
 
 const std::string kLog =
     "INFO [metrics.py:101] SpecDecoding metrics: Mean acceptance length: 2.60, Accepted throughput: 160.0 tokens/s, "
@@ -33,10 +29,8 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   const TemporaryFolder folder;
   const std::string log = folder.path() + "/server.log";
   write_whole_file(log, kLog);
-  const ProgramResult result = run_draftproof(arguments_with(
-      {"--metrics", log, "--batch", "1,8,64", "--context", "512", "--json", "--out", folder.path() + "/out"}));
-  REQUIRE(result.exit_code == 0);
-  const ordered_json document = ordered_json::parse(result.out);
+  const ordered_json document = json_of(
+      arguments_with({"--metrics", log, "--batch", "1,8,64", "--context", "512", "--out", folder.path() + "/out"}));
   // Chains of 1 to 8 and trees of four sizes, at three batch sizes.
   CHECK(document.at("rows").size() == 3 * (8 + 4));
   for (const auto& row : document.at("rows")) {
@@ -70,42 +64,33 @@ TEST_CASE("a prediction that finds the disk full is one error, also where its fi
   // No file may grow beyond 2 blocks of 512 bytes.
   std::vector<std::string> command{"sh", "-c", "ulimit -f 2; exec \"$@\"", "sh", DRAFTPROOF_PROGRAM};
   for (const std::string& argument : arguments_with({"--out", folder.file("out")})) command.push_back(argument);
-  const ProgramResult full = testing::run_command(command);
-  CHECK(full.exit_code == 2);
-  CHECK(full.out.empty());
-  CHECK(full.err.find("error: " + folder.file("out") + "/predict.json: ") != std::string::npos);
-  CHECK(std::count(full.err.begin(), full.err.end(), '\n') == 1);
+  const ProgramResult full = run_command(command);
+  check_refused(full, {"error: " + folder.file("out") + "/predict.json: "});
   CHECK(folder.file_names().empty());
 }
 
 TEST_CASE("predict refuses what it cannot use in one line") {
-  const auto refusal = [](const std::vector<std::string>& more) {
-    const ProgramResult result = run_draftproof(arguments_with(more));
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
-    return result.err;
-  };
-  CHECK(refusal({"--acceptance", "constant:2"}) ==
-        "draftproof: error: --acceptance: rate 1 is '2'; expected a number in [0, 1]\n");
-  CHECK(refusal({"--acceptance", "constant:0.7", "--metrics", "x"}).find("expected one of them") != std::string::npos);
-  CHECK(refusal({"--metrics", "no-such-file"}).find("no-such-file") != std::string::npos);
-  for (const char* const ms : {"-3", "1e-9", "18446744073709551616"})
-    CHECK(refusal({"--calibrate-with", ms}).find("ms; expected a time from 0.001 to 1e6 ms") != std::string::npos);
   const TemporaryFolder folder;
   const std::string good = folder.path() + "/good.log";
+  const std::string bad = folder.path() + "/bad.log";
   write_whole_file(good, kLog);
-  CHECK(refusal({"--metrics", good, "--metrics-name", "x"}).find("--metrics-name: has no use with ") !=
-        std::string::npos);
-  CHECK(refusal({"--metrics", good, "--metrics-rates", "conditional"}).find("good.log, which is a vLLM log") !=
-        std::string::npos);
-  const ProgramResult lookup = run_draftproof({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100",
-                                               "--drafter", "n-gram", "--draft-precision", "fp8"});
-  CHECK(lookup.exit_code == 2);
-  CHECK(lookup.err.find("--draft-precision: has no use with drafter n-gram, which has no weights") !=
-        std::string::npos);
-  const std::string log = folder.path() + "/bad.log";
-  write_whole_file(log, kLog + "SpecDecoding metrics: Mean acceptance length: two, Accepted: 1 tokens\n");
-  CHECK(refusal({"--metrics", log}).find("bad.log, line 2: mean acceptance length is") != std::string::npos);
+  write_whole_file(bad, kLog + "SpecDecoding metrics: Mean acceptance length: two, Accepted: 1 tokens\n");
+  const std::string time = "ms; expected a time from 0.001 to 1e6 ms";
+  for (const auto& [more, error] :
+       {std::pair(std::vector<std::string>{"--acceptance", "constant:2"},
+                  std::string("--acceptance: rate 1 is '2'; expected a number in [0, 1]")),
+        {{"--acceptance", "constant:0.7", "--metrics", "x"}, "expected one of them"},
+        {{"--metrics", "no-such-file"}, "no-such-file"},
+        {{"--calibrate-with", "-3"}, time},
+        {{"--calibrate-with", "1e-9"}, time},
+        {{"--calibrate-with", "18446744073709551616"}, time},
+        {{"--metrics", good, "--metrics-name", "x"}, "--metrics-name: has no use with "},
+        {{"--metrics", good, "--metrics-rates", "conditional"}, "good.log, which is a vLLM log"},
+        {{"--metrics", bad}, "bad.log, line 2: mean acceptance length is"}})
+    check_refused(arguments_with(more), {error});
+  check_refused({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "n-gram",
+                 "--draft-precision", "fp8"},
+                {"--draft-precision: has no use with drafter n-gram, which has no weights"});
 }
 
 }  // namespace draftproof

@@ -7,29 +7,24 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace {
 
 using Catch::Contains;
-using draftproof::testing::ProgramResult;
-using draftproof::testing::run_draftproof;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 ordered_json regress(std::vector<std::string> options, int exit_code,
                      const std::vector<std::string>& environment = {"DRAFTPROOF_REQUIRE_GPU=0"}) {
-  options.insert(options.begin(), {"regress", "--json"});
-  const ProgramResult run = run_draftproof(options, environment);
-  INFO(run.err);
-  INFO(run.out.substr(0, 4000));
-  REQUIRE(run.exit_code == exit_code);
-  return ordered_json::parse(run.out);
+  options.insert(options.begin(), "regress");
+  return json_of(options, exit_code, environment);
 }
 
 // Sanitizers slow the executor's fibres tenfold: there, every operation runs on its smallest cases.
 std::vector<std::string> whole_suite() {
-  if (draftproof::testing::kSanitized) return {"--filter", "/V33/"};
+  if (kSanitized) return {"--filter", "/V33/"};
   return {};
 }
 
@@ -45,14 +40,13 @@ TEST_CASE("every kernel equals the reference bit for bit on the CPU executor, an
 }
 
 TEST_CASE("another order of threads and blocks gives the same bits") {
-  const ordered_json document =
-      regress({"--filter", draftproof::testing::kSanitized ? "/f32/V33/" : "/V33/", "--seed", "977"}, 0);
+  const ordered_json document = regress({"--filter", kSanitized ? "/f32/V33/" : "/V33/", "--seed", "977"}, 0);
   CHECK(document.at("different") == 0);
   CHECK(document.at("equal").get<int>() > 0);
 }
 
 TEST_CASE("a changed golden digest is a finding that names the case and both digests") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = folder.file("digests.txt");
   std::ofstream(file) << "0123456789abcdef mass_pass/padded/f32/V33/B3\n";
   const ordered_json document = regress({"--filter", "mass_pass/padded/f32/V33/B3", "--golden", file}, 1);
@@ -61,7 +55,7 @@ TEST_CASE("a changed golden digest is a finding that names the case and both dig
 }
 
 TEST_CASE("a fault's kernels are run where they are built, and their first differing bits are reported") {
-  if (!draftproof::testing::faults_are_built()) return;
+  if (!faults_are_built()) return;
   const ordered_json document = regress({"--fault", "B08-first-seed"}, 1);
   CHECK(document.at("fault") == "B08-first-seed");
   CHECK(document.at("different") > 0);
@@ -72,41 +66,28 @@ TEST_CASE("a fault's kernels are run where they are built, and their first diffe
   CHECK(failed->at("case").get<std::string>().starts_with("verify_chain/seeds"));
   CHECK(failed->at("difference").at("found").at("hex") != failed->at("difference").at("expected").at("hex"));
   CHECK(failed->at("difference").at("found").at("decimal").is_string());
-  const ProgramResult unknown = run_draftproof({"regress", "--fault", "B99-none"});
-  CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err, Contains("--fault: the fault 'B99-none' is not built"));
-  CHECK(run_draftproof({"regress", "--fault", "B08-first-seed", "--filter", "x"}).exit_code == 2);
+  check_refused({"regress", "--fault", "B99-none"}, {"--fault: the fault 'B99-none' is not built"});
+  check_refused({"regress", "--fault", "B08-first-seed", "--filter", "x"}, {});
 }
 
 TEST_CASE("an update of the golden file with a filter is refused, since it holds every case") {
-  const draftproof::testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::string file = folder.file("digests.txt");
-  const ProgramResult refused = run_draftproof({"regress", "--update", "--filter", "V33", "--golden", file});
-  CHECK(refused.exit_code == 2);
-  CHECK_THAT(refused.err, Contains("--filter"));
+  check_refused({"regress", "--update", "--filter", "V33", "--golden", file}, {"--filter"});
   CHECK_FALSE(std::filesystem::exists(file));
 }
 
-TEST_CASE("a filter that names no case is an error that repeats it") {
-  const ProgramResult run = run_draftproof({"regress", "--filter", "no_such_case"});
-  CHECK(run.exit_code == 2);
-  CHECK_THAT(run.err, Contains("no_such_case"));
-}
-
-TEST_CASE("a filter with an empty part, which every case has, is refused") {
-  for (const char* filter : {",", "mass_pass/,", ""}) {
-    const ProgramResult run = run_draftproof({"regress", "--filter", filter});
-    CHECK(run.exit_code == 2);
-    CHECK_THAT(run.err, Contains("--filter: is '" + std::string(filter) + "'; expected parts of names with a comma"));
-  }
+TEST_CASE("a filter that names no case, or has an empty part, which every case has, is refused") {
+  check_refused({"regress", "--filter", "no_such_case"}, {"no_such_case"});
+  for (const std::string filter : {",", "mass_pass/,", ""})
+    check_refused({"regress", "--filter", filter},
+                  {"--filter: is '" + filter + "'; expected parts of names with a comma"});
 }
 
 TEST_CASE("options that a regression of this kind has no use for are refused") {
   const auto refused = [](std::vector<std::string> options, const std::string& sentence) {
     options.insert(options.begin(), "regress");
-    const ProgramResult run = run_draftproof(options);
-    CHECK(run.exit_code == 2);
-    CHECK_THAT(run.err, Contains(sentence));
+    check_refused(options, {sentence});
   };
   for (const auto& [option, value] :
        {std::pair("--filter", "sample/"), {"--golden", "digests.txt"}, {"--fault", "B08-first-seed"}})

@@ -18,7 +18,7 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -73,13 +73,6 @@ struct Files {
   }
 };
 
-void check_one_line(const ProgramResult& result, const std::string& must_name) {
-  CHECK(result.exit_code == 2);
-  CHECK(result.out.empty());
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  CHECK_THAT(result.err, Contains(must_name));
-}
-
 std::set<std::string> names_in(const std::string& folder) {
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
@@ -91,12 +84,6 @@ std::string seed_of_result(const std::string& folder) {
   return nlohmann::json::parse(read_whole_file(folder + "/result.json")).at("seed").dump();
 }
 
-std::string words_of(const Arguments& arguments) {
-  std::string words;
-  for (const std::string& argument : arguments) words += argument + " ";
-  return words;
-}
-
 TEST_CASE("JSON that nests without end is refused in one line by what reads JSON") {
   const TemporaryFolder folder;
   const std::string path = folder.file("deep.json");
@@ -105,7 +92,7 @@ TEST_CASE("JSON that nests without end is refused in one line by what reads JSON
        {Arguments{"acceptance", path},
         {"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "EAGLE-3", "--metrics", path},
         {"generate", "--prompts", path}})
-    check_one_line(run_draftproof(arguments), "nests deeper than 64 levels");
+    check_refused(arguments, {"nests deeper than 64 levels"});
 }
 
 TEST_CASE("every command refuses a folder, a device and a pipe where it reads a file, at once and in one line") {
@@ -119,8 +106,7 @@ TEST_CASE("every command refuses a folder, a device and a pipe where it reads a 
                                    {pipe, "is a pipe; expected a regular file"},
                                    {files.folder.file("absent"), "absent"}}) {
     for (const Arguments& arguments : files.commands_reading(path)) {
-      INFO(words_of(arguments));
-      check_one_line(run_draftproof(arguments), kind);
+      check_refused(arguments, {kind});
     }
   }
 }
@@ -128,7 +114,7 @@ TEST_CASE("every command refuses a folder, a device and a pipe where it reads a 
 TEST_CASE("a golden file of an implausible size is refused before any case runs") {
   const Files files;
   fs::resize_file(files.digests, std::uintmax_t{1} << 40);
-  check_one_line(run_draftproof({"regress", "--golden", files.digests}), "expected at most 16777216 bytes (16 MiB)");
+  check_refused({"regress", "--golden", files.digests}, {"expected at most 16777216 bytes (16 MiB)"});
 }
 
 TEST_CASE("no command writes over what it reads, under whatever name") {
@@ -154,8 +140,7 @@ TEST_CASE("no command writes over what it reads, under whatever name") {
   };
   const std::string before = contents();
   for (const Arguments& arguments : commands) {
-    INFO(words_of(arguments));
-    check_one_line(run_draftproof(arguments), "is the same file as the input");
+    check_refused(arguments, {"is the same file as the input"});
   }
   CHECK(contents() == before);
 }
@@ -174,8 +159,7 @@ TEST_CASE("a file that was read by whatever name is not replaced at the end eith
         Arguments{"generate", "--model", model, "--prompt", "the ", "--max-tokens", "4", "--metrics", files.corpus},
         Arguments{"experiments", "own", "--folder", files.folder.file("experiments"), "--out", out, "--claims",
                   experiment}}) {
-    INFO(words_of(arguments));
-    check_one_line(run_draftproof(arguments), "is an input of this command; expected the name of another file");
+    check_refused(arguments, {"is an input of this command; expected the name of another file"});
   }
   CHECK(read_whole_file(files.corpus) == text);
   CHECK(read_whole_file(experiment) == toml);
@@ -184,11 +168,11 @@ TEST_CASE("a file that was read by whatever name is not replaced at the end eith
 TEST_CASE("names of files and folders that cannot be are refused before any work, in one line") {
   const Files files;
   const std::string long_name(5000, 'x');
-  check_one_line(run_draftproof({"experiments", "--folder", files.folder.file("absent")}), "a folder of experiments");
-  check_one_line(run_draftproof({"experiments", "--folder", files.corpus}), "a folder of experiments");
-  check_one_line(run_draftproof({"generate", "--model", long_name, "--prompt", "a"}), "there is no model");
-  check_one_line(run_draftproof({"audit", files.steps, "--figure", files.folder.file("figure")}),
-                 "expected a name that ends with .svg, .png or .pdf");
+  check_refused({"experiments", "--folder", files.folder.file("absent")}, {"a folder of experiments"});
+  check_refused({"experiments", "--folder", files.corpus}, {"a folder of experiments"});
+  check_refused({"generate", "--model", long_name, "--prompt", "a"}, {"there is no model"});
+  check_refused({"audit", files.steps, "--figure", files.folder.file("figure")},
+                {"expected a name that ends with .svg, .png or .pdf"});
 }
 
 TEST_CASE("a corpus in the output folder of the demo is read and stays") {
@@ -356,8 +340,7 @@ TEST_CASE("a trace whose result would be mostly padding is refused with its size
   trace.set("draft_tokens", std::vector<std::int32_t>(drafts, 0));
   trace.set("cu_num_draft_tokens", std::vector<std::int32_t>(drafts, static_cast<std::int32_t>(drafts)));
   const std::string path = trace.write(folder.file("t.safetensors"));
-  check_one_line(run_draftproof({"verify", path}),
-                 path + ": request 0: has 40000 drafts, which makes output_tokens [40000, 40001]");
+  check_refused({"verify", path}, {path + ": request 0: has 40000 drafts, which makes output_tokens [40000, 40001]"});
 }
 
 }  // namespace

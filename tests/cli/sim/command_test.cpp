@@ -3,17 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace draftproof {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::ProgramResult;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
+using namespace testing;
 
 const std::string kScenario = R"(acceptance = "beta:mean=0.7,spread=0.15"
 [linear]
@@ -49,10 +46,7 @@ TEST_CASE("sim answers with the figures of every policy, the same in every run")
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);
   const auto run = [&](const std::string& threads) {
-    const ProgramResult result = run_draftproof({"sim", folder.file("s.toml"), "--json", "--threads", threads});
-    INFO(result.err);
-    REQUIRE(result.exit_code == 0);
-    return ordered_json::parse(result.out);
+    return json_of({"sim", folder.file("s.toml"), "--threads", threads});
   };
   const ordered_json document = run("1");
   REQUIRE(document.at("policies").size() == 2);
@@ -82,61 +76,48 @@ TEST_CASE("sim writes its files together, or none of them") {
     CHECK(std::filesystem::file_size(folder.file(std::string("out/") + name)) > 100);
   // One policy's requests do not fit into the cache: nothing is written.
   write_whole_file(folder.file("bad.toml"), kScenario + "[scheduler]\nkv_blocks = 14\n");
-  const ProgramResult bad = run_draftproof({"sim", folder.file("bad.toml"), "--out", folder.file("bad")});
-  CHECK(bad.exit_code == 2);
-  CHECK(bad.err.find("of the workload: it may need") != std::string::npos);
-  CHECK(std::count(bad.err.begin(), bad.err.end(), '\n') == 1);
+  check_refused({"sim", folder.file("bad.toml"), "--out", folder.file("bad")}, {"of the workload: it may need"});
   CHECK(!std::filesystem::exists(folder.file("bad")));
 }
 
 TEST_CASE("sim refuses a scenario by its line") {
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario + "speed = 3\n");
-  const ProgramResult result = run_draftproof({"sim", folder.file("s.toml")});
-  CHECK(result.exit_code == 2);
-  CHECK(result.err.find("s.toml:21: policy[1].speed: unknown key 'speed'; expected one of name, ") !=
-        std::string::npos);
+  check_refused({"sim", folder.file("s.toml")},
+                {"s.toml:21: policy[1].speed: unknown key 'speed'; expected one of name, "});
   std::string flickering = kScenario;
   const std::string gamma = "\"gamma\", rate = 10.0, variation = 2.0";
   flickering.replace(flickering.find(gamma), gamma.size(), "\"on_off\", rate = 1, on_s = 1e-9, off_s = 1e-9");
   write_whole_file(folder.file("flickering.toml"), flickering);
-  const ProgramResult never_ends = run_draftproof({"sim", folder.file("flickering.toml")});
-  CHECK(never_ends.exit_code == 2);
-  CHECK(never_ends.err.find("flickering.toml:8: workload.arrivals: arrivals: the source is on and off for 2e-09 s") !=
-        std::string::npos);
+  check_refused({"sim", folder.file("flickering.toml")},
+                {"flickering.toml:8: workload.arrivals: arrivals: the source is on and off for 2e-09 s"});
 }
 
 TEST_CASE("values that need more memory than there is are an error and no bug of the program") {
-  if (testing::kSanitized) return;  // address sanitizers need all of the address space
+  if (kSanitized) return;  // address sanitizers need all of the address space
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);
   const ProgramResult result =
-      testing::run_command({"sh", "-c", "ulimit -v 2000000; exec \"$0\" sim \"$1\" --set workload.requests=4294967296",
-                            DRAFTPROOF_PROGRAM, folder.file("s.toml")});
-  CHECK(result.exit_code == 2);
-  CHECK(result.err ==
-        "draftproof: error: out of memory: these values and files need more than there is; expected smaller ones\n");
+      run_command({"sh", "-c", "ulimit -v 2000000; exec \"$0\" sim \"$1\" --set workload.requests=4294967296",
+                   DRAFTPROOF_PROGRAM, folder.file("s.toml")});
+  check_refused(result, {"out of memory: these values and files need more than there is; expected smaller ones"});
 }
 
 TEST_CASE("sim refuses a change or a load by the option, before it serves anything") {
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);
-  const auto refusal = [&](const std::vector<std::string>& more) {
+  for (const auto& [more, error] : {std::pair(std::vector<std::string>{"--set", "workload.requests=0"},
+                                              "--set workload.requests=0: it is 0; expected "),
+                                    {{"--set", "workload.requests=5", "--set", "workload.requests=6"},
+                                     "--set: workload.requests is given several times; expected once"},
+                                    {{"--load", "4,"}, "--load: number 2 is ''; expected a number"},
+                                    {{"--load", "4,-1"}, "--load: is -1.0; expected requests per second, above 0"},
+                                    {{"--load", "1e-12"}, "arrivals: request "}}) {
     std::vector<std::string> arguments{"sim", folder.file("s.toml"), "--out", folder.file("out")};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const ProgramResult result = run_draftproof(arguments);
-    CHECK(result.exit_code == 2);
-    CHECK(result.out.empty());
+    check_refused(arguments, {error});
     CHECK(!std::filesystem::exists(folder.file("out")));
-    return result.err;
-  };
-  const std::string error = "draftproof: error: ";
-  CHECK(refusal({"--set", "workload.requests=0"}).starts_with(error + "--set workload.requests=0: it is 0; expected "));
-  CHECK(refusal({"--set", "workload.requests=5", "--set", "workload.requests=6"}) ==
-        error + "--set: workload.requests is given several times; expected once\n");
-  CHECK(refusal({"--load", "4,"}) == error + "--load: number 2 is ''; expected a number\n");
-  CHECK(refusal({"--load", "4,-1"}).starts_with(error + "--load: is -1.0; expected requests per second, above 0"));
-  CHECK(refusal({"--load", "1e-12"}).find("arrivals: request ") != std::string::npos);
+  }
 }
 
 }  // namespace draftproof

@@ -5,17 +5,13 @@
 #include "sim/serving/grid.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::ProgramResult;
-using testing::run_command;
-using testing::run_draftproof;
-using testing::TemporaryFolder;
-using testing::write_whole_file;
+using namespace testing;
 
 struct SmallGrid {
   TemporaryFolder folder;
@@ -42,19 +38,16 @@ struct SmallGrid {
     return RowStore(out(name), grid.identity(), "point", grid.columns()).rows();
   }
   ordered_json sweep(const std::string& name, const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments{"sweep", path, "--out", out(name), "--json"};
+    std::vector<std::string> arguments{"sweep", path, "--out", out(name)};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    const ProgramResult result = run_draftproof(arguments);
-    INFO(result.err);
-    REQUIRE(result.exit_code == 0);
-    return ordered_json::parse(result.out);
+    return json_of(arguments);
   }
 };
 
 // The grid with arrivals and acceptances from files.
 struct GridOfFiles : SmallGrid {
   GridOfFiles() {
-    std::string scenario = testing::read_whole_file(folder.file("base.toml"));
+    std::string scenario = read_whole_file(folder.file("base.toml"));
     const auto replace = [&](const std::string& text, const std::string& by) {
       scenario.replace(scenario.find(text), text.size(), by);
     };
@@ -101,19 +94,17 @@ TEST_CASE("a sweep has a row for each point and policy, the same on any number o
 TEST_CASE("a sweep is not resumed with other contents of a file that its points come from") {
   const GridOfFiles grid;
   CHECK(grid.sweep("rows", {"--points", "2"}).at("points_computed") == 2);
-  const std::string rows = testing::read_whole_file(grid.out("rows"));
-  const auto check_refused = [&] {
-    const ProgramResult changed = run_draftproof({"sweep", grid.path, "--out", grid.out("rows")});
-    CHECK(changed.exit_code == 2);
-    CHECK(changed.err.find("rows.sqlite: it holds the rows of something else, or of files that have changed since; ") !=
-          std::string::npos);
-    CHECK(testing::read_whole_file(grid.out("rows")) == rows);
+  const std::string rows = read_whole_file(grid.out("rows"));
+  const auto check_changed = [&] {
+    check_refused({"sweep", grid.path, "--out", grid.out("rows")},
+                  {"rows.sqlite: it holds the rows of something else, or of files that have changed since; "});
+    CHECK(read_whole_file(grid.out("rows")) == rows);
   };
   grid.write_arrivals("2");
-  check_refused();
+  check_changed();
   grid.write_arrivals("1");
   grid.write_accepted("1");
-  check_refused();
+  check_changed();
   grid.write_accepted("2");
   CHECK(grid.sweep("rows", {}).at("points_there") == 2);
 }
@@ -181,10 +172,7 @@ TEST_CASE("a sweep has the same rows with 1, 2 and 4 ranks") {
 TEST_CASE("a point that cannot run is named, and a sweep without a finished point leaves no file") {
   const SmallGrid grid;
   write_whole_file(grid.path, "scenario = \"base.toml\"\n[grid]\n\"workload.prompt\" = [1000000]\n");
-  const ProgramResult result = run_draftproof({"sweep", grid.path, "--out", grid.out("rows")});
-  CHECK(result.exit_code == 2);
-  CHECK(result.err.find("error: point 0 (workload.prompt = 1000000): ") != std::string::npos);
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  check_refused({"sweep", grid.path, "--out", grid.out("rows")}, {"error: point 0 (workload.prompt = 1000000): "});
   CHECK_FALSE(std::filesystem::exists(grid.out("rows")));
 }
 
@@ -194,32 +182,23 @@ TEST_CASE("a sweep refuses rows of points that its grid has not") {
   const Grid grid(small.path);
   for (const std::int64_t point : {6, -1}) {
     RowStore(small.out("rows"), grid.identity(), "point", grid.columns()).add(point, {Row(grid.columns().size())});
-    const ProgramResult result = run_draftproof({"sweep", small.path, "--out", small.out("rows")});
-    CHECK(result.exit_code == 2);
-    CHECK(result.err.find("rows.sqlite: it has rows of point " + std::to_string(point) +
-                          "; expected points from 0 to 5") != std::string::npos);
+    check_refused({"sweep", small.path, "--out", small.out("rows")},
+                  {"rows.sqlite: it has rows of point " + std::to_string(point) + "; expected points from 0 to 5"});
   }
 }
 
 TEST_CASE("a sweep refuses the file of another grid, and a grid with a fault by its line") {
   const SmallGrid grid;
   grid.sweep("rows", {"--points", "1"});
-  const auto refusal = [&](const std::string& text) {
-    write_whole_file(grid.path, text);
-    const ProgramResult result = run_draftproof({"sweep", grid.path, "--out", grid.out("rows")});
-    CHECK(result.exit_code == 2);
-    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-    return result.err;
-  };
   const std::string head = "scenario = \"base.toml\"\n[grid]\n";
-  CHECK(refusal(head + "\"workload.arrivals.rate\" = [3]\n").find("it holds the rows of something else") !=
-        std::string::npos);
-  CHECK(
-      refusal(head + "\"workload.arrivals.rat\" = [3]\n").find("grid.toml:3: grid.workload.arrivals.rat[0]: unknown") !=
-      std::string::npos);
-  CHECK(refusal(head + "\"workload.arrivals.rate\" = [3, -1]\n")
-            .find("grid.toml:3: grid.workload.arrivals.rate[1]: it is -1") != std::string::npos);
-  CHECK(refusal(head + "workload.arrivals.rate = [3]\n").find("keys with points in quotes") != std::string::npos);
+  for (const auto& [line, error] :
+       {std::pair("\"workload.arrivals.rate\" = [3]\n", "it holds the rows of something else"),
+        {"\"workload.arrivals.rat\" = [3]\n", "grid.toml:3: grid.workload.arrivals.rat[0]: unknown"},
+        {"\"workload.arrivals.rate\" = [3, -1]\n", "grid.toml:3: grid.workload.arrivals.rate[1]: it is -1"},
+        {"workload.arrivals.rate = [3]\n", "keys with points in quotes"}}) {
+    write_whole_file(grid.path, head + line);
+    check_refused({"sweep", grid.path, "--out", grid.out("rows")}, {error});
+  }
 }
 
 }  // namespace draftproof

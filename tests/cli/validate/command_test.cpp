@@ -9,12 +9,11 @@
 #include "sim/cost/roofline.hpp"
 #include "sim/cost/step_ratio.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace {
 
-using draftproof::testing::run_draftproof;
-using draftproof::testing::TemporaryFolder;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 const std::string kHeader =
@@ -23,10 +22,7 @@ const std::string kHeader =
 ordered_json validate(const TemporaryFolder& folder, const std::string& rows, const std::string& header = kHeader) {
   const std::string path = folder.path() + "/speedups.csv";
   std::ofstream(path) << header << rows;
-  const auto run = run_draftproof({"validate", "--json", "--data", path});
-  INFO(run.err);
-  REQUIRE(run.exit_code == 0);
-  return ordered_json::parse(run.out);
+  return json_of({"validate", "--data", path});
 }
 
 double quantile(std::vector<double> values, double share) {
@@ -134,9 +130,7 @@ TEST_CASE("A file that is no table of speedups is refused in one line", "[cli]")
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/speedups.csv";
   std::ofstream(path) << "a,b\n1,2\n";
-  const auto run = run_draftproof({"validate", "--data", path});
-  CHECK(run.exit_code == 2);
-  CHECK_THAT(run.err, Catch::Contains("it has no column hardware"));
+  check_refused({"validate", "--data", path}, {"it has no column hardware"});
 }
 
 TEST_CASE("What calibrate writes is an engine file that is read back", "[cli]") {
@@ -144,10 +138,7 @@ TEST_CASE("What calibrate writes is an engine file that is read back", "[cli]") 
   const std::string data = folder.path() + "/speedups.csv";
   const std::string out = folder.path() + "/engines.toml";
   std::ofstream(data) << kHeader << kRows;
-  const auto run = run_draftproof({"calibrate", "--json", "--data", data, "--out", out});
-  INFO(run.err);
-  REQUIRE(run.exit_code == 0);
-  const ordered_json document = ordered_json::parse(run.out);
+  const ordered_json document = json_of({"calibrate", "--data", data, "--out", out});
   CHECK(document["rows"] == 5);
   CHECK(document["sources"].size() == 2);
   CHECK(document["converged"] == true);
@@ -164,5 +155,5 @@ TEST_CASE("What calibrate writes is an engine file that is read back", "[cli]") 
             Approx(entry["constants"]["step_floor_ms"]["value"].get<double>()).epsilon(1e-4));
     }
   CHECK(found);
-  CHECK(run_draftproof({"calibrate", "--data", data, "--out", data}).exit_code == 2);
+  check_refused({"calibrate", "--data", data, "--out", data}, {"speedups.csv"});
 }

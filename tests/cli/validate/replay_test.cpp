@@ -4,12 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace {
 
-using draftproof::testing::run_draftproof;
-using draftproof::testing::TemporaryFolder;
+using namespace draftproof::testing;
 using nlohmann::ordered_json;
 
 const std::string kRequest =
@@ -21,9 +20,7 @@ const std::string kRequest =
 TEST_CASE("validate --replay has a row for every policy and batch, and the lookup beside them", "[cli]") {
   const TemporaryFolder folder;
   std::ofstream(folder.path() + "/toy.jsonl") << kRequest;
-  const auto run = run_draftproof({"validate", "--json", "--replay", folder.path()});
-  REQUIRE(run.exit_code == 0);
-  const ordered_json document = ordered_json::parse(run.out);
+  const ordered_json document = json_of({"validate", "--replay", folder.path()});
   const ordered_json& toy = document.at("replay").at(0);
   CHECK(toy.at("dataset") == "toy");
   CHECK(toy.at("rows").size() == 4 * 3);
@@ -39,22 +36,13 @@ TEST_CASE("a published speedup that is missed is a failure", "[cli]") {
   const TemporaryFolder folder;
   // Not GSM8K, by any means: the published figures are for other requests.
   std::ofstream(folder.path() + "/gsm8k.jsonl") << kRequest;
-  const auto run = run_draftproof({"validate", "--json", "--replay", folder.path()});
-  CHECK(run.exit_code == 1);
-  CHECK(ordered_json::parse(run.out).at("worst_error").get<double>() > 0.03);
+  CHECK(json_of({"validate", "--replay", folder.path()}, 1).at("worst_error").get<double>() > 0.03);
 }
 
 TEST_CASE("validate takes a table or a folder of recordings, and says what is wrong with either", "[cli]") {
   const TemporaryFolder folder;
-  const auto refusal = [](const std::vector<std::string>& arguments) {
-    const auto run = run_draftproof(arguments);
-    CHECK(run.exit_code == 2);
-    return run.err;
-  };
-  CHECK(refusal({"validate"}).find("--replay DIR") != std::string::npos);
-  CHECK(refusal({"validate", "--replay", folder.path() + "/no"}).find("cannot be read as a folder: No such file") !=
-        std::string::npos);
-  CHECK(refusal({"validate", "--replay", folder.path()}).find("holds no *.jsonl") != std::string::npos);
+  check_refused({"validate", "--replay", folder.path() + "/no"}, {"cannot be read as a folder: No such file"});
+  check_refused({"validate", "--replay", folder.path()}, {"holds no *.jsonl"});
   std::ofstream(folder.path() + "/bad.jsonl") << kRequest << "{\"acc_eagle\": {\"acc_len\": [0]}}\n";
-  CHECK(refusal({"validate", "--replay", folder.path()}).find("bad.jsonl, line 2: acc_len has 0") != std::string::npos);
+  check_refused({"validate", "--replay", folder.path()}, {"bad.jsonl, line 2: acc_len has 0"});
 }

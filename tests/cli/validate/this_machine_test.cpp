@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/shipped_model.hpp"
 
 namespace draftproof::testing {
@@ -14,31 +14,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json document_of(const std::vector<std::string>& arguments) {
-  const ProgramResult result = run_draftproof(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return ordered_json::parse(result.out);
-}
-
-void check_refused(const std::vector<std::string>& arguments, const std::string& message) {
-  const ProgramResult result = run_draftproof(arguments);
-  INFO(result.err);
-  CHECK(result.exit_code == 2);
-  CHECK(result.err.find(message) != std::string::npos);
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-}
-
 }  // namespace
 
 TEST_CASE("this machine's timed passes predict every row of its own table of speculation") {
   if (!shipped_model_at_full_speed()) return;
   const TemporaryFolder folder;
   const std::string out = folder.file("out");
-  document_of({"speculate", "--drafters", "suffix,layer_skip:5-24", "--trees", "2x1", "--temperatures", "0",
-               "--per-work", "1", "--max-tokens", "3", "--out", out, "--json"});
+  json_of({"speculate", "--drafters", "suffix,layer_skip:5-24", "--trees", "2x1", "--temperatures", "0", "--per-work",
+           "1", "--max-tokens", "3", "--out", out});
   const std::string table = out + "/result.json";
-  const ordered_json result = document_of({"validate", "--this-machine", "--table", table, "--json"});
+  const ordered_json result = json_of({"validate", "--this-machine", "--table", table});
   CHECK(result.at("profile").at("timed_configurations").size() == 5);
   const ordered_json& rows = result.at("rows");
   const ordered_json measured = ordered_json::parse(read_whole_file(table)).at("rows");
@@ -61,30 +46,30 @@ TEST_CASE("this machine's timed passes predict every row of its own table of spe
   ordered_json elsewhere = ordered_json::parse(read_whole_file(table));
   elsewhere["settings"]["cpu"] = "another";
   write_whole_file(folder.file("elsewhere.json"), elsewhere.dump());
-  check_refused({"validate", "--this-machine", "--table", folder.file("elsewhere.json")}, "a table of this computer");
+  check_refused({"validate", "--this-machine", "--table", folder.file("elsewhere.json")}, {"a table of this computer"});
   elsewhere["rows"][3].erase("requests");
   write_whole_file(folder.file("old.json"), elsewhere.dump());
-  check_refused({"validate", "--this-machine", "--table", folder.file("old.json")}, "row 3 has no 'requests'");
+  check_refused({"validate", "--this-machine", "--table", folder.file("old.json")}, {"row 3 has no 'requests'"});
 
   // What calibrate writes is this machine's profile.
   const ordered_json profile =
-      document_of({"calibrate", "--this-machine", "--out", folder.file("machine.toml"), "--json"}).at("profile");
+      json_of({"calibrate", "--this-machine", "--out", folder.file("machine.toml")}).at("profile");
   CHECK(profile.at("model") == "smollm2");
   CHECK(read_whole_file(folder.file("machine.toml")).find("[machine]") != std::string::npos);
 }
 
 TEST_CASE("validate and calibrate refuse what they cannot start from, in one line") {
   const TemporaryFolder folder;
-  check_refused({"validate"}, "expected one of --data CSV, --replay DIR and --this-machine");
-  check_refused({"calibrate"}, "expected --data CSV or --this-machine");
-  check_refused({"validate", "--this-machine", "--data", "x.csv"}, "expected one of");
+  check_refused({"validate"}, {"expected one of --data CSV, --replay DIR and --this-machine"});
+  check_refused({"calibrate"}, {"expected --data CSV or --this-machine"});
+  check_refused({"validate", "--this-machine", "--data", "x.csv"}, {"expected one of"});
   check_refused({"validate", "--this-machine", "--table", folder.file("absent.json")},
-                "is not there; expected the result of draftproof speculate");
+                {"is not there; expected the result of draftproof speculate"});
   write_whole_file(folder.file("no.json"), "[1]");
-  check_refused({"validate", "--this-machine", "--table", folder.file("no.json")}, "is no table");
+  check_refused({"validate", "--this-machine", "--table", folder.file("no.json")}, {"is no table"});
   write_whole_file(folder.file("text"), "a text of a few words");
   check_refused({"calibrate", "--this-machine", "--model", "ngram:2:" + folder.file("text")},
-                "computes no passes; expected a transformer");
+                {"computes no passes; expected a transformer"});
 }
 
 }  // namespace draftproof::testing

@@ -15,7 +15,7 @@
 #include "reference/trace/trace.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 using namespace draftproof;
 using namespace draftproof::testing;
@@ -36,11 +36,7 @@ ordered_json verify_json(std::vector<std::string> arguments, int exit_code = 0) 
 
 void check_error(std::vector<std::string> arguments, const std::vector<std::string>& words) {
   arguments.insert(arguments.begin(), "verify");
-  const ProgramResult result = run_draftproof(arguments);
-  CHECK(result.exit_code == 2);
-  CHECK(result.out.empty());
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  for (const std::string& word : words) CHECK_THAT(result.err, Contains(word));
+  check_refused(arguments, words);
 }
 
 TEST_CASE("verify answers with the tokens that the API gives") {
@@ -297,10 +293,6 @@ TEST_CASE("the example of the documentation runs and verifies") {
   CHECK(document.at("vocab_size") == 1000);
   CHECK(document.at("input").at("proposal") == "draft_logits");
 }
-
-}  // namespace
-
-namespace {
 
 using Fraction = boost::multiprecision::cpp_rational;
 

@@ -84,18 +84,6 @@ TEST_CASE("requests in a batch get the tokens that each gets alone by plain deco
   CHECK(accepted > 1000);
 }
 
-// A model whose rows hold a NaN after one token.
-class PoisonedModel final : public ContextModel {
- public:
-  std::int64_t vocab_size() const override { return kVocab; }
-  void logits(std::span<const Token> context, std::span<float> out) override {
-    model.logits(context, out);
-    if (!context.empty() && context.front() == 6 && context.size() > 5)
-      out[3] = std::numeric_limits<float>::quiet_NaN();
-  }
-  ToyModel model{kVocab, 1, 2};
-};
-
 TEST_CASE("who looks at the steps sees each once, before it is committed, with its times") {
   ToyModel target(kVocab, 1, 2);
   PhiloxSource source;
@@ -123,7 +111,7 @@ TEST_CASE("who looks at the steps sees each once, before it is committed, with i
 }
 
 TEST_CASE("a request that cannot go on ends alone, and says why") {
-  PoisonedModel target;
+  testing::PoisonedModel target(kVocab, 5);
   LookupDrafter drafter{PromptLookup(1, 4)};
   PhiloxSource source;
   SourceSampler<PhiloxSource> sampler(source);
@@ -162,20 +150,6 @@ TEST_CASE("a request that the engine cannot take is refused by name and the othe
   CHECK_THROWS_WITH(engine.submit(std::vector<Token>{8}, options), Catch::Contains("outside the vocabulary"));
   engine.run();
   CHECK(engine.take(0)->tokens.size() == 10);
-}
-
-TEST_CASE("blocks have one key for each content and what stands before it") {
-  BlockKeys keys;
-  std::vector<Token> tokens(50, 1);
-  const auto first = keys.keys_of(tokens);
-  CHECK(first.size() == 3);
-  CHECK(first[0] != first[1]);
-  CHECK(keys.keys_of(tokens) == first);
-  tokens[20] = 2;
-  const auto second = keys.keys_of(tokens);
-  CHECK(second[0] == first[0]);
-  CHECK(second[1] != first[1]);
-  CHECK(second[2] != first[2]);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "engine/draft/model_drafter.hpp"
@@ -50,59 +49,6 @@ struct Drafters {
       : argmax(model, (greedy.temperature = 0.0f, greedy)), sampling(model, {}) {}
   std::array<Drafter*, 3> all() { return {&argmax, &sampling, &lookup}; }
 };
-
-TEST_CASE("at temperature 0 speculation gives the tokens of plain decoding") {
-  ToyModel target(7, 1, 2);
-  Drafters drafters;
-  std::int64_t accepted = 0;
-  std::int64_t rejected = 0;
-  for (const float guidance_scale : {1.0f, 1.75f}) {
-    for (const bool penalties : {false, true}) {
-      DecodingOptions options = options_of(40, 0);
-      options.parameters.temperature = 0.0f;
-      options.parameters.guidance_scale = guidance_scale;
-      options.unconditional_prompt = {6, 6};
-      if (penalties) {
-        options.parameters.repetition_penalty = 1.3f;
-        options.parameters.frequency_penalty = 0.25f;
-        options.parameters.presence_penalty = 0.5f;
-      }
-      const Generation expected = plain(target, options);
-      REQUIRE(expected.tokens.size() == 40);
-      for (options.num_speculative_tokens = 0; options.num_speculative_tokens <= 8; ++options.num_speculative_tokens) {
-        for (Drafter* drafter : drafters.all()) {
-          INFO("K " << options.num_speculative_tokens << ", guidance " << guidance_scale << ", penalties "
-                    << penalties);
-          const Generation actual = speculative(target, *drafter, options);
-          CHECK(actual.tokens == expected.tokens);
-          accepted += actual.acceptance.accepted_tokens;
-          rejected += actual.acceptance.draft_tokens - actual.acceptance.accepted_tokens;
-        }
-      }
-    }
-  }
-  // The comparison means something only if drafts were both right and wrong.
-  CHECK(accepted > 1000);
-  CHECK(rejected > 1000);
-}
-
-TEST_CASE("guidance and penalties change what the toy model says") {
-  ToyModel target(7, 1, 2);
-  DecodingOptions options = options_of(40, 0);
-  options.parameters.temperature = 0.0f;
-  const Generation bare = plain(target, options);
-  options.parameters.guidance_scale = 1.75f;
-  const Generation guided = plain(target, options);
-  options.unconditional_prompt = {6, 6};
-  const Generation negative = plain(target, options);
-  options.parameters = {};
-  options.parameters.temperature = 0.0f;
-  options.parameters.repetition_penalty = 1.3f;
-  const Generation penalised = plain(target, options);
-  CHECK(bare.tokens != guided.tokens);
-  CHECK(guided.tokens != negative.tokens);
-  CHECK(bare.tokens != penalised.tokens);
-}
 
 TEST_CASE("without drafts speculation is plain decoding bit for bit at any temperature") {
   ToyModel target(7, 1, 2);
@@ -166,17 +112,6 @@ TEST_CASE("a drafter that uses the acceptance coin is found by the audit") {
                     Catch::Contains("was drawn before"));
 }
 
-TEST_CASE("every draft of the target itself is accepted") {
-  ToyModel target(7, 1, 2);
-  ModelDrafter drafter(target, {});
-  DecodingOptions options = options_of(60, 5);
-  const Generation generation = speculative(target, drafter, options);
-  CHECK(generation.target_steps == 10);
-  CHECK(generation.acceptance.accepted_tokens == 50);
-  CHECK(generation.origins[4] == TokenOrigin::accepted);
-  CHECK(generation.origins[5] == TokenOrigin::bonus);
-}
-
 TEST_CASE("the rows of a step stand at their own prefixes in both branches") {
   ToyModel target(7, 1, 2);
   Drafters drafters;
@@ -217,24 +152,19 @@ TEST_CASE("the last step drafts no more than what still fits into max_tokens") {
   CHECK(generation.acceptance.received_tokens == 8);
   CHECK(generation.acceptance.discarded_tokens == 0);
   CHECK(generation.acceptance.draft_tokens == 5 + 1);
-  CHECK(generation.acceptance.accepted_tokens == 6);
+  CHECK(generation.acceptance.accepted_tokens == 6);  // every draft of the target itself
+  CHECK(generation.origins[4] == TokenOrigin::accepted);
+  CHECK(generation.origins[5] == TokenOrigin::bonus);
   // A longer request begins with the same tokens.
   const Generation longer = speculative(target, drafter, options_of(30, 5));
   CHECK(std::equal(generation.tokens.begin(), generation.tokens.end(), longer.tokens.begin()));
 }
 
-TEST_CASE("a stop token ends both loops at the same place and max_steps ends either") {
+TEST_CASE("max_steps ends plain decoding and speculation") {
   ToyModel target(7, 1, 2);
   Drafters drafters;
   DecodingOptions options = options_of(200, 5);
   options.parameters.temperature = 0.0f;
-  options.stop.stop_token_ids = {2};
-  const Generation expected = plain(target, options);
-  REQUIRE(expected.finish_reason == FinishReason::stop_token);
-  const Generation actual = speculative(target, drafters.argmax, options);
-  CHECK(actual.tokens == expected.tokens);
-  CHECK(actual.finish_reason == FinishReason::stop_token);
-
   options.stop = {};
   options.max_steps = 6;
   CHECK(speculative(target, drafters.argmax, options).target_steps == 6);

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace draftproof;
 using Tokens = std::vector<Token>;
@@ -112,16 +111,6 @@ Outcome oracle(const StopParameters& p, const TableDetokeniser& detokeniser, std
   }
   if (p.hold_incomplete_utf8) decided -= utf8_beginnings().incomplete_tail(text.substr(0, decided));
   return {text.substr(0, decided), FinishReason::none, count};
-}
-
-std::string message_of(const std::function<void()>& action, ErrorKind kind) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.kind() == kind);
-    return error.what();
-  }
-  return "no error";
 }
 
 // Runs random requests over `table` and compares every push with the oracle; counts how they ended.
@@ -272,21 +261,6 @@ TEST_CASE("tokens behind an EOS of the same step are discarded and counted") {
   }
 }
 
-TEST_CASE("the first min_tokens tokens do not stop and a stop string must complete behind them") {
-  const TableDetokeniser detokeniser({"a", "END", "EN", "D"});
-  StopParameters p;
-  p.eos_ids = {0};
-  p.stop_strings = {"END"};
-  p.min_tokens = 2;
-  StopConditions eos(p, 4, 0, &detokeniser);
-  CHECK(eos.push(Tokens{0, 1, 0}).released_text == "aEND");
-  CHECK(eos.output_tokens() == 3);
-  CHECK(eos.finish_reason() == FinishReason::eos);
-  StopConditions across(p, 4, 0, &detokeniser);
-  CHECK(across.push(Tokens{1, 2, 3}).released_text == "END");
-  CHECK(across.finish_reason() == FinishReason::stop_string);
-}
-
 TEST_CASE("limits and abort end a request with the names engines use") {
   const TableDetokeniser detokeniser({"a", "\xC3"});
   StopParameters p;
@@ -320,41 +294,34 @@ TEST_CASE("limits and abort end a request with the names engines use") {
 
 TEST_CASE("wrong stop parameters and tokens are refused by name") {
   const TableDetokeniser detokeniser({"a", "b"});
-  const auto refused = [&](const StopParameters& p, std::int64_t prompt_tokens = 0) {
-    return message_of([&] { StopConditions(p, 2, prompt_tokens, &detokeniser); }, ErrorKind::usage);
+  const auto refused = [&](auto change, std::int64_t prompt_tokens = 0, const Detokeniser* bytes = nullptr) {
+    StopParameters p;
+    change(p);
+    return error_of(ErrorKind::usage, [&] { StopConditions(p, 2, prompt_tokens, bytes); });
   };
-  StopParameters p;
-  CHECK(refused(p) == "no error");
-  p.stop_token_ids = {0, 2};
-  CHECK(refused(p) == "stop_token_ids[1]: token id 2 is outside [0, 2)");
-  p = {};
-  p.eos_ids = {-1};
-  CHECK(refused(p) == "eos_ids[0]: token id -1 is outside [0, 2)");
-  p = {};
-  p.stop_strings = {"x", ""};
-  CHECK(refused(p).starts_with("stop_strings[1]: an empty string"));
-  p.stop_strings = {"x"};
-  CHECK(message_of([&] { StopConditions(p, 2, 0, nullptr); }, ErrorKind::usage).starts_with("stop_strings: "));
-  p = {};
-  p.max_tokens = -1;
-  CHECK(refused(p).starts_with("max_tokens: -1 is negative"));
-  p = {};
-  p.min_tokens = -2;
-  CHECK(refused(p).starts_with("min_tokens: -2 is negative"));
-  p.min_tokens = 5;
-  p.max_tokens = 4;
-  CHECK(refused(p) == "min_tokens: 5 is above max_tokens 4");
-  p = {};
-  p.max_model_len = 4;
-  CHECK(refused(p, 5) == "max_model_len: the prompt has 5 tokens, more than max_model_len 4");
-  CHECK(refused(p, -1).starts_with("prompt_tokens: -1 is negative"));
-  CHECK(message_of([&] { StopConditions({}, 0, 0, nullptr); }, ErrorKind::usage).starts_with("vocab_size: 0"));
+  CHECK_NOTHROW(StopConditions({}, 2, 0, &detokeniser));
+  CHECK(refused([](auto& p) { p.stop_token_ids = {0, 2}; }) == "stop_token_ids[1]: token id 2 is outside [0, 2)");
+  CHECK(refused([](auto& p) { p.eos_ids = {-1}; }) == "eos_ids[0]: token id -1 is outside [0, 2)");
+  CHECK(refused(
+            [](auto& p) {
+              p.stop_strings = {"x", ""};
+            },
+            0, &detokeniser)
+            .starts_with("stop_strings[1]: an empty string"));
+  CHECK(refused([](auto& p) { p.stop_strings = {"x"}; }).starts_with("stop_strings: "));
+  CHECK(refused([](auto& p) { p.max_tokens = -1; }).starts_with("max_tokens: -1 is negative"));
+  CHECK(refused([](auto& p) { p.min_tokens = -2; }).starts_with("min_tokens: -2 is negative"));
+  CHECK(refused([](auto& p) {
+          p.min_tokens = 5;
+          p.max_tokens = 4;
+        }) == "min_tokens: 5 is above max_tokens 4");
+  CHECK(refused([](auto& p) { p.max_model_len = 4; }, 5) ==
+        "max_model_len: the prompt has 5 tokens, more than max_model_len 4");
+  CHECK(refused([](auto&) {}, -1).starts_with("prompt_tokens: -1 is negative"));
+  CHECK(error_of(ErrorKind::usage, [] { StopConditions({}, 0, 0, nullptr); }).starts_with("vocab_size: 0"));
 
   StopConditions stop({}, 2, 0, &detokeniser);
-  CHECK(message_of(
-            [&] {
-              stop.push(Tokens{0, 1, 2});
-            },
-            ErrorKind::input) == "pushed token 2: token id 2 is outside [0, 2)");
+  const Tokens tokens{0, 1, 2};
+  CHECK(error_of(ErrorKind::input, [&] { stop.push(tokens); }) == "pushed token 2: token id 2 is outside [0, 2)");
   CHECK(stop.output_tokens() == 0);
 }

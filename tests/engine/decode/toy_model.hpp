@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "engine/model/ngram_language_model.hpp"
@@ -43,6 +44,38 @@ class ToyModel final : public ContextModel {
   std::uint64_t tongue_;
   std::uint64_t personality_;
   int spread_;
+};
+
+// Counts the passes, and the tokens that they compute.
+class CountingModel final : public ContextModel {
+ public:
+  explicit CountingModel(std::int64_t vocab_size) : model(vocab_size, 1, 2) {}
+  std::int64_t vocab_size() const override { return model.vocab_size(); }
+  void logits(std::span<const Token> context, std::span<float> out) override { model.logits(context, out); }
+  void forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) override {
+    ++passes;
+    computed += static_cast<std::int64_t>(batch.tokens.size());
+    ContextModel::forward(batch, kv, out);
+  }
+
+  ToyModel model;
+  std::int64_t passes = 0;
+  std::int64_t computed = 0;
+};
+
+// A model whose rows hold a NaN where a text of more than `length` tokens began with token 6.
+class PoisonedModel final : public ContextModel {
+ public:
+  PoisonedModel(std::int64_t vocab_size, std::size_t length) : length_(length), model_(vocab_size, 1, 2) {}
+  std::int64_t vocab_size() const override { return model_.vocab_size(); }
+  void logits(std::span<const Token> context, std::span<float> out) override {
+    model_.logits(context, out);
+    if (context.size() > length_ && context.front() == 6) out[3] = std::numeric_limits<float>::quiet_NaN();
+  }
+
+ private:
+  std::size_t length_;
+  ToyModel model_;
 };
 
 }  // namespace draftproof::testing

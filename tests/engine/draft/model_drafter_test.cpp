@@ -12,17 +12,7 @@ namespace {
 
 constexpr std::int64_t kVocab = 9;
 
-class CountingModel final : public ContextModel {
- public:
-  std::int64_t vocab_size() const override { return kVocab; }
-  void logits(std::span<const Token> context, std::span<float> out) override { model.logits(context, out); }
-  void forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) override {
-    ++passes;
-    ContextModel::forward(batch, kv, out);
-  }
-  testing::ToyModel model{kVocab, 1, 2};
-  int passes = 0;
-};
+using testing::CountingModel;
 
 SpeculativeStep propose(ModelDrafter& drafter, const std::vector<Token>& context, const DraftPlan& plan,
                         float temperature) {
@@ -38,7 +28,7 @@ TEST_CASE("a drafted tree costs one pass a level and proposes each node's childr
   const std::vector<Token> context{1, 2, 3};
   for (const DraftSampling sampling :
        {DraftSampling::any, DraftSampling::independent, DraftSampling::without_replacement, DraftSampling::greedy}) {
-    CountingModel model;
+    CountingModel model(kVocab);
     ModelDrafter drafter(model);
     DraftPlan plan{branching_shape({3, 2, 1})};
     plan.sampling = sampling;
@@ -58,7 +48,7 @@ TEST_CASE("a drafted tree costs one pass a level and proposes each node's childr
 }
 
 TEST_CASE("a tree for a greedy request has siblings and a chain is greedy") {
-  CountingModel model;
+  CountingModel model(kVocab);
   ModelDrafter drafter(model);
   const std::vector<Token> context{4, 5};
   DraftPlan tree{branching_shape({2, 2})};

@@ -41,23 +41,6 @@ TEST_CASE("Prompt lookup continues the earlier occurrence of the longest suffix"
   CHECK(PromptLookup(1, 1).propose(Tokens{9, 3, 8, 2, 3, 7, 2, 3}, 1) == Tokens{8});
 }
 
-TEST_CASE("Prompt lookup breaks ties by the rule that was chosen") {
-  const Tokens context = {5, 6, 1, 5, 6, 2, 5, 6};
-  CHECK(PromptLookup(2, 2, LookupTie::earliest).propose(context, 3) == Tokens{1, 5, 6});
-  CHECK(PromptLookup(2, 2, LookupTie::most_recent).propose(context, 3) == Tokens{2, 5, 6});
-  // In a run of equal tokens the most recent occurrence overlaps the suffix and has one token after it.
-  CHECK(PromptLookup(1, 2, LookupTie::earliest).propose(Tokens{7, 7, 7, 7, 7}, 9) == Tokens{7, 7, 7});
-  CHECK(PromptLookup(1, 2, LookupTie::most_recent).propose(Tokens{7, 7, 7, 7, 7}, 9) == Tokens{7});
-}
-
-TEST_CASE("Prompt lookup proposes nothing without a match or without a budget") {
-  CHECK(PromptLookup(1, 4).propose(Tokens{}, 5).empty());
-  CHECK(PromptLookup(1, 4).propose(Tokens{3}, 5).empty());
-  CHECK(PromptLookup(1, 4).propose(Tokens{1, 2, 3}, 5).empty());
-  CHECK(PromptLookup(2, 4).propose(Tokens{3, 1, 3}, 5).empty());
-  CHECK(PromptLookup(1, 4).propose(Tokens{3, 1, 3}, 0).empty());
-}
-
 TEST_CASE("Prompt lookup equals its definition on random strings over small alphabets") {
   std::mt19937 random(20240607);
   int proposals = 0;

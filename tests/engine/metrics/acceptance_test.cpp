@@ -35,14 +35,6 @@ TEST_CASE("the metrics of four steps are those counted by hand") {
   CHECK_FALSE(metrics.conditional[0]->standard_error);
 }
 
-TEST_CASE("on steps of one length the formula is the mean of accepted plus one") {
-  AcceptanceCounts counts(4);
-  const std::vector<std::size_t> accepted{0, 4, 2, 2, 1, 3, 0, 0, 4};
-  for (const std::size_t a : accepted) counts.add_step({4, a, a < 4, a + 1});
-  const AcceptanceMetrics metrics = acceptance_metrics(std::vector{counts});
-  CHECK(*metrics.tokens_per_step_formula == Approx(metrics.tokens_per_step).epsilon(1e-14));
-}
-
 TEST_CASE("what never happened has no rate") {
   AcceptanceCounts never(2);
   never.add_step({2, 0, true, 1});

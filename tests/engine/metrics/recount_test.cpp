@@ -2,7 +2,6 @@
 // companions, shared prefixes, preemptions, swaps, failures and cancellations. No sample is left out, so that a metric
 // without a recount fails.
 #include <catch2/catch.hpp>
-#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -20,18 +19,6 @@ namespace draftproof {
 namespace {
 
 constexpr std::int64_t kVocab = 7;
-
-// Requests whose text begins with token 6 meet a NaN.
-class FailingModel final : public ContextModel {
- public:
-  std::int64_t vocab_size() const override { return kVocab; }
-  void logits(std::span<const Token> context, std::span<float> out) override {
-    model.logits(context, out);
-    if (!context.empty() && context.front() == 6 && context.size() > 20)
-      out[3] = std::numeric_limits<float>::quiet_NaN();
-  }
-  testing::ToyModel model{kVocab, 1, 2};
-};
 
 using Samples = std::map<std::string, double>;
 
@@ -216,7 +203,7 @@ class Recount {
 };
 
 TEST_CASE("every sample that the engine exports is that of a recount from its requests", "[metrics]") {
-  FailingModel target;
+  testing::PoisonedModel target(kVocab, 20);
   double preemptions = 0, hits = 0, companions = 0, companion_hits = 0;
   std::map<std::string, double> ended;
   for (std::uint32_t seed = 0; seed < 60; ++seed) {

@@ -2,7 +2,6 @@
 #include "engine/model/model_files.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <string>
 
 #include "engine/model/text_model.hpp"
@@ -93,13 +92,13 @@ TEST_CASE("a tokenizer_config.json whose fields are of another type is refused b
     return failure_of(folder.path());
   };
   const std::string where = folder.file("tokenizer_config.json") + ": ";
-  CHECK(failure(R"({"chat_template": 3})") ==
-        where + "'chat_template' is of type number; expected a text or an array of named ones");
-  CHECK(failure(R"({"chat_template": ["x"]})") == where + "'chat_template' 0 is no object");
-  CHECK(failure(R"({"chat_template": [{"template": "x"}]})") ==
-        where + "'chat_template' 0: 'name' is missing; expected a string");
-  CHECK(failure(R"({"chat_template": [{"name": "default", "template": {}}]})") ==
-        where + "'chat_template' 0: 'template' is of type object; expected a string");
+  for (const auto& [chat_template, error] :
+       {std::pair("3", "'chat_template' is of type number; expected a text or an array of named ones"),
+        {R"(["x"])", "'chat_template' 0 is no object"},
+        {R"([{"template": "x"}])", "'chat_template' 0: 'name' is missing; expected a string"},
+        {R"([{"name": "default", "template": {}}])",
+         "'chat_template' 0: 'template' is of type object; expected a string"}})
+    CHECK(failure(std::string(R"({"chat_template": )") + chat_template + "}") == where + error);
   for (const std::string key : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
     CHECK(failure("{\"" + key + "\": 2}") ==
           where + "'" + key + "' is of type number; expected a text or an object with 'content'");

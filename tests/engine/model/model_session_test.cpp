@@ -9,6 +9,7 @@
 namespace draftproof {
 namespace {
 
+using testing::CountingModel;
 using testing::ToyModel;
 
 constexpr std::int64_t kNumTokens = 5;
@@ -19,21 +20,8 @@ std::vector<float> row_of(ToyModel& model, const std::vector<Token>& context) {
   return row;
 }
 
-// Counts what is computed.
-class CountingModel final : public ContextModel {
- public:
-  std::int64_t vocab_size() const override { return kNumTokens; }
-  void logits(std::span<const Token> context, std::span<float> out) override { model.logits(context, out); }
-  void forward(const ForwardBatch& batch, KvCache& kv, ForwardOutput& out) override {
-    computed += static_cast<std::int64_t>(batch.tokens.size());
-    ContextModel::forward(batch, kv, out);
-  }
-  ToyModel model{kNumTokens, 1, 2};
-  std::int64_t computed = 0;
-};
-
 TEST_CASE("a session gives the model's rows after contexts that grow, shrink, branch and follow a draft tree") {
-  CountingModel model;
+  CountingModel model(kNumTokens);
   ModelSession session(model);
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return random() % n; };
@@ -66,7 +54,7 @@ TEST_CASE("a session gives the model's rows after contexts that grow, shrink, br
 }
 
 TEST_CASE("what a session has computed is not computed again") {
-  CountingModel model;
+  CountingModel model(kNumTokens);
   ModelSession session(model);
   std::vector<float> row(kNumTokens);
   std::vector<Token> context{1, 2, 3, 4};

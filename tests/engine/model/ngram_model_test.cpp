@@ -5,14 +5,12 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 
 #include "base/error.hpp"
-#include "engine/model/corpus.hpp"
 
 using Catch::Contains;
 using draftproof::NgramModel;
@@ -127,17 +125,6 @@ std::string random_text(std::mt19937& random, std::size_t length, unsigned alpha
   while (text.size() < length)
     text += static_cast<char>('a' + (random() % alphabet) * (random() % alphabet) % alphabet);
   return text;
-}
-
-double cross_entropy_bits_per_byte(const NgramModel& model, const Bytes& text, std::size_t begin, std::size_t end) {
-  const std::vector<Token> tokens(text.begin(), text.end());
-  std::array<float, 256> row{};
-  double nats = 0;
-  for (std::size_t i = begin; i < end; ++i) {
-    model.logits(std::span(tokens).first(i), row);
-    nats -= static_cast<double>(row[text[i]]);
-  }
-  return nats / std::log(2.0) / static_cast<double>(end - begin);
 }
 
 }  // namespace
@@ -260,76 +247,6 @@ TEST_CASE("Every byte value is counted as itself") {
   }
 }
 
-TEST_CASE("No context crosses the border of a document") {
-  const NgramModel joined = NgramModel::train(bytes_of("ababxyxy"), 3);
-  const NgramModel apart = NgramModel::train(documents_of({"abab", "xyxy"}), 3);
-  const NgramModel swapped = NgramModel::train(documents_of({"xyxy", "", "abab"}), 3);
-  // Only in the joined text did x follow b. Apart, the distribution after b is 'a' and the back-off, in which x and y
-  // are alike: each has two predecessors, one of which is the start of the document for x.
-  CHECK(distribution_after(joined, "b")['x'] > 2 * distribution_after(joined, "b")['y']);
-  CHECK(distribution_after(apart, "ab")['x'] < 0.1);
-  CHECK(distribution_after(apart, "ab")['x'] < 0.5 * distribution_after(joined, "ab")['x']);
-  for (const char* context : {"", "a", "b", "ab", "ba", "bx", "xy", "zz"}) {
-    CHECK(distribution_after(apart, context) == distribution_after(swapped, context));
-  }
-}
-
-TEST_CASE("A byte that follows one byte only is unlikely after anything else") {
-  // The San Francisco effect. F is the most frequent byte of this text, always after S; the other bytes are mixed.
-  std::mt19937 random(3);
-  std::string text;
-  for (int i = 0; i < 400; ++i) {
-    text += static_cast<char>('a' + random() % 8);
-    if (i % 2 == 0) text += "SF";
-  }
-  const NgramModel bigram = NgramModel::train(bytes_of(text), 2);
-  const NgramModel unigram = NgramModel::train(bytes_of(text), 1);
-  CHECK(distribution_after(unigram, "")['F'] > 0.2);
-  CHECK(distribution_after(bigram, "S")['F'] > 1 - 3.0 / 200);  // 200 times, and the discount is below three
-  CHECK(distribution_after(bigram, "?")['F'] < 0.03);
-  CHECK(distribution_after(bigram, "?")['F'] < 0.25 * distribution_after(bigram, "?")['a']);
-}
-
-TEST_CASE("With an absolute discount the model keeps the marginals of the corpus") {
-  // The equation from which Kneser and Ney derived the continuation counts: averaged over the contexts as they occur,
-  // the bigram model gives each byte as often as the corpus has it. With one discount D per level the sum over contexts
-  // is
-  //   sum_h C(h) p(w|h) = c(.w) + D * N * (p_0(w) - N1(.w) / N),   N1(.w): predecessors of w, N: their sum over w,
-  // and p_0 is N1(.w) / N but for its own discount, so each byte is off by less than D * D_0, times two for the first
-  // byte, whose predecessor "start" is none of the contexts: by less than two. Backing off to raw counts instead misses
-  // F by more.
-  std::string text;
-  for (int i = 0; i < 200; ++i) {
-    for (const char* cycle = "aabbccddeeacebdadbec"; *cycle != 0; ++cycle) {
-      text += *cycle;
-    }
-    text += "SFSFSFSFSFSFSFSFSFSF";
-  }
-  const NgramModel model = NgramModel::train(bytes_of(text), 2);
-  const double discount = model.discounts(1).once;
-  REQUIRE(discount == model.discounts(1).more);  // every bigram occurs 200 times or so: the fallback is in force
-  std::map<char, double> contexts;
-  std::map<char, double> raw;
-  std::set<std::pair<char, char>> kinds;
-  for (std::size_t i = 1; i < text.size(); ++i) {
-    ++contexts[text[i - 1]];
-    ++raw[text[i]];
-    kinds.insert({text[i - 1], text[i]});
-  }
-  for (const auto& [byte, expected] : raw) {
-    double marginal = 0;
-    for (const auto& [context, n] : contexts) {
-      marginal += n * distribution_after(model, std::string(1, context))[static_cast<std::size_t>(byte)];
-    }
-    CAPTURE(byte, marginal, expected);
-    CHECK(std::abs(marginal - expected) < 2 * discount);
-  }
-  // The control: the same sum for F with raw counts as the back-off distribution.
-  const double total = static_cast<double>(text.size()) - 1;
-  const double raw_marginal = raw['F'] - discount + discount * static_cast<double>(kinds.size()) * raw['F'] / total;
-  CHECK(std::abs(raw_marginal - raw['F']) > 2 * discount);
-}
-
 TEST_CASE("Logits are the natural logarithms of the probabilities") {
   const NgramModel model = NgramModel::train(bytes_of("the cat sat on the mat, and the rat sat on the cat."), 4);
   const std::vector<Token> context = {'t', 'h', 'e', ' '};
@@ -382,30 +299,6 @@ TEST_CASE("The bits of the n-gram probabilities are the same on every machine") 
   std::swap(texts[0], texts[1]);
   const NgramModel again = NgramModel::train(documents_of(texts), 5);
   CHECK(distribution_after(model, "aaab") == distribution_after(again, "aaab"));
-}
-
-TEST_CASE("A higher order predicts held-out licence text better") {
-  if (!std::filesystem::is_directory(draftproof::kDefaultCorpusFolder)) {
-    WARN("SKIPPED: " << draftproof::kDefaultCorpusFolder << " does not exist on this system");
-    return;
-  }
-  draftproof::Corpus corpus = draftproof::load_corpus({});
-  // The longest text is held out, which on Debian is the GNU General Public License 3.
-  const auto longest = std::max_element(corpus.texts.begin(), corpus.texts.end(),
-                                        [](const Bytes& a, const Bytes& b) { return a.size() < b.size(); });
-  const Bytes held_out = *longest;
-  corpus.texts.erase(longest);
-  REQUIRE(!corpus.texts.empty());
-  const std::size_t end = std::min<std::size_t>(held_out.size(), 12'000);
-  double previous = 8;  // bits per byte of the uniform distribution
-  for (const int order : {1, 2, 3, 4, 5, 6}) {
-    const NgramModel model = NgramModel::train(corpus.texts, order);
-    const double bits = cross_entropy_bits_per_byte(model, held_out, 0, end);
-    CAPTURE(order, bits, previous);
-    CHECK(bits < previous - 0.01);
-    previous = bits;
-  }
-  CHECK(previous < 2.5);
 }
 
 TEST_CASE("The n-gram model refuses what it cannot be trained on or asked") {

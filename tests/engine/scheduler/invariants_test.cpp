@@ -26,6 +26,22 @@ RequestProgress* running_request(Scheduler& scheduler) {
   return running_request(scheduler, [](const RequestProgress& r) { return !r.streams[0].table.blocks.empty(); });
 }
 
+// A fault of a running request.
+std::function<bool(Scheduler&)> in_running(std::function<void(Scheduler&, RequestProgress&)> change) {
+  return [change = std::move(change)](Scheduler& scheduler) {
+    RequestProgress* const request = running_request(scheduler);
+    if (request != nullptr) change(scheduler, *request);
+    return request != nullptr;
+  };
+}
+// A fault of the metrics.
+std::function<bool(Scheduler&)> in_metrics(std::function<void(EngineMetrics&)> change) {
+  return [change = std::move(change)](Scheduler& scheduler) {
+    change(Inside::metrics(scheduler));
+    return true;
+  };
+}
+
 struct Fault {
   const char* name;
   const char* invariant;                  // that must fail
@@ -40,20 +56,12 @@ const Fault kFaults[] = {
        Inside::metrics(s).blocks_held = s.blocks().num_held();
        return true;
      }},
-    {"a block is released twice", "blocks:",
-     [](Scheduler& s) {
-       RequestProgress* request = running_request(s);
-       if (request == nullptr) return false;
-       Inside::blocks(s).release(request->streams[0].table.blocks.back());
-       return true;
-     }},
-    {"a holder is not counted", "blocks:",
-     [](Scheduler& s) {
-       RequestProgress* request = running_request(s);
-       if (request == nullptr) return false;
-       ++Pool::blocks(Inside::blocks(s))[request->streams[0].table.blocks.front()].references;
-       return true;
-     }},
+    {"a block is released twice", "blocks:", in_running([](Scheduler& s, RequestProgress& r) {
+       Inside::blocks(s).release(r.streams[0].table.blocks.back());
+     })},
+    {"a holder is not counted", "blocks:", in_running([](Scheduler& s, RequestProgress& r) {
+       ++Pool::blocks(Inside::blocks(s))[r.streams[0].table.blocks.front()].references;
+     })},
     {"a free block is in the list twice", "blocks:",
      [](Scheduler& s) {
        auto& blank = Pool::blank(Inside::blocks(s));
@@ -106,13 +114,7 @@ const Fault kFaults[] = {
        Inside::metrics(s).blocks_held = s.blocks().num_held();
        return true;
      }},
-    {"drafts outlive their step", "traces:",
-     [](Scheduler& s) {
-       RequestProgress* request = running_request(s);
-       if (request == nullptr) return false;
-       request->planned_drafts = 1;
-       return true;
-     }},
+    {"drafts outlive their step", "traces:", in_running([](Scheduler&, RequestProgress& r) { r.planned_drafts = 1; })},
     {"a younger request runs first", "order:",
      [](Scheduler& s) {
        auto& running = Inside::running(s);
@@ -120,16 +122,9 @@ const Fault kFaults[] = {
        std::swap(running[0], running[1]);
        return true;
      }},
-    {"a token is counted twice", "counters:",
-     [](Scheduler& s) {
-       ++Inside::metrics(s).acceptance.received_tokens;
-       return true;
-     }},
-    {"an accepted draft is counted at no position", "counters:",
-     [](Scheduler& s) {
-       ++Inside::metrics(s).acceptance.accepted_tokens;
-       return true;
-     }},
+    {"a token is counted twice", "counters:", in_metrics([](EngineMetrics& m) { ++m.acceptance.received_tokens; })},
+    {"an accepted draft is counted at no position",
+     "counters:", in_metrics([](EngineMetrics& m) { ++m.acceptance.accepted_tokens; })},
     {"an ended request is not counted", "counters:",
      [](Scheduler& s) {
        auto& ended = Inside::metrics(s).ended[static_cast<std::size_t>(RequestEnd::length)];
@@ -137,11 +132,7 @@ const Fault kFaults[] = {
        --ended;
        return true;
      }},
-    {"waiting requests are miscounted", "counters:",
-     [](Scheduler& s) {
-       ++Inside::metrics(s).num_waiting;
-       return true;
-     }},
+    {"waiting requests are miscounted", "counters:", in_metrics([](EngineMetrics& m) { ++m.num_waiting; })},
 };
 
 // Plants a fault at the first occasion after a few steps.

@@ -2,7 +2,6 @@
 
 #include <catch2/catch.hpp>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "tests/support/error_of.hpp"
@@ -26,34 +25,6 @@ TEST_CASE("blocks are taken lowest first and come back when their last holder le
   CHECK(pool.find(77) == 1);  // findable, though nobody holds it
   pool.retain(1);
   CHECK(pool.num_held() == 2);
-}
-
-TEST_CASE("blank blocks are reused before findable ones, and of those the least recently released", "[kv_blocks]") {
-  KvBlockPool pool(4);
-  for (int i = 0; i < 4; ++i) pool.allocate();
-  pool.publish(0, 100);
-  pool.publish(1, 101);
-  pool.publish(2, 102);
-  pool.release(1);
-  pool.release(3);
-  pool.release(0);
-  CHECK(pool.allocate() == 3);  // blank
-  CHECK(pool.allocate() == 1);  // released before 0
-  CHECK(pool.find(101) == kNoBlock);
-  CHECK(pool.find(100) == 0);
-  CHECK(pool.find(102) == 2);  // held, and findable
-}
-
-TEST_CASE("of two blocks with one content the first is the one that is found", "[kv_blocks]") {
-  KvBlockPool pool(2);
-  pool.allocate();
-  pool.allocate();
-  pool.publish(0, 5);
-  pool.publish(1, 5);
-  CHECK(pool.find(5) == 0);
-  CHECK_FALSE(pool.findable(1));
-  pool.publish(0, 6);  // it keeps its key
-  CHECK(pool.find(6) == kNoBlock);
 }
 
 TEST_CASE("a table grows by whole blocks and is trimmed from its end", "[kv_blocks]") {

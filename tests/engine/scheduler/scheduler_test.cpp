@@ -17,10 +17,7 @@ RequestSpec request(std::int32_t prompt_len, std::int32_t output_len_max) {
 }
 
 SpeculationPolicy fixed(std::int32_t drafts) {
-  SpeculationChoice choice;
-  choice.rule = SpeculationRule::fixed;
-  choice.num_drafts = drafts;
-  return SpeculationPolicy(choice);
+  return SpeculationPolicy(parse_speculation("fixed:" + std::to_string(drafts), "test"));
 }
 
 // Drafts all that is planned and accepts `accepted` of each.

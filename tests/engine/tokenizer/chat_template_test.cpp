@@ -1,7 +1,6 @@
 // Chat templates: recognised by their text, written token by token, and never under the control of a message.
 #include "engine/tokenizer/chat_template.hpp"
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -98,15 +97,12 @@ TEST_CASE("what is no known template or no conversation is one error") {
       Contains("unknown form"));
   const Tokenizer tokenizer = character_tokenizer({"<s>", "<|im_start|>", "<|im_end|>"});
   const ChatTemplate chat = ChatTemplate::recognise("m", "<|im_start|> <|im_end|>");
-  CHECK_THAT(failure([&] { written(chat, tokenizer, {}); }), Contains("the conversation has no message"));
-  CHECK_THAT(failure([&] {
-               written(chat, tokenizer, {{"tool", "x"}});
-             }),
-             Contains("message 0: its role is 'tool'; expected system, user or assistant"));
-  CHECK_THAT(failure([&] {
-               written(chat, tokenizer, {{"user", "x"}, {"system", "y"}});
-             }),
-             Contains("message 1: is a system message; expected it to be the first one"));
+  using Messages = std::vector<ChatMessage>;
+  for (const auto& [messages, error] :
+       {std::pair(Messages{}, "the conversation has no message"),
+        {{{"tool", "x"}}, "message 0: its role is 'tool'; expected system, user or assistant"},
+        {{{"user", "x"}, {"system", "y"}}, "message 1: is a system message; expected it to be the first one"}})
+    CHECK_THAT(failure([&] { written(chat, tokenizer, messages); }), Contains(error));
   const Tokenizer other = character_tokenizer({"<s>"});
   CHECK_THAT(failure([&] { written(chat, other, {{"user", "x"}}); }), Contains("has no token '<|im_start|>'"));
 }

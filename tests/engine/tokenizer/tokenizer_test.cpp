@@ -320,31 +320,32 @@ std::string json_failure(const std::function<void(json&)>& change) {
 }
 
 TEST_CASE("a tokenizer.json that is of another kind or contradicts itself is refused by the field") {
-  CHECK_THAT(json_failure([](json& d) { d["model"]["type"] = "Unigram"; }),
-             Contains("tokenizer.json: 'model': 'type' is 'Unigram'; expected BPE"));
+  struct Lie {
+    const char* pointer;
+    json value;
+    const char* error;
+  };
+  const json of_b = byte_level_json("smollm")["model"]["vocab"]["b"];
+  for (const Lie& lie :
+       {Lie{"/model/type", "Unigram", "tokenizer.json: 'model': 'type' is 'Unigram'; expected BPE"},
+        {"/model/vocab/a", -1, "the id of 'a' is -1"},
+        {"/model/vocab/a", 1 << 23, "the id of 'a' is 8388608"},
+        {"/model/vocab/a", of_b, "both have the id"},
+        {"/model/merges/-", {"a", "QQ"}, "is 'a' and 'QQ'; expected two tokens whose join is a token"},
+        {"/model/merges", 3, "'merges' is of type number"},
+        {"/model/unk_token", "<none>", "'unk_token' is '<none>'"},
+        {"/pre_tokenizer",
+         {{"type", "Whitespace"}},
+         "'type' is 'Whitespace'; expected one of Sequence, ByteLevel, Digits"},
+        {"/pre_tokenizer", nullptr, "expected a byte-level tokenizer or"},
+        {"/normalizer", {{"type", "Lowercase"}}, "'Lowercase'"},
+        {"/pre_tokenizer/pretokenizers/0",
+         {{"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}, {"invert", false}},
+         "the expression of the pre-tokenizer cannot be used"}}) {
+    INFO(lie.pointer << ": " << lie.value.dump());
+    CHECK_THAT(json_failure([&](json& d) { d[json::json_pointer(lie.pointer)] = lie.value; }), Contains(lie.error));
+  }
   CHECK_THAT(json_failure([](json& d) { d.erase("model"); }), Contains("'model' is missing"));
-  CHECK_THAT(json_failure([](json& d) { d["model"]["vocab"]["a"] = -1; }), Contains("the id of 'a' is -1"));
-  CHECK_THAT(json_failure([](json& d) { d["model"]["vocab"]["a"] = 1 << 23; }), Contains("the id of 'a' is 8388608"));
-  CHECK_THAT(json_failure([](json& d) { d["model"]["vocab"]["a"] = d["model"]["vocab"]["b"]; }),
-             Contains("both have the id"));
-  CHECK_THAT(json_failure([](json& d) {
-               d["model"]["merges"].push_back({"a", "QQ"});
-             }),
-             Contains("is 'a' and 'QQ'; expected two tokens whose join is a token"));
-  CHECK_THAT(json_failure([](json& d) { d["model"]["merges"] = 3; }), Contains("'merges' is of type number"));
-  CHECK_THAT(json_failure([](json& d) { d["model"]["unk_token"] = "<none>"; }), Contains("'unk_token' is '<none>'"));
-  CHECK_THAT(json_failure([](json& d) {
-               d["pre_tokenizer"] = {{"type", "Whitespace"}};
-             }),
-             Contains("'type' is 'Whitespace'; expected one of Sequence, ByteLevel, Digits"));
-  CHECK_THAT(json_failure([](json& d) { d["pre_tokenizer"] = nullptr; }),
-             Contains("expected a byte-level tokenizer or"));
-  CHECK_THAT(json_failure([](json& d) { d["normalizer"] = {{"type", "Lowercase"}}; }), Contains("'Lowercase'"));
-  CHECK_THAT(json_failure([](json& d) {
-               d["pre_tokenizer"]["pretokenizers"][0] = {
-                   {"type", "Split"}, {"pattern", {{"Regex", "("}}}, {"behavior", "Isolated"}, {"invert", false}};
-             }),
-             Contains("the expression of the pre-tokenizer cannot be used"));
   CHECK_THAT(json_failure([](json& d) {
                const json token = {{"SpecialToken", {{"id", "<|end|>"}, {"type_id", 0}}}};
                d["post_processor"] = {{"type", "TemplateProcessing"},
@@ -367,29 +368,31 @@ TEST_CASE("an added token that is ill-formed or contradicts another one is refus
   };
   const std::string where = "tokenizer.json: 'added_tokens' 1: ";
   CHECK(failure([](json& added) { added[1].erase("content"); }) == where + "'content' is missing; expected a string");
-  CHECK(failure([](json& added) { added[1]["content"] = 7; }) ==
-        where + "'content' is of type number; expected a string");
-  CHECK(failure([](json& added) { added[1]["content"] = ""; }) == where + "'content' is empty; expected a text");
-  CHECK(failure([](json& added) { added[1]["special"] = 1; }) ==
-        where + "'special' is of type number; expected true or false");
-  CHECK(failure([](json& added) { added[1]["lstrip"] = true; }) == where + "'lstrip' is true; expected false");
+  CHECK(failure([](json& added) { added[1].erase("id"); }) ==
+        where + "the id of '<tool>' is null; expected an integer from 0 to 1867");
   CHECK(failure([](json& added) { added[1] = "<tool>"; }) == "tokenizer.json: 'added_tokens' 1 is no object");
   CHECK(failure([](json& added) { added = 3; }) ==
         "tokenizer.json: 'added_tokens' is of type number; expected an array of objects");
-  CHECK(failure([](json& added) { added[1].erase("id"); }) ==
-        where + "the id of '<tool>' is null; expected an integer from 0 to 1867");
+  struct Lie {
+    const char* field;
+    json value;
+    const char* error;
+  };
+  for (const Lie& lie :
+       {Lie{"content", 7, "'content' is of type number; expected a string"},
+        {"content", "", "'content' is empty; expected a text"},
+        {"content", "<|end|>", "it is '<|end|>' with the id 421, and 420 is that text too; expected each text once"},
+        {"content", "(",
+         "it is '(' with the id 421, and the vocabulary has that text with the id 7; expected one id for each text"},
+        {"special", 1, "'special' is of type number; expected true or false"},
+        {"lstrip", true, "'lstrip' is true; expected false"},
+        {"id", 420, "it is '<tool>' with the id 420, which is that of '<|end|>' too; expected an id of its own"},
+        {"id", 7,
+         "it is '<tool>' with the id 7, which is that of '(' in the vocabulary; expected one text for each id"}})
+    CHECK(failure([&](json& added) { added[1][lie.field] = lie.value; }) == where + lie.error);
   for (const json& id : {json("421"), json(421.0), json(-1), json(1868), json(std::uint64_t{1} << 63)})
     CHECK(failure([&](json& added) { added[1]["id"] = id; }) ==
           where + "the id of '<tool>' is " + id.dump() + "; expected an integer from 0 to 1867");
-  CHECK(failure([](json& added) { added[1]["id"] = 420; }) ==
-        where + "it is '<tool>' with the id 420, which is that of '<|end|>' too; expected an id of its own");
-  CHECK(failure([](json& added) { added[1]["content"] = "<|end|>"; }) ==
-        where + "it is '<|end|>' with the id 421, and 420 is that text too; expected each text once");
-  CHECK(failure([](json& added) { added[1]["id"] = 7; }) ==
-        where + "it is '<tool>' with the id 7, which is that of '(' in the vocabulary; expected one text for each id");
-  CHECK(failure([](json& added) { added[1]["content"] = "("; }) ==
-        where +
-            "it is '(' with the id 421, and the vocabulary has that text with the id 7; expected one id for each text");
   json document = byte_level_json("gpt-2");
   document["added_tokens"][1] = {{"id", 7}, {"content", "("}};  // as the vocabulary has it
   CHECK(tokenizer_of_json(document)->added_token("(") == 7);

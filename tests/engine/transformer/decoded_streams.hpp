@@ -20,6 +20,17 @@ inline bool same_row(const float* a, const std::vector<float>& b) {
   return std::memcmp(a, b.data(), b.size() * sizeof(float)) == 0;
 }
 
+// A pass of one token behind `position` committed ones, which lie in `blocks` as it will: its row is wanted.
+inline void forward_one(LanguageModel& model, KvCache& kv, const std::vector<std::int32_t>& blocks, Token token,
+                        std::int32_t position, ForwardOutput& out) {
+  const std::int32_t zero = 0;
+  const std::int32_t parent = kContextParent;
+  const StreamContext context{blocks, position};
+  const std::int64_t slot = context.slot(position);
+  model.forward({{&token, 1}, {&position, 1}, {&zero, 1}, {&parent, 1}, {&slot, 1}, {&context, 1}, {&zero, 1}, {}}, kv,
+                out);
+}
+
 // One token a pass, everything before it committed, in blocks 0, 1, ...: what every other way is compared with.
 class PlainDecoding {
  public:
@@ -35,16 +46,9 @@ class PlainDecoding {
     ForwardOutput out;
     std::vector<Token> path;
     for (std::size_t t = 0; t < tokens.size(); ++t) {
-      const auto position = static_cast<std::int32_t>(t);
-      const std::int32_t zero = 0;
-      const std::int32_t none = kContextParent;
-      const auto slot = static_cast<std::int64_t>(t);
-      const StreamContext context{blocks, slot};
-      model_.forward(
-          {{&tokens[t], 1}, {&position, 1}, {&zero, 1}, {&none, 1}, {&slot, 1}, {&context, 1}, {&zero, 1}, {}}, *kv,
-          out);
+      forward_one(model_, *kv, blocks, tokens[t], static_cast<std::int32_t>(t), out);
       path.push_back(tokens[t]);
-      known_[path] = {out.logits, kv->slot_bytes(slot)};
+      known_[path] = {out.logits, kv->slot_bytes(static_cast<std::int64_t>(t))};
     }
     return known_.at(tokens);
   }

@@ -1,7 +1,6 @@
 #include "engine/transformer/packed_matrix.hpp"
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <limits>
 
 #include "tests/engine/transformer/random_tensors.hpp"

@@ -8,6 +8,7 @@
 #include "tests/engine/transformer/plain_llama.hpp"
 #include "tests/engine/transformer/random_tensors.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/forward_alone.hpp"
 #include "tests/support/sanitizers.hpp"
 
 using namespace draftproof;
@@ -139,12 +140,7 @@ TEST_CASE("a slot that is copied serves as the one it came from") {
   kv->copy_slot(37, 2);
   CHECK(kv->slot_bytes(37) == kv->slot_bytes(2));
   CHECK(kv->slot_bytes(1) != kv->slot_bytes(2));
-  const std::vector<StreamContext> committed = {{blocks, 3}};
-  const Token next = 5;
-  const std::int32_t position = 3, stream = 0, parent = -1, first = 0;
-  const std::int64_t slot = 3;
-  model.forward({{&next, 1}, {&position, 1}, {&stream, 1}, {&parent, 1}, {&slot, 1}, committed, {&first, 1}, {}}, *kv,
-                out);
+  forward_one(model, *kv, blocks, 5, 3, out);
   PlainDecoding plain(model);
   CHECK(same_row(out.logits.data(), plain.after({3, 1, 4, 5}).logits));
 }
@@ -163,14 +159,8 @@ TEST_CASE("views leave layers out or round weights again, and share the cache's 
 
   // It drafts on the target's cache and leaves the layer that it skips alone.
   const std::unique_ptr<KvCache> kv = model.make_kv_cache(16);
-  const Token token = 9;
-  const std::int32_t zero = 0, parent = -1;
-  const std::int64_t slot = 0;
-  const std::vector<std::int32_t> blocks = {0};
-  const StreamContext context{blocks, 0};
   ForwardOutput out;
-  skipping->forward({{&token, 1}, {&zero, 1}, {&zero, 1}, {&parent, 1}, {&slot, 1}, {&context, 1}, {&zero, 1}, {}}, *kv,
-                    out);
+  forward_one(*skipping, *kv, {0}, 9, 0, out);
   const std::vector<std::byte> bytes = kv->slot_bytes(0);
   const std::size_t of_layer = bytes.size() / 3;
   const auto any = [&](std::size_t layer) {
@@ -205,28 +195,18 @@ TEST_CASE("views leave layers out or round weights again, and share the cache's 
 TEST_CASE("the residual stream is handed out behind the layers asked for") {
   const RandomLlama tiny(81, {TensorKind::f32}, RopePairing::adjacent, false);
   TransformerModel model(tiny.weights(), Arithmetic::f32, 2);
-  const std::unique_ptr<KvCache> kv = model.make_kv_cache(16);
   const std::vector<Token> tokens = {3, 1};
-  const std::vector<std::int32_t> positions = {0, 1}, streams = {0, 0}, parents = {-1, 0}, wanted, behind = {1, 3};
-  const std::vector<std::int64_t> slots = {0, 1};
-  const std::vector<std::int32_t> blocks = {0};
-  const std::vector<StreamContext> fresh = {{blocks, 0}};
-  ForwardOutput out;
-  model.forward({tokens, positions, streams, parents, slots, fresh, wanted, behind}, *kv, out);
+  const ForwardOutput out = forward_alone(model, tokens, {}, std::vector<std::int32_t>{1, 3}).out;
   CHECK(out.logits.empty());
-  const auto width = static_cast<std::size_t>(tiny.model.description.width);
-  REQUIRE(out.hidden.size() == 2 * 2 * width);
+  const auto width = static_cast<std::ptrdiff_t>(tiny.model.description.width);
+  REQUIRE(std::ssize(out.hidden) == 2 * 2 * width);
   // What one layer alone leaves behind is what all of them do behind the first.
   const std::unique_ptr<TransformerModel> first = model.with_layers({0});
-  ForwardOutput of_first;
-  const std::vector<std::int32_t> behind_first = {1};
-  first->forward({tokens, positions, streams, parents, slots, fresh, wanted, behind_first}, *kv, of_first);
-  for (std::size_t token = 0; token < 2; ++token)
-    CHECK(std::equal(of_first.hidden.begin() + static_cast<std::ptrdiff_t>(token * width),
-                     of_first.hidden.begin() + static_cast<std::ptrdiff_t>((token + 1) * width),
-                     out.hidden.begin() + static_cast<std::ptrdiff_t>(token * 2 * width)));
-  CHECK_FALSE(std::equal(out.hidden.begin(), out.hidden.begin() + static_cast<std::ptrdiff_t>(width),
-                         out.hidden.begin() + static_cast<std::ptrdiff_t>(width)));
+  const ForwardOutput of_first = forward_alone(*first, tokens, {}, std::vector<std::int32_t>{1}).out;
+  for (std::ptrdiff_t token = 0; token < 2; ++token)
+    CHECK(std::equal(of_first.hidden.begin() + token * width, of_first.hidden.begin() + (token + 1) * width,
+                     out.hidden.begin() + token * 2 * width));
+  CHECK_FALSE(std::equal(out.hidden.begin(), out.hidden.begin() + width, out.hidden.begin() + width));
 }
 
 TEST_CASE("a row that overflows is NaN throughout, and so is what follows it, and no other stream suffers") {
@@ -271,15 +251,9 @@ TEST_CASE("batches that a model cannot run are errors that say so") {
   TransformerModel model(tiny.weights(), Arithmetic::f32, 1);
   const std::unique_ptr<KvCache> kv = model.make_kv_cache(544);
   ForwardOutput out;
-  const std::int32_t zero = 0, parent = -1;
   std::vector<std::int32_t> blocks(33);
   for (std::size_t b = 0; b < blocks.size(); ++b) blocks[b] = static_cast<std::int32_t>(b);
-  const auto run = [&](Token token, std::int32_t position) {
-    const StreamContext context{blocks, position};
-    const std::int64_t slot = position;
-    model.forward({{&token, 1}, {&position, 1}, {&zero, 1}, {&parent, 1}, {&slot, 1}, {&context, 1}, {&zero, 1}, {}},
-                  *kv, out);
-  };
+  const auto run = [&](Token token, std::int32_t position) { forward_one(model, *kv, blocks, token, position, out); };
   CHECK(error_of(ErrorKind::input, [&] { run(117, 0); }).find("expected one in [0, 117)") != std::string::npos);
   CHECK(error_of(ErrorKind::input, [&] { run(-1, 0); }).find("expected one in [0, 117)") != std::string::npos);
   CHECK(error_of(ErrorKind::input, [&] { run(1, 512); }).find("expected one below 512") != std::string::npos);

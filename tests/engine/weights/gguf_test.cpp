@@ -161,20 +161,17 @@ TEST_CASE("metadata of unknown types, twice the same key and bools that are none
 }
 
 TEST_CASE("tensors whose shape, kind, place or name lies are refused by name") {
-  const auto tensor = [](auto change) { return failure_after([=](GgufBuilder& b) { change(b.tensors[1]); }); };
+  const auto tensor = [](auto change) { return failure_after([&](GgufBuilder& b) { change(b.tensors[1]); }); };
   using Tensor = GgufBuilder::Tensor;
-  CHECK_THAT(tensor([](Tensor& t) { t.dimensions = {}; }), Contains("m.gguf: tensor 'codes': has 0 dimensions"));
-  CHECK_THAT(tensor([](Tensor& t) { t.dimensions = {32, 1, 1, 1, 2}; }), Contains("has 5 dimensions; expected 1 to 4"));
-  CHECK_THAT(tensor([](Tensor& t) { t.dimensions = {32, 0}; }), Contains("dimension 1 of its shape is 0"));
-  CHECK_THAT(tensor([](Tensor& t) {
-               t.dimensions = {std::uint64_t{1} << 40, std::uint64_t{1} << 40};
-             }),
-             Contains("product is at most 2^56"));
-  CHECK_THAT(tensor([](Tensor& t) { t.dimensions = {64, 2}; }), Contains("is the file truncated?"));
-  CHECK_THAT(tensor([](Tensor& t) {
-               t.dimensions = {48, 2};
-             }),
-             Contains("has rows of 48 values; expected a multiple of 32, the block length of Q8_0"));
+  using Dimensions = std::vector<std::uint64_t>;
+  for (const auto& [dimensions, error] :
+       {std::pair(Dimensions{}, "m.gguf: tensor 'codes': has 0 dimensions"),
+        {{32, 1, 1, 1, 2}, "has 5 dimensions; expected 1 to 4"},
+        {{32, 0}, "dimension 1 of its shape is 0"},
+        {{std::uint64_t{1} << 40, std::uint64_t{1} << 40}, "product is at most 2^56"},
+        {{64, 2}, "is the file truncated?"},
+        {{48, 2}, "has rows of 48 values; expected a multiple of 32, the block length of Q8_0"}})
+    CHECK_THAT(tensor([&](Tensor& t) { t.dimensions = dimensions; }), Contains(error));
   CHECK_THAT(tensor([](Tensor& t) { t.kind = 11; }), Contains("is of kind Q3_K; expected one of F32, F16, BF16, Q8_0"));
   CHECK_THAT(tensor([](Tensor& t) { t.kind = 4; }), Contains("is of the unknown kind 4; expected one of"));
   CHECK_THAT(tensor([](Tensor& t) { t.offset = 65; }), Contains("begins at byte 65 of the data; expected a multiple"));

@@ -1,11 +1,10 @@
 #include "sim/acceptance/acceptance_choice.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
-#include <fstream>
 
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/rates.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -39,40 +38,39 @@ TEST_CASE("acceptance models are made from their text") {
 }
 
 TEST_CASE("a replay is named by its file, and by its drafter where there are several") {
-  const auto file = std::filesystem::temp_directory_path() / "draftproof_acceptance_choice_test.jsonl";
-  std::ofstream(file) << "{\"acc_eagle\": {\"acc_len\": [1, 3]}, \"acc_ngram\": {\"acc_len\": [1, 1]}}\n";
-  const std::string path = file.string();
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.file("replay.jsonl");
+  testing::write_whole_file(path, "{\"acc_eagle\": {\"acc_len\": [1, 3]}, \"acc_ngram\": {\"acc_len\": [1, 1]}}\n");
   CHECK(survival_of_text(("replay:" + path).c_str(), 1) == std::vector<double>{0.5});
   CHECK(survival_of_text(("replay:drafter=ngram,file=" + path).c_str(), 1) == std::vector<double>{0.0});
-  std::filesystem::remove(file);
-  CHECK_THROWS_WITH(make_acceptance("replay:" + path, 0, "x"), Catch::Contains(path));
+  CHECK_THROWS_WITH(make_acceptance("replay:" + folder.file("none"), 0, "x"), Catch::Contains(folder.file("none")));
 }
 
 TEST_CASE("what is not an acceptance model is refused in one sentence") {
-  CHECK(refusal("konstant:0.8") ==
-        "--acceptance: the acceptance model is 'konstant'; expected one of constant, positions, unconditional, ranks, "
-        "beta, markov, entropy, replay, verifier; did you mean 'constant'?");
-  CHECK(refusal("constant") == "--acceptance: acceptance model constant has no parameters; expected constant:RATE");
-  CHECK(refusal("constant:1.5") == "--acceptance: rate 1 is '1.5'; expected a number in [0, 1]");
-  CHECK(refusal("constant:0.8,0.7") ==
-        "--acceptance: constant has 2 rates; expected one (several are positions: or unconditional:)");
-  CHECK(refusal("positions:0.8,") == "--acceptance: rate 2 is ''; expected a number in [0, 1]");
-  CHECK(
-      refusal("unconditional:0.5,0.6") ==
-      "--acceptance: unconditional rate 2 is above the one before it; expected rates that never rise (conditional ones "
-      "are positions:)");
-  CHECK(refusal("beta:mean=0.7,mean=0.6") == "--acceptance: mean is given twice; expected once");
-  CHECK(refusal("beta:mean=0.5,spread=0.499") ==
-        "--acceptance: the spread is 0.499; with a mean of 0.5 expected a standard deviation in [5e-07, 0.49], or "
-        "constant:0.5 for none");
-  CHECK(refusal("beta:mean=0.5,spread=1e-12").find("expected a standard deviation in [5e-07, 0.49]") !=
-        std::string::npos);
-  CHECK(refusal("beta:rate=0.7") ==
-        "--acceptance: acceptance model beta has no parameter 'rate=0.7'; expected mean=, spread=, decay=");
-  CHECK(refusal("beta:decay=2") == "--acceptance: decay is '2'; expected a number in [0.01, 1]");
-  CHECK(refusal("markov:good=0.5,") == "--acceptance: ends with a comma; expected a parameter behind it");
-  CHECK(refusal("ranks:0.8,0.4").find("sum to 1.2") != std::string::npos);
-  CHECK(refusal("constant:0.8+context:half=0") ==
-        "--acceptance: half is '0'; expected a whole number in [1, 268435456]");
-  CHECK(refusal("verifier:tree=2x2,by=block").find("takes a chain") != std::string::npos);
+  for (const auto& [text, error] :
+       {std::pair(
+            "konstant:0.8",
+            "the acceptance model is 'konstant'; expected one of constant, positions, unconditional, ranks, beta, "
+            "markov, entropy, replay, verifier; did you mean 'constant'?"),
+        {"constant", "acceptance model constant has no parameters; expected constant:RATE"},
+        {"constant:1.5", "rate 1 is '1.5'; expected a number in [0, 1]"},
+        {"constant:0.8,0.7", "constant has 2 rates; expected one (several are positions: or unconditional:)"},
+        {"positions:0.8,", "rate 2 is ''; expected a number in [0, 1]"},
+        {"unconditional:0.5,0.6",
+         "unconditional rate 2 is above the one before it; expected rates that never rise (conditional ones are "
+         "positions:)"},
+        {"beta:mean=0.7,mean=0.6", "mean is given twice; expected once"},
+        {"beta:mean=0.5,spread=0.499",
+         "the spread is 0.499; with a mean of 0.5 expected a standard deviation in [5e-07, 0.49], or constant:0.5 for "
+         "none"},
+        {"beta:rate=0.7", "acceptance model beta has no parameter 'rate=0.7'; expected mean=, spread=, decay="},
+        {"beta:decay=2", "decay is '2'; expected a number in [0.01, 1]"},
+        {"markov:good=0.5,", "ends with a comma; expected a parameter behind it"},
+        {"constant:0.8+context:half=0", "half is '0'; expected a whole number in [1, 268435456]"}})
+    CHECK(refusal(text) == std::string("--acceptance: ") + error);
+  for (const auto& [text, error] :
+       {std::pair("beta:mean=0.5,spread=1e-12", "expected a standard deviation in [5e-07, 0.49]"),
+        {"ranks:0.8,0.4", "sum to 1.2"},
+        {"verifier:tree=2x2,by=block", "takes a chain"}})
+    CHECK_THAT(refusal(text), Catch::Contains(error));
 }

@@ -1,6 +1,5 @@
 // The least-squares solver against closed forms.
 #include <catch2/catch.hpp>
-#include <cmath>
 
 #include "sim/cost/fit.hpp"
 

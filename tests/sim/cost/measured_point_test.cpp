@@ -1,7 +1,6 @@
 // Rows of measured speedups as people write them: what is read, what is assumed, what is refused and why.
 #include <catch2/catch.hpp>
 
-#include "base/error.hpp"
 #include "sim/cost/measured_point.hpp"
 
 using namespace draftproof;

@@ -72,15 +72,6 @@ TEST_CASE("engines are added up, exponents read, and the times of creation ignor
   CHECK(large.survival.empty());
 }
 
-TEST_CASE("several dumps of one server count once, and a reset does not lose what was before") {
-  const std::string labels = "engine=\"0\",model_name=\"m\"";
-  const std::string text = counters(labels, 100, {80, 50}) + counters(labels, 200, {150, 90});
-  CHECK(metrics_of(text).drafts == 200);
-  const AcceptanceData reset = metrics_of(text + counters(labels, 50, {40, 30}));
-  CHECK(reset.drafts == 250);
-  CHECK(reset.survival[0] == Approx(190.0 / 250));
-}
-
 TEST_CASE("of several models one is chosen by its name") {
   const std::string text = counters("model_name=\"a\"", 100, {80}) + counters("model_name=\"b\"", 100, {20});
   CHECK(refusal_of_metrics(text) ==

@@ -2,7 +2,6 @@
 #include "sim/import/read_acceptance.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/rates_csv.hpp"

@@ -47,24 +47,6 @@ TEST_CASE("the static batch is the serving simulation without queue and prompts,
     }
 }
 
-TEST_CASE("speedup in the static batch is that of the formula") {
-  LinearCost cost;
-  cost.fixed_ns = 10e6;
-  cost.draft_pass_ns = 1e6;
-  WorkloadOptions workload;
-  workload.num_requests = 64;
-  workload.output.mean = 5000.0;
-  const ConstantAcceptance acceptance(0.8);
-  const auto rate = [&](const char* speculation) {
-    return run_static_batch(Workload(workload, 1), cost, acceptance, {64, parse_speculation(speculation, "test"), {}})
-        .tokens_per_second();
-  };
-  // Requests end at different steps: the batch is not full in the last 2 % of them.
-  const double tokens = (1.0 - std::pow(0.8, 4)) / 0.2;
-  CHECK(rate("off") == Approx(64 * 100.0));
-  CHECK(rate("fixed:3") / rate("off") == Approx(tokens * 10.0 / 13.0).epsilon(0.025));
-}
-
 TEST_CASE("a batch of none is refused") {
   const std::string message = error_of(ErrorKind::usage, [] {
     run_static_batch(Workload({}, 1), LinearCost(), ConstantAcceptance(0.5), {0, {}, {}});

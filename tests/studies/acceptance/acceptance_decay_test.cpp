@@ -2,14 +2,13 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "studies/job.hpp"
 #include "studies/worker.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
@@ -30,11 +29,6 @@ AcceptanceDecaySettings settings_of(const std::vector<std::string>& sources) {
 
 DecayCurve curve_of(const std::string& source) {
   return snapshot_of(settings_of({source})).curves.front();
-}
-
-nlohmann::ordered_json without_envelope(nlohmann::ordered_json document) {
-  for (const char* key : {"version", "command", "machine"}) document.erase(key);
-  return document;
 }
 
 const std::string kLog =
@@ -153,12 +147,7 @@ TEST_CASE("the slider of the draft cost leads to the K that the command line pri
     REQUIRE(snapshot);
     CHECK(snapshot->settings.draft_cost == cost);
     seen.insert(snapshot->curves[0].best_k);
-    std::vector<std::string> arguments = command_arguments(settings);
-    arguments.erase(arguments.begin());
-    arguments.emplace_back("--json");
-    const auto printed = run_draftproof(arguments);
-    REQUIRE(printed.exit_code == 0);
-    CHECK(without_envelope(nlohmann::ordered_json::parse(printed.out)) == to_json(*snapshot));
+    CHECK(testing::without_envelope(testing::printed_by(command_arguments(settings))) == to_json(*snapshot));
   }
   CHECK(seen.size() == 4);
   CHECK(seen.contains(0));
@@ -222,28 +211,22 @@ TEST_CASE("a source that cannot be read has its message, and the others their cu
   CHECK(to_figure(snapshot_of(settings_of({"no such file"}))).empty());
   const auto printed = run_draftproof({"acceptance", "constant:0.8", broken});
   CHECK(printed.exit_code == 2);
-  CHECK(printed.err.find("broken.log") != std::string::npos);
+  CHECK_THAT(printed.err, Catch::Contains("broken.log"));
 }
 
 TEST_CASE("acceptance refuses an option that none of its sources has a use for") {
   const TemporaryFolder folder;
   const std::string table = folder.path() + "/rates.csv";
   write_whole_file(table, "position,rate\n1,0.8\n2,0.6\n");
-  const auto run = [](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"acceptance", "constant:0.8"});
-    return run_draftproof(arguments);
-  };
-  const auto refusal = [&](const std::vector<std::string>& arguments) {
-    const auto printed = run(arguments);
-    CHECK(printed.exit_code == 2);
-    CHECK(printed.out.empty());
-    return printed.err;
-  };
-  CHECK(refusal({"--name", "x"}).find("--name: has no use") != std::string::npos);
-  CHECK(refusal({"--rates", "conditional"}).find("--rates: has no use") != std::string::npos);
-  CHECK(refusal({"-k", "3"}).find("--num-speculative-tokens: has no use") != std::string::npos);
-  CHECK(refusal({table, "--rates", "unconditional", "--name", "x"}).find("--name: has no use") != std::string::npos);
-  CHECK(run({table, "--rates", "unconditional"}).exit_code == 0);
+  for (const auto& [more, error] : {std::pair(std::vector<std::string>{"--name", "x"}, "--name: has no use"),
+                                    {{"--rates", "conditional"}, "--rates: has no use"},
+                                    {{"-k", "3"}, "--num-speculative-tokens: has no use"},
+                                    {{table, "--rates", "unconditional", "--name", "x"}, "--name: has no use"}}) {
+    std::vector<std::string> arguments{"acceptance", "constant:0.8"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    testing::check_refused(arguments, {error});
+  }
+  CHECK(run_draftproof({"acceptance", "constant:0.8", table, "--rates", "unconditional"}).exit_code == 0);
 }
 
 TEST_CASE("settings out of range are refused with what is expected") {

@@ -9,7 +9,7 @@
 #include "studies/figures/figure.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/sanitizers.hpp"
 
 using namespace draftproof;
@@ -34,19 +34,25 @@ ExactnessSnapshot computed(const ExactnessSettings& settings, std::vector<Exactn
   return last;
 }
 
-Json printed(std::vector<std::string> arguments) {
-  arguments.erase(arguments.begin());
-  arguments.emplace_back("--json");
-  const testing::ProgramResult result = testing::run_draftproof(arguments);
-  CAPTURE(result.err);
-  REQUIRE(result.exit_code == 0);
-  return Json::parse(result.out);
-}
-
 void erase_times(Json& json) {
   if (json.is_object()) json.erase("ms");
   if (json.is_structured())
     for (Json& element : json) erase_times(element);
+}
+
+// What the command of the snapshot prints is what the snapshot shows. Returns the printed document, opened again.
+ExactnessSnapshot opened_as_printed(const ExactnessSnapshot& snapshot, const std::string& verb,
+                                    const std::string& file) {
+  Json document = testing::printed_by(command_arguments(snapshot.settings));
+  const ExactnessSnapshot opened = exactness_of(document, verb, file);
+  erase_times(document);
+  const Json shown = to_json(snapshot);
+  for (const auto& [key, value] : shown.items()) {
+    CAPTURE(key);
+    CHECK(document.at(key) == value);
+  }
+  CHECK(to_json(opened) == shown);
+  return opened;
 }
 
 const ExactnessRow& row_of(const ExactnessSnapshot& snapshot, const std::string& name) {
@@ -62,16 +68,8 @@ TEST_CASE("the matrix of verifiers holds what draftproof prove prints, and goes 
   const ExactnessSnapshot snapshot = computed(small_proofs(), &all);
   CHECK(snapshot.complete);
   CHECK(snapshot.proofs.size() == proof_cases().size());
-  Json document = printed(command_arguments(snapshot.settings));
-  const ExactnessSnapshot opened = exactness_of(document, "prove", "result.json");
+  const ExactnessSnapshot opened = opened_as_printed(snapshot, "prove", "result.json");
   CHECK(opened.proofs.front().milliseconds >= 0.0);
-  erase_times(document);
-  const Json shown = to_json(snapshot);
-  for (const auto& [key, value] : shown.items()) {
-    CAPTURE(key);
-    CHECK(document.at(key) == value);
-  }
-  CHECK(to_json(opened) == shown);
   CHECK(opened.settings.file == "result.json");
   CHECK(opened.summary == snapshot.summary);
   // Snapshots grow: every case on one pair of models before any on all.
@@ -92,7 +90,7 @@ TEST_CASE("a field of the matrix says its sentence, and names the command that p
   const ExactnessRow& lossy = row_of(snapshot, "typical_acceptance");
   CHECK(lossy.cells[1].state == CellState::expected_bad);
   CHECK(lossy.cells[1].text == "refuted");
-  const Json one = printed(lossy.command);
+  const Json one = testing::printed_by(lossy.command);
   REQUIRE(one.at("proofs").size() == 1);
   const ProofResult proof = proof_of(one.at("proofs").at(0), "test");
   REQUIRE(proof.counterexample.has_value());
@@ -150,15 +148,7 @@ TEST_CASE("the matrix of bugs holds what draftproof bugs prints, and goes back a
   ExactnessSettings settings;
   settings.view = ExactnessView::bugs;
   const ExactnessSnapshot snapshot = computed(settings);
-  Json document = printed(command_arguments(settings));
-  const ExactnessSnapshot opened = exactness_of(document, "bugs", "bugs.json");
-  erase_times(document);
-  const Json shown = to_json(snapshot);
-  for (const auto& [key, value] : shown.items()) {
-    CAPTURE(key);
-    CHECK(document.at(key) == value);
-  }
-  CHECK(to_json(opened) == shown);
+  opened_as_printed(snapshot, "bugs", "bugs.json");
   CHECK(snapshot.summary == snapshot.bugs.sentence());
   const ExactnessRow& row = row_of(snapshot, "B38");
   CHECK(row.cells[0].text == "killed");
@@ -171,10 +161,7 @@ TEST_CASE("the matrix of bugs holds what draftproof bugs prints, and goes back a
   CHECK(row_of(snapshot, "C01").cells[0].text == "passes");
   CHECK(to_table(snapshot).rows.size() == snapshot.matrix.rows.size());
   CHECK(to_figure(snapshot).find("\"killed\"") != std::string::npos);
-  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
-    WARN("SKIPPED: gnuplot is not installed");
-    return;
-  }
+  if (!testing::gnuplot_is_here()) return;
   const testing::TemporaryFolder folder;
   write_figure(folder.file("bugs.png"), to_figure(snapshot), {1200, 1600});
   write_figure(folder.file("verifiers.png"), to_figure(computed(small_proofs())));

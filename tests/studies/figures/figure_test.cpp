@@ -8,21 +8,16 @@
 #include <system_error>
 #include <thread>
 
-#include "base/error.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
 
+using testing::gnuplot_is_here;
 using testing::read_whole_file;
 using testing::TemporaryFolder;
-
-bool gnuplot_is_here() {
-  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code == 0) return true;
-  WARN("SKIPPED: gnuplot is not installed");
-  return false;
-}
 
 TEST_CASE("a figure is an SVG file with the script's text in it") {
   if (!gnuplot_is_here()) return;
@@ -80,14 +75,7 @@ class FakeGnuplot {
 };
 
 std::string error_of_figure(const std::string& path, std::chrono::milliseconds time_limit = std::chrono::seconds(10)) {
-  try {
-    write_figure(path, "plot no_such_function(x)", {100, 100, time_limit});
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::input);
-    return error.what();
-  }
-  FAIL("gnuplot accepted it");
-  return {};
+  return error_of(ErrorKind::input, [&] { write_figure(path, "plot no_such_function(x)", {100, 100, time_limit}); });
 }
 
 TEST_CASE("a script that gnuplot rejects is an error with its words and leaves the old figure") {
@@ -117,18 +105,13 @@ TEST_CASE("the user's environment does not change a figure or make gnuplot wait 
 
 TEST_CASE("a gnuplot that lacks a library, dies or draws nothing is an error that says which") {
   const TemporaryFolder folder;
-  {
-    const FakeGnuplot fake("echo 'gnuplot: error while loading shared libraries: libgd.so.3' >&2; exit 127");
-    CHECK_THAT(error_of_figure(folder.file("f.svg")),
-               Catch::Contains("failed with exit code 127: gnuplot: error while"));
-  }
-  {
-    const FakeGnuplot fake("kill -9 $$");
-    CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains("was ended by signal 9"));
-  }
-  {
-    const FakeGnuplot fake("true");
-    CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains("drew nothing: it said nothing"));
+  for (const auto& [commands, error] :
+       {std::pair("echo 'gnuplot: error while loading shared libraries: libgd.so.3' >&2; exit 127",
+                  "failed with exit code 127: gnuplot: error while"),
+        {"kill -9 $$", "was ended by signal 9"},
+        {"true", "drew nothing: it said nothing"}}) {
+    const FakeGnuplot fake(commands);
+    CHECK_THAT(error_of_figure(folder.file("f.svg")), Catch::Contains(error));
   }
   CHECK(folder.file_names().empty());
 }

@@ -8,7 +8,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/built_faults.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
@@ -16,7 +16,6 @@ namespace {
 using Catch::Contains;
 using nlohmann::ordered_json;
 using regress::Verdict;
-using testing::ProgramResult;
 using testing::TemporaryFolder;
 using testing::write_whole_file;
 
@@ -26,19 +25,14 @@ KernelsSnapshot snapshot_of(const KernelsSettings& settings) {
 
 // Without what differs between runs.
 ordered_json without_times(ordered_json document) {
-  for (const char* const key : {"version", "command", "machine", "seconds"}) document.erase(key);
+  document = testing::without_envelope(std::move(document));
+  document.erase("seconds");
   for (ordered_json& row : document.at("rows")) row.erase("seconds");
   return document;
 }
 
-std::string printed_by(const KernelsSettings& settings, int exit_code) {
-  std::vector<std::string> arguments = command_arguments(settings);
-  arguments.erase(arguments.begin());
-  arguments.emplace_back("--json");
-  const ProgramResult result = testing::run_draftproof(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == exit_code);
-  return result.out;
+ordered_json printed_by(const KernelsSettings& settings, int exit_code = 0) {
+  return testing::printed_by(command_arguments(settings), exit_code);
 }
 
 constexpr const char* kTimes = R"({"gpu": {"name": "a GPU"}, "copy_bandwidth_bytes_per_s": 4.0e12, "results": [
@@ -53,7 +47,7 @@ TEST_CASE("the kernels panel shows what its command prints, case by case") {
   KernelsSettings settings;
   settings.filter = "tree_mask/,kv_commit/,mass_pass/padded/f32/V33";
   const KernelsSnapshot snapshot = snapshot_of(settings);
-  CHECK(without_times(to_json(snapshot)) == without_times(ordered_json::parse(printed_by(settings, 0))));
+  CHECK(without_times(to_json(snapshot)) == without_times(printed_by(settings)));
   REQUIRE(snapshot.kernels.size() == 3);
   CHECK(snapshot.kernels[0].kernel == "mass_pass");
   std::size_t results = 0;
@@ -94,7 +88,7 @@ TEST_CASE("a chosen fault fails in the kernels panel, and the first differing bi
   REQUIRE(kernel_faults().size() >= 20);
   settings.fault = "B08-first-seed";
   const KernelsSnapshot snapshot = snapshot_of(settings);
-  CHECK(without_times(to_json(snapshot)) == without_times(ordered_json::parse(printed_by(settings, 1))));
+  CHECK(without_times(to_json(snapshot)) == without_times(printed_by(settings, 1)));
   REQUIRE(snapshot.kernels.size() == 1);
   CHECK(snapshot.kernels[0].kernel == "verify_chain");
   CHECK(snapshot.kernels[0].different > 0);
@@ -110,12 +104,12 @@ TEST_CASE("a regression that is opened is shown as it was written, and a broken 
   const TemporaryFolder folder;
   KernelsSettings settings;
   settings.filter = "tree_mask/";
-  const std::string printed = printed_by(settings, 0);
+  const ordered_json printed = printed_by(settings);
   KernelsSettings opened;
   opened.opened = folder.file("regress.json");
-  write_whole_file(opened.opened, printed);
+  write_whole_file(opened.opened, printed.dump());
   const KernelsSnapshot snapshot = snapshot_of(opened);
-  CHECK(to_json(snapshot).at("rows") == ordered_json::parse(printed).at("rows"));
+  CHECK(to_json(snapshot).at("rows") == printed.at("rows"));
   CHECK(command_arguments(opened)[1] == "regress");
   write_whole_file(opened.opened, R"({"command": "draftproof regress", "rows": [{"case": 3}]})");
   CHECK_THAT(error_of(ErrorKind::input, [&] { snapshot_of(opened); }), Contains("row 0"));

@@ -6,14 +6,13 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "exactness/rational.hpp"
 #include "exactness/statistics/binomial_interval.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/job.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/support/statistical.hpp"
 
 using namespace draftproof;
@@ -39,31 +38,6 @@ double p_value_of(const DistributionLabSnapshot& snapshot) {
 
 }  // namespace
 
-TEST_CASE("what p and q share in the lab is what rational arithmetic says of the same numbers") {
-  for (const float temperature : {1.0f, 0.5f, 2.0f}) {
-    DistributionLabSettings settings;
-    settings.temperature = temperature;
-    const DistributionLabSnapshot rows = rows_of(settings);
-    Rational tv(0);
-    Rational acceptance(0);
-    Rational residual_total(0);
-    std::vector<Rational> residual;
-    for (std::size_t i = 0; i < rows.p.size(); ++i) {
-      const Rational p(rows.p[i]);
-      const Rational q(rows.q[i]);
-      tv += (p > q ? Rational(p - q) : Rational(q - p)) / 2;
-      acceptance += p < q ? p : q;
-      residual.push_back(p > q ? Rational(p - q) : Rational(0));
-      residual_total += residual.back();
-    }
-    CAPTURE(temperature);
-    CHECK(rows.total_variation == Approx(tv.convert_to<double>()).epsilon(1e-14));
-    CHECK(rows.acceptance == Approx(acceptance.convert_to<double>()).epsilon(1e-14));
-    for (std::size_t i = 0; i < residual.size(); ++i)
-      CHECK(rows.residual[i] == Approx(Rational(residual[i] / residual_total).convert_to<double>()).margin(1e-14));
-  }
-}
-
 TEST_CASE("the lab's numbers of the golden pair are the fractions worked out by hand") {
   // p = (1/2, 3/10, 1/5), q reversed: TV 3/10, acceptance 7/10, all of the residual on token 0.
   const DistributionLabSnapshot rows = rows_of(golden_pair());
@@ -72,6 +46,14 @@ TEST_CASE("the lab's numbers of the golden pair are the fractions worked out by 
   CHECK(rows.residual[0] == 1.0);
   CHECK(rows.residual[1] == Approx(0.0).margin(1e-6));
   CHECK(rows.residual[2] == 0.0);
+  // p = (2/5, 2/5, 1/5, 0), q = (1/10, 1/5, 3/10, 2/5): TV 1/2, a residual on two tokens.
+  DistributionLabSettings four;
+  four.target = {4.0, 4.0, 2.0, 0.0};
+  four.draft = {1.0, 2.0, 3.0, 4.0};
+  CHECK(rows_of(four).total_variation == Approx(0.5).margin(1e-6));
+  CHECK(rows_of(four).acceptance == Approx(0.5).margin(1e-6));
+  CHECK(rows_of(four).residual[0] == Approx(0.6).margin(1e-6));
+  CHECK(rows_of(four).residual[1] == Approx(0.4).margin(1e-6));
   // Temperature 1/2 squares, guidance 2 against a uniform row squares too; top-p 0.8 drops the last token of p.
   DistributionLabSettings squared = golden_pair();
   squared.temperature = 0.5f;
@@ -257,13 +239,7 @@ TEST_CASE("draftproof lab prints the numbers of the snapshot, from the command l
   settings.samples = 3000;
   settings.seed = 5;
   const auto compare = [&](int exit_code) {
-    std::vector<std::string> arguments = command_arguments(settings);
-    arguments.erase(arguments.begin());
-    arguments.push_back("--json");
-    const testing::ProgramResult result = testing::run_draftproof(arguments);
-    CAPTURE(result.err);
-    REQUIRE(result.exit_code == exit_code);
-    const json printed = json::parse(result.out);
+    const json printed = json::parse(testing::printed_by(command_arguments(settings), exit_code).dump());
     const json snapshot = json::parse(to_json(sampled(settings)).dump());
     for (const auto& [key, value] : snapshot.items()) {
       CAPTURE(key);
@@ -303,10 +279,7 @@ TEST_CASE("the lab's table and figure hold every token") {
   CHECK(std::get<std::int64_t>(table.rows[0][6]) == snapshot.looks.back().counts[0]);
   CHECK(to_csv(table).find("token,p,q,min_p_q") == 0);
   CHECK(to_figure(snapshot).find("$rows") != std::string::npos);
-  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
-    WARN("SKIPPED: gnuplot is not installed");
-    return;
-  }
+  if (!testing::gnuplot_is_here()) return;
   const testing::TemporaryFolder folder;
   write_figure(folder.file("sampled.svg"), to_figure(snapshot));
   write_figure(folder.file("rows.svg"), to_figure(rows_of(settings)));

@@ -7,14 +7,13 @@
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
 
 using Catch::Contains;
 using nlohmann::ordered_json;
-using testing::ProgramResult;
 using testing::TemporaryFolder;
 using testing::write_whole_file;
 
@@ -35,7 +34,7 @@ ServingTimelineSettings small() {
 
 // Without what differs between runs.
 ordered_json comparable(ordered_json document) {
-  for (const char* const key : {"version", "command", "machine"}) document.erase(key);
+  document = testing::without_envelope(std::move(document));
   const auto without_time = [](ordered_json& policies) {
     for (ordered_json& policy : policies) policy.erase("wall_s");
   };
@@ -45,14 +44,9 @@ ordered_json comparable(ordered_json document) {
 }
 
 ordered_json printed_by(const ServingTimelineSettings& settings, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> arguments = command_arguments(settings);
-  arguments.erase(arguments.begin());
-  arguments.emplace_back("--json");
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  const ProgramResult result = testing::run_draftproof(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return ordered_json::parse(result.out);
+  std::vector<std::string> command = command_arguments(settings);
+  command.insert(command.end(), more.begin(), more.end());
+  return testing::printed_by(command);
 }
 
 }  // namespace

@@ -1,20 +1,18 @@
 #include "studies/serving/speedup_by_batch.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "studies/job.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
 
 using Catch::Contains;
 using nlohmann::ordered_json;
-using testing::ProgramResult;
 using testing::TemporaryFolder;
 using testing::write_whole_file;
 
@@ -31,17 +29,6 @@ SpeedupByBatchSettings eagle_on_h100() {
   settings.request.trees = {16};
   settings.batch_max = 64;
   return settings;
-}
-
-ordered_json printed_by(const SpeedupByBatchSettings& settings) {
-  std::vector<std::string> arguments = command_arguments(settings);
-  REQUIRE(arguments.front() == "draftproof");
-  arguments.erase(arguments.begin());
-  arguments.emplace_back("--json");
-  const ProgramResult result = testing::run_draftproof(arguments);
-  INFO(result.err);
-  REQUIRE(result.exit_code == 0);
-  return ordered_json::parse(result.out);
 }
 
 const SpeedupCurve& curve(const SpeedupByBatchSnapshot& snapshot, const std::string& name) {
@@ -62,10 +49,9 @@ TEST_CASE("the speedup panel shows the numbers that its command prints, for ever
     settings.request.acceptance_factor = 1.1;
     settings.request.draft_cost_factor = 0.75;
     const SpeedupByBatchSnapshot snapshot = snapshot_of(settings);
-    ordered_json printed = printed_by(settings);
+    const ordered_json printed = testing::printed_by(command_arguments(settings));
     CHECK(settings_of_prediction(printed, "test").request.model == settings.request.model);
-    for (const char* const key : {"version", "command", "machine", "files"}) printed.erase(key);
-    CHECK(to_json(snapshot) == printed);
+    CHECK(to_json(snapshot) == testing::without_envelope(printed));
     CHECK(snapshot.curves.size() >= 4);
     CHECK(to_table(snapshot).rows.size() == snapshot.curves.size() * curve_batches(24).size());
     CHECK_THAT(to_figure(snapshot), Contains("plot $curve0"));
@@ -158,10 +144,9 @@ TEST_CASE("measured points of the panel are those of its model and GPU, from eac
   CHECK(points->points[0].speedup == 1.9);
   CHECK(points->points[0].draft == "K=3");
 
-  const ProgramResult validated = testing::run_draftproof({"validate", "--data", settings.request.measured, "--json"});
-  REQUIRE(validated.exit_code == 0);
+  const ordered_json validated = testing::json_of({"validate", "--data", settings.request.measured});
   settings.request.measured = folder.file("validated.json");
-  write_whole_file(settings.request.measured, validated.out);
+  write_whole_file(settings.request.measured, validated.dump());
   const auto again = snapshot_of(settings).report.points;
   REQUIRE(again);
   REQUIRE(again->points.size() == 1);

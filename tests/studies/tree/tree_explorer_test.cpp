@@ -9,13 +9,10 @@
 #include "studies/tree/tree_trial.hpp"
 #include "studies/worker.hpp"
 #include "tests/support/error_of.hpp"
-#include "tests/support/run_program.hpp"
-#include "tests/support/tree_distribution.hpp"
+#include "tests/support/run_verb.hpp"
 
 namespace draftproof {
 namespace {
-
-using testing::run_draftproof;
 
 TreeExplorerSnapshot snapshot_of(const TreeExplorerSettings& settings) {
   auto last = last_snapshot<TreeExplorerSnapshot>(settings);
@@ -152,55 +149,20 @@ TEST_CASE("the expected acceptance of likeliest tokens is that of all strings of
       }
     };
     follow(follow, kRootNode, 1.0, 0);
+    double by_draft = 0.0;
+    std::vector<double> reach;
+    for (std::int32_t node = 0; node < tree.size(); ++node) {
+      const std::int32_t parent = tree.parents[static_cast<std::size_t>(node)];
+      reach.push_back(
+          (parent == kRootNode ? 1.0 : reach[static_cast<std::size_t>(parent)]) *
+          pair->draft(tree.path(parent))[static_cast<std::size_t>(tree.tokens[static_cast<std::size_t>(node)])]);
+      by_draft += reach.back();
+    }
     INFO(builder);
+    CHECK(snapshot.expected_by_draft == Approx(by_draft).epsilon(1e-6));
     CHECK(snapshot.expected_by_target == Approx(mean).epsilon(1e-6));
     CHECK(curve_of(snapshot, builder).points.back().accepted == Approx(snapshot.expected_by_target).epsilon(1e-12));
     CHECK(curve_of(snapshot, builder).points.back().nodes == tree.size());
-  }
-}
-
-TEST_CASE("no tree of a small budget is worth more to the draft than OPT-Tree's, by trying all") {
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
-    TreeExplorerSettings settings = settings_of("opt_tree", "target_only");
-    settings.vocab_size = 3;
-    settings.depth = 3;
-    settings.sharpness = 0.5 * static_cast<double>(seed);
-    settings.seed = seed;
-    const auto pair = make_synthetic_pair({3, settings.sharpness, settings.quality, seed});
-    std::map<std::vector<Token>, double> values;
-    const auto add = [&](auto self, std::vector<Token> path, double value) -> void {
-      if (!path.empty()) values[path] = value;
-      if (path.size() == 3) return;
-      const PairRow q = pair->draft(path);
-      for (Token token = 0; token < 3; ++token) {
-        std::vector<Token> longer = path;
-        longer.push_back(token);
-        self(self, longer, value * q[static_cast<std::size_t>(token)]);
-      }
-    };
-    add(add, {}, 1.0);
-    for (std::int32_t nodes = 1; nodes <= 5; ++nodes) {
-      settings.nodes = nodes;
-      const double best = best_closed_sum(values, static_cast<std::size_t>(nodes));
-      settings.builder = "opt_tree";
-      CHECK(snapshot_of(settings).expected_by_draft == Approx(best));
-      for (const char* other : {"chain", "static", "sequoia", "eagle2"}) {
-        if (other == std::string("chain") && nodes > settings.depth) continue;  // deeper than the others may be
-        settings.builder = other;
-        CHECK(snapshot_of(settings).expected_by_draft <= best + 1e-12);
-      }
-    }
-  }
-}
-
-TEST_CASE("Sequoia's shapes for published rates are worth what the golden table says") {
-  const std::vector<double> rates{0.6, 0.25, 0.1, 0.03};
-  const std::vector<double> golden{1.6, 1.96, 2.21, 2.426, 2.576, 2.726, 2.8556, 2.9556, 3.0456};
-  for (std::size_t n = 1; n <= golden.size(); ++n) {
-    const TreeShape shape =
-        shape_of(TreeBuilder::sequoia, static_cast<std::int32_t>(n), {5, 4}, "", rates, Verifier::target_only);
-    REQUIRE(shape.size() == static_cast<std::int32_t>(n));
-    CHECK(1.0 + worth_of(shape, rates) == Approx(golden[n - 1]));
   }
 }
 
@@ -307,14 +269,7 @@ TEST_CASE("the builder is changed and the budget moved: the snapshot follows, an
     CHECK(static_cast<std::int32_t>(snapshot->nodes.size()) <= choice.nodes);
     CHECK(snapshot->comparison.has_value() ==
           (std::string(choice.builder) != "chain" && std::string(choice.builder) != "paths"));
-    std::vector<std::string> arguments = command_arguments(settings);
-    arguments.erase(arguments.begin());
-    arguments.emplace_back("--json");
-    const auto printed = run_draftproof(arguments);
-    REQUIRE(printed.exit_code == 0);
-    auto document = nlohmann::ordered_json::parse(printed.out);
-    for (const char* key : {"version", "command", "machine"}) document.erase(key);
-    CHECK(document == to_json(*snapshot));
+    CHECK(testing::without_envelope(testing::printed_by(command_arguments(settings))) == to_json(*snapshot));
     CHECK(to_table(*snapshot).rows.size() == snapshot->nodes.size());
     CHECK(to_figure(*snapshot).find("$edges") != std::string::npos);
   }
@@ -354,14 +309,11 @@ TEST_CASE("a builder with a verifier that does not take its drafts is refused, n
   settings = settings_of("sequoia", "rrsw");
   settings.rank_rates = {0.8, 0.4};
   CHECK(refusal(settings).find("sum to") != std::string::npos);
-  CHECK(run_draftproof({"tree", "--builder", "eagle2", "--verifier", "rrsw"}).exit_code == 2);
-  CHECK(run_draftproof({"tree", "--model", "no/such.gguf"}).exit_code == 2);
-  const auto with_rates = [](const std::string& rates) {
-    return run_draftproof({"tree", "--builder", "sequoia", "--rank-rates", rates}).err;
-  };
-  CHECK(with_rates("0.5,-0.5").find("--rank-rates: number 2 is '-0.5'; expected a number in [0, 1]") !=
-        std::string::npos);
-  CHECK(with_rates("0.9,0.9").find("--rank-rates: has the sum 1.8; expected at most 1") != std::string::npos);
+  testing::check_refused({"tree", "--builder", "eagle2", "--verifier", "rrsw"}, {});
+  testing::check_refused({"tree", "--model", "no/such.gguf"}, {});
+  for (const auto& [rates, error] : {std::pair("0.5,-0.5", "--rank-rates: number 2 is '-0.5'; expected a number in [0, 1]"),
+                                     {"0.9,0.9", "--rank-rates: has the sum 1.8; expected at most 1"}})
+    testing::check_refused({"tree", "--builder", "sequoia", "--rank-rates", rates}, {error});
 }
 
 }  // namespace draftproof

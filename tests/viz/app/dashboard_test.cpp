@@ -7,8 +7,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "base/error.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof {
@@ -183,28 +183,27 @@ TEST_CASE("what is not a recording is refused with its line") {
   const testing::TemporaryFolder folder;
   const std::string header =
       R"({"format":"draftproof dashboard recording 1","width_px":640,"height_px":480,"scale":1,"panel":""})";
-  const auto error_of = [&](const std::string& text) {
+  const auto read = [&](const std::string& text) {
     testing::write_whole_file(folder.file("r.jsonl"), text);
-    try {
-      read_recording(folder.file("r.jsonl"));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return read_recording(folder.file("r.jsonl"));
   };
-  CHECK(error_of(header + "\n" + R"({"delta_s":0.1,"events":[]})" + "\n").empty());
+  const auto error_of = [&](const std::string& text) {
+    return draftproof::error_of(ErrorKind::input, [&] { read(text); });
+  };
+  CHECK_NOTHROW(read(header + "\n" + R"({"delta_s":0.1,"events":[]})" + "\n"));
   CHECK_THAT(error_of(""), Catch::Contains("is empty"));
   CHECK_THAT(error_of("{}\n"), Catch::Contains("line 1"));
   CHECK_THAT(error_of(header + "\nno json\n"),
              Catch::EndsWith("line 2: is not of a recording that draftproof dash --record wrote"));
   CHECK_THAT(error_of(header + "\n" + R"({"delta_s":0.1,"events":[{"kind":"shout"}]})" + "\n"),
              Catch::Contains("line 2") && Catch::Contains("shout"));
-  const auto event_error = [&](const std::string& event) {
-    return error_of(header + "\n" + R"({"delta_s":0.1,"events":[)" + event + "]}\n");
+  const auto with_event = [&](const std::string& event) {
+    return header + "\n" + R"({"delta_s":0.1,"events":[)" + event + "]}\n";
   };
+  const auto event_error = [&](const std::string& event) { return error_of(with_event(event)); };
   // Dear ImGui's own codes: 512 and up are keys, 656 and up aliases of mouse buttons.
-  CHECK(event_error(R"({"kind":"button","code":4,"down":true})").empty());
-  CHECK(event_error(R"({"kind":"key","code":512,"down":true})").empty());
+  CHECK_NOTHROW(read(with_event(R"({"kind":"button","code":4,"down":true})")));
+  CHECK_NOTHROW(read(with_event(R"({"kind":"key","code":512,"down":true})")));
   CHECK_THAT(event_error(R"({"kind":"button","code":5,"down":true})"),
              Catch::Contains("line 2") && Catch::Contains("code is 5; expected an integer from 0 to 4"));
   for (const std::string code : {"-1", "7", "511", "100000", "1e30", "9223372036854775807", "\"a\"", "2.5"})

@@ -4,76 +4,72 @@
 #include <catch2/catch.hpp>
 
 #include "tests/reference/trace/temporary_folder.hpp"
-#include "tests/support/run_program.hpp"
+#include "tests/support/run_verb.hpp"
 #include "tests/viz/driver.hpp"
 
 namespace draftproof {
 namespace {
 
-using testing::Driver;
-
-std::vector<std::unique_ptr<Panel>> decay(const std::vector<std::string>& sources) {
-  AcceptanceDecaySettings settings;
-  settings.sources = sources;
-  std::vector<std::unique_ptr<Panel>> panels;
-  panels.push_back(std::make_unique<AcceptanceDecayPanel>());
-  dynamic_cast<AcceptanceDecayPanel&>(*panels.back()).set(settings);
-  return panels;
-}
-
-AcceptanceDecayPanel& panel_of(Driver& driver) {
-  return driver.panel<AcceptanceDecayPanel>("acceptance_decay");
-}
+struct DecayDriver : testing::PanelDriver<AcceptanceDecayPanel> {
+  explicit DecayDriver(const std::vector<std::string>& sources, int width_px = 1920, int height_px = 1080,
+                       const std::string& out_folder = "")
+      : PanelDriver(std::make_unique<AcceptanceDecayPanel>(), 1.0f, width_px, height_px, out_folder) {
+    AcceptanceDecaySettings settings;
+    settings.sources = sources;
+    panel().set(settings);
+    (*this)->frame();
+  }
+};
 
 const std::string kLog =
     "SpecDecoding metrics: Mean acceptance length: 2.15, Accepted: 1150 tokens, Drafted: 2000 tokens, Per-position "
     "acceptance rate: 0.700, 0.450\n";
 
 TEST_CASE("a dearer draft makes the best draft shorter, down to none") {
-  Driver driver(decay({"constant:0.8"}));
-  const AcceptanceDecayPanel& panel = panel_of(driver);
+  const DecayDriver driver({"constant:0.8"});
+  const AcceptanceDecayPanel& panel = driver.panel();
   CHECK(panel.shown()->curves[0].best_k == 6);
-  driver.type_into_slider("acceptance_decay/draft cost", "0.3");
+  driver->type_into_slider("acceptance_decay/draft cost", "0.3");
   CHECK(panel.shown()->settings.draft_cost == 0.3);
   // (1 - 0.8^(K+1)) / (0.2 (1 + 0.3 K)) is largest at K = 2: 1.385, 1.525, 1.554 at 3.
   CHECK(panel.shown()->curves[0].best_k == 3);
-  driver.drag_slider("acceptance_decay/draft cost", 1.0f);
+  driver->drag_slider("acceptance_decay/draft cost", 1.0f);
   CHECK(panel.shown()->curves[0].best_k == 0);
-  driver.drag_slider("acceptance_decay/draft cost", 0.0f);
+  driver->drag_slider("acceptance_decay/draft cost", 0.0f);
   CHECK(panel.shown()->curves[0].best_k == 8);
-  driver.type_into_slider("acceptance_decay/longest draft", "12");
+  driver->type_into_slider("acceptance_decay/longest draft", "12");
   CHECK(panel.shown()->curves[0].best_k == 12);
-  driver.click("acceptance_decay/conditional");
-  driver.click("acceptance_decay/tokens per step");
-  driver.frames(2);
+  driver->click("acceptance_decay/conditional");
+  driver->click("acceptance_decay/tokens per step");
+  driver->frames(2);
 }
 
 TEST_CASE("sources are typed in and taken away, and a wrong one has its message") {
-  Driver driver(decay({"constant:0.8"}));
-  const AcceptanceDecayPanel& panel = panel_of(driver);
-  driver.type_into("acceptance_decay/add", "drafter:MTP");
+  const DecayDriver driver({"constant:0.8"});
+  const AcceptanceDecayPanel& panel = driver.panel();
+  driver->type_into("acceptance_decay/add", "drafter:MTP");
   REQUIRE(panel.shown()->curves.size() == 2);
   CHECK(panel.shown()->curves[1].format == "published rates");
-  driver.type_into("acceptance_decay/add", "constant:7");
+  driver->type_into("acceptance_decay/add", "constant:7");
   REQUIRE(panel.shown()->curves.size() == 3);
   REQUIRE(panel.shown()->curves[2].error);
   CHECK_FALSE(panel.shown()->curves[1].error);
-  driver.click("acceptance_decay/remove 3");
-  driver.click("acceptance_decay/remove 1");
+  driver->click("acceptance_decay/remove 3");
+  driver->click("acceptance_decay/remove 1");
   REQUIRE(panel.shown()->curves.size() == 1);
   CHECK(panel.shown()->curves[0].source == "drafter:MTP");
-  driver.click("acceptance_decay/remove 1");  // the last one stays
+  driver->click("acceptance_decay/remove 1");  // the last one stays
   CHECK(panel.shown()->curves.size() == 1);
 }
 
 TEST_CASE("a server's log is opened, and what is broken or somebody else's changes nothing") {
   const testing::TemporaryFolder folder;
-  Driver driver(decay({"constant:0.8"}));
-  const AcceptanceDecayPanel& panel = panel_of(driver);
-  Dashboard& dashboard = driver.dashboard();
+  const DecayDriver driver({"constant:0.8"});
+  const AcceptanceDecayPanel& panel = driver.panel();
+  Dashboard& dashboard = driver->dashboard();
   testing::write_whole_file(folder.file("server.log"), kLog);
   dashboard.open(folder.file("server.log"));
-  driver.frames(2);
+  driver->frames(2);
   CHECK(dashboard.message().empty());
   REQUIRE(panel.shown()->curves.size() == 2);
   CHECK(panel.shown()->curves[1].unconditional[1].value == Approx(0.45));
@@ -94,23 +90,18 @@ TEST_CASE("a server's log is opened, and what is broken or somebody else's chang
   testing::write_whole_file(folder.file("sim.json"), R"({"command": "draftproof sim x.toml"})");
   dashboard.open(folder.file("sim.json"));
   CHECK_THAT(dashboard.message(), Catch::Contains("no panel shows"));
-  driver.frame();
+  driver->frame();
   CHECK(panel.settings() == before);
 }
 
 TEST_CASE("the curves that are shown are exported as rows and as a figure") {
   const testing::TemporaryFolder folder;
-  DashboardOptions options;
-  options.out_folder = folder.path();
-  Driver driver(decay({"constant:0.8", "drafter:MTP", "no such file"}), options);
-  driver.click("acceptance_decay/csv");
+  const DecayDriver driver({"constant:0.8", "drafter:MTP", "no such file"}, 1920, 1080, folder.path());
+  driver->click("acceptance_decay/csv");
   const std::string rows = testing::read_whole_file(folder.path() + "/acceptance_decay.csv");
   CHECK(std::ranges::count(rows, '\n') == 1 + 2 * 8);
-  if (testing::run_command({"sh", "-c", "command -v gnuplot"}).exit_code != 0) {
-    WARN("SKIPPED: gnuplot is not installed");
-    return;
-  }
-  driver.click("acceptance_decay/svg");
+  if (!testing::gnuplot_is_here()) return;
+  driver->click("acceptance_decay/svg");
   CHECK(testing::read_whole_file(folder.path() + "/acceptance_decay.svg").find("drafter:MTP") != std::string::npos);
 }
 
@@ -119,14 +110,14 @@ TEST_CASE("one position, the longest drafts and sources that all fail are drawn 
   settings.sources = {"positions:1,0.5", "constant:0"};
   for (const std::int32_t drafts : {1, kDecayDraftsMax}) {
     settings.drafts_max = drafts;
-    Driver driver(decay({}));
-    panel_of(driver).set(settings);
-    driver.frames(3);
-    CHECK(panel_of(driver).shown()->curves[0].unconditional.size() == static_cast<std::size_t>(drafts));
+    const DecayDriver driver(std::vector<std::string>{});
+    driver.panel().set(settings);
+    driver->frames(3);
+    CHECK(driver.shown().curves[0].unconditional.size() == static_cast<std::size_t>(drafts));
   }
-  Driver driver(decay({"no such file"}), {}, 700, 400);
-  driver.frames(3);
-  CHECK(panel_of(driver).shown()->curves[0].error);
+  const DecayDriver driver({"no such file"}, 700, 400);
+  driver->frames(3);
+  CHECK(driver.shown().curves[0].error);
 }
 
 }  // namespace

@@ -19,21 +19,9 @@ KernelsSettings small() {
   return settings;
 }
 
-struct KernelsDriver {
-  std::unique_ptr<Driver> driver;
-
-  explicit KernelsDriver(KernelsSettings settings = small(), float scale = 1.0f, int width_px = 1920,
-                         int height_px = 1080) {
-    std::vector<std::unique_ptr<Panel>> panels;
-    panels.push_back(std::make_unique<KernelsPanel>(std::move(settings)));
-    DashboardOptions options;
-    options.ui.scale = scale;
-    options.only_panel = "kernels";
-    driver = std::make_unique<Driver>(std::move(panels), options, width_px, height_px);
-  }
-  Driver* operator->() const { return driver.get(); }
-  KernelsPanel& panel() const { return driver->panel<KernelsPanel>("kernels"); }
-  const KernelsSnapshot& shown() const { return *panel().shown(); }
+struct KernelsDriver : PanelDriver<KernelsPanel> {
+  explicit KernelsDriver(float scale = 1.0f, int width_px = 1920, int height_px = 1080)
+      : PanelDriver(std::make_unique<KernelsPanel>(small()), scale, width_px, height_px) {}
 };
 
 TEST_CASE("the kernels panel runs the cases that are asked for, and explains the one that is clicked") {
@@ -71,7 +59,7 @@ TEST_CASE("a fault that is chosen fails before the eyes, and choosing none bring
 
 TEST_CASE("results and times are opened, an empty and a one-row result draw, and broken ones give messages") {
   const TemporaryFolder folder;
-  const KernelsDriver driver(small(), 2.0f, 1200, 900);
+  const KernelsDriver driver(2.0f, 1200, 900);
   Dashboard& dashboard = driver->dashboard();
   const auto open = [&](const std::string& name, const std::string& text) {
     write_whole_file(folder.file(name), text);

@@ -20,21 +20,10 @@ ServingTimelineSettings small_load() {
   return settings;
 }
 
-struct ServingDriver {
-  std::unique_ptr<Driver> driver;
-
+struct ServingDriver : PanelDriver<ServingTimelinePanel> {
   explicit ServingDriver(ServingTimelineSettings settings = small_load(), float scale = 1.0f, int width_px = 1920,
-                         int height_px = 1080) {
-    std::vector<std::unique_ptr<Panel>> panels;
-    panels.push_back(std::make_unique<ServingTimelinePanel>(std::move(settings)));
-    DashboardOptions options;
-    options.ui.scale = scale;
-    options.only_panel = "serving_timeline";
-    driver = std::make_unique<Driver>(std::move(panels), options, width_px, height_px);
-  }
-  Driver* operator->() const { return driver.get(); }
-  ServingTimelinePanel& panel() const { return driver->panel<ServingTimelinePanel>("serving_timeline"); }
-  const ServingTimelineSnapshot& shown() const { return *panel().shown(); }
+                         int height_px = 1080)
+      : PanelDriver(std::make_unique<ServingTimelinePanel>(std::move(settings)), scale, width_px, height_px) {}
 };
 
 TEST_CASE("the serving panel takes load, requests, policies and seed from its controls") {

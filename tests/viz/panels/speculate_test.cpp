@@ -4,8 +4,6 @@
 #include <imgui_internal.h>
 
 #include <catch2/catch.hpp>
-#include <cmath>
-#include <filesystem>
 
 #include "reference/step/verifiers.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -18,30 +16,26 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-// The panel alone, on an n-gram model of a text made here.
-struct SpeculateDriver {
+struct NgramCorpus {
   TemporaryFolder folder;
   std::string model;
-  std::unique_ptr<Driver> driver;
 
-  explicit SpeculateDriver(float scale = 1.0f, int width_px = 1920, int height_px = 1080) {
+  NgramCorpus() {
     std::string text;
     for (int i = 0; i < 60; ++i)
       text += "You may copy and distribute the draft of target number " + std::to_string(i % 7) +
               " and the verifier may copy it.\n";
     write_whole_file(folder.file("corpus"), text);
     model = "ngram:6:" + folder.file("corpus");
-    std::vector<std::unique_ptr<Panel>> panels;
-    panels.push_back(std::make_unique<SpeculatePanel>(model));
-    DashboardOptions options;
-    options.ui.scale = scale;
-    options.only_panel = "speculate";
-    driver = std::make_unique<Driver>(std::move(panels), options, width_px, height_px);
-    driver->frames(2);
   }
-  Driver* operator->() const { return driver.get(); }
-  SpeculatePanel& panel() const { return driver->panel<SpeculatePanel>("speculate"); }
-  const SpeculateSnapshot& shown() const { return *panel().shown(); }
+};
+
+// The panel alone, on an n-gram model of a text made here.
+struct SpeculateDriver : NgramCorpus, PanelDriver<SpeculatePanel> {
+  explicit SpeculateDriver(float scale = 1.0f, int width_px = 1920, int height_px = 1080)
+      : PanelDriver(std::make_unique<SpeculatePanel>(model), scale, width_px, height_px) {
+    (*this)->frames(2);
+  }
   std::size_t num_steps() const { return shown().speculation.steps.size(); }
 };
 

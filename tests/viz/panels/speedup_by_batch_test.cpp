@@ -11,21 +11,7 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-struct SpeedupDriver {
-  std::unique_ptr<Driver> driver;
-
-  explicit SpeedupDriver(float scale = 1.0f, int width_px = 1920, int height_px = 1080) {
-    std::vector<std::unique_ptr<Panel>> panels;
-    panels.push_back(std::make_unique<SpeedupByBatchPanel>());
-    DashboardOptions options;
-    options.ui.scale = scale;
-    options.only_panel = "speedup_by_batch";
-    driver = std::make_unique<Driver>(std::move(panels), options, width_px, height_px);
-  }
-  Driver* operator->() const { return driver.get(); }
-  SpeedupByBatchPanel& panel() const { return driver->panel<SpeedupByBatchPanel>("speedup_by_batch"); }
-  const SpeedupByBatchSnapshot& shown() const { return *panel().shown(); }
-};
+using SpeedupDriver = PanelDriver<SpeedupByBatchPanel>;
 
 bool has_curve(const SpeedupByBatchSnapshot& snapshot, const std::string& name) {
   return std::ranges::find(snapshot.curves, name, &SpeedupCurve::name) != snapshot.curves.end();
@@ -89,7 +75,7 @@ TEST_CASE("a model that does not fit its GPUs gives a message, and the curves st
 
 TEST_CASE("one batch draws, and so do windows small and scaled") {
   {
-    const SpeedupDriver small(2.0f, 900, 700);
+    const SpeedupDriver small(std::make_unique<SpeedupByBatchPanel>(), 2.0f, 900, 700);
     CHECK(small.panel().shown() != nullptr);
   }
   const SpeedupDriver driver;

@@ -77,15 +77,6 @@ TEST_CASE("EAGLE-2 agrees with a second implementation that ranks whole paths") 
     }
 }
 
-TEST_CASE("EAGLE-2 with a frontier as wide as the tree is OPT-Tree") {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const ValuedTree eagle = eagle2_tree({6, 3, 6}, tree_candidates(seed, 6));
-    const ValuedTree opt = opt_tree({6, 4, 0.0}, tree_candidates(seed, 6));
-    CHECK(eagle.tree.tokens == opt.tree.tokens);
-    CHECK(eagle.tree.parents == opt.tree.parents);
-  }
-}
-
 TEST_CASE("values that tie by certainty or by underflow leave the tree closed") {
   for (const double probability : {1.0, 1e-200}) {
     const DraftCandidates draft = [=](std::span<const Token>, std::int32_t count) {
