@@ -53,7 +53,7 @@ class Verdict:
 def source_files(tree, only):
     files = [str(path.relative_to(tree)) for part in FLOORS for path in sorted((tree / part).rglob("*"))
              if path.suffix in (".cpp", ".hpp", ".cuh", ".h")]
-    return [file for file in files if not file.startswith(LEFT_OUT) and file.startswith(only)]
+    return [file for file in files if not file.startswith(LEFT_OUT) and file.startswith(tuple(only or [""]))]
 
 
 def sequence_of_faults(tree, files, seed):
@@ -309,7 +309,7 @@ def main():
     parser.add_argument("--seed", type=int, required=True, help="of the choice of faults")
     parser.add_argument("--count", type=int, default=60, help="faults that compile (default 60)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="faults at a time (default: all cores)")
-    parser.add_argument("--only", default="", metavar="PATH", help="only files whose path begins so")
+    parser.add_argument("--only", action="append", metavar="PATH", help="only files whose path begins so; may be repeated")
     parser.add_argument("--scratch", default=ROOT / "build" / "mutation", help="folder of the copy and its build")
     parser.add_argument("--build", help="a release build of this tree to start from (default: one of a copy, in the scratch "
                         "folder); nothing may be edited before the end")
