@@ -16,7 +16,7 @@ import time
 import zlib
 
 import faults
-from scratch import CompileError, Scratch, run_limited
+from scratch import STARTS_A_PROGRAM, CompileError, Scratch, run_limited
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
@@ -195,7 +195,7 @@ class Trial:
         for made in set(tests) - helpers - self.tried:
             text = (self.scratch.tree / tests[made]).read_text(encoding="utf-8")
             runs = set()
-            if re.search(r"run_draftproof|DRAFTPROOF_PROGRAM|DRAFTPROOF_C_EXAMPLE", text):
+            if re.search(STARTS_A_PROGRAM, text):
                 runs |= verbs
             if "DRAFTPROOF_LIBRARY" in text:
                 runs |= library
@@ -326,7 +326,7 @@ def main():
             print(fault)
         return 0
 
-    scratch = Scratch(ROOT, options.scratch, options.jobs, options.build)
+    scratch = Scratch(ROOT, options.scratch, options.jobs, options.only, options.build)
     scratch.folder.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(options.results or scratch.folder / f"results-{options.seed}.jsonl")
     if not path.is_file():  # results are of the copy as it was when they began
