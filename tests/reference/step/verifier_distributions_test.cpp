@@ -4,9 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "exactness/model_pair.hpp"
 #include "reference/step/verify_step.hpp"
-#include "reference/verify/sampled_tree.hpp"
+#include "tests/reference/step/drafted.hpp"
 #include "tests/support/random_request.hpp"
 #include "tests/support/statistical.hpp"
 
@@ -15,34 +14,11 @@ using namespace draftproof;
 namespace {
 
 constexpr std::int32_t kVocabSize = 3;
-constexpr std::int32_t kDraftLen = 2;
 constexpr std::size_t kLength = 3;  // of the texts that are counted: the longest emission
 constexpr std::int64_t kTrials = 6000;
 
 using Models = ModelPair<double>;
 using Chance = AddressedChance<PhiloxSource>;
-
-// Two children a node, or two paths, two levels deep; chains of two. DraftSampling::any: tokens that do not come from
-// q.
-DraftTree drafted(const Models& models, DraftSampling sampling, bool is_chain, Chance& chance) {
-  const auto q = [&](std::span<const Token> path) -> const DenseMasses<double>& { return models.draft(path); };
-  const auto uniform = [](std::span<const Token>) { return DenseMasses<double>{0.25, 0.5, 0.25}; };
-  const TreeShape shape = is_chain ? chain_shape(kDraftLen) : branching_shape({2, 2});
-  switch (sampling) {
-    case DraftSampling::any:
-      return is_chain ? draw_iid_children(uniform, shape, chance) : draw_merged_paths(uniform, 2, kDraftLen, chance);
-    case DraftSampling::drawn:
-    case DraftSampling::independent:
-      return draw_iid_children(q, shape, chance);
-    case DraftSampling::without_replacement:
-      return draw_children_without_replacement(q, shape, chance);
-    case DraftSampling::greedy:
-      return draw_greedy_children(q, shape, chance);
-    case DraftSampling::independent_paths:
-      return draw_merged_paths(q, 2, kDraftLen, chance);
-  }
-  return {};
-}
 
 std::vector<double> text_distribution(const Models& models, const std::vector<Token>& text = {}, double p = 1.0) {
   if (text.size() == kLength) return {p};
@@ -74,7 +50,7 @@ bool follows_target(const std::string& verifier, DraftSampling sampling, Sampler
     VerifyRequest request;
     request.seed = derive_seed(seed, static_cast<std::uint64_t>(trial));
     Chance chance(source, request.seed, 0);
-    request.draft = drafted(models, sampling, info.draft == DraftForm::chain, chance);
+    request.draft = drafted(models, sampling, info.draft == DraftForm::chain, {0.25, 0.5, 0.25}, chance);
     target.clear();
     proposal.clear();
     for (std::int32_t node = kRootNode; node < request.draft.size(); ++node) {
