@@ -16,7 +16,7 @@ import time
 import zlib
 
 import faults
-from scratch import STARTS_A_PROGRAM, CompileError, Scratch, run_limited
+from scratch import STARTS_DRAFTPROOF, CompileError, Scratch, run_limited
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
@@ -195,7 +195,7 @@ class Trial:
         for made in set(tests) - helpers - self.tried:
             text = (self.scratch.tree / tests[made]).read_text(encoding="utf-8")
             runs = set()
-            if re.search(STARTS_A_PROGRAM, text):
+            if re.search(STARTS_DRAFTPROOF + "|DRAFTPROOF_C_EXAMPLE", text):
                 runs |= verbs
             if "DRAFTPROOF_LIBRARY" in text:
                 runs |= library
@@ -313,6 +313,8 @@ def main():
     parser.add_argument("--scratch", default=ROOT / "build" / "mutation", help="folder of the copy and its build")
     parser.add_argument("--build", help="a release build of this tree to start from (default: one of a copy, in the scratch "
                         "folder); nothing may be edited before the end")
+    parser.add_argument("--lower-floors", metavar="BUILD", help="a build of this tree whose libraries are taken for the floors "
+                        "below those of --only, to build less; these floors must not be edited meanwhile")
     parser.add_argument("--results", help="file that results are added to, and a run that was ended goes on from "
                         "(default: results-SEED.jsonl in the scratch folder)")
     parser.add_argument("--list", action="store_true", help="print the first faults of the seed, and try none")
@@ -326,7 +328,7 @@ def main():
             print(fault)
         return 0
 
-    scratch = Scratch(ROOT, options.scratch, options.jobs, options.only, options.build)
+    scratch = Scratch(ROOT, options.scratch, options.jobs, options.only, options.build, options.lower_floors)
     scratch.folder.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(options.results or scratch.folder / f"results-{options.seed}.jsonl")
     if not path.is_file():  # results are of the copy as it was when they began

@@ -19,7 +19,7 @@ import threading
 
 # No floor uses one that comes after it.
 ORDER = ("base", "reference", "exactness", "gpu", "engine", "sim", "studies", "cli")
-STARTS_A_PROGRAM = "run_draftproof|DRAFTPROOF_PROGRAM|DRAFTPROOF_C_EXAMPLE"
+STARTS_DRAFTPROOF = "run_draftproof|DRAFTPROOF_PROGRAM"
 
 
 class CompileError(Exception):
@@ -46,9 +46,10 @@ def run_limited(command, cwd, wall_seconds, cpu_seconds, log):
 
 class Scratch:
     """folder: where faults are compiled. Without `build`, the tree is copied there and built as the launcher builds it; else
-    `build` is a build of the tree itself, and neither may be edited meanwhile."""
+    `build` is a build of the tree itself, and neither may be edited meanwhile. `lower_floors`: a build of the same tree, from
+    which the libraries of floors below those of `only` are taken."""
 
-    def __init__(self, root, folder, jobs, only=None, build=None):
+    def __init__(self, root, folder, jobs, only=None, build=None, lower_floors=None):
         self.root = pathlib.Path(root)
         self.folder = pathlib.Path(folder).resolve()
         self.is_copy = build is None
@@ -56,6 +57,7 @@ class Scratch:
         self.build = self.folder / "build" if self.is_copy else pathlib.Path(build).resolve()
         self.jobs = jobs
         self.only = only or []  # faults lie in these folders alone
+        self.lower_floors = lower_floors and pathlib.Path(lower_floors).resolve()
         self._pulled = {}
         self._lock = threading.RLock()
 
@@ -87,13 +89,21 @@ class Scratch:
                                 text=True).stdout
         self.verbs = sorted(set(re.findall(r"^(verbs/\w+):", listed, re.MULTILINE)))
         self.link_of = {target: self._link_command(target) for target in ["draftproof_tests", "libdraftproof.so", *self.verbs]}
+        if self.lower_floors:
+            # Objects and libraries wait for the libraries of floors that they use, and for programs; none of it makes code.
+            rules = (self.build / "build.ninja").read_text()
+            (self.build / "build.ninja").write_text(re.sub(r"(?m)^(build .*?) \|\| .*$", r"\1", rules))
+            self.link_of = {target: [self._lower_floor(word) for word in words] for target, words in self.link_of.items()}
         # What they are linked from, and no more: the tests wait for programs that no fault concerns.
         parts = {word for words in self.link_of.values() for word in words if re.fullmatch(r"[^-/].*\.(o|a|so)", word)}
         self._read_commands()
+        parts -= set(self.link_of)
         parts -= {made for made in parts if made in self.compile_of and self._is_unconcerned(self.source_of[made])}
         with open(self.folder / "build.log", "wb") as log:  # warnings of g++, and an error that ends the build
             subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), "draftproof", *sorted(parts)], check=True,
                            stdout=log)
+        if self.lower_floors:
+            self._link_programs()
         self._read_build()
 
     def _read_commands(self):
@@ -147,12 +157,30 @@ class Scratch:
         return {made: self.source_of[made] for made in objects if self.source_of[made] != "tests/gpu/faults_test.cpp"
                 and not self._is_unconcerned(self.source_of[made])}
 
+    def _floors_below(self):
+        """Floors that come before all faults, and the others."""
+        first = min((ORDER.index(path.split("/")[0]) for path in self.only), default=0)
+        return ORDER[:first], ORDER[first:]
+
+    def _lower_floor(self, word):
+        library = word.removeprefix(f"{self.build}/")
+        is_lower = library.endswith(".a") and library.split("/")[0] in self._floors_below()[0]
+        return str(self.lower_floors / library) if is_lower else word
+
+    def _link_programs(self):
+        """What tests start; without the libraries of lower floors ninja does not link it."""
+        (self.build / "verbs").mkdir(exist_ok=True)
+        for target in ["libdraftproof.so", *self.verbs]:
+            self.link(target, {word for word in self.link_of[target] if word in self.compile_of}, {}, self.build / target)
+
     def _is_unconcerned(self, source):
         """Is it a test of a floor below all faults, which neither includes one above nor starts a program?"""
-        first = min((ORDER.index(path.split("/")[0]) for path in self.only), default=0)
-        if not source.endswith("_test.cpp") or source.split("/")[1] not in ORDER[:first]:
+        below, others = self._floors_below()
+        if not source.endswith("_test.cpp") or source.split("/")[1] not in below:
             return False
-        return not re.search(rf'"(?:{"|".join(ORDER[first:])})/|{STARTS_A_PROGRAM}', self._text_with_helpers(source))
+        text = (self.tree / source).read_text(encoding="utf-8")
+        return not (re.search(STARTS_DRAFTPROOF, text) or
+                    re.search(rf'#include "(?:{"|".join(others)})/', self._text_with_helpers(source)))
 
     def _text_with_helpers(self, source, seen=None):
         """A test's text and that of the headers of tests/ that it includes."""

@@ -160,6 +160,25 @@ TEST_CASE("every field of a vLLM log is counted by hand") {
                equal);
 }
 
+TEST_CASE("every field of a vLLM log whose lists of rates are shorter than its drafts is counted by hand") {
+  // Three drafts a step, and rates of two: 400 accepted tokens are 267 times 1.5, as far as these rates know. The mean
+  // acceptance length stays as it is printed.
+  AcceptanceData expected{.format = "vLLM log",
+                          .windows = 1,
+                          .draft_len = 2,
+                          .drafts = 267,
+                          .draft_tokens = 600,
+                          .accepted_tokens = 400,
+                          .acceptance_length = 3.0};
+  expected.survival = {214.0 / 267, 187.0 / 267};
+  expected.survival_error = coin_errors(expected.survival, 267);
+  expected.notes = {"1 lists of rates are shorter than the drafts: their sum is below the mean acceptance length."};
+  check_import(
+      "SpecDecoding metrics: Mean acceptance length: 3.00, Accepted: 400 tokens, Drafted: 600 tokens, Per-position "
+      "acceptance rate: 0.800, 0.700, Avg Draft acceptance rate: 66.7%\n",
+      expected);
+}
+
 TEST_CASE("every field of the counters of earlier vLLM is counted by hand") {
   const auto line = [](int accepted, int drafted, int emitted) {
     return "Speculative metrics: Number of speculative tokens: 2, Number of accepted tokens: " +
@@ -177,6 +196,19 @@ TEST_CASE("every field of the counters of earlier vLLM is counted by hand") {
                 .acceptance_length = 1.0 + 130.0 / 170,
                 .notes = {"Counters of vLLM before 0.9: the acceptance length is emitted tokens / drafts, since their "
                           "accepted tokens count drafts behind a rejected one."}});
+  // A line that was written before anything was drafted, or says too little, is none.
+  for (const char* const nothing : {"Number of draft tokens: 300", "Number of accepted tokens: 30",
+                                    "Number of accepted tokens: 0, Number of draft tokens: 0"})
+    for (const char* const more : {"", ", Number of speculative tokens: 2, Number of emitted tokens: 9"})
+      check_import("config: num_spec_tokens=2\nSpeculative metrics: " + std::string(nothing) + more +
+                       "\nSpeculative metrics: Number of accepted tokens: 60, Number of draft tokens: 100\n",
+                   {.format = "vLLM log",
+                    .windows = 1,
+                    .draft_len = 2,
+                    .drafts = 50,
+                    .draft_tokens = 100,
+                    .accepted_tokens = 60,
+                    .acceptance_length = 1.0 + 60.0 / 50});
   // A version in between does not say how many tokens were emitted, or with how many drafts: each line counts.
   for (const char* const more : {"", ", Number of speculative tokens: 4", ", Number of emitted tokens: 9",
                                  ", Number of emitted tokens: 9, Number of speculative tokens: 0"})

@@ -315,6 +315,11 @@ TEST_CASE("the builder is changed and the budget moved: the snapshot follows, an
     auto document = nlohmann::ordered_json::parse(printed.out);
     for (const char* key : {"version", "command", "machine"}) document.erase(key);
     CHECK(document == to_json(*snapshot));
+    // Coins, shares of siblings and draws are compared with a uniform number; nothing else is.
+    for (const auto& step : document.at("walk")) {
+      const bool by_chance = step.at("kind") == "coin" || step.at("kind") == "shares" || step.at("kind") == "draw";
+      CHECK(step.at("u").is_null() != by_chance);
+    }
     CHECK(to_table(*snapshot).rows.size() == snapshot->nodes.size());
     CHECK(to_figure(*snapshot).find("$edges") != std::string::npos);
   }
