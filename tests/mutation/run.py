@@ -70,6 +70,16 @@ def sequence_of_faults(tree, files, seed):
         yield by_kind[kind].pop()
 
 
+def failing_test(text):
+    """The name of the test that Catch2 reports first, which may be wrapped; None where it reports none."""
+    name = re.search(r"^-{70,}\n((?:.+\n)+?)-{70,}\n", text, re.MULTILINE)
+    return " ".join(name.group(1).split()) if name else None
+
+
+def as_argument(name):
+    return re.sub(r'([,\["])', r"\\\1", name)
+
+
 class Trial:
     """One fault: compiled stage by stage, and run until a test fails."""
 
@@ -240,14 +250,16 @@ class Trial:
         if code is None or code == -signal.SIGXCPU:
             return f"{name}: does not end"
         text = log.read_text(errors="replace")
-        case = re.search(r"^different: ([^:\s]+)", text, re.MULTILINE) or re.search(r"^-{70,}\n(.+)\n", text, re.MULTILINE)
         if "regress" in command:  # a case that differs, or all where the program ended without naming one
-            again = [baseline, *command[1:-1], case.group(1) if case else command[-1]]
+            different = re.search(r"^different: ([^:\s]+)", text, re.MULTILINE)
+            case = different.group(1) if different else None
+            again = [baseline, *command[1:-1], case or command[-1]]
         else:
-            again = [baseline, case.group(1).replace(",", "\\,") if case else "--abort"]
+            case = failing_test(text)
+            again = [baseline, as_argument(case) if case else "--abort"]
         if run_limited(again, self.scratch.build, WALL_SECONDS, WALL_SECONDS, self.overlay / "again") != 0:
             raise SystemExit(f"{name} fails without a fault: {' '.join(map(str, again))}")
-        return f"{name}: {case.group(1) if case else 'exit code ' + str(code)}"
+        return f"{name}: {case or 'exit code ' + str(code)}"
 
 
 VALID = ("killed", "survived", "near tests pass")
@@ -269,8 +281,9 @@ def report(results, count):
 class Run:
     """Tries faults at the same time, and keeps what came of them."""
 
-    def __init__(self, scratch, path, jobs):
+    def __init__(self, scratch, path, jobs, trial=Trial):
         self.scratch = scratch
+        self.trial = trial
         self.path = path
         self.jobs = jobs
         self.results = {}  # number -> the latest result
@@ -290,7 +303,7 @@ class Run:
                     number, fault = next(faults_in_order, (None, None))
                     if fault is None:
                         break
-                    running[pool.submit(Trial(self.scratch, fault, number).verdict, with_far_tests)] = (number, fault)
+                    running[pool.submit(self.trial(self.scratch, fault, number).verdict, with_far_tests)] = (number, fault)
                 if not running:
                     return
                 done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)

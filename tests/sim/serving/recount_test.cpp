@@ -4,10 +4,14 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <vector>
 
+#include "base/split.hpp"
 #include "sim/serving/comparison.hpp"
+#include "sim/serving/run_files.hpp"
 #include "tests/sim/serving/constant_models.hpp"
 
 namespace draftproof {
@@ -323,6 +327,131 @@ TEST_CASE("every figure of a simulated run is that of a recount from its request
         CHECK(result.metrics.ended_within_service_level > 5);
         CHECK(result.metrics.ended_within_service_level < 145);
       }
+}
+
+namespace {
+
+// What the files of a run must hold, from what the run told.
+class ExpectedFiles final : public ServingObserver {
+ public:
+  ExpectedFiles(std::ostream& requests, std::ostream& steps) : files_(requests, steps, "policy") {
+    events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", "policy"}}}});
+  }
+
+  void on_step(const StepPlan& plan, const StepOutcome& outcome, const Scheduler& scheduler,
+               const SimulatedBackend& backend) override {
+    files_.on_step(plan, outcome, scheduler, backend);
+    std::int64_t rows = 0, cached = 0, drafted = 0, accepted = 0, emitted = 0;
+    for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+      const PlannedRequest& request = plan.requests[i];
+      const SequenceOutcome& sequence = outcome.sequences[i];
+      for (std::int32_t s = 0; s < request.num_streams; ++s) {
+        const PlannedStream& stream = request.streams[static_cast<std::size_t>(s)];
+        rows += stream.num_tokens + sequence.num_drafted;
+        cached += stream.context.length;
+      }
+      drafted += sequence.num_drafted, accepted += sequence.num_accepted, emitted += sequence.num_emitted;
+    }
+    const auto requests = std::ssize(plan.requests);
+    const std::int64_t begin = outcome.begin_ns;
+    slice("step", begin, outcome.end_ns - begin,
+          {{"step", plan.step},
+           {"requests", requests},
+           {"rows", rows},
+           {"cached_tokens", cached},
+           {"drafted", drafted},
+           {"accepted", accepted},
+           {"emitted", emitted}});
+    slice("draft", begin, outcome.draft_ns, {{"passes", backend.draft().passes}});
+    slice("target", begin + outcome.draft_ns, outcome.verify_ns, {{"rows", rows}});
+    slice("engine", begin + outcome.draft_ns + outcome.verify_ns, outcome.sample_ns, nlohmann::json::object());
+    counter("requests", begin, {{"running", requests}, {"waiting", scheduler.metrics().num_waiting}});
+    counter("KV blocks", outcome.end_ns, {{"held", scheduler.blocks().num_held()}});
+    counter("tokens of the step", begin, {{"accepted", accepted}, {"rejected", drafted - accepted}});
+  }
+
+  void on_end(std::uint64_t request, const RequestProgress& r) override {
+    files_.on_end(request, r);
+    const auto ms = [](std::int64_t ns) { return static_cast<double>(ns) / 1e6; };
+    std::vector<std::optional<double>> row{static_cast<double>(request),
+                                           ms(r.arrival_ns),
+                                           r.streams[0].prompt_len,
+                                           r.output_len,
+                                           ms(r.begin_ns - r.arrival_ns),
+                                           ms(r.first_token_ns - r.arrival_ns),
+                                           std::nullopt,
+                                           ms(r.last_token_ns - r.arrival_ns),
+                                           r.steps,
+                                           r.draft_tokens,
+                                           r.accepted_tokens,
+                                           r.preemptions};
+    if (r.output_len > 1) row[6] = ms((r.last_token_ns - r.first_token_ns) / (r.output_len - 1));
+    table.push_back(row);
+  }
+
+  std::vector<nlohmann::json> events;
+  std::vector<std::vector<std::optional<double>>> table;
+
+ private:
+  static double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+  void slice(const char* name, std::int64_t begin_ns, std::int64_t duration_ns, const nlohmann::json& arguments) {
+    if (duration_ns == 0) return;
+    events.push_back({{"name", name},
+                      {"ph", "X"},
+                      {"pid", 1},
+                      {"tid", 1},
+                      {"ts", us(begin_ns)},
+                      {"dur", us(duration_ns)},
+                      {"args", arguments}});
+  }
+  void counter(const char* name, std::int64_t ns, const nlohmann::json& values) {
+    events.push_back({{"name", name}, {"ph", "C"}, {"pid", 1}, {"ts", us(ns)}, {"args", values}});
+  }
+
+  RunFiles files_;
+};
+
+}  // namespace
+
+TEST_CASE("every cell and event of the files of a run is that of its requests and steps") {
+  for (const bool guided : {false, true}) {
+    INFO("guided " << guided);
+    Scenario scenario = busy_scenario("fixed:4", guided);
+    std::ostringstream requests, steps;
+    std::vector<nlohmann::json> events;
+    std::vector<std::vector<std::optional<double>>> table;
+    {
+      ExpectedFiles expected(requests, steps);
+      const ScenarioPolicy& policy = scenario.policies[0];
+      simulate(Workload(scenario.workload, 6), *policy.cost, testing::ConstantAcceptance(0.7),
+               {scenario.scheduler, policy.speculation, policy.drafting}, &expected);
+      events = expected.events;
+      table = expected.table;
+    }
+    const nlohmann::json trace = nlohmann::json::parse(steps.str());
+    CHECK(trace.at("displayTimeUnit") == "ms");
+    REQUIRE(trace.at("traceEvents").size() == events.size());
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      INFO("event " << i);
+      CHECK(trace.at("traceEvents")[i] == events[i]);
+    }
+    std::istringstream lines(requests.str());
+    std::string line;
+    std::getline(lines, line);
+    CHECK(line ==
+          "request,arrival_ms,prompt_len,output_len,queue_ms,ttft_ms,tpot_ms,e2e_ms,steps,draft_tokens,accepted_tokens,"
+          "preemptions");
+    REQUIRE(table.size() == 150);
+    for (const auto& row : table) {
+      REQUIRE(std::getline(lines, line));
+      INFO(line);
+      std::vector<std::optional<double>> found;
+      for (const std::string_view cell : split(line, ','))
+        found.push_back(cell.empty() ? std::nullopt : std::optional(std::stod(std::string(cell))));
+      CHECK((found == row));
+    }
+    CHECK_FALSE(std::getline(lines, line));
+  }
 }
 
 TEST_CASE("every figure of a compared policy is that of a recount from its requests and steps, companions' too") {
