@@ -48,6 +48,9 @@ class Release:
                         for target in ["draftproof_tests", *(f"verbs/{program}" for program in PROGRAMS)]}
         self.folders = sorted({str(path.parent.relative_to(tool.ROOT / "tests")) for path in (tool.ROOT / "tests").rglob("*_test.cpp")
                                if "tests/viz/" not in str(path)})
+        models = folder / "models"  # programs look for them beside the folder that they lie in
+        if not models.is_symlink():
+            models.symlink_to(build.parent / "models")
         # The program that tests start is known to one of their helpers alone.
         self.runner = folder / "run_program.o"
         source = tool.ROOT / "tests/support/run_program.cpp"
