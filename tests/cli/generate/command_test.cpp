@@ -408,6 +408,26 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   }
 }
 
+TEST_CASE("log-probabilities of a token are those of its own row, however many drafts were accepted before it") {
+  const Corpus corpus;
+  const auto request = [&](Arguments more) {
+    more.insert(more.end(), {"--prompt", "the draft of ", "--max-tokens", "60", "--logprobs", "3"});
+    return generate_json(corpus, more).at("requests")[0];
+  };
+  const ordered_json plain = request({"--drafter", "none"});
+  REQUIRE(plain.at("logprobs").size() == 60);
+  for (const Arguments& drafter :
+       std::vector<Arguments>{{"--drafter", "prompt_lookup"},
+                              {"--drafter", "ngram:3"},
+                              {"--drafter", "ngram:3", "--tree", "2x2x1", "--verifier", "target_only"}}) {
+    INFO(drafter.back());
+    const ordered_json found = request(drafter);
+    CHECK(found.at("num_steps") < 40);
+    CHECK(found.at("tokens") == plain.at("tokens"));
+    CHECK(found.at("logprobs") == plain.at("logprobs"));
+  }
+}
+
 TEST_CASE("one beam is greedy decoding, and more are ordered by their scores") {
   const Corpus corpus;
   const Arguments request{"--prompt", "the draft ", "--max-tokens", "12", "--drafter", "none"};
