@@ -157,7 +157,14 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
 
 @dataclasses.dataclass(frozen=True)
 class Verifier:
-    """A verifier of the registry: its name, the drafts that it takes and how they must be drawn."""
+    """A verifier of the registry: its name, the drafts that it takes and how they must be drawn, and its traits.
+
+    coins, noise: what it draws, and what a recording can stand for ('none': it draws no such). decisions: how they show in
+        what a step emits. recovered: tokens that may be drawn at a node after its coins failed. joint: it judges a draft by
+        the probability of its path, so that completed strings follow the target and a node's token alone does not.
+        keeps_support: it emits no token of target probability 0. takes_first_of_equals: of siblings with one token it
+        accepts the first alone. replayable: recorded random numbers can stand for all that it draws.
+    """
 
     name: str
     draft: str
@@ -166,6 +173,14 @@ class Verifier:
     guarantee: str
     source: str
     parameters: tuple[str, ...]
+    coins: str
+    noise: str
+    decisions: str
+    recovered: str
+    joint: bool
+    keeps_support: bool
+    takes_first_of_equals: bool
+    replayable: bool
 
 
 def verifiers() -> list[Verifier]:

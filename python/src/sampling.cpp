@@ -149,6 +149,14 @@ nb::list verifier_table() {
     nb::list parameters;
     for (const VerifierParameter& parameter : info.parameters) parameters.append(text(parameter.name));
     row["parameters"] = nb::tuple(parameters);
+    row["coins"] = text(name_of(info.coins));
+    row["noise"] = text(name_of(info.noise));
+    row["decisions"] = text(name_of(info.decisions));
+    row["recovered"] = text(name_of(info.recovered));
+    row["joint"] = info.joint;
+    row["keeps_support"] = info.keeps_support;
+    row["takes_first_of_equals"] = info.takes_first_of_equals;
+    row["replayable"] = info.is_replayable();
     table.append(row);
   }
   return table;

@@ -1,5 +1,9 @@
 """process_rows, sample and verify against plain numpy, and what they refuse."""
 
+import dataclasses
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
@@ -77,6 +81,27 @@ def test_greedy_targets_are_followed_by_every_chain_verifier(verifier):
         emitted = found.tokens[b][found.tokens[b] >= 0]
         assert np.array_equal(emitted, greedy[first:first + len(emitted)])
         assert found.num_accepted[b] == len(emitted) - 1
+
+
+def test_verifiers_have_every_trait_of_the_registry():
+    folder = pathlib.Path(__file__).resolve().parents[2] / "reference" / "step"
+    info = re.search(r"struct VerifierInfo \{(.*?)\n\};", (folder / "verifiers.hpp").read_text(), re.DOTALL)[1]
+    members = re.findall(r"^  [\w:<>]+ (\w+)(?: = [^;()]+)?;", info, re.MULTILINE)
+    assert len(members) == 15
+    here = {"drafts_drawn" if member == "proposal" else member for member in members if member != "verifier"}
+    assert {field.name for field in dataclasses.fields(draftproof.Verifier)} == here | {"replayable"}
+
+    standard = {"coins": "none", "noise": "none", "decisions": "unknown", "recovered": "undrafted", "joint": False,
+                "keeps_support": True, "takes_first_of_equals": False}
+    rows_of_table = re.split(r"\{\.verifier = ", (folder / "verifiers.cpp").read_text())[1:]
+    assert len(rows_of_table) == len(draftproof.verifiers())
+    for row, found in zip(rows_of_table, draftproof.verifiers()):
+        said = {name: {"true": True, "false": False}.get(value, value)
+                for name, value in re.findall(r"\.(\w+) = (?:\w+::)?(\w+)", row)}
+        assert found.draft == said["draft"] and found.drafts_drawn == said["proposal"] and found.lossless == said["lossless"]
+        for trait, value in standard.items():
+            assert getattr(found, trait) == said.get(trait, value), (found.name, trait)
+        assert found.replayable == (found.coins != "of_selected_path" and found.noise != "row_per_path")
 
 
 def test_a_tree_is_verified_with_its_path():

@@ -16,7 +16,7 @@ import time
 import zlib
 
 import faults
-from scratch import CompileError, Scratch, run_limited
+from scratch import STARTS_DRAFTPROOF, CompileError, Scratch, run_limited
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Meant to be wrong; inputs of the regression, which are tests themselves; what runs on a GPU alone.
@@ -53,7 +53,7 @@ class Verdict:
 def source_files(tree, only):
     files = [str(path.relative_to(tree)) for part in FLOORS for path in sorted((tree / part).rglob("*"))
              if path.suffix in (".cpp", ".hpp", ".cuh", ".h")]
-    return [file for file in files if not file.startswith(LEFT_OUT) and file.startswith(only)]
+    return [file for file in files if not file.startswith(LEFT_OUT) and file.startswith(tuple(only or [""]))]
 
 
 def sequence_of_faults(tree, files, seed):
@@ -68,6 +68,16 @@ def sequence_of_faults(tree, files, seed):
     while any(by_kind.values()):
         kind = chance.choice([kind for kind in faults.KINDS if by_kind.get(kind)])
         yield by_kind[kind].pop()
+
+
+def failing_test(text):
+    """The name of the test that Catch2 reports first, which may be wrapped; None where it reports none."""
+    name = re.search(r"^-{70,}\n((?:.+\n)+?)-{70,}\n", text, re.MULTILINE)
+    return " ".join(name.group(1).split()) if name else None
+
+
+def as_argument(name):
+    return re.sub(r'([,\["])', r"\\\1", name)
 
 
 class Trial:
@@ -195,7 +205,7 @@ class Trial:
         for made in set(tests) - helpers - self.tried:
             text = (self.scratch.tree / tests[made]).read_text(encoding="utf-8")
             runs = set()
-            if re.search(r"run_draftproof|DRAFTPROOF_PROGRAM|DRAFTPROOF_C_EXAMPLE", text):
+            if re.search(STARTS_DRAFTPROOF + "|DRAFTPROOF_C_EXAMPLE", text):
                 runs |= verbs
             if "DRAFTPROOF_LIBRARY" in text:
                 runs |= library
@@ -240,14 +250,16 @@ class Trial:
         if code is None or code == -signal.SIGXCPU:
             return f"{name}: does not end"
         text = log.read_text(errors="replace")
-        case = re.search(r"^different: ([^:\s]+)", text, re.MULTILINE) or re.search(r"^-{70,}\n(.+)\n", text, re.MULTILINE)
         if "regress" in command:  # a case that differs, or all where the program ended without naming one
-            again = [baseline, *command[1:-1], case.group(1) if case else command[-1]]
+            different = re.search(r"^different: ([^:\s]+)", text, re.MULTILINE)
+            case = different.group(1) if different else None
+            again = [baseline, *command[1:-1], case or command[-1]]
         else:
-            again = [baseline, case.group(1).replace(",", "\\,") if case else "--abort"]
+            case = failing_test(text)
+            again = [baseline, as_argument(case) if case else "--abort"]
         if run_limited(again, self.scratch.build, WALL_SECONDS, WALL_SECONDS, self.overlay / "again") != 0:
             raise SystemExit(f"{name} fails without a fault: {' '.join(map(str, again))}")
-        return f"{name}: {case.group(1) if case else 'exit code ' + str(code)}"
+        return f"{name}: {case or 'exit code ' + str(code)}"
 
 
 VALID = ("killed", "survived", "near tests pass")
@@ -269,8 +281,9 @@ def report(results, count):
 class Run:
     """Tries faults at the same time, and keeps what came of them."""
 
-    def __init__(self, scratch, path, jobs):
+    def __init__(self, scratch, path, jobs, trial=Trial):
         self.scratch = scratch
+        self.trial = trial
         self.path = path
         self.jobs = jobs
         self.results = {}  # number -> the latest result
@@ -290,7 +303,7 @@ class Run:
                     number, fault = next(faults_in_order, (None, None))
                     if fault is None:
                         break
-                    running[pool.submit(Trial(self.scratch, fault, number).verdict, with_far_tests)] = (number, fault)
+                    running[pool.submit(self.trial(self.scratch, fault, number).verdict, with_far_tests)] = (number, fault)
                 if not running:
                     return
                 done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
@@ -309,10 +322,12 @@ def main():
     parser.add_argument("--seed", type=int, required=True, help="of the choice of faults")
     parser.add_argument("--count", type=int, default=60, help="faults that compile (default 60)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="faults at a time (default: all cores)")
-    parser.add_argument("--only", default="", metavar="PATH", help="only files whose path begins so")
+    parser.add_argument("--only", action="append", metavar="PATH", help="only files whose path begins so; may be repeated")
     parser.add_argument("--scratch", default=ROOT / "build" / "mutation", help="folder of the copy and its build")
     parser.add_argument("--build", help="a release build of this tree to start from (default: one of a copy, in the scratch "
                         "folder); nothing may be edited before the end")
+    parser.add_argument("--lower-floors", metavar="BUILD", help="a build of this tree whose libraries are taken for the floors "
+                        "below those of --only, to build less; these floors must not be edited meanwhile")
     parser.add_argument("--results", help="file that results are added to, and a run that was ended goes on from "
                         "(default: results-SEED.jsonl in the scratch folder)")
     parser.add_argument("--list", action="store_true", help="print the first faults of the seed, and try none")
@@ -326,7 +341,7 @@ def main():
             print(fault)
         return 0
 
-    scratch = Scratch(ROOT, options.scratch, options.jobs, options.build)
+    scratch = Scratch(ROOT, options.scratch, options.jobs, options.only, options.build, options.lower_floors)
     scratch.folder.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(options.results or scratch.folder / f"results-{options.seed}.jsonl")
     if not path.is_file():  # results are of the copy as it was when they began

@@ -17,6 +17,11 @@ import signal
 import subprocess
 import threading
 
+# No floor uses one that comes after it.
+ORDER = ("base", "reference", "exactness", "gpu", "engine", "sim", "studies", "cli")
+STARTS_DRAFTPROOF = "run_draftproof|DRAFTPROOF_PROGRAM"
+
+
 class CompileError(Exception):
     pass
 
@@ -41,15 +46,18 @@ def run_limited(command, cwd, wall_seconds, cpu_seconds, log):
 
 class Scratch:
     """folder: where faults are compiled. Without `build`, the tree is copied there and built as the launcher builds it; else
-    `build` is a build of the tree itself, and neither may be edited meanwhile."""
+    `build` is a build of the tree itself, and neither may be edited meanwhile. `lower_floors`: a build of the same tree, from
+    which the libraries of floors below those of `only` are taken."""
 
-    def __init__(self, root, folder, jobs, build=None):
+    def __init__(self, root, folder, jobs, only=None, build=None, lower_floors=None):
         self.root = pathlib.Path(root)
         self.folder = pathlib.Path(folder).resolve()
         self.is_copy = build is None
         self.tree = self.folder / "tree" if self.is_copy else self.root
         self.build = self.folder / "build" if self.is_copy else pathlib.Path(build).resolve()
         self.jobs = jobs
+        self.only = only or []  # faults lie in these folders alone
+        self.lower_floors = lower_floors and pathlib.Path(lower_floors).resolve()
         self._pulled = {}
         self._lock = threading.RLock()
 
@@ -73,18 +81,32 @@ class Scratch:
     def make_build(self):
         if self.is_copy:
             subprocess.run(["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                            "-DDRAFTPROOF_CUDA=OFF", "-DDRAFTPROOF_UNITY=OFF"], check=True, stdout=subprocess.DEVNULL)
+                            "-DDRAFTPROOF_CUDA=OFF", "-DDRAFTPROOF_UNITY=OFF", "-DDRAFTPROOF_ALL_TESTS=ON",
+                            # Faults are compiled with -O1, too. g++ 12 has false warnings of its own where files stand alone.
+                            "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG", "-DDRAFTPROOF_STRANGER=ON"], check=True,
+                           stdout=subprocess.DEVNULL)
         listed = subprocess.run(["ninja", "-C", self.build, "-t", "targets", "all"], check=True, capture_output=True,
                                 text=True).stdout
         self.verbs = sorted(set(re.findall(r"^(verbs/\w+):", listed, re.MULTILINE)))
         self.link_of = {target: self._link_command(target) for target in ["draftproof_tests", "libdraftproof.so", *self.verbs]}
+        if self.lower_floors:
+            # Objects and libraries wait for the libraries of floors that they use, and for programs; none of it makes code.
+            rules = (self.build / "build.ninja").read_text()
+            (self.build / "build.ninja").write_text(re.sub(r"(?m)^(build .*?) \|\| .*$", r"\1", rules))
+            self.link_of = {target: [self._lower_floor(word) for word in words] for target, words in self.link_of.items()}
         # What they are linked from, and no more: the tests wait for programs that no fault concerns.
         parts = {word for words in self.link_of.values() for word in words if re.fullmatch(r"[^-/].*\.(o|a|so)", word)}
-        subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), "draftproof", *sorted(parts)], check=True,
-                       stdout=subprocess.DEVNULL)
+        self._read_commands()
+        parts -= set(self.link_of)
+        parts -= {made for made in parts if made in self.compile_of and self._is_unconcerned(self.source_of[made])}
+        with open(self.folder / "build.log", "wb") as log:  # warnings of g++, and an error that ends the build
+            subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), "draftproof", *sorted(parts)], check=True,
+                           stdout=log)
+        if self.lower_floors:
+            self._link_programs()
         self._read_build()
 
-    def _read_build(self):
+    def _read_commands(self):
         self.compile_of = {}  # object -> command
         self.source_of = {}  # object -> source, relative to the tree or absolute
         for entry in json.loads((self.build / "compile_commands.json").read_text()):
@@ -94,6 +116,8 @@ class Scratch:
             self.source_of[made] = os.path.relpath(entry["file"], self.tree)
             if "/Unity/" in entry["file"]:  # such a file names its parts by their whole paths, past the faulty ones
                 raise SystemExit(f"{self.build}: it compiles files together; configure it with -DDRAFTPROOF_UNITY=OFF")
+
+    def _read_build(self):
         self.dependents = collections.defaultdict(set)  # file of the tree -> objects
         made = None
         lines = subprocess.run(["ninja", "-C", self.build, "-t", "deps"], check=True, capture_output=True,
@@ -130,7 +154,41 @@ class Scratch:
         """Object -> source, of everything that is linked into the tests themselves."""
         objects = [word for word in self.link_of["draftproof_tests"] if word.endswith(".o")]
         # The programs with faulty kernels are not built here.
-        return {made: self.source_of[made] for made in objects if self.source_of[made] != "tests/gpu/faults_test.cpp"}
+        return {made: self.source_of[made] for made in objects if self.source_of[made] != "tests/gpu/faults_test.cpp"
+                and not self._is_unconcerned(self.source_of[made])}
+
+    def _floors_below(self):
+        """Floors that come before all faults, and the others."""
+        first = min((ORDER.index(path.split("/")[0]) for path in self.only), default=0)
+        return ORDER[:first], ORDER[first:]
+
+    def _lower_floor(self, word):
+        library = word.removeprefix(f"{self.build}/")
+        is_lower = library.endswith(".a") and library.split("/")[0] in self._floors_below()[0]
+        return str(self.lower_floors / library) if is_lower else word
+
+    def _link_programs(self):
+        """What tests start; without the libraries of lower floors ninja does not link it."""
+        (self.build / "verbs").mkdir(exist_ok=True)
+        for target in ["libdraftproof.so", *self.verbs]:
+            self.link(target, {word for word in self.link_of[target] if word in self.compile_of}, {}, self.build / target)
+
+    def _is_unconcerned(self, source):
+        """Is it a test of a floor below all faults, which neither includes one above nor starts a program?"""
+        below, others = self._floors_below()
+        if not source.endswith("_test.cpp") or source.split("/")[1] not in below:
+            return False
+        text = (self.tree / source).read_text(encoding="utf-8")
+        return not (re.search(STARTS_DRAFTPROOF, text) or
+                    re.search(rf'#include "(?:{"|".join(others)})/', self._text_with_helpers(source)))
+
+    def _text_with_helpers(self, source, seen=None):
+        """A test's text and that of the headers of tests/ that it includes."""
+        seen = seen if seen is not None else set()
+        seen.add(source)
+        text = (self.tree / source).read_text(encoding="utf-8")
+        helpers = [helper for helper in re.findall(r'#include "(tests/[^"]+)"', text) if helper not in seen]
+        return text + "".join(self._text_with_helpers(helper, seen) for helper in helpers if helper not in seen)
 
     def link(self, target, objects, rebuilt, out, more=()):
         """Links the target from some of its objects, with those in `rebuilt` (object -> file) in place of their twins."""

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "engine/transformer/transformer_kernels.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -129,6 +130,22 @@ TEST_CASE("bench prints a table and writes the document to the file that it is g
   REQUIRE(run.exit_code == 0);
   CHECK(run.out.find("row_mass_scalar") != std::string::npos);
   CHECK(run.out.find("ns/element") != std::string::npos);
+  // Numbers end where the words of their columns end.
+  std::istringstream lines(run.out);
+  std::string head, line;
+  REQUIRE(std::getline(lines, head));
+  int rows = 0;
+  while (std::getline(lines, line) && !line.empty()) {
+    INFO(head << '\n' << line);
+    for (const std::string column : {"threads", " ms", "median", "ns/element", "GB/s", "x llama.cpp"}) {
+      const std::size_t end = head.find(column) + column.size();
+      REQUIRE(line.size() >= end);
+      CHECK(line[end - 1] != ' ');
+      CHECK((line.size() == end || line[end] == ' '));
+    }
+    ++rows;
+  }
+  CHECK(rows >= 2);
   std::ifstream file(path);
   const auto document = ordered_json::parse(file);
   CHECK(count_of(document.at("results"), "row_mass_scalar") == 1);

@@ -265,6 +265,102 @@ TEST_CASE("requests of a file run in one batch and get what each gets alone") {
     CHECK(in_turn.at("requests")[i].at("tokens") == together.at("requests")[i].at("tokens"));
 }
 
+// Options that reach the engine, its scheduler, the drafter and the policy: what is counted shows each of them.
+double metric(const std::string& file, const std::string& name) {
+  const std::string text = read_whole_file(file);
+  const std::size_t at = text.find("\nvllm:" + name + "{");
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(text.find("} ", at) + 2));
+}
+
+TEST_CASE("options --batch, --kv-blocks, --context and --token-budget reach the scheduler and the size of its cache") {
+  const Corpus corpus;
+  const std::string metrics = corpus.folder.file("metrics.txt");
+  constexpr int kOutputs = 6;
+  const std::string prompt = "the draft of the target is read by the verifier number 3";
+  const auto run = [&](const Arguments& more) {
+    Arguments arguments{"--prompt",      prompt, "--outputs", std::to_string(kOutputs),
+                        "--max-tokens",  "90",   "--drafter", "ngram:3",
+                        "--temperature", "1",    "--metrics", metrics};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return generate_json(corpus, arguments);
+  };
+  // The start of the text is a token, too.
+  const std::size_t prompt_len = run({}).at("requests")[0].at("prompt_tokens").get<std::size_t>() + 1;
+  const auto queries = static_cast<double>(kOutputs * prompt_len);
+  // The first of them compute the prompt at the same time. Each that comes later finds its three full blocks.
+  for (const int batch : {1, 2, 5, 6, 7}) {
+    INFO("batch " << batch);
+    const ordered_json document = run({"--batch", std::to_string(batch)});
+    CHECK(metric(metrics, "prefix_cache_queries_total") == queries);
+    CHECK(metric(metrics, "prefix_cache_hits_total") == 48 * std::max(kOutputs - batch, 0));
+    CHECK(metric(metrics, "prompt_tokens_total") == queries - 48 * std::max(kOutputs - batch, 0));
+    CHECK(document.at("preemptions") == 0);
+  }
+  // Room for the batch, companions of guidance included.
+  CHECK(run({"--batch", "6", "--cfg-scale", "1.5"}).at("preemptions") == 0);
+  CHECK(run({"--batch", "6", "--kv-blocks", "20"}).at("preemptions") > 2);
+  CHECK(run({"--batch", "1", "--kv-blocks", "20"}).at("preemptions") == 0);
+  const ordered_json short_context = run({"--context", "80"});
+  for (const ordered_json& request : short_context.at("requests"))
+    CHECK(request.at("tokens").size() == 80 - prompt_len);
+  // So few tokens a step that one prompt is computed after the other.
+  run({"--token-budget", "10"});
+  CHECK(metric(metrics, "prefix_cache_hits_total") == 48 * (kOutputs - 1));
+  run({"--token-budget", "10000"});
+  CHECK(metric(metrics, "prefix_cache_hits_total") == 0);
+}
+
+TEST_CASE("options --num-speculative-tokens and --tree reach the drafter, the policy and the request") {
+  const Corpus corpus;
+  const std::string metrics = corpus.folder.file("metrics.txt");
+  const auto drafts = [&](const Arguments& more) {
+    Arguments arguments{"--prompt", "the draft of ", "--max-tokens", "120", "--metrics", metrics};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    generate_json(corpus, arguments);
+    return metric(metrics, "spec_decode_num_draft_tokens_total") / metric(metrics, "spec_decode_num_drafts_total");
+  };
+  // More than K by default, which is what a part would draft that K does not reach.
+  CHECK(drafts({"--drafter", "ngram:3", "-k", "12"}) > 9);
+  CHECK(drafts({"--drafter", "ngram:3", "-k", "12"}) <= 12);
+  CHECK(drafts({"--drafter", "ngram:3", "-k", "2"}) == Approx(2).margin(0.1));
+  CHECK(drafts({"--drafter", "ngram:3", "-k", "12", "--policy", "fixed:3"}) == Approx(3).margin(0.2));
+  CHECK(drafts({"--drafter", "suffix", "-k", "2"}) <= 2);
+  const auto positions = [&](const std::string& k) {
+    return generate_json(corpus, {"--prompt", "the draft of ", "--max-tokens", "120", "--drafter", "suffix", "-k", k})
+        .at("acceptance_by_position")
+        .at("unconditional")
+        .size();
+  };
+  CHECK(positions("14") > 8);
+  CHECK(positions("5") == 5);
+  // 2 + 4 nodes, and 3 + 9 + 9.
+  CHECK(drafts({"--drafter", "ngram:3", "--verifier", "rrsw", "--temperature", "1", "--tree", "2x2"}) ==
+        Approx(6).margin(0.5));
+  CHECK(drafts({"--drafter", "ngram:3", "--verifier", "rrsw", "--temperature", "1", "--tree", "3x3x1"}) ==
+        Approx(21).margin(3));
+}
+
+TEST_CASE("option --seed is that of the first output or line, and the next ones follow it") {
+  const Corpus corpus;
+  const Arguments options{"--max-tokens", "40", "--temperature", "1", "--drafter", "ngram:3", "--verifier", "coupled"};
+  const auto requests = [&](Arguments more) {
+    more.insert(more.end(), options.begin(), options.end());
+    return generate_json(corpus, more).at("requests");
+  };
+  const std::string line = "{\"prompt\": \"the draft \"}\n";
+  const ordered_json lines = requests({"--prompts", write_prompts(corpus, line + line + line), "--seed", "41"});
+  const ordered_json outputs = requests({"--prompt", "the draft ", "--outputs", "3", "--seed", "41"});
+  std::set<ordered_json> texts;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ordered_json alone = requests({"--prompt", "the draft ", "--seed", std::to_string(41 + i)})[0];
+    CHECK(lines[i].at("text") == alone.at("text"));
+    CHECK(outputs[i].at("text") == alone.at("text"));
+    texts.insert(alone.at("text"));
+  }
+  CHECK(texts.size() == 3);
+}
+
 TEST_CASE("a trace of generate replays to the tokens that were generated, and metrics are written") {
   const Corpus corpus;
   const std::string trace = corpus.folder.file("trace.safetensors");
@@ -293,6 +389,7 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
   const std::string plain = text_with({});
   CHECK_THAT(plain, Contains("draft") || Contains("target") || Contains("verifier"));
   CHECK(text_with({"--repetition-penalty", "1.8"}) != plain);
+  for (const char* const end : {"1e-6", "1e6"}) CHECK_FALSE(text_with({"--repetition-penalty", end}).empty());
   CHECK(text_with({"--logit-bias", "120=50"}).find_first_not_of('x') == std::string::npos);
   CHECK_THAT(text_with({"--bad-words", plain.substr(0, 3)}), !Contains(plain.substr(0, 3)));
   const std::string without_both =
@@ -308,6 +405,26 @@ TEST_CASE("penalties, bias, bad words and logprobs reach the rows") {
     CHECK(first.at("rank") == 1);
     CHECK(first.at("token") == request.at("tokens")[i]);  // greedy
     CHECK(first.at("logprob") <= 0.0);
+  }
+}
+
+TEST_CASE("log-probabilities of a token are those of its own row, however many drafts were accepted before it") {
+  const Corpus corpus;
+  const auto request = [&](Arguments more) {
+    more.insert(more.end(), {"--prompt", "the draft of ", "--max-tokens", "60", "--logprobs", "3"});
+    return generate_json(corpus, more).at("requests")[0];
+  };
+  const ordered_json plain = request({"--drafter", "none"});
+  REQUIRE(plain.at("logprobs").size() == 60);
+  for (const Arguments& drafter :
+       std::vector<Arguments>{{"--drafter", "prompt_lookup"},
+                              {"--drafter", "ngram:3"},
+                              {"--drafter", "ngram:3", "--tree", "2x2x1", "--verifier", "target_only"}}) {
+    INFO(drafter.back());
+    const ordered_json found = request(drafter);
+    CHECK(found.at("num_steps") < 40);
+    CHECK(found.at("tokens") == plain.at("tokens"));
+    CHECK(found.at("logprobs") == plain.at("logprobs"));
   }
 }
 
@@ -386,6 +503,8 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--policy", "goodput", "--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
+  refused({"--repetition-penalty", "9e-7"}, "--repetition-penalty is '9e-7'; expected a number in [1e-06, 1e+06]");
+  refused({"--repetition-penalty", "1.1e6"}, "expected a number in [1e-06, 1e+06]");
   refused({"--logit-bias", "3=1e300"}, "--logit-bias: is '3=1e300'; expected ID=VALUE");
   refused({"--min-tokens", "9", "--max-tokens", "8"}, "--min-tokens: is 9; expected at most --max-tokens, 8");
   refused({"--context", "4", "--max-tokens", "5"}, "context");

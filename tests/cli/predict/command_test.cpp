@@ -59,6 +59,50 @@ TEST_CASE("predict answers with rows, the best of each batch, a break-even and o
   CHECK(text.out.find("measured: 11.5 ms at batch 1, K = 3") != std::string::npos);
 }
 
+TEST_CASE("every option of predict reaches the drafter that is asked for and those that it is compared with") {
+  const auto predicted = [](const std::string& drafter, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter",
+                                       drafter,   "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return ordered_json::parse(result.out);
+  };
+  const ordered_json standard = predicted("EAGLE-3", {});
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"--batch", "2,16"},
+           {"--context", "30000"},
+           {"--drafts-max", "2"},
+           {"--guidance"},
+           {"--acceptance-factor", "0.5"},
+           {"--draft-cost-factor", "40"},
+           {"--tp", "4"},
+           {"--precision", "fp8"},
+           {"--engine", "SGLang"},
+       }) {
+    INFO(option[0]);
+    const ordered_json alone = predicted("EAGLE-3", option);
+    CHECK(alone.at("best") != standard.at("best"));
+    std::vector<std::string> beside{"--compare-drafters", "EAGLE-3"};
+    beside.insert(beside.end(), option.begin(), option.end());
+    const ordered_json compared = predicted("n-gram", beside).at("compared")[0];
+    CHECK(compared.at("break_even_batch") == alone.at("break_even_batch"));
+    REQUIRE(compared.at("best").size() == alone.at("best").size());
+    for (std::size_t i = 0; i < compared.at("best").size(); ++i)
+      for (const auto& [key, value] : compared.at("best")[i].items()) {
+        INFO(key);
+        CHECK(value == alone.at("best")[i].at(key));
+      }
+  }
+  // With and without guidance are each other's comparison.
+  const ordered_json plain = predicted("n-gram", {"--compare-guidance"});
+  const ordered_json guided = predicted("n-gram", {"--compare-guidance", "--guidance"});
+  for (const auto& [one, other] : {std::pair(plain, guided), std::pair(guided, plain)})
+    for (std::size_t i = 0; i < one.at("best").size(); ++i)
+      CHECK(one.at("compared")[0].at("best")[i].at("speedup") == other.at("best")[i].at("speedup"));
+}
+
 TEST_CASE("a prediction that finds the disk full is one error, also where its figure could not be written either") {
   const TemporaryFolder folder;
   // No file may grow beyond 2 blocks of 512 bytes.

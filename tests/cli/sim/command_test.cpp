@@ -64,6 +64,48 @@ TEST_CASE("sim answers with the figures of every policy, the same in every run")
   CHECK(without_time(document) == without_time(run("2")));
 }
 
+TEST_CASE(
+    "options --seed, --replications, --set and --load reach the run and every load as the scenario's own values do") {
+  const TemporaryFolder folder;
+  const auto run = [&](std::string scenario, const std::vector<std::string>& more) {
+    write_whole_file(folder.file("s.toml"), scenario);
+    std::vector<std::string> arguments{"sim", folder.file("s.toml"), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    ordered_json document = without_time(ordered_json::parse(result.out));
+    if (document.contains("load"))
+      for (auto& load : document.at("load"))
+        for (auto& policy : load.at("policies")) policy.erase("wall_s");
+    return document;
+  };
+  const auto with = [](std::string scenario, const std::string& text, const std::string& other) {
+    REQUIRE(scenario.find(text) != std::string::npos);
+    return scenario.replace(scenario.find(text), text.size(), other);
+  };
+  const std::string changed =
+      with(with(kScenario, "replications = 2", "replications = 3\nseed = 9"), "requests = 100", "requests = 60");
+  const ordered_json expected = run(changed, {"--load", "5,14"});
+  CHECK(run(kScenario, {"--load", "5,14", "--seed", "9", "--replications", "3", "--set", "workload.requests=60"}) ==
+        expected);
+  CHECK(expected.at("load").size() == 2);
+  for (const std::size_t load : {0, 1}) {
+    const std::string rate = load == 0 ? "rate = 5.0" : "rate = 14.0";
+    CHECK(expected.at("load")[load].at("policies") == run(with(changed, "rate = 10.0", rate), {}).at("policies"));
+  }
+  // Each of them alone is another run.
+  const std::vector<std::string> options{"--seed", "9", "--replications", "3", "--set", "workload.requests=60"};
+  for (std::size_t left_out = 0; left_out < options.size(); left_out += 2) {
+    std::vector<std::string> others{"--load", "5,14"};
+    for (std::size_t i = 0; i < options.size(); ++i)
+      if (i / 2 != left_out / 2) others.push_back(options[i]);
+    const ordered_json other = run(kScenario, others);
+    CHECK(other.at("policies") != expected.at("policies"));
+    CHECK(other.at("load") != expected.at("load"));
+  }
+}
+
 TEST_CASE("sim writes its files together, or none of them") {
   const TemporaryFolder folder;
   write_whole_file(folder.file("s.toml"), kScenario);

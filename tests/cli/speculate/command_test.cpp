@@ -171,6 +171,48 @@ TEST_CASE("rows that are in the folder are not measured again, and others are ad
   CHECK(counted(resumed[3]) == counted(more[3]));
 }
 
+TEST_CASE("a row is that of all its settings: another of one of them is another row beside it") {
+  const SmallTable table;
+  std::vector<std::string> options{"--drafters", "suffix", "--temperatures", "0", "--max-tokens", "8", "-k", "3"};
+  const std::vector<std::vector<std::string>> others{
+      {"--drafters", "prompt_lookup"}, {"--temperatures", "1"}, {"-k", "2"},       {"--verifier", "block"},
+      {"--policy", "fixed"},           {"--batch", "2"},        {"--trees", "2x2"}};
+  const ordered_json first = table.run(options).at("rows");
+  std::vector<ordered_json> rows(first.begin(), first.end());
+  const std::size_t works = rows.size();
+  REQUIRE(works == 2);
+  for (const std::vector<std::string>& other : others) {
+    INFO(other[0]);
+    std::vector<std::string> changed;
+    for (std::size_t i = 0; i < options.size(); i += 2) {
+      const bool is_left_out = options[i] == other[0] || (other[0] == "--trees" && options[i] == "-k");
+      if (!is_left_out) changed.insert(changed.end(), {options[i], options[i + 1]});
+    }
+    changed.insert(changed.end(), other.begin(), other.end());
+    const ordered_json found = table.run(changed).at("rows");
+    // Those that were there are as they were, to their times.
+    REQUIRE(found.size() == rows.size() + works);
+    for (std::size_t i = 0; i < rows.size(); ++i) CHECK(std::ranges::count(found, rows[i]) == 1);
+    rows.assign(found.begin(), found.end());
+  }
+}
+
+TEST_CASE("the report names all that a row is measured with") {
+  const SmallTable table;
+  std::vector<std::string> arguments =
+      table.command({"--drafters", "suffix,prompt_lookup,ngram:2", "-k", "3", "--temperatures", "0,0.5", "--max-tokens",
+                     "8", "--batch", "2", "--policy", "fixed"});
+  std::erase(arguments, "--json");
+  const ProgramResult result = run_draftproof(arguments);
+  INFO(result.err);
+  REQUIRE(result.exit_code == 0);
+  for (const char* const name :
+       {"suffix K=3, all drafts, batch 2 ", "suffix K=3, all drafts, T=0.5, batch 2 ",
+        "prompt_lookup K=3, all drafts, batch 2 ", "prompt_lookup K=3, all drafts, T=0.5, batch 2 ",
+        "ngram:2 K=3, batch 2 ", "ngram:2 K=3, T=0.5, batch 2 "})
+    CHECK_THAT(result.out, Catch::Contains(name));
+}
+
 TEST_CASE("a table is not resumed with another model, drafter or file of costs of the same name") {
   const SmallTable table;
   const auto run = [&](const std::string& drafter) {

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/cost/roofline.hpp"
 #include "sim/cost/step_ratio.hpp"
@@ -146,14 +147,21 @@ TEST_CASE("What calibrate writes is an engine file that is read back", "[cli]") 
     CHECK(parameter["spread"].get<double>() <= 1.0001 * parameter["prior_spread"].get<double>());
     CHECK(parameter["determined"].get<double>() >= 0.0);
   }
+  std::set<std::string> constants;
+  for (std::size_t i = 0; i < draftproof::kEngineConstants; ++i)
+    constants.insert(std::string(draftproof::name_of(static_cast<draftproof::EngineConstant>(i))));
   const draftproof::EngineProfile engine = draftproof::find_engine(out + ":SGLang");
   bool found = false;
-  for (const ordered_json& entry : document["engines"])
+  for (const ordered_json& entry : document["engines"]) {
+    std::set<std::string> named;
+    for (const auto& [name, value] : entry["constants"].items()) named.insert(name);
+    CHECK(named == constants);
     if (entry["name"] == "SGLang") {
       found = true;
       CHECK(engine.value(draftproof::EngineConstant::step_floor_ms) ==
             Approx(entry["constants"]["step_floor_ms"]["value"].get<double>()).epsilon(1e-4));
     }
+  }
   CHECK(found);
   check_refused({"calibrate", "--data", data, "--out", data}, {"speedups.csv"});
 }

@@ -1,7 +1,9 @@
 #include "sim/serving/workload.hpp"
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <ctime>
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
@@ -125,6 +127,71 @@ TEST_CASE("recorded requests are read from CSV and JSONL as the public traces ha
     CHECK(rows[1].prompt_len == 50);
     CHECK(rows[1].output_len == 1);
   }
+}
+
+// Days since 1970 are the C library's, which the reader does not use.
+TEST_CASE("every field of recorded requests is counted by hand, on dates over months and leap years") {
+  const TemporaryFolder folder;
+  std::string csv = "Response tokens,model,TIMESTAMP,Request tokens\n";
+  std::vector<RecordedArrival> expected;
+  std::int64_t first_s = 0;
+  std::int32_t row = 0;
+  for (const int year : {1970, 1999, 2000, 2023, 2024, 2090})
+    for (int month = 0; month < 12; ++month)
+      for (const int day : {1, 28}) {
+        std::tm time{};
+        time.tm_year = year - 1900, time.tm_mon = month, time.tm_mday = day;
+        time.tm_hour = month, time.tm_min = 2 * month + 1, time.tm_sec = row % 60;
+        std::array<char, 32> date{};
+        std::strftime(date.data(), date.size(), "%Y-%m-%d %H:%M:%S", &time);
+        const std::int64_t now_s = timegm(&time);
+        if (row == 0) first_s = now_s;
+        csv += std::to_string(7 + row) + ",m," + date.data() + ".25," + std::to_string(1000 - row) + "\n";
+        expected.push_back({(now_s - first_s) * 1'000'000'000, 1000 - row, 7 + row});
+        ++row;
+      }
+  write_whole_file(folder.file("dates.csv"), csv);
+  std::string jsonl;
+  for (const RecordedArrival& of : expected)
+    jsonl += "{\"output_len\": " + std::to_string(of.output_len) +
+             ", \"prompt_len\": " + std::to_string(of.prompt_len) +
+             ", \"arrival_s\": " + std::to_string(of.arrival_ns / 1'000'000'000) + "}\n";
+  write_whole_file(folder.file("seconds.jsonl"), jsonl);
+  for (const char* const name : {"dates.csv", "seconds.jsonl"}) {
+    INFO(name);
+    const std::vector<RecordedArrival> found = read_arrivals_file(folder.file(name));
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto& [arrival_ns, prompt_len, output_len] = found[i];
+      CHECK(arrival_ns == expected[i].arrival_ns);
+      CHECK(prompt_len == expected[i].prompt_len);
+      CHECK(output_len == expected[i].output_len);
+    }
+  }
+}
+
+TEST_CASE("a recorded request of JSON lines that is none is refused by its line") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("trace.jsonl");
+  const auto refusal = [&](const std::string& text) {
+    write_whole_file(path, "\n" + text);
+    return error_of(ErrorKind::input, [&] { read_arrivals_file(path); }).substr(path.size());
+  };
+  const auto line = [](const std::string& arrival_s, const std::string& prompt, const std::string& output) {
+    return "{\"arrival_s\": " + arrival_s + ", \"prompt_len\": " + prompt + ", \"output_len\": " + output + "}\n";
+  };
+  CHECK(refusal("[1, 2, 3]\n") == ":2: it is no JSON object; expected one a line");
+  CHECK(refusal(line("1", "2", "3") + line("1", "\"x\"", "3")) == ":3: prompt_len is \"x\"; expected a number");
+  CHECK(
+      refusal("{\"arrival_s\": 1, \"prompt_len\": 2}\n") ==
+      ":2: it has none of the keys output_len, output_length, GeneratedTokens, Response tokens; expected one of them");
+  CHECK(refusal(line("4.1e9", "2", "3")) == ":2: the arrival is at 4100000000.0 s; expected seconds from -4e9 to 4e9");
+  CHECK(refusal(line("1", "0", "3")) == ":2: the prompt has 0.0 tokens; expected a whole number from 1");
+  CHECK(refusal(line("1", "2", "1.5")) == ":2: the output has 1.5 tokens; expected a whole number from 1");
+  CHECK(refusal(line("2", "1", "3") + line("1", "1", "3")) ==
+        ":3: the arrival lies before that of the request above; expected times that do not go back");
+  CHECK(refusal(line("-3e9", "1", "3") + line("3e9", "1", "3")) ==
+        ":3: the arrival lies 6000000000.0 s behind the first; expected at most 4e9 s");
 }
 
 TEST_CASE("a recorded request that is none is refused by its line") {

@@ -67,6 +67,16 @@ TEST_CASE("the kernels panel shows what its command prints, case by case") {
   CHECK_THAT(to_figure(snapshot), Contains("rowstacked"));
 }
 
+TEST_CASE("the progress of a regression ends at the whole, of one operation and of several") {
+  for (const char* const filter : {"tree_mask/", "tree_mask/,kv_commit/"}) {
+    KernelsSettings settings;
+    settings.filter = filter;
+    Job job;
+    compute(settings, job, [](auto&&...) {});
+    CHECK(job.progress().fraction == Approx(1.0));
+  }
+}
+
 TEST_CASE("the quick selection of the kernels panel has cases of every kernel") {
   const regress::Digests golden = regress::read_digests(DRAFTPROOF_SOURCE_DIR "/gpu/golden/digests.txt");
   std::set<std::string> kernels;
