@@ -275,38 +275,6 @@ TEST_CASE("a pipeline that has processed other rows gives the bits of a fresh on
   }
 }
 
-TEST_CASE("half-precision rows give the bits of the f32 rows that they convert to") {
-  TestRandom random(53);
-  for (int i = 0; i < 200; ++i) {
-    Case c = random_case(random, 1 + random.below(70));
-    for (const DType dtype : {DType::f16, DType::bf16}) {
-      std::vector<std::uint16_t> half(c.conditional.size());
-      std::vector<std::uint16_t> half_unconditional(c.unconditional.size());
-      const auto narrow = [&](float x) { return dtype == DType::f16 ? f32_to_f16(x) : f32_to_bf16(x); };
-      const auto widen = [&](std::uint16_t x) { return dtype == DType::f16 ? f16_to_f32(x) : bf16_to_f32(x); };
-      std::transform(c.conditional.begin(), c.conditional.end(), half.begin(), narrow);
-      std::transform(half.begin(), half.end(), c.conditional.begin(), widen);
-      std::transform(c.unconditional.begin(), c.unconditional.end(), half_unconditional.begin(), narrow);
-      std::transform(half_unconditional.begin(), half_unconditional.end(), c.unconditional.begin(), widen);
-
-      const Prepared wide(c);
-      Prepared narrowed(c);
-      narrowed.input.logits = {dtype, half.data(), wide.input.logits.vocab_size};
-      if (narrowed.input.unconditional)
-        narrowed.input.unconditional = RowView{dtype, half_unconditional.data(), wide.input.logits.vocab_size};
-      Pipeline pipeline;
-      Distribution distribution;
-      pipeline.run(wide.input, distribution);
-      const std::vector<float> expected = probabilities(distribution);
-      const float expected_raw = pipeline.raw_log_probability(0);
-      pipeline.run(narrowed.input, distribution);
-      CAPTURE(i);
-      REQUIRE(probabilities(distribution) == expected);
-      REQUIRE(pipeline.raw_log_probability(0) == expected_raw);
-    }
-  }
-}
-
 TEST_CASE("a temperature near zero is greedy and a huge one uniform") {
   const std::vector<float> logits{0.5f, 2.0f, 1.875f, -3.0f};
   RowParameters p;
