@@ -15,45 +15,21 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "reference/verify/chain.hpp"
 
 namespace draftproof {
 
-// draft_len = K >= 0. `draft_token(row)` is asked in order and only for rows that are reached, so that drafts can be
-// made ahead or on demand. `target`: masses(row), rows 0..K. `position`: the absolute position of row 0, the number of
-// tokens the request has emitted so far.
-template <class DraftToken, class Target, class Chance>
-ChainOutcome verify_coupled(std::uint32_t draft_len, DraftToken draft_token, Target& target, std::uint32_t position,
-                            Chance& chance) {
-  for (std::uint32_t row = 0; row < draft_len; ++row) {
-    const Token drafted = draft_token(row);
-    const Token token = chance.coupled_race(target.masses(row), position + row);
-    if (token != drafted) return {row, token};
-  }
-  return {draft_len, chance.coupled_race(target.masses(draft_len), position + draft_len)};
-}
-
-// draft [K].
+// draft [K], K >= 0. target: masses(row), rows 0..K. position: the absolute position of row 0, the number of tokens that
+// the request has emitted so far.
 template <class Target, class Chance>
 ChainOutcome verify_coupled(std::span<const Token> draft, Target& target, std::uint32_t position, Chance& chance) {
-  return verify_coupled(
-      static_cast<std::uint32_t>(draft.size()), [&](std::uint32_t row) { return draft[row]; }, target, position,
-      chance);
-}
-
-// A draft chain of `draft_len` tokens by races over the noise of positions position, position + 1, ...
-// `distribution(path)`: the draft distribution after `path` (as in draft/sampled_tree.hpp).
-template <class Distribution, class Chance>
-std::vector<Token> draw_coupled_chain(const Distribution& distribution, std::uint32_t draft_len, std::uint32_t position,
-                                      Chance& chance) {
-  std::vector<Token> draft;
+  const auto draft_len = static_cast<std::uint32_t>(draft.size());
   for (std::uint32_t row = 0; row < draft_len; ++row) {
-    const Token token = chance.coupled_race(distribution(std::span<const Token>(draft)), position + row);
-    draft.push_back(token);
+    const Token token = chance.coupled_race(target.masses(row), position + row);
+    if (token != draft[row]) return {row, token};
   }
-  return draft;
+  return {draft_len, chance.coupled_race(target.masses(draft_len), position + draft_len)};
 }
 
 }  // namespace draftproof
