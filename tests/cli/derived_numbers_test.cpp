@@ -220,6 +220,10 @@ TEST_CASE("the counts of bugs are those of its rows, and a row's are those of th
     CHECK(usual.at("cosine_passes") == (number(usual, "cosine") > 0.99));
     CHECK(usual.at("chi_squared_passes") == (number(usual, "chi_squared") < number(usual, "chi_squared_limit")));
   }
+  for (const ordered_json& control : document.at("controls"))
+    CHECK(control.at("passes") == std::ranges::none_of(control.at("hunts"), [](const ordered_json& hunt) {
+            return hunt.at("finding").at("caught") == true;
+          }));
   CHECK(document.at("killed") == count_if(document.at("rows"), "killed", true));
   CHECK(document.at("total") == document.at("rows").size());
   CHECK(document.at("twins_passed") == count_if(document.at("rows"), "twin_passes", true));

@@ -1,7 +1,6 @@
 // The simplest acceptance model, with rates that one can calculate with.
 #pragma once
 
-
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
