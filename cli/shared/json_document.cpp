@@ -68,10 +68,6 @@ std::string value_of(const std::string& path, const std::string& key, char separ
   return {};
 }
 
-nlohmann::ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
-}
-
 nlohmann::ordered_json positive_or_null(std::int64_t number) {
   return number > 0 ? nlohmann::ordered_json(number) : nlohmann::ordered_json(nullptr);
 }

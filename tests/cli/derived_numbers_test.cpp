@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "cli/bench/result.hpp"
 #include "exactness/statistics/binomial_interval.hpp"
 #include "exactness/statistics/chi_squared.hpp"
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
+#include "sim/csv.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -105,21 +105,13 @@ void check_battery(const ordered_json& document) {
 
 // The rows of a CSV file of numbers as objects; an empty cell is null.
 ordered_json rows_of_csv(const std::string& text) {
-  std::istringstream lines(text);
-  std::vector<std::string> keys;
+  const CsvTable table = parse_csv(text, "csv");
   ordered_json rows = ordered_json::array();
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream cells(line + ",");
-    std::vector<std::string> values;
-    for (std::string cell; std::getline(cells, cell, ',');) values.push_back(cell);
-    if (keys.empty()) {
-      keys = values;
-      continue;
-    }
-    REQUIRE(values.size() == keys.size());
-    ordered_json& row = rows.emplace_back();
-    for (std::size_t i = 0; i < keys.size(); ++i)
-      row[keys[i]] = values[i].empty() ? ordered_json() : ordered_json::parse(values[i]);
+  for (const CsvRow& row : table.rows) {
+    REQUIRE(row.fields.size() == table.columns.size());
+    ordered_json& object = rows.emplace_back();
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+      object[table.columns[i]] = row.fields[i].empty() ? ordered_json() : ordered_json::parse(row.fields[i]);
   }
   return rows;
 }
@@ -228,6 +220,10 @@ TEST_CASE("the counts of bugs are those of its rows, and a row's are those of th
     CHECK(usual.at("cosine_passes") == (number(usual, "cosine") > 0.99));
     CHECK(usual.at("chi_squared_passes") == (number(usual, "chi_squared") < number(usual, "chi_squared_limit")));
   }
+  for (const ordered_json& control : document.at("controls"))
+    CHECK(control.at("passes") == std::ranges::none_of(control.at("hunts"), [](const ordered_json& hunt) {
+            return hunt.at("finding").at("caught") == true;
+          }));
   CHECK(document.at("killed") == count_if(document.at("rows"), "killed", true));
   CHECK(document.at("total") == document.at("rows").size());
   CHECK(document.at("twins_passed") == count_if(document.at("rows"), "twin_passes", true));

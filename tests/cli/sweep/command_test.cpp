@@ -115,9 +115,8 @@ TEST_CASE("a point of a grid whose files have changed since it was read is not r
   CHECK(grid.run(0).size() == 2);
   CHECK(Grid(files.path).identity() == grid.identity());
   files.write_arrivals("2.5");
-  CHECK(error_of(ErrorKind::input, [&] {
-          grid.run(1);
-        }).find("arrivals.csv: has changed since this command first read it") != std::string::npos);
+  CHECK_THAT(error_of(ErrorKind::input, [&] { grid.run(1); }),
+             Catch::Contains("arrivals.csv: has changed since this command first read it"));
   files.write_arrivals("1");
   CHECK(grid.run(1).size() == 2);
 }

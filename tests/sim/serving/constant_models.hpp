@@ -1,7 +1,6 @@
 // The simplest acceptance model, with rates that one can calculate with.
 #pragma once
 
-
 #include "engine/scheduler/step_cost.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/random/uniform.hpp"

@@ -130,9 +130,10 @@ TEST_CASE("a simulation serves all requests of its workload or is refused") {
       Catch::Contains("arrivals: request "));
   LinearCost endless = slow_cost();
   endless.fixed_ns = 1e18;
-  CHECK(error_of(ErrorKind::usage, [&] {
-          simulate(Workload(busy_workload(), 1), endless, ConstantAcceptance(0.7), small_server("off"));
-        }).find("simulation: it lasts 5e+09 s; expected at most 4.61e+09 s of simulated time") == 0);
+  CHECK_THAT(
+      error_of(ErrorKind::usage,
+               [&] { simulate(Workload(busy_workload(), 1), endless, ConstantAcceptance(0.7), small_server("off")); }),
+      Catch::StartsWith("simulation: it lasts 5e+09 s; expected at most 4.61e+09 s of simulated time"));
 }
 
 TEST_CASE("under guidance every request has a companion, whose rows and blocks count") {

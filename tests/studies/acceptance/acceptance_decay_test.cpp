@@ -232,8 +232,8 @@ TEST_CASE("acceptance refuses an option that none of its sources has a use for")
 TEST_CASE("settings out of range are refused with what is expected") {
   AcceptanceDecaySettings settings;
   settings.draft_cost = -1.0;
-  CHECK(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }).find("expected a number in [0, 100]") !=
-        std::string::npos);
+  CHECK_THAT(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }),
+             Catch::Contains("expected a number in [0, 100]"));
   settings = {};
   settings.drafts_max = 65;
   CHECK(error_of(ErrorKind::usage, [&] { snapshot_of(settings); }).find("expected 1 to 64") != std::string::npos);
