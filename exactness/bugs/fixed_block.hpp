@@ -2,7 +2,6 @@
 // that differs from draft to draft; with the tokens in the order of q / p that is a difference of two cumulative sums.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "exactness/bugs/fixed_rows.hpp"

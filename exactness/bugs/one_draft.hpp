@@ -2,7 +2,6 @@
 // in a table that is made once. A fault is a field that differs from what it should be.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <vector>
 

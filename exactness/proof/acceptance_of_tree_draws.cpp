@@ -1,5 +1,4 @@
 // The same values as acceptance_of_trees.cpp without a tree: recursions over what is drawn at one node at a time.
-#include <algorithm>
 
 #include "exactness/proof/acceptance_sums.hpp"
 

@@ -1,6 +1,6 @@
 #include "exactness/proof/claims.hpp"
 
-#include <cmath>
+#include <array>
 
 #include "exactness/proof/distribution_text.hpp"
 #include "exactness/proof/steps.hpp"
@@ -223,15 +223,8 @@ void add_golden_paths(std::vector<Claim>& out) {
 }  // namespace
 
 std::string name_of(ClaimKind kind) {
-  switch (kind) {
-    case ClaimKind::equivalence:
-      return "equivalence";
-    case ClaimKind::ordering:
-      return "ordering";
-    case ClaimKind::golden_number:
-      break;
-  }
-  return "golden number";
+  constexpr std::array kNames{"equivalence", "ordering", "golden number"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::string ClaimTally::sentence() const {

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -92,12 +90,12 @@ struct ProofCase {
   bool lossless;
   std::string source;  // paper and section
   ProofSteps step;
-  // The distribution that must come out; null: the target's.
-  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_distribution = nullptr;
   // Expected number of accepted drafts of one step, computed without the verifier; where known, two ways.
   using Oracle = std::function<Rational(const Models&, const TokenString& prefix, std::int32_t draft_len)>;
   std::vector<Oracle> acceptance_oracles = {};
   ProofDepths draft_len_max = {};
+  // The distribution that must come out; null: the target's.
+  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_distribution = nullptr;
 };
 
 struct ProofOptions {

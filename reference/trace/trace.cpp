@@ -1,7 +1,6 @@
 #include "reference/trace/trace.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/printable.hpp"
 #include "reference/trace/probability_rows.hpp"

@@ -1,9 +1,7 @@
 // B43/45: the rows of the draft stay where they were when the batch is put into another order.
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 

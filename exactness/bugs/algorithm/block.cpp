@@ -1,7 +1,6 @@
 // B37: block verification by the token-wise rule. B80: its residual lacks the weight of the path.
 #include <array>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,9 +2,7 @@
 // residual of their own, which production's chain verifier finds in place of the right one.
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "exactness/bugs/algorithm/family.hpp"
 #include "exactness/bugs/engine_numbers.hpp"

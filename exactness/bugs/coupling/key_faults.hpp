@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <string>
 
 #include "base/error.hpp"
 #include "exactness/bugs/hunting.hpp"

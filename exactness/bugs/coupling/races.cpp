@@ -1,7 +1,6 @@
 // Draft and recovered token raced over one noise vector.
 #include <algorithm>
 #include <limits>
-#include <memory>
 
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/families.hpp"

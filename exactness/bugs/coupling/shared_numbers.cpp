@@ -1,7 +1,5 @@
 // Draws that share their numbers with other draws: each has the right distribution, and pairs of them do not.
 #include <cstdint>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "exactness/audit/independence.hpp"

@@ -1,5 +1,4 @@
 // Rows and parameters that are fetched from the wrong place.
-#include <array>
 
 #include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"

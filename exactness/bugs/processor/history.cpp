@@ -1,6 +1,5 @@
 // The history that penalties and min_tokens count, as engines with speculation get it wrong: production's rows with the
 // output tokens of another history.
-#include <algorithm>
 
 #include "exactness/bugs/distribution_sampler.hpp"
 #include "exactness/bugs/families.hpp"
