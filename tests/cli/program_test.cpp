@@ -245,9 +245,12 @@ TEST_CASE("odd values are refused by every command in one line that names the op
                                                   {"regress", "--seed", "0x1"},
                                                   {"regress", "--golden", ""}};
   for (const std::vector<std::string>& arguments : odd) {
-    std::vector<std::string> words{"; expected "};
-    if (arguments.size() > 2) words.push_back(arguments[arguments.size() - 2] + " is '");
-    check_refused(arguments, words);
+    const ProgramResult result = run_draftproof(arguments);
+    check_refused(result, {"; expected "});
+    if (arguments.size() < 3) continue;
+    const std::string& option = arguments[arguments.size() - 2];
+    const bool names_element = result.err.find(option + ": number ") != std::string::npos;  // of a list
+    CHECK((names_element || result.err.find(option + " is '") != std::string::npos));
   }
 }
 
