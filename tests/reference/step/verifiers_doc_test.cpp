@@ -149,7 +149,7 @@ TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier tak
       {"chain",
        {"reference/step/verifiers.hpp", "reference/step/request.hpp", "reference/trace/trace_settings.hpp",
         "exactness/audit/audit.hpp", "gpu/reference_executor/verify.cpp"}},
-      {"block", {"gpu/reference_executor/verify.cpp", "exactness/bugs/algorithm/unscaled_block.cpp"}},
+      {"block", {"gpu/reference_executor/verify.cpp", "exactness/bugs/algorithm/block.cpp"}},
       {"coupled", {"exactness/bugs/processor/replay.cpp"}},
       {"naive", {"exactness/audit/filter_check.cpp", "python/src/audit.cpp", "python/src/sampling.cpp"}},
       {"target_only", {"gpu/reference_executor/verify.cpp"}},

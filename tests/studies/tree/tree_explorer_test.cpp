@@ -317,8 +317,9 @@ TEST_CASE("a builder with a verifier that does not take its drafts is refused, n
   CHECK(refusal(settings).find("sum to") != std::string::npos);
   testing::check_refused({"tree", "--builder", "eagle2", "--verifier", "rrsw"}, {});
   testing::check_refused({"tree", "--model", "no/such.gguf"}, {});
-  for (const auto& [rates, error] : {std::pair("0.5,-0.5", "--rank-rates: number 2 is '-0.5'; expected a number in [0, 1]"),
-                                     {"0.9,0.9", "--rank-rates: has the sum 1.8; expected at most 1"}})
+  for (const auto& [rates, error] :
+       {std::pair("0.5,-0.5", "--rank-rates: number 2 is '-0.5'; expected a number in [0, 1]"),
+        {"0.9,0.9", "--rank-rates: has the sum 1.8; expected at most 1"}})
     testing::check_refused({"tree", "--builder", "sequoia", "--rank-rates", rates}, {error});
 }
 
