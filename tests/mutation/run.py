@@ -71,9 +71,9 @@ def sequence_of_faults(tree, files, seed):
 
 
 def failing_test(text):
-    """The name of the test that Catch2 reports first, which may be wrapped; None where it reports none."""
-    name = re.search(r"^-{70,}\n((?:.+\n)+?)-{70,}\n", text, re.MULTILINE)
-    return " ".join(name.group(1).split()) if name else None
+    """The name of the test that Catch2 reports as failed first, which may be wrapped; None where it reports none."""
+    names = re.findall(r"^-{70,}\n((?:.+\n)+?)-{70,}\n", text.split(": FAILED:")[0], re.MULTILINE)  # warnings have names, too
+    return " ".join(names[-1].split()) if names else None
 
 
 def as_argument(name):

@@ -11,6 +11,8 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "engine/model/corpus.hpp"
+#include "engine/model/text_model.hpp"
 
 using Catch::Contains;
 using draftproof::NgramModel;
@@ -321,4 +323,17 @@ TEST_CASE("The n-gram model refuses what it cannot be trained on or asked") {
   CHECK_THROWS_WITH(model.logits({}, wide), Contains("257 entries"));
   CHECK_THROWS_WITH(model.discounts(3), Contains("from 0 to 2"));
   CHECK_THROWS_AS(model.discounts(-1), draftproof::Error);
+}
+
+TEST_CASE("the tokens of an n-gram model's texts are the 256 bytes and no more") {
+  const draftproof::TextModel model = draftproof::open_text_model("ngram:2", "ngram:2", {}, "--model");
+  REQUIRE(model.model->vocab_size() == 256);
+  CHECK(model.tokenizer->vocab_size() == 256);
+  for (int byte = 0; byte < 256; ++byte) {
+    INFO("byte " << byte);
+    const std::string text(1, static_cast<char>(byte));
+    const std::vector<Token> tokens = model.tokenizer->encode(text, {false, false});
+    CHECK(tokens == std::vector<Token>{byte});
+    CHECK(model.tokenizer->decode(tokens) == text);
+  }
 }
