@@ -71,8 +71,8 @@ Temporary::Temporary(Kind kind, const fs::path& folder, const std::string& where
   remove_ownerless_temporaries(folder);
   for (;;) {
     path_ = (folder / temporary_name()).string();
+    cleanup_ = std::make_unique<SignalCleanup>(path_);  // before there is anything that a signal could leave
     if (!make(kind, path_, where)) continue;
-    cleanup_ = std::make_unique<SignalCleanup>(path_);
     // Another run that is cleaning up may have taken the lock first: it removes this one, and a new one is made. Where
     // the file system has no locks, nothing is ever found to be without an owner.
     lock_ = locked(path_, LOCK_EX);

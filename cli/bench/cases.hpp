@@ -73,7 +73,7 @@ std::vector<BenchCase> simulator_cases(const BenchSizes& sizes);
 // steps of decoding, prefill, and attention alone. `quick`: a tiny one.
 std::vector<BenchCase> forward_cases(const std::vector<int>& threads, bool quick);
 
-// The shipped model: prefill of 512 tokens, and decoding of 32 tokens of one request at temperature 1, sampling included.
+// The shipped model: prefill of 512 tokens, and decoding of 32 tokens of one request at temperature 1 with sampling.
 // Empty where the model has not been fetched.
 std::vector<BenchCase> shipped_model_cases(const std::vector<int>& threads);
 

@@ -24,8 +24,8 @@ struct TimedModel {
 // --model: it cannot be opened, or it has no passes to time.
 TimedModel time_this_machine(const std::string& model, const TextModelOptions& options);
 
-// The cost of a step for rules that choose drafts by it: of the machine in the file `path`, which --cost names; empty: as
-// on a processor with AVX-512 VNNI. draft_share: as MachineCost takes it. Errors (input): the file.
+// The cost of a step for rules that choose drafts by it: of the machine in the file `path`, which --cost names; empty:
+// the default table (DefaultStepCost). draft_share: as MachineCost takes it. Errors (input): the file.
 std::shared_ptr<const StepCost> read_step_cost(const std::string& path, double draft_share);
 
 std::string processor_name();  // as JSON documents have it; "unknown" where the system does not tell

@@ -20,8 +20,8 @@
 
 namespace draftproof {
 
-// draft [K], K >= 0. target: masses(row), rows 0..K. position: the absolute position of row 0, the number of tokens that
-// the request has emitted so far.
+// draft [K], K >= 0. target: masses(row), rows 0..K. position: the absolute position of row 0, the number of tokens
+// that the request has emitted so far.
 template <class Target, class Chance>
 ChainOutcome verify_coupled(std::span<const Token> draft, Target& target, std::uint32_t position, Chance& chance) {
   const auto draft_len = static_cast<std::uint32_t>(draft.size());

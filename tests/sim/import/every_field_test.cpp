@@ -1,5 +1,5 @@
-// Every field of what an importer returns, against numbers counted by hand from the text: a total that is dropped, taken twice
-// or put into its neighbour's place fails.
+// Every field of what an importer returns, against numbers counted by hand from the text: a total that is dropped,
+// taken twice or put into its neighbour's place fails.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
