@@ -9,7 +9,7 @@
 # Levels: hot is the build type's optimisation (-O3), warm -O2, cold what compiles fastest (-O1; without optimisation under the
 # sanitizers). A level belongs to a folder.
 
-# What takes long to read and is read by most, compiled once for each level.
+# Headers that most sources include and that take long to parse, compiled once for each level.
 set(draftproof_standard_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory> <optional>
   <span> <sstream> <string> <vector>)
 set(draftproof_headers_of_hot ${draftproof_standard_headers})
@@ -58,7 +58,7 @@ function(draftproof_floor floor)
   get_filename_component(above ${CMAKE_BINARY_DIR}/floors/${floor}/${arg_AT} DIRECTORY)
   file(MAKE_DIRECTORY ${above})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_BINARY_DIR}/floors/${floor}/${arg_AT} SYMBOLIC)
-  # What its sources, and those that use it, are compiled with.
+  # Compile settings of its sources and of those that use it.
   add_library(draftproof_${floor}_headers INTERFACE)
   target_include_directories(draftproof_${floor}_headers INTERFACE ${CMAKE_BINARY_DIR}/floors/${floor})
   add_library(draftproof_${floor} STATIC)

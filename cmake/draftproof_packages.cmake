@@ -1,4 +1,4 @@
-# What base, reference, exactness, engine and gpu link to.
+# Packages that base, reference, exactness, engine and gpu link to.
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json 3.10 REQUIRED)

@@ -45,7 +45,7 @@ SpeculationChoice whole_drafts(const DecodingOptions& decoding, const std::strin
 // Are the tokens those of plain decoding, rather than of the same distribution?
 bool promises_equal_tokens(const DecodingOptions& decoding);
 
-// What steps did, and their nanoseconds without those of the observer.
+// Counts and times of steps; the times exclude the observer's.
 struct StepTimes {
   std::int64_t steps = 0;
   std::int64_t prompt_tokens = 0;  // computed

@@ -52,7 +52,7 @@ void record_atomic(Cell& cell, const Accessor& by) {
   const auto thread = static_cast<std::uint16_t>(by.thread);
   cell.flags |= Cell::written;
   if (cell.atomic_writer != kNobody && !ordered(by, cell.atomic_writer, cell.atomic_stamp)) {
-    // Of two warps one is unordered with whoever comes next, so a second warp is kept; a second lane adds nothing.
+    // A second warp is kept: whoever comes next is unordered with one of two warps. A second lane adds nothing.
     const bool other_warp = thread / kLanes != cell.atomic_writer / kLanes;
     if (cell.other_atomic_writer == kNobody || other_warp) cell.other_atomic_writer = thread;
     return;

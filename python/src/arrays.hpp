@@ -21,7 +21,7 @@ namespace draftproof::python {
 
 namespace nb = nanobind;
 
-// What was read of one call's arguments by name; views stay valid as long as the object lives.
+// Arguments of one call, read by name; views stay valid as long as the object lives.
 class Arguments {
  public:
   explicit Arguments(nb::dict values) : values_(std::move(values)) {}

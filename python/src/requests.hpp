@@ -10,7 +10,7 @@
 
 namespace draftproof::python {
 
-// By name, B requests with M drafts in all; everything but `target` may be absent:
+// B requests with M drafts in all, by name; everything but `target` may be absent:
 //   target                    rows [M + B, V]: of each request its drafts' rows, then its bonus row
 //   target_is_probabilities   flag
 //   unconditional             rows [M + B, V], for guidance_scale

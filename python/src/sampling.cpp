@@ -127,7 +127,7 @@ nb::dict verify(const nb::dict& values) {
   return result;
 }
 
-// What switches each further sampler off, by name.
+// Maps each further sampler's name to the value that switches it off.
 nb::dict sampler_parameters() {
   nb::dict table;
   for (const SamplerParameterName& sampler : sampler_parameter_names())

@@ -35,7 +35,7 @@ struct TraceOptions {
   TraceKind kind = TraceKind::steps;
 };
 
-// What a file held.
+// Contents of a trace file.
 struct TraceContents {
   explicit TraceContents(SafetensorsFile opened) : file(std::move(opened)) {}
 

@@ -43,9 +43,9 @@ void check(const MachineProfile& profile, const std::string& where);
 std::string toml_of(const MachineProfile& profile);
 MachineProfile read_machine_profile(const std::string& path);
 
-// What a policy of this computer's engine weighs: passes behind as many tokens as the timed ones were, with the engine's
-// own time for each request. A draft pass costs `draft_share` of a pass of the target, which is the share of its
-// weights; 0: drafts are looked up, at no cost.
+// Step cost for policies of this computer's engine: passes at the context length of the timed ones, and the engine's
+// own time for each request. A draft pass costs `draft_share` of a target pass, the drafter's share of its weights;
+// 0: drafts are looked up, at no cost.
 class MachineCost final : public StepCost {
  public:
   MachineCost(MachineProfile profile, double draft_share) : profile_(std::move(profile)), draft_share_(draft_share) {}

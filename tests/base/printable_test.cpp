@@ -1,4 +1,4 @@
-// What may reach a terminal, byte by byte.
+// Checks, byte by byte, what may reach a terminal.
 #include "base/printable.hpp"
 
 #include <catch2/catch.hpp>

@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-// What no number may look like.
+// Texts that must not be read as a number.
 const std::vector<std::string> kNoNumbers{"",    " ",     "-",    "+1",   "--1",  " 1",     "1 ",       "1\n",
                                           "010", "00",    "-01",  "0x1",  "1x",   "1,2",    "1_0",      "one",
                                           "nan", "inf",   "-inf", "1e",   "1e+",  "e1",     ".",        ".5",

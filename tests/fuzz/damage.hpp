@@ -31,7 +31,7 @@ class Damage {
   }
   std::size_t place(const std::string& text) { return static_cast<std::size_t>(random_.below(std::ssize(text) + 1)); }
 
-  // What readers stumble over: numbers at the ends of their ranges, other types, marks of the formats, no UTF-8.
+  // Words that readers stumble over: numbers at the ends of their ranges, other types, format syntax, invalid UTF-8.
   std::string odd_word() {
     using namespace std::string_literals;
     static const std::vector<std::string> kWords = [] {

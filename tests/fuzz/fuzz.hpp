@@ -20,8 +20,8 @@ struct FuzzResult {
   std::int64_t taken = 0;
   std::int64_t refused = 0;
   double slowest_s = 0.0;  // of processor time
-  // Of inputs that ended in another exception than an input or usage error, in one without text, or that took more than
-  // kSecondsMax: which and how. At most ten.
+  // Inputs that threw another exception than an input or usage error, threw one without text, or took more than
+  // kSecondsMax, each with its failure. At most ten.
   std::vector<std::string> failures;
 };
 

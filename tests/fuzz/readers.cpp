@@ -196,7 +196,7 @@ void read_scenario_file(const std::string& path) {
   read_scenario(read_toml(path));
 }
 
-// Of the last of the scenarios, which is read fastest.
+// Grids over the last of the scenarios, which is read fastest.
 std::vector<std::string> grids() {
   return {
       "scenario = \"light.toml\"\n[grid]\n\"linear.row_us\" = [10, 21.5]\n"

@@ -1,4 +1,4 @@
-// What the host refuses before a call runs: each message names call and argument, the value, and what was expected.
+// Refusals by the host before a call runs: each message names call and argument, the value, and what was expected.
 #include "gpu/api.hpp"
 
 #include <algorithm>

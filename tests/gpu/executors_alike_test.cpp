@@ -1,5 +1,4 @@
-// What calls say of invalid data, by the reference and by the kernels on the CPU executor, where several things are
-// wrong.
+// Compares what the reference and the kernels on the CPU executor report for data with several errors.
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>

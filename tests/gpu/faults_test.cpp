@@ -61,7 +61,7 @@ TEST_CASE("a fault compiles every operation that includes its faulty source, so 
     const std::string fault = read_whole_file(DRAFTPROOF_SOURCE_DIR "/gpu/faults/" + id + ".fault");
     const std::string operations = " " + value_of(fault, "operations") + " ";
     const std::string cases = value_of(fault, "cases");
-    // What its program runs in the namespace of faults: the call of its cases, and what that launches.
+    // Operations that its program runs in the namespace of faults: the call of its cases, and what that launches.
     std::set<std::string> runs = {cases.substr(0, cases.find('/'))};
     std::set<std::string> of_call;
     add_includes("gpu/operations/" + *runs.begin() + ".hpp", of_call);

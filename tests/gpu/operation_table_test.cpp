@@ -147,7 +147,7 @@ TEST_CASE("gpu/README.md lists exactly the nine files that a kernel needs", "[op
   const std::regex kernel("`([a-z_]+\\.cuh)`");
   for (const Operation& one : kOperations) {
     INFO(one.name);
-    // What stands in files of all kernels: table and header are compared above.
+    // Checks the entries in files shared by all kernels; table and header are compared above.
     CHECK(holds(checks, "void check_" + one.name + "("));
     CHECK(holds(digests, " " + one.name + "/"));
     const std::vector<std::string> rows = rows_of(readme, one.name);

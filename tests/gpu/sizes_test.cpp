@@ -139,7 +139,7 @@ using Call = void (*)(const Arguments&, const draftproof_settings&);
 template <class Arguments>
 using Measure = std::int64_t (*)(const Arguments&);
 
-// What all executors, and the call that measures the workspace, refuse `a` with.
+// Message with which all executors, and the call that measures the workspace, refuse `a`.
 template <class Arguments>
 std::string refusal(Call<Arguments> call, Measure<Arguments> measure, const Arguments& a) {
   refused_memory.fill(std::byte{0x33});

@@ -105,7 +105,7 @@ struct NamedCall {
     return draftproof_verify_by_name(&arguments, &settings);
   }
 
-  // What the call wrote of a request.
+  // Emission that the call wrote for a request.
   Emission emission(std::size_t request) const {
     Emission e;
     e.num_accepted = static_cast<std::uint32_t>(num_accepted[request]);

@@ -32,8 +32,8 @@ class Fault:
         return "\n".join(lines)
 
 
-# What no fault is planted in, so that it is blanked before anything is looked for. Order matters: a comment may hold a
-# quote, and a string what looks like a comment.
+# Text in which no fault is planted, blanked before anything is looked for. Order matters: a comment may hold a quote,
+# and a string what looks like a comment.
 _BLANKED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
 _UNTOUCHED_LINE = re.compile(r"\s*(#|template\b|static_assert\b|using\b|namespace\b|typedef\b)")
 

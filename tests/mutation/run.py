@@ -178,7 +178,7 @@ class Trial:
 
     def _run_regression(self, operation, shared):
         members, baseline = self.scratch.pulled("verbs/regress", "verbs/regress", self._own("verbs/regress"))
-        # Of kernels, those of this operation alone: no other runs.
+        # Takes this operation's kernels only: no others run.
         kernels = {made for made in members if "operations/" in made}
         wanted = members - kernels | shared & kernels | {made for made in kernels if f"operations/{operation}." in made}
         if not self._compile(wanted):
@@ -358,7 +358,7 @@ def main():
                 raise SystemExit(f"{path} is of another tree or seed; take it away to begin again")
 
     run.try_all(untried(), False, lambda: run.valid() >= options.count)
-    # What no near test has caught meets all others.
+    # Faults that no near test has caught meet all other tests.
     run.try_all(((number, fault) for number, fault in enumerate(sequence_of_faults(scratch.tree, compiled, options.seed))
                  if run.results.get(number, {}).get("verdict") == "near tests pass"), True, lambda: False)
     return int(report(run.results, options.count))

@@ -94,7 +94,7 @@ class Scratch:
             rules = (self.build / "build.ninja").read_text()
             (self.build / "build.ninja").write_text(re.sub(r"(?m)^(build .*?) \|\| .*$", r"\1", rules))
             self.link_of = {target: [self._lower_floor(word) for word in words] for target, words in self.link_of.items()}
-        # What they are linked from, and no more: the tests wait for programs that no fault concerns.
+        # Builds only what they are linked from: the tests wait for programs that no fault concerns.
         parts = {word for words in self.link_of.values() for word in words if re.fullmatch(r"[^-/].*\.(o|a|so)", word)}
         self._read_commands()
         parts -= set(self.link_of)
@@ -200,7 +200,7 @@ class Scratch:
                 if word in self.compile_of:
                     continue
             words.append(word)
-        # What is in a library comes before the library: its own member is then not taken.
+        # Rebuilt library members come before their library, whose own member is then not taken.
         own += [str(file) for made, file in rebuilt.items() if made not in objects]
         at = words.index("-o")
         words[at : at + 2] = own + ["-o", str(out)]

@@ -1,4 +1,4 @@
-// What an expression that must fail says: tests look for the words that name the place and the right value.
+// Error message of an expression that must fail: tests look for the words that name the place and the expected value.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// What the tests leave out under sanitizers, which slow them tenfold: they look for bad addresses and undefined
-// behaviour there, which show in few repetitions; distributions and rare schedules are the release build's to test.
+// Repetitions left out under sanitizers, which slow tests tenfold: bad addresses and undefined behaviour show in few
+// repetitions; distributions and rare schedules are the release build's to test.
 #pragma once
 
 #include <cstdint>

@@ -47,7 +47,7 @@ class Driver {
   void type_into(const std::string& control, const std::string& text);
   void press(ImGuiKey key);
 
-  // What was done so far, to be replayed.
+  // Recording of what was done so far, to be replayed.
   const Recording& recording() const { return recording_; }
   // A recording's frames again, in this dashboard.
   void replay(const Recording& recording);

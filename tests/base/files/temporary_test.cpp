@@ -1,4 +1,4 @@
-// What is left behind when a process ends in the middle of its work: nothing, or nothing for long.
+// Files left behind by a process that ends in the middle of its work: none, or none for long.
 #include "base/files/temporary.hpp"
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// What every command does with the files that it is given: inputs that are none, outputs that are inputs, names that a
-// terminal would obey, and runs that are cut short.
+// File handling of every command: unusable inputs, outputs that are inputs, names with control characters, and runs
+// that are cut short.
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -223,7 +223,7 @@ TEST_CASE("no control character of a path, a name or a file reaches the terminal
       CHECK(text.find("\xc2\x9b") == std::string::npos);
     }
   }
-  // What is escaped in JSON reads back as it was.
+  // JSON escapes read back as the original characters.
   const auto document = nlohmann::json::parse(run_draftproof({"verify", path, "--json"}).out);
   CHECK_THAT(document.at("input").at("path").get<std::string>(), Contains("\xc2\x9b"
                                                                           "evil\x7f"));

@@ -72,7 +72,7 @@ struct SmallTable {
 const std::vector<std::string> kSmall{
     "--drafters", "suffix,ngram:2", "-k", "3", "--trees", "none,2x2", "--temperatures", "0,1", "--max-tokens", "30"};
 
-// Of a row, what the machine's speed has no part in.
+// A row without the fields that depend on the machine's speed.
 ordered_json counted(ordered_json row) {
   for (const char* key :
        {"speedup", "speedup_low", "speedup_high", "draft_ms", "verify_ms", "sample_ms", "step_ms", "plain_ms"})
@@ -221,7 +221,7 @@ TEST_CASE("a table is not resumed with another model, drafter or file of costs o
   const ordered_json document = table.run(run("ngram:2"));
   CHECK(document.at("settings").at("model_sha256").get<std::string>().size() == 64);
   CHECK(document.at("rows")[0].at("inputs_sha256").is_null());
-  // What looked-up drafts are worth comes from a file.
+  // The file of --cost determines what looked-up drafts are worth.
   const std::string cost = table.folder.file("machine.toml");
   MachineProfile profile;
   profile.passes = {{1, 64, 2.1}, {4, 64, 2.4}, {1, 576, 2.356}};

@@ -51,7 +51,7 @@ TEST_CASE("this machine's timed passes predict every row of its own table of spe
   write_whole_file(folder.file("old.json"), elsewhere.dump());
   check_refused({"validate", "--this-machine", "--table", folder.file("old.json")}, {"row 3 has no 'requests'"});
 
-  // What calibrate writes is this machine's profile.
+  // calibrate writes this machine's profile.
   const ordered_json profile =
       json_of({"calibrate", "--this-machine", "--out", folder.file("machine.toml")}).at("profile");
   CHECK(profile.at("model") == "smollm2");

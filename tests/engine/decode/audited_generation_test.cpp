@@ -1,5 +1,5 @@
-// What the engine emits with the shipped model, as somebody else would judge it: files of counts and probabilities,
-// read back and audited.
+// Output of the engine with the shipped model, judged as an outsider would: files of counts and probabilities, read
+// back and audited.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -65,7 +65,7 @@ FirstTokens first_tokens(LanguageModel& target, Drafter& drafter, std::span<cons
   return out;
 }
 
-// Of the token after `tokens`, at temperature 1.
+// Distribution of the token after `tokens`, at temperature 1.
 std::vector<double> next_token_distribution(LanguageModel& model, std::span<const Token> tokens) {
   const auto last = static_cast<std::int32_t>(tokens.size()) - 1;
   const std::vector<float> logits = forward_alone(model, tokens, std::span(&last, 1)).out.logits;

@@ -122,8 +122,7 @@ TEST_CASE("tokens that the prefix cache spares have no hidden features, and thos
 }
 
 TEST_CASE(
-    "the features that a drafter sees are always those of the tokens that it is told, whatever caches and preemptions "
-    "do") {
+    "the features that a drafter sees always match the tokens that it receives, whatever caches and preemptions do") {
   // The second: requests that begin together are preempted within their prompt, and the cache then has more of it.
   const auto [num_blocks, steps_between] = GENERATE(std::pair{16, 3}, std::pair{9, 0});
   WatchedRun run;

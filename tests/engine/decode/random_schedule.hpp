@@ -38,7 +38,7 @@ struct RandomSchedule {
 RandomSchedule random_schedule(std::uint64_t seed);
 std::string text_of(const RandomSchedule& schedule);
 
-// What a planted fault may do. Empty functions: nothing.
+// Effects of a planted fault. Empty functions: none.
 struct PlantedFault {
   std::function<void(Scheduler&)> after_commit;
   bool moves_are_lost = false;
@@ -47,7 +47,7 @@ struct PlantedFault {
 struct ScheduleResult {
   std::optional<std::string> failure;  // what did not hold, with the step
   std::int64_t steps = 0;
-  // What the schedule has exercised.
+  // Events that the schedule has exercised.
   std::int64_t preemptions = 0, swaps = 0, moves = 0, prefix_hits = 0, refused = 0, cancelled = 0, rejected = 0;
 };
 

@@ -26,7 +26,7 @@ void require(bool holds, const std::string& text) {
   if (!holds) throw Failure{text};
 }
 
-// What plain decoding would have in the cache: entry p depends on all tokens up to p, as real KV does.
+// KV cache that plain decoding would have: entry p depends on all tokens up to p, as real KV does.
 class Truth {
  public:
   explicit Truth(const ScheduledRequest& request) : request_(request) {}
@@ -125,7 +125,7 @@ class Run final : public Backend {
     }
     for (const PlannedRequest& planned : plan.requests) {
       Known& known = of(planned.request);
-      // What fails may leave anything in its slots.
+      // A failing request may leave anything in its slots.
       const bool fails = planned.sample && is_to_fail(known);
       require(planned.num_streams == (known.scheduled.companion_len > 0 ? 2 : 1), "a companion was left out");
       for (std::int32_t s = 0; s < planned.num_streams; ++s) {

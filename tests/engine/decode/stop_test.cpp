@@ -74,7 +74,7 @@ struct Outcome {
   std::size_t kept = 0;
 };
 
-// What must have been released after the first `count` of `tokens`, straight from the definitions.
+// Expected release after the first `count` of `tokens`, straight from the definitions.
 Outcome oracle(const StopParameters& p, const TableDetokeniser& detokeniser, std::int64_t prompt_tokens,
                const Tokens& tokens, std::size_t count) {
   std::string text;

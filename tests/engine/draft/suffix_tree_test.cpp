@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::vector<Token>;
 
-// What follows the occurrences of a string, by looking at every place.
+// Counts the tokens that follow a string, by looking at every place.
 std::map<Token, std::int64_t> followers(const std::vector<Tokens>& documents, const Tokens& string) {
   std::map<Token, std::int64_t> found;
   for (const Tokens& text : documents)

@@ -178,7 +178,7 @@ TEST_CASE("likelihoods follow what came of drafts, of nodes that were not kept t
   CHECK(of(2) == Approx(6 * second / 7));
   CHECK(of(3) == third);
   CHECK(selection.likelihood({1, 0.5f}) == Approx(0.5 * of(1)));
-  // Of siblings one can come; what they promised together is counted.
+  // At most one sibling is accepted, so the sum of their promises is counted.
   Draft siblings;
   siblings.tree = DraftTree({5, 6}, {kRootNode, kRootNode});
   siblings.evidence = {{30, 0.75f}, {30, 0.25f}};

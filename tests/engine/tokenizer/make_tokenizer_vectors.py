@@ -34,7 +34,7 @@ TEXTS = [
 ]
 ALPHABET = list("aabest 'st'reLL  \n\r\t.,!?-_019½é日🙂\u00a0\u3000م\u0301")
 
-# What each name in a GGUF file stands for, as `tokenizers` knows it.
+# Maps each pre-tokenizer name in a GGUF file to its equivalent in `tokenizers`.
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 

@@ -36,7 +36,7 @@ class PlainDecoding {
  public:
   explicit PlainDecoding(LanguageModel& model) : model_(model) {}
 
-  // Of the last of these tokens.
+  // Result for the last of these tokens.
   const DecodedToken& after(const std::vector<Token>& tokens) {
     const auto found = known_.find(tokens);
     if (found != known_.end()) return found->second;

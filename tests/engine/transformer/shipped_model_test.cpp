@@ -19,8 +19,8 @@ std::shared_ptr<const TransformerWeights> weights_at(const std::string& path) {
   return std::make_shared<const TransformerWeights>(pack_weights(weights_of_gguf(file), 2));
 }
 
-// What tests/vectors/make_smollm2_logits.py wrote: a line of tokens, then for some of them a line of the position and
-// of pairs of token and logit, the largest logit first.
+// Output of tests/vectors/make_smollm2_logits.py: a line of tokens, then for some of them a line of the position and of
+// pairs of token and logit, the largest logit first.
 struct KnownLogits {
   std::vector<Token> tokens;
   struct Row {

@@ -42,7 +42,7 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
-// Of logits against those in double precision, relative to their standard deviation.
+// Worst error of logits against those in double precision, relative to their standard deviation.
 double worst_error(const std::vector<float>& logits, const std::vector<double>& exact) {
   double squares = 0.0;
   double worst = 0.0;
@@ -200,7 +200,7 @@ TEST_CASE("the residual stream is handed out behind the layers asked for") {
   CHECK(out.logits.empty());
   const auto width = static_cast<std::ptrdiff_t>(tiny.model.description.width);
   REQUIRE(std::ssize(out.hidden) == 2 * 2 * width);
-  // What one layer alone leaves behind is what all of them do behind the first.
+  // The first layer alone outputs what the whole model has behind its first layer.
   const std::unique_ptr<TransformerModel> first = model.with_layers({0});
   const ForwardOutput of_first = forward_alone(*first, tokens, {}, std::vector<std::int32_t>{1}).out;
   for (std::ptrdiff_t token = 0; token < 2; ++token)

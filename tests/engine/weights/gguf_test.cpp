@@ -35,7 +35,7 @@ std::string failure_of(const GgufBuilder& builder) {
   return error_of(ErrorKind::input, [&] { GgufFile::parse("m.gguf", as_file(bytes)); });
 }
 
-// What the message says of the small file after one change.
+// Error message for the small file after one change.
 std::string failure_after(const std::function<void(GgufBuilder&)>& change) {
   GgufBuilder builder = small_file();
   change(builder);

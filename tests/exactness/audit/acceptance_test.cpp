@@ -61,7 +61,7 @@ TEST_CASE("with unequal rates the variance is that of the sum of coins and not o
   const std::vector<TestResult> tests = acceptance_tests(records);
   CHECK(testing::test_of(tests, "num_accepted").statistic == Approx(20.0 * 20.0 / 90.0));
   CHECK(testing::test_of(tests, "acceptance_by_position").statistic == Approx(20.0 * 20.0 / 90.0));
-  // By rate, each half for itself: 10 too many of either, variance 45 each.
+  // Halves by rate, each for itself: 10 too many of either, variance 45 each.
   CHECK(testing::test_of(tests, "acceptance_by_rate").statistic == Approx(100.0 / 45.0 + 100.0 / 45.0));
   CHECK(testing::test_of(tests, "acceptance_by_rate").df == 2);
 }

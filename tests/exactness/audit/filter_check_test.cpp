@@ -81,7 +81,7 @@ std::vector<float> filtered_by_floats(const std::vector<float>& logits, const Ro
   return out;
 }
 
-// Of all rows the same parameters where they are given, and then with the fault.
+// `of_fault`, if given, sets the parameters of all rows and plants the fault.
 Rows random_rows(std::size_t count, std::int64_t vocab_size, float scale, std::uint64_t seed,
                  const std::optional<RowParameters>& of_fault = std::nullopt) {
   TestRandom random(seed);

@@ -1,4 +1,4 @@
-// What an audit says of one of its tests.
+// Lookup of one test's result in an audit.
 #pragma once
 
 #include <algorithm>

@@ -24,7 +24,7 @@ namespace draftproof::testing {
 
 using TreeRows = DenseRows<double>;
 using TreeChance = AddressedChance<PhiloxSource>;
-// Of a fault: rows of all nodes, as in draft_tree.hpp.
+// Engine with a fault: receives rows of all nodes, as in draft_tree.hpp.
 using TreeEngine = std::function<TreeOutcome(const DraftTree&, TreeRows& target, TreeRows& proposal, TreeChance&)>;
 // q after a path -> drafts.
 using PathDistribution = std::function<DenseMasses<double>(std::span<const Token>)>;
@@ -92,7 +92,7 @@ inline DenseMasses<double> close_to(DenseMasses<double> p, const DenseMasses<dou
   return p;
 }
 
-// Of each request its target rows, then its proposal rows.
+// Rows of each request: its target rows, then its proposal rows.
 struct Storage {
   std::vector<std::vector<float>> rows;
   std::vector<std::vector<std::uint16_t>> rows_16;

@@ -90,7 +90,7 @@ TEST_CASE("Every shipped fault is caught without a false alarm on correct code")
   }
 }
 
-TEST_CASE("A survivor and an accused twin are told from a killed bug") {
+TEST_CASE("A survivor and an accused twin are distinguished from a killed bug") {
   BugResult result;
   result.hunts = {{Detector::enumeration, {}, {}, 0.0}};
   CHECK(result.killer() == nullptr);

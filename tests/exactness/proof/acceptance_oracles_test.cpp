@@ -51,7 +51,7 @@ const std::vector<Pair> kPairs{
      fraction(641791, 1000000)},
 };
 
-// What the pairs of a test quantify over.
+// Runs `check` on every instance that the pairs of a test quantify over.
 template <class Check>
 void for_each_instance(std::int32_t vocab_size, Check check) {
   for (const ModelKind kind : kModelKinds)

@@ -30,7 +30,7 @@ DenseMasses<Rational> fractions_of(const Distribution& distribution) {
 TEST_CASE("Vectors of trials emit what the templates of production emit trial by trial") {
   const std::vector<ChainTrialKernel> kernels = available_chain_trials();
   CHECK(kernels.front().run == run_chain_trials_one_by_one);
-  // What runs is among them, so it is compared.
+  // The kernel in use is among them, so it is compared.
   CHECK(std::any_of(kernels.begin(), kernels.end(),
                     [](const ChainTrialKernel& kernel) { return kernel.run == chain_trials(); }));
   int differing = 0;

@@ -34,7 +34,7 @@ TEST_CASE("each kind of decision in the suite is refused just beyond its level")
   CHECK_FALSE(has_mean(1.0 + 5.86 * 0.02, 1.0, 2.0, 10000));
   CHECK_FALSE(has_mean(1.0 - 5.86 * 0.02, 1.0, 2.0, 10000));
   CHECK(has_mean(1.0 - 5.86 * 0.02, 1.0, 2.0, 10000, 2));
-  // Of 10,000 fair coins the standard deviation is 50.
+  // The standard deviation of 10,000 fair coins is 50.
   const std::vector<double> fair{0.5, 0.5};
   CHECK(follows(std::vector<std::int64_t>{5292, 4708}, fair));
   CHECK_FALSE(follows(std::vector<std::int64_t>{5293, 4707}, fair));

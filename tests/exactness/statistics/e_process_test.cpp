@@ -80,7 +80,7 @@ TEST_CASE("looking after every draw accuses a correct sampler no more often than
   }
   CHECK(possible_rates(accused, runs).low <= alpha);
   CHECK(accused > 0);  // the test can fail
-  // What an anytime-valid test is for: looking fifteen times at a chi-squared test more than doubles its false alarms.
+  // Reason for an anytime-valid test: looking fifteen times at a chi-squared test more than doubles its false alarms.
   CHECK(possible_rates(accused_by_peeking_at_p, runs).low > 2 * alpha);
 }
 

@@ -108,7 +108,7 @@ TEST_CASE("a digest depends on every byte, on names, on sizes and on the order o
   CHECK(digest != digest_of({output<std::int64_t>("a", {1 + (std::int64_t{2} << 32)}), outputs[1]}));
 }
 
-// Of a case whose executor alone does `wrong`.
+// Result of a case whose executor alone does `wrong`.
 CaseResult result_of_wrong(const std::function<void(std::int32_t* out)>& wrong) {
   return run_case(planted([wrong](std::int32_t* out, bool is_reference) {
                     if (!is_reference) wrong(out);
@@ -230,7 +230,7 @@ TEST_CASE("offsets that lie refuse some requests with status 9 and leave others 
         std::memcpy(values.data(), output.bytes.data(), output.bytes.size());
         statuses.insert(values.begin(), values.end());
       }
-      // What several lies at random leave served by their offsets may be refused for its path.
+      // Requests whose offsets survive several random errors may still be refused for their path.
       if (one.name.find("_random_") == std::string::npos) CHECK(statuses.count(DRAFTPROOF_ROW_OK) == 1);
       const bool is_looked_at = one.name.find("nobody_looks_at") == std::string::npos;
       CHECK(statuses.count(DRAFTPROOF_ROW_BAD_ID) == (is_looked_at ? 1 : 0));

@@ -1,4 +1,4 @@
-// What the executor says of a kernel with a planted fault.
+// Message of the executor for a kernel with a planted fault.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -137,7 +137,7 @@ TEST_CASE("The exponent never falls as the logit rises") {
 }
 
 TEST_CASE("The exponent is the nearest integer to x over ln 2 but for near ties") {
-  // What a tie may cost is a reduced argument of 0.349 at most.
+  // A near tie leaves a reduced argument of at most 0.349.
   const auto reduced = [](float x) { return std::fabs(static_cast<double>(Wide(Wide(x) - exp_parts(x).n * kLn2))); };
   double worst = 0.0;
   around_steps(-94'548, 94'547, 499, 2, [&](float x) { worst = std::max(worst, reduced(x)); });

@@ -105,7 +105,7 @@ TEST_CASE(
             if (row[i] >= -kLogitLimit) expected = std::max(expected, row[i]);
           wrong += !(largest[g] == expected);
         }
-        // Of quotients: the same as of a row that was divided before.
+        // Quotients: the same as for a row that was divided before.
         for (const float divisor : {0.7f, 2.0f}) {
           std::vector<float> divided(count);
           std::transform(row.begin(), row.end(), divided.begin(), [&](float x) { return x / divisor; });

@@ -345,7 +345,7 @@ TEST_CASE("Race winners and scores have the same bits in every set of row kernel
       for (double& w : log_weights)
         w = random() % 4 == 0 ? kNoWeight : std::normal_distribution<double>(0.0, 3.0)(random);
 
-      // By the definition: Random123's own words and the platform's 64-bit logarithm.
+      // Winner by the definition: Random123's own words and the platform's 64-bit logarithm.
       long double best_score = -std::numeric_limits<long double>::infinity();
       std::int64_t best_token = -1;
       for (std::size_t i = 0; i < count; ++i) {

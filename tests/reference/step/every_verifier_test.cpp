@@ -93,7 +93,7 @@ OwnedRequest request_for(const VerifierInfo& info, TestRandom& random) {
   return o;
 }
 
-// What a step must emit, from the rows of the test.
+// Emission expected of a step, from the rows of the test.
 Emission expected_emission(const VerifyRequest& request, const Rows& rows, const VerifyOptions& options,
                            const TreeOutcome& outcome) {
   Emission e;

@@ -37,7 +37,7 @@ OwnedRequest replayed_request(const VerifierInfo& info, TestRandom& random) {
   return o;
 }
 
-// What our own verifier drew at its addresses.
+// Recording of what our own verifier drew at its addresses.
 OwnedRecording record(const VerifyRequest& request, const VerifyOptions& options, Emission& emission) {
   StepWorkspace workspace;
   PhiloxSource source;
@@ -173,7 +173,7 @@ TEST_CASE("an engine that departs from its own numbers is caught at the decision
   CHECK_THAT(departure->sentence(),
              Contains("draft 1 at position 1 has p = 0.375, q = 0.5, u = 0.75: it is accepted, and the engine "
                       "rejected it; they are 0 apart, which rounding may explain"));
-  // By the strict rule of ours the tie is a rejection, and 2 is the token that was recorded for it.
+  // Our strict rule rejects the tie, and 2 is the token that was recorded for it.
   CHECK(replay_step(small.request, {}, workspace).tokens == rejected);
   CHECK_FALSE(find_departure(small.request, {}, rejected, path, workspace).has_value());
   const auto token = find_departure(small.request, {}, std::vector<Token>{1, 0}, path, workspace);

@@ -1,4 +1,4 @@
-// What can be wrong with a row of a step: every RowStatus, and a text that names request, place, tensor row and column.
+// Errors of a step's rows: every RowStatus, and a text that names request, place, tensor row and column.
 #include <catch2/catch.hpp>
 #include <functional>
 #include <set>

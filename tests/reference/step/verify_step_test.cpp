@@ -20,7 +20,7 @@ using namespace draftproof;
 
 namespace {
 
-// What the rows of a request are given as.
+// Form in which a request gives its rows.
 enum class RowKind { logits, probabilities };
 
 using Models = ModelPair<double>;

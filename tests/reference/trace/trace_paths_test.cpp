@@ -26,7 +26,7 @@ constexpr std::size_t kPaths = 4;
 constexpr std::size_t kLength = 3;
 using Path = std::vector<Token>;
 
-// What an engine has: the paths, each with its own rows, those after equal prefixes equal.
+// Engine with several paths, each with its own rows; equal prefixes have equal rows.
 struct Engine {
   std::uint64_t salt;
 
@@ -97,7 +97,7 @@ struct Record {
   }
 };
 
-// What the list verifier emits, from the lists: those that agree with what was emitted stay in play.
+// Tokens that the list verifier emits, from the lists: those that agree with what was emitted stay in play.
 std::vector<Token> emitted_by_lists(const Engine& engine, std::vector<Path> in_play, std::uint64_t seed) {
   PhiloxSource source;
   AddressedChance<PhiloxSource> chance(source, seed, 0);

@@ -1,4 +1,4 @@
-// What a trace file says is what its requests say, in either layout.
+// Requests read from a trace file, in either layout, are those that it was made from.
 #include "reference/trace/trace.hpp"
 
 #include <algorithm>

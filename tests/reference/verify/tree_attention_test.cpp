@@ -16,7 +16,7 @@ std::vector<std::int32_t> random_parents(TestRandom& random, std::int32_t size) 
   return parents;
 }
 
-// By walking up from the node.
+// Walks up from the node.
 bool is_ancestor_or_self(const std::vector<std::int32_t>& parents, std::int32_t ancestor, std::int32_t node) {
   while (node != kRootNode && node != ancestor) node = parents[static_cast<std::size_t>(node)];
   return node == ancestor;

@@ -104,7 +104,7 @@ TEST_CASE("a chain is the tree of one node a level, and trees are worth more tha
     before = of_tree;
   }
   CHECK(model.survival(60, 4).front() < 1.0);
-  // Of all children together, with a first rate of 1/2: 1 - (1/2)(3/4)(5/6)... up to sixteen of them.
+  // Rate of all children together, with a first rate of 1/2: 1 - (1/2)(3/4)(5/6)... up to sixteen of them.
   double left = 1.0;
   for (int b = 1; b <= 16; ++b) left *= 1.0 - 0.5 / b;
   CHECK(sum_of(sibling_rates(0.5)) == Approx(1.0 - left));

@@ -32,7 +32,7 @@ TEST_CASE("SGLang's decode lines are weighted by running requests, one tensor-pa
       "gen "
       "throughput (token/s): 631.96, #queue-req: 3\n");
   CHECK(data.format == "SGLang log");
-  // What is no rank: the line counts.
+  // A number this long is no rank: the line counts.
   CHECK(read("[x TP34030465999] Decode batch, #running-req: 1, accept len: 2.0\n").windows == 1);
   CHECK(data.windows == 2);
   CHECK(data.acceptance_length == Approx(1.0 + (24 * 2.0 + 8 * 1.6) / 32).margin(0.02));

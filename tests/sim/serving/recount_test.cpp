@@ -89,7 +89,7 @@ class Recount final : public ServingObserver {
     CHECK(ended_.emplace(number, progress).second);
   }
 
-  // Of one run.
+  // Checks one run.
   void check(const ServingResult& result) const {
     const EngineMetrics& m = result.metrics;
     CHECK(m.steps == steps_);
@@ -154,7 +154,7 @@ class Recount final : public ServingObserver {
     CHECK(result.goodput() == Approx(static_cast<double>(within_service_level()) / seconds()));
   }
 
-  // Of a policy with one replication, each by its name.
+  // Checks a policy with one replication, each figure by its name.
   void check(const PolicyReport& report) const {
     const auto n = static_cast<double>(ended_.size());
     const auto steps = static_cast<double>(steps_);
@@ -331,7 +331,7 @@ TEST_CASE("every figure of a simulated run is that of a recount from its request
 
 namespace {
 
-// What the files of a run must hold, from what the run told.
+// Expected contents of a run's files, from what the run reported.
 class ExpectedFiles final : public ServingObserver {
  public:
   ExpectedFiles(std::ostream& requests, std::ostream& steps) : files_(requests, steps, "policy") {

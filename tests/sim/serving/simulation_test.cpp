@@ -169,7 +169,7 @@ TEST_CASE("speculation pays at a small batch and costs at a large one") {
   };
   CHECK(throughput("fixed:4", 1) > 1.3 * throughput("off", 1));
   CHECK(throughput("fixed:4", 64) < 0.9 * throughput("off", 64));
-  // What knows the cost is never much worse than the better of the two.
+  // A policy that knows the cost is never much worse than the better of the two.
   CHECK(throughput("goodput:max=4", 1) > 0.97 * throughput("fixed:4", 1));
   CHECK(throughput("goodput:max=4", 64) > 0.97 * throughput("off", 64));
 }

@@ -40,7 +40,7 @@ void erase_times(Json& json) {
     for (Json& element : json) erase_times(element);
 }
 
-// What the command of the snapshot prints is what the snapshot shows. Returns the printed document, opened again.
+// Checks that the snapshot's command prints what the snapshot shows. Returns the printed document, opened again.
 ExactnessSnapshot opened_as_printed(const ExactnessSnapshot& snapshot, const std::string& verb,
                                     const std::string& file) {
   Json document = testing::printed_by(command_arguments(snapshot.settings));

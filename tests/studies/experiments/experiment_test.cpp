@@ -44,7 +44,7 @@ std::map<std::string, std::string> sections_of(const std::string& markdown) {
   return sections;
 }
 
-// What is claimed, and whether it is consistent: the model's figures and the reasons cut out.
+// Claims, and whether each is consistent: the model's figures and the reasons cut out.
 std::string verdicts_of(const std::string& section) {
   std::string verdicts;
   for (std::size_t at = section.find("\n| "); at != std::string::npos; at = section.find("\n| ", at + 1)) {
@@ -58,7 +58,7 @@ std::string verdicts_of(const std::string& section) {
 
 }  // namespace
 
-// By hand: a + a^2 of 0.5 and 0.6 are 0.75 and 0.96.
+// Values of a + a^2 at 0.5 and 0.6, worked out by hand: 0.75 and 0.96.
 TEST_CASE("a claim of accepted tokens is held against the chain formula, a tenth above it is refuted") {
   const std::string claim =
       "kind = \"chain_formula\"\n[[claim]]\nwhat = \"w\"\nrate = [0.5, 0.6]\ndrafts = 2\nclaimed = ";

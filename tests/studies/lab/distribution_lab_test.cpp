@@ -96,7 +96,7 @@ TEST_CASE("samples of every verifier of the registry follow p where it is lossle
 }
 
 TEST_CASE("the measured acceptance of the lab is the one worked out elsewhere") {
-  // Of p = (1/2, 3/10, 1/5) and q reversed, for two siblings: the golden table of fractions.
+  // Golden table of fractions for p = (1/2, 3/10, 1/5), q reversed, and two siblings.
   const std::vector<std::tuple<std::string, std::int32_t, double>> golden{
       {"chain", 1, 7.0 / 10}, {"rrs", 2, 19.0 / 25}, {"rrsw", 2, 41.0 / 50}, {"greedy_draft", 2, 9.0 / 10}};
   for (const auto& [verifier, draft_tokens, probability] : golden) {

@@ -73,7 +73,7 @@ Json generated(std::vector<std::string> arguments) {
   return Json::parse(result.out);
 }
 
-// What the document is once written and read: bytes that are not UTF-8 are U+FFFD.
+// The document once written and read: bytes that are not UTF-8 are U+FFFD.
 Json document_of(const SpeculateSnapshot& snapshot) {
   return Json::parse(to_json(snapshot).dump(-1, ' ', false, Json::error_handler_t::replace));
 }

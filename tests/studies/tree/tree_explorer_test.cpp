@@ -105,7 +105,7 @@ TEST_CASE("with every builder and verifier that go together the walk ends in wha
           if (step.kind == WalkStep::Kind::coin)
             CHECK(step.accepted == (step.q > 0.0 && (step.p >= step.q || step.u * step.q < step.p)));
         }
-        // What stands at the end is the path that the verifier emitted, and nothing else.
+        // The nodes accepted at the end are exactly the path that the verifier emitted.
         for (std::int32_t node = 0; node < tree.size(); ++node)
           CHECK((snapshot.walk.back().states[static_cast<std::size_t>(node)] == NodeState::accepted) ==
                 (std::ranges::find(snapshot.path, node) != snapshot.path.end()));

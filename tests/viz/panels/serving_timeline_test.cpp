@@ -104,8 +104,7 @@ TEST_CASE("a run of a hundred thousand steps is drawn with a bounded number of v
   const ServingDriver driver(settings);
   CHECK(driver.shown().upper()->steps.steps().size() + driver.shown().lower()->steps.steps().size() > 100'000);
   driver->click("serving_timeline/whole run");
-  // What a frame costs is what it draws (`dash --measure-frames` prints its time): 800 boxes a lane and not a box a
-  // step.
+  // A frame costs what it draws (`dash --measure-frames` prints its time): 800 boxes a lane and not a box a step.
   CHECK(ImGui::GetDrawData()->TotalVtxCount < 60'000);
 }
 

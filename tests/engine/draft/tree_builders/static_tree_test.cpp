@@ -7,7 +7,7 @@
 using namespace draftproof;
 
 TEST_CASE("a static tree is sorted by length and then by ranks") {
-  // By hand: three children of the context, two below the first, one below the second, one at depth 3.
+  // Tree worked out by hand: three children of the context, two below the first, one below the second, one at depth 3.
   const StaticTree tree = make_static_tree({{0, 1}, {0}, {0, 0, 0}, {2}, {1, 0}, {1}, {0, 0}}, "tree");
   CHECK(tree.paths == std::vector<IndexPath>{{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}});
   CHECK(tree.shape.parents == std::vector<std::int32_t>{-1, -1, -1, 0, 0, 1, 3});

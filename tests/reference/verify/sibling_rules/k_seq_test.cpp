@@ -31,7 +31,7 @@ Rational acceptance(const Rational& rho, std::size_t k) {
 }  // namespace
 
 TEST_CASE("rho is the smallest valid one rounded up") {
-  // By bisection in decimals of 40 digits.
+  // Golden values, from bisection in decimals of 40 digits.
   const double golden_rho[] = {1.456776436283002, 1.792593028268749};
   const double golden_acceptance[] = {0.791355287256600, 0.858518605653750};
   for (std::size_t k = 2; k <= 3; ++k) {
