@@ -115,8 +115,8 @@ TEST_CASE("the emitted text has the distribution of the target for every sampler
       for (const ProposalKind kind : {ProposalKind::one_hot, ProposalKind::probabilities, ProposalKind::logits}) {
         const auto vocab_size = static_cast<std::int64_t>(3 + settings.size() % 6);
         const bool main = kind == ProposalKind::logits || rows == RowKind::probabilities;
-        settings.push_back(
-            {vocab_size, 2, sampler, rows, kind, main ? 200'000 : 100'000, kind == ProposalKind::one_hot});
+        settings.push_back({vocab_size, 2, sampler, rows, kind, testing::fewer_if_sanitized(main ? 200'000 : 100'000),
+                            kind == ProposalKind::one_hot});
       }
   for (const std::size_t draft_len : {0, 1, 3})
     settings.push_back({4, draft_len, Sampler::inverse, RowKind::logits, ProposalKind::logits, 100'000});
