@@ -39,17 +39,6 @@ std::vector<std::string> drafters_of(const std::string& text) {
   return drafters;
 }
 
-std::vector<double> temperatures_of(const std::string& text) {
-  std::vector<double> temperatures;
-  for (const std::string& part : parts_of("--temperatures", text, "numbers with a comma between two")) {
-    const auto value = read_number(part);
-    if (!value || !(*value == 0.0 || (*value >= kTemperatureRange.least && *value <= kTemperatureRange.most)))
-      throw usage_error("", "--temperatures is '" + text + "'; expected each to be " + kTemperatureRange.expected);
-    temperatures.push_back(*value);
-  }
-  return temperatures;
-}
-
 // Why the drafter cannot draft this for the verifier; empty where it can.
 std::string misfit(const DrafterChoice& drafter, const VerifierChoice& verifier, const DraftPlan& plan) {
   if (!plan.is_chain() && plan.num_paths == 1 && drafter.kind == DrafterKind::prompt_lookup)
@@ -80,8 +69,7 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.option("--trees", "WIDTHS,...", kNoTree, "Draft trees as 3x2x1; none: chains", [&options](const auto& text) {
     options.trees = parts_of("--trees", text, "trees as 3x2x1, or none, with a comma between two");
   });
-  command.option("--temperatures", "NUMBER,...", "0,1", "0 is greedy",
-                 [&options](const std::string& text) { options.temperatures = temperatures_of(text); });
+  command.numbers("--temperatures", options.temperatures, kTemperatureRange, "0 is greedy");
   command.text("--verifier", options.verifier, "Of chains; `draftproof verifiers` lists them", "NAME");
   command.text("--tree-verifier", options.tree_verifier, "Of trees", "NAME");
   command.choice("--policy", options.policy, {"likely", "fixed"},

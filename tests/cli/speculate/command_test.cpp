@@ -334,7 +334,7 @@ TEST_CASE("what speculate cannot use is refused in one line, and nothing is writ
   table.check_refused({"--drafters", "none"}, "plain decoding is measured beside each");
   table.check_refused({"--drafters", "suffix,"}, "--drafters is 'suffix,'; expected names");
   table.check_refused({"--drafters", "layer_skip:1"}, "no layers");
-  table.check_refused({"--temperatures", "0,-1"}, "--temperatures is '0,-1'");
+  table.check_refused({"--temperatures", "0,-1"}, "--temperatures: number 2 is '-1'");
   table.check_refused({"--trees", "2y2"}, "--trees");
   table.check_refused({"--drafters", "prompt_lookup", "--trees", "2x2"}, "no combination is left");
   table.check_refused({"--drafters", "suffix", "--trees", "2x2", "--tree-verifier", "chain"}, "no combination is left");

@@ -1,4 +1,4 @@
-// The simplest acceptance model, with rates that one can calculate with.
+// The simplest acceptance model and a cost of a few constants: numbers that one can calculate with.
 #pragma once
 
 #include "engine/scheduler/step_cost.hpp"
@@ -33,5 +33,15 @@ struct ConstantAcceptance final : AcceptanceModel {
     return survival_of(rates);
   }
 };
+
+inline LinearCost slow_cost() {
+  LinearCost cost;
+  cost.fixed_ns = 5e6;
+  cost.row_ns = 30e3;
+  cost.kv_token_ns = 40.0;
+  cost.draft_pass_ns = 4e5;
+  cost.engine_ns = 1e6;
+  return cost;
+}
 
 }  // namespace draftproof::testing

@@ -279,12 +279,6 @@ class Recount final : public ServingObserver {
 };
 
 Scenario busy_scenario(const char* speculation, bool guided) {
-  LinearCost cost;
-  cost.fixed_ns = 5e6;
-  cost.row_ns = 30e3;
-  cost.kv_token_ns = 40.0;
-  cost.draft_pass_ns = 4e5;
-  cost.engine_ns = 1e6;
   Scenario scenario;
   scenario.workload.num_requests = 150;
   scenario.workload.arrivals.kind = ArrivalKind::on_off;
@@ -302,7 +296,7 @@ Scenario busy_scenario(const char* speculation, bool guided) {
                                .drafter = "",
                                .acceptance = "constant:0.7",
                                .acceptance_where = "test",
-                               .cost = std::make_shared<LinearCost>(cost)});
+                               .cost = std::make_shared<LinearCost>(testing::slow_cost())});
   return scenario;
 }
 

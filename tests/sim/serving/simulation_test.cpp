@@ -13,16 +13,7 @@ namespace draftproof {
 namespace {
 
 using testing::ConstantAcceptance;
-
-LinearCost slow_cost() {
-  LinearCost cost;
-  cost.fixed_ns = 5e6;
-  cost.row_ns = 30e3;
-  cost.kv_token_ns = 40.0;
-  cost.draft_pass_ns = 4e5;
-  cost.engine_ns = 1e6;
-  return cost;
-}
+using testing::slow_cost;
 
 WorkloadOptions busy_workload() {
   WorkloadOptions workload;
