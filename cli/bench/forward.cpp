@@ -243,7 +243,7 @@ class Attention {
 
   void run() {
     for (const AttentionTask& task : tasks_)
-      worker_.run(task, batch(), paths_, kernels_, kv_, 0, kHeads, queries_.data(), out_.data());
+      worker_.run(task, paths_, kernels_, kv_, 0, kHeads, queries_.data(), out_.data());
   }
 
   std::uint64_t bytes() const {  // of keys and values

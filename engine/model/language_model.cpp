@@ -83,10 +83,10 @@ void validate(const ForwardBatch& batch, const BatchLimits& limits) {
                                      range(static_cast<std::int64_t>(n)));
   std::int32_t before = 0;
   for (const std::int32_t layer : batch.hidden_layers) {
-    if (layer <= before || layer > limits.num_layers)
+    if (layer <= before || layer > limits.num_hidden_layers)
       throw input_error("batch", "hidden features of layer " + std::to_string(layer) + " are asked for after " +
                                      std::to_string(before) + "; expected ascending layers from 1 to " +
-                                     std::to_string(limits.num_layers));
+                                     std::to_string(limits.num_hidden_layers));
     before = layer;
   }
 }

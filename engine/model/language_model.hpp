@@ -44,7 +44,8 @@ struct ForwardBatch {
   std::span<const std::int64_t> slots;      // [n] where its KV is written: none of a context of the batch, none twice
   std::span<const StreamContext> contexts;  // [streams]
   std::span<const std::int32_t> wanted;     // [m] the tokens after which logits are asked for
-  // The residual stream behind these layers (counted from 1; ascending) is handed out, for drafters with trained heads.
+  // The residual stream behind these layers (counted from 1; ascending) is handed out, for drafters with trained heads;
+  // the layer behind the last one stands for the last norm, which the language model's head reads.
   std::span<const std::int32_t> hidden_layers;
 };
 
@@ -57,7 +58,7 @@ struct ForwardOutput {
 struct BatchLimits {
   std::int64_t vocab_size = 0;
   std::int64_t num_slots = 0;             // of the cache
-  std::int32_t num_layers = 0;            // that hand out hidden features
+  std::int32_t num_hidden_layers = 0;     // that hand out hidden features
   std::optional<Token> start_token = {};  // may be an id outside the vocabulary
 };
 

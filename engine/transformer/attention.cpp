@@ -21,8 +21,11 @@ std::int64_t positions_in_tile(std::int64_t position, std::int64_t t) {
 
 }  // namespace
 
-void AttentionPaths::build(const ForwardBatch& batch) {
+void AttentionPaths::build(const ForwardBatch& batch, std::int64_t first_position, bool whole_chains,
+                           std::span<const std::vector<std::int64_t>> tails) {
   const std::size_t n = batch.tokens.size();
+  first_position_ = first_position;
+  positions_.assign(batch.positions.begin(), batch.positions.end());
   if (tiles_.size() < n) tiles_.resize(n);
   last_.assign(n, no_slots());
   gathered_.clear();
@@ -34,10 +37,21 @@ void AttentionPaths::build(const ForwardBatch& batch) {
     if (batch.parents[i] == kContextParent) {
       const StreamContext& context = batch.contexts[static_cast<std::size_t>(batch.streams[i])];
       tiles.clear();
-      for (std::int64_t t = 0; t < position / kKvBlockSlots; ++t)
-        tiles.push_back({context.blocks[static_cast<std::size_t>(t)], -1});
+      const auto slot_of = [&](std::int64_t p) {
+        return p < context.length ? context.slot(p) : tails[i][static_cast<std::size_t>(p - context.length)];
+      };
+      for (std::int64_t t = 0; t < position / kKvBlockSlots; ++t) {
+        if ((t + 1) * kKvBlockSlots <= context.length) {
+          tiles.push_back({context.blocks[static_cast<std::size_t>(t)], -1});
+          continue;
+        }
+        TileSlots slots;
+        for (std::int64_t p = 0; p < kKvBlockSlots; ++p)
+          slots[static_cast<std::size_t>(p)] = slot_of(t * kKvBlockSlots + p);
+        append_tile(i, slots, kKvBlockSlots);
+      }
       for (std::int64_t p = first_of_last; p < position; ++p)
-        last[static_cast<std::size_t>(p - first_of_last)] = context.slot(p);
+        last[static_cast<std::size_t>(p - first_of_last)] = slot_of(p);
     } else {
       const auto parent = static_cast<std::size_t>(batch.parents[i]);
       tiles = tiles_[parent];
@@ -48,6 +62,12 @@ void AttentionPaths::build(const ForwardBatch& batch) {
     }
     last[static_cast<std::size_t>(position - first_of_last)] = batch.slots[i];
     append_tile(i, last, position - first_of_last + 1);
+  }
+  if (!whole_chains) return;
+  for (std::size_t i = n; i-- > 1;) {
+    if (batch.parents[i] != static_cast<std::int32_t>(i) - 1) continue;
+    tiles_[i - 1] = tiles_[i];
+    positions_[i - 1] = positions_[i];
   }
 }
 
@@ -88,9 +108,9 @@ std::vector<AttentionTask> attention_tasks(const ForwardBatch& batch, std::int64
   return single;
 }
 
-void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, const AttentionPaths& paths,
-                          const TransformerKernels& kernels, const TransformerKvCache& kv, std::int64_t layer,
-                          std::int64_t heads, const float* queries, float* out) {
+void AttentionWorker::run(const AttentionTask& task, const AttentionPaths& paths, const TransformerKernels& kernels,
+                          const TransformerKvCache& kv, std::int64_t layer, std::int64_t heads, const float* queries,
+                          float* out) {
   const std::int64_t head_len = kv.shape().head_len;
   const std::int64_t kv_head = task.head_begin / (heads / kv.shape().kv_heads);
   const auto heads_here = static_cast<std::size_t>(task.head_end - task.head_begin);
@@ -134,10 +154,10 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
           continue;
         }
         const PathTile& tile = paths.tiles(i)[t];
-        const std::int64_t count = positions_in_tile(batch.positions[i], static_cast<std::int64_t>(t));
+        const std::int64_t count = positions_in_tile(paths.position(i), static_cast<std::int64_t>(t));
         std::size_t end = i + 1;
         while (tile.block >= 0 && end < task.token_end && t < paths.tiles(end).size() && paths.tiles(end)[t] == tile &&
-               positions_in_tile(batch.positions[end], static_cast<std::int64_t>(t)) == count)
+               positions_in_tile(paths.position(end), static_cast<std::int64_t>(t)) == count)
           ++end;
         const std::uint16_t* from = nullptr;
         if (tile.block >= 0) {
@@ -171,8 +191,8 @@ void AttentionWorker::run(const AttentionTask& task, const ForwardBatch& batch, 
                         scores_of(t, first));
   });
   for (std::size_t j = 0; j < num_queries; ++j)
-    factors_[j] = kernels.softmax(scores_of(0, j),
-                                  static_cast<std::size_t>(batch.positions[task.token_begin + j / heads_here]) + 1,
+    factors_[j] = kernels.softmax(scores_of(0, j), static_cast<std::size_t>(paths.first_position()),
+                                  static_cast<std::size_t>(paths.position(task.token_begin + j / heads_here)) + 1,
                                   num_queries * kTilePositions);
   for_each_run(false, [&](std::size_t t, std::size_t first, std::size_t count, std::size_t positions,
                           const std::uint16_t* values) {

@@ -31,11 +31,16 @@ using TileSlots = std::array<std::int64_t, kKvBlockSlots>;
 
 class AttentionPaths {
  public:
-  // Builds the paths of all tokens of a batch that validate() has seen.
-  void build(const ForwardBatch& batch);
+  // Builds the paths of all tokens of a batch that validate() has seen. Positions before first_position, in [0, 16),
+  // are left out of every path. whole_chains: the path of a token is that of the last one of its chain. tails:
+  // the slots between a context and a token that hangs from it, by token.
+  void build(const ForwardBatch& batch, std::int64_t first_position = 0, bool whole_chains = false,
+             std::span<const std::vector<std::int64_t>> tails = {});
 
-  // Tiles of the path of token i, itself included: positions[i] + 1 of them are valid, from position 0 on.
+  // Tiles of the path of token i, itself included: of positions first_position() to position(i).
   const std::vector<PathTile>& tiles(std::size_t token) const { return tiles_[token]; }
+  std::int64_t first_position() const { return first_position_; }
+  std::int64_t position(std::size_t token) const { return positions_[token]; }
   // The slots of a gathered tile; those beyond the path's end are -1.
   const TileSlots& gathered(const PathTile& tile) const { return gathered_[static_cast<std::size_t>(tile.gathered)]; }
 
@@ -43,6 +48,8 @@ class AttentionPaths {
   void append_tile(std::size_t token, const TileSlots& slots, std::int64_t count);
 
   std::vector<std::vector<PathTile>> tiles_;
+  std::vector<std::int64_t> positions_;  // the last of each path
+  std::int64_t first_position_ = 0;
   std::vector<TileSlots> last_;  // the slots of each path's last tile
   std::vector<TileSlots> gathered_;
 };
@@ -63,9 +70,8 @@ std::vector<AttentionTask> attention_tasks(const ForwardBatch& batch, std::int64
 class AttentionWorker {
  public:
   // queries and out: [n][heads * head_len]; `layer` of the cache.
-  void run(const AttentionTask& task, const ForwardBatch& batch, const AttentionPaths& paths,
-           const TransformerKernels& kernels, const TransformerKvCache& kv, std::int64_t layer, std::int64_t heads,
-           const float* queries, float* out);
+  void run(const AttentionTask& task, const AttentionPaths& paths, const TransformerKernels& kernels,
+           const TransformerKvCache& kv, std::int64_t layer, std::int64_t heads, const float* queries, float* out);
 
  private:
   std::vector<float> queries_;  // [head_len][query]

@@ -11,28 +11,9 @@
 namespace draftproof {
 namespace {
 
-constexpr std::int64_t kUnitGroups = kBlockColumns / kGroupRows;  // whose rows make a block of activations
-// Bytes of weights in the range of a product that is claimed at once: 5 us of reading.
-constexpr std::int64_t kRangeBytes = 64 << 10;
-constexpr std::int64_t kRangesOfItems = 8;  // at most, per thread
-constexpr std::size_t kTokensOfHead = 16;   // at a time
-
-// Groups of two: what a product is cut into.
-std::int64_t units_of(const PackedMatrix& matrix) {
-  return (matrix.groups() + kUnitGroups - 1) / kUnitGroups;
-}
-
-std::size_t padded_rows(const PackedMatrix& matrix) {
-  return static_cast<std::size_t>(matrix.groups() * kGroupRows);
-}
+constexpr std::size_t kTokensOfHead = 16;  // at a time
 
 }  // namespace
-
-void ActivationRows::resize(std::size_t n, std::int64_t columns, bool as_int8) {
-  width = columns;
-  values.resize(n * static_cast<std::size_t>(columns));
-  if (as_int8) int8.resize(static_cast<int>(n), columns);
-}
 
 // The phases of one pass as one thread goes through them.
 struct ForwardPass::Phases {
@@ -50,38 +31,20 @@ struct ForwardPass::Phases {
 
   template <class Body>
   void for_items(std::int64_t count, const Body& body) {
-    const std::int64_t ranges = kRangesOfItems * context.team.threads();
-    const std::int64_t grain = std::max<std::int64_t>(1, (count + ranges - 1) / ranges);
-    context.team.for_ranges(thread, count, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) body(i);
-    });
+    draftproof::for_items(context.team, thread, count, body);
   }
-  bool as_int8(const PackedMatrix& matrix) const {
-    return context.arithmetic == Arithmetic::int8 && layout_of(matrix.format()).quantised();
-  }
+  bool as_int8(const PackedMatrix& matrix) const { return takes_int8(context.arithmetic, matrix); }
 
   // Groups of the units [begin, end) of a matrix, the `index`-th of the pass.
   void multiply_units(std::size_t index, std::int64_t begin, std::int64_t end, ActivationRows& rows, float* to,
                       std::size_t stride) {
     const PackedMatrix& matrix = *pass.order_[index];
-    const std::int64_t group_end = std::min(matrix.groups(), end * kUnitGroups);
     // A thread reads on where it stops, or at its share of the next matrix.
     const PackedMatrix& following = *pass.order_[(index + 1) % pass.order_.size()];
     const std::int64_t following_unit = units_of(following) * thread / context.team.threads();
     const bool ends_share = end >= units_of(matrix) * (thread + 1) / context.team.threads();
-    const ProductPart part{
-        &matrix,   begin * kUnitGroups,
-        group_end, to,
-        stride,    ends_share ? following.group(following_unit * kUnitGroups) : matrix.group(group_end)};
-    if (as_int8(matrix))
-      kernels.int8_product(part, rows.int8.tiles());
-    else
-      kernels.float_product(part, rows.values.data(), static_cast<std::size_t>(rows.width),
-                            static_cast<int>(rows.values.size() / static_cast<std::size_t>(rows.width)));
-  }
-
-  std::int64_t grain_of(const PackedMatrix& matrix) const {
-    return std::max<std::int64_t>(1, kRangeBytes / (static_cast<std::int64_t>(matrix.group_bytes()) * kUnitGroups));
+    draftproof::multiply_units(kernels, context.arithmetic, matrix, begin, end, rows, to, stride,
+                               ends_share ? following.group(following_unit * kUnitGroups) : nullptr);
   }
 
   // The next matrix of the pass: to [n][stride].
@@ -94,7 +57,7 @@ struct ForwardPass::Phases {
   }
 
   // Queries, keys and values, the next three, as one row of units.
-  void multiply_attention_inputs() {
+  void multiply_attention_inputs(ActivationRows& rows) {
     const std::size_t index = products_done;
     products_done += 3;
     float* const to[3] = {pass.queries_.data(), pass.keys_.data(), pass.values_.data()};
@@ -106,14 +69,18 @@ struct ForwardPass::Phases {
         const std::int64_t until = std::min(end, first[i + 1]);
         if (from >= until) continue;
         const auto stride = static_cast<std::size_t>(i == 0 ? query_width_of(shape) : kv_width_of(shape));
-        multiply_units(index + i, from - first[i], until - first[i], pass.normed_, to[i], stride);
+        multiply_units(index + i, from - first[i], until - first[i], rows, to[i], stride);
       }
     });
   }
 
-  void quantise(ActivationRows& rows, std::size_t row, std::int64_t block_begin, std::int64_t block_end) {
-    const Int8Tile& tile = rows.int8.tile_of(static_cast<int>(row));
-    kernels.quantise(rows.row(row), block_begin, block_end, tile, static_cast<int>(row) - tile.first_row);
+  // Without a weight the row stays as it is.
+  void norm_or_copy(const float* row, const std::vector<float>& weight, float* to) const {
+    const auto width = static_cast<std::size_t>(shape.width);
+    if (weight.empty())
+      std::copy_n(row, width, to);
+    else
+      kernels.rms_norm(row, weight.data(), width, static_cast<float>(shape.rms_epsilon), to);
   }
 
   // residual += product (unless this is the first), normed = norm(residual).
@@ -124,10 +91,21 @@ struct ForwardPass::Phases {
       float* const residual = pass.residual_.data() + i * width;
       if (add) kernels.add(residual, pass.product_.data() + i * width, width);
       hand_out_hidden(i, residual, hidden_behind);
-      kernels.rms_norm(residual, weight.data(), width, static_cast<float>(shape.rms_epsilon), pass.normed_.row(i));
+      norm_or_copy(residual, weight, pass.normed_.row(i));
       if (as_int8(consumer) || as_int8(other) || as_int8(third))
-        quantise(pass.normed_, i, 0, shape.width / kBlockColumns);
+        pass.normed_.quantise(kernels, i, 0, shape.width / kBlockColumns);
     });
+  }
+
+  // The layer behind the last stands for the last norm.
+  bool hands_out_last_norm() const {
+    return !batch.hidden_layers.empty() &&
+           batch.hidden_layers.back() > static_cast<std::int64_t>(context.layers.size());
+  }
+  void hand_out_last_norm(std::size_t token, const float* residual) {
+    const auto width = static_cast<std::size_t>(shape.width);
+    norm_or_copy(residual, context.weights.out_norm,
+                 out.hidden.data() + ((token + 1) * batch.hidden_layers.size() - 1) * width);
   }
 
   // The residual stream behind layer `layer`, counted from 1, where it is asked for.
@@ -141,8 +119,22 @@ struct ForwardPass::Phases {
   void embed() {
     const auto width = static_cast<std::size_t>(shape.width);
     for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
-      context.weights.embedding->decode_row(batch.tokens[i],
-                                            std::span<float>(pass.residual_).subspan(i * width, width));
+      if (!context.input.residual.empty()) {
+        std::copy_n(context.input.residual.data() + i * width, width, pass.residual_.data() + i * width);
+      } else {
+        context.weights.embedding->decode_row(batch.tokens[i],
+                                              std::span<float>(pass.residual_).subspan(i * width, width));
+      }
+    });
+  }
+
+  // What the attention of the first layer reads, where it is given.
+  void take_first_rows(const PackedLayer& weights) {
+    const auto columns = static_cast<std::size_t>(weights.query->columns());
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
+      std::copy_n(context.input.first_rows.data() + i * columns, columns, pass.first_.row(i));
+      if (as_int8(*weights.query) || as_int8(*weights.key) || as_int8(*weights.value))
+        pass.first_.quantise(kernels, i, 0, weights.query->blocks());
     });
   }
 
@@ -154,6 +146,8 @@ struct ForwardPass::Phases {
     if (!norm.empty()) kernels.rms_norm(head, norm.data(), head_len, static_cast<float>(shape.rms_epsilon), head);
     context.rope.rotate(head, position);
   }
+
+  std::int64_t rope_position(std::size_t token) const { return batch.positions[token] - context.input.first_position; }
 
   void store_kv(std::int64_t layer, std::size_t token, std::int64_t head, const float* keys, const float* values) {
     const std::int64_t slot = batch.slots[token];
@@ -173,19 +167,21 @@ struct ForwardPass::Phases {
 
   // A head of some tokens at a time, queries before keys and values: each thread then finds most of what it needs where
   // it has written it, and the slots of a block, whose keys share lines, are one thread's.
-  void rotate_and_store(const PackedLayer& weights, std::int64_t layer) {
+  void rotate_and_store(const PackedLayer& weights, std::int64_t layer, bool with_queries = true) {
     const auto query_width = static_cast<std::size_t>(query_width_of(shape));
     const auto kv_width = static_cast<std::size_t>(kv_width_of(shape));
     const auto head_len = static_cast<std::size_t>(shape.head_size);
     const float factor = 1.0f / std::sqrt(static_cast<float>(shape.head_size));
     const auto chunks = (n + kTokensOfHead - 1) / kTokensOfHead;
-    for_items(static_cast<std::int64_t>(chunks) * (shape.num_heads + shape.num_kv_heads), [&](std::size_t item) {
-      const auto index = static_cast<std::int64_t>(item / chunks);
+    const std::int64_t first_head = with_queries ? 0 : shape.num_heads;
+    const std::int64_t heads = shape.num_heads + shape.num_kv_heads - first_head;
+    for_items(static_cast<std::int64_t>(chunks) * heads, [&](std::size_t item) {
+      const auto index = first_head + static_cast<std::int64_t>(item / chunks);
       const std::size_t begin = item % chunks * kTokensOfHead;
       for (std::size_t i = begin; i < std::min(n, begin + kTokensOfHead); ++i) {
         if (index < shape.num_heads) {
           float* const queries = pass.queries_.data() + i * query_width + static_cast<std::size_t>(index) * head_len;
-          finish_head(queries, index, weights.query_bias, weights.query_norm, batch.positions[i]);
+          finish_head(queries, index, weights.query_bias, weights.query_norm, rope_position(i));
           kernels.scale(queries, head_len, factor, queries);
           continue;
         }
@@ -193,7 +189,7 @@ struct ForwardPass::Phases {
         const std::size_t at = i * kv_width + static_cast<std::size_t>(kv_head) * head_len;
         float* const keys = pass.keys_.data() + at;
         float* const values = pass.values_.data() + at;
-        finish_head(keys, kv_head, weights.key_bias, weights.key_norm, batch.positions[i]);
+        finish_head(keys, kv_head, weights.key_bias, weights.key_norm, rope_position(i));
         if (!weights.value_bias.empty())
           kernels.add(values, weights.value_bias.data() + kv_head * shape.head_size, head_len);
         store_kv(layer, i, kv_head, keys, values);
@@ -209,22 +205,23 @@ struct ForwardPass::Phases {
     context.team.for_ranges(
         thread, static_cast<std::int64_t>(pass.tasks_.size()), 1, [&](std::int64_t index, std::int64_t) {
           const AttentionTask& task = pass.tasks_[static_cast<std::size_t>(index)];
-          pass.workers_[static_cast<std::size_t>(thread)].run(task, batch, pass.paths_, kernels, kv, layer,
-                                                              shape.num_heads, pass.queries_.data(),
-                                                              pass.attended_.values.data());
+          pass.workers_[static_cast<std::size_t>(thread)].run(task, pass.paths_, kernels, kv, layer, shape.num_heads,
+                                                              pass.queries_.data(), pass.attended_.values.data());
           if (!at_once) return;
           for (std::size_t i = task.token_begin; i < task.token_end; ++i)
-            quantise(pass.attended_, i, task.head_begin * blocks_of_head, task.head_end * blocks_of_head);
+            pass.attended_.quantise(kernels, i, task.head_begin * blocks_of_head, task.head_end * blocks_of_head);
         });
     if (quantised && !at_once)
       for_items(static_cast<std::int64_t>(n),
-                [&](std::size_t i) { quantise(pass.attended_, i, 0, query_width_of(shape) / kBlockColumns); });
+                [&](std::size_t i) { pass.attended_.quantise(kernels, i, 0, query_width_of(shape) / kBlockColumns); });
   }
 
   void run_layer(const PackedLayer& weights, std::int64_t layer, std::int64_t index) {
     const auto width = static_cast<std::size_t>(shape.width);
     add_and_norm(index > 0, weights.attention_norm, *weights.query, *weights.key, *weights.value, index);
-    multiply_attention_inputs();
+    const bool rows_are_given = index == 0 && !context.input.first_rows.empty();
+    if (rows_are_given) take_first_rows(weights);
+    multiply_attention_inputs(rows_are_given ? pass.first_ : pass.normed_);
     rotate_and_store(weights, layer);
     attend(weights, layer);
     multiply(pass.attended_, pass.product_.data(), width);
@@ -247,7 +244,7 @@ struct ForwardPass::Phases {
           for (std::size_t i = 0; i < n; ++i) {
             const std::size_t at = i * stride + first;
             kernels.swiglu(pass.gate_.data() + at, pass.up_.data() + at, count, pass.activated_.values.data() + at);
-            if (as_int8(*weights.down)) quantise(pass.activated_, i, begin, end);
+            if (as_int8(*weights.down)) pass.activated_.quantise(kernels, i, begin, end);
           }
         });
   }
@@ -255,21 +252,21 @@ struct ForwardPass::Phases {
   // The last norm and the head, for the tokens asked for.
   void run_head() {
     const auto width = static_cast<std::size_t>(shape.width);
-    const PackedMatrix& head = *context.weights.head;
     const auto last_layer = static_cast<std::int64_t>(context.layers.size());
     for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
       float* const residual = pass.residual_.data() + i * width;
       if (last_layer > 0) kernels.add(residual, pass.product_.data() + i * width, width);
       hand_out_hidden(i, residual, last_layer);
+      if (hands_out_last_norm()) hand_out_last_norm(i, residual);
     });
     const auto rows = static_cast<std::int64_t>(batch.wanted.size());
+    if (rows == 0) return;
+    const PackedMatrix& head = *context.weights.head;
     for_items(rows, [&](std::size_t r) {
       const auto token = static_cast<std::size_t>(batch.wanted[r]);
-      kernels.rms_norm(pass.residual_.data() + token * width, context.weights.out_norm.data(), width,
-                       static_cast<float>(shape.rms_epsilon), pass.last_.row(r));
-      if (as_int8(head)) quantise(pass.last_, r, 0, shape.width / kBlockColumns);
+      norm_or_copy(pass.residual_.data() + token * width, context.weights.out_norm, pass.last_.row(r));
+      if (as_int8(head)) pass.last_.quantise(kernels, r, 0, shape.width / kBlockColumns);
     });
-    if (rows == 0) return;
     const std::size_t padded = padded_rows(head);
     const auto vocab = static_cast<std::size_t>(shape.vocab_size);
     float* const to = padded == vocab ? out.logits.data() : pass.logits_.data();
@@ -297,6 +294,21 @@ struct ForwardPass::Phases {
       run_layer(context.weights.layers[static_cast<std::size_t>(layer)], layer, index++);
     run_head();
   }
+
+  // Keys and values of rows that are given, in every layer.
+  void store_context(std::span<const float> rows) {
+    const auto width = static_cast<std::size_t>(shape.width);
+    for_items(static_cast<std::int64_t>(n), [&](std::size_t i) {
+      std::copy_n(rows.data() + i * width, width, pass.normed_.row(i));
+      if (context.arithmetic == Arithmetic::int8) pass.normed_.quantise(kernels, i, 0, shape.width / kBlockColumns);
+    });
+    const auto stride = static_cast<std::size_t>(kv_width_of(shape));
+    for (const std::int64_t layer : context.layers) {
+      multiply(pass.normed_, pass.keys_.data(), stride);
+      multiply(pass.normed_, pass.values_.data(), stride);
+      rotate_and_store(context.weights.layers[static_cast<std::size_t>(layer)], layer, false);
+    }
+  }
 };
 
 void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, TransformerKvCache& kv,
@@ -321,9 +333,11 @@ void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, 
   activated_.resize(n, shape.feed_forward, int8);
   last_.resize(m, shape.width, int8);
   finite_.assign(m, 1);
-  const std::size_t padded = padded_rows(*context.weights.head);
+  const std::size_t padded = m == 0 ? 0 : padded_rows(*context.weights.head);
   if (padded != static_cast<std::size_t>(shape.vocab_size)) logits_.resize(m * padded);
-  paths_.build(batch);
+  if (!context.input.first_rows.empty())
+    first_.resize(n, context.weights.layers[static_cast<std::size_t>(context.layers[0])].query->columns(), int8);
+  paths_.build(batch, context.input.first_position, context.input.whole_chains, context.input.tails);
   tasks_ = attention_tasks(batch, shape.num_heads, shape.num_kv_heads, context.team.threads());
   workers_.resize(static_cast<std::size_t>(context.team.threads()));
   order_.clear();
@@ -332,8 +346,25 @@ void ForwardPass::run(const ForwardContext& context, const ForwardBatch& batch, 
     for (const auto* matrix : {&l.query, &l.key, &l.value, &l.attention_out, &l.gate, &l.up, &l.down})
       order_.push_back(matrix->get());
   }
-  order_.push_back(context.weights.head.get());
+  if (context.weights.head) order_.push_back(context.weights.head.get());
   context.team.run([&](int thread) { Phases{*this, context, batch, kv, out, thread}.run(); });
+}
+
+void ForwardPass::store_context(const ForwardContext& context, const ForwardBatch& batch, std::span<const float> rows,
+                                TransformerKvCache& kv) {
+  const std::size_t n = batch.tokens.size();
+  if (n == 0) return;
+  const ModelDescription& shape = context.weights.shape;
+  keys_.resize(n * static_cast<std::size_t>(kv_width_of(shape)));
+  values_.resize(keys_.size());
+  normed_.resize(n, shape.width, context.arithmetic == Arithmetic::int8);
+  order_.clear();
+  for (const std::int64_t layer : context.layers)
+    for (const auto* matrix : {&context.weights.layers[static_cast<std::size_t>(layer)].key,
+                               &context.weights.layers[static_cast<std::size_t>(layer)].value})
+      order_.push_back(matrix->get());
+  ForwardOutput none;
+  context.team.run([&](int thread) { Phases{*this, context, batch, kv, none, thread}.store_context(rows); });
 }
 
 }  // namespace draftproof

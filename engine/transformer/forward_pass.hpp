@@ -3,19 +3,26 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/transformer/attention.hpp"
 #include "engine/transformer/buffers.hpp"
-#include "engine/transformer/int8_rows.hpp"
 #include "engine/transformer/rope.hpp"
-#include "engine/transformer/thread_team.hpp"
-#include "engine/transformer/transformer_kernels.hpp"
+#include "engine/transformer/row_product.hpp"
 #include "engine/transformer/transformer_weights.hpp"
 
 namespace draftproof {
 
-enum class Arithmetic : std::uint8_t { int8, f32 };
+// Rows that a pass begins with in place of the embeddings of its tokens: a drafting head's.
+struct PassInput {
+  std::span<const float> residual = {};    // [n, width]; empty: embeddings
+  std::span<const float> first_rows = {};  // [n, columns] what attention of the first layer reads; empty: its norm
+  std::int64_t first_position = 0;         // positions before it have no KV; it rotates by 0
+  // [n] the slots of what lies between the context and a token that hangs from it, in order; empty: nothing does.
+  std::span<const std::vector<std::int64_t>> tails = {};
+  bool whole_chains = false;  // a token sees those behind it on its chain too, up to its last one
+};
 
 // Model, memory and threads that a pass runs on.
 struct ForwardContext {
@@ -25,23 +32,18 @@ struct ForwardContext {
   const TransformerKernels& kernels;
   const RopeTable& rope;  // long enough for the batch
   ThreadTeam& team;
-};
-
-// Rows of activations as the products take them.
-struct ActivationRows {
-  AlignedFloats values;  // [n][width]
-  Int8Rows int8;         // where a quantised matrix wants them so
-  std::int64_t width = 0;
-
-  void resize(std::size_t n, std::int64_t columns, bool as_int8);
-  float* row(std::size_t i) { return values.data() + i * static_cast<std::size_t>(width); }
+  PassInput input = {};
 };
 
 // The buffers of one pass, kept between passes.
 class ForwardPass {
  public:
-  // The batch has been validated, the cache is of the model's form.
+  // The batch has been validated, the cache is of the model's form. Empty norms leave rows as they are.
   void run(const ForwardContext& context, const ForwardBatch& batch, TransformerKvCache& kv, ForwardOutput& out);
+  // Stores the keys and values that every layer makes of rows [n, width], its norm left out, at the tokens of a batch
+  // (DFlash's context).
+  void store_context(const ForwardContext& context, const ForwardBatch& batch, std::span<const float> rows,
+                     TransformerKvCache& kv);
 
  private:
   struct Phases;
@@ -53,6 +55,7 @@ class ForwardPass {
   AlignedFloats logits_;              // [m][vocabulary, padded to whole groups], where that is padded
   std::vector<std::uint8_t> finite_;  // [m] of the rows of logits
   ActivationRows normed_, attended_, activated_, last_;
+  ActivationRows first_;  // where they are given
   AttentionPaths paths_;
   std::vector<AttentionTask> tasks_;
   std::vector<AttentionWorker> workers_;

@@ -120,10 +120,11 @@ void tile_values(const float* weights, int num_queries, std::size_t count, const
   });
 }
 
-float softmax(float* scores, std::size_t count, std::size_t tile_stride) {
+float softmax(float* scores, std::size_t first, std::size_t count, std::size_t tile_stride) {
   const LaneTag d;
   const std::size_t tiles = (count + 15) / 16;
-  // The rest of the last tile must not be the largest, and weighs nothing.
+  // What lies before the first and the rest of the last tile must not be the largest, and weighs nothing.
+  std::fill_n(scores, first, scores[first]);
   const std::size_t in_last = count - (tiles - 1) * 16;
   float* const last = scores + (tiles - 1) * tile_stride;
   std::fill(last + in_last, last + 16, scores[0]);
@@ -138,9 +139,10 @@ float softmax(float* scores, std::size_t count, std::size_t tile_stride) {
     for (std::size_t v = 0; v < kVectors; ++v) {
       float* const at = scores + t * tile_stride + v * kVectorLanes;
       LaneVector weight = limited_exp(hn::Sub(hn::LoadU(d, at), top));
-      const std::size_t first = t * 16 + v * kVectorLanes;
-      if (first + kVectorLanes > count)
-        weight = hn::IfThenElseZero(hn::FirstN(d, first < count ? count - first : 0), weight);
+      const std::size_t begin = t * 16 + v * kVectorLanes;
+      if (begin + kVectorLanes > count)
+        weight = hn::IfThenElseZero(hn::FirstN(d, begin < count ? count - begin : 0), weight);
+      if (begin < first) weight = hn::IfThenZeroElse(hn::FirstN(d, first - begin), weight);
       hn::StoreU(weight, d, at);
       sums[v] = hn::Add(sums[v], weight);
     }

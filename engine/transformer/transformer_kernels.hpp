@@ -60,9 +60,10 @@ struct TransformerKernels {
   void (*tile_scores)(const float* queries, std::size_t query_stride, int num_queries, const std::uint16_t* key,
                       std::int64_t head_len, float* scores);
 
-  // scores of positions [0, count) -> exp(score - max), and returns 1 / their sum: lane p % 16, p ascending; lanes as
-  // in rms_norm. Tiles of 16 positions lie tile_stride floats apart; what follows count in its tile is set to +0.
-  float (*softmax)(float* scores, std::size_t count, std::size_t tile_stride);
+  // scores of positions [first, count) -> exp(score - max), and returns 1 / their sum: lane p % 16, p ascending; lanes
+  // as in rms_norm. Tiles of 16 positions lie tile_stride floats apart; what lies before first, which is in the first
+  // tile, and what follows count in its tile is set to +0.
+  float (*softmax)(float* scores, std::size_t first, std::size_t count, std::size_t tile_stride);
 
   // out[j][i] = fma(weights[j][p], value[p][i], .), p ascending in [0, count). weights: [num_queries][16]; value:
   // binary16 [16][head_len]; out: [num_queries][head_len].

@@ -154,12 +154,13 @@ void tile_scores(const float* queries, std::size_t query_stride, int num_queries
     }
 }
 
-float softmax(float* scores, std::size_t count, std::size_t tile_stride) {
+float softmax(float* scores, std::size_t first, std::size_t count, std::size_t tile_stride) {
   const auto at = [&](std::size_t p) -> float& { return scores[p / kLanes * tile_stride + p % kLanes]; };
-  float largest = at(0);
-  for (std::size_t p = 1; p < count; ++p) largest = std::max(largest, at(p));
+  float largest = at(first);
+  for (std::size_t p = first + 1; p < count; ++p) largest = std::max(largest, at(p));
   float lanes[kLanes] = {};
-  for (std::size_t p = 0; p < count; ++p) {
+  std::fill_n(scores, first, 0.0f);
+  for (std::size_t p = first; p < count; ++p) {
     at(p) = limited_exp(at(p) - largest);
     lanes[p % kLanes] += at(p);
   }

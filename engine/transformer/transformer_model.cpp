@@ -71,7 +71,7 @@ void TransformerModel::forward(const ForwardBatch& batch, KvCache& kv, ForwardOu
     throw Error(ErrorKind::internal, "forward", "the cache is of another model");
   validate(batch, {.vocab_size = shape.vocab_size,
                    .num_slots = cache->num_slots(),
-                   .num_layers = static_cast<std::int32_t>(num_layers())});
+                   .num_hidden_layers = static_cast<std::int32_t>(num_layers()) + 1});
   std::int64_t positions = 0;
   for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
     if (batch.tokens[i] < 0)

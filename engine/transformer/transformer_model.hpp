@@ -47,6 +47,10 @@ class TransformerModel final : public LanguageModel {
   const TransformerWeights& weights() const { return *weights_; }
   Arithmetic arithmetic() const { return arithmetic_; }
   int threads() const { return team_->threads(); }
+  // For heads, whose passes run between those of the model.
+  const std::shared_ptr<ThreadTeam>& team() const { return team_; }
+  const std::shared_ptr<const TransformerWeights>& shared_weights() const { return weights_; }
+  const TransformerKernels& kernels() const { return kernels_; }
   std::int64_t num_layers() const { return static_cast<std::int64_t>(layers_.size()); }
   std::int64_t weights_per_pass() const { return weights_->weights_per_pass(layers_); }
 

@@ -25,6 +25,12 @@ void check_sizes(const ModelDescription& shape) {
                       "the context has " + std::to_string(shape.context_len_max) + " tokens; expected at most 2^20");
 }
 
+std::shared_ptr<const PackedMatrix> packed(const WeightTensor& tensor, int threads,
+                                           const std::shared_ptr<WeightArena>& arena) {
+  return std::make_shared<const PackedMatrix>(tensor.name, tensor.kind, tensor.rows, tensor.columns, tensor.bytes,
+                                              threads, arena);
+}
+
 // Makes the matrices of a model in one piece of memory.
 class Packer {
  public:
@@ -38,8 +44,7 @@ class Packer {
   }
 
   std::shared_ptr<const PackedMatrix> matrix(const WeightTensor& tensor) const {
-    return std::make_shared<const PackedMatrix>(tensor.name, tensor.kind, tensor.rows, tensor.columns, tensor.bytes,
-                                                threads_, arena_);
+    return packed(tensor, threads_, arena_);
   }
 
  private:
@@ -51,36 +56,42 @@ class Packer {
   std::shared_ptr<WeightArena> arena_;
 };
 
-// Empty where there is none.
-std::vector<float> vector_of(const WeightTensor& tensor) {
-  if (!tensor.is_there()) return {};
-  std::vector<float> values = ModelWeights::values_of(tensor);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]))
-      throw input_error(tensor.name, "value " + std::to_string(i) + " is not finite; expected a number");
-  return values;
-}
-
-PackedLayer layer_of(const LayerWeights& layer, const Packer& packer) {
+// matrix(tensor) packs one.
+template <class Matrix>
+PackedLayer layer_of(const LayerWeights& layer, const Matrix& matrix) {
   PackedLayer out;
-  out.attention_norm = vector_of(layer.attention_norm);
-  out.query = packer.matrix(layer.query);
-  out.key = packer.matrix(layer.key);
-  out.value = packer.matrix(layer.value);
-  out.query_bias = vector_of(layer.query_bias);
-  out.key_bias = vector_of(layer.key_bias);
-  out.value_bias = vector_of(layer.value_bias);
-  out.query_norm = vector_of(layer.query_norm);
-  out.key_norm = vector_of(layer.key_norm);
-  out.attention_out = packer.matrix(layer.output);
-  out.feed_forward_norm = vector_of(layer.feed_forward_norm);
-  out.gate = packer.matrix(layer.gate);
-  out.up = packer.matrix(layer.up);
-  out.down = packer.matrix(layer.down);
+  out.attention_norm = finite_values(layer.attention_norm);
+  out.query = matrix(layer.query);
+  out.key = matrix(layer.key);
+  out.value = matrix(layer.value);
+  out.query_bias = finite_values(layer.query_bias);
+  out.key_bias = finite_values(layer.key_bias);
+  out.value_bias = finite_values(layer.value_bias);
+  out.query_norm = finite_values(layer.query_norm);
+  out.key_norm = finite_values(layer.key_norm);
+  out.attention_out = matrix(layer.output);
+  out.feed_forward_norm = finite_values(layer.feed_forward_norm);
+  out.gate = matrix(layer.gate);
+  out.up = matrix(layer.up);
+  out.down = matrix(layer.down);
   return out;
 }
 
-// Rounds matrices to another kind, row by row.
+// A matrix in another kind, rounded row by row.
+std::shared_ptr<const PackedMatrix> rounded(const PackedMatrix& matrix, TensorKind kind, int threads,
+                                            const std::shared_ptr<WeightArena>& arena) {
+  const auto row_bytes = static_cast<std::size_t>(encoded_bytes(kind, matrix.columns()));
+  std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(matrix.rows()));
+  parallel_for(matrix.rows(), threads, [&](std::int64_t r, int) {
+    std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
+    matrix.decode_row(r, values);
+    encode_blocks(kind, values, std::span(bytes).subspan(static_cast<std::size_t>(r) * row_bytes, row_bytes));
+  });
+  return std::make_shared<const PackedMatrix>("a requantised tensor", kind, matrix.rows(), matrix.columns(), bytes,
+                                              threads, arena);
+}
+
+// Rounds the matrices of a model to another kind, in one piece of memory.
 class Rounder {
  public:
   Rounder(const TransformerWeights& weights, TensorKind kind, int threads) : kind_(kind), threads_(threads) {
@@ -92,15 +103,7 @@ class Rounder {
   }
 
   std::shared_ptr<const PackedMatrix> rounded(const PackedMatrix& matrix) const {
-    const auto row_bytes = static_cast<std::size_t>(encoded_bytes(kind_, matrix.columns()));
-    std::vector<std::byte> bytes(row_bytes * static_cast<std::size_t>(matrix.rows()));
-    parallel_for(matrix.rows(), threads_, [&](std::int64_t r, int) {
-      std::vector<float> values(static_cast<std::size_t>(matrix.columns()));
-      matrix.decode_row(r, values);
-      encode_blocks(kind_, values, std::span(bytes).subspan(static_cast<std::size_t>(r) * row_bytes, row_bytes));
-    });
-    return std::make_shared<const PackedMatrix>("a requantised tensor", kind_, matrix.rows(), matrix.columns(), bytes,
-                                                threads_, arena_);
+    return draftproof::rounded(matrix, kind_, threads_, arena_);
   }
 
  private:
@@ -133,22 +136,48 @@ std::int64_t TransformerWeights::weights_per_pass(std::span<const std::int64_t> 
   return weights;
 }
 
+PackedLayer pack_layer(const LayerWeights& layer, int threads) {
+  return layer_of(layer, [&](const WeightTensor& tensor) { return packed(tensor, threads, nullptr); });
+}
+
+std::shared_ptr<const PackedMatrix> pack_matrix(const WeightTensor& tensor, int threads) {
+  return packed(tensor, threads, nullptr);
+}
+
+std::vector<float> finite_values(const WeightTensor& tensor) {
+  if (!tensor.is_there()) return {};
+  std::vector<float> values = ModelWeights::values_of(tensor);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      throw input_error(tensor.name, "value " + std::to_string(i) + " is not finite; expected a number");
+  return values;
+}
+
 TransformerWeights pack_weights(const ModelWeights& model, int threads) {
   check_sizes(model.description);
   TransformerWeights out;
   out.shape = model.description;
   const Packer packer(model, threads);
-  for (const LayerWeights& layer : model.layers) out.layers.push_back(layer_of(layer, packer));
-  out.out_norm = vector_of(model.final_norm);
+  for (const LayerWeights& layer : model.layers)
+    out.layers.push_back(layer_of(layer, [&](const WeightTensor& tensor) { return packer.matrix(tensor); }));
+  out.out_norm = finite_values(model.final_norm);
   out.embedding = packer.matrix(model.token_embedding);
   out.head = model.description.tied ? out.embedding : packer.matrix(model.head);
   return out;
 }
 
-TransformerWeights requantise(const TransformerWeights& weights, int bits, int threads) {
+TensorKind kind_for_bits(int bits) {
   if (bits < 2 || bits > 8)
     throw usage_error("bits", "is " + std::to_string(bits) + "; expected a number of bits from 2 to 8");
-  const TensorKind kind = bits == 8 ? TensorKind::q8_0 : bits == 4 ? TensorKind::q4_0 : kind_of_bits(bits);
+  return bits == 8 ? TensorKind::q8_0 : bits == 4 ? TensorKind::q4_0 : kind_of_bits(bits);
+}
+
+std::shared_ptr<const PackedMatrix> round_matrix(const PackedMatrix& matrix, TensorKind kind, int threads) {
+  return rounded(matrix, kind, threads, nullptr);
+}
+
+TransformerWeights requantise(const TransformerWeights& weights, int bits, int threads) {
+  const TensorKind kind = kind_for_bits(bits);
   TransformerWeights out = weights;
   const Rounder rounder(weights, kind, threads);
   for (PackedLayer& layer : out.layers)

@@ -44,6 +44,17 @@ inline std::int64_t kv_width_of(const ModelDescription& shape) {
 // multiples of 16).
 TransformerWeights pack_weights(const ModelWeights& model, int threads);
 
+// One layer by itself, each matrix in memory of its own; norms may be missing. Errors (input): as above.
+PackedLayer pack_layer(const LayerWeights& layer, int threads);
+std::shared_ptr<const PackedMatrix> pack_matrix(const WeightTensor& tensor, int threads);
+// Decoded values, all finite; empty where the tensor is not there. Error (input): one that is not, naming the tensor.
+std::vector<float> finite_values(const WeightTensor& tensor);
+
+// The kind of block to which matrices are rounded for `bits` bits: Q8_0, Q4_0, or B2 to B7. Error (usage): bits outside
+// 2 to 8.
+TensorKind kind_for_bits(int bits);
+std::shared_ptr<const PackedMatrix> round_matrix(const PackedMatrix& matrix, TensorKind kind, int threads);
+
 // The same matrices, each rounded again to `bits` bits in blocks of 16 (kinds B2 to B8), or with 8 and 4 bits, the
 // formats of files, to Q8_0 and Q4_0. Norms and biases are shared as they are. bits: 2 to 8, a usage error else.
 TransformerWeights requantise(const TransformerWeights& weights, int bits, int threads);

@@ -247,7 +247,7 @@ TEST_CASE("what is not finite stays so, or is reported, on every instruction set
     for (const std::size_t at : {std::size_t{0}, std::size_t{13}, std::size_t{20}}) {
       std::vector<float> scores(32, 0.5f);
       scores[at] = kNan;
-      const float factor = kernels.softmax(scores.data(), 21, 16);
+      const float factor = kernels.softmax(scores.data(), 0, 21, 16);
       CHECK(std::isnan(factor));
     }
   }
@@ -256,8 +256,22 @@ TEST_CASE("what is not finite stays so, or is reported, on every instruction set
 TEST_CASE("softmax and sums over values have the same bits on every instruction set") {
   TestRandom random(15);
   const TransformerKernels& scalar = scalar_transformer_kernels();
-  for (const std::size_t count : {1, 2, 15, 16, 17, 31, 64, 100, 333}) {
-    INFO("positions: " << count);
+  const auto [first, count] = GENERATE(table<std::size_t, std::size_t>({{0, 1},
+                                                                        {0, 2},
+                                                                        {0, 15},
+                                                                        {0, 16},
+                                                                        {0, 17},
+                                                                        {0, 31},
+                                                                        {0, 64},
+                                                                        {0, 100},
+                                                                        {0, 333},
+                                                                        {1, 2},
+                                                                        {1, 16},
+                                                                        {5, 40},
+                                                                        {15, 16},
+                                                                        {9, 12}}));
+  {
+    INFO("positions: " << first << " to " << count);
     // Tiles lie apart, as those of one of several queries do.
     constexpr std::size_t kStride = 48;
     const std::size_t tiles = (count + 15) / 16;
@@ -265,14 +279,15 @@ TEST_CASE("softmax and sums over values have the same bits on every instruction 
     const auto at = [](std::size_t p) { return p / 16 * kStride + p % 16; };
     for (std::size_t p = 0; p < count; ++p) scores[at(p)] = random.normal() * (random.chance(0.1) ? 90.0f : 3.0f);
     std::vector<float> expected = scores;
-    const float factor = scalar.softmax(expected.data(), count, kStride);
+    const float factor = scalar.softmax(expected.data(), first, count, kStride);
     double sum = 0.0;
     for (std::size_t p = 0; p < tiles * 16; ++p) sum += static_cast<double>(expected[at(p)]);
     CHECK(std::fabs(sum * static_cast<double>(factor) - 1.0) < 1e-5);
-    for (std::size_t p = count; p < tiles * 16; ++p) CHECK(expected[at(p)] == 0.0f);
+    for (std::size_t p = 0; p < tiles * 16; ++p)
+      if (p < first || p >= count) CHECK(expected[at(p)] == 0.0f);
     for_each_vector_set([&](const TransformerKernels& kernels) {
       std::vector<float> weights = scores;
-      CHECK(kernels.softmax(weights.data(), count, kStride) == factor);
+      CHECK(kernels.softmax(weights.data(), first, count, kStride) == factor);
       CHECK(same_bits(weights, expected));
     });
   }
