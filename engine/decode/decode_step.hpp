@@ -170,6 +170,30 @@ void propose_draft(Drafter& drafter, const DraftContext& context, const DraftPla
   drafter.propose(with_parameters, plan, chance, step.draft);
 }
 
+// A request whose draft is asked for, as above.
+struct DraftOrder {
+  DraftContext context;
+  DraftPlan plan;
+  const DecodingOptions* options;
+  SpeculativeStep* step;
+  std::exception_ptr failure = nullptr;  // of its draft
+};
+
+// Fills the drafts of a step's requests.
+template <class Source>
+void propose_drafts(Drafter& drafter, DraftCache* cache, std::span<DraftOrder> orders, Source& source) {
+  std::vector<AddressedDraftChance<Source>> chances;
+  std::vector<DraftJob> jobs;
+  chances.reserve(orders.size());
+  for (const DraftOrder& order : orders) {
+    chances.emplace_back(source, *order.options, order.step->step, static_cast<std::uint32_t>(order.step->output_len));
+    DraftJob& job = jobs.emplace_back(order.context, order.plan, &chances.back(), &order.step->draft);
+    job.context.parameters = order.options->parameters;
+  }
+  drafter.propose_all(jobs, cache);
+  for (std::size_t i = 0; i < jobs.size(); ++i) orders[i].failure = jobs[i].failure;
+}
+
 // Fills the emission of `step`. Errors name the step as the request.
 template <class Source>
 void verify_draft(const TargetRows& rows, const DecodingOptions& options, std::int64_t vocab_size,

@@ -75,6 +75,7 @@ ModelBackend::ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler&
       sampler_(sampler),
       num_blocks_(num_blocks),
       cache_(target.make_kv_cache((std::int64_t{num_blocks} + num_swap_blocks) * kKvBlockSlots)) {
+  if (drafter_ != nullptr) draft_cache_ = drafter_->make_cache(num_blocks + num_swap_blocks);
   if (selection_cost) selection_.emplace(std::move(selection_cost));
 }
 
@@ -91,6 +92,7 @@ std::unique_ptr<ActiveRequest> ModelBackend::remove(RequestHandle handle) {
   std::unique_ptr<ActiveRequest> request = std::move(requests_[static_cast<std::size_t>(handle)]);
   if (drafter_ != nullptr && request->speculates)
     drafter_->finish({request->sequence.tokens(), request->sequence.prompt().size(), request->id});
+  if (draft_cache_) draft_cache_->forget(request->id);
   return request;
 }
 
@@ -100,6 +102,7 @@ void ModelBackend::swap_blocks(std::span<const BlockCopy> copies, bool out) {
     const std::int64_t to = std::int64_t{copy.to} + (out ? num_blocks_ : 0);
     for (std::int64_t i = 0; i < kKvBlockSlots; ++i)
       cache_->copy_slot(from * kKvBlockSlots + i, to * kKvBlockSlots + i);
+    if (draft_cache_) draft_cache_->copy_block(static_cast<std::int32_t>(from), static_cast<std::int32_t>(to));
   }
 }
 
@@ -107,24 +110,37 @@ void ModelBackend::move(std::span<const SlotMove> moves) {
   for (const SlotMove& move : moves) cache_->copy_slot(move.from, move.to);
 }
 
-void ModelBackend::propose(const PlannedRequest& planned, ActiveRequest& request) {
-  SpeculativeStep& step = request.step;
-  step.step = static_cast<std::uint32_t>(request.generation.target_steps);
-  step.output_len = request.sequence.output().size();
-  const DraftPlan plan = limited(request.plan, planned.num_drafts_max, planned.draft_depth_max);
-  step.draft = {};
-  if (plan.shape.size() == 0) return;
-  const Sequence& sequence = request.sequence;
-  DraftContext context{sequence.tokens(), sequence.prompt().size(), request.id, request.hidden};
-  // The stream may begin with a start token that the sequence has not.
-  const std::size_t start_len = request.streams[0].size() - sequence.tokens().size();
-  context.hidden_end = std::max(static_cast<std::size_t>(request.hidden_end), start_len) - start_len;
-  sampler_.propose(*drafter_, context, plan, request.options, step);
-  request.hidden.clear();
-  if (step.draft.tree.size() > planned.num_drafts_max)
-    throw Error(ErrorKind::internal, "drafter",
-                "it proposed " + std::to_string(step.draft.tree.size()) + " nodes; expected at most " +
-                    std::to_string(planned.num_drafts_max));
+void ModelBackend::propose(const StepPlan& plan) {
+  std::vector<DraftOrder> orders;
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    const PlannedRequest& planned = plan.requests[i];
+    ActiveRequest& active = request(planned.request);
+    SpeculativeStep& step = active.step;
+    step.draft = {};
+    if (drafter_ == nullptr || !planned.sample || !active.speculates) continue;
+    step.step = static_cast<std::uint32_t>(active.generation.target_steps);
+    step.output_len = active.sequence.output().size();
+    const DraftPlan fitting = limited(active.plan, planned.num_drafts_max, planned.draft_depth_max);
+    if (fitting.shape.size() == 0) continue;
+    const Sequence& sequence = active.sequence;
+    orders.push_back(
+        {{sequence.tokens(), sequence.prompt().size(), active.id, {}, active.stream(0), planned.streams[0].context},
+         fitting,
+         &active.options,
+         &step});
+    indices.push_back(i);
+  }
+  if (orders.empty()) return;
+  sampler_.propose(*drafter_, draft_cache_.get(), orders);
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    failures_[indices[i]] = orders[i].failure;
+    const std::int32_t nodes = orders[i].step->draft.tree.size();
+    const std::int32_t nodes_max = plan.requests[indices[i]].num_drafts_max;
+    if (nodes > nodes_max)
+      throw Error(ErrorKind::internal, "drafter",
+                  "it proposed " + std::to_string(nodes) + " nodes; expected at most " + std::to_string(nodes_max));
+  }
 }
 
 void ModelBackend::select_drafts(const StepPlan& plan) {
@@ -182,8 +198,7 @@ TargetRows ModelBackend::rows_of(std::size_t index, const ActiveRequest& request
   return {of(0), request.sequence.guided() ? of(1) : std::span<const float>()};
 }
 
-void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, ActiveRequest& request,
-                        StepOutcome& outcome) {
+void ModelBackend::emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome) {
   SequenceOutcome& sequence = outcome.sequences[index];
   Generation& generation = request.generation;
   const TargetRows rows = rows_of(index, request);
@@ -225,7 +240,6 @@ void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, Active
     }
     generation.acceptance.add_step(
         {tree.tokens.size(), step.emission.num_accepted, sequence.rejected, result.tokens_kept});
-    keep_hidden(index, planned, request);
     if (request.options.keep_steps) {
       step.target_logits.assign(rows.logits.begin(), rows.logits.end());
       step.unconditional_logits.assign(rows.unconditional.begin(), rows.unconditional.end());
@@ -238,26 +252,29 @@ void ModelBackend::emit(std::size_t index, const PlannedRequest& planned, Active
   if (on_tokens) on_tokens(request, result.tokens_kept, result.released_text);
 }
 
-// The features of the committed tokens of this pass, and of the accepted nodes. What is computed again after a
-// preemption has been kept before; where the prefix cache spared tokens, the features before them are no longer the
-// last ones.
-void ModelBackend::keep_hidden(std::size_t index, const PlannedRequest& planned, ActiveRequest& request) const {
+// The features of the committed tokens of this pass, and of the accepted nodes.
+void ModelBackend::show_features(const StepPlan& plan) {
   if (output_.hidden.empty()) return;
-  const std::size_t width = output_.hidden.size() / tokens_.size();
-  const std::size_t first = places_[index][0].first_token;
-  const auto keep = [&](std::size_t token, std::int64_t position) {
-    if (position < request.hidden_end) return;
-    if (position > request.hidden_end) request.hidden.clear();
-    request.hidden_end = position + 1;
-    const auto row = std::span(output_.hidden).subspan(token * width, width);
-    request.hidden.insert(request.hidden.end(), row.begin(), row.end());
-  };
-  const auto committed = static_cast<std::size_t>(planned.streams[0].num_tokens);
-  std::int64_t position = planned.streams[0].context.length;
-  for (std::size_t i = 0; i < committed; ++i) keep(first + i, position++);
-  if (!planned.sample) return;
-  for (const std::int32_t node : request.step.emission.path)
-    keep(first + committed + static_cast<std::size_t>(node), position++);
+  std::vector<ComputedTokens> computed;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    const PlannedRequest& planned = plan.requests[i];
+    const ActiveRequest& active = request(planned.request);
+    if (failures_[i]) continue;
+    for (std::int32_t s = 0; s < planned.num_streams; ++s) {
+      const PlannedStream& stream = planned.streams[static_cast<std::size_t>(s)];
+      ComputedTokens& of = computed.emplace_back(active.id, s, active.stream(s), stream.context.length,
+                                                 std::vector<std::int32_t>{}, stream.context, planned.sample);
+      const auto first = static_cast<std::int32_t>(places_[i][static_cast<std::size_t>(s)].first_token);
+      for (std::int32_t t = 0; t < stream.num_tokens; ++t) of.rows.push_back(first + t);
+      if (!planned.sample || !active.speculates) continue;
+      // Of a request that stopped among accepted tokens the rest is in no stream.
+      const std::int64_t known = static_cast<std::int64_t>(of.stream.size()) - stream.end();
+      for (const std::int32_t node : active.step.emission.path)
+        if (static_cast<std::int64_t>(of.rows.size()) < stream.num_tokens + known)
+          of.rows.push_back(first + stream.num_tokens + node);
+    }
+  }
+  drafter_->observe(computed, output_.hidden, draft_cache_.get());
 }
 
 void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
@@ -277,11 +294,7 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
       failures_[i] = std::current_exception();
     }
   };
-  for (std::size_t i = 0; i < plan.requests.size(); ++i)
-    guarded(i, [&](const PlannedRequest& planned, ActiveRequest& active) {
-      active.step.draft = {};
-      if (drafter_ != nullptr && planned.sample && active.speculates) propose(planned, active);
-    });
+  propose(plan);
   if (selection_) select_drafts(plan);
   outcome.draft_ns = now() - outcome.begin_ns;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
@@ -300,11 +313,7 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   const std::int64_t before_sample = now();
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     guarded(i, [&](const PlannedRequest& planned, ActiveRequest& active) {
-      if (planned.sample) {
-        emit(i, planned, active, outcome);
-      } else if (active.speculates) {
-        keep_hidden(i, planned, active);
-      }
+      if (planned.sample) emit(i, active, outcome);
     });
     if (!failures_[i]) continue;
     outcome.sequences[i] = {};
@@ -312,6 +321,8 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
     request(plan.requests[i].request).generation.failure = failures_[i];
   }
   outcome.sample_ns = now() - before_sample;
+  if (drafter_ != nullptr) show_features(plan);
+  outcome.draft_ns += now() - before_sample - outcome.sample_ns;
   outcome.end_ns = now();
 }
 

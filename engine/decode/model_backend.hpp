@@ -42,8 +42,6 @@ struct ActiveRequest {
   DraftPlan plan;                  // the whole shape
   SpeculativeStep step;            // the one under way
   LookedUpDraft offered;           // its draft before the selection
-  std::vector<float> hidden;       // as in DraftContext
-  std::int64_t hidden_end = 0;     // position in stream 0 behind the last token whose features the drafter gets
   Generation generation;
 };
 
@@ -73,12 +71,12 @@ class ModelBackend final : public Backend {
 
  private:
   void swap_blocks(std::span<const BlockCopy> copies, bool out);
-  void propose(const PlannedRequest& planned, ActiveRequest& request);
+  void propose(const StepPlan& plan);
   void select_drafts(const StepPlan& plan);
   void gather(const PlannedRequest& planned, const ActiveRequest& request);
   TargetRows rows_of(std::size_t index, const ActiveRequest& request) const;
-  void emit(std::size_t index, const PlannedRequest& planned, ActiveRequest& request, StepOutcome& outcome);
-  void keep_hidden(std::size_t index, const PlannedRequest& planned, ActiveRequest& request) const;
+  void emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome);
+  void show_features(const StepPlan& plan);
   std::int64_t now() const;
 
   LanguageModel& target_;
@@ -86,6 +84,7 @@ class ModelBackend final : public Backend {
   StepSampler& sampler_;
   std::int32_t num_blocks_;
   std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<DraftCache> draft_cache_;
   std::optional<DraftSelection> selection_;
   std::vector<std::unique_ptr<ActiveRequest>> requests_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();

@@ -14,8 +14,7 @@ class StepSampler {
   // As in decode_step.hpp.
   virtual Token sample(const TargetRows& rows, const DecodingOptions& options, const Sequence& sequence,
                        const History* history) = 0;
-  virtual void propose(Drafter& drafter, const DraftContext& context, const DraftPlan& plan,
-                       const DecodingOptions& options, SpeculativeStep& step) = 0;
+  virtual void propose(Drafter& drafter, DraftCache* cache, std::span<DraftOrder> orders) = 0;
   virtual void verify(const TargetRows& rows, const DecodingOptions& options, std::int64_t vocab_size,
                       const Sequence& sequence, SpeculativeStep& step) = 0;
 };
@@ -30,9 +29,8 @@ class SourceSampler : public StepSampler {
                const History* history) override {
     return sample_token(rows, options, sequence, history, source_, workspace_);
   }
-  void propose(Drafter& drafter, const DraftContext& context, const DraftPlan& plan, const DecodingOptions& options,
-               SpeculativeStep& step) override {
-    propose_draft(drafter, context, plan, options, source_, step);
+  void propose(Drafter& drafter, DraftCache* cache, std::span<DraftOrder> orders) override {
+    propose_drafts(drafter, cache, orders, source_);
   }
   void verify(const TargetRows& rows, const DecodingOptions& options, std::int64_t vocab_size, const Sequence& sequence,
               SpeculativeStep& step) override {

@@ -6,10 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/token.hpp"
+#include "engine/model/language_model.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/distribution.hpp"
 #include "reference/step/draft_plan.hpp"
@@ -48,16 +52,43 @@ struct Draft {
 struct DraftContext {
   std::span<const Token> tokens;  // prompt, then output
   std::size_t prompt_len = 0;
-  std::uint64_t request = 0;  // the same in every step of a request
-  // [k, hidden_layers, width]: the target's hidden features of tokens[hidden_end - k, hidden_end). Those computed since
-  // the drafter was last asked, each token's once, whatever a preemption makes the target compute again; tokens that
-  // the prefix cache spared have none. Empty where the drafter asks for none.
-  std::span<const float> hidden = {};
-  RowParameters parameters = {};  // the request's
-  // All tokens before the newest, but in a step that computes a chunk before it too: the drafter is asked before that.
-  std::size_t hidden_end = 0;
+  std::uint64_t request = 0;           // the same in every step of a request
+  RowParameters parameters = {};       // the request's
+  std::span<const Token> stream = {};  // the tokens as the target reads them: behind its start token where it has one
+  StreamContext kv = {};               // where the KV of the stream lies; the blocks hold its newest token, and more
 
   std::span<const Token> output() const { return tokens.subspan(prompt_len); }
+};
+
+// One request's draft in a step.
+struct DraftJob {
+  DraftContext context;
+  DraftPlan plan;
+  DraftChance* chance = nullptr;
+  Draft* out = nullptr;
+  std::exception_ptr failure = nullptr;  // an Error of this request alone
+};
+
+// What a pass of the target computed of a stream of a request, whether that speculates or not: features at consecutive
+// positions, accepted drafts included. Whatever a preemption makes the target compute again comes again; tokens that
+// the prefix cache spared do not come.
+struct ComputedTokens {
+  std::uint64_t request = 0;
+  std::int32_t stream_index = 0;   // 1: the companion's
+  std::span<const Token> stream;   // at least up to the last of them
+  std::int64_t first = 0;          // position
+  std::vector<std::int32_t> rows;  // [count] of `features`
+  StreamContext kv;
+  bool samples = false;  // the newest token follows the last of them
+};
+
+// What a drafter keeps beside the KV of an engine, block by block: it is copied, shared and given up with the blocks.
+class DraftCache {
+ public:
+  virtual ~DraftCache() = default;
+  virtual void copy_block(std::int32_t from, std::int32_t to) = 0;
+  // The request has ended.
+  virtual void forget(std::uint64_t request) = 0;
 };
 
 // Holds the buffers of one thread, and what it remembers of the requests that are under way.
@@ -68,8 +99,25 @@ class Drafter {
   virtual void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) = 0;
   // The request has ended with this context.
   virtual void finish(const DraftContext&) {}
-  // The layers of the target whose features the drafter wants to see (ForwardBatch::hidden_layers).
+
+  // Of heads, which read the target's features.
+
+  // The layers of the target whose features the drafter reads (ForwardBatch::hidden_layers).
   virtual std::span<const std::int32_t> hidden_layers() const { return {}; }
+  // For an engine whose KV has this many blocks; null: it keeps nothing there.
+  virtual std::unique_ptr<DraftCache> make_cache(std::int32_t /*num_blocks*/) const { return nullptr; }
+  // features [n, hidden_layers, width] of a pass.
+  virtual void observe(std::span<const ComputedTokens>, std::span<const float> /*features*/, DraftCache*) {}
+  // The drafts of a step's requests together.
+  virtual void propose_all(std::span<DraftJob> jobs, DraftCache*) {
+    for (DraftJob& job : jobs) {
+      try {
+        propose(job.context, job.plan, *job.chance, *job.out);
+      } catch (const Error&) {
+        job.failure = std::current_exception();
+      }
+    }
+  }
 };
 
 }  // namespace draftproof

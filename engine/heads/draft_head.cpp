@@ -54,6 +54,11 @@ std::int64_t DraftHead::state_width() const {
   return fuses_features(description().family) ? body_.shape.width : description().target_width;
 }
 
+std::int32_t DraftHead::draft_len_max() const {
+  if (description().family == HeadFamily::medusa) return static_cast<std::int32_t>(weights_->medusa.size());
+  return description().family == HeadFamily::dflash ? description().block_len - (description().from_anchor ? 0 : 1) : 0;
+}
+
 std::unique_ptr<TransformerKvCache> DraftHead::make_cache(std::int64_t num_slots) const {
   if (layers_.empty()) return nullptr;
   const ModelDescription& shape = body_.shape;

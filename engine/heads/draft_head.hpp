@@ -54,6 +54,8 @@ class DraftHead {
     return tokens.empty() ? static_cast<Token>(row) : tokens[static_cast<std::size_t>(row)];
   }
   std::int64_t state_width() const;
+  // Drafts on a path at most; 0: no limit.
+  std::int32_t draft_len_max() const;
   // Null where the head has no layers.
   std::unique_ptr<TransformerKvCache> make_cache(std::int64_t num_slots) const;
 

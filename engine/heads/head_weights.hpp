@@ -64,8 +64,6 @@ struct HeadDescription {
   double accept_tolerance = 0.0;
 
   bool is_lossy() const { return verifier_accept_k != 1 || accept_tolerance != 0.0; }
-  // Drafts of one pass; 0: as many as are asked for.
-  std::int32_t draft_len_max() const { return family == HeadFamily::dflash ? block_len - (from_anchor ? 0 : 1) : 0; }
 };
 
 // The layers whose features a head reads, of a target with this many layers, counted from 1, the last norm being

@@ -1,5 +1,6 @@
 #include "engine/transformer/transformer_kv_cache.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace draftproof {
@@ -22,6 +23,16 @@ void TransformerKvCache::copy_slot(std::int64_t from, std::int64_t to) {
       std::memmove(values(layer, to / kKvBlockSlots, head) + to_in * shape_.head_len,
                    values(layer, from / kKvBlockSlots, head) + from_in * shape_.head_len,
                    static_cast<std::size_t>(shape_.head_len) * sizeof(std::uint16_t));
+    }
+}
+
+void TransformerKvCache::clear_slot(std::int64_t slot) {
+  const std::int64_t block = slot / kKvBlockSlots;
+  const std::int64_t in = slot % kKvBlockSlots;
+  for (std::int64_t layer = 0; layer < shape_.layers; ++layer)
+    for (std::int64_t head = 0; head < shape_.kv_heads; ++head) {
+      for (std::int64_t i = 0; i < shape_.head_len; ++i) keys(layer, block, head)[i * kKvBlockSlots + in] = 0;
+      std::fill_n(values(layer, block, head) + in * shape_.head_len, shape_.head_len, std::uint16_t{0});
     }
 }
 

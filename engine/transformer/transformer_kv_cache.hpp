@@ -25,6 +25,7 @@ class TransformerKvCache final : public KvCache {
   const KvShape& shape() const { return shape_; }
   std::int64_t num_slots() const override { return num_blocks_ * kKvBlockSlots; }
   void copy_slot(std::int64_t from, std::int64_t to) override;
+  void clear_slot(std::int64_t slot);  // to zeros
   // [layers][keys, values][kv_heads][head_len], binary16.
   std::vector<std::byte> slot_bytes(std::int64_t slot) const override;
 

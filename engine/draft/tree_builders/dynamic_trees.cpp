@@ -55,9 +55,12 @@ double total_value(const ValuedTree& tree) {
 }
 
 std::int32_t CandidatePool::expand(std::int32_t parent, std::int32_t count) {
-  const std::vector<Token> path = nodes_.tree.path(parent);
-  const std::vector<DraftCandidate> candidates = draft_(path, count);
-  check(candidates, count, std::string(builder_) + ", draft path " + text_of(path));
+  return add(parent, draft_(nodes_.tree.path(parent), count), count);
+}
+
+std::int32_t CandidatePool::add(std::int32_t parent, const std::vector<DraftCandidate>& candidates,
+                                std::int32_t count) {
+  check(candidates, count, std::string(builder_) + ", draft path " + text_of(nodes_.tree.path(parent)));
   const std::int32_t first = size();
   const double parent_value = parent == kRootNode ? 1.0 : value(parent);
   for (const DraftCandidate& candidate : candidates) {

@@ -43,12 +43,16 @@ double total_value(const ValuedTree& tree);
 class CandidatePool {
  public:
   // `builder` names the caller in errors.
-  explicit CandidatePool(const char* builder, const DraftCandidates& draft) : builder_(builder), draft_(draft) {}
+  explicit CandidatePool(const char* builder, DraftCandidates draft = {})
+      : builder_(builder), draft_(std::move(draft)) {}
 
   // Asks for the best `count` continuations of `parent` (kRootNode: of the context) and adds them. Returns the first
   // index added. Errors (input) naming the path: more than `count`, a probability outside (0, 1], wrong order, a token
   // named twice.
   std::int32_t expand(std::int32_t parent, std::int32_t count);
+
+  // The same with continuations that are at hand.
+  std::int32_t add(std::int32_t parent, const std::vector<DraftCandidate>& candidates, std::int32_t count);
 
   std::int32_t size() const { return nodes_.tree.size(); }
   // The best n of the nodes first .. size() - 1 by (value descending, index ascending), in ascending order of index.
@@ -59,7 +63,7 @@ class CandidatePool {
 
  private:
   const char* builder_;
-  const DraftCandidates& draft_;
+  DraftCandidates draft_;
   ValuedTree nodes_;
 };
 

@@ -1,0 +1,560 @@
+#include "engine/heads/head_drafter.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+#include "engine/draft/tree_builders/dynamic_trees.hpp"
+#include "reference/step/dense_step_rows.hpp"
+#include "reference/verify/sampled_tree.hpp"
+
+namespace draftproof {
+namespace {
+
+constexpr std::int64_t kScratchSlots = 16384;  // of drafts' entries in a step
+constexpr std::int32_t kTreeTopK = 10;         // EAGLE-2's, of a node and of a level
+
+}  // namespace
+
+void HeadDrafter::Batch::clear() {
+  tokens.clear(), positions.clear(), streams.clear(), parents.clear(), wanted.clear(), slots.clear();
+  contexts.clear(), tails.clear(), states.clear();
+}
+
+// follows: the token before it in the batch; else its context, which is the last one of contexts once it is complete.
+void HeadDrafter::Batch::add(Token token, std::int64_t position, bool follows, std::int64_t slot) {
+  const auto index = static_cast<std::int32_t>(tokens.size());
+  tokens.push_back(token);
+  positions.push_back(static_cast<std::int32_t>(position));
+  streams.push_back(static_cast<std::int32_t>(contexts.size()));
+  parents.push_back(follows ? index - 1 : kContextParent);
+  slots.push_back(slot);
+}
+
+HeadBatch HeadDrafter::Batch::view() const {
+  return {tokens, positions, streams, parents, slots, contexts, wanted, tails};
+}
+
+// What is kept beside an engine's KV.
+class HeadDrafter::Cache final : public DraftCache {
+ public:
+  Cache(const DraftHead& head, std::int32_t num_blocks)
+      : kv(head.make_cache(num_blocks * kKvBlockSlots + kScratchSlots)),
+        scratch(num_blocks * kKvBlockSlots),
+        block_states_(static_cast<std::size_t>(num_blocks)) {}
+
+  void copy_block(std::int32_t from, std::int32_t to) override {
+    block_states_[static_cast<std::size_t>(to)] = block_states_[static_cast<std::size_t>(from)];
+    for (std::int64_t i = 0; kv && i < kKvBlockSlots; ++i)
+      kv->copy_slot(from * kKvBlockSlots + i, to * kKvBlockSlots + i);
+  }
+  void forget(std::uint64_t request) override {
+    for (std::int32_t s = 0; s < 2; ++s) streams.erase({request, s});
+  }
+  // Of the last token computed in the block of a position.
+  std::vector<float>& block_state(const StreamContext& of, std::int64_t position) {
+    return block_states_[static_cast<std::size_t>(of.blocks[static_cast<std::size_t>(position / kKvBlockSlots)])];
+  }
+
+  std::unique_ptr<TransformerKvCache> kv;  // null: the head has no layers
+  std::int64_t scratch;                    // the first of kScratchSlots
+  std::map<std::pair<std::uint64_t, std::int32_t>, Stream> streams;
+
+ private:
+  std::vector<std::vector<float>> block_states_;
+};
+
+// A draft as it grows, level by level. Its nodes are those of the draft, or of paths that are not merged yet, or
+// candidates that are not chosen yet.
+struct HeadDrafter::Growth {
+  enum class Kind : std::uint8_t {
+    most_probable,  // a chain of argmaxes
+    chain,          // drawn
+    tree,           // drawn
+    paths,          // drawn by themselves, merged at the end
+    dynamic,        // EAGLE-2's tree
+  };
+  struct Node {
+    Token token;
+    std::int32_t parent;     // kRootNode: the context
+    std::int32_t depth;      // from 1
+    std::int64_t slot = -1;  // of its entry
+    std::vector<float> state = {};
+    std::vector<float> row = {};  // of logits after it
+  };
+
+  DraftJob* job;
+  Stream* stream;
+  Kind kind;
+  RowParameters parameters = {};
+  Node root = {};
+  std::vector<Node> nodes = {};
+  std::vector<std::int32_t> frontier = {};         // whose rows come next
+  std::int32_t length_max = 0;                     // levels
+  std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
+  CandidatePool pool = CandidatePool("a head's tree");
+  std::int32_t level_first = 0;                       // of the pool's last level
+  std::vector<std::vector<std::int32_t>> below = {};  // of the shape: children of node i at i + 1
+  std::vector<std::int32_t> in_shape = {};            // node of the shape of each node
+
+  const Node& at(std::int32_t node) const { return node == kRootNode ? root : nodes[static_cast<std::size_t>(node)]; }
+  Node& at(std::int32_t node) { return node == kRootNode ? root : nodes[static_cast<std::size_t>(node)]; }
+  std::int64_t newest() const { return static_cast<std::int64_t>(job->context.stream.size()) - 1; }
+  std::int32_t add(Token token, std::int32_t parent) {
+    nodes.push_back({token, parent, at(parent).depth + 1});
+    return static_cast<std::int32_t>(nodes.size()) - 1;
+  }
+  std::vector<std::int32_t> ancestors(std::int32_t node) const {  // the node itself last
+    std::vector<std::int32_t> reversed;
+    for (; node != kRootNode; node = at(node).parent) reversed.push_back(node);
+    return {reversed.rbegin(), reversed.rend()};
+  }
+  std::vector<Token> path(std::int32_t node) const {
+    std::vector<Token> tokens;
+    for (const std::int32_t i : ancestors(node)) tokens.push_back(at(i).token);
+    return tokens;
+  }
+  std::int32_t nodes_max() const {  // with entries of their own
+    if (kind == Kind::dynamic) return kTreeTopK * length_max;
+    return job->plan.num_paths * job->plan.shape.size();
+  }
+};
+
+HeadDrafter::HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature)
+    : head_(std::move(head)), draft_temperature_(draft_temperature) {}
+
+void HeadDrafter::propose(const DraftContext&, const DraftPlan&, DraftChance&, Draft&) {
+  throw usage_error("drafter",
+                    "is a head, which reads the features of requests that an engine runs; expected a "
+                    "drafter that reads tokens");
+}
+
+std::unique_ptr<DraftCache> HeadDrafter::make_cache(std::int32_t num_blocks) const {
+  return std::make_unique<Cache>(*head_, num_blocks);
+}
+
+void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<const float> features,
+                          DraftCache* draft_cache) {
+  auto& cache = dynamic_cast<Cache&>(*draft_cache);
+  const HeadFamily family = head_->description().family;
+  const std::size_t of_token =
+      head_->feature_layers().size() * static_cast<std::size_t>(head_->description().target_width);
+  features_.clear();
+  for (const ComputedTokens& of : computed)
+    for (const std::int32_t row : of.rows) {
+      const auto from = features.subspan(static_cast<std::size_t>(row) * of_token, of_token);
+      features_.insert(features_.end(), from.begin(), from.end());
+    }
+  head_->make_states(features_, states_);
+  const auto width = static_cast<std::size_t>(head_->state_width());
+  batch_.clear();
+  std::size_t row = 0;
+  for (const ComputedTokens& of : computed) {
+    const auto count = static_cast<std::int64_t>(of.rows.size());
+    const std::span<const float> states = std::span(states_).subspan(row * width, of.rows.size() * width);
+    row += of.rows.size();
+    if (count == 0) continue;
+    const auto [found, is_new] = cache.streams.try_emplace({of.request, of.stream_index});
+    Stream& stream = found->second;
+    // Another place than the last one: a new request, or one that was preempted, at the end of a shared block.
+    if (stream.end != of.first || is_new) {
+      stream = {std::max<std::int64_t>(of.first, 1), of.first, {}};
+      if (of.first > 0) stream.states = cache.block_state(of.kv, of.first - 1);
+      if (of.first > 0 && (stream.states.size() != width || of.first % kKvBlockSlots != 0))
+        throw Error(ErrorKind::internal, "head", "tokens follow others that it was never shown");
+    }
+    stream.end = of.first + count;
+    for (std::int64_t p = of.first; p < stream.end; ++p)
+      if (p + 1 == stream.end || (p + 1) % kKvBlockSlots == 0) {
+        const auto last = states.subspan(static_cast<std::size_t>(p - of.first) * width, width);
+        cache.block_state(of.kv, p).assign(last.begin(), last.end());
+      }
+    if (family == HeadFamily::dflash) {
+      add_tokens(of.stream, of.kv, of.first, stream.end, states);
+      stream.begin = stream.end;
+    } else if (family == HeadFamily::medusa) {
+      const auto last = states.last(width);
+      stream.states.assign(last.begin(), last.end());
+      stream.begin = stream.end;
+    } else {
+      stream.states.insert(stream.states.end(), states.begin(), states.end());
+      // What the next draft's first pass does not take along: a chunk of a prompt, and whatever completes a block,
+      // which others may find in the prefix cache before that.
+      if (!of.samples || of.stream_index != 0 || stream.begin < stream.end / kKvBlockSlots * kKvBlockSlots)
+        flush(of, stream, cache);
+    }
+  }
+  if (batch_.tokens.empty()) return;
+  if (family == HeadFamily::dflash)
+    head_->store_context(batch_.view(), batch_.states, *cache.kv);
+  else
+    head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
+}
+
+// Adds the tokens of a stream at positions [begin, end), a chain behind its context, with their states [end - begin].
+void HeadDrafter::add_tokens(std::span<const Token> stream, const StreamContext& kv, std::int64_t begin,
+                             std::int64_t end, std::span<const float> states) {
+  for (std::int64_t p = begin; p < end; ++p) batch_.add(stream[static_cast<std::size_t>(p)], p, p != begin, kv.slot(p));
+  batch_.contexts.push_back({kv.blocks, begin});
+  batch_.states.insert(batch_.states.end(), states.begin(), states.end());
+}
+
+// Adds the pairs that the KV lacks, and keeps the last state for the newest token's.
+void HeadDrafter::flush(const ComputedTokens& of, Stream& stream, Cache& cache) {
+  const auto width = static_cast<std::size_t>(head_->state_width());
+  if (stream.begin == 1) cache.kv->clear_slot(of.kv.slot(0));
+  const std::size_t pairs = stream.states.size() / width - 1;
+  if (pairs > 0) add_tokens(of.stream, of.kv, stream.begin, stream.end, std::span(stream.states).first(pairs * width));
+  stream.states.erase(stream.states.begin(), stream.states.end() - static_cast<std::ptrdiff_t>(width));
+  stream.begin = std::max(stream.begin, stream.end);
+}
+
+HeadDrafter::Growth HeadDrafter::growth_of(DraftJob& job, Stream& stream) const {
+  const DraftPlan& plan = job.plan;
+  const bool any = plan.sampling == DraftSampling::any;
+  Growth growth{&job, &stream, Growth::Kind::chain};
+  growth.root.parent = kRootNode;
+  growth.length_max = plan.draft_len_max();
+  if (const std::int32_t of_head = head_->draft_len_max(); of_head != 0)
+    growth.length_max = std::min(growth.length_max, of_head);
+  growth.parameters.temperature = draft_temperature_.value_or(job.context.parameters.temperature);
+  if (!draft_temperature_) growth.parameters.filters = job.context.parameters.filters;
+  const bool greedy = growth.parameters.temperature == 0.0f;
+  if (plan.coupled || plan.num_paths > 1) {
+    growth.kind = Growth::Kind::paths;
+  } else if (plan.is_chain()) {
+    growth.kind = any || greedy ? Growth::Kind::most_probable : Growth::Kind::chain;
+  } else {
+    growth.kind = any ? Growth::Kind::dynamic : Growth::Kind::tree;
+    growth.below.resize(static_cast<std::size_t>(plan.shape.size()) + 1);
+    for (std::int32_t i = 0; i < plan.shape.size(); ++i)
+      growth.below[DraftTree::row_after(plan.shape.parents[static_cast<std::size_t>(i)])].push_back(i);
+  }
+  // A greedy row has no second child: trees for greedy requests are drawn at temperature 1, and ranked so.
+  if (growth.kind == Growth::Kind::dynamic || (growth.kind == Growth::Kind::tree && greedy) ||
+      (growth.kind == Growth::Kind::paths && greedy && !plan.coupled)) {
+    growth.parameters = {};
+  }
+  Draft& out = *job.out;
+  out = {};
+  if (growth.kind == Growth::Kind::most_probable || growth.kind == Growth::Kind::dynamic) return growth;
+  out.proposal_kind = ProposalKind::logits;
+  out.draft_parameters = growth.parameters;
+  return growth;
+}
+
+void HeadDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* draft_cache) {
+  auto& cache = dynamic_cast<Cache&>(*draft_cache);
+  std::vector<Growth> growths;
+  std::int64_t slots = 0;
+  const auto draft = [&] {
+    grow(growths, cache);
+    growths.clear();
+    slots = 0;
+  };
+  for (DraftJob& job : jobs) {
+    *job.out = {};
+    const auto found = cache.streams.find({job.context.request, 0});
+    // Where a part of the prompt is computed in this step, its features are not there yet.
+    if (found == cache.streams.end() || found->second.end != static_cast<std::int64_t>(job.context.stream.size()) - 1 ||
+        found->second.end == 0)
+      continue;
+    Growth growth = growth_of(job, found->second);
+    const std::int64_t needed = std::max(growth.nodes_max(), head_->description().block_len);
+    if (slots + needed > kScratchSlots) draft();
+    slots += needed;
+    growths.push_back(std::move(growth));
+  }
+  draft();
+}
+
+void HeadDrafter::grow(std::span<Growth> growths, Cache& cache) {
+  if (growths.empty()) return;
+  compute_roots(growths, cache);
+  std::int64_t scratch =
+      cache.scratch +
+      (head_->description().family == HeadFamily::dflash ? std::ssize(growths) * head_->description().block_len : 0);
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (Growth& growth : growths) {
+      if (growth.job->failure) continue;
+      try {
+        add_level(growth);
+      } catch (const Error&) {
+        growth.job->failure = std::current_exception();
+        growth.frontier.clear();
+      }
+      for (const std::int32_t node : growth.frontier) growth.at(node).slot = scratch++;
+      grows = grows || !growth.frontier.empty();
+    }
+    if (grows) compute_frontiers(growths, cache);
+  }
+  for (Growth& growth : growths)
+    if (!growth.job->failure) finish_draft(growth);
+}
+
+// The rows after the contexts.
+void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
+  const auto width = static_cast<std::size_t>(head_->state_width());
+  const auto rows = static_cast<std::size_t>(head_->num_rows());
+  const HeadDescription& description = head_->description();
+  batch_.clear();
+  if (description.family == HeadFamily::medusa) {
+    std::int32_t length_max = 0;
+    for (const Growth& growth : growths) {
+      batch_.states.insert(batch_.states.end(), growth.stream->states.begin(), growth.stream->states.end());
+      length_max = std::max(length_max, growth.length_max);
+    }
+    for (std::int32_t level = 0; level < length_max; ++level) {
+      head_->run_medusa(static_cast<std::size_t>(level), batch_.states, output_.logits);
+      for (std::size_t g = 0; g < growths.size(); ++g) {
+        const auto row = std::span(output_.logits).subspan(g * rows, rows);
+        growths[g].marginals.emplace_back(row.begin(), row.end());
+      }
+    }
+    return;
+  }
+  if (description.family == HeadFamily::dflash) {
+    std::int64_t scratch = cache.scratch;
+    for (const Growth& growth : growths) {
+      const std::int64_t newest = growth.newest();
+      for (std::int32_t i = 0; i < description.block_len; ++i) {
+        if (i >= (description.from_anchor ? 0 : 1) && i < growth.length_max + (description.from_anchor ? 0 : 1))
+          batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
+        batch_.add(i == 0 ? growth.job->context.stream.back() : description.mask_token, newest + i, i > 0, scratch++);
+      }
+      batch_.contexts.push_back({growth.job->context.kv.blocks, newest});
+    }
+    head_->run_blocks(batch_.view(), *cache.kv, output_);
+    std::size_t row = 0;
+    for (Growth& growth : growths)
+      for (std::int32_t level = 0; level < growth.length_max; ++level, ++row) {
+        const auto from = std::span(output_.logits).subspan(row * rows, rows);
+        growth.marginals.emplace_back(from.begin(), from.end());
+      }
+    if (!head_->weights().markov_in) return;
+    for (Growth& growth : growths) {
+      growth.root.row = growth.marginals.front();
+      head_->add_markov({{growth.job->context.stream.back()}}, growth.root.row);
+    }
+    return;
+  }
+  for (Growth& growth : growths) {
+    Stream& stream = *growth.stream;
+    const DraftContext& context = growth.job->context;
+    if (stream.begin == 1) cache.kv->clear_slot(context.kv.slot(0));
+    add_tokens(context.stream, context.kv, stream.begin, stream.end + 1, stream.states);
+    batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
+    stream.begin = stream.end + 1;
+    stream.states.clear();
+  }
+  head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
+  for (std::size_t g = 0; g < growths.size(); ++g) {
+    const auto row = std::span(output_.logits).subspan(g * rows, rows);
+    const auto state = std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[g]) * width, width);
+    growths[g].root.row.assign(row.begin(), row.end());
+    growths[g].root.state.assign(state.begin(), state.end());
+  }
+}
+
+// The rows after the nodes of the frontiers, of all requests in one pass.
+void HeadDrafter::compute_frontiers(std::span<Growth> growths, Cache& cache) {
+  const auto rows = static_cast<std::size_t>(head_->num_rows());
+  const HeadFamily family = head_->description().family;
+  if (family == HeadFamily::medusa || (family == HeadFamily::dflash && !head_->weights().markov_in)) return;
+  batch_.clear();
+  if (family == HeadFamily::dflash) output_.logits.clear();
+  for (Growth& growth : growths)
+    for (const std::int32_t node : growth.frontier) {
+      const Growth::Node& of = growth.at(node);
+      if (family == HeadFamily::dflash) {
+        const std::vector<float>& base = growth.marginals[static_cast<std::size_t>(of.depth)];
+        batch_.tokens.push_back(of.token);
+        output_.logits.insert(output_.logits.end(), base.begin(), base.end());
+        continue;
+      }
+      batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
+      batch_.add(of.token, growth.newest() + of.depth, false, of.slot);
+      batch_.contexts.push_back({growth.job->context.kv.blocks, growth.newest() + 1});
+      std::vector<std::int64_t>& tail = batch_.tails.emplace_back();
+      for (const std::int32_t above : growth.ancestors(of.parent)) tail.push_back(growth.at(above).slot);
+      const std::vector<float>& state = growth.at(of.parent).state;
+      batch_.states.insert(batch_.states.end(), state.begin(), state.end());
+    }
+  if (family == HeadFamily::dflash)
+    head_->add_markov(batch_.tokens, output_.logits);
+  else
+    head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
+  const auto width = static_cast<std::size_t>(head_->state_width());
+  std::size_t row = 0;
+  for (Growth& growth : growths)
+    for (const std::int32_t node : growth.frontier) {
+      Growth::Node& of = growth.at(node);
+      const auto logits = std::span(output_.logits).subspan(row * rows, rows);
+      of.row.assign(logits.begin(), logits.end());
+      if (family != HeadFamily::dflash) {
+        const auto state = std::span(output_.states).subspan(row * width, width);
+        of.state.assign(state.begin(), state.end());
+      }
+      ++row;
+    }
+}
+
+// The row over the target's vocabulary: tokens that the head does not draft are impossible.
+std::vector<float> HeadDrafter::scattered(std::span<const float> row) const {
+  if (head_->description().draft_tokens.empty()) return {row.begin(), row.end()};
+  std::vector<float> full(static_cast<std::size_t>(head_->target_vocab_size()),
+                          -std::numeric_limits<float>::infinity());
+  for (std::size_t i = 0; i < row.size(); ++i)
+    full[static_cast<std::size_t>(head_->token_of(static_cast<std::int64_t>(i)))] = row[i];
+  return full;
+}
+
+// The proposal distribution after a node: over the target's vocabulary, of dynamic trees over the head's rows.
+const Distribution& HeadDrafter::process(const Growth& growth, std::int32_t node) {
+  const std::span<const float> row = row_after(growth, node);
+  const std::vector<float> full = growth.kind == Growth::Kind::dynamic ? std::vector<float>() : scattered(row);
+  RowInput input;
+  input.logits = full.empty() ? RowView{DType::f32, row.data(), static_cast<std::int64_t>(row.size())}
+                              : RowView{DType::f32, full.data(), static_cast<std::int64_t>(full.size())};
+  input.parameters = growth.parameters;
+  input.row = static_cast<std::uint32_t>(growth.at(node).depth);
+  pipeline_.run(input, distribution_);
+  return distribution_;
+}
+
+std::span<const float> HeadDrafter::row_after(const Growth& growth, std::int32_t node) {
+  const Growth::Node& of = growth.at(node);
+  return of.row.empty() ? growth.marginals[static_cast<std::size_t>(of.depth)] : of.row;
+}
+
+// Adds the level behind the frontier, or the first one, and leaves in the frontier the nodes whose rows are needed.
+void HeadDrafter::add_level(Growth& growth) {
+  const DraftPlan& plan = growth.job->plan;
+  DraftChance& chance = *growth.job->chance;
+  const bool is_first = growth.nodes.empty();
+  std::vector<std::int32_t> behind{kRootNode};
+  if (!is_first) behind = std::exchange(growth.frontier, {});
+  if (behind.empty()) return;
+  const std::int32_t depth = growth.at(behind.front()).depth + 1;
+  const bool is_last = depth == growth.length_max;
+  if (depth > growth.length_max) return;
+  for (const std::int32_t node : behind)
+    if (on_row)
+      on_row({growth.job->context.request, growth.job->context.stream, growth.path(node), row_after(growth, node)});
+  switch (growth.kind) {
+    case Growth::Kind::most_probable: {
+      const std::span<const float> row = row_after(growth, behind.front());
+      const auto best = std::ranges::max_element(row);
+      if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); }))
+        throw input_error("draft", "a row of the head's logits is not finite; expected a head whose numbers stay so");
+      const std::int32_t node = growth.add(head_->token_of(best - row.begin()), behind.front());
+      if (!is_last) growth.frontier = {node};
+      return;
+    }
+    case Growth::Kind::chain: {
+      const Distribution& q = process(growth, behind.front());
+      const std::int32_t node = growth.add(chance.draw(q, static_cast<std::uint32_t>(depth) - 1), behind.front());
+      if (!is_last) growth.frontier = {node};
+      return;
+    }
+    case Growth::Kind::tree: {
+      struct Dense {
+        DraftChance& chance;
+        Token draw(const DenseMasses<double>& masses, std::uint32_t row, Purpose) { return chance.draw(masses, row); }
+      } dense{chance};
+      DraftTree& tree = growth.job->out->tree;
+      for (const std::int32_t node : behind) {
+        const std::int32_t of_shape = node == kRootNode ? kRootNode : growth.in_shape[static_cast<std::size_t>(node)];
+        const std::vector<std::int32_t>& children = growth.below[DraftTree::row_after(of_shape)];
+        const auto count = static_cast<std::int32_t>(children.size());
+        DenseMasses<double> masses = dense_row(process(growth, node));
+        const std::int32_t first = tree.size();
+        if (plan.sampling == DraftSampling::without_replacement)
+          add_children_without_replacement(tree, node, count, std::move(masses), dense);
+        else if (plan.sampling == DraftSampling::greedy)
+          add_greedy_children(tree, node, count, std::move(masses), dense);
+        else
+          add_iid_children(tree, node, count, masses, dense);
+        for (std::int32_t i = first; i < tree.size(); ++i) {
+          growth.add(tree.tokens[static_cast<std::size_t>(i)], node);
+          const std::int32_t shape_node = children[static_cast<std::size_t>(i - first)];
+          growth.in_shape.push_back(shape_node);
+          if (!is_last && !growth.below[DraftTree::row_after(shape_node)].empty()) growth.frontier.push_back(i);
+        }
+      }
+      return;
+    }
+    case Growth::Kind::paths:
+      for (std::int32_t list = 0; list < plan.num_paths; ++list) {
+        const std::int32_t node = is_first ? kRootNode : behind[static_cast<std::size_t>(list)];
+        const Distribution& q = process(growth, node);
+        const auto level = static_cast<std::uint32_t>(depth) - 1;
+        const auto of_list = static_cast<std::uint32_t>(list);
+        const Token token =
+            plan.coupled ? chance.coupled_race(q, level, of_list)
+                         : chance.draw(dense_row(q), of_list * static_cast<std::uint32_t>(plan.shape.size()) + level);
+        const std::int32_t added = growth.add(token, node);
+        if (!is_last) growth.frontier.push_back(added);
+      }
+      return;
+    case Growth::Kind::dynamic:
+      break;
+  }
+  const std::int32_t first = growth.pool.size();
+  for (const std::int32_t node : behind) {
+    const DenseMasses<double> masses = dense_row(process(growth, node));
+    std::vector<DraftCandidate> candidates;
+    for (const Token row : most_probable_tokens(masses, kTreeTopK))
+      candidates.push_back({head_->token_of(row), masses[static_cast<std::size_t>(row)]});
+    growth.pool.add(node, candidates, kTreeTopK);
+    for (const DraftCandidate& candidate : candidates) growth.add(candidate.token, node);
+  }
+  if (!is_last) growth.frontier = growth.pool.best(first, kTreeTopK);
+}
+
+void HeadDrafter::finish_draft(Growth& growth) {
+  const DraftPlan& plan = growth.job->plan;
+  Draft& out = *growth.job->out;
+  std::vector<std::int32_t> of_tree;  // node of the growth of each node of the draft
+  switch (growth.kind) {
+    case Growth::Kind::dynamic:
+      out.tree = growth.pool.tree_of(growth.pool.best(0, plan.shape.size())).tree;
+      return;
+    case Growth::Kind::paths: {
+      std::vector<std::vector<Token>> paths;
+      for (std::int32_t node = 0; node < std::ssize(growth.nodes); ++node)
+        if (growth.at(node).depth == growth.length_max) paths.push_back(growth.path(node));
+      out.tree = merge_paths(paths, Duplicates::merged);
+      for (std::int32_t i = 0; i < out.tree.size(); ++i) {
+        const std::vector<Token> path = out.tree.path(i);
+        std::int32_t node = 0;
+        while (growth.path(node) != path) ++node;
+        of_tree.push_back(node);
+      }
+      break;
+    }
+    case Growth::Kind::most_probable:
+    case Growth::Kind::chain:
+      for (const Growth::Node& node : growth.nodes) out.tree.add(node.token, node.parent);
+      [[fallthrough]];
+    case Growth::Kind::tree:
+      for (std::int32_t i = 0; i < out.tree.size(); ++i) of_tree.push_back(i);
+      break;
+  }
+  if (growth.kind == Growth::Kind::most_probable) return;
+  // Rows of leaves propose nothing and stay 0; a chain has one row less than a tree.
+  const auto vocab_size = static_cast<std::size_t>(head_->target_vocab_size());
+  out.logits.assign((out.tree.tokens.size() + (out.tree.is_chain() ? 0 : 1)) * vocab_size, 0.0f);
+  for (std::size_t row = 0; row < out.logits.size() / vocab_size; ++row) {
+    const std::int32_t node = static_cast<std::int32_t>(row) - 1;
+    if (out.tree.children(node).empty()) continue;
+    const std::int32_t from = node == kRootNode ? kRootNode : of_tree[static_cast<std::size_t>(node)];
+    std::ranges::copy(scattered(row_after(growth, from)),
+                      out.logits.begin() + static_cast<std::ptrdiff_t>(row * vocab_size));
+  }
+}
+
+}  // namespace draftproof

@@ -1,0 +1,94 @@
+// A drafting head as the drafter of an engine.
+//
+// After every pass of the target it is shown the features of what was computed, and keeps for each request the states
+// that its KV does not hold yet; before every pass it drafts for all requests together, so that its weights are read
+// once a level of the drafts. The KV of true tokens lies in the target's blocks; entries made of drafts lie elsewhere
+// and live for one step. So a full block holds what its tokens determine, whoever finds it in the prefix cache, and
+// nothing of a rejected draft stays.
+//
+// Beside each block lies the state of the last token computed in it: the first pair behind a block that is found in the
+// prefix cache begins with it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "engine/draft/drafter.hpp"
+#include "engine/heads/draft_head.hpp"
+#include "reference/logits/pipeline.hpp"
+
+namespace draftproof {
+
+// A row of a head behind a path, when a draft was made from it: for the oracle (acceptance_oracle.hpp).
+struct HeadRow {
+  std::uint64_t request = 0;
+  std::span<const Token> stream;  // the true tokens
+  std::vector<Token> path;        // drafts behind them
+  std::span<const float> logits;  // [rows of logits]
+};
+
+class HeadDrafter final : public Drafter {
+ public:
+  // draft_temperature: at which drafts are drawn; nothing: that of each request, with its filters. At temperature 0,
+  // and for verifiers that take any drafts, the most probable token, as a one-hot proposal: EAGLE-2's dynamic tree
+  // where the plan is a tree.
+  HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature);
+
+  // Error (usage): a head drafts for an engine's requests only, since it reads their features.
+  void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
+  std::span<const std::int32_t> hidden_layers() const override { return head_->feature_layers(); }
+  std::unique_ptr<DraftCache> make_cache(std::int32_t num_blocks) const override;
+  void observe(std::span<const ComputedTokens> computed, std::span<const float> features, DraftCache* cache) override;
+  void propose_all(std::span<DraftJob> jobs, DraftCache* cache) override;
+
+  const DraftHead& head() const { return *head_; }
+  std::function<void(const HeadRow&)> on_row;
+
+ private:
+  class Cache;
+  struct Growth;
+  // Of a stream of a request. Pairs at positions [begin, end) are not in the KV yet: states of positions
+  // [begin - 1, end), the last of which the newest token's pair begins with.
+  struct Stream {
+    std::int64_t begin = 0;
+    std::int64_t end = 0;  // behind the last token computed
+    std::vector<float> states;
+  };
+
+  void add_tokens(std::span<const Token> stream, const StreamContext& kv, std::int64_t begin, std::int64_t end,
+                  std::span<const float> states);
+  void flush(const ComputedTokens& of, Stream& stream, Cache& cache);
+  Growth growth_of(DraftJob& job, Stream& stream) const;
+  void grow(std::span<Growth> growths, Cache& cache);
+  void compute_roots(std::span<Growth> growths, Cache& cache);
+  void compute_frontiers(std::span<Growth> growths, Cache& cache);
+  static std::span<const float> row_after(const Growth& growth, std::int32_t node);
+  const Distribution& process(const Growth& growth, std::int32_t node);
+  void add_level(Growth& growth);
+  void finish_draft(Growth& growth);
+  std::vector<float> scattered(std::span<const float> row) const;
+
+  struct Batch {
+    std::vector<Token> tokens;
+    std::vector<std::int32_t> positions, streams, parents, wanted;
+    std::vector<std::int64_t> slots;
+    std::vector<StreamContext> contexts;
+    std::vector<std::vector<std::int64_t>> tails;
+    std::vector<float> states;
+
+    void clear();
+    void add(Token token, std::int64_t position, bool follows, std::int64_t slot);
+    HeadBatch view() const;
+  };
+
+  std::shared_ptr<DraftHead> head_;
+  std::optional<float> draft_temperature_;
+  Batch batch_;
+  HeadOutput output_;
+  std::vector<float> features_, states_;  // of a pass of the target
+  Pipeline pipeline_;
+  Distribution distribution_;
+};
+
+}  // namespace draftproof

@@ -1,0 +1,125 @@
+// Heads of random weights for the tiny Llama of random_tensors.hpp.
+#pragma once
+
+#include "engine/heads/draft_head.hpp"
+#include "tests/engine/transformer/random_tensors.hpp"
+
+namespace draftproof::testing {
+
+struct RandomHeadOptions {
+  std::uint64_t seed = 1;
+  TensorKind kind = TensorKind::q8_0;
+  bool reduced_vocabulary = true;
+  bool own_embedding = false;
+  bool norm_before_residual = false;
+  bool norm_output = false;
+  bool markov = false;  // of dflash
+  std::int64_t layers = 1;
+};
+
+struct RandomHead {
+  HeadTensors tensors;
+  TensorStore store;
+
+  RandomHead(HeadFamily family, const ModelDescription& target, const RandomHeadOptions& options = {})
+      : store(options.seed) {
+    HeadDescription& head = tensors.description;
+    head.family = family;
+    head.format = "test";
+    head.target_width = target.width;
+    head.norm_before_residual = options.norm_before_residual;
+    head.norm_output = options.norm_output;
+    ModelDescription& shape = head.shape;
+    shape = target;
+    shape.num_layers = family == HeadFamily::medusa ? 0 : options.layers;
+    shape.num_heads = 4;
+    shape.num_kv_heads = 2;
+    shape.head_size = 16;
+    shape.feed_forward = 64;
+    if (options.reduced_vocabulary) {
+      for (Token t = 2; t < target.vocab_size; t += 3) head.draft_tokens.push_back(t);
+      shape.vocab_size = static_cast<std::int64_t>(head.draft_tokens.size());
+    }
+    const std::int64_t width = target.width;
+    const std::int64_t query_width = shape.num_heads * shape.head_size;
+    const std::int64_t kv_width = shape.num_kv_heads * shape.head_size;
+    const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns) {
+      return store.matrix(name, options.kind, rows, columns);
+    };
+    const auto norm = [&](const char* name) { return store.vector(name, width, 1.5f, 0.2f); };
+    if (family == HeadFamily::eagle3) head.feature_layers = {1, 2, 3};
+    if (family == HeadFamily::dflash) head.feature_layers = {1, 3};
+    const auto features = static_cast<std::int64_t>(std::max<std::size_t>(1, head.feature_layers.size()));
+    if (options.own_embedding) tensors.embedding = matrix("embed", target.vocab_size, width);
+    if (family == HeadFamily::eagle3 || family == HeadFamily::mtp) tensors.embed_norm = norm("embed_norm");
+    if (family == HeadFamily::eagle3 || family == HeadFamily::mtp || family == HeadFamily::dflash)
+      tensors.hidden_norm = norm("hidden_norm");
+    if (family == HeadFamily::eagle1 || family == HeadFamily::mtp) tensors.fuse = matrix("fc", width, 2 * width);
+    if (family == HeadFamily::eagle3 || family == HeadFamily::dflash)
+      tensors.fuse = matrix("fc", width, features * width);
+    if (family == HeadFamily::eagle1) tensors.fuse_bias = store.vector("fc.bias", width, 0.0f, 0.1f);
+    for (std::int64_t l = 0; l < shape.num_layers; ++l) {
+      LayerWeights layer;
+      const std::int64_t columns = family == HeadFamily::eagle3 && l == 0 ? 2 * width : width;
+      if (family == HeadFamily::mtp || family == HeadFamily::dflash) layer.attention_norm = norm("attention_norm");
+      layer.query = matrix("q", query_width, columns);
+      layer.key = matrix("k", kv_width, columns);
+      layer.value = matrix("v", kv_width, columns);
+      if (family == HeadFamily::dflash) {
+        layer.query_norm = store.vector("query_norm", shape.head_size, 1.5f, 0.2f);
+        layer.key_norm = store.vector("key_norm", shape.head_size, 1.5f, 0.2f);
+      }
+      layer.output = matrix("o", width, query_width);
+      layer.feed_forward_norm = norm("feed_forward_norm");
+      layer.gate = matrix("gate", shape.feed_forward, width);
+      layer.up = matrix("up", shape.feed_forward, width);
+      layer.down = matrix("down", width, shape.feed_forward);
+      tensors.layers.push_back(layer);
+    }
+    if (family != HeadFamily::eagle1 && family != HeadFamily::medusa) tensors.out_norm = norm("out_norm");
+    if (options.reduced_vocabulary && family != HeadFamily::medusa)
+      tensors.head = matrix("lm_head", shape.vocab_size, width);
+    if (family == HeadFamily::dflash) {
+      head.block_len = 5;
+      head.mask_token = 3;
+      head.from_anchor = options.markov;
+      if (options.markov) {
+        tensors.markov_in = matrix("markov_w1", target.vocab_size, 32);
+        tensors.markov_out = matrix("markov_w2", shape.vocab_size, 32);
+      }
+    }
+    for (int i = 0; family == HeadFamily::medusa && i < 4; ++i) {
+      MedusaTensors& medusa = tensors.medusa.emplace_back();
+      medusa.blocks.push_back({matrix("block", width, width), store.vector("block.bias", width, 0.0f, 0.1f)});
+      if (options.reduced_vocabulary) medusa.head = matrix("lm_head", shape.vocab_size, width);
+    }
+  }
+
+  RandomHead(RandomHead&&) = default;  // tensors are views of the store
+  RandomHead(const RandomHead&) = delete;
+
+  std::shared_ptr<DraftHead> head(const TransformerModel& target, int bits = 0) const {
+    return std::make_shared<DraftHead>(std::make_shared<const HeadWeights>(pack_head(tensors, bits, 1)), target,
+                                       "test head");
+  }
+};
+
+// One of every kind, by name.
+inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const ModelDescription& target) {
+  std::vector<std::pair<std::string, RandomHead>> heads;
+  const auto add = [&](const char* name, HeadFamily family, RandomHeadOptions options = {}) {
+    options.seed = heads.size() + 10;
+    heads.emplace_back(name, RandomHead(family, target, options));
+  };
+  add("eagle1", HeadFamily::eagle1, {.reduced_vocabulary = false});
+  add("eagle3", HeadFamily::eagle3);
+  add("eagle3 with its switches", HeadFamily::eagle3,
+      {.kind = TensorKind::f16, .own_embedding = true, .norm_before_residual = true, .norm_output = true, .layers = 2});
+  add("mtp", HeadFamily::mtp, {.reduced_vocabulary = false, .norm_output = true});
+  add("dflash", HeadFamily::dflash, {.layers = 2});
+  add("dspark", HeadFamily::dflash, {.markov = true, .layers = 2});
+  add("medusa", HeadFamily::medusa);
+  return heads;
+}
+
+}  // namespace draftproof::testing
