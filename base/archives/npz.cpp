@@ -51,7 +51,7 @@ class ZipMember {
   }
   // The checksum is compared where the member is found to end.
   void require_end() {
-    std::byte behind;
+    std::byte behind{};
     if (zip_fread(file_.get(), &behind, 1) != 0) fail();
   }
 

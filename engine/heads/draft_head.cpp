@@ -1,9 +1,11 @@
 #include "engine/heads/draft_head.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.hpp"
+#include "reference/numerics/natural_exp.hpp"
 
 namespace draftproof {
 namespace {
@@ -108,7 +110,8 @@ void DraftHead::run_layers(const HeadBatch& batch, const PassInput& input, Trans
   std::int32_t positions = 0;
   for (const std::int32_t position : batch.positions) positions = std::max(positions, position + 1);
   rope_.extend(positions);
-  const std::int32_t last = static_cast<std::int32_t>(layers_.size()) + (description().norm_output ? 1 : 0);
+  const std::int32_t last = static_cast<std::int32_t>(layers_.size()) +
+                            (description().norm_output || description().family == HeadFamily::dflash ? 1 : 0);
   const ForwardBatch of_pass{batch.tokens, batch.positions, batch.streams, batch.parents,
                              batch.slots,  batch.contexts,  batch.wanted,  {&last, 1}};
   pass_.run(context_of(input), of_pass, kv, output_);
@@ -183,6 +186,19 @@ void DraftHead::run_medusa(std::size_t index, std::span<const float> states, std
     }
   }
   multiply(head.head ? *head.head : *body_.head, residual_, logits);
+}
+
+float DraftHead::confidence(std::span<const float> state, Token before) const {
+  const std::vector<float>& weights = weights_->confidence;
+  std::vector<float> inputs(state.begin(), state.end());
+  if (weights.size() > inputs.size()) {
+    const std::size_t width = inputs.size();
+    inputs.resize(width + static_cast<std::size_t>(weights_->markov_in->columns()));
+    weights_->markov_in->decode_row(before, std::span(inputs).subspan(width));
+  }
+  float sum = weights_->confidence_bias;
+  for (std::size_t i = 0; i < inputs.size(); ++i) sum = std::fma(weights[i], inputs[i], sum);
+  return static_cast<float>(1.0 / (1.0 + natural_exp(-static_cast<double>(std::clamp(sum, -80.0f, 80.0f)))));
 }
 
 void DraftHead::add_markov(std::span<const Token> before, std::span<float> logits) {

@@ -32,7 +32,8 @@ struct HeadBatch {
 
 struct HeadOutput {
   std::vector<float> logits;  // [m, rows of logits]
-  std::vector<float> states;  // [n, width] of pairs: what the next pair on the path begins with
+  std::vector<float> states;  // [n, width] of pairs: what the next pair on the path begins with; of blocks: after
+                              // the last norm
 };
 
 class DraftHead {
@@ -69,6 +70,9 @@ class DraftHead {
   void run_blocks(const HeadBatch& batch, TransformerKvCache& kv, HeadOutput& out);
   // Medusa: states [n, state width] -> logits [n, rows of logits] of head `index`.
   void run_medusa(std::size_t index, std::span<const float> states, std::vector<float>& logits);
+  // DSpark: the probability that the draft of a place of a block is accepted where those before it are, by its head of
+  // confidences: states [width] of the place, and the token before it.
+  float confidence(std::span<const float> state, Token before) const;
   // DSpark: adds to logits [n, rows of logits] what the token before says, tokens [n].
   void add_markov(std::span<const Token> before, std::span<float> logits);
 

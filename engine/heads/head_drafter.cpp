@@ -83,6 +83,7 @@ struct HeadDrafter::Growth {
     std::int64_t slot = -1;  // of its entry
     std::vector<float> state = {};
     std::vector<float> row = {};  // of logits after it
+    float confidence = 0.0f;
   };
 
   DraftJob* job;
@@ -91,9 +92,10 @@ struct HeadDrafter::Growth {
   RowParameters parameters = {};
   Node root = {};
   std::vector<Node> nodes = {};
-  std::vector<std::int32_t> frontier = {};         // whose rows come next
-  std::int32_t length_max = 0;                     // levels
-  std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
+  std::vector<std::int32_t> frontier = {};            // whose rows come next
+  std::int32_t length_max = 0;                        // levels
+  std::vector<std::vector<float>> marginals = {};     // of heads that draft in parallel, by depth
+  std::vector<std::vector<float>> block_states = {};  // of their places
   CandidatePool pool = CandidatePool("a head's tree");
   std::int32_t level_first = 0;                       // of the pool's last level
   std::vector<std::vector<std::int32_t>> below = {};  // of the shape: children of node i at i + 1
@@ -233,7 +235,8 @@ HeadDrafter::Growth HeadDrafter::growth_of(DraftJob& job, Stream& stream) const 
       growth.below[DraftTree::row_after(plan.shape.parents[static_cast<std::size_t>(i)])].push_back(i);
   }
   // A greedy row has no second child: trees for greedy requests are drawn at temperature 1, and ranked so.
-  if (growth.kind == Growth::Kind::dynamic || (growth.kind == Growth::Kind::tree && greedy) ||
+  if (growth.kind == Growth::Kind::dynamic || growth.kind == Growth::Kind::most_probable ||
+      (growth.kind == Growth::Kind::tree && greedy) ||
       (growth.kind == Growth::Kind::paths && greedy && !plan.coupled)) {
     growth.parameters = {};
   }
@@ -333,6 +336,9 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
       for (std::int32_t level = 0; level < growth.length_max; ++level, ++row) {
         const auto from = std::span(output_.logits).subspan(row * rows, rows);
         growth.marginals.emplace_back(from.begin(), from.end());
+        const auto state =
+            std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[row]) * width, width);
+        growth.block_states.emplace_back(state.begin(), state.end());
       }
     if (!head_->weights().markov_in) return;
     for (Growth& growth : growths) {
@@ -430,6 +436,16 @@ std::span<const float> HeadDrafter::row_after(const Growth& growth, std::int32_t
   return of.row.empty() ? growth.marginals[static_cast<std::size_t>(of.depth)] : of.row;
 }
 
+// That the draft after a node is accepted; known before it is drawn.
+float HeadDrafter::confidence_after(const Growth& growth, std::int32_t node) {
+  const Growth::Node& of = growth.at(node);
+  if (!head_->weights().confidence.empty()) {
+    const Token before = node == kRootNode ? growth.job->context.stream.back() : of.token;
+    return head_->confidence(growth.block_states[static_cast<std::size_t>(of.depth)], before);
+  }
+  return static_cast<float>(std::min(1.0, std::ranges::max(dense_row(process(growth, node)))));
+}
+
 // Adds the level behind the frontier, or the first one, and leaves in the frontier the nodes whose rows are needed.
 void HeadDrafter::add_level(Growth& growth) {
   const DraftPlan& plan = growth.job->plan;
@@ -450,13 +466,17 @@ void HeadDrafter::add_level(Growth& growth) {
       const auto best = std::ranges::max_element(row);
       if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); }))
         throw input_error("draft", "a row of the head's logits is not finite; expected a head whose numbers stay so");
+      const float confidence = growth.job->wants_confidences ? confidence_after(growth, behind.front()) : 0.0f;
       const std::int32_t node = growth.add(head_->token_of(best - row.begin()), behind.front());
+      growth.at(node).confidence = confidence;
       if (!is_last) growth.frontier = {node};
       return;
     }
     case Growth::Kind::chain: {
+      const float confidence = growth.job->wants_confidences ? confidence_after(growth, behind.front()) : 0.0f;
       const Distribution& q = process(growth, behind.front());
       const std::int32_t node = growth.add(chance.draw(q, static_cast<std::uint32_t>(depth) - 1), behind.front());
+      growth.at(node).confidence = confidence;
       if (!is_last) growth.frontier = {node};
       return;
     }
@@ -538,7 +558,10 @@ void HeadDrafter::finish_draft(Growth& growth) {
     }
     case Growth::Kind::most_probable:
     case Growth::Kind::chain:
-      for (const Growth::Node& node : growth.nodes) out.tree.add(node.token, node.parent);
+      for (const Growth::Node& node : growth.nodes) {
+        out.tree.add(node.token, node.parent);
+        if (growth.job->wants_confidences) out.confidences.push_back(node.confidence);
+      }
       [[fallthrough]];
     case Growth::Kind::tree:
       for (std::int32_t i = 0; i < out.tree.size(); ++i) of_tree.push_back(i);

@@ -32,11 +32,13 @@ class HeadDrafter final : public Drafter {
  public:
   // draft_temperature: at which drafts are drawn; nothing: that of each request, with its filters. At temperature 0,
   // and for verifiers that take any drafts, the most probable token, as a one-hot proposal: EAGLE-2's dynamic tree
-  // where the plan is a tree.
+  // where the plan is a tree. Confidences are those of the head, where it has a head of confidences, else the largest
+  // probability of the row that a draft comes from.
   HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature);
 
   // Error (usage): a head drafts for an engine's requests only, since it reads their features.
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
+  bool has_confidences() const override { return true; }
   std::span<const std::int32_t> hidden_layers() const override { return head_->feature_layers(); }
   std::unique_ptr<DraftCache> make_cache(std::int32_t num_blocks) const override;
   void observe(std::span<const ComputedTokens> computed, std::span<const float> features, DraftCache* cache) override;
@@ -67,6 +69,7 @@ class HeadDrafter final : public Drafter {
   const Distribution& process(const Growth& growth, std::int32_t node);
   void add_level(Growth& growth);
   void finish_draft(Growth& growth);
+  float confidence_after(const Growth& growth, std::int32_t node);
   std::vector<float> scattered(std::span<const float> row) const;
 
   struct Batch {

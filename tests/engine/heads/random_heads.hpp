@@ -86,6 +86,8 @@ struct RandomHead {
       if (options.markov) {
         tensors.markov_in = matrix("markov_w1", target.vocab_size, 32);
         tensors.markov_out = matrix("markov_w2", shape.vocab_size, 32);
+        tensors.confidence = store.vector("confidence", width + 32, 0.0f, 0.1f);
+        tensors.confidence_bias = store.vector("confidence.bias", 1, 0.5f, 0.1f);
       }
     }
     for (int i = 0; family == HeadFamily::medusa && i < 4; ++i) {
