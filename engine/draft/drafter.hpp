@@ -42,6 +42,9 @@ struct Draft {
   std::vector<float> logits;  // for ProposalKind::logits: [n, V] of a chain, else [n + 1, V] (VerifyRequest::proposal)
   RowParameters draft_parameters;      // what the logits go through
   std::vector<NodeEvidence> evidence;  // of each node, where the draft was looked up; else empty
+  // [n] of a drafter that has_confidences(): in [0, 1], the probability that the node is accepted where those before it
+  // are, from nothing but what was known before its token was drawn (the tokens before it, no later one). Else empty.
+  std::vector<float> confidences;
 };
 
 // Everything that a drafter knows of a request.
@@ -66,6 +69,8 @@ class Drafter {
   virtual ~Drafter() = default;
   // Fills `out` with tokens that may follow the context.
   virtual void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) = 0;
+  // Does it say of every node of a chain how likely it is accepted (Draft::confidences)?
+  virtual bool has_confidences() const { return false; }
   // The request has ended with this context.
   virtual void finish(const DraftContext&) {}
   // The layers of the target whose features the drafter wants to see (ForwardBatch::hidden_layers).
