@@ -196,7 +196,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.text(
       "--policy", options.policy,
       "How many to draft, up to K: off, fixed:K, threshold, schedule:1=5,8=3,32=0, goodput, tree:..., likely: of "
-      "prompt_lookup and suffix what is likely enough to be worth its rows (default: likely; fixed:K of other "
+      "prompt_lookup and suffix what is likely enough to be worth its rows, confidence:max=7,threshold=0.3,budget=0 of "
+      "drafters with a confidence head (default: likely; fixed:K of other "
       "drafters)",
       "RULE");
   command.file("--cost", options.cost,

@@ -36,12 +36,18 @@ Engine::Engine(LanguageModel& target, Drafter* drafter, StepSampler& sampler, En
       share_prefixes_(options.share_prefixes),
       scheduler_(bounded(options.scheduler, target), std::move(options.policy)),
       backend_(target, drafter, sampler, options.scheduler.num_blocks, options.scheduler.num_swap_blocks,
-               scheduler_.policy().choice().rule == SpeculationRule::likely ? scheduler_.policy().cost() : nullptr) {}
+               scheduler_.policy()) {
+  if (by_confidence() && drafter != nullptr && !drafter->has_confidences())
+    throw usage_error("speculation policy " + text_of(scheduler_.policy().choice()),
+                      "the drafter gives no confidences; expected one with a confidence head, or another policy");
+}
 
 std::uint64_t Engine::submit(std::span<const Token> prompt, const DecodingOptions& options, bool speculates,
                              const std::string& where) {
   auto request =
       std::make_unique<ActiveRequest>(next_request_, target_, prompt, options, speculates && drafter_ != nullptr);
+  if (by_confidence() && request->speculates && !request->plan.is_chain())
+    throw usage_error(where, "it drafts a tree or several paths; expected a chain with speculation policy confidence");
   if (!request->may_go_on()) {
     request->generation.finish_reason = request->stop.finish_reason();
     ended_.emplace(next_request_, std::move(request->generation));

@@ -35,7 +35,7 @@ using OnStep = std::function<void(const StepPlan& plan, const StepOutcome& outco
 class Engine {
  public:
   // All must outlive the object; drafter may be null: every request is then decoded plainly. Errors (usage): options
-  // out of range.
+  // out of range, speculation policy confidence with a drafter that gives none.
   Engine(LanguageModel& target, Drafter* drafter, StepSampler& sampler, EngineOptions options);
 
   // A request by the number that it gets, 0, 1, ... speculates: its drafts are verified; else it is decoded plainly,
@@ -65,6 +65,7 @@ class Engine {
  private:
   void collect_finished();
   void share_new_blocks();
+  bool by_confidence() const { return scheduler_.policy().choice().rule == SpeculationRule::confidence; }
 
   LanguageModel& target_;
   Drafter* drafter_;

@@ -69,14 +69,15 @@ ActiveRequest::ActiveRequest(std::uint64_t request_id, const LanguageModel& targ
 }
 
 ModelBackend::ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler& sampler, std::int32_t num_blocks,
-                           std::int32_t num_swap_blocks, std::shared_ptr<const StepCost> selection_cost)
+                           std::int32_t num_swap_blocks, const SpeculationPolicy& policy)
     : target_(target),
       drafter_(drafter),
       sampler_(sampler),
+      policy_(policy),
       num_blocks_(num_blocks),
       cache_(target.make_kv_cache((std::int64_t{num_blocks} + num_swap_blocks) * kKvBlockSlots)) {
   if (drafter_ != nullptr) draft_cache_ = drafter_->make_cache(num_blocks + num_swap_blocks);
-  if (selection_cost) selection_.emplace(std::move(selection_cost));
+  if (policy.choice().rule == SpeculationRule::likely) selection_.emplace(policy.cost());
 }
 
 std::int64_t ModelBackend::now() const {
@@ -111,6 +112,7 @@ void ModelBackend::move(std::span<const SlotMove> moves) {
 }
 
 void ModelBackend::propose(const StepPlan& plan) {
+  const bool by_confidence = policy_.choice().rule == SpeculationRule::confidence;
   std::vector<DraftOrder> orders;
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
@@ -128,7 +130,8 @@ void ModelBackend::propose(const StepPlan& plan) {
         {{sequence.tokens(), sequence.prompt().size(), active.id, {}, active.stream(0), planned.streams[0].context},
          fitting,
          &active.options,
-         &step});
+         &step,
+         by_confidence});
     indices.push_back(i);
   }
   if (orders.empty()) return;
@@ -140,6 +143,8 @@ void ModelBackend::propose(const StepPlan& plan) {
     if (nodes > nodes_max)
       throw Error(ErrorKind::internal, "drafter",
                   "it proposed " + std::to_string(nodes) + " nodes; expected at most " + std::to_string(nodes_max));
+    if (by_confidence && !orders[i].failure)
+      require_confidences(orders[i].step->draft.confidences, static_cast<std::size_t>(nodes));
   }
 }
 
@@ -153,6 +158,28 @@ void ModelBackend::select_drafts(const StepPlan& plan) {
     offers.push_back({&active.step.draft, planned.num_streams});
   }
   selection_->choose(offers, plan.num_tokens);
+}
+
+void ModelBackend::keep_confident(const StepPlan& plan) {
+  std::vector<ConfidentDraft> drafts;
+  std::vector<Draft*> of;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    const PlannedRequest& planned = plan.requests[i];
+    if (!planned.sample || failures_[i]) continue;
+    Draft& draft = request(planned.request).step.draft;
+    drafts.push_back({draft.confidences, planned.num_streams});
+    of.push_back(&draft);
+  }
+  policy_.keep_confident(drafts);
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    Draft& draft = *of[i];
+    const auto kept = static_cast<std::size_t>(drafts[i].kept);
+    draft.tree.tokens.resize(kept);
+    draft.tree.parents.resize(kept);
+    draft.confidences.resize(kept);
+    if (!draft.evidence.empty()) draft.evidence.resize(kept);
+    if (!draft.logits.empty()) draft.logits.resize(kept * static_cast<std::size_t>(target_.vocab_size()));
+  }
 }
 
 // Adds the request's committed tokens, and the draft behind them, to the batch.
@@ -296,6 +323,7 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   };
   propose(plan);
   if (selection_) select_drafts(plan);
+  if (policy_.choice().rule == SpeculationRule::confidence) keep_confident(plan);
   outcome.draft_ns = now() - outcome.begin_ns;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     if (!failures_[i]) {

@@ -15,6 +15,7 @@
 #include "engine/decode/generation.hpp"
 #include "engine/decode/step_sampler.hpp"
 #include "engine/scheduler/draft_selection.hpp"
+#include "engine/scheduler/speculation_policy.hpp"
 #include "engine/scheduler/step_plan.hpp"
 
 namespace draftproof {
@@ -51,9 +52,9 @@ using OnTokens = std::function<void(const ActiveRequest& request, std::size_t nu
 class ModelBackend final : public Backend {
  public:
   // All must outlive the object; drafter may be null. The cache gets num_blocks blocks, and behind them the blocks of
-  // the swap space. selection_cost: by which nodes of drafts are kept; null: all are.
+  // the swap space. policy: under the rules likely and confidence, which nodes of drafts are kept; else all are.
   ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler& sampler, std::int32_t num_blocks,
-               std::int32_t num_swap_blocks, std::shared_ptr<const StepCost> selection_cost = nullptr);
+               std::int32_t num_swap_blocks, const SpeculationPolicy& policy);
 
   void run(const StepPlan& plan, StepOutcome& outcome) override;
   void move(std::span<const SlotMove> moves) override;
@@ -73,6 +74,7 @@ class ModelBackend final : public Backend {
   void swap_blocks(std::span<const BlockCopy> copies, bool out);
   void propose(const StepPlan& plan);
   void select_drafts(const StepPlan& plan);
+  void keep_confident(const StepPlan& plan);
   void gather(const PlannedRequest& planned, const ActiveRequest& request);
   TargetRows rows_of(std::size_t index, const ActiveRequest& request) const;
   void emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome);
@@ -82,6 +84,7 @@ class ModelBackend final : public Backend {
   LanguageModel& target_;
   Drafter* drafter_;
   StepSampler& sampler_;
+  const SpeculationPolicy& policy_;
   std::int32_t num_blocks_;
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<DraftCache> draft_cache_;

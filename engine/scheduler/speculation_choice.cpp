@@ -14,7 +14,8 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<std::string_view, 7> kNames{"off", "fixed", "threshold", "schedule", "goodput", "tree", "likely"};
+constexpr std::array<std::string_view, 8> kNames{"off",     "fixed", "threshold", "schedule",
+                                                 "goodput", "tree",  "likely",    "confidence"};
 constexpr std::int32_t kBatchMax = 1 << 20;
 
 // A parameter and where it lies.
@@ -42,6 +43,10 @@ std::vector<Parameter> parameters_of(SpeculationRule rule) {
               {"probe", 1, kBatchMax, &C::probe, nullptr}};
     case SpeculationRule::tree:
       return {{"nodes", 1, kDraftNodesMax, &C::nodes, nullptr}, {"budget", 0, kBatchMax, &C::budget, nullptr}};
+    case SpeculationRule::confidence:
+      return {{"max", 1, kDraftLenMax, &C::most, nullptr},
+              {"threshold", 0, 1, nullptr, &C::threshold},
+              {"budget", 0, kBatchMax, &C::row_budget, nullptr}};
     case SpeculationRule::off:
     case SpeculationRule::fixed:
     case SpeculationRule::schedule:
@@ -153,6 +158,9 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
     case SpeculationRule::schedule:
       read_schedule(rest ? *rest : "1=5,8=3,32=0", where, choice);
       break;
+    case SpeculationRule::confidence:
+      choice.most = 7;
+      [[fallthrough]];
     case SpeculationRule::threshold:
     case SpeculationRule::goodput:
     case SpeculationRule::tree:

@@ -14,6 +14,10 @@
 //   tree:nodes=16,budget=64                    trees: as many nodes as the budget leaves each request, at most `nodes`
 //   likely                                     of drafts that were looked up, the nodes that are likely enough to be
 //                                              worth their rows (draft_selection.hpp); of others all
+//   confidence:max=7,threshold=0.3,budget=0    of drafters that say of each draft how likely it is accepted, before it
+//                                              is drawn: `max` are drafted, and of these the first ones verified, as far
+//                                              as the product of their confidences is at least `threshold`; with a budget
+//                                              above 0 those with the largest products over the batch, in so many rows
 // Parameters that are left out have the values above.
 #pragma once
 
@@ -27,14 +31,14 @@ namespace draftproof {
 
 inline constexpr std::int32_t kDraftLenMax = 64;
 
-enum class SpeculationRule : std::uint8_t { off, fixed, threshold, schedule, goodput, tree, likely };
+enum class SpeculationRule : std::uint8_t { off, fixed, threshold, schedule, goodput, tree, likely, confidence };
 
 struct SpeculationChoice {
   SpeculationRule rule = SpeculationRule::off;
   std::int32_t num_drafts = 5;  // fixed
   // threshold
   std::int32_t least = 1;
-  std::int32_t most = 8;  // goodput too
+  std::int32_t most = 8;  // goodput and confidence too
   std::int32_t start = 4;
   double raise = 0.85;
   double lower = 0.55;
@@ -48,6 +52,9 @@ struct SpeculationChoice {
   // tree
   std::int32_t nodes = 16;
   std::int32_t budget = 64;
+  // confidence
+  double threshold = 0.3;
+  std::int32_t row_budget = 0;  // 0: no limit
 };
 
 // Errors (usage) at `where`: an unknown rule or parameter, one given twice, a value outside its range.

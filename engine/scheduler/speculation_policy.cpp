@@ -1,6 +1,7 @@
 #include "engine/scheduler/speculation_policy.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
@@ -94,6 +95,48 @@ SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest) {
     if (found.is_above(best)) best = found;
   }
   return best;
+}
+
+void require_confidences(std::span<const float> confidences, std::size_t drafted) {
+  if (confidences.size() != drafted)
+    throw Error(ErrorKind::internal, "drafter",
+                "it gives " + std::to_string(confidences.size()) + " confidences for " + std::to_string(drafted) +
+                    " drafts; expected one for each");
+  for (const float confidence : confidences)
+    if (!(confidence >= 0.0f && confidence <= 1.0f))
+      throw Error(ErrorKind::internal, "drafter",
+                  "a confidence is " + std::to_string(confidence) + "; expected a number in [0, 1]");
+}
+
+void SpeculationPolicy::keep_confident(std::span<ConfidentDraft> drafts) const {
+  struct Offered {
+    double per_row;  // survival of a draft, over the rows that it costs
+    std::size_t request;
+  };
+  std::vector<Offered> candidates;
+  for (std::size_t i = 0; i < drafts.size(); ++i) {
+    ConfidentDraft& draft = drafts[i];
+    draft.kept = 0;
+    double survival = 1.0;
+    for (const float confidence : draft.confidences) {
+      survival *= static_cast<double>(confidence);
+      if (survival < choice_.threshold) break;
+      if (choice_.row_budget > 0) {
+        candidates.push_back({survival / draft.num_streams, i});
+      } else {
+        ++draft.kept;
+      }
+    }
+  }
+  // Equal ones stay in their order: of one request an earlier draft before a later one.
+  std::ranges::stable_sort(candidates, std::ranges::greater(), &Offered::per_row);
+  std::int64_t rows = 0;
+  for (const Offered& candidate : candidates) {
+    ConfidentDraft& draft = drafts[candidate.request];
+    rows += draft.num_streams;
+    if (rows > choice_.row_budget) return;
+    ++draft.kept;
+  }
 }
 
 void SpeculationPolicy::observe_share(SpeculationState& state, std::int32_t drafted, std::int32_t accepted) const {

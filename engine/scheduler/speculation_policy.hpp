@@ -9,11 +9,20 @@
 //
 // largest. For each longest K the best set of n drafts is that of the n largest a^j, so trying all n is exact, but that
 // a class has one K.
+//
+// Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
+// c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are
+// verified whose survival c_1 ... c_j is at least the threshold, or, with a budget of rows, is among the largest of the
+// batch. A survival never rises along a draft, so what is kept is its beginning, and whether draft j is kept depends on
+// c_1 .. c_j and other requests alone: nothing that token j or a later one says. So verifiers stay exact, as they do not
+// where the budget itself is chosen by all confidences of the same step (the paper's appendix A has a counterexample).
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/scheduler/speculation_choice.hpp"
@@ -31,6 +40,16 @@ struct SpeculationState {
   std::int32_t idle_steps = 0;  // goodput: since the last draft
   std::int32_t rate_class = 0;  // goodput
 };
+
+// A request's draft before verification, as the confidence rule sees it.
+struct ConfidentDraft {
+  std::span<const float> confidences;  // [drafted] in [0, 1]
+  std::int32_t num_streams = 1;        // rows that one token costs
+  std::int32_t kept = 0;               // the first ones, to be verified; set by keep_confident()
+};
+
+// Errors (internal): not one for each of `drafted` tokens, or one outside [0, 1].
+void require_confidences(std::span<const float> confidences, std::size_t drafted);
 
 class SpeculationPolicy {
  public:
@@ -67,6 +86,8 @@ class SpeculationPolicy {
       case SpeculationRule::schedule:
       case SpeculationRule::tree:
         return for_all_;
+      case SpeculationRule::confidence:
+        return choice_.most;  // the backend keeps some
       case SpeculationRule::likely:
         return kDraftNodesMax;  // the drafter's all, of which the backend keeps some
       case SpeculationRule::goodput:
@@ -75,6 +96,9 @@ class SpeculationPolicy {
     const std::int32_t limit = limits_[static_cast<std::size_t>(state.rate_class)];
     return limit == 0 && state.idle_steps >= choice_.probe ? 1 : limit;
   }
+
+  // Rule confidence: which of the drafts of a step are verified.
+  void keep_confident(std::span<ConfidentDraft> drafts) const;
 
   // Takes note of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
   void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {

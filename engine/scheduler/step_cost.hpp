@@ -26,6 +26,7 @@ struct DraftLoad {
   std::int64_t rows = 0;       // tokens through the drafter, over all passes
   std::int64_t kv_tokens = 0;  // cached tokens that one pass reads
   bool tree = false;
+  std::int32_t depth = 0;  // levels of the longest draft; one pass may propose them all
 };
 
 // Loads as a policy plans them: it knows no contexts.
@@ -33,7 +34,7 @@ inline PassLoad planned_pass(std::int64_t rows, std::int64_t requests) {
   return {rows, requests, 0, 0, rows};
 }
 inline DraftLoad planned_drafting(std::int32_t passes, std::int64_t requests) {
-  return passes == 0 ? DraftLoad{} : DraftLoad{requests, passes, requests * passes, 0, false};
+  return passes == 0 ? DraftLoad{} : DraftLoad{requests, passes, requests * passes, 0, false, passes};
 }
 
 // Times are nanoseconds, finite and not negative for every load.

@@ -13,12 +13,15 @@
 #include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
+#include "sim/acceptance/block_decay.hpp"
+#include "sim/acceptance/confidences.hpp"
 #include "sim/acceptance/context_decay.hpp"
 #include "sim/acceptance/position_rates.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/regime_chain.hpp"
 #include "sim/acceptance/replay.hpp"
 #include "sim/acceptance/verifier_rates.hpp"
+#include "sim/cost/drafter.hpp"
 
 namespace draftproof {
 namespace {
@@ -211,20 +214,93 @@ ModelPointer make_verifier(std::string_view text, std::uint64_t seed, const std:
   return std::make_shared<VerifierRates>(options, seed, where);
 }
 
+// The rates with all odds times one factor, so that their acceptance length is `length`.
+std::vector<double> with_length(std::vector<double> rates, double length, const std::string& where) {
+  const auto most = static_cast<double>(rates.size()) + 1.0;
+  if (!(length > 1.0 && length < most))
+    throw usage_error(where, "length is " + number("%g", length) + "; expected a number in (1, " + number("%g", most) +
+                                 "), the tokens of a step with " + std::to_string(rates.size()) + " drafts");
+  const auto raised = [&](double log_factor) {
+    std::vector<double> other = rates;
+    for (double& a : other) a = a / (a + (1.0 - a) * std::exp(-log_factor));
+    return other;
+  };
+  double low = -40.0;
+  double high = 40.0;
+  for (int i = 0; i < 100; ++i) {
+    const double middle = 0.5 * (low + high);
+    (acceptance_length_of(survival_of(raised(middle))) < length ? low : high) = middle;
+  }
+  return raised(0.5 * (low + high));
+}
+
+ModelPointer make_published(std::string_view text, std::uint64_t seed, const std::string& where) {
+  std::string drafter(text);
+  std::string domain = "chat";
+  double length = 0.0;
+  if (text.find('=') != std::string_view::npos) {
+    drafter.clear();
+    Parameters("published", where)
+        .text("drafter", [&](std::string_view name) { drafter = name; })
+        .text("domain", [&](std::string_view name) { domain = name; })
+        .number("length", 1, kAcceptanceDepthMax, length)
+        .read(text);
+  }
+  const DraftTraining& training = find_draft_training(drafter, where);
+  if (training.published.empty())
+    throw usage_error(where, "the acceptance by slot of " + in_quotes(drafter) + " is not published; expected one of " +
+                                 published_drafters());
+  const auto slots = std::ranges::find(training.published, domain, &SlotRates::domain);
+  if (slots == training.published.end()) {
+    std::string names;
+    for (const SlotRates& known : training.published) names.append(names.empty() ? "" : ", ").append(known.domain);
+    throw usage_error(where, "domain is " + in_quotes(domain) + "; expected one of " + names);
+  }
+  const std::vector<double> rates = length == 0.0 ? slots->conditional : with_length(slots->conditional, length, where);
+  ModelPointer model = std::make_shared<PositionRates>(rates, seed, where);
+  if (training.beyond == 1.0) return model;
+  return std::make_shared<BlockDecay>(std::move(model), training.drafts, training.beyond);
+}
+
 struct Kind {
   std::string_view name;
   bool needs_text;
   ModelPointer (*make)(std::string_view text, std::uint64_t seed, const std::string& where);
 };
 constexpr Kind kKinds[] = {
-    {"constant", true, make_constant}, {"positions", true, make_positions}, {"unconditional", true, make_unconditional},
-    {"ranks", true, make_ranks},       {"beta", false, make_beta},          {"markov", false, make_markov},
-    {"entropy", false, make_entropy},  {"replay", true, make_replay},       {"verifier", false, make_verifier},
+    {"constant", true, make_constant},
+    {"positions", true, make_positions},
+    {"unconditional", true, make_unconditional},
+    {"ranks", true, make_ranks},
+    {"beta", false, make_beta},
+    {"markov", false, make_markov},
+    {"entropy", false, make_entropy},
+    {"replay", true, make_replay},
+    {"verifier", false, make_verifier},
+    {"published", true, make_published},
 };
 
-constexpr std::string_view kContext = "+context";
+ModelPointer with_block(ModelPointer model, std::string_view text, std::uint64_t, const std::string& where) {
+  std::int32_t trained = 7;
+  double factor = 0.965;
+  Parameters("block", where)
+      .whole("trained", 1, kAcceptanceDepthMax, trained)
+      .number("factor", 0, 1, factor)
+      .read(text);
+  return std::make_shared<BlockDecay>(std::move(model), trained, factor);
+}
 
-ModelPointer with_context(ModelPointer model, std::string_view text, const std::string& where) {
+ModelPointer with_confidences(ModelPointer model, std::string_view text, std::uint64_t seed, const std::string& where) {
+  if (std::dynamic_pointer_cast<const ContextDecay>(model))
+    throw usage_error(where, "has +confidence behind +context; expected it before, since confidences fall with them");
+  if (model->gives_confidences()) throw usage_error(where, "has +confidence twice; expected it once");
+  double explained = 0.3;
+  double error = 0.0;
+  Parameters("confidence", where).number("explained", 0, 1, explained).number("error", -10, 10, error).read(text);
+  return std::make_shared<Confidences>(std::move(model), explained, error, seed);
+}
+
+ModelPointer with_context(ModelPointer model, std::string_view text, std::uint64_t, const std::string& where) {
   std::int32_t trained = 2048;
   std::int32_t half = 4096;
   constexpr std::int32_t kTokensMax = 1 << 28;
@@ -232,14 +308,23 @@ ModelPointer with_context(ModelPointer model, std::string_view text, const std::
   return std::make_shared<ContextDecay>(std::move(model), trained, half);
 }
 
+// What may stand behind a model.
+struct Modifier {
+  std::string_view name;
+  ModelPointer (*make)(ModelPointer model, std::string_view text, std::uint64_t seed, const std::string& where);
+};
+constexpr Modifier kModifiers[] = {
+    {"+block", with_block}, {"+confidence", with_confidences}, {"+context", with_context}};
+
 }  // namespace
 
 ModelPointer make_acceptance(std::string_view text, std::uint64_t seed, const std::string& where) {
-  if (const std::size_t at = text.rfind(kContext); at != std::string_view::npos) {
-    const std::string_view behind = text.substr(at + kContext.size());
-    if (behind.empty() || behind.front() == ':')
-      return with_context(make_acceptance(text.substr(0, at), seed, where), behind.substr(behind.empty() ? 0 : 1),
-                          where);
+  for (std::size_t at = text.rfind('+'); at != std::string_view::npos && at > 0; at = text.rfind('+', at - 1)) {
+    const std::string_view last = text.substr(at, text.find(':', at) - at);
+    const auto modifier = std::ranges::find(kModifiers, last, &Modifier::name);
+    if (modifier == std::end(kModifiers)) continue;
+    const std::string_view behind = text.substr(std::min(at + last.size() + 1, text.size()));
+    return modifier->make(make_acceptance(text.substr(0, at), seed, where), behind, seed, where);
   }
   const std::string_view name = text.substr(0, text.find(':'));
   const std::string_view rest = name.size() == text.size() ? "" : text.substr(name.size() + 1);
@@ -256,7 +341,10 @@ ModelPointer make_acceptance(std::string_view text, std::uint64_t seed, const st
   }
   if (kind->needs_text && rest.empty())
     throw usage_error(where, "acceptance model " + std::string(name) + " has no parameters; expected " +
-                                 std::string(name) + (name == "replay" ? ":FILE" : ":RATE"));
+                                 std::string(name) +
+                                 (name == "replay"      ? ":FILE"
+                                  : name == "published" ? ":DRAFTER"
+                                                        : ":RATE"));
   return kind->make(rest, seed, where);
 }
 

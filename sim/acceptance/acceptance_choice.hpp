@@ -14,9 +14,21 @@
 //   verifier:vocab=128,zipf=1,noise=1,drafts=8,tree=4x2,samples=2000,by=block
 //                                              a verifier of the reference on synthetic pairs (verifier_rates.hpp); `by`
 //                                              comes last, and the verifier's own parameters may follow it
-// Behind any of them, +context:trained=2048,half=4096 lets rates fall behind so many tokens of context. Named
-// parameters that are left out have the values above (but for tree: none). Positions behind the last one that is given
-// have its rate, conditionally.
+//   published:DSpark, published:drafter=DSpark,domain=code,length=5.38
+//                                              conditional, by slot, of a head as published (sim/presets/drafters;
+//                                              domains: mathematics, code, chat; default: chat), with +block of its
+//                                              training behind it; `length`: all odds times one factor, so that a step
+//                                              of its published slots yields so many tokens
+// Behind any of them may stand, in any order but that confidences come before +context,
+//
+//   +block:trained=7,factor=0.965              drafts longer than `trained` have all rates times factor for each draft
+//                                              more (block_decay.hpp)
+//   +confidence:explained=0.3,error=0          the drafter says how likely each draft is, before it is drawn
+//                                              (confidences.hpp)
+//   +context:trained=2048,half=4096            rates fall behind so many tokens of context (context_decay.hpp)
+//
+// Named parameters that are left out have the values above (but for tree and length: none). Positions behind the last
+// one that is given have its rate, conditionally.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // How much of a draft is accepted: what stands for models and verifier in the simulator. The same request and place
 // give the same answer in every run with the same seed, whatever the policy and the batch around it (common random
 // numbers): with more drafts at the same place, the first ones fare as they did before. (Not with the drafts of a
-// verifier that judges them together, as block verification does, and not between trees and chains.)
+// verifier that judges them together, as block verification does, not beyond the block that a head was trained for, and
+// not between trees and chains.)
 //
 // Models of chains alone (mixtures, regimes, recordings) take a tree for the chain of its depth: what siblings would
 // have added is not known there.
@@ -39,6 +40,15 @@ class AcceptanceModel {
   // nodes = depth). Errors (usage): more levels or nodes than the maxima above.
   virtual std::int32_t accepted(AcceptanceState& state, AcceptancePlace place, std::int32_t nodes,
                                 std::int32_t depth) const = 0;
+  // Does the drafter say of each draft how likely it is accepted?
+  virtual bool gives_confidences() const { return false; }
+  // accepted() of a chain, and [depth] what the drafter said of each draft before it was drawn: the probability that it
+  // is accepted where those before it are. A model without confidences leaves none.
+  virtual std::int32_t accepted_with_confidences(AcceptanceState& state, AcceptancePlace place, std::int32_t depth,
+                                                 std::vector<float>& confidences) const {
+    confidences.clear();
+    return accepted(state, place, depth, depth);
+  }
   // Expected survival: s_i = P(the first i drafts are accepted), i = 1 .. depth, over requests and fresh places with
   // this context.
   virtual std::vector<double> survival(std::int32_t nodes, std::int32_t depth, std::int32_t context_len = 0) const = 0;
@@ -63,7 +73,7 @@ inline void require_draft_shape(std::int32_t nodes, std::int32_t depth) {
 
 // The random words of acceptances: key = the request's seed, counter = (index, row, place, Purpose::simulator).
 // (Arrivals and lengths have the seed of the run as their key.)
-enum class AcceptanceWords : std::uint32_t { request, step, text, context };
+enum class AcceptanceWords : std::uint32_t { request, step, text, context, block, confidence };
 
 inline RandomBlock acceptance_block(std::uint64_t request_seed, AcceptanceWords row, std::int32_t place,
                                     std::uint32_t index = 0) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/acceptance/survival_table.hpp"
+#include "sim/acceptance/thinning.hpp"
 
 namespace draftproof {
 
@@ -32,30 +33,25 @@ std::int32_t ContextDecay::accepted(AcceptanceState& state, AcceptancePlace plac
                                     std::int32_t depth) const {
   const std::int32_t n = model_->accepted(state, place, nodes, depth);
   const std::size_t step = step_of(place.context_len);
-  if (step == 0) return n;
-  RandomBlock words{};
-  for (std::int32_t i = 0; i < n; ++i) {
-    if (i % 4 == 0)
-      words =
-          acceptance_block(state.seed, AcceptanceWords::context, place.output_len, static_cast<std::uint32_t>(i / 4));
-    if (words.word[i % 4] >= keep_below_[step]) return i;
-  }
-  return n;
+  return step == 0 ? n : thinned(n, keep_below_[step], state, place, AcceptanceWords::context);
 }
 
-std::vector<double> ContextDecay::thinned(std::vector<double> survival, std::int32_t context_len) const {
-  double product = 1.0;
-  for (double& s : survival) s *= product *= factor(context_len);
-  return survival;
+std::int32_t ContextDecay::accepted_with_confidences(AcceptanceState& state, AcceptancePlace place, std::int32_t depth,
+                                                     std::vector<float>& confidences) const {
+  const std::int32_t n = model_->accepted_with_confidences(state, place, depth, confidences);
+  const std::size_t step = step_of(place.context_len);
+  if (step == 0) return n;
+  for (float& confidence : confidences) confidence *= static_cast<float>(factors_[step]);
+  return thinned(n, keep_below_[step], state, place, AcceptanceWords::context);
 }
 
 std::vector<double> ContextDecay::survival(std::int32_t nodes, std::int32_t depth, std::int32_t context_len) const {
-  return thinned(model_->survival(nodes, depth, context_len), context_len);
+  return thinned(model_->survival(nodes, depth, context_len), factor(context_len));
 }
 
 std::vector<double> ContextDecay::survival_in_run(std::int32_t nodes, std::int32_t depth,
                                                   std::int32_t context_len) const {
-  return thinned(model_->survival_in_run(nodes, depth, context_len), context_len);
+  return thinned(model_->survival_in_run(nodes, depth, context_len), factor(context_len));
 }
 
 }  // namespace draftproof

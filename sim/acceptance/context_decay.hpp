@@ -18,6 +18,9 @@ class ContextDecay final : public AcceptanceModel {
   AcceptanceState begin(std::uint64_t request) const override { return model_->begin(request); }
   std::int32_t accepted(AcceptanceState& state, AcceptancePlace place, std::int32_t nodes,
                         std::int32_t depth) const override;
+  bool gives_confidences() const override { return model_->gives_confidences(); }
+  std::int32_t accepted_with_confidences(AcceptanceState& state, AcceptancePlace place, std::int32_t depth,
+                                         std::vector<float>& confidences) const override;
   std::vector<double> survival(std::int32_t nodes, std::int32_t depth, std::int32_t context_len = 0) const override;
   // The rates of the other model in a run of its own, thinned at the end.
   std::vector<double> survival_in_run(std::int32_t nodes, std::int32_t depth,
@@ -28,7 +31,6 @@ class ContextDecay final : public AcceptanceModel {
 
  private:
   std::size_t step_of(std::int32_t context_len) const;
-  std::vector<double> thinned(std::vector<double> survival, std::int32_t context_len) const;
 
   std::shared_ptr<const AcceptanceModel> model_;
   std::int32_t trained_;

@@ -20,9 +20,11 @@ struct DrafterPreset {
   double heads = 1.0;            // output heads that a pass reads, each over `vocab` tokens
   double head_squares = 0.0;     // width x width matrices in front of each of them
   double vocab = 0.0;            // 0: the target's
+  double level_rank = 0.0;       // of a Markov head: rank x vocab parameters for every level
   double target_share = 0.0;     // of the target's layers, where it drafts for itself
   int default_nodes = 0;
   int default_depth = 0;
+  DraftTraining training;
 };
 
 DraftingKind kind_of(const TomlValue& value) {
@@ -31,9 +33,31 @@ DraftingKind kind_of(const TomlValue& value) {
   throw input_error(value.where(), "it is " + in_quotes(value.text()) + "; expected head, parallel, model or ngram");
 }
 
+DraftTraining training_of(const TomlValue& entry) {
+  DraftTraining training;
+  training.drafts = static_cast<std::int32_t>(entry.integer_or("trained_drafts", 0, 0, 64));
+  training.beyond = entry.number_or("beyond", 1.0, 0, 1);
+  training.confidences = entry.flag_or("confidences", false);
+  const TomlValue* acceptance = entry.find("acceptance");
+  if (acceptance == nullptr) return training;
+  for (const std::string& domain : acceptance->keys()) {
+    const TomlValue& rates = acceptance->at(domain);
+    SlotRates& slots = training.published.emplace_back();
+    slots.domain = domain;
+    for (const TomlValue& rate : rates.items()) slots.conditional.push_back(rate.number(0.0, 1.0));
+    const auto drafts = static_cast<std::size_t>(training.drafts);
+    if (slots.conditional.empty() || slots.conditional.size() > drafts)
+      throw input_error(rates.where(), "it has " + std::to_string(slots.conditional.size()) +
+                                           " rates; expected one or more, and at most trained_drafts (" +
+                                           std::to_string(drafts) + ")");
+  }
+  return training;
+}
+
 DrafterPreset drafter_of(const TomlValue& entry) {
   entry.allow_only({"name", "aliases", "source", "kind", "layers", "dense", "input_squares", "feature_squares", "heads",
-                    "head_squares", "vocab", "target_share", "default_nodes", "default_depth"});
+                    "head_squares", "vocab", "level_rank", "target_share", "default_nodes", "default_depth",
+                    "trained_drafts", "beyond", "confidences", "acceptance"});
   DrafterPreset preset;
   preset.name = entry.at("name").text();
   preset.kind = kind_of(entry.at("kind"));
@@ -44,9 +68,11 @@ DrafterPreset drafter_of(const TomlValue& entry) {
   preset.heads = entry.number_or("heads", 1.0, 0, 1000);
   preset.head_squares = entry.number_or("head_squares", 0.0, 0, 1000);
   preset.vocab = entry.number_or("vocab", 0.0, 0, 1e8);
+  preset.level_rank = entry.number_or("level_rank", 0.0, 0, 1e5);
   preset.target_share = entry.number_or("target_share", 0.0, 0, 1);
   preset.default_nodes = static_cast<int>(entry.integer_or("default_nodes", 0, 0, 100'000));
   preset.default_depth = static_cast<int>(entry.integer_or("default_depth", 0, 0, 10'000));
+  preset.training = training_of(entry);
   return preset;
 }
 
@@ -67,6 +93,7 @@ DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) 
   drafter.kind = preset.kind;
   drafter.default_nodes = preset.default_nodes;
   drafter.default_depth = preset.default_depth;
+  drafter.training = preset.training;
   if (preset.target_share > 0.0) {
     drafter.shape = target;
     drafter.shape.layers *= preset.target_share;
@@ -88,6 +115,7 @@ DrafterShape drafter_for(const DrafterPreset& preset, const ModelShape& target) 
   shape.tied = true;  // the embedding is the target's
   shape.kv_layers = preset.layers;
   shape.kv_values = target.kv_values;
+  drafter.level_parameters = preset.level_rank * shape.vocab;
   shape.head_parameters = preset.heads * target.width * shape.vocab;
   shape.body_parameters = (preset.input_squares + preset.heads * preset.head_squares) * square;
   if (target.is_moe() && !preset.dense) {
@@ -133,7 +161,7 @@ std::optional<DrafterShape> match_drafter(const std::string& method, const std::
     return drafter_for(*preset, target);
   // The checkpoint may say what the method leaves open: "speculative decoding", yuhuili/EAGLE3-LLaMA3.1-Instruct-8B.
   const std::vector<std::string> words = name_words(draft_model);
-  for (const char* head : {"EAGLE-3", "EAGLE", "Medusa", "MTP", "DFlash"}) {
+  for (const char* head : {"P-EAGLE", "EAGLE-3", "EAGLE", "Medusa", "MTP", "DSpark", "DFlash"}) {
     const std::vector<std::string> name = name_words(head);
     if (std::search(words.begin(), words.end(), name.begin(), name.end()) != words.end())
       return drafter_for(*drafter_folder().match(head), target);
@@ -152,6 +180,21 @@ std::optional<DrafterShape> match_drafter(const std::string& method, const std::
 
 std::vector<std::string> drafter_preset_names() {
   return drafter_folder().preset_names();
+}
+
+const DraftTraining& find_draft_training(const std::string& name, const std::string& where) {
+  const DrafterPreset* preset = drafter_folder().match(name);
+  if (preset == nullptr)
+    throw usage_error(where, "the drafter is " + in_quotes(name) +
+                                 "; expected a preset (nearest: " + near_names(name, drafter_folder().names) + ")");
+  return preset->training;
+}
+
+std::string published_drafters() {
+  std::string names;
+  for (const DrafterPreset& preset : drafter_folder().presets)
+    if (!preset.training.published.empty()) names.append(names.empty() ? "" : ", ").append(preset.name);
+  return names;
 }
 
 DrafterShape find_drafter(const std::string& name, const ModelShape& target) {

@@ -10,6 +10,8 @@ constexpr double kOverlap = 1.5;      // p of memory and compute
 constexpr double kHostOverlap = 4.0;  // of the host's launches and the GPU
 constexpr double kExpertLayerLaunches =
     1.5;  // a layer with experts launches more kernels: routing, permutation, two GEMMs
+// A level of a Markov head gathers a row, multiplies and draws: a quarter of a layer's kernels (assumed).
+constexpr double kLevelLaunches = 0.25;
 constexpr double kHostLinkBandwidth = 25e9;  // bytes a second, PCIe 4.0 x16 in practice
 constexpr double kNanoseconds = 1e9;
 constexpr double kNanosecondsOfMs = 1e6;
@@ -184,7 +186,22 @@ double Roofline::draft_ns(const DraftLoad& load) const {
       setup_.drafter->first_pass_parameters * setup_.draft_precision.weight_bytes /
       (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * (engine.eager ? 1.0 : setup_.tp)) *
       kNanoseconds;
-  return setup_.draft_cost_factor * (load.passes * pass_ns_each + first_ns);
+  return setup_.draft_cost_factor * (load.passes * pass_ns_each + first_ns + levels_ns(load));
+}
+
+// The sequential part of a draft that one pass proposes.
+double Roofline::levels_ns(const DraftLoad& load) const {
+  const double parameters = setup_.drafter->level_parameters;
+  if (parameters <= 0.0) return 0.0;
+  const EngineProfile& engine = setup_.engine;
+  const Precision& precision = setup_.draft_precision;
+  const double share = gpus_of_a_layer();
+  const double memory_s = parameters * precision.weight_bytes /
+                          (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+  const double compute_s = 2.0 * parameters * static_cast<double>(load.requests) /
+                           (engine.value(EngineConstant::flop_efficiency) * precision.flops(setup_.gpu) * share);
+  return load.depth * (norm(memory_s, compute_s, kOverlap) * kNanoseconds +
+                       kLevelLaunches * engine.value(EngineConstant::draft_layer_launch_ms) * kNanosecondsOfMs);
 }
 
 double Roofline::overhead_ns(std::int64_t, const DraftLoad& load) const {

@@ -80,6 +80,7 @@ class Roofline final : public StepCost {
   Work work_of(const Pass& pass, double rows) const;
   double gpus_of_a_layer() const;
   double pass_ns(const Pass& pass) const;
+  double levels_ns(const DraftLoad& load) const;
 
   RooflineSetup setup_;
 };

@@ -37,6 +37,7 @@ DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind k
   load.rows = batch.batch * rows_each * load.passes;
   load.kv_tokens = batch.batch * batch.context;
   load.tree = form.is_tree() && !one_pass;
+  load.depth = form.depth;
   return load;
 }
 

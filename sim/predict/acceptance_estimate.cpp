@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "sim/acceptance/rates.hpp"
+#include "sim/acceptance/thinning.hpp"
 #include "sim/acceptance/tree_survival.hpp"
 
 namespace draftproof {
@@ -101,6 +102,7 @@ AcceptanceEstimate AcceptanceEstimate::typical_of(const DrafterShape& drafter) {
   estimate.set_known_rates(survival_of(found->conditional));
   estimate.spread_ = found->spread;
   estimate.draft_share_ = found->draft_share;
+  estimate.training_ = drafter.training;
   estimate.notes_.emplace_back(
       "No metrics are given: the acceptance is the median of published ones of such drafters, and the band is wide.");
   if (found->draft_share < 1.0) estimate.notes_.emplace_back("Half of the steps are assumed to find a draft.");
@@ -109,7 +111,12 @@ AcceptanceEstimate AcceptanceEstimate::typical_of(const DrafterShape& drafter) {
 
 // Where no model says it.
 ExtrapolatedSurvival AcceptanceEstimate::chain_survival(std::int32_t depth) const {
-  if (!single_length_) return extrapolate_rates(survival_, depth);
+  if (!single_length_) {
+    ExtrapolatedSurvival chain = extrapolate_rates(survival_, depth);
+    if (training_.drafts > 0 && depth > training_.drafts)
+      chain.survival = thinned(std::move(chain.survival), std::pow(training_.beyond, depth - training_.drafts));
+    return chain;
+  }
   return single_form_.is_tree()
              ? extrapolate_tree_length(*single_length_, single_form_.nodes, single_form_.depth, depth, description_)
              : extrapolate_length(*single_length_, single_form_.depth, depth, description_);

@@ -27,7 +27,7 @@ class AcceptanceEstimate {
   static AcceptanceEstimate of_data(const AcceptanceData& data, std::optional<std::int32_t> drafts);
   // A model (acceptance_choice.hpp), taken for exact.
   static AcceptanceEstimate of_model(std::shared_ptr<const AcceptanceModel> model, const std::string& text);
-  // Medians of published rates of such drafters; far less certain.
+  // Medians of published rates of such drafters, as far as its training goes; far less certain.
   static AcceptanceEstimate typical_of(const DrafterShape& drafter);
 
   // Scales the accepted drafts of a step by `factor`, up to all of them. Lengths only.
@@ -66,6 +66,7 @@ class AcceptanceEstimate {
   std::optional<double> single_length_;  // else: the length of one form alone
   double single_length_error_ = 0.0;
   DraftSize single_form_;
+  DraftTraining training_;  // of typical_of(): drafts beyond it are worse
 };
 
 }  // namespace draftproof

@@ -179,7 +179,7 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
     throw input_error(
         speculation.where(),
         "it is likely, which looks at the tokens of drafts, and the simulator has none; expected off, fixed, "
-        "threshold, schedule, goodput or tree");
+        "threshold, schedule, goodput, tree or confidence");
   policy.acceptance = "constant:0";
   if (policy.speculation.rule == SpeculationRule::off) {
     policy.cost = server.cost_without_drafter();
@@ -190,11 +190,22 @@ ScenarioPolicy read_policy(const TomlValue& table, const TomlValue& file, const 
     throw input_error(table.where(), "it speculates without acceptance; expected one here or at the top of the file");
   policy.acceptance = acceptance->text();
   policy.acceptance_where = acceptance->where();
-  at_value(*acceptance, [&] { return make_acceptance(policy.acceptance, 0, "acceptance"); });
+  const auto model = at_value(*acceptance, [&] { return make_acceptance(policy.acceptance, 0, "acceptance"); });
   const TomlValue* drafter = policy_or_file(table, file, "drafter");
   server.set_drafter(drafter, table.where(), policy);
+  if (policy.speculation.rule == SpeculationRule::confidence) {
+    if (!policy.drafting.confidences)
+      throw input_error(speculation.where(), "it is confidence, and drafter " + policy.drafter +
+                                                 " gives no confidences; expected a drafter with a confidence head "
+                                                 "(DSpark), or another policy");
+    if (!model->gives_confidences())
+      throw input_error(speculation.where(), "it is confidence, and acceptance " + in_quotes(policy.acceptance) +
+                                                 " says nothing of confidences; expected +confidence behind it");
+  }
   const TomlValue* depth = table.find("tree_depth");
   if (depth != nullptr) policy.drafting.tree_depth = static_cast<std::int32_t>(depth->integer(1, kAcceptanceDepthMax));
+  if (depth != nullptr && policy.speculation.rule == SpeculationRule::confidence)
+    throw input_error(depth->where(), "the drafts of speculation policy confidence are chains; expected no tree_depth");
   if (depth == nullptr && policy.speculation.rule == SpeculationRule::tree)
     throw input_error(speculation.where(), "it drafts trees; expected tree_depth beside it");
   return policy;

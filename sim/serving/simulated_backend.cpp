@@ -13,23 +13,37 @@ void SimulatedBackend::add(RequestHandle handle, std::uint64_t number, std::int3
   requests_[at] = {acceptance_.begin(number), number, prompt_len, 0};
 }
 
-void SimulatedBackend::verify(const PlannedRequest& planned, SequenceOutcome& outcome) {
+std::int32_t SimulatedBackend::depth_of(const PlannedRequest& planned) const {
+  return drafting_.tree_depth > 0 ? std::min(planned.draft_depth_max, drafting_.tree_depth) : planned.draft_depth_max;
+}
+
+void SimulatedBackend::draft(std::size_t index, const PlannedRequest& planned, SequenceOutcome& outcome) {
   Request& request = requests_[static_cast<std::size_t>(planned.request)];
   const std::int32_t nodes = planned.num_drafts_max;
-  std::int32_t depth = 0;
-  if (nodes > 0) {
-    depth = planned.draft_depth_max;
-    if (drafting_.tree_depth > 0) depth = std::min(depth, drafting_.tree_depth);
-    outcome.num_drafted = nodes;
-    outcome.num_accepted = acceptance_.accepted(
-        request.acceptance, {request.output_len, request.prompt_len + request.output_len}, nodes, depth);
-    outcome.rejected = outcome.num_accepted < depth;
-    ++draft_.requests;
-    draft_.rows += nodes + planned.streams[0].num_tokens - 1;
-    draft_.kv_tokens += planned.streams[0].end();
-    draft_.passes = std::max(draft_.passes, depth);
-    draft_.tree |= depth < nodes;
+  const std::int32_t depth = depth_of(planned);
+  const AcceptancePlace place{request.output_len, request.prompt_len + request.output_len};
+  outcome.num_drafted = nodes;
+  if (confident_policy_ == nullptr) {
+    outcome.num_accepted = acceptance_.accepted(request.acceptance, place, nodes, depth);
+  } else {
+    if (confidences_.size() <= index) confidences_.resize(index + 1);
+    outcome.num_accepted = acceptance_.accepted_with_confidences(request.acceptance, place, depth, confidences_[index]);
+    confident_.push_back({confidences_[index], planned.num_streams});
+    confident_of_.push_back(&outcome);
   }
+  ++draft_.requests;
+  draft_.rows += nodes + planned.streams[0].num_tokens - 1;
+  draft_.kv_tokens += planned.streams[0].end();
+  draft_.depth = std::max(draft_.depth, depth);
+  draft_.tree |= depth < nodes;
+}
+
+void SimulatedBackend::verify(const PlannedRequest& planned, SequenceOutcome& outcome) {
+  Request& request = requests_[static_cast<std::size_t>(planned.request)];
+  const std::int32_t nodes = outcome.num_drafted;
+  const std::int32_t depth = std::min(nodes, depth_of(planned));
+  outcome.num_accepted = std::min(outcome.num_accepted, depth);
+  outcome.rejected = outcome.num_accepted < depth;
   outcome.num_emitted = outcome.num_accepted + 1;
   request.output_len += outcome.num_emitted;
   for (std::int32_t s = 0; s < planned.num_streams; ++s) {
@@ -48,6 +62,8 @@ void SimulatedBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   committed_kv_tokens_ = 0;
   outcome.sequences.resize(plan.requests.size());
   outcome.paths.clear();
+  confident_.clear();
+  confident_of_.clear();
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     const PlannedRequest& planned = plan.requests[i];
     for (std::int32_t s = 0; s < planned.num_streams; ++s) {
@@ -61,9 +77,15 @@ void SimulatedBackend::run(const StepPlan& plan, StepOutcome& outcome) {
       committed_kv_tokens_ += stream.end();
     }
     outcome.sequences[i] = SequenceOutcome{};
-    if (planned.sample) verify(planned, outcome.sequences[i]);
+    if (planned.sample && planned.num_drafts_max > 0) draft(i, planned, outcome.sequences[i]);
   }
-  if (drafting_.one_pass) draft_.passes = std::min(draft_.passes, 1);
+  if (confident_policy_ != nullptr) {
+    confident_policy_->keep_confident(confident_);
+    for (std::size_t i = 0; i < confident_.size(); ++i) confident_of_[i]->num_drafted = confident_[i].kept;
+  }
+  for (std::size_t i = 0; i < plan.requests.size(); ++i)
+    if (plan.requests[i].sample) verify(plan.requests[i], outcome.sequences[i]);
+  draft_.passes = drafting_.one_pass ? std::min(draft_.depth, 1) : draft_.depth;
 
   const double draft_ns = draft_.passes == 0 ? 0.0 : cost_.draft_ns(draft_);
   const double verify_ns = cost_.target_ns(pass_);

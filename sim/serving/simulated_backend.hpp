@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/scheduler/speculation_policy.hpp"
 #include "engine/scheduler/step_cost.hpp"
 #include "engine/scheduler/step_plan.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
@@ -17,13 +18,19 @@ struct SimulatedDrafting {
   bool one_pass = false;        // all drafts of a step come of one pass (Medusa, block-parallel, lookup)
   std::int32_t tree_depth = 0;  // levels of a tree that has nodes enough; 0: drafts are chains
   double swap_block_ns = 0.0;   // to copy a KV block to or from the swap space
+  bool confidences = true;      // the drafter may say how likely its drafts are
 };
 
 class SimulatedBackend final : public Backend {
  public:
-  // Both models must outlive the object.
-  SimulatedBackend(const StepCost& cost, const AcceptanceModel& acceptance, SimulatedDrafting drafting)
-      : cost_(cost), acceptance_(acceptance), drafting_(drafting) {}
+  // All but `drafting` must outlive the object. policy: under the rule confidence, which drafts are verified;
+  // else, and where it is null, all are.
+  SimulatedBackend(const StepCost& cost, const AcceptanceModel& acceptance, SimulatedDrafting drafting,
+                   const SpeculationPolicy* policy = nullptr)
+      : cost_(cost),
+        acceptance_(acceptance),
+        drafting_(drafting),
+        confident_policy_(is_confident(policy) ? policy : nullptr) {}
 
   // Before the first plan that a request is in. number: its own in the workload, by which its acceptances are drawn.
   void add(RequestHandle handle, std::uint64_t number, std::int32_t prompt_len);
@@ -50,17 +57,27 @@ class SimulatedBackend final : public Backend {
     std::int32_t output_len = 0;
   };
 
+  static bool is_confident(const SpeculationPolicy* policy) {
+    return policy != nullptr && policy->choice().rule == SpeculationRule::confidence;
+  }
+  std::int32_t depth_of(const PlannedRequest& planned) const;
+  // Sets what would be accepted of all drafts of the request with this index in the plan.
+  void draft(std::size_t index, const PlannedRequest& planned, SequenceOutcome& outcome);
   void verify(const PlannedRequest& planned, SequenceOutcome& outcome);
 
   const StepCost& cost_;
   const AcceptanceModel& acceptance_;
   SimulatedDrafting drafting_;
-  std::vector<Request> requests_;  // by handle
+  const SpeculationPolicy* confident_policy_;  // null: all drafts are verified
+  std::vector<Request> requests_;              // by handle
   std::int64_t now_ns_ = 0;
   PassLoad pass_;
   DraftLoad draft_;
   std::int64_t held_slots_ = 0;
   std::int64_t committed_kv_tokens_ = 0;
+  std::vector<std::vector<float>> confidences_;  // by index in the plan
+  std::vector<ConfidentDraft> confident_;        // of those that draft in this step
+  std::vector<SequenceOutcome*> confident_of_;
 };
 
 }  // namespace draftproof

@@ -96,7 +96,7 @@ class Simulation {
         observer_(observer),
         planning_cost_(std::make_shared<PlanningCost>(cost, options.speculation.most, options.drafting.one_pass)),
         scheduler_(options.scheduler, SpeculationPolicy(options.speculation, planning_cost_)),
-        backend_(cost, acceptance, options.drafting),
+        backend_(cost, acceptance, options.drafting, &scheduler_.policy()),
         arrivals_(workload) {
     const auto expected = static_cast<std::size_t>(workload.options().num_requests);
     ttft_ns_.reserve(expected);

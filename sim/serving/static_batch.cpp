@@ -67,24 +67,56 @@ class StaticBatch {
     policy_.decide(0);
   }
 
-  void verify(Place& place, PassLoad& pass, DraftLoad& draft) {
-    const std::int32_t room = place.output_len_max - place.output_len - 1;
-    const std::int64_t context = place.prompt_len + place.output_len;
-    std::int32_t nodes = room == 0 ? 0 : policy_.num_drafts(place.speculation);
-    if (options_.drafting.tree_depth == 0) nodes = std::min(nodes, room);
+  // Drafts of a place in this step, and what would be accepted of all of them.
+  struct Drafted {
+    std::int32_t nodes = 0;
     std::int32_t depth = 0;
     std::int32_t accepted = 0;
-    if (nodes > 0) {
-      depth = std::min(nodes, room);
-      if (options_.drafting.tree_depth > 0) depth = std::min(depth, options_.drafting.tree_depth);
-      accepted =
-          acceptance_.accepted(place.acceptance, {place.output_len, static_cast<std::int32_t>(context)}, nodes, depth);
-      ++draft.requests;
-      draft.rows += nodes;
-      draft.kv_tokens += context;
-      draft.passes = std::max(draft.passes, depth);
-      draft.tree |= depth < nodes;
+    std::vector<float> confidences;
+  };
+
+  void draft(Place& place, Drafted& drafted, DraftLoad& load) {
+    const std::int32_t room = place.output_len_max - place.output_len - 1;
+    const std::int32_t context = place.prompt_len + place.output_len;
+    std::int32_t nodes = room == 0 ? 0 : policy_.num_drafts(place.speculation);
+    if (options_.drafting.tree_depth == 0) nodes = std::min(nodes, room);
+    drafted.nodes = nodes;
+    drafted.depth = drafted.accepted = 0;
+    drafted.confidences.clear();
+    if (nodes == 0) return;
+    std::int32_t depth = std::min(nodes, room);
+    if (options_.drafting.tree_depth > 0) depth = std::min(depth, options_.drafting.tree_depth);
+    const AcceptancePlace at{place.output_len, context};
+    drafted.depth = depth;
+    drafted.accepted = confident()
+                           ? acceptance_.accepted_with_confidences(place.acceptance, at, depth, drafted.confidences)
+                           : acceptance_.accepted(place.acceptance, at, nodes, depth);
+    ++load.requests;
+    load.rows += nodes;
+    load.kv_tokens += context;
+    load.depth = std::max(load.depth, depth);
+    load.tree |= depth < nodes;
+  }
+
+  bool confident() const { return options_.speculation.rule == SpeculationRule::confidence; }
+
+  // The first drafts of each place, as the policy keeps them.
+  void keep_confident() {
+    confident_.clear();
+    for (std::size_t i = 0; i < places_.size(); ++i) confident_.push_back({drafted_[i].confidences});
+    policy_.keep_confident(confident_);
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      Drafted& drafted = drafted_[i];
+      drafted.nodes = drafted.depth = confident_[i].kept;
+      drafted.accepted = std::min(drafted.accepted, drafted.depth);
     }
+  }
+
+  void verify(Place& place, const Drafted& drafted, PassLoad& pass) {
+    const std::int64_t context = place.prompt_len + place.output_len;
+    const std::int32_t nodes = drafted.nodes;
+    const std::int32_t depth = drafted.depth;
+    const std::int32_t accepted = drafted.accepted;
     pass.rows += nodes + 1;
     pass.kv_tokens += context - 1;
     pass.attended += context * (nodes + 1) + std::int64_t{nodes} * (depth + 1) / 2;
@@ -98,18 +130,21 @@ class StaticBatch {
   void step() {
     decide();
     PassLoad pass;
-    DraftLoad draft;
+    DraftLoad load;
     bool ended = false;
-    for (Place& place : places_) {
-      verify(place, pass, draft);
-      ended |= place.output_len == place.output_len_max;
+    drafted_.resize(std::max(drafted_.size(), places_.size()));
+    for (std::size_t i = 0; i < places_.size(); ++i) draft(places_[i], drafted_[i], load);
+    if (confident()) keep_confident();
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      verify(places_[i], drafted_[i], pass);
+      ended |= places_[i].output_len == places_[i].output_len_max;
     }
     pass.streams = static_cast<std::int64_t>(places_.size());
     pass.logit_rows = pass.rows;
-    if (options_.drafting.one_pass) draft.passes = std::min(draft.passes, 1);
-    const double draft_ns = draft.passes == 0 ? 0.0 : cost_.draft_ns(draft);
+    load.passes = options_.drafting.one_pass ? std::min(load.depth, 1) : load.depth;
+    const double draft_ns = load.passes == 0 ? 0.0 : cost_.draft_ns(load);
     const double verify_ns = cost_.target_ns(pass);
-    const double overhead_ns = cost_.overhead_ns(pass.streams, draft);
+    const double overhead_ns = cost_.overhead_ns(pass.streams, load);
     require_simulated_ns(static_cast<double>(result_.total_ns()) + draft_ns + verify_ns + overhead_ns, "simulation");
     result_.draft_ns += std::llround(draft_ns);
     result_.verify_ns += std::llround(verify_ns);
@@ -149,7 +184,9 @@ class StaticBatch {
   const StaticBatchOptions& options_;
   std::shared_ptr<PlanningCost> planning_cost_;
   SpeculationPolicy policy_;
-  std::vector<Place> places_;  // in the order in which they came
+  std::vector<Place> places_;     // in the order in which they came
+  std::vector<Drafted> drafted_;  // of each place, in this step
+  std::vector<ConfidentDraft> confident_;
   std::int64_t next_ = 0;
   std::int64_t served_ = 0;
   // Steps by accepted drafts, without and with a rejected one below: all that acceptance by position needs, at the

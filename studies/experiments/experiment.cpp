@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/cost/gpu.hpp"
 #include "sim/serving/comparison.hpp"
@@ -186,22 +187,72 @@ class Experiment {
     const TomlValue scenario = read_toml((std::filesystem::path(folder_) / file_.at("scenario").text()).string());
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       const TomlValue& claim = claims_[i];
-      claim.allow_only({"what", "x", "claimed", "policy", "set"});
+      claim.allow_only({"what", "x", "claimed", "policy", "over", "figure", "set"});
       TomlValue changed = scenario;
       if (const TomlValue* set = claim.find("set"))
         for (const std::string& key : set->keys()) changed = changed.with(key, set->at(key));
       const std::vector<PolicyReport> reports = compare(read_scenario(changed), threads_);
-      const std::string& policy = claim.at("policy").text();
-      const auto report = std::ranges::find(reports, policy, &PolicyReport::name);
-      if (report == reports.end())
-        throw input_error(claim.at("policy").where(), "the scenario has no policy '" + policy + "'");
+      const auto report_of = [&](const TomlValue& policy) -> const PolicyReport& {
+        const auto report = std::ranges::find(reports, policy.text(), &PolicyReport::name);
+        if (report == reports.end())
+          throw input_error(policy.where(), "the scenario has no policy '" + policy.text() + "'");
+        return *report;
+      };
+      const PolicyReport* report = &report_of(claim.at("policy"));
       ClaimVerdict& out = result_.claims[i];
+      if (const TomlValue* figure = claim.find("figure")) {
+        const double own = figure_of(*report, *figure);
+        const TomlValue* over = claim.find("over");
+        const double other = over == nullptr ? 1.0 : figure_of(report_of(*over), *figure);
+        if (!std::isfinite(own / other))
+          throw input_error(figure->where(),
+                            "the runs have no such figure: " + number("%g", own) + " over " + number("%g", other));
+        out.model.low = out.model.high = own / other;
+        out.why = over == nullptr ? counted(*report)
+                                  : figure->text() + " " + text_of({own, own}) + " over " + text_of({other, other});
+        continue;
+      }
+      if (const TomlValue* over = claim.find("over"))
+        throw input_error(over->where(),
+                          "it stands without figure; expected one, since the speedup is over the first "
+                          "policy");
       out.model.low = out.model.high = report->speedup.mean;
       out.why = number("%.2f", report->figure(Figure::tokens_per_step).mean) + " tokens a step of " +
                 number("%.1f", report->figure(Figure::step_ms).mean) + " ms, " +
                 number("%.0f", 100.0 * report->figure(Figure::draft_share).mean) + " % of it drafting; " +
                 number("%.1f", reports.front().figure(Figure::step_ms).mean) + " ms a step without speculation";
     }
+  }
+
+  // A figure of a run by its name (sim/serving/comparison.hpp); acceptance_at:i is the conditional rate of slot i, as
+  // counted.
+  static double figure_of(const PolicyReport& report, const TomlValue& figure) {
+    const std::string& name = figure.text();
+    for (std::size_t f = 0; f < kFigures; ++f)
+      if (name == name_of(static_cast<Figure>(f))) return report.figures[f].mean;
+    constexpr std::string_view kSlot = "acceptance_at:";
+    if (!name.starts_with(kSlot))
+      throw input_error(figure.where(), "it is " + in_quotes(name) +
+                                            "; expected a figure of a run (throughput, tokens_per_step, tpot_ms_p99, "
+                                            "...) or acceptance_at:SLOT");
+    const auto slot = read_integer(std::string_view(name).substr(kSlot.size()), 1, 64);
+    const AcceptanceCounts& counts = report.acceptance;
+    if (!slot || static_cast<std::size_t>(*slot) > counts.reached.size())
+      throw input_error(figure.where(), "it is " + in_quotes(name) + "; expected a slot from 1 to " +
+                                            std::to_string(counts.reached.size()) + ", the longest draft");
+    const auto at = static_cast<std::size_t>(*slot - 1);
+    return static_cast<double>(counts.accepted[at]) / static_cast<double>(counts.reached[at]);
+  }
+
+  // Conditional rates by slot of a run, in words.
+  static std::string counted(const PolicyReport& report) {
+    const AcceptanceCounts& counts = report.acceptance;
+    std::string rates;
+    for (std::size_t i = 0; i < counts.reached.size(); ++i)
+      rates += (i == 0 ? "" : ", ") +
+               number("%.2f", static_cast<double>(counts.accepted[i]) / static_cast<double>(counts.reached[i]));
+    return "counted by slot: " + rates + "; " + number("%.2f", report.figure(Figure::tokens_per_step).mean) +
+           " tokens a step";
   }
 
   // The one unknown of all rows.

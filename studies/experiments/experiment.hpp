@@ -6,7 +6,8 @@
 //   target_latency  speedups by drafter, of one unknown target step t: tokens t / (K draft + t)
 //   draft_passes    a speedup by accepted tokens and draft cost: (n + 1) / (n c + 1), n draft passes
 //   bytes           a time against what must be read: bytes / bandwidth
-//   scenario        figures of a scenario (sim/serving/scenario.hpp) with some keys changed
+//   scenario        of a scenario (sim/serving/scenario.hpp) with some keys changed: the speedup of a policy over the
+//                   first, or a `figure` of it, or that `over` another policy's
 // A claim is consistent if it lies inside what the model says, or that inside the claim, widened by the experiment's
 // tolerance.
 #pragma once

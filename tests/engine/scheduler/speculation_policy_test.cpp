@@ -1,7 +1,10 @@
 #include "engine/scheduler/speculation_policy.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tests/support/error_of.hpp"
@@ -15,12 +18,13 @@ SpeculationPolicy policy_of(const char* text, std::shared_ptr<const StepCost> co
 }
 
 TEST_CASE("a speculation policy is read from text and written back", "[speculation]") {
-  for (const char* text :
-       {"off", "fixed:3", "threshold:min=2,max=6,start=3,raise=0.9,lower=0.5,weight=1", "schedule:1=6,4=2,32=0",
-        "goodput:max=5,prior=2,memory=0.9,probe=16", "tree:nodes=9,budget=32", "likely"})
+  for (const char* text : {"off", "fixed:3", "threshold:min=2,max=6,start=3,raise=0.9,lower=0.5,weight=1",
+                           "schedule:1=6,4=2,32=0", "goodput:max=5,prior=2,memory=0.9,probe=16",
+                           "tree:nodes=9,budget=32", "likely", "confidence:max=5,threshold=0.25,budget=96"})
     CHECK(text_of(parse_speculation(text, "x")) == text);
   CHECK(text_of(parse_speculation("fixed", "x")) == "fixed:5");
   CHECK(text_of(parse_speculation("schedule", "x")) == "schedule:1=5,8=3,32=0");
+  CHECK(text_of(parse_speculation("confidence", "x")) == "confidence:max=7,threshold=0.3,budget=0");
   CHECK(text_of(parse_speculation("threshold:max=9", "x")) ==
         "threshold:min=1,max=9,start=4,raise=0.85,lower=0.55,weight=0.3");
 }
@@ -31,10 +35,12 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
   };
   CHECK(message("fast") ==
         "--speculation: the speculation policy is 'fast'; expected one of off, fixed, threshold, schedule, goodput, "
-        "tree, likely");
+        "tree, likely, confidence");
   CHECK(message("fixed:-1") == "--speculation: is 'fixed:-1'; expected fixed:K with K from 0 to 1024");
   for (const auto& [text, error] : {std::pair("likely:max=3", "likely has no parameters"),
                                     {"off:1", "off has no parameters"},
+                                    {"confidence:threshold=1.5", "threshold is '1.5'; expected a number in [0, 1]"},
+                                    {"confidence:nodes=3", "expected one of max, threshold, budget"},
                                     {"fixed:", "expected fixed:K"},
                                     {"threshold:high=1", "has no parameter 'high'; expected one of min, max, start"},
                                     {"threshold:max=3,max=4", "max is given twice"},
@@ -200,6 +206,78 @@ TEST_CASE("the goodput rule measures the request, starts from the batch and trie
   for (int i = 0; i < 5; ++i) policy.observe(bad, 0, 0, false);
   decide();
   CHECK(policy.num_drafts(bad) == 1);
+}
+
+using Confidences = std::vector<std::vector<float>>;
+
+std::vector<std::int32_t> kept_of(const char* text, const Confidences& confidences,
+                                  const std::vector<std::int32_t>& streams = {}) {
+  std::vector<ConfidentDraft> drafts;
+  for (std::size_t i = 0; i < confidences.size(); ++i)
+    drafts.push_back({confidences[i], streams.empty() ? 1 : streams[i], 99});
+  policy_of(text).keep_confident(drafts);
+  std::vector<std::int32_t> kept;
+  for (const ConfidentDraft& draft : drafts) kept.push_back(draft.kept);
+  return kept;
+}
+
+// By hand: products 0.9, 0.72, 0.216 and 0.5, 0.45, 0.405.
+TEST_CASE("the confidence rule keeps the beginning of a draft whose survival is above the threshold", "[speculation]") {
+  const Confidences drafts{{0.9f, 0.8f, 0.3f}, {0.5f, 0.9f, 0.9f}, {}};
+  CHECK(policy_of("confidence:max=3").num_drafts({}) == 3);
+  CHECK(kept_of("confidence:threshold=0.5", drafts) == std::vector<std::int32_t>{2, 1, 0});
+  CHECK(kept_of("confidence:threshold=0.41", drafts) == std::vector<std::int32_t>{2, 2, 0});
+  CHECK(kept_of("confidence:threshold=0", drafts) == std::vector<std::int32_t>{3, 3, 0});
+  CHECK(kept_of("confidence:threshold=1", drafts) == std::vector<std::int32_t>{0, 0, 0});
+}
+
+// Largest first: 0.9, 0.72, 0.5, 0.45, 0.405, 0.216; of a request with a companion half of it for each of its two rows.
+TEST_CASE("a budget of rows goes to the largest survivals of the batch", "[speculation]") {
+  const Confidences drafts{{0.9f, 0.8f, 0.3f}, {0.5f, 0.9f, 0.9f}};
+  using Kept = std::vector<std::int32_t>;
+  for (const auto& [budget, kept] :
+       {std::pair("1", Kept{1, 0}), {"2", {2, 0}}, {"3", {2, 1}}, {"5", {2, 3}}, {"9", {3, 3}}})
+    CHECK(kept_of((std::string("confidence:threshold=0,budget=") + budget).c_str(), drafts) == kept);
+  CHECK(kept_of("confidence:threshold=0.5,budget=9", drafts) == Kept{2, 1});
+  // 0.5, 0.45, 0.45 (0.9 over two rows), 0.405: the guided request's first draft does not fit behind two rows.
+  CHECK(kept_of("confidence:threshold=0,budget=3", drafts, {2, 1}) == Kept{0, 2});
+  CHECK(kept_of("confidence:threshold=0,budget=4", drafts, {2, 1}) == Kept{1, 2});
+}
+
+// DSpark, appendix A: where the decision on draft k reads what token k says, verification is biased. The confidence of
+// draft k + 1 is computed from token k.
+TEST_CASE("whether a draft is kept never depends on a later confidence of its own request", "[speculation]") {
+  TestRandom random(8);
+  int cut = 0, whole = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    Confidences drafts(4, std::vector<float>(5));
+    for (auto& draft : drafts)
+      for (float& c : draft) c = random.chance(0.2) ? 1.0f : static_cast<float>(random.uniform());
+    const char* const text = trial % 2 == 0 ? "confidence:threshold=0.1,budget=7" : "confidence:threshold=0.3";
+    const std::vector<std::int32_t> kept = kept_of(text, drafts);
+    const auto request = static_cast<std::size_t>(random.below(4));
+    const auto slot = static_cast<std::size_t>(random.below(5));  // whose token changes: confidences behind it may
+    Confidences others = drafts;
+    for (std::size_t later = slot + 1; later < 5; ++later)
+      others[request][later] = static_cast<float>(random.uniform());
+    const std::int32_t now = kept_of(text, others)[request];
+    const auto through = static_cast<std::int32_t>(slot) + 1;
+    CHECK(std::min(now, through) == std::min(kept[request], through));
+    cut += kept[request] < 5 ? 1 : 0;
+    whole += kept[request] > 0 ? 1 : 0;
+  }
+  CHECK(cut > 500);
+  CHECK(whole > 500);
+}
+
+TEST_CASE("confidences that are none are refused", "[speculation]") {
+  const auto message = [](std::vector<float> confidences, std::size_t drafted) {
+    return error_of(ErrorKind::internal, [&] { require_confidences(confidences, drafted); });
+  };
+  CHECK(message({0.5f}, 2) == "drafter: it gives 1 confidences for 2 drafts; expected one for each");
+  CHECK(message({1.5f}, 1) == "drafter: a confidence is 1.500000; expected a number in [0, 1]");
+  CHECK_THAT(message({std::numeric_limits<float>::quiet_NaN()}, 1), Catch::Contains("expected a number in [0, 1]"));
+  require_confidences(std::vector<float>{0.0f, 1.0f}, 2);
 }
 
 TEST_CASE("off never drafts and fixed always does", "[speculation]") {

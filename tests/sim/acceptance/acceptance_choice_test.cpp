@@ -1,6 +1,8 @@
 #include "sim/acceptance/acceptance_choice.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <functional>
 
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/rates.hpp"
@@ -46,12 +48,71 @@ TEST_CASE("a replay is named by its file, and by its drafter where there are sev
   CHECK_THROWS_WITH(make_acceptance("replay:" + folder.file("none"), 0, "x"), Catch::Contains(folder.file("none")));
 }
 
+// Acceptance lengths of arXiv:2607.05147, Table 1, Qwen3-4B; slot 1 and shape as the paper gives them.
+TEST_CASE("published rates by slot give the lengths of their table, and rise, fall and stay level as published") {
+  struct Published {
+    const char* text;
+    std::vector<double> lengths;  // of three benchmarks
+  };
+  for (const Published& p : {Published{"published:drafter=EAGLE-3,domain=mathematics", {5.14, 4.62, 3.92}},
+                             Published{"published:drafter=EAGLE-3,domain=code", {3.69, 4.16, 3.77}},
+                             Published{"published:EAGLE-3", {2.39, 2.26, 2.55}},
+                             Published{"published:drafter=DFlash,domain=mathematics", {5.40, 4.85, 4.15}},
+                             Published{"published:drafter=DFlash,domain=code", {4.40, 4.74, 4.18}},
+                             Published{"published:DFlash", {3.07, 2.96, 2.83}},
+                             Published{"published:drafter=DSpark,domain=mathematics", {6.11, 5.70, 4.89}},
+                             Published{"published:drafter=DSpark,domain=code", {5.13, 5.38, 4.86}},
+                             Published{"published:drafter=DSpark,domain=chat", {3.64, 3.54, 3.29}}}) {
+    INFO(p.text);
+    const double mean = (p.lengths[0] + p.lengths[1] + p.lengths[2]) / 3.0;
+    CHECK(acceptance_length_of(survival_of_text(p.text, 7)) == Approx(mean).margin(0.005));
+    // Every row of the table, by its length alone.
+    const std::string named = std::string(p.text).find('=') == std::string::npos
+                                  ? "published:drafter=" + std::string(p.text).substr(10)
+                                  : p.text;
+    for (const double length : p.lengths)
+      CHECK(acceptance_length_of(survival_of_text((named + ",length=" + std::to_string(length)).c_str(), 7)) ==
+            Approx(length).margin(1e-4));
+  }
+  const auto conditional = [](const char* text) { return conditional_of(survival_of_text(text, 7), "test"); };
+  const std::vector<double> rising = conditional("published:EAGLE-3");
+  CHECK(rising.front() == Approx(0.53));
+  CHECK(rising.back() == Approx(0.74));
+  CHECK(std::ranges::is_sorted(rising));
+  CHECK(conditional("published:drafter=EAGLE-3,domain=mathematics").front() == Approx(0.81));
+  const std::vector<double> falling = conditional("published:drafter=DFlash,domain=code");
+  CHECK(falling.front() == Approx(0.87));
+  CHECK(falling.back() == Approx(0.78));
+  CHECK(std::ranges::is_sorted(falling, std::greater()));
+  CHECK(conditional("published:DFlash").front() == Approx(0.72));
+  const std::vector<double> level = conditional("published:DSpark");
+  CHECK(level.back() == Approx(level.front()));
+}
+
+TEST_CASE("beyond its block a published head falls as its training says, EAGLE-3 does not") {
+  const auto length = [](const char* text, std::int32_t k) { return acceptance_length_of(survival_of_text(text, k)); };
+  CHECK(length("published:DSpark", 8) < length("published:DSpark", 7));
+  CHECK(length("published:EAGLE-3", 8) > length("published:EAGLE-3", 7));
+  CHECK(length("published:DFlash", 15) > length("published:DFlash", 14));
+  CHECK(length("published:DFlash", 16) < length("published:DFlash", 15));
+  CHECK(length("constant:0.9+block:trained=3,factor=0.8", 4) < length("constant:0.9", 3));
+  CHECK(length("constant:0.9+block", 7) == length("constant:0.9", 7));
+}
+
+TEST_CASE("confidences and decays stand behind any model") {
+  for (const char* text : {"constant:0.8+confidence", "published:DSpark+confidence:explained=0.5,error=0.1",
+                           "beta+block+confidence", "constant:0.8+confidence:explained=1+context:trained=10,half=20"})
+    CHECK(make_acceptance(text, 1, "test")->gives_confidences());
+  CHECK(!make_acceptance("constant:0.8+context", 1, "test")->gives_confidences());
+  CHECK(survival_of_text("constant:0.8+confidence+context:trained=100,half=64", 1, 164)[0] == Approx(0.4));
+}
+
 TEST_CASE("what is not an acceptance model is refused in one sentence") {
   for (const auto& [text, error] :
        {std::pair(
             "konstant:0.8",
             "the acceptance model is 'konstant'; expected one of constant, positions, unconditional, ranks, beta, "
-            "markov, entropy, replay, verifier; did you mean 'constant'?"),
+            "markov, entropy, replay, verifier, published; did you mean 'constant'?"),
         {"constant", "acceptance model constant has no parameters; expected constant:RATE"},
         {"constant:1.5", "rate 1 is '1.5'; expected a number in [0, 1]"},
         {"constant:0.8,0.7", "constant has 2 rates; expected one (several are positions: or unconditional:)"},
@@ -66,7 +127,19 @@ TEST_CASE("what is not an acceptance model is refused in one sentence") {
         {"beta:rate=0.7", "acceptance model beta has no parameter 'rate=0.7'; expected mean=, spread=, decay="},
         {"beta:decay=2", "decay is '2'; expected a number in [0.01, 1]"},
         {"markov:good=0.5,", "ends with a comma; expected a parameter behind it"},
-        {"constant:0.8+context:half=0", "half is '0'; expected a whole number in [1, 268435456]"}})
+        {"constant:0.8+context:half=0", "half is '0'; expected a whole number in [1, 268435456]"},
+        {"constant:0.8+block:trained=0", "trained is '0'; expected a whole number in [1, 64]"},
+        {"constant:0.8+block:factor=1.1", "factor is '1.1'; expected a number in [0, 1]"},
+        {"constant:0.8+confidence:explained=2", "explained is '2'; expected a number in [0, 1]"},
+        {"constant:0.8+context+confidence",
+         "has +confidence behind +context; expected it before, since confidences fall with them"},
+        {"constant:0.8+confidence+confidence", "has +confidence twice; expected it once"},
+        {"published", "acceptance model published has no parameters; expected published:DRAFTER"},
+        {"published:Medusa",
+         "the acceptance by slot of 'Medusa' is not published; expected one of EAGLE-3, DFlash, DSpark"},
+        {"published:drafter=DSpark,domain=poems", "domain is 'poems'; expected one of mathematics, code, chat"},
+        {"published:drafter=DSpark,length=8",
+         "length is 8; expected a number in (1, 8), the tokens of a step with 7 drafts"}})
     CHECK(refusal(text) == std::string("--acceptance: ") + error);
   for (const auto& [text, error] :
        {std::pair("beta:mean=0.5,spread=1e-12", "expected a standard deviation in [5e-07, 0.49]"),

@@ -103,16 +103,67 @@ TEST_CASE("Names of engines and drafters are matched as people and files write t
                                                         {"EAGLE2", "EAGLE-2"},
                                                         {"EAGLE static tree", "EAGLE"},
                                                         {"n-gram k=3", "n-gram"},
-                                                        {"MTP chain", "MTP"}})
+                                                        {"MTP chain", "MTP"},
+                                                        {"DFlash", "DFlash"},
+                                                        {"block parallel head", "DFlash"},
+                                                        {"DSpark adaptive", "DSpark"},
+                                                        {"P-EAGLE", "P-EAGLE"},
+                                                        {"P-EAGLE-3", "P-EAGLE"}})
     CHECK(match_drafter(written, "", target).value().name == preset);
   CHECK(match_drafter("Sequoia optimal tree", "JackFram/llama-68m", target).value().shape.layers == 2.0);
   CHECK_FALSE(match_drafter("draft model chain", "", target));
+  // The checkpoint says what the method leaves open.
+  for (const auto& [checkpoint, preset] : {std::pair("amazon/GPT-OSS-20B-P-EAGLE", "P-EAGLE"),
+                                           {"deepseek-ai/dspark_qwen3_8b_block7", "DSpark"},
+                                           {"z-lab/Qwen3-8B-DFlash-b16", "DFlash"},
+                                           {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "EAGLE-3"}})
+    CHECK(match_drafter("speculative decoding", checkpoint, target).value().name == preset);
 }
 
 TEST_CASE("An EAGLE-3 head has the parameters that its published configuration has") {
   // models.csv: 0.425 B for Llama-3.1-8B, of which 3 width^2 are read once a step.
   const DrafterShape head = find_drafter("EAGLE-3", find_model("Llama-3.1-8B"));
   CHECK((head.shape.active_parameters() + head.first_pass_parameters) / 1e9 == Approx(0.425).epsilon(0.05));
+}
+
+// By hand, of Qwen3-8B (width 4096, 193 M parameters a layer, 151,936 tokens).
+TEST_CASE("Heads that draft a block have the shapes of their checkpoints") {
+  const ModelShape target = find_model("Qwen3-8B");
+  const DrafterShape dflash = find_drafter("DFlash", target);
+  const DrafterShape dspark = find_drafter("DSpark", target);
+  const DrafterShape parallel = find_drafter("P-EAGLE", target);
+  const DrafterShape eagle = find_drafter("EAGLE-3", target);
+  // models.csv: 0.965 B in five layers for both, the target's head not counted.
+  for (const DrafterShape* head : {&dflash, &dspark}) {
+    CHECK(head->shape.body_parameters / 1e9 == Approx(0.965).epsilon(0.01));
+    CHECK(head->shape.head_parameters == 4096.0 * 151936.0);
+    CHECK(head->one_pass());
+  }
+  CHECK(dflash.training.drafts == 15);
+  CHECK(dflash.default_depth == 15);
+  CHECK(dflash.level_parameters == 0.0);
+  CHECK(!dflash.training.confidences);
+  CHECK(dspark.training.drafts == 7);
+  CHECK(dspark.default_depth == 7);
+  CHECK(dspark.level_parameters == 256.0 * 151936.0);
+  CHECK(dspark.training.confidences);
+  CHECK(dspark.training.beyond < 1.0);
+  // Four layers beside EAGLE-3's one, the same joined features and head, but one pass.
+  CHECK(parallel.one_pass());
+  CHECK(!eagle.one_pass());
+  CHECK(parallel.shape.head_parameters == 4096.0 * 32000.0);
+  CHECK(parallel.shape.head_parameters == eagle.shape.head_parameters);
+  CHECK(parallel.first_pass_parameters == eagle.first_pass_parameters);
+  CHECK((parallel.shape.body_parameters - eagle.shape.body_parameters) / 1e9 == Approx(3.0 * 0.193).epsilon(0.01));
+  CHECK(parallel.training.published.empty());
+}
+
+TEST_CASE("A draft's training is found by the preset's name, an unknown one lists near names") {
+  CHECK(find_draft_training("DSpark", "test").drafts == 7);
+  CHECK(find_draft_training("EAGLE3", "test").published.size() == 3);
+  CHECK(published_drafters() == "EAGLE-3, DFlash, DSpark");
+  CHECK_THROWS_WITH(find_draft_training("nothing", "--acceptance"),
+                    Catch::StartsWith("--acceptance: the drafter is 'nothing'; expected a preset (nearest: "));
 }
 
 TEST_CASE("Texts of precisions say the bytes of weights and of the cache apart") {

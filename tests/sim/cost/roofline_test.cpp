@@ -97,6 +97,27 @@ TEST_CASE("Draft passes take their own roofline, launches and floor, one after t
   CHECK(milliseconds(roofline.overhead_ns(1, load)) == Approx(1.3));
 }
 
+// A Markov head of rank 256 over 128,256 tokens: 65.7 MB at 2 bytes for every level, from the constants of this setup.
+TEST_CASE("A block with a Markov head takes one pass and a small one for every level") {
+  RooflineSetup setup = llama_setup();
+  setup.drafter = find_drafter("DSpark", setup.model);
+  const double parameters = 256.0 * 128256.0;
+  CHECK(setup.drafter->level_parameters == parameters);
+  const DraftLoad one{4, 1, 4, 0, false, 1};
+  DraftLoad seven = one;
+  seven.depth = 7;
+  const Roofline roofline(setup);
+  const double memory_ms = 1e3 * 2.0 * parameters / (0.5 * 3350e9);
+  const double compute_ms = 1e3 * 2.0 * 4.0 * parameters / (0.25 * 989e12);
+  const double level_ms = std::pow(std::pow(memory_ms, 1.5) + std::pow(compute_ms, 1.5), 1.0 / 1.5) + 0.25 * 0.02;
+  CHECK(milliseconds(roofline.draft_ns(seven) - roofline.draft_ns(one)) == Approx(6 * level_ms));
+  // Without it the same pass, and no level costs anything.
+  RooflineSetup without = setup;
+  without.drafter->level_parameters = 0.0;
+  CHECK(Roofline(without).draft_ns(seven) == Roofline(without).draft_ns(one));
+  CHECK(milliseconds(roofline.draft_ns(one) - Roofline(without).draft_ns(one)) == Approx(level_ms));
+}
+
 TEST_CASE("Drafts that are looked up cost no pass") {
   RooflineSetup setup = llama_setup();
   setup.drafter = find_drafter("n-gram", setup.model);

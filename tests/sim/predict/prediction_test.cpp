@@ -38,6 +38,16 @@ const PredictionRow& chain(const BatchPrediction& batch, std::int32_t k) {
 
 }  // namespace
 
+TEST_CASE("typical acceptance ends with the training of a head that drafts a block, not with EAGLE-3's") {
+  const auto length = [](const char* drafter, std::int32_t k) {
+    return AcceptanceEstimate::typical_of(*setup_of(drafter).drafter).length({k, k}, 1024).length;
+  };
+  CHECK(length("DSpark", 8) < length("DSpark", 7));
+  CHECK(length("DSpark", 7) == length("DFlash", 7));
+  CHECK(length("DFlash", 8) > length("DFlash", 7));
+  CHECK(length("EAGLE-3", 8) > length("EAGLE-3", 7));
+}
+
 TEST_CASE("a prediction's speedup is tokens of a step over step ratio, and its band spans both uncertainties") {
   const MachineCalibration machine(setup_of(), {});
   PredictOptions options;

@@ -131,7 +131,13 @@ TEST_CASE("a scenario that is none is refused by line and key") {
         {"output = { kind = \"lognormal\", mean = 150, variation = 0.5, most = 1000 }",
          "output = { kind = \"recorded\" }", "s.toml:15: workload.output.kind: there are no recorded requests"},
         {"\"goodput:max=6\"", "\"tree:nodes=4\"",
-         "s.toml:39: policy[2].speculation: it drafts trees; expected tree_depth beside it"}})
+         "s.toml:39: policy[2].speculation: it drafts trees; expected tree_depth beside it"},
+        {"\"goodput:max=6\"", "\"confidence\"",
+         "s.toml:39: policy[2].speculation: it is confidence, and acceptance 'constant:0.75' says nothing of "
+         "confidences; expected +confidence behind it"},
+        {"\"goodput:max=6\"", "\"confidence\"\nacceptance = \"constant:0.7+confidence\"\ntree_depth = 3",
+         "s.toml:41: policy[2].tree_depth: the drafts of speculation policy confidence are chains; expected no "
+         "tree_depth"}})
     CHECK_THAT(refusal(from, to), Catch::StartsWith(error));
 }
 
@@ -188,6 +194,43 @@ TEST_CASE("policies are compared on the same requests, with intervals over repli
       CHECK(alone[i].figures[f].mean == reports[i].figures[f].mean);
       CHECK(alone[i].figures[f].low == reports[i].figures[f].low);
     }
+}
+
+TEST_CASE("confidences are of drafters that have a head for them, and worth rows where the batch is large") {
+  const auto scenario = [](const std::string& drafter) {
+    return scenario_of("drafter = \"" + drafter + R"("
+acceptance = "published:DSpark+confidence:explained=0.5"
+[server]
+model = "Llama-3.1-8B"
+gpu = "H100"
+[workload]
+requests = 256
+arrivals = { kind = "closed", concurrency = 256 }
+prompt = 100
+output = 60
+[run]
+mode = "static"
+[[policy]]
+name = "off"
+speculation = "off"
+[[policy]]
+name = "all"
+speculation = "fixed:7"
+[[policy]]
+name = "confident"
+speculation = "confidence:threshold=0,budget=256"
+)");
+  };
+  CHECK(error_of(ErrorKind::input, [&] { scenario("EAGLE-3"); }) ==
+        "s.toml:20: policy[2].speculation: it is confidence, and drafter EAGLE-3 gives no confidences; expected a "
+        "drafter with a confidence head (DSpark), or another policy");
+  const std::vector<PolicyReport> reports = compare(scenario("DSpark"), 1);
+  CHECK(reports[2].speedup.mean > reports[1].speedup.mean);
+  CHECK(reports[2].figure(Figure::tokens_per_step).mean < reports[1].figure(Figure::tokens_per_step).mean);
+  CHECK(reports[2].acceptance.draft_tokens <= reports[2].acceptance.steps);
+  // The rows went to drafts that were worth them: of one draft each, chosen without confidences, 0.739 are accepted.
+  const AcceptanceCounts& kept = reports[2].acceptance;
+  CHECK(static_cast<double>(kept.accepted_tokens) / static_cast<double>(kept.draft_tokens) > 0.8);
 }
 
 // Student's t with 2 degrees of freedom: 4.302653; values 1, 2, 6 have mean 3 and standard deviation sqrt(7).

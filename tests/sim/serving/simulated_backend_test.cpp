@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/acceptance/acceptance_choice.hpp"
 #include "tests/sim/serving/constant_models.hpp"
 
 namespace draftproof {
@@ -106,6 +107,39 @@ TEST_CASE("a tree is drafted in as many passes as it has levels, a head that see
     CHECK(cost.pass.logit_rows == 13 + 2);
     CHECK(outcome.sequences[1].rejected);
     CHECK(outcome.sequences[1].num_drafted == 12);
+  }
+}
+
+TEST_CASE("of confident drafts all are drafted and those that are kept are verified") {
+  const AskedCost cost;
+  // Confidences are the slots' rates: 1, 0.5, 0.5, of products 1, 0.5, 0.25.
+  const auto acceptance = make_acceptance("positions:1,0.5+confidence:explained=0", 1, "test");
+  const auto run = [&](const char* text) {
+    const SpeculationPolicy policy(parse_speculation(text, "test"));
+    SimulatedBackend backend(cost, *acceptance, {true, 0, 0.0}, &policy);
+    StepPlan plan = small_plan();
+    plan.requests[1].num_drafts_max = plan.requests[1].draft_depth_max = 7;
+    for (const RequestHandle handle : {0, 1, 2}) backend.add(handle, 0, 9);
+    StepOutcome outcome;
+    backend.run(plan, outcome);
+    CHECK(cost.draft.rows == 7);
+    CHECK(cost.draft.passes == 1);
+    CHECK(cost.draft.depth == 7);
+    return outcome.sequences[1];
+  };
+  for (const auto& [text, kept] : {std::pair("confidence:threshold=0.3", 2),
+                                   {"confidence:threshold=0", 7},
+                                   {"confidence:threshold=1", 1},
+                                   {"confidence:threshold=0,budget=4", 4}}) {
+    INFO(text);
+    const SequenceOutcome outcome = run(text);
+    CHECK(outcome.num_drafted == kept);
+    CHECK(cost.pass.rows == 40 + 1 + kept + 2);
+    CHECK(cost.pass.logit_rows == 1 + kept + 2);
+    CHECK(outcome.num_accepted <= kept);
+    CHECK(outcome.num_accepted >= 1);
+    CHECK(outcome.rejected == (outcome.num_accepted < kept));
+    CHECK(outcome.num_emitted == outcome.num_accepted + 1);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/serving/simulation.hpp"
 #include "tests/sim/serving/constant_models.hpp"
 #include "tests/support/error_of.hpp"
@@ -26,10 +27,15 @@ TEST_CASE("the static batch is the serving simulation without queue and prompts,
   workload.arrivals.concurrency = 16;
   workload.prompt.mean = 1.0;
   workload.output = {LengthKind::lognormal, 120.0, 0.8, 1, 1000};
-  const ConstantAcceptance acceptance(0.75);
+  const ConstantAcceptance constant(0.75);
+  const auto confident = make_acceptance("published:DSpark+confidence", 3, "test");
   for (const std::int32_t tree_depth : {0, 4})
     for (const char* const speculation :
-         {"off", "fixed:5", "threshold:max=6", "schedule:1=5,8=2,16=1", "goodput:max=5", "tree:nodes=9,budget=160"}) {
+         {"off", "fixed:5", "threshold:max=6", "schedule:1=5,8=2,16=1", "goodput:max=5", "tree:nodes=9,budget=160",
+          "confidence:threshold=0.4", "confidence:max=8,threshold=0.1,budget=40"}) {
+      const bool by_confidence = std::string_view(speculation).starts_with("confidence");
+      if (by_confidence && tree_depth > 0) continue;
+      const AcceptanceModel& acceptance = by_confidence ? *confident : constant;
       StaticBatchOptions options{16, parse_speculation(speculation, "test"), {tree_depth == 4, tree_depth, 0.0}};
       const StaticBatchResult fast = run_static_batch(Workload(workload, 3), cost, acceptance, options);
       ServingOptions serving;
@@ -44,6 +50,7 @@ TEST_CASE("the static batch is the serving simulation without queue and prompts,
       CHECK(fast.verify_ns == full.metrics.verify_ns);
       CHECK(fast.total_ns() == full.metrics.busy_ns);
       CHECK(fast.requests == 90);
+      if (by_confidence) CHECK(fast.acceptance.draft_tokens < 7 * fast.acceptance.steps);
     }
 }
 

@@ -108,6 +108,61 @@ TEST_CASE("an experiment that is none is refused by file and line") {
              Catch::Contains("experiment.toml:11: claim[0].rates: unknown key"));
 }
 
+const std::string kRun = R"(kind = "scenario"
+scenario = "s.toml"
+[[claim]]
+what = "w"
+policy = "k2"
+claimed = 1
+)";
+
+ExperimentResult run_scenario(const std::string& rest) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.file("one"));
+  write_whole_file(folder.file("one/experiment.toml"), kHead + kRun + rest);
+  write_whole_file(folder.file("one/s.toml"), R"(acceptance = "positions:1,0"
+[linear]
+target_ms = 1.0
+draft_pass_ms = 0.5
+[workload]
+requests = 4
+arrivals = { kind = "closed", concurrency = 2 }
+prompt = 10
+output = 100
+[run]
+mode = "static"
+[[policy]]
+name = "off"
+speculation = "off"
+[[policy]]
+name = "k1"
+speculation = "fixed:1"
+[[policy]]
+name = "k2"
+speculation = "fixed:2"
+)");
+  return run_experiment(folder.path(), "one", 1);
+}
+
+// Two tokens a step: 2 over 1.5 ms with one draft, over 2 ms with two, of which the second is never accepted.
+TEST_CASE("a claim may be of any figure of a run, of one slot's acceptance, and over another policy") {
+  CHECK(run_scenario("").claims[0].model.low == Approx(1.0).epsilon(0.01));
+  CHECK(run_scenario("figure = \"tokens_per_step\"\n").claims[0].model.low == Approx(2.0).epsilon(0.01));
+  CHECK(run_scenario("figure = \"acceptance_at:1\"\n").claims[0].model.low == Approx(1.0));
+  CHECK(run_scenario("figure = \"acceptance_at:2\"\n").claims[0].model.low == Approx(0.0));
+  const ClaimVerdict ratio = run_scenario("figure = \"throughput\"\nover = \"k1\"\n").claims[0];
+  CHECK(ratio.model.low == Approx(0.75).epsilon(0.01));
+  CHECK(!ratio.consistent);
+  const auto refusal = [](const std::string& rest) { return error_of(ErrorKind::input, [&] { run_scenario(rest); }); };
+  for (const auto& [rest, error] :
+       {std::pair("figure = \"speed\"\n", "it is 'speed'; expected a figure of a run (throughput, "),
+        {"figure = \"acceptance_at:3\"\n", "it is 'acceptance_at:3'; expected a slot from 1 to 2, the longest draft"},
+        {"figure = \"tpot_ms_p99\"\n", "the runs have no such figure: nan over 1"},
+        {"over = \"k1\"\n", "it stands without figure; expected one, since the speedup is over the first policy"},
+        {"figure = \"throughput\"\nover = \"k9\"\n", "the scenario has no policy 'k9'"}})
+    CHECK_THAT(refusal(rest), Catch::Contains(error));
+}
+
 // Sections of scenarios hang on presets and fitted constants: their figures may move a little, their verdicts not.
 TEST_CASE("docs/claims.md is what the experiments give") {
   std::vector<ExperimentResult> results;
