@@ -68,13 +68,12 @@ void print_claims(const std::vector<ClaimResult>& results) {
 const std::string kTopKResample = "top_k_resample";
 
 Json top_k_resample_json() {
-  Json rows = Json::array();
-  for (const TopKResampleRow& row : top_k_resample_table())
-    rows.push_back({{"row", row.row},
-                    {"k", row.k},
-                    {"tv_argmax_drafts", finite("tv_argmax_drafts", row.one_hot_draft)},
-                    {"tv_warm_drafts", finite("tv_warm_drafts", row.warm_draft)}});
-  return rows;
+  return json_list(top_k_resample_table(), [](const TopKResampleRow& row) -> Json {
+    return {{"row", row.row},
+            {"k", row.k},
+            {"tv_argmax_drafts", finite("tv_argmax_drafts", row.one_hot_draft)},
+            {"tv_warm_drafts", finite("tv_warm_drafts", row.warm_draft)}};
+  });
 }
 
 void print_top_k_resample() {

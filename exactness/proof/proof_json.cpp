@@ -2,8 +2,8 @@
 
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_values.hpp"
 #include "exactness/json_fields.hpp"
 #include "exactness/proof/distribution_text.hpp"
 
@@ -13,9 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const DenseMasses<Rational>& masses) {
-  Json json = Json::array();
-  for (const Rational& x : masses) json.push_back(text_of(x));
-  return json;
+  return json_list(masses, [](const Rational& x) { return text_of(x); });
 }
 
 Json json_of(const Counterexample& found) {
@@ -118,7 +116,7 @@ Json json_of(const ClaimResult& result) {
           {"claim", result.text},
           {"holds", !result.refutation},
           {"instances", result.instances},
-          {"refutation", result.refutation ? Json(*result.refutation) : Json()}};
+          {"refutation", or_null(result.refutation)}};
 }
 
 ProofResult proof_of(const Json& json, const std::string& where) {
