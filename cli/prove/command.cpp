@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
+#include "base/split.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -93,8 +94,7 @@ std::vector<const ProofCase*> wanted_cases(const std::string& name) {
     known.push_back(proof_case.name);
   }
   if (cases.empty()) {
-    std::string names;
-    for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+    const std::string names = joined(known, ", ");
     for (const VerifierInfo& info : verifiers()) known.emplace_back(info.name);
     throw usage_error("--verifier", "'" + name + "' is not a verifier (" + verifier_names() +
                                         ") nor a case of one; there are: " + names + did_you_mean(name, known));

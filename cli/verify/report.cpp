@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "cli/shared/json_document.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
@@ -230,12 +231,8 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
     options.append(options.empty() ? "" : ", ").append(name).append(" ").append(value);
   if (run.trace.has_seeds() && run.trace.recorded().empty()) options += ", seeds from the trace";
   line("options", options);
-  std::string recorded;
-  for (const std::string& name : run.trace.recorded()) recorded.append(recorded.empty() ? "" : ", ").append(name);
-  if (!recorded.empty()) line("replayed with", recorded);
-  std::string unused;
-  for (const std::string& key : run.trace.unused_metadata()) unused.append(unused.empty() ? "" : ", ").append(key);
-  if (!unused.empty()) line("metadata not used", unused);
+  if (!run.trace.recorded().empty()) line("replayed with", joined(run.trace.recorded(), ", "));
+  if (!run.trace.unused_metadata().empty()) line("metadata not used", joined(run.trace.unused_metadata(), ", "));
   if (run.consistency.rows > 0) line("drafter", run.consistency.sentence);
   line("digest", digest_of(run.result));
   if (run.comparison && !run.comparison->first)

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/json_values.hpp"
+#include "base/split.hpp"
 #include "exactness/json_fields.hpp"
 #include "exactness/proof/distribution_text.hpp"
 
@@ -59,12 +60,10 @@ Rational number_of(const Json& object, const char* key, const std::string& where
 template <class Kind, std::size_t Count>
 Kind kind_of(const std::array<Kind, Count>& kinds, const Json& object, const char* key, const std::string& where) {
   const auto name = json_field<std::string>(object, key, where);
-  std::string names;
-  for (const Kind kind : kinds) {
+  for (const Kind kind : kinds)
     if (name_of(kind) == name) return kind;
-    names.append(names.empty() ? "" : ", ").append(name_of(kind));
-  }
-  throw input_error(where, std::string(key) + " is '" + name + "'; expected one of " + names);
+  throw input_error(where, std::string(key) + " is '" + name + "'; expected one of " +
+                               joined(kinds, ", ", [](Kind kind) { return name_of(kind); }));
 }
 
 Counterexample counterexample_of(const Json& json, const std::string& where) {

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/named_values.hpp"
 #include "base/near_names.hpp"
+#include "base/split.hpp"
 
 namespace draftproof {
 namespace {
@@ -207,14 +208,6 @@ double parse_parameter(const VerifierParameter& parameter, std::string_view text
   return value;
 }
 
-template <class Fits>
-std::string names_where(Fits fits) {
-  std::string names;
-  for (const VerifierInfo& info : verifiers())
-    if (fits(info)) names.append(names.empty() ? "" : ", ").append(info.name);
-  return names;
-}
-
 }  // namespace
 
 std::span<const VerifierInfo> verifiers() {
@@ -262,8 +255,11 @@ bool VerifierInfo::takes_paths() const {
                      [](const VerifierParameter& parameter) { return parameter.name == kPaths.name; });
 }
 
-std::string verifier_names() {
-  return names_where([](const VerifierInfo&) { return true; });
+std::string verifier_names(const std::function<bool(const VerifierInfo&)>& fits) {
+  std::vector<std::string_view> names;
+  for (const VerifierInfo& info : verifiers())
+    if (!fits || fits(info)) names.push_back(info.name);
+  return joined(names, ", ");
 }
 
 VerifierChoice::VerifierChoice(Verifier chosen) : verifier(chosen) {
@@ -324,12 +320,12 @@ void require_fit(const VerifierChoice& choice, const DraftTree& draft, bool has_
   if (!is_chain && info.draft == DraftForm::chain)
     throw usage_error(where, "verifier " + std::string(info.name) +
                                  " takes a chain, and the draft is a tree; expected " +
-                                 names_where([](const VerifierInfo& i) { return i.draft != DraftForm::chain; }));
+                                 verifier_names([](const VerifierInfo& i) { return i.draft != DraftForm::chain; }));
   // One proposal row cannot be one-hot at several siblings: without probabilities only a chain is known to be drawn.
   if (!is_chain && !has_probabilities && info.proposal != DraftSampling::any)
     throw usage_error(where, "verifier " + std::string(info.name) +
                                  " needs the probabilities that siblings were drawn with; expected them, or one of " +
-                                 names_where([](const VerifierInfo& i) {
+                                 verifier_names([](const VerifierInfo& i) {
                                    return i.draft != DraftForm::chain && i.proposal == DraftSampling::any;
                                  }));
 }

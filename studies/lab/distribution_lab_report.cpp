@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/json_values.hpp"
+#include "base/split.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/lab/distribution_lab.hpp"
@@ -29,9 +30,7 @@ std::string text_of_number(Number value) {
 }
 
 std::string text_of_row(const std::vector<double>& row) {
-  std::string text;
-  for (const double x : row) text += (text.empty() ? "" : ",") + text_of_number(x);
-  return text;
+  return joined(row, ",", [](double x) { return text_of_number(x); });
 }
 
 Json json_of_test(const LabLook& look) {
