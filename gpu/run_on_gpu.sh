@@ -24,9 +24,12 @@ done
 headers=$(cd -- "$headers" && pwd)
 
 build=$root/build/gpu
-architectures=${DRAFTPROOF_GPU_ARCHITECTURES:-}  # all that are shipped, unless named
 configure=(cmake -S "$root/gpu/standalone" -B "$build" -DCMAKE_BUILD_TYPE=Release "-DDRAFTPROOF_HEADERS=$headers")
-if [[ -n $architectures ]]; then configure+=("-DDRAFTPROOF_CUDA_ARCHITECTURES=$architectures"); fi
+if [[ -n ${DRAFTPROOF_GPU_ARCHITECTURES:-} ]]; then
+  configure+=("-DDRAFTPROOF_CUDA_ARCHITECTURES=$DRAFTPROOF_GPU_ARCHITECTURES")
+else
+  configure+=(-U DRAFTPROOF_CUDA_ARCHITECTURES)  # all that are shipped, not those that an earlier run named
+fi
 mkdir -p "$build"
 "${configure[@]}" >"$build/configure.log" 2>&1 || { tail -n 30 "$build/configure.log" >&2; fail "configuring failed"; }
 cmake --build "$build" -j "$(nproc)" >"$build/build.log" 2>&1 || { grep -m 5 -A 10 -E "error|warning" "$build/build.log" >&2; fail "the build failed"; }

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 
 namespace draftproof {
@@ -202,9 +203,8 @@ void TomlValue::allow_only(std::initializer_list<std::string_view> keys) const {
   require(Kind::table, "a table");
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     if (std::find(keys.begin(), keys.end(), keys_[i]) != keys.end()) continue;
-    std::string expected;
-    for (const std::string_view key : keys) expected += (expected.empty() ? "" : ", ") + std::string(key);
-    throw input_error(values_[i].where(), "unknown key " + in_quotes(keys_[i]) + "; expected one of " + expected);
+    throw input_error(values_[i].where(),
+                      "unknown key " + in_quotes(keys_[i]) + "; expected one of " + joined(keys, ", "));
   }
 }
 

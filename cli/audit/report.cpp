@@ -53,12 +53,10 @@ Json audit_json(const AuditRun& run, const std::vector<std::string>& command_lin
   document["observations"] = audit.observations;
   document["groups"] = audit.groups;
   document["vocab_size"] = audit.vocab_size;
-  document["tests"] = Json::array();
-  for (const TestResult& test : audit.tests) document["tests"].push_back(test_json(test));
-  document["positions"] = Json::array();
-  for (const PositionAudit& position : audit.positions) document["positions"].push_back(position_json(position));
-  document["anytime_log10_wealth"] = audit.anytime_log10_wealth ? Json(*audit.anytime_log10_wealth) : Json();
-  document["figure"] = run.figure.empty() ? Json() : Json(run.figure);
+  document["tests"] = json_list(audit.tests, test_json);
+  document["positions"] = json_list(audit.positions, position_json);
+  document["anytime_log10_wealth"] = or_null(audit.anytime_log10_wealth);
+  document["figure"] = text_or_null(run.figure);
   document["read_ms"] = run.read_ms;
   document["audit_ms"] = run.audit_ms;
   return document;
@@ -192,14 +190,6 @@ std::string audit_figure(const AuditRun& run) {
 
 Json self_test_json(const SelfTest& result, const std::vector<std::string>& command_line) {
   Json document = json_document(command_line);
-  Json tests = Json::array();
-  for (const PooledTest& test : result.tests) {
-    tests.push_back({{"name", test.name},
-                     {"count", test.count},
-                     {"ks_distance", test.ks_distance},
-                     {"ks_p_value", test.ks_p_value},
-                     {"below_alpha", test.below_alpha}});
-  }
   document["batteries"] = result.batteries;
   document["alpha"] = result.alpha;
   document["accused"] = result.accused;
@@ -207,7 +197,13 @@ Json self_test_json(const SelfTest& result, const std::vector<std::string>& comm
   document["accused_interval"] = {result.accused_interval.low, result.accused_interval.high};
   document["impossible"] = result.impossible;
   document["least_ks_p_value_holm"] = result.least_ks_p_value_holm;
-  document["tests"] = std::move(tests);
+  document["tests"] = json_list(result.tests, [](const PooledTest& test) -> Json {
+    return {{"name", test.name},
+            {"count", test.count},
+            {"ks_distance", test.ks_distance},
+            {"ks_p_value", test.ks_p_value},
+            {"below_alpha", test.below_alpha}};
+  });
   return document;
 }
 

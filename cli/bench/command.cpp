@@ -203,10 +203,9 @@ class Bench {
 
 Json document_of(const Bench& bench, const ProgramContext& context) {
   Json document = json_document(context.arguments);
-  document["pytorch"] = bench.pytorch_version().empty() ? Json(nullptr) : Json(bench.pytorch_version());
-  document["llama_cpp"] = bench.llama_cpp_version().empty() ? Json(nullptr) : Json(bench.llama_cpp_version());
-  document["results"] = Json::array();
-  for (const BenchResult& result : bench.results()) document["results"].push_back(to_json(result));
+  document["pytorch"] = text_or_null(bench.pytorch_version());
+  document["llama_cpp"] = text_or_null(bench.llama_cpp_version());
+  document["results"] = json_list(bench.results(), [](const BenchResult& result) { return to_json(result); });
   return document;
 }
 

@@ -45,8 +45,8 @@ Json measure(const bench::KernelCase& one, int repeat, double bandwidth, bool ju
   row["ms_median"] = finite("ms_median", median_ms);
   row["ms_best"] = finite("ms_best", times.front());
   row["share_of_bandwidth"] = finite("share_of_bandwidth", floor_ms / median_ms);
-  row["goal_ms"] = one.goal_ms ? Json(*one.goal_ms) : Json(nullptr);
-  row["goal_share"] = one.goal_share ? Json(*one.goal_share) : Json(nullptr);
+  row["goal_ms"] = or_null(one.goal_ms);
+  row["goal_share"] = or_null(one.goal_share);
   row["met"] = nullptr;
   if (judged && one.goal_ms) row["met"] = median_ms <= *one.goal_ms;
   if (judged && one.goal_share) row["met"] = floor_ms / median_ms >= *one.goal_share;

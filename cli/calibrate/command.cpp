@@ -29,16 +29,14 @@ struct Arguments {
 };
 
 Json json_of(const std::vector<EngineProfile>& engines) {
-  Json json = Json::array();
-  for (const EngineProfile& engine : engines) {
+  return json_list(engines, [](const EngineProfile& engine) {
     Json entry{{"name", engine.name}, {"constants", Json::object()}};
     for (std::size_t i = 0; i < kEngineConstants; ++i)
       entry["constants"][name_of(static_cast<EngineConstant>(i))] = {{"value", engine.constants[i].value},
                                                                      {"spread", engine.constants[i].spread},
                                                                      {"prior", engine.constants[i].prior}};
-    json.push_back(entry);
-  }
-  return json;
+    return entry;
+  });
 }
 
 // The engines with the fit that gave them, in the form of sim/presets/engines.
@@ -63,7 +61,7 @@ void run_this_machine(const Arguments& arguments, const ProgramContext& context)
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document["profile"] = machine_profile_json(profile);
-    document["out"] = arguments.out.empty() ? Json(nullptr) : Json(arguments.out);
+    document["out"] = text_or_null(arguments.out);
     return print_json(document);
   }
   print_machine_profile(profile, std::cout);
@@ -111,7 +109,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
                                         {"prior_spread", prior.spread[i]},
                                         {"determined", fit.determined(i, prior)}});
     document["engines"] = json_of(engines);
-    document["out"] = arguments.out.empty() ? Json(nullptr) : Json(arguments.out);
+    document["out"] = text_or_null(arguments.out);
     return print_json(document);
   }
   std::cout << fit.rows << " rows in " << fit.configurations << " configurations from " << fit.sources.size()

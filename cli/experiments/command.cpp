@@ -48,14 +48,14 @@ void print_experiment(std::ostream& out, const ExperimentResult& result) {
 }
 
 Json experiment_json(const ExperimentResult& result) {
-  Json claims = Json::array();
-  for (const ClaimVerdict& claim : result.claims)
-    claims.push_back({{"what", claim.what},
-                      {"x", result.x_name.empty() ? Json(nullptr) : Json(claim.x)},
-                      {"claimed", range_json(claim.claimed)},
-                      {"model", range_json(claim.model)},
-                      {"consistent", claim.consistent},
-                      {"why", claim.why}});
+  const Json claims = json_list(result.claims, [&](const ClaimVerdict& claim) -> Json {
+    return {{"what", claim.what},
+            {"x", result.x_name.empty() ? Json(nullptr) : Json(claim.x)},
+            {"claimed", range_json(claim.claimed)},
+            {"model", range_json(claim.model)},
+            {"consistent", claim.consistent},
+            {"why", claim.why}};
+  });
   return {{"name", result.name},       {"title", result.title},         {"question", result.question},
           {"source", result.source},   {"kind", result.kind},           {"quantity", result.quantity},
           {"reading", result.reading}, {"tolerance", result.tolerance}, {"consistent", result.consistent()},
@@ -204,9 +204,7 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
   if (!no_figures.empty()) print_message("warning", "no figures: " + no_figures);
   if (arguments.json) {
     Json document = json_document(context.arguments);
-    Json list = Json::array();
-    for (const ExperimentResult& result : results) list.push_back(experiment_json(result));
-    document["experiments"] = list;
+    document["experiments"] = json_list(results, experiment_json);
     document["files"] = {
         {"rows", folder.final_path("rows.sqlite")}, {"claims", folder.final_path("claims.md")}, {"figures", figures}};
     print_json(document);

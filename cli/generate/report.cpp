@@ -29,14 +29,11 @@ bool speculates(const GenerateRun& run) {
 }
 
 Json logprobs_json(const Generation& generation) {
-  Json list = Json::array();
-  for (const auto& of_token : generation.logprobs) {
-    Json entries = Json::array();
-    for (const TokenLogprob& entry : of_token)
-      entries.push_back({{"token", entry.token}, {"logprob", entry.logprob}, {"rank", entry.rank}});
-    list.push_back(std::move(entries));
-  }
-  return list;
+  return json_list(generation.logprobs, [](const auto& of_token) {
+    return json_list(of_token, [](const TokenLogprob& entry) -> Json {
+      return {{"token", entry.token}, {"logprob", entry.logprob}, {"rank", entry.rank}};
+    });
+  });
 }
 
 Json beams_json(const GeneratedRequest& request) {
@@ -108,9 +105,8 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["drafter"] = run.drafter;
   document["verifier"] = speculates(run) ? Json(run.verifier) : Json(nullptr);
   document["tree"] = or_null(options.tree);
-  Json requests = Json::array();
-  for (const GeneratedRequest& request : run.requests) requests.push_back(request_json(options, run, request));
-  document["requests"] = std::move(requests);
+  document["requests"] =
+      json_list(run.requests, [&](const GeneratedRequest& request) { return request_json(options, run, request); });
   document["acceptance_length"] = speculates(run) ? Json(metrics.acceptance_length) : Json(nullptr);
   document["acceptance_by_position"] = acceptance_by_position_json(metrics);
   document["tokens"] = run.tokens;

@@ -37,8 +37,7 @@ void add_machine(Options& options, ProgramContext& context) {
   options.on_run([json, &context] {
     Json document = json_document(context.arguments);
     Json kernels = Json::object();
-    kernels["simd_available"] = Json::array();
-    for (const RowKernels& set : available_row_kernels()) kernels["simd_available"].push_back(set.target);
+    kernels["simd_available"] = json_list(available_row_kernels(), &RowKernels::target);
     kernels["model_simd"] = transformer_kernels().target;
     for (const TransformerKernels& set : available_transformer_kernels())
       kernels["model_simd_available"][set.target] = int8_instructions(set);

@@ -92,8 +92,7 @@ Json json_of(const Tokenizer& tokenizer) {
   Json json;
   json["name"] = tokenizer.name();
   json["tokens"] = tokenizer.vocab_size();
-  json["start_token"] = nullptr;
-  if (const auto start = tokenizer.start_token()) json["start_token"] = *start;
+  json["start_token"] = or_null(tokenizer.start_token());
   json["end_tokens"] = tokenizer.end_tokens();
   return json;
 }
@@ -156,9 +155,9 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   document["chat_template"] = json_of_template(files);
   document["tokens"] = nullptr;
   if (arguments.encode) {
-    document["tokens"] = Json::array();
-    for (const Token id : ids)
-      document["tokens"].push_back({{"id", id}, {"text", printable(files.tokenizer->bytes_of(id))}});
+    document["tokens"] = json_list(ids, [&](Token id) -> Json {
+      return {{"id", id}, {"text", printable(files.tokenizer->bytes_of(id))}};
+    });
   }
   print_json(document);
 }

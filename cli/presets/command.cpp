@@ -21,40 +21,33 @@ struct PresetsArguments {
 };
 
 Json gpus_json() {
-  Json rows = Json::array();
-  for (const std::string& name : gpu_preset_names()) {
+  return json_list(gpu_preset_names(), [](const std::string& name) -> Json {
     const Gpu gpu = find_gpu(name);
-    rows.push_back({{"name", gpu.name},
-                    {"memory_gb", gpu.memory_bytes / 1e9},
-                    {"bandwidth_gb_s", gpu.bandwidth / 1e9},
-                    {"bf16_tflops", gpu.bf16_flops / 1e12}});
-  }
-  return rows;
+    return {{"name", gpu.name},
+            {"memory_gb", gpu.memory_bytes / 1e9},
+            {"bandwidth_gb_s", gpu.bandwidth / 1e9},
+            {"bf16_tflops", gpu.bf16_flops / 1e12}};
+  });
 }
 
 Json models_json() {
-  Json rows = Json::array();
-  for (const std::string& name : model_preset_names()) {
+  return json_list(model_preset_names(), [](const std::string& name) -> Json {
     const ModelShape model = find_model(name);
-    rows.push_back({{"name", model.name},
-                    {"layers", model.layers},
-                    {"parameters_b", model.total_parameters() / 1e9},
-                    {"active_parameters_b", model.active_parameters() / 1e9}});
-  }
-  return rows;
+    return {{"name", model.name},
+            {"layers", model.layers},
+            {"parameters_b", model.total_parameters() / 1e9},
+            {"active_parameters_b", model.active_parameters() / 1e9}};
+  });
 }
 
 Json engines_json() {
-  Json rows = Json::array();
-  for (const EngineProfile& engine : engine_presets())
-    rows.push_back({{"name", engine.name}, {"eager", engine.eager}, {"generic", engine.generic}});
-  return rows;
+  return json_list(engine_presets(), [](const EngineProfile& engine) -> Json {
+    return {{"name", engine.name}, {"eager", engine.eager}, {"generic", engine.generic}};
+  });
 }
 
 Json drafters_json() {
-  Json rows = Json::array();
-  for (const std::string& name : drafter_preset_names()) rows.push_back({{"name", name}});
-  return rows;
+  return json_list(drafter_preset_names(), [](const std::string& name) -> Json { return {{"name", name}}; });
 }
 
 struct PresetKind {

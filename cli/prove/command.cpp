@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
+#include "base/split.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -68,13 +69,12 @@ void print_claims(const std::vector<ClaimResult>& results) {
 const std::string kTopKResample = "top_k_resample";
 
 Json top_k_resample_json() {
-  Json rows = Json::array();
-  for (const TopKResampleRow& row : top_k_resample_table())
-    rows.push_back({{"row", row.row},
-                    {"k", row.k},
-                    {"tv_argmax_drafts", finite("tv_argmax_drafts", row.one_hot_draft)},
-                    {"tv_warm_drafts", finite("tv_warm_drafts", row.warm_draft)}});
-  return rows;
+  return json_list(top_k_resample_table(), [](const TopKResampleRow& row) -> Json {
+    return {{"row", row.row},
+            {"k", row.k},
+            {"tv_argmax_drafts", finite("tv_argmax_drafts", row.one_hot_draft)},
+            {"tv_warm_drafts", finite("tv_warm_drafts", row.warm_draft)}};
+  });
 }
 
 void print_top_k_resample() {
@@ -94,8 +94,7 @@ std::vector<const ProofCase*> wanted_cases(const std::string& name) {
     known.push_back(proof_case.name);
   }
   if (cases.empty()) {
-    std::string names;
-    for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
+    const std::string names = joined(known, ", ");
     for (const VerifierInfo& info : verifiers()) known.emplace_back(info.name);
     throw usage_error("--verifier", "'" + name + "' is not a verifier (" + verifier_names() +
                                         ") nor a case of one; there are: " + names + did_you_mean(name, known));

@@ -104,7 +104,7 @@ RegressionReport run_regression(const RegressOptions& options) {
 
 Json document_of(const RegressionReport& report, const RegressOptions& options, const ProgramContext& context) {
   Json document = json_document(context.arguments);
-  document["fault"] = options.fault.empty() ? Json(nullptr) : Json(options.fault);
+  document["fault"] = text_or_null(options.fault);
   document.update(regress::to_json(report, options.executor));
   return document;
 }

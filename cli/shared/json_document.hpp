@@ -3,11 +3,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "base/json_values.hpp"
 #include "reference/step/consistency.hpp"
 
 namespace draftproof {
@@ -16,15 +16,6 @@ using Json = nlohmann::ordered_json;
 
 // A document that has `version`, `command` (the arguments as one would type them) and `machine`; append the rest.
 Json json_document(const std::vector<std::string>& arguments);
-
-// null where there is none, and where a text is empty.
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-inline Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
 
 // The value itself. Internal error naming `name` for an infinity or NaN: JSON has no such numbers, and the library
 // would print null. Where a number may be absent, say so with null on purpose.

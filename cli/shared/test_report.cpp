@@ -29,7 +29,7 @@ Json test_json(const TestResult& test) {
   json["statistic_name"] = test.statistic_name;
   json["unit"] = test.unit;
   json["n"] = test.n;
-  json["df"] = test.df ? Json(*test.df) : Json();
+  json["df"] = or_null(test.df);
   json["alpha"] = test.alpha;
   json["statistic"] = test.statistic;
   json["p_value"] = test.p_value;
@@ -38,8 +38,7 @@ Json test_json(const TestResult& test) {
   json["covers_all"] = test.covers_all;
   json["detectable_tv"] = test.detectable_tv;
   json["estimated_tv"] = test.estimated_tv;
-  json["worst_cells"] = Json::array();
-  for (const CountedCell& cell : test.worst_cells) json["worst_cells"].push_back(cell_json(cell));
+  json["worst_cells"] = json_list(test.worst_cells, cell_json);
   json["sentence"] = test.sentence;
   return json;
 }

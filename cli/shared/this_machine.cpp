@@ -55,9 +55,9 @@ std::string processor_name() {
 }
 
 Json machine_profile_json(const MachineProfile& profile) {
-  Json passes = Json::array();
-  for (const TimedPass& pass : profile.passes)
-    passes.push_back({{"rows", pass.rows}, {"context_len", pass.context_len}, {"ms", pass.ms}});
+  const Json passes = json_list(profile.passes, [](const TimedPass& pass) -> Json {
+    return {{"rows", pass.rows}, {"context_len", pass.context_len}, {"ms", pass.ms}};
+  });
   return {{"cpu", profile.cpu},         {"simd", profile.simd},
           {"model", profile.model},     {"arithmetic", profile.arithmetic},
           {"threads", profile.threads}, {"timed_configurations", passes},
@@ -100,12 +100,11 @@ double draft_share(const DrafterChoice& choice, const TextModel& target, const T
 }
 
 Json counted_requests_json(std::span<const CountedRequest> requests) {
-  Json list = Json::array();
-  for (const CountedRequest& request : requests) {
-    Json& entry = list.emplace_back(Json::object());
+  return json_list(requests, [](const CountedRequest& request) {
+    Json entry;
     for (const auto& [name, count] : kCounts) entry[name] = request.*count;
-  }
-  return list;
+    return entry;
+  });
 }
 
 std::vector<CountedRequest> read_counted_requests(const Json& requests, const std::string& where) {

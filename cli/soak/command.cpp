@@ -40,11 +40,9 @@ ModelKind kind_named(const std::string& name) {
 }
 
 Json json_of(const SoakOptions& options, const SoakResult& result) {
-  Json looks = Json::array();
-  for (const SoakLook& look : result.looks)
-    looks.push_back({{"trials", look.trials}, {"log10_wealth", finite("log10_wealth", look.log10_wealth)}});
-  Json tests = Json::array();
-  for (const TestResult& test : result.tests) tests.push_back(test_json(test));
+  const Json looks = json_list(result.looks, [](const SoakLook& look) -> Json {
+    return {{"trials", look.trials}, {"log10_wealth", finite("log10_wealth", look.log10_wealth)}};
+  });
   return {{"vocab", options.vocab_size},
           {"draft", options.draft_len},
           {"models", std::string(name_of(options.kind))},
@@ -56,7 +54,7 @@ Json json_of(const SoakOptions& options, const SoakResult& result) {
           {"cells", result.cells},
           {"acceptance_length", finite("acceptance_length", result.acceptance_length)},
           {"acceptance_length_expected", finite("acceptance_length_expected", result.acceptance_length_expected)},
-          {"tests", tests},
+          {"tests", json_list(result.tests, test_json)},
           {"looks", looks},
           {"ms", finite("ms", result.milliseconds)},
           {"trials_per_s", finite("trials_per_s", result.trials_per_s())}};

@@ -70,10 +70,9 @@ void print_tail(std::ostream& out, const Json& document) {
 }
 
 Json left_out_json(const std::vector<LeftOut>& left_out) {
-  Json list = Json::array();
-  for (const LeftOut& one : left_out)
-    list.push_back({{"drafter", one.drafter}, {"tree", one.tree}, {"reason", one.reason}});
-  return list;
+  return json_list(left_out, [](const LeftOut& one) -> Json {
+    return {{"drafter", one.drafter}, {"tree", one.tree}, {"reason", one.reason}};
+  });
 }
 
 }  // namespace draftproof

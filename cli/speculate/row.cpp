@@ -1,5 +1,6 @@
 // A row as JSON.
 #include "cli/shared/this_machine.hpp"
+#include "cli/speculate/measure.hpp"
 #include "cli/speculate/table.hpp"
 #include "engine/metrics/acceptance_json.hpp"
 

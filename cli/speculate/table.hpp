@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "cli/shared/json_document.hpp"
-#include "cli/speculate/measure.hpp"
 #include "cli/speculate/options.hpp"
 
 namespace draftproof {
+
+struct SpeculateRow;
 
 class SpeculateTable {
  public:

@@ -83,21 +83,21 @@ double share_of(const LookupComparison& lookup) {
 }
 
 Json json_of(const Replayed& replayed) {
-  Json json{{"dataset", printable_line(replayed.dataset)}, {"requests", replayed.requests}, {"rows", Json::array()}};
-  for (const ReplayedSpeedup& row : replayed.rows) {
+  Json json{{"dataset", printable_line(replayed.dataset)}, {"requests", replayed.requests}};
+  json["rows"] = json_list(replayed.rows, [&](const ReplayedSpeedup& row) -> Json {
     const auto published = published_of(replayed.dataset, row);
-    json["rows"].push_back({{"policy", row.policy},
-                            {"batch", row.batch},
-                            {"acceptance_length", row.acceptance_length},
-                            {"speedup", row.speedup},
-                            {"speedup_aligned", row.aligned},
-                            {"published", published ? Json(*published) : Json(nullptr)},
-                            {"error", published ? Json(row.speedup / *published - 1.0) : Json(nullptr)}});
-  }
+    return {{"policy", row.policy},
+            {"batch", row.batch},
+            {"acceptance_length", row.acceptance_length},
+            {"speedup", row.speedup},
+            {"speedup_aligned", row.aligned},
+            {"published", or_null(published)},
+            {"error", published ? Json(row.speedup / *published - 1.0) : Json(nullptr)}};
+  });
   const LookupComparison& lookup = replayed.lookup;
-  Json runs = Json::array();
-  for (const LookupComparison::Run& run : lookup.runs)
-    runs.push_back({{"k", run.drafts}, {"recorded", run.recorded}, {"own", run.own}});
+  const Json runs = json_list(lookup.runs, [](const LookupComparison::Run& run) -> Json {
+    return {{"k", run.drafts}, {"recorded", run.recorded}, {"own", run.own}};
+  });
   json["ngram"] = {{"places", lookup.places},
                    {"equal_share", share_of(lookup)},
                    {"draft_share", lookup.draft_share},
@@ -236,10 +236,10 @@ std::map<std::string, std::vector<const ExcludedRow*>> by_reason(const std::vect
 Json json_of(const std::vector<ExcludedRow>& excluded) {
   Json json = Json::array();
   for (const auto& [reason, rows] : by_reason(excluded)) {
-    Json entry{{"reason", reason}, {"count", rows.size()}, {"rows", Json::array()}};
-    for (const ExcludedRow* row : rows)
-      entry["rows"].push_back({{"line", row->line}, {"detail", printable_line(row->detail)}});
-    json.push_back(entry);
+    const auto row_json = [](const ExcludedRow* row) -> Json {
+      return {{"line", row->line}, {"detail", printable_line(row->detail)}};
+    };
+    json.push_back({{"reason", reason}, {"count", rows.size()}, {"rows", json_list(rows, row_json)}});
   }
   return json;
 }

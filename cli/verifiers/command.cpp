@@ -29,11 +29,11 @@ Json json_of(const VerifierInfo& info) {
   json["joint"] = info.joint;
   json["keeps_support"] = info.keeps_support;
   json["replayable"] = info.is_replayable();
-  json["parameters"] = Json::array();
-  for (const VerifierParameter& parameter : info.parameters)
-    json["parameters"].push_back({{"name", text_of_name(parameter.name)},
-                                  {"default", parameter.standard},
-                                  {"meaning", text_of_name(parameter.meaning)}});
+  json["parameters"] = json_list(info.parameters, [](const VerifierParameter& parameter) -> Json {
+    return {{"name", text_of_name(parameter.name)},
+            {"default", parameter.standard},
+            {"meaning", text_of_name(parameter.meaning)}};
+  });
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "cli/shared/json_document.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
@@ -28,10 +29,6 @@ std::optional<double> tokens_per_step(const AcceptanceMetrics& metrics) {
 }
 std::optional<double> rate_of(const std::optional<RateEstimate>& estimate) {
   return estimate ? std::optional(estimate->rate) : std::nullopt;
-}
-
-Json or_null(const std::optional<double>& number) {
-  return number ? Json(*number) : Json();
 }
 
 std::string fixed(const std::optional<double>& number, int decimals = 4) {
@@ -74,18 +71,16 @@ Json comparison_json(const VerifyRun& run) {
   if (!run.comparison) return {};
   const ResultComparison& comparison = *run.comparison;
   Json json{{"path", comparison.path},
-            {"same_input", nullptr},
+            {"same_input", or_null(comparison.has_input(run.input_sha256))},
             {"has_num_accepted", comparison.has_num_accepted},
             {"differing_requests", comparison.differing_requests},
             {"first", nullptr}};
-  if (const auto same = comparison.has_input(run.input_sha256)) json["same_input"] = *same;
   if (const auto& first = comparison.first) {
     json["first"] = {{"tensor", first->tensor},
                      {"request", first->request},
-                     {"index", nullptr},
+                     {"index", or_null(first->index)},
                      {"ours", first->ours},
                      {"theirs", first->theirs}};
-    if (first->index) json["first"]["index"] = *first->index;
   }
   return json;
 }
@@ -117,18 +112,13 @@ Json departure_json(const VerifyRun& run) {
 Json output_tokens_json(const VerifyRun& run) {
   if (run.acceptance.counts.received_tokens > kTokensInJsonMax) return {};
   Json rows = Json::array();
-  for (std::int64_t b = 0; b < request_count(run); ++b) {
-    const std::span<const Token> tokens = run.result.tokens_of(b);
-    rows.push_back(std::vector<Token>(tokens.begin(), tokens.end()));
-  }
+  for (std::int64_t b = 0; b < request_count(run); ++b) rows.push_back(run.result.tokens_of(b));
   return rows;
 }
 
 Json num_draft_tokens_json(const VerifyRun& run) {
   if (run.acceptance.counts.received_tokens > kTokensInJsonMax) return {};
-  Json list = Json::array();
-  for (const VerifyRequest& request : run.trace.requests()) list.push_back(request.draft.tokens.size());
-  return list;
+  return json_list(run.trace.requests(), [](const VerifyRequest& request) { return request.draft.tokens.size(); });
 }
 
 void add_acceptance(const AcceptanceMetrics& metrics, Json& document) {
@@ -141,11 +131,9 @@ void add_acceptance(const AcceptanceMetrics& metrics, Json& document) {
   document["acceptance_length"] = or_null(acceptance_length(metrics));
   document["tokens_per_step"] = or_null(tokens_per_step(metrics));
   document["tokens_per_step_formula"] = or_null(metrics.tokens_per_step_formula);
-  Json conditional = Json::array();
-  Json unconditional = Json::array();
-  for (const auto& estimate : metrics.conditional) conditional.push_back(or_null(rate_of(estimate)));
-  for (const auto& estimate : metrics.unconditional) unconditional.push_back(or_null(rate_of(estimate)));
-  document["acceptance_by_position"] = {{"conditional", conditional}, {"unconditional", unconditional}};
+  const auto rate = [](const auto& estimate) { return or_null(rate_of(estimate)); };
+  document["acceptance_by_position"] = {{"conditional", json_list(metrics.conditional, rate)},
+                                        {"unconditional", json_list(metrics.unconditional, rate)}};
 }
 
 void print_line(std::ostream& out, const std::string& label, const std::string& text) {
@@ -243,12 +231,8 @@ void print_verify_summary(std::ostream& out, const VerifyRun& run) {
     options.append(options.empty() ? "" : ", ").append(name).append(" ").append(value);
   if (run.trace.has_seeds() && run.trace.recorded().empty()) options += ", seeds from the trace";
   line("options", options);
-  std::string recorded;
-  for (const std::string& name : run.trace.recorded()) recorded.append(recorded.empty() ? "" : ", ").append(name);
-  if (!recorded.empty()) line("replayed with", recorded);
-  std::string unused;
-  for (const std::string& key : run.trace.unused_metadata()) unused.append(unused.empty() ? "" : ", ").append(key);
-  if (!unused.empty()) line("metadata not used", unused);
+  if (!run.trace.recorded().empty()) line("replayed with", joined(run.trace.recorded(), ", "));
+  if (!run.trace.unused_metadata().empty()) line("metadata not used", joined(run.trace.unused_metadata(), ", "));
   if (run.consistency.rows > 0) line("drafter", run.consistency.sentence);
   line("digest", digest_of(run.result));
   if (run.comparison && !run.comparison->first)

@@ -1,27 +1,19 @@
 #include "engine/metrics/acceptance_json.hpp"
 
-#include <nlohmann/json.hpp>
+#include "base/json_values.hpp"
 
 namespace draftproof {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json rates(const std::vector<std::optional<RateEstimate>>& estimates) {
-  Json list = Json::array();
-  for (const auto& estimate : estimates) list.push_back(estimate ? Json(estimate->rate) : Json(nullptr));
-  return list;
+  return json_list(estimates, [](const auto& estimate) { return estimate ? Json(estimate->rate) : Json(nullptr); });
 }
 
 Json errors(const std::vector<std::optional<RateEstimate>>& estimates) {
-  Json list = Json::array();
-  for (const auto& estimate : estimates)
-    list.push_back(or_null(estimate ? estimate->standard_error : std::optional<double>()));
-  return list;
+  return json_list(estimates,
+                   [](const auto& estimate) { return estimate ? or_null(estimate->standard_error) : Json(nullptr); });
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/named_values.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
-#include "base/strict_number.hpp"
 #include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
@@ -56,61 +56,31 @@ std::vector<Parameter> parameters_of(SpeculationRule rule) {
   return {};
 }
 
-// Calls read(key, value) with the parts of "key=value,key=value".
-template <class Read>
-void read_parts(std::string_view text, const std::string& where, Read read) {
-  for (const std::string_view part : split(text, ',')) {
-    const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos) throw usage_error(where, "has " + in_quotes(part) + "; expected NAME=VALUE");
-    read(part.substr(0, equals), part.substr(equals + 1));
-  }
-}
-
 void read_parameters(std::string_view text, const std::string& where, SpeculationChoice& choice) {
-  const std::vector<Parameter> known = parameters_of(choice.rule);
-  std::vector<std::string_view> given;
-  read_parts(text, where, [&](std::string_view key, std::string_view value) {
-    const auto found = std::ranges::find(known, key, &Parameter::name);
-    if (found == known.end()) {
-      std::string names;
-      for (const Parameter& p : known) names.append(names.empty() ? "" : ", ").append(p.name);
-      throw usage_error(where, "speculation policy " + std::string(kNames[static_cast<std::size_t>(choice.rule)]) +
-                                   " has no parameter " + in_quotes(key) + "; expected one of " + names);
-    }
-    if (std::ranges::count(given, key) > 0)
-      throw usage_error(where, std::string(key) + " is given twice; expected once");
-    given.push_back(key);
-    const auto refuse = [&](const std::string& expected) {
-      throw usage_error(where, std::string(key) + " is " + in_quotes(value) + "; expected " + expected);
-    };
-    if (found->whole != nullptr) {
-      const IntegerRange range{static_cast<std::int64_t>(found->least), static_cast<std::int64_t>(found->most)};
-      const auto read = read_integer(value, range.least, range.most);
-      if (!read) refuse(expected_text(range));
-      choice.*(found->whole) = static_cast<std::int32_t>(*read);
-    } else {
-      const NumberRange range{found->least, found->most};
-      const auto read = read_number(value, range);
-      if (!read) refuse(expected_text(range));
-      choice.*(found->number) = *read;
-    }
-  });
+  NamedValues values("speculation policy " + std::string(kNames[static_cast<std::size_t>(choice.rule)]), where);
+  for (const Parameter& p : parameters_of(choice.rule)) {
+    if (p.whole != nullptr)
+      values.whole(p.name, {static_cast<std::int64_t>(p.least), static_cast<std::int64_t>(p.most)}, choice.*(p.whole));
+    else
+      values.number(p.name, {p.least, p.most}, choice.*(p.number));
+  }
+  values.read(text);
 }
 
 void read_schedule(std::string_view text, const std::string& where, SpeculationChoice& choice) {
-  read_parts(text, where, [&](std::string_view key, std::string_view value) {
-    const auto batch = read_integer(key, 1, kBatchMax);
-    const auto drafts = read_integer(value, 0, kDraftLenMax);
+  for (const std::string_view part : split(text, ',')) {
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const auto batch = read_integer(part.substr(0, equals), 1, kBatchMax);
+    const auto drafts = read_integer(part.substr(std::min(equals + 1, part.size())), 0, kDraftLenMax);
     if (!batch || !drafts)
-      throw usage_error(where, "has " + in_quotes(std::string(key) + "=" + std::string(value)) +
-                                   "; expected BATCH=DRAFTS with a batch from 1 and 0 to " +
+      throw usage_error(where, "has " + in_quotes(part) + "; expected BATCH=DRAFTS with a batch from 1 and 0 to " +
                                    std::to_string(kDraftLenMax) + " drafts");
     const std::int32_t before = choice.schedule.empty() ? 0 : choice.schedule.back().first;
     if (choice.schedule.empty() ? *batch != 1 : *batch <= before)
       throw usage_error(where, "has batch size " + std::to_string(*batch) + " after " + std::to_string(before) +
                                    "; expected ascending sizes, the first 1");
     choice.schedule.emplace_back(static_cast<std::int32_t>(*batch), static_cast<std::int32_t>(*drafts));
-  });
+  }
 }
 
 void check_order(const SpeculationChoice& choice, const std::string& where) {
@@ -132,10 +102,8 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
       colon == std::string_view::npos ? std::nullopt : std::optional(text.substr(colon + 1));
   const auto found = std::ranges::find(kNames, name);
   if (found == kNames.end()) {
-    std::string names;
-    for (const std::string_view n : kNames) names.append(names.empty() ? "" : ", ").append(n);
-    throw usage_error(where, "the speculation policy is " + in_quotes(name) + "; expected one of " + names +
-                                 did_you_mean(name, {kNames.begin(), kNames.end()}));
+    throw usage_error(where, "the speculation policy is " + in_quotes(name) + "; expected one of " +
+                                 joined(kNames, ", ") + did_you_mean(name, {kNames.begin(), kNames.end()}));
   }
   SpeculationChoice choice;
   choice.rule = static_cast<SpeculationRule>(found - kNames.begin());
@@ -164,6 +132,7 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
     case SpeculationRule::threshold:
     case SpeculationRule::goodput:
     case SpeculationRule::tree:
+      if (rest && rest->empty()) throw usage_error(where, "ends with a colon; expected NAME=VALUE behind it");
       if (rest) read_parameters(*rest, where, choice);
       check_order(choice, where);
   }

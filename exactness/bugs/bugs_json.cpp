@@ -1,7 +1,6 @@
 #include "exactness/bugs/bugs_json.hpp"
 
-#include <nlohmann/json.hpp>
-
+#include "base/json_values.hpp"
 #include "exactness/json_fields.hpp"
 
 namespace draftproof {
@@ -38,13 +37,12 @@ Json json_of(const BugResult& result) {
   row["unit"] = killer ? Json(killer->faulty.unit) : Json();
   row["ms"] = killer ? Json(killer->milliseconds) : Json();
   row["twin_passes"] = result.twin_passes();
-  Json hunts = Json::array();
-  for (const HuntResult& hunt : result.hunts)
-    hunts.push_back({{"detector", letter_of(hunt.detector)},
-                     {"faulty", json_of(hunt.faulty)},
-                     {"sound", json_of(hunt.sound)},
-                     {"ms", hunt.milliseconds}});
-  row["hunts"] = hunts;
+  row["hunts"] = json_list(result.hunts, [](const HuntResult& hunt) -> Json {
+    return {{"detector", letter_of(hunt.detector)},
+            {"faulty", json_of(hunt.faulty)},
+            {"sound", json_of(hunt.sound)},
+            {"ms", hunt.milliseconds}};
+  });
   row["usual_tests"] = json_of(result.usual);
   row["why_no_usual_tests"] = result.usual ? Json() : Json(result.bug.why_not);
   return row;
@@ -53,11 +51,9 @@ Json json_of(const BugResult& result) {
 Json json_of(const ControlResult& result) {
   Json row = head_of(result.control);
   row["passes"] = result.passes();
-  Json hunts = Json::array();
-  for (const HuntResult& hunt : result.hunts)
-    hunts.push_back(
-        {{"detector", letter_of(hunt.detector)}, {"finding", json_of(hunt.faulty)}, {"ms", hunt.milliseconds}});
-  row["hunts"] = hunts;
+  row["hunts"] = json_list(result.hunts, [](const HuntResult& hunt) -> Json {
+    return {{"detector", letter_of(hunt.detector)}, {"finding", json_of(hunt.faulty)}, {"ms", hunt.milliseconds}};
+  });
   row["usual_tests"] = json_of(result.usual);
   return row;
 }
@@ -106,21 +102,17 @@ std::vector<HuntResult> hunts_of(const Json& row, const char* faulty, const std:
 }  // namespace
 
 Json json_of(const BugReport& report) {
-  Json rows = Json::array();
-  for (const BugResult& result : report.bugs) rows.push_back(json_of(result));
-  Json controls = Json::array();
-  for (const ControlResult& result : report.controls) controls.push_back(json_of(result));
-  Json waiting = Json::array();
-  for (const WaitingBug& bug : report.waiting)
-    waiting.push_back({{"id", bug.id}, {"source", bug.source}, {"waits_for", bug.waits_for}});
+  const Json waiting = json_list(report.waiting, [](const WaitingBug& bug) -> Json {
+    return {{"id", bug.id}, {"source", bug.source}, {"waits_for", bug.waits_for}};
+  });
   return {{"killed", report.killed()},
           {"total", report.bugs.size()},
           {"waiting", report.waiting.size()},
           {"controls_passed", report.controls_passed()},
           {"controls_total", report.controls.size()},
           {"twins_passed", report.twins_passed()},
-          {"rows", rows},
-          {"controls", controls},
+          {"rows", json_list(report.bugs, [](const BugResult& result) { return json_of(result); })},
+          {"controls", json_list(report.controls, [](const ControlResult& result) { return json_of(result); })},
           {"waiting_rows", waiting}};
 }
 

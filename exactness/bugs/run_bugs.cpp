@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
+#include "base/split.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 
 namespace draftproof {
@@ -53,15 +54,11 @@ void refuse_unknown(const std::vector<std::string>& wanted, const std::vector<Bu
     const auto has_id = [&](const Bug& bug) { return bug.id == id; };
     if (std::any_of(bugs.begin(), bugs.end(), has_id) || std::any_of(controls.begin(), controls.end(), has_id))
       continue;
-    std::string ids;
     std::vector<std::string> known;
-    for (const auto* list : {&bugs, &controls}) {
-      for (const Bug& bug : *list) {
-        ids += (ids.empty() ? "" : ", ") + bug.id;
-        known.push_back(bug.id);
-      }
-    }
-    throw usage_error("--only", "'" + id + "' is not a bug or control; there are: " + ids + did_you_mean(id, known));
+    for (const auto* list : {&bugs, &controls})
+      for (const Bug& bug : *list) known.push_back(bug.id);
+    throw usage_error(
+        "--only", "'" + id + "' is not a bug or control; there are: " + joined(known, ", ") + did_you_mean(id, known));
   }
 }
 

@@ -2,8 +2,9 @@
 
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "base/json_values.hpp"
+#include "base/split.hpp"
 #include "exactness/json_fields.hpp"
 #include "exactness/proof/distribution_text.hpp"
 
@@ -13,9 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json json_of(const DenseMasses<Rational>& masses) {
-  Json json = Json::array();
-  for (const Rational& x : masses) json.push_back(text_of(x));
-  return json;
+  return json_list(masses, [](const Rational& x) { return text_of(x); });
 }
 
 Json json_of(const Counterexample& found) {
@@ -61,12 +60,10 @@ Rational number_of(const Json& object, const char* key, const std::string& where
 template <class Kind, std::size_t Count>
 Kind kind_of(const std::array<Kind, Count>& kinds, const Json& object, const char* key, const std::string& where) {
   const auto name = json_field<std::string>(object, key, where);
-  std::string names;
-  for (const Kind kind : kinds) {
+  for (const Kind kind : kinds)
     if (name_of(kind) == name) return kind;
-    names.append(names.empty() ? "" : ", ").append(name_of(kind));
-  }
-  throw input_error(where, std::string(key) + " is '" + name + "'; expected one of " + names);
+  throw input_error(where, std::string(key) + " is '" + name + "'; expected one of " +
+                               joined(kinds, ", ", [](Kind kind) { return name_of(kind); }));
 }
 
 Counterexample counterexample_of(const Json& json, const std::string& where) {
@@ -118,7 +115,7 @@ Json json_of(const ClaimResult& result) {
           {"claim", result.text},
           {"holds", !result.refutation},
           {"instances", result.instances},
-          {"refutation", result.refutation ? Json(*result.refutation) : Json()}};
+          {"refutation", or_null(result.refutation)}};
 }
 
 ProofResult proof_of(const Json& json, const std::string& where) {

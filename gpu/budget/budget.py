@@ -89,10 +89,14 @@ def _opcode_pattern(opcode):
 
 
 def read_code(folder):
-    """{architecture: {symbol: text of the kernel}}"""
+    """{architecture: {symbol: text of the kernel}} of every architecture of the table"""
     code = collections.defaultdict(dict)
     for path in sorted(folder.glob("*.sass")):
         code[path.suffixes[-2][1:]].update(sass.functions(path.read_text()))
+    missing = [architecture for architecture in ARCHITECTURES if architecture not in code]
+    if missing:
+        raise CannotCount(f"the machine code is of {', '.join(sorted(code))} alone; expected {', '.join(missing)} too: "
+                          "run gpu/check_standalone.sh without DRAFTPROOF_GPU_ARCHITECTURES")
     return code
 
 

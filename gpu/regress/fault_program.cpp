@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/near_names.hpp"
+#include "base/split.hpp"
 #include "gpu/regress/regression_json.hpp"
 
 namespace draftproof::regress {
@@ -98,11 +99,8 @@ void run_fault(const std::string& folder, const std::string& id, std::uint64_t s
   const std::vector<std::string> ids = built_faults(folder);
   if (std::find(ids.begin(), ids.end(), id) == ids.end())
     throw usage_error(where, "the fault '" + id + "' is not built; expected " +
-                                 (ids.empty() ? "the tests to be built first (./draftproof test)" : "one of " + [&] {
-                                   std::string all;
-                                   for (const std::string& one : ids) all += (all.empty() ? "" : ", ") + one;
-                                   return all + did_you_mean(id, ids);
-                                 }()));
+                                 (ids.empty() ? "the tests to be built first (./draftproof test)"
+                                              : "one of " + joined(ids, ", ") + did_you_mean(id, ids)));
   LineReader program({(std::filesystem::path(folder) / (id + kEnding)).string(), std::to_string(seed)}, where);
   std::string line;
   while (program.next(line)) {

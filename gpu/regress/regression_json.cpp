@@ -1,24 +1,19 @@
 #include "gpu/regress/regression_json.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json_values.hpp"
 
 namespace draftproof::regress {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 std::string text_or_empty(const Json& value) {
   return value.is_null() ? "" : value.get<std::string>();
 }
 
 Json to_json(const Difference::Value& value) {
-  return {{"hex", value.hex}, {"decimal", or_null(value.decimal)}};
+  return {{"hex", value.hex}, {"decimal", text_or_null(value.decimal)}};
 }
 
 Difference::Value value_of(const Json& json) {
@@ -38,9 +33,9 @@ Json to_json(const CaseResult& result) {
   row["case"] = result.name;
   row["block_threads"] = result.block_threads;
   row["verdict"] = name_of(result.verdict);
-  row["digest"] = or_null(result.digest);
+  row["digest"] = text_or_null(result.digest);
   row["seconds"] = result.seconds;
-  row["finding"] = or_null(result.finding);
+  row["finding"] = text_or_null(result.finding);
   row["difference"] = nullptr;
   if (result.difference)
     row["difference"] = {{"output", result.difference->output},

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/parallel.hpp"
+#include "base/split.hpp"
 #include "python/src/bindings.hpp"
 #include "python/src/requests.hpp"
 #include "reference/step/batch.hpp"
@@ -20,12 +21,10 @@ Sampler sampler_of(const Arguments& arguments) {
 
 Convention convention_of(const Arguments& arguments) {
   const std::string name = arguments.text("convention", "draftproof");
-  std::string known;
-  for (const ConventionInfo& info : kConventions) {
+  for (const ConventionInfo& info : kConventions)
     if (info.name == name) return info.convention;
-    known.append(known.empty() ? "" : ", ").append(info.name);
-  }
-  throw usage_error("convention", "is '" + name + "'; expected one of " + known);
+  throw usage_error("convention",
+                    "is '" + name + "'; expected one of " + joined(kConventions, ", ", &ConventionInfo::name));
 }
 
 // visit(b, distribution) of the one row of every request. Errors name the request.

@@ -22,13 +22,6 @@ bool takes_branches(const VerifierInfo& info) {
   return info.draft != DraftForm::chain && !info.takes_paths();
 }
 
-std::string names_that_take_branches() {
-  std::string names;
-  for (const VerifierInfo& info : verifiers())
-    if (takes_branches(info)) names.append(names.empty() ? "" : ", ").append(info.name);
-  return names;
-}
-
 }  // namespace
 
 std::int32_t DraftPlan::draft_len_max() const {
@@ -43,7 +36,7 @@ DraftPlan plan_for(const VerifierChoice& verifier, const std::optional<TreeShape
     throw usage_error(where, "verifier " + std::string(info.name) + " takes " +
                                  (info.takes_paths() ? "independent paths" : "a chain") +
                                  ", and the tree has branches; expected no tree, or verifier " +
-                                 names_that_take_branches());
+                                 verifier_names(takes_branches));
   if (info.takes_paths()) plan.num_paths = static_cast<std::int32_t>(verifier.parameter("paths"));
   plan.coupled = info.is_coupled();
   require_nodes(std::int64_t{plan.num_paths} * plan.shape.size(), where);

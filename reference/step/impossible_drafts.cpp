@@ -11,9 +11,7 @@ namespace draftproof {
 namespace {
 
 bool consults_proposal(const VerifyRequest& request) {
-  const bool argmax_drafts =
-      request.proposal_kind == ProposalKind::logits && request.draft_parameters.temperature == 0.0f;
-  return request.proposal_kind != ProposalKind::one_hot && !has_greedy_target(request) && !argmax_drafts;
+  return request.proposal_kind != ProposalKind::one_hot && !has_greedy_target(request) && !has_argmax_drafts(request);
 }
 
 struct ThreadState {

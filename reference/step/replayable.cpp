@@ -12,14 +12,6 @@ bool takes_tokens(const VerifierInfo& info) {
   return info.draft == DraftForm::chain && !info.is_coupled();
 }
 
-template <class Fits>
-std::string verifiers_where(Fits fits) {
-  std::string names;
-  for (const VerifierInfo& info : verifiers())
-    if (info.is_replayable() && fits(info)) names.append(names.empty() ? "" : ", ").append(info.name);
-  return names;
-}
-
 void require_size(const std::optional<RecordedNumbers>& numbers, std::size_t expected, const char* name,
                   const char* meaning, const std::string& where) {
   if (numbers && numbers->size() != expected)
@@ -96,13 +88,14 @@ void require_replayable(const VerifyRequest& request, const VerifierChoice& veri
   const VerifierInfo& info = verifier.info();
   const std::string name = "verifier " + std::string(info.name);
   if (!info.is_replayable())
-    throw usage_error(where, name + " takes no recorded randomness; expected one of " +
-                                 verifiers_where([](const VerifierInfo&) { return true; }));
+    throw usage_error(
+        where, name + " takes no recorded randomness; expected one of " + verifier_names(&VerifierInfo::is_replayable));
   const std::size_t draft_len = request.draft.tokens.size();
   const auto vocab_size = static_cast<std::size_t>(request.target.vocab_size);
   if (recorded.uniforms && info.coins == Coins::none)
-    throw usage_error(where, "has uniforms, and " + name + " throws no coins; expected them of one of " +
-                                 verifiers_where([](const VerifierInfo& i) { return i.coins != Coins::none; }));
+    throw usage_error(
+        where, "has uniforms, and " + name + " throws no coins; expected them of one of " +
+                   verifier_names([](const VerifierInfo& i) { return i.is_replayable() && i.coins != Coins::none; }));
   if (!recorded.uniforms && info.coins != Coins::none)
     throw input_error(where, "has no uniforms; expected them, since " + name + " throws coins");
   if (info.coins == Coins::of_drafts)
@@ -110,8 +103,9 @@ void require_replayable(const VerifyRequest& request, const VerifierChoice& veri
   if (info.coins == Coins::of_rows)
     require_size(recorded.uniforms, draft_len + 1, "uniforms", "one for each row, which all its drafts share", where);
   if ((recorded.recovered_tokens || recorded.bonus_token) && !takes_tokens(info))
-    throw usage_error(where, "has recovered_tokens or bonus_tokens, and " + name +
-                                 " does not take them; expected them of one of " + verifiers_where(takes_tokens));
+    throw usage_error(
+        where, "has recovered_tokens or bonus_tokens, and " + name + " does not take them; expected them of one of " +
+                   verifier_names([](const VerifierInfo& i) { return i.is_replayable() && takes_tokens(i); }));
   if (recorded.recovered_tokens && recorded.recovered_tokens->size() != draft_len)
     throw input_error(where, "recovered_tokens has " + std::to_string(recorded.recovered_tokens->size()) +
                                  " tokens; expected " + std::to_string(draft_len) + ", one for each draft");

@@ -17,6 +17,10 @@ bool has_greedy_target(const VerifyRequest& request) {
   return !request.target_is_probabilities && request.parameters.temperature == 0.0f;
 }
 
+bool has_argmax_drafts(const VerifyRequest& request) {
+  return request.proposal_kind == ProposalKind::logits && request.draft_parameters.temperature == 0.0f;
+}
+
 StepRows::StepRows(const VerifyRequest& request, const VerifyOptions& options, StepWorkspace& workspace)
     : request_(request),
       workspace_(workspace),
@@ -99,10 +103,8 @@ const Distribution& StepRows::proposal(std::uint32_t row) {
   Distribution& distribution = workspace_.proposal;
   if (proposal_row_ == row) return distribution;
   proposal_row_.reset();
-  const bool argmax_drafts =
-      request_.proposal_kind == ProposalKind::logits && request_.draft_parameters.temperature == 0.0f;
   const bool is_one_hot = request_.proposal_kind == ProposalKind::one_hot || has_greedy_target(request_) ||
-                          (argmax_drafts && reads_no_argmax_rows_);
+                          (has_argmax_drafts(request_) && reads_no_argmax_rows_);
   if (is_one_hot) {
     distribution.make_one_hot(request_.draft.tokens[static_cast<std::size_t>(first_child_[row])],
                               request_.target.vocab_size);

@@ -28,6 +28,8 @@ void process_proposal_row(const VerifyRequest& request, std::uint32_t row, const
 
 // Against a greedy target every proposal gives the same decisions as a one-hot one: p is 0 or 1.
 bool has_greedy_target(const VerifyRequest& request);
+// Logits of which each draft is the argmax: one-hot proposals.
+bool has_argmax_drafts(const VerifyRequest& request);
 
 class StepRows {
  public:

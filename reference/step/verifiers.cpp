@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/named_values.hpp"
 #include "base/near_names.hpp"
+#include "base/split.hpp"
 
 namespace draftproof {
 namespace {
@@ -206,14 +208,6 @@ double parse_parameter(const VerifierParameter& parameter, std::string_view text
   return value;
 }
 
-template <class Fits>
-std::string names_where(Fits fits) {
-  std::string names;
-  for (const VerifierInfo& info : verifiers())
-    if (fits(info)) names.append(names.empty() ? "" : ", ").append(info.name);
-  return names;
-}
-
 }  // namespace
 
 std::span<const VerifierInfo> verifiers() {
@@ -261,8 +255,11 @@ bool VerifierInfo::takes_paths() const {
                      [](const VerifierParameter& parameter) { return parameter.name == kPaths.name; });
 }
 
-std::string verifier_names() {
-  return names_where([](const VerifierInfo&) { return true; });
+std::string verifier_names(const std::function<bool(const VerifierInfo&)>& fits) {
+  std::vector<std::string_view> names;
+  for (const VerifierInfo& info : verifiers())
+    if (!fits || fits(info)) names.push_back(info.name);
+  return joined(names, ", ");
 }
 
 VerifierChoice::VerifierChoice(Verifier chosen) : verifier(chosen) {
@@ -294,26 +291,16 @@ VerifierChoice parse_verifier(std::string_view text, const std::string& where) {
   }
   VerifierChoice choice(found->verifier);
   if (name.size() == text.size()) return choice;
-  std::vector<bool> given(choice.parameters.size());
-  for (std::string_view rest = text.substr(name.size() + 1);;) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    const std::string_view key = part.substr(0, part.find('='));
-    const auto known = std::find_if(found->parameters.begin(), found->parameters.end(),
-                                    [&](const VerifierParameter& p) { return p.name == key; });
-    if (known == found->parameters.end()) {
-      std::string names;
-      for (const VerifierParameter& p : found->parameters) names.append(names.empty() ? "" : ", ").append(p.name);
-      throw usage_error(where, "verifier " + std::string(name) + " has no parameter \"" + std::string(key) +
-                                   "\"; expected " + (names.empty() ? "none" : "one of " + names));
-    }
-    const auto index = static_cast<std::size_t>(known - found->parameters.begin());
-    if (given[index]) throw usage_error(where, std::string(key) + " is given twice; expected once");
-    given[index] = true;
-    const std::string_view value = part.size() > key.size() ? part.substr(key.size() + 1) : std::string_view();
-    choice.parameters[index] = parse_parameter(*known, value, where);
-    if (part.size() == rest.size()) return choice;
-    rest.remove_prefix(part.size() + 1);
+  NamedValues values("verifier " + std::string(name), where);
+  for (std::size_t i = 0; i < found->parameters.size(); ++i) {
+    values.add(found->parameters[i].name, [&, i](std::string_view value) {
+      choice.parameters[i] = parse_parameter(found->parameters[i], value, where);
+    });
   }
+  const std::string_view parameters = text.substr(name.size() + 1);
+  if (parameters.empty()) throw usage_error(where, "ends with a colon; expected NAME=VALUE behind it, or no colon");
+  values.read(parameters);
+  return choice;
 }
 
 std::string text_of(const VerifierChoice& choice) {
@@ -333,12 +320,12 @@ void require_fit(const VerifierChoice& choice, const DraftTree& draft, bool has_
   if (!is_chain && info.draft == DraftForm::chain)
     throw usage_error(where, "verifier " + std::string(info.name) +
                                  " takes a chain, and the draft is a tree; expected " +
-                                 names_where([](const VerifierInfo& i) { return i.draft != DraftForm::chain; }));
+                                 verifier_names([](const VerifierInfo& i) { return i.draft != DraftForm::chain; }));
   // One proposal row cannot be one-hot at several siblings: without probabilities only a chain is known to be drawn.
   if (!is_chain && !has_probabilities && info.proposal != DraftSampling::any)
     throw usage_error(where, "verifier " + std::string(info.name) +
                                  " needs the probabilities that siblings were drawn with; expected them, or one of " +
-                                 names_where([](const VerifierInfo& i) {
+                                 verifier_names([](const VerifierInfo& i) {
                                    return i.draft != DraftForm::chain && i.proposal == DraftSampling::any;
                                  }));
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -131,8 +132,8 @@ std::string_view name_of(Coins coins);
 std::string_view name_of(SharedNoise noise);
 std::string_view name_of(Decisions decisions);
 std::string_view name_of(Recovered recovered);
-// "chain, block, ...".
-std::string verifier_names();
+// "chain, block, ...": all, or those that fit.
+std::string verifier_names(const std::function<bool(const VerifierInfo&)>& fits = {});
 
 // A verifier with its parameters.
 struct VerifierChoice {

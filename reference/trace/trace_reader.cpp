@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/step/replayable.hpp"
 
@@ -81,9 +82,7 @@ void require_known_tensors(const SafetensorsFile& file, TraceKind kind) {
   }
   for (const std::string& name : file.names()) {
     if (std::find(right.begin(), right.end(), name) != right.end()) continue;
-    std::string known;
-    for (const std::string_view other : right) known.append(known.empty() ? "" : ", ").append(other);
-    throw input_error(missing(file, name), "is not a tensor of a trace; known: " + known);
+    throw input_error(missing(file, name), "is not a tensor of a trace; known: " + joined(right, ", "));
   }
 }
 

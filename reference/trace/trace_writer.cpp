@@ -96,10 +96,6 @@ bool drafted_like_target(const VerifyRequest& request) {
                                    same_filters(request.draft_parameters.filters, request.parameters.filters));
 }
 
-bool is_argmax(const VerifyRequest& request) {
-  return request.proposal_kind == ProposalKind::logits && request.draft_parameters.temperature == 0.0f;
-}
-
 void require_alike(Requests requests) {
   const VerifyRequest& first = requests.front();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -130,7 +126,7 @@ std::vector<float> processed_draft_logits(Requests requests, bool trees) {
   Pipeline pipeline;
   Distribution distribution;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (is_argmax(requests[i]) && !requests[i].draft.empty())
+    if (has_argmax_drafts(requests[i]) && !requests[i].draft.empty())
       throw input_error("request " + std::to_string(i),
                         "argmax drafts cannot be mixed with sampled ones in a trace; pass them as one-hot proposals");
     for (std::uint32_t row = 0; row + (trees ? 0 : 1) < requests[i].rows(); ++row) {
@@ -159,7 +155,7 @@ bool add_proposals(TraceBuilder& trace, Requests requests, bool trees) {
     if (r.proposal_kind != drafted->proposal_kind ||
         (r.proposal_kind != ProposalKind::one_hot && r.proposal.dtype != drafted->proposal.dtype))
       throw input_error("request " + std::to_string(i), "a trace has one kind of proposal and one dtype of it");
-    one_hot = one_hot && (r.proposal_kind == ProposalKind::one_hot || is_argmax(r));
+    one_hot = one_hot && (r.proposal_kind == ProposalKind::one_hot || has_argmax_drafts(r));
   }
   if (one_hot) return true;
   // A request without drafts may have an empty matrix of any dtype, so the first that has drafts speaks for all.

@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <optional>
-#include <sstream>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/named_values.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
-#include "base/strict_number.hpp"
+#include "base/split.hpp"
 #include "reference/step/draft_plan.hpp"
 #include "sim/acceptance/beta_mixture.hpp"
 #include "sim/acceptance/block_decay.hpp"
@@ -27,81 +25,6 @@ namespace draftproof {
 namespace {
 
 using ModelPointer = std::shared_ptr<const AcceptanceModel>;
-
-// A model's parameters, as "key=value,key=value".
-class Parameters {
- public:
-  Parameters(std::string_view model, const std::string& where) : model_(model), where_(where) {}
-
-  Parameters& number(std::string_view name, double least, double most, double& value) {
-    return add(name, [=, this, &value](std::string_view text) {
-      const auto read = read_number(text);
-      if (!read || *read < least || *read > most) refuse(name, text, "a number in ", least, most);
-      value = *read;
-    });
-  }
-  Parameters& whole(std::string_view name, std::int32_t least, std::int32_t most, std::int32_t& value) {
-    return add(name, [=, this, &value](std::string_view text) {
-      const auto read = read_integer(text, least, most);
-      if (!read) refuse(name, text, "a whole number in ", least, most);
-      value = static_cast<std::int32_t>(*read);
-    });
-  }
-  Parameters& text(std::string_view name, std::function<void(std::string_view)> read) {
-    return add(name, std::move(read));
-  }
-  // Takes what is left of the text, commas included.
-  Parameters& rest(std::string_view name, std::function<void(std::string_view)> read) {
-    rest_ = name;
-    return add(name, std::move(read));
-  }
-
-  void read(std::string_view text) {
-    std::vector<std::string_view> given;
-    while (!text.empty()) {
-      std::string_view part = text.substr(0, text.find(','));
-      const std::size_t equals = part.find('=');
-      const std::string_view key = part.substr(0, equals);
-      if (key == rest_ && equals != std::string_view::npos) part = text;
-      const auto found = std::ranges::find(known_, key, &Known::name);
-      if (equals == std::string_view::npos || found == known_.end()) {
-        std::string names;
-        for (const Known& k : known_) names.append(names.empty() ? "" : ", ").append(k.name).append("=");
-        throw usage_error(
-            where_, "acceptance model " + model_ + " has no parameter " + in_quotes(part) + "; expected " + names);
-      }
-      if (std::ranges::count(given, key) > 0)
-        throw usage_error(where_, std::string(key) + " is given twice; expected once");
-      given.push_back(key);
-      found->read(part.substr(equals + 1));
-      if (part.size() == text.size()) return;
-      text.remove_prefix(part.size() + 1);
-      if (text.empty()) throw usage_error(where_, "ends with a comma; expected a parameter behind it");
-    }
-  }
-
- private:
-  struct Known {
-    std::string_view name;
-    std::function<void(std::string_view)> read;
-  };
-  Parameters& add(std::string_view name, std::function<void(std::string_view)> read) {
-    known_.push_back({name, std::move(read)});
-    return *this;
-  }
-  template <class Number>
-  [[noreturn]] void refuse(std::string_view name, std::string_view text, const char* expected, Number least,
-                           Number most) const {
-    std::ostringstream out;
-    out << name << " is " << in_quotes(text) << "; expected " << expected << '[' << least << ", " << most << ']';
-    throw usage_error(where_, out.str());
-  }
-
-  std::string model_;
-  std::string where_;
-  std::vector<Known> known_;
-  std::string_view rest_;
-};
 
 std::vector<double> rates_of(std::string_view text, const std::string& where) {
   const std::vector<double> rates = read_numbers(text, where, "rate", {0.0, 1.0});
@@ -140,10 +63,10 @@ ModelPointer make_beta(std::string_view text, std::uint64_t seed, const std::str
   double mean = 0.7;
   double spread = 0.15;
   double decay = 1.0;
-  Parameters("beta", where)
-      .number("mean", 0, 1, mean)
-      .number("spread", 0, 0.5, spread)
-      .number("decay", 0.01, 1, decay)
+  NamedValues("acceptance model beta", where)
+      .number("mean", {0, 1}, mean)
+      .number("spread", {0, 0.5}, spread)
+      .number("decay", {0.01, 1}, decay)
       .read(text);
   const BetaShape shape = beta_of(mean, spread, where);
   const double total = shape.alpha + shape.beta;
@@ -164,11 +87,11 @@ ModelPointer make_markov(std::string_view text, std::uint64_t seed, const std::s
   double bad = 0.4;
   double to_bad = 0.05;
   double to_good = 0.1;
-  Parameters("markov", where)
-      .number("good", 0, 1, good)
-      .number("bad", 0, 1, bad)
-      .number("to_bad", 0, 1, to_bad)
-      .number("to_good", 0, 1, to_good)
+  NamedValues("acceptance model markov", where)
+      .number("good", {0, 1}, good)
+      .number("bad", {0, 1}, bad)
+      .number("to_bad", {0, 1}, to_bad)
+      .number("to_good", {0, 1}, to_good)
       .read(text);
   return std::make_shared<RegimeChain>(two_state_regimes(good, bad, to_bad, to_good), seed);
 }
@@ -177,10 +100,10 @@ ModelPointer make_entropy(std::string_view text, std::uint64_t seed, const std::
   double mean = 1.0;
   double gamma = 0.2;
   double memory = 0.5;
-  Parameters("entropy", where)
-      .number("mean", 0, 20, mean)
-      .number("gamma", 0, 10, gamma)
-      .number("memory", 0, 1, memory)
+  NamedValues("acceptance model entropy", where)
+      .number("mean", {0, 20}, mean)
+      .number("gamma", {0, 10}, gamma)
+      .number("memory", {0, 1}, memory)
       .read(text);
   return std::make_shared<RegimeChain>(entropy_regimes(mean, gamma, memory), seed);
 }
@@ -190,8 +113,8 @@ ModelPointer make_replay(std::string_view text, std::uint64_t, const std::string
   std::string file(text);
   if (text.starts_with("drafter=") || text.starts_with("file=")) {
     file.clear();
-    Parameters("replay", where)
-        .text("drafter", [&](std::string_view name) { drafter = name; })
+    NamedValues("acceptance model replay", where)
+        .add("drafter", [&](std::string_view name) { drafter = name; })
         .rest("file", [&](std::string_view path) { file = path; })
         .read(text);
   }
@@ -202,13 +125,13 @@ ModelPointer make_replay(std::string_view text, std::uint64_t, const std::string
 
 ModelPointer make_verifier(std::string_view text, std::uint64_t seed, const std::string& where) {
   VerifierRatesOptions options;
-  Parameters("verifier", where)
-      .whole("vocab", 2, 1 << 16, options.pairs.vocab_size)
-      .number("zipf", 0, 10, options.pairs.zipf)
-      .number("noise", 0, 10, options.pairs.noise)
-      .whole("drafts", 0, 16, options.drafts_max)
-      .text("tree", [&](std::string_view tree) { options.tree = parse_tree(tree, where); })
-      .whole("samples", 100, 1'000'000, options.samples)
+  NamedValues("acceptance model verifier", where)
+      .whole("vocab", {2, 1 << 16}, options.pairs.vocab_size)
+      .number("zipf", {0, 10}, options.pairs.zipf)
+      .number("noise", {0, 10}, options.pairs.noise)
+      .whole("drafts", {0, 16}, options.drafts_max)
+      .add("tree", [&](std::string_view tree) { options.tree = parse_tree(tree, where); })
+      .whole("samples", {100, 1'000'000}, options.samples)
       .rest("by", [&](std::string_view verifier) { options.verifier = parse_verifier(verifier, where); })
       .read(text);
   return std::make_shared<VerifierRates>(options, seed, where);
@@ -304,7 +227,10 @@ ModelPointer with_context(ModelPointer model, std::string_view text, std::uint64
   std::int32_t trained = 2048;
   std::int32_t half = 4096;
   constexpr std::int32_t kTokensMax = 1 << 28;
-  Parameters("context", where).whole("trained", 0, kTokensMax, trained).whole("half", 1, kTokensMax, half).read(text);
+  NamedValues("acceptance model context", where)
+      .whole("trained", {0, kTokensMax}, trained)
+      .whole("half", {1, kTokensMax}, half)
+      .read(text);
   return std::make_shared<ContextDecay>(std::move(model), trained, half);
 }
 
@@ -330,14 +256,10 @@ ModelPointer make_acceptance(std::string_view text, std::uint64_t seed, const st
   const std::string_view rest = name.size() == text.size() ? "" : text.substr(name.size() + 1);
   const auto kind = std::ranges::find(kKinds, name, &Kind::name);
   if (kind == std::end(kKinds)) {
-    std::string names;
     std::vector<std::string> known;
-    for (const Kind& k : kKinds) {
-      names.append(names.empty() ? "" : ", ").append(k.name);
-      known.emplace_back(k.name);
-    }
-    throw usage_error(
-        where, "the acceptance model is " + in_quotes(name) + "; expected one of " + names + did_you_mean(name, known));
+    for (const Kind& k : kKinds) known.emplace_back(k.name);
+    throw usage_error(where, "the acceptance model is " + in_quotes(name) + "; expected one of " + joined(known, ", ") +
+                                 did_you_mean(name, known));
   }
   if (kind->needs_text && rest.empty())
     throw usage_error(where, "acceptance model " + std::string(name) + " has no parameters; expected " +

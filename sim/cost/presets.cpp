@@ -1,9 +1,9 @@
 #include "sim/cost/presets.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/near_names.hpp"
+#include "base/split.hpp"
 
 namespace draftproof {
 namespace {
@@ -47,10 +47,6 @@ std::size_t letters_matched(const std::vector<std::string>& name, const std::vec
     }
   }
   return next == preset.size() && !other_size ? letters : 0;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  return std::accumulate(words.begin(), words.end(), std::string());
 }
 
 }  // namespace
@@ -102,12 +98,12 @@ std::optional<std::size_t> match_name(std::string_view name, const std::vector<N
 }
 
 std::string near_names(std::string_view name, const std::vector<NamedEntry>& entries) {
-  const std::string wanted = joined(name_words(name));
+  const std::string wanted = joined(name_words(name), "");
   std::vector<std::pair<std::size_t, std::string>> distances;
   for (const NamedEntry& entry : entries) {
-    std::size_t least = edit_distance(wanted, joined(name_words(entry.names.front())));
+    std::size_t least = edit_distance(wanted, joined(name_words(entry.names.front()), ""));
     for (const std::string& alias : entry.names)
-      least = std::min(least, edit_distance(wanted, joined(name_words(alias))));
+      least = std::min(least, edit_distance(wanted, joined(name_words(alias), "")));
     distances.emplace_back(least, entry.names.front());
   }
   std::stable_sort(distances.begin(), distances.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

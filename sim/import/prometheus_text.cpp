@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "sim/import/text_lines.hpp"
 
@@ -278,9 +279,8 @@ AcceptanceData read_prometheus_text(std::string_view text, const std::string& na
   if (model.empty()) {
     if (with_speculation.size() > 1) {
       constexpr std::size_t kNamesShown = 4;
-      std::string names;
-      for (const std::string& m : std::span(with_speculation).first(std::min(kNamesShown, with_speculation.size())))
-        names.append(names.empty() ? "" : ", ").append(in_quotes(m));
+      std::string names =
+          joined(std::span(with_speculation).first(std::min(kNamesShown, with_speculation.size())), ", ", in_quotes);
       if (with_speculation.size() > kNamesShown)
         names += " and " + std::to_string(with_speculation.size() - kNamesShown) + " more";
       throw input_error(name, "has counters of several models (" + names + "); expected one, chosen by its model_name");

@@ -1,8 +1,7 @@
 #include "sim/predict/prediction_request.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
+#include "base/json_values.hpp"
 #include "base/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/import/read_acceptance.hpp"
@@ -79,10 +78,6 @@ ComparedPrediction compared_with(const std::string& drafter, bool guidance, cons
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(const std::optional<std::int64_t>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 void set_form(Json& json, const DraftSize& form) {
   json["k"] = form.is_tree() ? Json(nullptr) : Json(form.depth);
   json["tree"] = form.is_tree() ? Json{{"nodes", form.nodes}, {"depth", form.depth}} : Json(nullptr);
@@ -114,25 +109,19 @@ Json compared_json(const ComparedPrediction& compared) {
   json["drafter"] = compared.drafter;
   json["guidance"] = compared.guidance;
   json["acceptance"] = compared.acceptance;
-  json["best"] = Json::array();
-  for (const BatchPrediction& batch : compared.prediction.batches)
-    json["best"].push_back(row_json(batch.rows[batch.best]));
+  json["best"] = json_list(compared.prediction.batches,
+                           [](const BatchPrediction& batch) { return row_json(batch.rows[batch.best]); });
   json["break_even_batch"] = or_null(compared.prediction.break_even);
   json["batch_max"] = compared.prediction.looked_up_to;
   return json;
 }
 
 Json points_json(const SpeedupPoints& points) {
-  Json json{{"path", points.path}, {"others", points.others}, {"points", Json::array()}};
-  for (const SpeedupPoint& point : points.points)
-    json["points"].push_back({{"source", point.source},
-                              {"drafter", point.drafter},
-                              {"draft", point.draft},
-                              {"batch", point.batch},
-                              {"speedup", point.speedup},
-                              {"low", point.low},
-                              {"high", point.high}});
-  return json;
+  const auto point_json = [](const SpeedupPoint& point) -> Json {
+    return {{"source", point.source},   {"drafter", point.drafter}, {"draft", point.draft}, {"batch", point.batch},
+            {"speedup", point.speedup}, {"low", point.low},         {"high", point.high}};
+  };
+  return {{"path", points.path}, {"others", points.others}, {"points", json_list(points.points, point_json)}};
 }
 
 Json limits_json(const DraftLimits& limits) {
@@ -233,10 +222,8 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   json["batch_max"] = prediction.looked_up_to;
   json["batch_of_memory"] = prediction.batch_of_memory;
   json["ridge_intensity"] = prediction.ridge_intensity;
-  json["drafts"] = Json::array();
-  for (const DraftLimits& limits : prediction.drafts) json["drafts"].push_back(limits_json(limits));
-  json["compared"] = Json::array();
-  for (const ComparedPrediction& compared : report.compared) json["compared"].push_back(compared_json(compared));
+  json["drafts"] = json_list(prediction.drafts, limits_json);
+  json["compared"] = json_list(report.compared, compared_json);
   json["measured"] = report.points ? points_json(*report.points) : Json(nullptr);
   json["advice"] = prediction.advice;
   return json;

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/json_values.hpp"
 #include "base/parallel.hpp"
 #include "reference/random/philox.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
@@ -132,7 +132,7 @@ Json policy_json(const ScenarioPolicy& policy, const PolicyReport& report) {
   Json json{{"name", report.name},
             {"speculation", text_of(policy.speculation)},
             {"tree_depth", policy.drafting.tree_depth > 0 ? Json(policy.drafting.tree_depth) : Json(nullptr)},
-            {"drafter", policy.drafter.empty() ? Json(nullptr) : Json(policy.drafter)},
+            {"drafter", text_or_null(policy.drafter)},
             {"acceptance", policy.speculation.rule == SpeculationRule::off ? Json(nullptr) : Json(policy.acceptance)}};
   for (const Figure figure : {Figure::throughput, Figure::goodput, Figure::slo_share}) {
     json[name_of(figure)] = number(report.figure(figure).mean);
@@ -241,9 +241,9 @@ std::vector<PolicyReport> compare(const Scenario& scenario, int threads,
 
 nlohmann::ordered_json sim_json(const std::string& path, const Scenario& scenario,
                                 std::span<const PolicyReport> reports, std::span<const LoadPoint> loads) {
-  Json load = Json::array();
-  for (const LoadPoint& point : loads)
-    load.push_back({{"load", point.load}, {"policies", policies_json(scenario, point.policies)}});
+  const Json load = json_list(loads, [&](const LoadPoint& point) -> Json {
+    return {{"load", point.load}, {"policies", policies_json(scenario, point.policies)}};
+  });
   return {{"scenario", path},
           {"server", scenario.server},
           {"mode", scenario.static_batch ? "static" : "serving"},

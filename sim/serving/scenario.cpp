@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/serving/arrivals_file.hpp"
 #include "sim/serving/scenario_server.hpp"
@@ -34,12 +35,9 @@ std::int32_t int32_or(const TomlValue& table, std::string_view key, std::int64_t
 }
 
 const std::string& one_of(const TomlValue& value, std::initializer_list<const char*> words) {
-  std::string list;
-  for (const char* const word : words) {
+  for (const char* const word : words)
     if (value.text() == word) return value.text();
-    list += (list.empty() ? "" : ", ") + std::string(word);
-  }
-  throw input_error(value.where(), "it is " + in_quotes(value.text()) + "; expected one of " + list);
+  throw input_error(value.where(), "it is " + in_quotes(value.text()) + "; expected one of " + joined(words, ", "));
 }
 
 // A path in a file is relative to the file's folder.

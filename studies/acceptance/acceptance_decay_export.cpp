@@ -1,6 +1,7 @@
 // The curves as JSON, as rows and as a figure.
 #include <sstream>
 
+#include "base/json_values.hpp"
 #include "base/printable.hpp"
 #include "studies/acceptance/acceptance_decay.hpp"
 #include "studies/figures/figure.hpp"
@@ -11,27 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class Value>
-Json or_null(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json values_json(const std::vector<DecayValue>& values) {
-  Json list = Json::array();
-  for (const DecayValue& value : values) list.push_back(value.value);
-  return list;
-}
-
-Json ends_json(const std::vector<DecayValue>& values, std::optional<double> DecayValue::*end) {
-  Json list = Json::array();
-  for (const DecayValue& value : values) list.push_back(or_null(value.*end));
-  return list;
-}
-
 void put(Json& object, const std::string& name, const std::vector<DecayValue>& values) {
-  object[name] = values_json(values);
-  object[name + "_low"] = ends_json(values, &DecayValue::low);
-  object[name + "_high"] = ends_json(values, &DecayValue::high);
+  object[name] = json_list(values, &DecayValue::value);
+  object[name + "_low"] = json_list(values, [](const DecayValue& value) { return or_null(value.low); });
+  object[name + "_high"] = json_list(values, [](const DecayValue& value) { return or_null(value.high); });
 }
 
 Json curve_json(const DecayCurve& curve) {
@@ -73,8 +57,7 @@ Json to_json(const AcceptanceDecaySnapshot& snapshot) {
   json["drafts_max"] = snapshot.settings.drafts_max;
   json["interval_level"] = kDecayLevel;
   json["costs"] = snapshot.costs;
-  json["sources"] = Json::array();
-  for (const DecayCurve& curve : snapshot.curves) json["sources"].push_back(curve_json(curve));
+  json["sources"] = json_list(snapshot.curves, curve_json);
   return json;
 }
 

@@ -1,10 +1,11 @@
 // The distribution lab's snapshot as JSON, table, figure and command line.
 #include <array>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/json_values.hpp"
+#include "base/split.hpp"
 #include "exactness/statistics/distribution_check.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/lab/distribution_lab.hpp"
@@ -29,19 +30,14 @@ std::string text_of_number(Number value) {
 }
 
 std::string text_of_row(const std::vector<double>& row) {
-  std::string text;
-  for (const double x : row) text += (text.empty() ? "" : ",") + text_of_number(x);
-  return text;
+  return joined(row, ",", [](double x) { return text_of_number(x); });
 }
 
 Json json_of_test(const LabLook& look) {
   const ChiSquaredTest& test = look.test;
-  return {{"statistic", test.statistic},
-          {"degrees_of_freedom", test.df},
-          {"p_value", test.p_value},
-          {"impossible_token", test.impossible_cell ? Json(*test.impossible_cell) : Json(nullptr)},
-          {"observed_tv", look.observed_tv},
-          {"detectable_tv", look.detectable_tv}};
+  return {{"statistic", test.statistic},     {"degrees_of_freedom", test.df},
+          {"p_value", test.p_value},         {"impossible_token", or_null(test.impossible_cell)},
+          {"observed_tv", look.observed_tv}, {"detectable_tv", look.detectable_tv}};
 }
 
 Json json_of_bug(const std::string& id) {
@@ -88,12 +84,11 @@ Json to_json(const DistributionLabSnapshot& snapshot) {
   json["level"] = kDistributionAlpha;
   json["power"] = kDistributionPower;
   json["counts"] = json["accepted_share"] = json["mean_accepted"] = json["test"] = nullptr;
-  json["looks"] = Json::array();
-  for (const LabLook& look : snapshot.looks) {
+  json["looks"] = json_list(snapshot.looks, [](const LabLook& look) {
     Json row{{"samples", look.samples}};
     row.update(json_of_test(look));
-    json["looks"].push_back(row);
-  }
+    return row;
+  });
   if (!snapshot.looks.empty()) {
     const LabLook& last = snapshot.looks.back();
     json["samples"] = last.samples;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/near_names.hpp"
+#include "base/split.hpp"
 #include "engine/draft/planned_tree.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/run_bugs.hpp"
@@ -124,14 +125,10 @@ const Bug& bug_of(const std::string& id) {
   static const std::vector<Bug> bugs = all_bugs();
   const auto found = std::find_if(bugs.begin(), bugs.end(), [&](const Bug& m) { return m.id == id; });
   if (found != bugs.end() && (found->rows_sampler || found->filter_sampler)) return *found;
-  std::string ids;
   std::vector<std::string> known;
-  for (const LabBug& bug : lab_bugs()) {
-    ids += (ids.empty() ? "" : ", ") + bug.id;
-    known.push_back(bug.id);
-  }
-  throw usage_error(
-      "--bug", "'" + id + "' is not a bug of one step over any p and q; there are: " + ids + did_you_mean(id, known));
+  for (const LabBug& bug : lab_bugs()) known.push_back(bug.id);
+  throw usage_error("--bug", "'" + id + "' is not a bug of one step over any p and q; there are: " +
+                                 joined(known, ", ") + did_you_mean(id, known));
 }
 
 LargeSampler faulty_sampler(const DistributionLabSnapshot& rows) {

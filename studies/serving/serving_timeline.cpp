@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "base/strict_number.hpp"
 #include "sim/serving/comparison.hpp"
 #include "studies/figures/figure.hpp"
@@ -207,9 +208,7 @@ std::vector<std::string> command_arguments(const ServingTimelineSettings& settin
   for (const std::string& change : request.changes) add("--set", change);
   add("--replications", "1");
   if (request.seed) add("--seed", std::to_string(*request.seed));
-  std::string loads;
-  for (const double load : settings.loads) loads += (loads.empty() ? "" : ",") + json_number(load);
-  if (!loads.empty()) add("--load", loads);
+  if (!settings.loads.empty()) add("--load", joined(settings.loads, ",", json_number));
   return arguments;
 }
 

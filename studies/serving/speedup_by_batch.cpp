@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "sim/predict/prediction_request.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
@@ -114,19 +115,6 @@ std::vector<SpeedupPreset> make_presets() {
       {"n-grams, RTX 4090",
        "Drafts from a table cost nothing, so even a low acceptance pays while the memory bounds the pass.", settings});
   return presets;
-}
-
-// In the shortest form that reads back as the same number.
-std::string joined(const std::vector<int>& values) {
-  std::string text;
-  for (const int value : values) text += (text.empty() ? "" : ",") + std::to_string(value);
-  return text;
-}
-
-std::string joined(const std::vector<std::string>& values) {
-  std::string text;
-  for (const std::string& value : values) text += (text.empty() ? "" : ",") + value;
-  return text;
 }
 
 std::string colour_of(std::size_t series) {
@@ -242,6 +230,7 @@ std::vector<std::string> command_arguments(const SpeedupByBatchSettings& setting
     arguments.emplace_back(option);
     arguments.push_back(value);
   };
+  const auto text_of = [](int value) { return std::to_string(value); };
   const auto add_unless = [&](const char* option, const std::string& value, const std::string& otherwise) {
     if (value != otherwise) add(option, value);
   };
@@ -260,15 +249,16 @@ std::vector<std::string> command_arguments(const SpeedupByBatchSettings& setting
   add_unless("--context", std::to_string(request.context), std::to_string(usual.context));
   add_unless("--drafts-max", std::to_string(request.drafts_max), std::to_string(usual.drafts_max));
   if (request.trees.empty()) arguments.emplace_back("--no-trees");
-  if (!request.trees.empty()) add_unless("--tree-nodes", joined(request.trees), joined(usual.trees));
+  if (!request.trees.empty())
+    add_unless("--tree-nodes", joined(request.trees, ",", text_of), joined(usual.trees, ",", text_of));
   if (request.guidance) arguments.emplace_back("--guidance");
-  add_unless("--calibrate-with", joined(request.calibrate_with), "");
+  add_unless("--calibrate-with", joined(request.calibrate_with, ","), "");
   add_unless("--acceptance-factor", json_number(request.acceptance_factor), json_number(1.0));
   add_unless("--draft-cost-factor", json_number(request.draft_cost_factor), json_number(1.0));
-  add_unless("--compare-drafters", joined(request.compared_drafters), "");
+  add_unless("--compare-drafters", joined(request.compared_drafters, ","), "");
   if (request.compare_guidance) arguments.emplace_back("--compare-guidance");
   add_unless("--measured", request.measured, "");
-  add("--batch", joined(request.batches));
+  add("--batch", joined(request.batches, ",", text_of));
   return arguments;
 }
 

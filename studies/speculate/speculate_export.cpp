@@ -1,9 +1,9 @@
 // Numbers of the panel "Speculate" for others: JSON with the keys of `draftproof generate --json`, a row a step for
 // CSV, the two lanes as a figure, and the command line that prints the same tokens.
 #include <array>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/json_values.hpp"
 #include "engine/metrics/acceptance_json.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
@@ -15,13 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(bool known, double value) {
-  return known ? Json(value) : Json(nullptr);
-}
-
 Json requests_json(const SpeculateSettings& settings, const SpeculateLane& lane, bool speculates) {
-  Json list = Json::array();
-  for (const Generation& output : lane.outputs) {
+  return json_list(lane.outputs, [&](const Generation& output) {
     const bool drafted = speculates && output.acceptance.drafts > 0;
     Json json;
     json["prompt"] = settings.prompt;
@@ -30,10 +25,9 @@ Json requests_json(const SpeculateSettings& settings, const SpeculateLane& lane,
     json["tokens"] = output.tokens;
     json["finish_reason"] = detail_name(output.finish_reason);
     json["num_steps"] = output.target_steps;
-    json["acceptance_length"] = or_null(drafted, output.acceptance.acceptance_length());
-    list.push_back(std::move(json));
-  }
-  return list;
+    json["acceptance_length"] = drafted ? Json(output.acceptance.acceptance_length()) : Json(nullptr);
+    return json;
+  });
 }
 
 double share(const SpeculateLane& lane, std::int64_t SpeculateStep::*part) {
@@ -47,7 +41,7 @@ void add_lane(Json& json, const SpeculateSettings& settings, const SpeculateLane
   json["requests"] = requests_json(settings, lane, speculates);
   json["tokens"] = lane.tokens();
   json["generation_ms"] = ms(lane.time_ns());
-  json["tokens_per_second"] = or_null(lane.time_ns() > 0, lane.tokens_per_second());
+  json["tokens_per_second"] = lane.time_ns() > 0 ? Json(lane.tokens_per_second()) : Json(nullptr);
   json["drafter_share"] = share(lane, &SpeculateStep::draft_ns);
   json["target_share"] = share(lane, &SpeculateStep::verify_ns) + share(lane, &SpeculateStep::prefill_ns);
 }
@@ -58,20 +52,15 @@ Json step_json(const SpeculateStep& step) {
   json["end_ms"] = ms(step.end_ns);
   for (const SpeculatePart& part : kSpeculateParts) json[std::string(part.name) + "_ms"] = ms(step.*part.ns);
   json["rows"] = step.num_rows;
-  Json nodes = Json::array();
-  for (const ShownNode& node : step.draft)
-    nodes.push_back({{"token", node.token},
-                     {"parent", node.parent},
-                     {"draft_probability", or_null(node.has_draft_probability, node.draft_probability)},
-                     {"target_probability", node.target_probability},
-                     {"accepted", node.accepted}});
-  json["draft"] = std::move(nodes);
-  json["tokens"] = Json::array();
-  json["origins"] = Json::array();
-  for (const ShownToken& token : step.emitted) {
-    json["tokens"].push_back(token.token);
-    json["origins"].push_back(name_of(token.origin));
-  }
+  json["draft"] = json_list(step.draft, [](const ShownNode& node) -> Json {
+    return {{"token", node.token},
+            {"parent", node.parent},
+            {"draft_probability", node.has_draft_probability ? Json(node.draft_probability) : Json(nullptr)},
+            {"target_probability", node.target_probability},
+            {"accepted", node.accepted}};
+  });
+  json["tokens"] = json_list(step.emitted, &ShownToken::token);
+  json["origins"] = json_list(step.emitted, [](const ShownToken& token) { return name_of(token.origin); });
   return json;
 }
 
@@ -100,7 +89,7 @@ Json to_json(const SpeculateSnapshot& snapshot) {
   json["arithmetic"] = snapshot.arithmetic;
   json["drafter"] = settings.drafter;
   json["verifier"] = settings.verifier;
-  json["tree"] = settings.tree.empty() ? Json(nullptr) : Json(settings.tree);
+  json["tree"] = text_or_null(settings.tree);
   add_lane(json, settings, snapshot.speculation, true);
   std::vector<AcceptanceCounts> clusters;
   for (const Generation& output : snapshot.speculation.outputs) clusters.push_back(output.acceptance);
@@ -113,11 +102,10 @@ Json to_json(const SpeculateSnapshot& snapshot) {
   Json plain;
   add_lane(plain, settings, snapshot.plain, false);
   json["plain"] = std::move(plain);
-  json["speedup"] = or_null(snapshot.speedup() > 0.0, snapshot.speedup());
+  json["speedup"] = snapshot.speedup() > 0.0 ? Json(snapshot.speedup()) : Json(nullptr);
   json["agree"] = snapshot.agree;
   json["must_agree"] = snapshot.must_agree;
-  json["steps"] = Json::array();
-  for (const auto& step : snapshot.speculation.steps) json["steps"].push_back(step_json(*step));
+  json["steps"] = json_list(snapshot.speculation.steps, [](const auto& step) { return step_json(*step); });
   return json;
 }
 

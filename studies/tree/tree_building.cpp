@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "engine/draft/tree_builders/dynamic_trees.hpp"
 #include "engine/draft/tree_builders/sequoia_tree.hpp"
 #include "engine/draft/tree_builders/static_tree.hpp"
@@ -77,9 +78,7 @@ std::string_view name_of(TreeBuilder builder) {
 TreeBuilder parse_tree_builder(std::string_view name, const std::string& where) {
   const auto found = std::ranges::find(kNames, name);
   if (found != kNames.end()) return kBuilders[static_cast<std::size_t>(found - kNames.begin())];
-  std::string names;
-  for (const std::string_view known : kNames) names.append(names.empty() ? "" : ", ").append(known);
-  throw usage_error(where, "is '" + std::string(name) + "'; expected one of " + names);
+  throw usage_error(where, "is '" + std::string(name) + "'; expected one of " + joined(kNames, ", "));
 }
 
 std::vector<VerifierChoice> verifiers_for(TreeBuilder builder) {
@@ -91,14 +90,11 @@ std::vector<VerifierChoice> verifiers_for(TreeBuilder builder) {
 
 void require_fit(TreeBuilder builder, const VerifierChoice& verifier, const std::string& where) {
   if (fits(builder, verifier.info())) return;
-  std::string names;
-  for (const VerifierChoice& choice : verifiers_for(builder))
-    names.append(names.empty() ? "" : ", ").append(choice.info().name);
   throw usage_error(where, "is " + std::string(verifier.info().name) + ", which " +
                                (verifier.info().lossless ? "does not take what builder " : "is lossy: builder ") +
                                std::string(name_of(builder)) +
                                (verifier.info().lossless ? " makes; expected one of " : " is shown with one of ") +
-                               names);
+                               verifier_names([&](const VerifierInfo& info) { return fits(builder, info); }));
 }
 
 TreeShape shape_of(TreeBuilder builder, std::int32_t nodes, const TreeLimits& limits, const std::string& shape,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/split.hpp"
 #include "reference/random/philox.hpp"
 #include "reference/verify/tree_attention.hpp"
 #include "studies/lab/text_pair.hpp"
@@ -280,11 +281,7 @@ std::vector<std::string> command_arguments(const TreeExplorerSettings& settings)
   add("--depth", std::to_string(settings.depth));
   add("--top-k", std::to_string(settings.top_k));
   if (!settings.shape.empty()) add("--shape", settings.shape);
-  if (!settings.rank_rates.empty()) {
-    std::string rates;
-    for (const double rate : settings.rank_rates) rates += (rates.empty() ? "" : ",") + number(rate);
-    add("--rank-rates", rates);
-  }
+  if (!settings.rank_rates.empty()) add("--rank-rates", joined(settings.rank_rates, ",", number));
   if (settings.model == kSyntheticModel) {
     add("--vocab", std::to_string(settings.vocab_size));
     add("--sharpness", number(settings.sharpness));

@@ -1,6 +1,7 @@
 // The tree, its walk and its curves as JSON, as rows and as a figure.
 #include <sstream>
 
+#include "base/json_values.hpp"
 #include "base/printable.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
@@ -47,12 +48,8 @@ Json point_json(const BudgetPoint& point) {
   json["nodes"] = point.nodes;
   json["depth"] = point.depth;
   json["accepted"] = point.accepted;
-  json["standard_error"] = point.standard_error ? Json(*point.standard_error) : Json(nullptr);
+  json["standard_error"] = or_null(point.standard_error);
   return json;
-}
-
-Json name_or_null(const std::string& name) {
-  return name.empty() ? Json(nullptr) : Json(name);
 }
 
 // The nodes and edges of the tree, for two plots.
@@ -85,8 +82,7 @@ Json to_json(const TreeExplorerSnapshot& snapshot) {
   json["verifier"] = settings.verifier;
   json["pair"] = snapshot.pair;
   json["seed"] = settings.seed;
-  json["nodes"] = Json::array();
-  for (const TreeExplorerNode& node : snapshot.nodes) json["nodes"].push_back(node_json(node));
+  json["nodes"] = json_list(snapshot.nodes, node_json);
   json["mask"] = Json::array();
   const std::size_t rows = snapshot.nodes.size() + 1;
   for (std::size_t r = 0; r < rows; ++r) {
@@ -94,23 +90,20 @@ Json to_json(const TreeExplorerSnapshot& snapshot) {
     for (std::size_t c = 0; c < rows; ++c) row += snapshot.mask[r * rows + c] ? '1' : '0';
     json["mask"].push_back(row);
   }
-  json["walk"] = Json::array();
-  for (const WalkStep& step : snapshot.walk) json["walk"].push_back(step_json(step));
+  json["walk"] = json_list(snapshot.walk, step_json);
   json["path"] = snapshot.path;
   json["emitted"] = snapshot.emitted;
   json["expected_by_draft"] = snapshot.expected_by_draft;
   json["expected_by_target"] = snapshot.expected_by_target;
   json["rank_rates"] = snapshot.rank_rates;
-  json["curves"] = Json::array();
-  for (const BudgetCurve& curve : snapshot.curves) {
-    Json points = Json::array();
-    for (const BudgetPoint& point : curve.points) points.push_back(point_json(point));
-    json["curves"].push_back(
-        {{"builder", curve.builder}, {"verifier", name_or_null(curve.verifier)}, {"points", std::move(points)}});
-  }
+  json["curves"] = json_list(snapshot.curves, [](const BudgetCurve& curve) -> Json {
+    return {{"builder", curve.builder},
+            {"verifier", text_or_null(curve.verifier)},
+            {"points", json_list(curve.points, point_json)}};
+  });
   json["comparison"] = nullptr;
   if (snapshot.comparison)
-    json["comparison"] = {{"verifier", name_or_null(snapshot.comparison->verifier)},
+    json["comparison"] = {{"verifier", text_or_null(snapshot.comparison->verifier)},
                           {"chain", point_json(snapshot.comparison->chain)},
                           {"tree", point_json(snapshot.comparison->tree)}};
   json["notes"] = snapshot.notes;

@@ -1,17 +1,22 @@
 #include "tests/fuzz/readers.hpp"
 
+#include <zip.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 
+#include "base/archives/safetensors.hpp"
 #include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
+#include "engine/metrics/prometheus.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/scheduler/step_cost.hpp"
 #include "engine/weights/json_fields.hpp"
 #include "sim/cost/roofline.hpp"
+#include "sim/import/read_acceptance.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/machine/machine_profile.hpp"
 #include "sim/predict/speedup_points.hpp"
@@ -57,6 +62,59 @@ void time_step(const RooflineSetup& setup) {
   const Roofline roofline(setup);
   require(roofline.target_ns({8, 2, 128, 6 * 64, 6}) > 0.0, "a step takes no time");
   require(roofline.kv_bytes_per_token() >= 0.0, "a token's cache has less than no bytes");
+}
+
+// --- arrays ----------------------------------------------------------------------------------------------------------
+
+// A member of an .npz archive, as NumPy writes it.
+std::string npy(const std::string& dtype, const std::string& shape, const std::string& elements) {
+  std::string header = "{'descr': '" + dtype + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  header.resize((header.size() + 11) / 64 * 64 + 53, ' ');  // with the 10 bytes before it a multiple of 64
+  header += '\n';
+  const auto size = static_cast<unsigned>(header.size());
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(size & 0xffU) + static_cast<char>(size >> 8) + header +
+         elements;
+}
+
+std::vector<std::string> npy_members() {
+  return {npy("<f4", "(2, 3)", std::string(24, '\x3f')), npy("<i8", "(2,)", std::string(16, '\0')),
+          npy("|u1", "()", "\x07"), npy("<f2", "(0, 5)", "")};
+}
+
+// Sizes and checksums are right, whatever the members are.
+void write_npz(const std::string& path, const std::vector<std::string>& members, zip_int32_t compression) {
+  zip_t* const archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, nullptr);
+  require(archive != nullptr, "an archive cannot be written");
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    zip_source_t* const source = zip_source_buffer(archive, members[i].data(), members[i].size(), 0);
+    const zip_int64_t index = zip_file_add(archive, ("array" + std::to_string(i) + ".npy").c_str(), source, 0);
+    require(index == static_cast<zip_int64_t>(i), "a member cannot be added");
+    zip_set_file_compression(archive, static_cast<zip_uint64_t>(index), compression, 0);
+    zip_file_set_mtime(archive, static_cast<zip_uint64_t>(index), 0, 0);
+  }
+  require(zip_close(archive) == 0, "an archive cannot be written");
+}
+
+// Those whose damage lies in the archive: entries, sizes, checksums.
+std::vector<std::string> npz_archives(const std::string& folder) {
+  const std::string path = (fs::path(folder) / "sound.npz").string();
+  std::vector<std::string> archives;
+  for (const zip_int32_t compression : {ZIP_CM_STORE, ZIP_CM_DEFLATE}) {
+    write_npz(path, npy_members(), compression);
+    archives.emplace_back(InputFile(path).text());
+  }
+  return archives;
+}
+
+void read_arrays(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  for (const std::string& name : file.names()) file.tensor(name).element_count();
+}
+
+void read_member(const std::string& path) {
+  const std::string archive = path + ".npz";
+  write_npz(archive, {std::string(InputFile(path).text())}, ZIP_CM_DEFLATE);
+  read_arrays(archive);
 }
 
 // --- models --------------------------------------------------------------------------------------------------------
@@ -161,6 +219,28 @@ void import_speculate(const std::string& path) {
   if (is_speculate_table(document)) acceptances_of_speculate(document, path);
 }
 
+// --- metrics of servers ----------------------------------------------------------------------------------------------
+
+std::vector<std::string> prometheus_texts() {
+  EngineMetrics metrics;
+  AcceptanceCounts counts(3);
+  for (std::size_t step = 0; step < 20; ++step) counts.add_step({3, step % 4, step % 4 < 3, step % 4 + 1});
+  metrics.acceptance = counts;
+  const std::string ours = prometheus_text(metrics, "a \"model\"\\with\nnames");
+  // Two engines, a counter that falls, an exponent and a time; and a gauge of SGLang.
+  return {ours, ours + ours,
+          "# TYPE vllm:spec_decode_num_drafts_total counter\n"
+          "vllm:spec_decode_num_drafts_total{engine=\"0\",model_name=\"m\"} 1.5e+06\r\n"
+          "vllm:spec_decode_num_drafts_total{engine=\"1\",model_name=\"m\"} 2e6 1712345678000\n"
+          "vllm:spec_decode_num_draft_tokens_total{engine=\"0\",model_name=\"m\"} 4.5e+06\n"
+          "vllm:spec_decode_num_draft_tokens_total{engine=\"1\",model_name=\"m\"} 6e6\n"
+          "vllm:spec_decode_num_accepted_tokens_total{engine=\"0\",model_name=\"m\"} 3e6\n"
+          "vllm:spec_decode_num_accepted_tokens_total{engine=\"1\",model_name=\"m\"} 3e6\n",
+          "# TYPE sglang:spec_accept_length gauge\n"
+          "sglang:spec_accept_length{engine_type=\"unified\",model_name=\"glm\",tp_rank=\"0\"} 2.9\n"
+          "sglang:spec_accept_rate{model_name=\"glm\"} 0.63\n"};
+}
+
 // --- the simulator ---------------------------------------------------------------------------------------------------
 
 std::vector<std::string> scenarios() {
@@ -251,6 +331,9 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
     };
   };
   return {
+      {"npz", "arrays.npz", npz_archives(folder), read_arrays},
+      {"npy", "array.npy", npy_members(), read_member},
+      {"prometheus", "metrics.txt", prometheus_texts(), [](const std::string& path) { read_acceptance(path); }},
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
       {"speedup_csv", "speedups.csv", speedups_csv(), points},

@@ -11,6 +11,7 @@
 #include "base/files/atomic_file.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "base/split.hpp"
 #include "studies/figures/figure.hpp"
 #include "viz/panels/colours.hpp"
 
@@ -68,14 +69,12 @@ Dashboard::Dashboard(std::vector<std::unique_ptr<Panel>> panels, DashboardOption
 }
 
 Panel& Dashboard::panel(const std::string& name) const {
-  std::string names;
   std::vector<std::string> known;
   for (const auto& panel : panels_) {
     if (panel->info().name == name) return *panel;
     known.emplace_back(panel->info().name);
-    names += (names.empty() ? "" : ", ") + known.back();
   }
-  throw usage_error("--panel", in_quotes(name) + " is not one of " + names + did_you_mean(name, known));
+  throw usage_error("--panel", in_quotes(name) + " is not one of " + joined(known, ", ") + did_you_mean(name, known));
 }
 
 void Dashboard::settle() {

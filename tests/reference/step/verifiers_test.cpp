@@ -91,9 +91,9 @@ TEST_CASE("a text that is no verifier is refused and says what is expected") {
                                  "synthetic:Rate=0.5", "synthetic:rate=0.5,", "synthetic:rate=0.5,,rate=0.6",
                                  "typical:epsilon=0.1;delta=2,alpha=3", "synthetic: rate=0.5"})
     CHECK_THAT(complaint(text), Contains("--verifier: "));
-  CHECK_THAT(complaint("chain:rate=0.5"), Contains("verifier chain has no parameter \"rate\"; expected none"));
+  CHECK_THAT(complaint("chain:rate=0.5"), Contains("verifier chain has no parameter 'rate'; expected none"));
   CHECK_THAT(complaint("typical:alpha=3"),
-             Contains("verifier typical has no parameter \"alpha\"; expected one of epsilon, delta"));
+             Contains("verifier typical has no parameter 'alpha'; expected one of epsilon, delta"));
 }
 
 TEST_CASE("a parameter that is no number of its range is refused with the range") {
@@ -107,8 +107,8 @@ TEST_CASE("a parameter that is no number of its range is refused with the range"
     const std::string value(bad);
     if (value.find(',') == std::string::npos) refused("synthetic", "rate", value, "a number in [0, 1]");
   }
-  CHECK_THAT(complaint("synthetic:rate"), Contains("rate is \"\""));
-  CHECK_THAT(complaint("synthetic:rate=0,5"), Contains("has no parameter \"5\""));
+  CHECK_THAT(complaint("synthetic:rate"), Contains("has 'rate'; expected NAME=VALUE"));
+  CHECK_THAT(complaint("synthetic:rate=0,5"), Contains("has no parameter '5'"));
   for (const char* const bad : {"0", "-0", "-1", "1.01"}) refused("thresholds", "acc", bad, "a number in (0, 1]");
   for (const char* const bad : {"0", "65", "1.5", "-1", "1e-9", "1e400"})
     refused("greedy_multipath", "paths", bad, "a whole number in [1, 64]");

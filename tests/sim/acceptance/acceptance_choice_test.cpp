@@ -124,7 +124,7 @@ TEST_CASE("what is not an acceptance model is refused in one sentence") {
         {"beta:mean=0.5,spread=0.499",
          "the spread is 0.499; with a mean of 0.5 expected a standard deviation in [5e-07, 0.49], or constant:0.5 for "
          "none"},
-        {"beta:rate=0.7", "acceptance model beta has no parameter 'rate=0.7'; expected mean=, spread=, decay="},
+        {"beta:rate=0.7", "acceptance model beta has no parameter 'rate'; expected one of mean, spread, decay"},
         {"beta:decay=2", "decay is '2'; expected a number in [0.01, 1]"},
         {"markov:good=0.5,", "ends with a comma; expected a parameter behind it"},
         {"constant:0.8+context:half=0", "half is '0'; expected a whole number in [1, 268435456]"},

@@ -3,11 +3,13 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"
 #include "tests/support/sanitizers.hpp"
+#include "viz/app/recording.hpp"
 #include "viz/panels/all_panels.hpp"
 
 namespace draftproof {
@@ -104,6 +106,22 @@ TEST_CASE("the snapshots alone have no use for what a picture looks like") {
     const auto run = run_dash({"--json", option, value});
     CHECK(run.exit_code == 2);
     CHECK_THAT(run.err, Catch::Contains(std::string(option) + ": has no use with --json"));
+  }
+}
+
+TEST_CASE("frames that are measured, and a recording that is repeated, are drawn as --theme and --size say") {
+  const testing::TemporaryFolder folder;
+  write_recording(folder.file("actions"), {640, 400, 1, "kernels", {}});
+  for (const auto& [option, value] :
+       {std::pair("--measure-frames", std::string("2")), {"--replay", folder.file("actions")}}) {
+    const auto run = run_dash({"--panel", "kernels", "--json", option, value, "--theme", "light", "--size", "640x400"});
+    INFO(option << ": " << run.err);
+    REQUIRE(run.exit_code == 0);
+    const auto document = nlohmann::json::parse(run.out);
+    if (document.contains("frames"))
+      CHECK(document.at("frames").at("count") == 2);
+    else
+      CHECK(document.at("panels").contains("kernels"));
   }
 }
 
