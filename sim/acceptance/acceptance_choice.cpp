@@ -163,10 +163,10 @@ ModelPointer make_published(std::string_view text, std::uint64_t seed, const std
   double length = 0.0;
   if (text.find('=') != std::string_view::npos) {
     drafter.clear();
-    Parameters("published", where)
-        .text("drafter", [&](std::string_view name) { drafter = name; })
-        .text("domain", [&](std::string_view name) { domain = name; })
-        .number("length", 1, kAcceptanceDepthMax, length)
+    NamedValues("acceptance model published", where)
+        .add("drafter", [&](std::string_view name) { drafter = name; })
+        .add("domain", [&](std::string_view name) { domain = name; })
+        .number("length", {1, kAcceptanceDepthMax}, length)
         .read(text);
   }
   const DraftTraining& training = find_draft_training(drafter, where);
@@ -206,9 +206,9 @@ constexpr Kind kKinds[] = {
 ModelPointer with_block(ModelPointer model, std::string_view text, std::uint64_t, const std::string& where) {
   std::int32_t trained = 7;
   double factor = 0.965;
-  Parameters("block", where)
-      .whole("trained", 1, kAcceptanceDepthMax, trained)
-      .number("factor", 0, 1, factor)
+  NamedValues("acceptance model block", where)
+      .whole("trained", {1, kAcceptanceDepthMax}, trained)
+      .number("factor", {0, 1}, factor)
       .read(text);
   return std::make_shared<BlockDecay>(std::move(model), trained, factor);
 }
@@ -219,7 +219,10 @@ ModelPointer with_confidences(ModelPointer model, std::string_view text, std::ui
   if (model->gives_confidences()) throw usage_error(where, "has +confidence twice; expected it once");
   double explained = 0.3;
   double error = 0.0;
-  Parameters("confidence", where).number("explained", 0, 1, explained).number("error", -10, 10, error).read(text);
+  NamedValues("acceptance model confidence", where)
+      .number("explained", {0, 1}, explained)
+      .number("error", {-10, 10}, error)
+      .read(text);
   return std::make_shared<Confidences>(std::move(model), explained, error, seed);
 }
 
