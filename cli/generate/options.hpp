@@ -50,7 +50,7 @@ struct GenerateOptions {
   std::string verifier = "chain";
   std::optional<std::string> tree;
   int num_speculative_tokens = 8;
-  std::string policy;  // empty: likely where drafts are looked up, else fixed:K
+  std::string policy;  // empty: auto, of all drafts up to K
   std::string cost;    // of the goodput and the likely policy: what calibrate --this-machine wrote
   std::string sampler = "inverse";
 

@@ -35,11 +35,11 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& r
   if (!options.policy.empty()) {
     choice = parse_speculation(options.policy, "--policy");
   } else if (drafter.kind != DrafterKind::none) {
-    choice = whole_drafts(decoding, "--tree",
-                          drafter.has_probabilities() ? SpeculationRule::fixed : SpeculationRule::likely);
+    choice = whole_drafts(decoding, "--tree", SpeculationRule::automatic);
   }
-  const bool by_cost = choice.rule == SpeculationRule::goodput || choice.rule == SpeculationRule::likely;
-  if (!by_cost && !options.cost.empty())
+  const bool automatic = choice.rule == SpeculationRule::automatic;
+  const bool by_cost = choice.rule == SpeculationRule::goodput || choice.rule == SpeculationRule::likely || automatic;
+  if (!options.cost.empty() && (!by_cost || (automatic && drafter.has_probabilities())))
     throw usage_error("--cost", "is given for " + drafter.text +
                                     " without --policy goodput or likely, which alone ask "
                                     "for it");

@@ -43,7 +43,7 @@ void Measurement::open_drafters(const std::vector<Configuration>& configurations
 }
 
 std::string Measurement::inputs_sha256(const Configuration& configuration) const {
-  if (configuration.likely) return cost_sha256_;
+  if (configuration.by_cost()) return cost_sha256_;
   const auto found = drafter_sha256_.find(configuration.drafter);
   return found == drafter_sha256_.end() ? "" : found->second;
 }
@@ -94,6 +94,7 @@ SpeculateRow Measurement::measure(const Work& work, const Configuration& configu
   DecodeRoom room;
   room.batch = options_.batch;
   SpeculateRow row;
+  std::optional<SpeculationPolicy> policy;
   row.prompts = static_cast<std::int64_t>(prompts.size());
   row.inputs_sha256 = inputs_sha256(configuration);
   for (std::size_t begin = 0; begin < prompts.size(); begin += batch) {
@@ -101,11 +102,13 @@ SpeculateRow Measurement::measure(const Work& work, const Configuration& configu
     for (std::size_t i = begin; i < std::min(begin + batch, prompts.size()); ++i)
       jobs.push_back(job_of(prompts[i], configuration, options_.seed + i));
     const DecodingOptions& decoding = jobs.front().decoding;
-    const SpeculationRule rule = configuration.likely ? SpeculationRule::likely : SpeculationRule::fixed;
-    const SpeculationPolicy policy(whole_drafts(decoding, "--trees", rule), cost_);
+    // Copies share what was measured, from batch to batch.
+    if (!policy)
+      policy.emplace(whole_drafts(decoding, "--trees", parse_speculation(configuration.policy, "--policy").rule),
+                     cost_);
     const PairOrder order = begin / batch % 2 == 0 ? PairOrder::plain_first : PairOrder::speculative_first;
     const PairedRun pair =
-        run_pair(*model_.model, *drafter, jobs, room, policy, order,
+        run_pair(*model_.model, *drafter, jobs, room, *policy, order,
                  [&](const SpeculativeStep& step, const TargetRows&) { row.ranks.add(step, vocab_size); });
 
     if (begin == 0 && promises_equal_tokens(decoding)) row.equal = true;

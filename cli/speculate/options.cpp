@@ -72,8 +72,10 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
   command.numbers("--temperatures", options.temperatures, kTemperatureRange, "0 is greedy");
   command.text("--verifier", options.verifier, "Of chains; `draftproof verifiers` lists them", "NAME");
   command.text("--tree-verifier", options.tree_verifier, "Of trees", "NAME");
-  command.choice("--policy", options.policy, {"likely", "fixed"},
-                 "likely: of looked-up drafts what is likely enough to be worth its rows; fixed: all up to K");
+  command.choice(
+      "--policy", options.policy, {"likely", "fixed", "auto"},
+      "likely: of looked-up drafts what is likely enough to be worth its rows; fixed: all up to K; auto, the "
+      "default of generate: as likely, and none while plain steps are faster here");
   command.file("--cost", options.cost,
                "What a step costs here, as `draftproof calibrate --this-machine --out` wrote it (default: as on a "
                "processor with AVX-512 VNNI)");
@@ -99,9 +101,9 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
 }
 
 SpeculateGrid grid_of(const SpeculateOptions& options) {
-  if (options.policy != "likely" && !options.cost.empty())
+  if (options.policy == "fixed" && !options.cost.empty())
     throw usage_error("--cost",
-                      "is given with --policy " + options.policy + "; expected likely, which alone asks for it");
+                      "is given with --policy " + options.policy + "; expected likely or auto, which alone ask for it");
   const VerifierChoice chain_verifier = parse_verifier(options.verifier, "--verifier");
   const VerifierChoice tree_verifier = parse_verifier(options.tree_verifier, "--tree-verifier");
   SpeculateGrid grid;
@@ -128,12 +130,13 @@ SpeculateGrid grid_of(const SpeculateOptions& options) {
           break;
         }
         for (const double temperature : options.temperatures)
-          grid.configurations.push_back({name, k, is_tree ? std::optional(tree) : std::nullopt, text_of(verifier),
-                                         temperature, options.policy == "likely" && !drafter.has_probabilities()});
+          grid.configurations.push_back(
+              {name, k, is_tree ? std::optional(tree) : std::nullopt, text_of(verifier), temperature,
+               options.policy == "likely" && drafter.has_probabilities() ? "fixed" : options.policy});
       }
     }
   }
-  if (!options.cost.empty() && std::ranges::none_of(grid.configurations, &Configuration::likely))
+  if (!options.cost.empty() && std::ranges::none_of(grid.configurations, &Configuration::by_cost))
     throw usage_error("--cost", "has no use: none of the drafters looks its drafts up");
   if (grid.configurations.empty())
     throw usage_error("--drafters", "no combination is left: " + grid.left_out.front().drafter + ", tree " +

@@ -45,10 +45,9 @@ struct Configuration {
   std::optional<std::string> tree;  // absent: chains
   std::string verifier;
   double temperature = 0.0;
-  // Looked-up drafts: only nodes that are likely enough to be worth their rows; else every draft.
-  bool likely = false;
+  std::string policy = "fixed";  // likely: of looked-up drafts; auto: of all drafters
 
-  const char* policy() const { return likely ? "likely" : "fixed"; }
+  bool by_cost() const { return policy != "fixed"; }
   // Temperature of drafters with probabilities: the request's. But a greedy draft has no second child, so that trees of
   // greedy requests are drafted at 1.
   double draft_temperature() const { return tree && temperature == 0.0 ? 1.0 : temperature; }

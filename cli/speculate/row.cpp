@@ -34,7 +34,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
       {"k", configuration.k},
       {"tree", or_null(configuration.tree)},
       {"verifier", configuration.verifier},
-      {"policy", configuration.policy()},
+      {"policy", configuration.policy},
       {"temperature", configuration.temperature},
       {"draft_temperature", measured.ranks.has_candidates ? Json(configuration.draft_temperature()) : Json(nullptr)},
       {"batch", batch},

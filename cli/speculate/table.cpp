@@ -173,7 +173,7 @@ void SpeculateTable::require_same_inputs(const Configuration& configuration, con
   const Json expected = text_or_null(inputs_sha256);
   for (const Json& row : rows_) {
     const Json found = row.contains("inputs_sha256") ? row.at("inputs_sha256") : Json(nullptr);
-    if (row.at("drafter") != configuration.drafter || row.at("policy") != configuration.policy() || found == expected)
+    if (row.at("drafter") != configuration.drafter || row.at("policy") != configuration.policy || found == expected)
       continue;
     throw usage_error("--out",
                       fs::path(json_path_).parent_path().string() + " holds rows of " + configuration.drafter +
@@ -187,7 +187,7 @@ const Json* SpeculateTable::find(const std::string& work, const Configuration& c
   const auto found = std::ranges::find_if(rows_, [&](const Json& row) {
     return row.at("work") == work && row.at("drafter") == configuration.drafter && row.at("k") == configuration.k &&
            row.at("tree") == or_null(configuration.tree) && row.at("verifier") == configuration.verifier &&
-           row.at("policy") == configuration.policy() && row.at("temperature") == configuration.temperature &&
+           row.at("policy") == configuration.policy && row.at("temperature") == configuration.temperature &&
            row.at("batch") == batch;
   });
   return found == rows_.end() ? nullptr : &*found;

@@ -28,6 +28,11 @@ RowParameters row_parameters(double temperature, double top_p, std::int64_t top_
   return parameters;
 }
 
+bool promises_equal_tokens(const DecodingOptions& decoding) {
+  const VerifierInfo& verifier = decoding.verify.verifier.info();
+  return verifier.lossless && (decoding.parameters.temperature == 0.0f || verifier.is_coupled());
+}
+
 void validate(const DecodingOptions& options, std::span<const Token> prompt, std::int64_t vocab_size) {
   validate(options.parameters, "target parameters");
   validate(options.constraints, vocab_size, "target constraints");

@@ -37,6 +37,9 @@ struct DecodingOptions {
 // The four parameters that nearly every request names, as options and documents hold them; the others are off.
 RowParameters row_parameters(double temperature, double top_p, std::int64_t top_k, double min_p);
 
+// Are the tokens those of plain decoding, rather than of the same distribution?
+bool promises_equal_tokens(const DecodingOptions& decoding);
+
 // Errors (usage): a parameter or constraint out of range, no limit at all, K outside [0, kSpeculativeTokensMax];
 // (input) a prompt id outside [0, vocab_size).
 void validate(const DecodingOptions& options, std::span<const Token> prompt, std::int64_t vocab_size);

@@ -77,7 +77,7 @@ ModelBackend::ModelBackend(LanguageModel& target, Drafter* drafter, StepSampler&
       num_blocks_(num_blocks),
       cache_(target.make_kv_cache((std::int64_t{num_blocks} + num_swap_blocks) * kKvBlockSlots)) {
   if (drafter_ != nullptr) draft_cache_ = drafter_->make_cache(num_blocks + num_swap_blocks);
-  if (policy.choice().rule == SpeculationRule::likely) selection_.emplace(policy.cost());
+  if (policy.keeps_likely()) selection_.emplace(policy.cost());
 }
 
 std::int64_t ModelBackend::now() const {
@@ -137,14 +137,19 @@ void ModelBackend::propose(const StepPlan& plan) {
   if (orders.empty()) return;
   sampler_.propose(*drafter_, draft_cache_.get(), orders);
   for (std::size_t i = 0; i < orders.size(); ++i) {
-    failures_[indices[i]] = orders[i].failure;
-    const std::int32_t nodes = orders[i].step->draft.tree.size();
-    const std::int32_t nodes_max = plan.requests[indices[i]].num_drafts_max;
-    if (nodes > nodes_max)
-      throw Error(ErrorKind::internal, "drafter",
-                  "it proposed " + std::to_string(nodes) + " nodes; expected at most " + std::to_string(nodes_max));
-    if (by_confidence && !orders[i].failure)
-      require_confidences(orders[i].step->draft.confidences, static_cast<std::size_t>(nodes));
+    std::exception_ptr& failure = failures_[indices[i]] = orders[i].failure;
+    if (failure) continue;
+    try {
+      const Draft& draft = orders[i].step->draft;
+      const std::int32_t nodes_max = plan.requests[indices[i]].num_drafts_max;
+      if (draft.tree.size() > nodes_max)
+        throw Error(ErrorKind::internal, "drafter",
+                    "it proposed " + std::to_string(draft.tree.size()) + " nodes; expected at most " +
+                        std::to_string(nodes_max));
+      if (by_confidence) require_confidences(draft.confidences, draft.tree.tokens.size());
+    } catch (const Error&) {
+      failure = std::current_exception();
+    }
   }
 }
 

@@ -71,11 +71,6 @@ SpeculationChoice whole_drafts(const DecodingOptions& decoding, const std::strin
   return choice;
 }
 
-bool promises_equal_tokens(const DecodingOptions& decoding) {
-  const VerifierInfo& verifier = decoding.verify.verifier.info();
-  return verifier.lossless && (decoding.parameters.temperature == 0.0f || verifier.is_coupled());
-}
-
 StepTimes& StepTimes::operator+=(const StepTimes& other) {
   for (const auto part : kParts) this->*part += other.*part;
   return *this;

@@ -42,9 +42,6 @@ EngineOptions engine_options(std::span<const DecodeJob> jobs, const DecodeRoom& 
 SpeculationChoice whole_drafts(const DecodingOptions& decoding, const std::string& where,
                                SpeculationRule rule = SpeculationRule::fixed);
 
-// Are the tokens those of plain decoding, rather than of the same distribution?
-bool promises_equal_tokens(const DecodingOptions& decoding);
-
 // Counts and times of steps; the times exclude the observer's.
 struct StepTimes {
   std::int64_t steps = 0;

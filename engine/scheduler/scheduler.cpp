@@ -108,6 +108,7 @@ RequestHandle Scheduler::add(const RequestSpec& spec, std::string_view where) {
   request.arrival = arrivals_++;
   request.arrival_ns = spec.arrival_ns;
   request.speculation = policy_.first_state();
+  request.speculation.shapes_tokens = spec.drafts_shape_tokens;
   ++metrics_.added;
   link_waiting(handle, false);
   return handle;

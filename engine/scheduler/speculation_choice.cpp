@@ -14,8 +14,8 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNames{"off",     "fixed", "threshold", "schedule",
-                                                 "goodput", "tree",  "likely",    "confidence"};
+constexpr std::array<std::string_view, 9> kNames{"off",  "fixed",  "threshold",  "schedule", "goodput",
+                                                 "tree", "likely", "confidence", "auto"};
 constexpr std::int32_t kBatchMax = 1 << 20;
 
 // A parameter and where it lies.
@@ -51,6 +51,7 @@ std::vector<Parameter> parameters_of(SpeculationRule rule) {
     case SpeculationRule::fixed:
     case SpeculationRule::schedule:
     case SpeculationRule::likely:
+    case SpeculationRule::automatic:
       break;
   }
   return {};
@@ -110,6 +111,7 @@ SpeculationChoice parse_speculation(std::string_view text, const std::string& wh
   switch (choice.rule) {
     case SpeculationRule::off:
     case SpeculationRule::likely:
+    case SpeculationRule::automatic:
       if (rest)
         throw usage_error(
             where, "speculation policy " + std::string(name) + " has no parameters; expected " + std::string(name));

@@ -12,9 +12,10 @@ SpeculationPolicy::SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<c
     : choice_(std::move(choice)), cost_(std::move(cost)) {
   if (choice_.rule == SpeculationRule::schedule && choice_.schedule.empty())
     throw usage_error("speculation policy schedule", "it is empty; expected batch sizes with their drafts");
-  const bool by_cost = choice_.rule == SpeculationRule::goodput || choice_.rule == SpeculationRule::likely;
+  const bool by_cost = choice_.rule == SpeculationRule::goodput || keeps_likely();
   if (by_cost && !cost_)
     throw usage_error("speculation policy " + text_of(choice_), "there is no cost model; expected one");
+  if (choice_.rule == SpeculationRule::automatic) switch_ = std::make_shared<SpeculationSwitch>();
   if (choice_.rule != SpeculationRule::goodput) return;
   for (std::int32_t c = 0; c < kClasses; ++c) {
     double probability = 1.0;
@@ -33,12 +34,14 @@ SpeculationState SpeculationPolicy::first_state() const {
 
 void SpeculationPolicy::begin_step() {
   batch_ = 0;
+  by_times_ = true;
   requests_.fill(0);
   streams_.fill(0);
 }
 
 void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams) {
   ++batch_;
+  by_times_ = by_times_ && !state.shapes_tokens;
   if (choice_.rule != SpeculationRule::goodput) return;
   state.rate_class = std::min(static_cast<std::int32_t>(rate(state) * kClasses), kClasses - 1);
   ++requests_[state.rate_class];
@@ -46,7 +49,10 @@ void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams)
 }
 
 void SpeculationPolicy::decide(std::int64_t other_tokens) {
-  if (choice_.rule == SpeculationRule::schedule) {
+  if (choice_.rule == SpeculationRule::automatic) {
+    drafts_now_ = !by_times_ || switch_->drafts(batch_);
+    measured_ = by_times_ && other_tokens == 0;
+  } else if (choice_.rule == SpeculationRule::schedule) {
     for_all_ = choice_.schedule.front().second;
     for (const auto& [batch, drafts] : choice_.schedule)
       if (batch <= batch_) for_all_ = drafts;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "engine/scheduler/speculation_choice.hpp"
+#include "engine/scheduler/speculation_switch.hpp"
 #include "engine/scheduler/step_cost.hpp"
 #include "reference/step/draft_plan.hpp"
 
@@ -39,6 +40,7 @@ struct SpeculationState {
   std::int32_t num_drafts = 0;  // threshold: the current K
   std::int32_t idle_steps = 0;  // goodput: since the last draft
   std::int32_t rate_class = 0;  // goodput
+  bool shapes_tokens = false;   // automatic: its tokens depend on its drafts, which must not depend on times then
 };
 
 // A request's draft before verification, as the confidence rule sees it.
@@ -66,7 +68,7 @@ class SpeculationPolicy {
   // the batch need none of it.
   bool looks_at_batch() const {
     return choice_.rule == SpeculationRule::schedule || choice_.rule == SpeculationRule::goodput ||
-           choice_.rule == SpeculationRule::tree;
+           choice_.rule == SpeculationRule::tree || choice_.rule == SpeculationRule::automatic;
   }
   void begin_step();
   // num_streams: rows that one token of the request costs.
@@ -88,6 +90,8 @@ class SpeculationPolicy {
         return for_all_;
       case SpeculationRule::confidence:
         return choice_.most;  // the backend keeps some
+      case SpeculationRule::automatic:
+        return drafts_now_ ? kDraftNodesMax : 0;
       case SpeculationRule::likely:
         return kDraftNodesMax;  // the drafter's all, of which the backend keeps some
       case SpeculationRule::goodput:
@@ -100,6 +104,16 @@ class SpeculationPolicy {
   // Rule confidence: which of the drafts of a step are verified.
   void keep_confident(std::span<ConfidentDraft> drafts) const;
 
+  // Are drafts that were looked up cut to those that are worth their rows?
+  bool keeps_likely() const {
+    return choice_.rule == SpeculationRule::likely || choice_.rule == SpeculationRule::automatic;
+  }
+
+  // Takes note of a step as a whole: the tokens of all requests, and its time.
+  void observe_step(std::int64_t tokens, std::int64_t ns) {
+    if (measured_) switch_->observe(batch_, drafts_now_, tokens, ns);
+    measured_ = false;
+  }
   // Takes note of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
   void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
     if (choice_.rule == SpeculationRule::threshold) {
@@ -148,6 +162,11 @@ class SpeculationPolicy {
   double judged_ = 0.0;
   std::int64_t batch_ = 0;
   std::int32_t for_all_ = 0;  // schedule, tree: every request's number
+  // automatic; copies of a policy share what was measured
+  std::shared_ptr<SpeculationSwitch> switch_;
+  bool drafts_now_ = true;
+  bool measured_ = false;  // the step under way decodes alone, and no request's tokens depend on drafts
+  bool by_times_ = true;   // no request of this step has shapes_tokens
 };
 
 }  // namespace draftproof

@@ -35,7 +35,7 @@ TEST_CASE("a policy that is none is refused with what is expected", "[speculatio
   };
   CHECK(message("fast") ==
         "--speculation: the speculation policy is 'fast'; expected one of off, fixed, threshold, schedule, goodput, "
-        "tree, likely, confidence");
+        "tree, likely, confidence, auto");
   CHECK(message("fixed:-1") == "--speculation: is 'fixed:-1'; expected fixed:K with K from 0 to 1024");
   for (const auto& [text, error] : {std::pair("likely:max=3", "likely has no parameters"),
                                     {"off:1", "off has no parameters"},
