@@ -75,7 +75,8 @@ std::int64_t rows_of_logits(const TensorCollector& tensors, const HeadConfig& co
   if (!matrix.empty() && tensors.contains(matrix)) return tensors.shape_of(matrix).front();
   if (!config.names.embedding.empty() && tensors.contains(config.names.embedding))
     return tensors.shape_of(config.names.embedding).front();
-  throw input_error(config.where, "does not say how many tokens the vocabulary has; expected vocab_size");
+  throw input_error(config.where, "does not say how many tokens the vocabulary has; expected vocab_size, or a tensor " +
+                                      in_quotes(matrix));
 }
 
 void check_vocabulary(const HeadConfig& config, std::int64_t rows) {

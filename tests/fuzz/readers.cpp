@@ -8,6 +8,7 @@
 
 #include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
+#include "engine/heads/head_files.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/scheduler/step_cost.hpp"
 #include "engine/weights/json_fields.hpp"
@@ -16,6 +17,7 @@
 #include "sim/machine/machine_profile.hpp"
 #include "sim/predict/speedup_points.hpp"
 #include "sim/serving/grid.hpp"
+#include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 
 namespace draftproof::testing {
@@ -108,6 +110,26 @@ void read_tokenizer_config(const std::string& path) {
   if (!text) return;
   const std::vector<ChatMessage> messages{{"user", "the 42 th\n<|im_end|>"}, {"assistant", " "}, {"user", ""}};
   ChatTemplate::recognise(path, *text).encode(tokenizer, messages);
+}
+
+// The config.json of a head, beside its tensors in a folder of their own.
+FuzzedReader head_config(const std::string& name, const std::string& folder, const HeadFiles& head) {
+  fs::create_directory(fs::path(folder) / name);
+  head.write((fs::path(folder) / name).string());
+  return {name, name + "/config.json", {head.config.dump(1)}, [](const std::string& path) {
+            const std::string of = fs::path(path).parent_path().string();
+            is_head(of);
+            const HeadTensors read = open_head_files(of);
+            require(weights_per_pass(read) > 0, "a head multiplies with nothing");
+            for (const Token token : read.description.draft_tokens)
+              require(token >= 0 && token < read.description.target_vocab_size,
+                      "a drafted token is outside the vocabulary");
+          }};
+}
+
+void read_head_gguf(const std::string& path) {
+  is_head(path);
+  require(!tensors_of(open_head_files(path)).empty(), "a head has no tensors");
 }
 
 // --- speedups and tables of `draftproof speculate` -------------------------------------------------------------------
@@ -253,6 +275,11 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
   return {
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
+      head_config("head_eagle3", folder, speculators_eagle3()),
+      head_config("head_dspark", folder, speculators_dspark()),
+      head_config("head_dflash", folder, dflash_of_z_lab()),
+      head_config("head_medusa", folder, medusa_of_vllm()),
+      {"head_gguf", "head.gguf", {eagle3_gguf().bytes(), dspark_gguf().bytes()}, read_head_gguf},
       {"speedup_csv", "speedups.csv", speedups_csv(), points},
       {"speedup_json", "speedups.json", speedups_json(), points},
       {"speedup_experiment", "experiment.toml", {source_file("experiments/speedup_by_batch/experiment.toml")}, points},

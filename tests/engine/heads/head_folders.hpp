@@ -83,12 +83,13 @@ struct HeadFiles {
     return integers("d2t", offsets).marks("t2d", drafted);
   }
 
-  void write(const TemporaryFolder& folder) const {
-    write_whole_file(folder.file("config.json"), config.dump());
+  void write(const TemporaryFolder& folder) const { write(folder.path()); }
+  void write(const std::string& folder) const {
+    write_whole_file(folder + "/config.json", config.dump());
     SafetensorsWriter writer;
     for (const auto& [name, tensor] : tensors)
       writer.add(name, tensor.dtype, tensor.shape, std::as_bytes(std::span(tensor.data)));
-    writer.write(folder.file("model.safetensors"));
+    writer.write(folder + "/model.safetensors");
   }
 
   // The tensors behind metadata that `file` has already.
