@@ -8,7 +8,6 @@
 
 #include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
-#include "engine/heads/head_files.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/scheduler/step_cost.hpp"
 #include "engine/weights/json_fields.hpp"
@@ -275,11 +274,6 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
   return {
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
-      head_config("head_eagle3", folder, speculators_eagle3()),
-      head_config("head_dspark", folder, speculators_dspark()),
-      head_config("head_dflash", folder, dflash_of_z_lab()),
-      head_config("head_medusa", folder, medusa_of_vllm()),
-      {"head_gguf", "head.gguf", {eagle3_gguf().bytes(), dspark_gguf().bytes()}, read_head_gguf},
       {"speedup_csv", "speedups.csv", speedups_csv(), points},
       {"speedup_json", "speedups.json", speedups_json(), points},
       {"speedup_experiment", "experiment.toml", {source_file("experiments/speedup_by_batch/experiment.toml")}, points},
@@ -311,6 +305,11 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
        "step_cost.json",
        {R"({"source": "here", "context_len": 96, "passes": [{"rows": 1, "ms": 3.15}, {"rows": 8, "ms": 5.45}]})"},
        read_step_cost},
+      head_config("head_eagle3", folder, speculators_eagle3()),
+      head_config("head_dspark", folder, speculators_dspark()),
+      head_config("head_dflash", folder, dflash_of_z_lab()),
+      head_config("head_medusa", folder, medusa_of_vllm()),
+      {"head_gguf", "head.gguf", {eagle3_gguf().bytes(), dspark_gguf().bytes()}, read_head_gguf},
   };
 }
 

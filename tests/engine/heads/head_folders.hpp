@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/archives/safetensors.hpp"
+#include "engine/heads/head_files.hpp"
 #include "tests/engine/weights/gguf_builder.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/test_random.hpp"
