@@ -1,14 +1,17 @@
-// draftproof model: what a model file is.
+// draftproof model: what the files of a model or a drafting head are.
 #include <iomanip>
 #include <iostream>
-#include <map>
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/files/input_file.hpp"
 #include "base/printable.hpp"
+#include "cli/model/head_report.hpp"
+#include "cli/model/tensor_sizes.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
+#include "engine/heads/head_files.hpp"
 #include "engine/model/model_files.hpp"
 
 namespace draftproof {
@@ -17,48 +20,12 @@ namespace {
 struct Arguments {
   std::string model;
   std::optional<std::string> encode;
+  std::string target, text;
   bool no_download = false;
   bool json = false;
 };
 
-struct KindCount {
-  std::int64_t tensors = 0;
-  std::int64_t bytes = 0;
-};
-
-struct Sizes {
-  std::map<TensorKind, KindCount> kinds;
-  std::int64_t parameters = 0;
-  std::int64_t bytes = 0;
-};
-
-Sizes sizes_of(const ModelWeights& weights) {
-  Sizes sizes;
-  for (const WeightTensor* const tensor : weights.tensors()) {
-    const std::int64_t bytes = std::ssize(tensor->bytes);
-    sizes.parameters += tensor->rows * tensor->columns;
-    sizes.bytes += bytes;
-    ++sizes.kinds[tensor->kind].tensors;
-    sizes.kinds[tensor->kind].bytes += bytes;
-  }
-  return sizes;
-}
-
-std::string pairing_name(RopePairing pairing) {
-  return pairing == RopePairing::adjacent ? "adjacent" : "halves";
-}
-
-bool is_scaled(const ModelDescription& description) {
-  for (const float divisor : description.rope_divisors)
-    if (divisor != 1) return true;
-  return false;
-}
-
-std::string millions(std::int64_t count) {
-  return number("%.1f", static_cast<double>(count) / 1e6);
-}
-
-Json json_of(const ModelFiles& files, const Sizes& sizes) {
+Json json_of(const ModelFiles& files, const TensorSizes& sizes) {
   const ModelDescription& d = files.weights.description;
   Json json;
   json["path"] = printable(files.path);
@@ -74,17 +41,14 @@ Json json_of(const ModelFiles& files, const Sizes& sizes) {
   json["context_len_max"] = d.context_len_max;
   json["rms_epsilon"] = d.rms_epsilon;
   json["rope_base"] = d.rope_base;
-  json["rope_pairing"] = pairing_name(d.rope_pairing);
+  json["rope_pairing"] = name_of_pairing(d.rope_pairing);
   json["rope_scaled"] = is_scaled(d);
   json["qkv_bias"] = d.has_qkv_bias;
   json["qk_norm"] = d.has_qk_norm;
   json["tied"] = d.tied;
   json["parameters"] = sizes.parameters;
   json["weight_bytes"] = sizes.bytes;
-  json["kinds"] = Json::array();
-  for (const auto& [kind, count] : sizes.kinds)
-    json["kinds"].push_back(
-        {{"kind", std::string(info_of(kind).name)}, {"tensors", count.tensors}, {"bytes", count.bytes}});
+  json["kinds"] = json_of(sizes);
   return json;
 }
 
@@ -118,7 +82,7 @@ std::string template_text(const ModelFiles& files) {
                                           : form + ", default system: " + json["default_system"].get<std::string>();
 }
 
-void print_text(const ModelFiles& files, const Sizes& sizes, std::ostream& out) {
+void print_text(const ModelFiles& files, const TensorSizes& sizes, std::ostream& out) {
   const ModelDescription& d = files.weights.description;
   const Tokenizer& tokenizer = *files.tokenizer;
   out << printable_line(files.path) << "\n"
@@ -127,20 +91,41 @@ void print_text(const ModelFiles& files, const Sizes& sizes, std::ostream& out) 
       << "  layers         " << d.num_layers << ", width " << d.width << ", feed-forward " << d.feed_forward << ", "
       << d.num_heads << " heads of " << d.head_size << " over " << d.num_kv_heads << " KV heads\n"
       << "  context        " << d.context_len_max << " tokens, RoPE base " << d.rope_base << ", pairs "
-      << pairing_name(d.rope_pairing) << (is_scaled(d) ? ", scaled" : "") << "\n"
+      << name_of_pairing(d.rope_pairing) << (is_scaled(d) ? ", scaled" : "") << "\n"
       << "  parameters     " << millions(sizes.parameters) << " M in " << millions(sizes.bytes) << " MB\n";
-  for (const auto& [kind, count] : sizes.kinds)
-    out << "    " << std::left << std::setw(8) << info_of(kind).name << std::right << std::setw(5) << count.tensors
-        << (count.tensors == 1 ? " tensor   " : " tensors  ") << std::setw(8) << millions(count.bytes) << " MB\n";
+  print_kinds(sizes, out);
   out << "  tokenizer      " << tokenizer.name() << ", " << tokenizer.vocab_size() << " tokens";
   for (const Token token : tokenizer.end_tokens())
     out << ", " << printable_line(tokenizer.entry(token).text) << " ends a turn";
   out << "\n  chat template  " << template_text(files) << "\n";
 }
 
+void run_head(const Arguments& arguments, const ProgramContext& context, const std::string& path) {
+  if (arguments.encode) throw usage_error("--encode", "is given with a drafting head, which has no tokens of its own");
+  const HeadTensors head = open_head_files(path);
+  std::int64_t num_layers = head.description.target_layers;
+  std::optional<DraftCoverage> coverage;
+  if (!arguments.target.empty()) {
+    const ModelFiles target = open_model_files(model_path(arguments.target));
+    require_target(head, target);
+    num_layers = target.weights.description.num_layers;
+    if (!arguments.text.empty())
+      coverage = coverage_of(head.description, target.tokenizer->encode(InputFile(arguments.text).text()));
+  }
+  if (!arguments.json) return print_head(head, num_layers, coverage, std::cout);
+  Json document = json_document(context.arguments);
+  document["head"] = json_of_head(head, num_layers, coverage);
+  print_json(document);
+}
+
 void run(const Arguments& arguments, const ProgramContext& context) {
-  const ModelFiles files = open_model_files(model_path(arguments.model));
-  const Sizes sizes = sizes_of(files.weights);
+  const std::string path = model_path(arguments.model);
+  if (!arguments.text.empty() && arguments.target.empty())
+    throw usage_error("--text", "has no use without --target, whose tokens it is cut into");
+  if (is_head(path)) return run_head(arguments, context, path);
+  if (!arguments.target.empty()) throw usage_error("--target", "is given with a model; expected a drafting head");
+  const ModelFiles files = open_model_files(path);
+  const TensorSizes sizes = sizes_of(files.weights.tensors());
   std::vector<Token> ids;
   if (arguments.encode) ids = files.tokenizer->encode(*arguments.encode);
   if (!arguments.json) {
@@ -166,11 +151,14 @@ void run(const Arguments& arguments, const ProgramContext& context) {
 
 void add_model(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<Arguments>();
-  options.required_text("model", arguments->model, "GGUF file, Hugging Face folder, or smollm2", "MODEL");
+  options.required_text("model", arguments->model,
+                        "GGUF file or Hugging Face folder of a model or a drafting head, or smollm2", "MODEL");
   options.free_text("--encode", arguments->encode, "Show the tokens of this text");
+  options.text("--target", arguments->target, "Of a head: the target that it must fit", "MODEL");
+  options.file("--text", arguments->text, "Of a head with --target: the share of a text's tokens that it can draft");
   add_no_download(options, arguments->no_download);
   options.json(arguments->json);
-  options.examples({"smollm2", "model.gguf --encode 'Hello world'"});
+  options.examples({"smollm2", "model.gguf --encode 'Hello world'", "head --target smollm2 --text corpus.txt"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -38,12 +38,20 @@ std::string readable_kinds() {
   return list;
 }
 
-TensorKind kind_from(std::uint32_t number, const std::string& where) {
+// Sets the kind of a tensor, or what its integers are.
+void read_kind(std::uint32_t number, const std::string& where, GgufTensor& tensor) {
   std::string found = "the unknown kind " + std::to_string(number);
   for (const FileKind& in_file : kFileKinds) {
     if (in_file.number != number) continue;
     for (const TensorKindInfo& info : kTensorKinds)
-      if (info.name == in_file.name) return info.kind;
+      if (info.name == in_file.name) {
+        tensor.kind = info.kind;
+        return;
+      }
+    if (in_file.name.starts_with("I") && !in_file.name.starts_with("IQ")) {
+      tensor.integers = dtype_from_name(in_file.name);
+      return;
+    }
     found = "kind " + std::string(in_file.name);
   }
   throw input_error(where, "is of " + found + "; expected one of " + readable_kinds());
@@ -97,7 +105,12 @@ Entry read_entry(GgufReader& reader, std::uint64_t index) {
     values *= length;
     entry.tensor.shape.insert(entry.tensor.shape.begin(), static_cast<std::int64_t>(length));
   }
-  entry.tensor.kind = kind_from(reader.u32("the kind of " + label), where);
+  read_kind(reader.u32("the kind of " + label), where, entry.tensor);
+  if (entry.tensor.integers) {
+    entry.size_bytes = values * dtype_size_bytes(*entry.tensor.integers);
+    entry.offset = reader.u64("the offset of " + label);
+    return entry;
+  }
   const TensorKindInfo& info = info_of(entry.tensor.kind);
   if (entry.tensor.shape.back() % info.block_len != 0)
     throw input_error(where, "has rows of " + std::to_string(entry.tensor.shape.back()) +

@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.hpp"
 #include "engine/weights/block_formats.hpp"
 #include "engine/weights/gguf_metadata.hpp"
 
@@ -24,13 +26,14 @@ class InputFile;
 // One tensor of a file. The bytes are aligned to the file's alignment and live as long as the file object.
 struct GgufTensor {
   std::string name;
-  TensorKind kind{};
+  TensorKind kind{};                // means nothing where `integers` says what the elements are
+  std::optional<DType> integers;    // I8, I16, I32, I64: a table, no weights
   std::vector<std::int64_t> shape;  // row-major, 1 to 4 dimensions: [rows, columns]; a row is whole blocks
   std::span<const std::byte> bytes;
 };
 
 // An open file, checked completely: every tensor lies inside the file, overlaps no other one, and has a kind of
-// block_formats.hpp and a size that fits.
+// block_formats.hpp or integers, and a size that fits.
 class GgufFile {
  public:
   // Input error naming the file, the tensor or key, and what was expected.

@@ -88,6 +88,34 @@ std::vector<JsonFields> JsonFields::objects(const char* key) const {
   return elements;
 }
 
+std::optional<std::vector<std::int64_t>> JsonFields::integers(const char* key) const {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array()) fail(key, "an array of integers");
+  std::vector<std::int64_t> elements;
+  for (const nlohmann::json& element : *value) {
+    if (!element.is_number_integer() || (element.is_number_unsigned() && element.get<std::uint64_t>() >> 63 != 0))
+      throw input_error(
+          where_, in_quotes(key) + " has an element of type " + element.type_name() + "; expected integers below 2^63");
+    elements.push_back(element.get<std::int64_t>());
+  }
+  return elements;
+}
+
+std::optional<std::vector<std::string>> JsonFields::strings(const char* key) const {
+  const nlohmann::json* const value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array()) fail(key, "an array of strings");
+  std::vector<std::string> elements;
+  for (const nlohmann::json& element : *value) {
+    if (!element.is_string())
+      throw input_error(where_,
+                        in_quotes(key) + " has an element of type " + element.type_name() + "; expected strings");
+    elements.push_back(element.get<std::string>());
+  }
+  return elements;
+}
+
 std::int64_t JsonFields::required_integer(const char* key) const {
   const auto value = integer(key);
   if (!value) fail(key, "an integer");

@@ -30,6 +30,9 @@ class JsonFields {
   std::optional<JsonFields> object(const char* key) const;
   // The elements of an array of objects; none where it is missing or null.
   std::vector<JsonFields> objects(const char* key) const;
+  // Nothing where it is missing or null.
+  std::optional<std::vector<std::int64_t>> integers(const char* key) const;
+  std::optional<std::vector<std::string>> strings(const char* key) const;
   // The element or field itself; null where it is missing or null.
   const nlohmann::json* find(const char* key) const;
 

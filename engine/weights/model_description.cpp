@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <numbers>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
-#include "engine/weights/json_fields.hpp"
 #include "reference/numerics/natural_exp.hpp"
 #include "reference/numerics/natural_log.hpp"
 
@@ -62,9 +62,9 @@ void refuse_experts(const std::string& path, std::int64_t experts) {
 std::vector<float> rope_factors_of(const GgufFile& file, std::int64_t head_size) {
   const GgufTensor* const tensor = file.find("rope_freqs.weight");
   if (tensor == nullptr) return {};
-  if (tensor->shape != std::vector<std::int64_t>{head_size / 2})
+  if (tensor->integers || tensor->shape != std::vector<std::int64_t>{head_size / 2})
     throw input_error(file.path() + ": tensor 'rope_freqs.weight'",
-                      "expected shape [" + std::to_string(head_size / 2) + "], half the head size");
+                      "expected shape [" + std::to_string(head_size / 2) + "] of floats, half the head size");
   std::vector<float> divisors(static_cast<std::size_t>(head_size / 2));
   decode_blocks(tensor->kind, tensor->bytes, divisors);
   for (const float divisor : divisors) check_positive(file.path(), "a value of tensor 'rope_freqs.weight'", divisor);
@@ -74,13 +74,19 @@ std::vector<float> rope_factors_of(const GgufFile& file, std::int64_t head_size)
 }  // namespace
 
 ModelDescription describe_gguf(const GgufFile& file) {
+  const auto architecture = file.metadata().string("general.architecture");
+  if (!architecture) throw input_error(file.path(), "metadata 'general.architecture' is missing");
+  check_architecture(file.path() + ": metadata 'general.architecture'", std::string(*architecture));
+  // The converters permute the rows of Q and K for llama and leave them for the others.
+  return describe_gguf_layers(file, *architecture == "llama" ? RopePairing::adjacent : RopePairing::halves);
+}
+
+ModelDescription describe_gguf_layers(const GgufFile& file, RopePairing pairing) {
   const GgufMetadata& metadata = file.metadata();
   ModelDescription model;
-  const auto architecture = metadata.string("general.architecture");
-  if (!architecture) throw input_error(file.path(), "metadata 'general.architecture' is missing");
-  model.architecture = std::string(*architecture);
-  check_architecture(file.path() + ": metadata 'general.architecture'", model.architecture);
+  model.architecture = std::string(metadata.string("general.architecture").value_or(""));
   model.name = std::string(metadata.string("general.name").value_or(""));
+  model.rope_pairing = pairing;
 
   const auto key = [&](const std::string& name) { return std::string(model.architecture).append(".").append(name); };
   const auto size = [&](const std::string& name) {
@@ -98,8 +104,6 @@ ModelDescription describe_gguf(const GgufFile& file) {
   model.head_size = metadata.integer(key("attention.key_length")).value_or(model.width / model.num_heads);
   model.rms_epsilon = metadata.number(key("attention.layer_norm_rms_epsilon")).value_or(0);
   model.rope_base = metadata.number(key("rope.freq_base")).value_or(10000);
-  // The converters permute the rows of Q and K for llama and leave them for the others.
-  model.rope_pairing = model.architecture == "llama" ? RopePairing::adjacent : RopePairing::halves;
   check(file.path(), model);
 
   refuse_experts(file.path(), metadata.integer(key("expert_count")).value_or(0));
@@ -155,10 +159,43 @@ std::vector<float> divisors_of(const JsonFields& scaling, const ModelDescription
                          number("original_max_position_embeddings"));
 }
 
+// The base and the scaling of RoPE. Older files have the base beside the scaling, newer ones inside it; where a file has
+// both they agree.
+void describe_rope(const JsonFields& config, ModelDescription& model) {
+  const std::string& where = config.where();
+  const std::optional<JsonFields> parameters = config.object("rope_parameters");
+  const std::optional<JsonFields> scaling = config.object("rope_scaling");
+  if (parameters)
+    for (const auto& [key, value] : parameters->json().items())
+      if (value.is_object())
+        throw input_error(parameters->where(),
+                          "has settings of their own for " + in_quotes(key) + "; expected one base for all layers");
+  const std::optional<double> beside = config.number("rope_theta");
+  const std::optional<double> inside = parameters ? parameters->number("rope_theta") : std::nullopt;
+  if (beside && inside && *beside != *inside)
+    throw input_error(where, "'rope_theta' is " + number("%g", *beside) + ", and " + number("%g", *inside) +
+                                 " in 'rope_parameters'; expected one base");
+  model.rope_base = inside.value_or(beside.value_or(10000));
+  check_positive(where, "the base of RoPE", model.rope_base);
+  for (const JsonFields* const of : {&config, parameters ? &*parameters : nullptr}) {
+    const double rotated = of == nullptr ? 1.0 : of->number("partial_rotary_factor").value_or(1.0);
+    if (rotated != 1.0)
+      throw input_error(of->where(), "'partial_rotary_factor' is " + number("%g", rotated) +
+                                         "; expected 1, the rotation of whole heads");
+  }
+  model.rope_divisors = equal_divisors(model.head_size, 1);
+  if (scaling) model.rope_divisors = divisors_of(*scaling, model);
+  if (!parameters) return;
+  const std::vector<float> divisors = divisors_of(*parameters, model);
+  if (scaling && divisors != model.rope_divisors)
+    throw input_error(where, "'rope_scaling' and 'rope_parameters' ask for different angles; expected one scaling");
+  model.rope_divisors = divisors;
+}
+
 }  // namespace
 
-ModelDescription describe_config(const std::string& path) {
-  const JsonFields config = JsonFields::read(path);
+ModelDescription describe_config(const JsonFields& config) {
+  const std::string& path = config.where();
   ModelDescription model;
   model.architecture = config.required_string("model_type");
   // A Mistral model whose attention sees everything is a Llama model.
@@ -174,16 +211,12 @@ ModelDescription describe_config(const std::string& path) {
   check_size(path, "'num_attention_heads'", model.num_heads);
   model.head_size = config.integer("head_dim").value_or(model.width / model.num_heads);
   model.rms_epsilon = config.number("rms_norm_eps").value_or(1e-6);
-  // Older files have the base beside the scaling, newer ones inside it.
-  const std::optional<JsonFields> parameters = config.object("rope_parameters");
-  model.rope_base = config.number("rope_theta").value_or(10000);
-  if (parameters) model.rope_base = parameters->number("rope_theta").value_or(model.rope_base);
+  check_size(path, "the head size", model.head_size);
+  describe_rope(config, model);
   model.rope_pairing = RopePairing::halves;
   model.tied = config.boolean("tie_word_embeddings").value_or(false);
   check(path, model);
 
-  const std::optional<JsonFields> scaling = parameters ? parameters : config.object("rope_scaling");
-  model.rope_divisors = scaling ? divisors_of(*scaling, model) : equal_divisors(model.head_size, 1);
   const std::string activation = config.string("hidden_act").value_or("silu");
   if (activation != "silu") throw input_error(path, "'hidden_act' is " + in_quotes(activation) + "; expected silu");
   const bool slides = config.boolean("use_sliding_window").value_or(true) && config.find("sliding_window") != nullptr;

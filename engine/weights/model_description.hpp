@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/weights/gguf.hpp"
+#include "engine/weights/json_fields.hpp"
 
 namespace draftproof {
 
@@ -41,8 +42,10 @@ struct ModelDescription {
 // of range or does not fit the others. vocab_size, and what depends on which tensors there are, is
 // model_weights.hpp's to fill in.
 ModelDescription describe_gguf(const GgufFile& file);
-// Reads the config.json of a Hugging Face folder.
-ModelDescription describe_config(const std::string& path);
+// The same whatever the architecture is called: the keys stand behind its name.
+ModelDescription describe_gguf_layers(const GgufFile& file, RopePairing pairing);
+// Reads the config.json of a Hugging Face folder, or an object of one that describes layers.
+ModelDescription describe_config(const JsonFields& config);
 
 // The divisors of Llama 3's scaling: wavelengths beyond original_context / low_factor are stretched by `factor`, those
 // below original_context / high_factor stay, and between the two the frequency is interpolated.

@@ -40,6 +40,9 @@ struct LayerWeights {
   WeightTensor feed_forward_norm;     // [width]
   WeightTensor gate, up;              // [feed_forward, width]
   WeightTensor down;                  // [width, feed_forward]
+
+  // Every tensor that is there.
+  std::vector<const WeightTensor*> tensors() const;
 };
 
 struct ModelWeights {

@@ -21,6 +21,7 @@
 #include "sim/machine/machine_profile.hpp"
 #include "sim/predict/speedup_points.hpp"
 #include "sim/serving/grid.hpp"
+#include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 
 namespace draftproof::testing {
@@ -166,6 +167,26 @@ void read_tokenizer_config(const std::string& path) {
   if (!text) return;
   const std::vector<ChatMessage> messages{{"user", "the 42 th\n<|im_end|>"}, {"assistant", " "}, {"user", ""}};
   ChatTemplate::recognise(path, *text).encode(tokenizer, messages);
+}
+
+// The config.json of a head, beside its tensors in a folder of their own.
+FuzzedReader head_config(const std::string& name, const std::string& folder, const HeadFiles& head) {
+  fs::create_directory(fs::path(folder) / name);
+  head.write((fs::path(folder) / name).string());
+  return {name, name + "/config.json", {head.config.dump(1)}, [](const std::string& path) {
+            const std::string of = fs::path(path).parent_path().string();
+            is_head(of);
+            const HeadTensors read = open_head_files(of);
+            require(weights_per_pass(read) > 0, "a head multiplies with nothing");
+            for (const Token token : read.description.draft_tokens)
+              require(token >= 0 && token < read.description.target_vocab_size,
+                      "a drafted token is outside the vocabulary");
+          }};
+}
+
+void read_head_gguf(const std::string& path) {
+  is_head(path);
+  require(!tensors_of(open_head_files(path)).empty(), "a head has no tensors");
 }
 
 // --- speedups and tables of `draftproof speculate` -------------------------------------------------------------------
@@ -367,6 +388,11 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
        "step_cost.json",
        {R"({"source": "here", "context_len": 96, "passes": [{"rows": 1, "ms": 3.15}, {"rows": 8, "ms": 5.45}]})"},
        read_step_cost},
+      head_config("head_eagle3", folder, speculators_eagle3()),
+      head_config("head_dspark", folder, speculators_dspark()),
+      head_config("head_dflash", folder, dflash_of_z_lab()),
+      head_config("head_medusa", folder, medusa_of_vllm()),
+      {"head_gguf", "head.gguf", {eagle3_gguf().bytes(), dspark_gguf().bytes()}, read_head_gguf},
   };
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/engine/heads/head_folders.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
 #include "tests/engine/weights/tiny_llama.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -49,6 +50,56 @@ TEST_CASE("model says what is in a file, in text and in JSON") {
   CHECK(document["chat_template"] == json{{"form", "ChatML"}, {"default_system", "be kind"}});
   CHECK(document["tokens"] ==
         json::array({{{"id", 39}, {"text", "the"}}, {{"id", 36}, {"text", " "}}, {{"id", 33}, {"text", "7"}}}));
+}
+
+TEST_CASE("model says what a drafting head is, in text and in JSON, and whether it fits a target") {
+  const TemporaryFolder folder, head;
+  speculators_eagle3().write(head);
+  const ProgramResult text = run_draftproof({"model", head.path()});
+  CHECK(text.exit_code == 0);
+  CHECK(text.err.empty());
+  for (const char* const words :
+       {"eagle3 in the format speculators", "behind layers 1, 2, 3 of the target, counted from 1: outputs 0, 1, 2",
+        "10 of 40 tokens (25.0 %); trained for 3 drafts", "1, width 32, feed-forward 64, 2 heads of 16 over 1 KV heads",
+        "embedding      its own; logits its own", "weights a pass, of one draft"})
+    CHECK_THAT(text.out, Contains(words));
+  CHECK_THAT(text.out, !Contains("LOSSY"));
+
+  json document = json_of({"model", head.path()})["head"];
+  CHECK(document["family"] == "eagle3");
+  CHECK(document["feature_layers"] == json{1, 2, 3});
+  CHECK(document["feature_outputs"] == json{0, 1, 2});
+  CHECK(document["draft_vocab_share"] == 0.25);
+  CHECK(document["lossy"] == false);
+  CHECK(document["text_coverage"] == nullptr);
+  // Q of 32 x 64, K and V of 16 x 64, O of 32 x 32, three matrices of 64 x 32, ten rows of logits.
+  CHECK(document["weights_per_pass"] == 32 * 64 + 2 * 16 * 64 + 32 * 32 + 3 * 64 * 32 + 10 * 32);
+  CHECK(document["tensors"].size() == 14);
+
+  // A head for the tokens of a target, with settings that accept other drafts than the target's.
+  HeadFiles lossy = speculators_eagle3();
+  lossy.config["transformer_layer_config"]["vocab_size"] = 48;
+  lossy.config["eagle_aux_hidden_state_layer_ids"] = {1, 2};
+  lossy.config["speculators_config"]["proposal_methods"][0]["verifier_accept_k"] = 3;
+  lossy.weights("embed_tokens.weight", {48, 32}).weights("fc.weight", {32, 64});
+  lossy.marks("t2d", std::vector<std::uint8_t>(48, 0));
+  for (std::size_t i = 0; i < 10; ++i) lossy.tensors["t2d"].data[1 + 4 * i] = 1;
+  lossy.write(head);
+  const std::string target = tiny_file(folder);
+  write_whole_file(folder.file("text"), "the 7");  // tokens 39, 36, 33, of which 33 is drafted
+  CHECK_THAT(run_draftproof({"model", head.path(), "--target", target, "--text", folder.file("text")}).out,
+             Contains("33.3 % of 3 in the text") && Contains("LOSSY"));
+  document = json_of({"model", head.path(), "--target", target, "--text", folder.file("text")})["head"];
+  CHECK(document["text_coverage"]["tokens"] == 3);
+  CHECK(document["text_coverage"]["drafted"] == 1);
+  CHECK(document["lossy"] == true);
+  CHECK(document["verifier_accept_k"] == 3);
+
+  speculators_eagle3().write(head);
+  check_refused({"model", head.path(), "--target", target}, {"vocabulary size 40", "has 48; expected the target"});
+  check_refused({"model", head.path(), "--encode", "a"}, {"--encode", "has no tokens of its own"});
+  check_refused({"model", head.path(), "--text", "t"}, {"--text", "has no use without --target"});
+  check_refused({"model", target, "--target", target}, {"--target", "expected a drafting head"});
 }
 
 TEST_CASE("model refuses what is no model in one line") {

@@ -160,6 +160,25 @@ TEST_CASE("metadata of unknown types, twice the same key and bools that are none
              Contains("nests arrays deeper than 4"));
 }
 
+TEST_CASE("tables of integers are read as what they are, and no weights") {
+  GgufBuilder builder;
+  const std::int64_t table[] = {1, -2, 1'000'000'000'000};
+  builder.tensor("d2t", {3}, 27, std::string(reinterpret_cast<const char*>(table), sizeof table));
+  builder.tensor("small", {2}, 24, "ab");
+  const std::string bytes = builder.bytes();
+  const GgufFile file = GgufFile::parse("m.gguf", as_file(bytes));
+  REQUIRE(file.find("d2t") != nullptr);
+  CHECK(file.find("d2t")->integers == DType::i64);
+  CHECK(file.find("d2t")->bytes.size() == sizeof table);
+  CHECK(std::memcmp(file.find("d2t")->bytes.data(), table, sizeof table) == 0);
+  CHECK(file.find("small")->integers == DType::i8);
+  CHECK(file.find("small")->shape == std::vector<std::int64_t>{2});
+  builder.tensors[0].kind = 28;
+  const std::string doubles = builder.bytes();
+  CHECK_THAT(error_of(ErrorKind::input, [&] { GgufFile::parse("m.gguf", as_file(doubles)); }),
+             Contains("tensor 'd2t': is of kind F64; expected one of F32"));
+}
+
 TEST_CASE("tensors whose shape, kind, place or name lies are refused by name") {
   const auto tensor = [](auto change) { return failure_after([&](GgufBuilder& b) { change(b.tensors[1]); }); };
   using Tensor = GgufBuilder::Tensor;

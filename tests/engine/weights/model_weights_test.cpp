@@ -105,6 +105,10 @@ TEST_CASE("a model whose tensors are missing, misshapen or of another architectu
              Contains("tensor 'blk.0.ffn_down.weight': has shape [64, 32]; expected [32, 64]"));
   CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.f32_tensor("blk.0.attn_sinks", {1}, std::vector<float>{0}); }),
              Contains("tensor 'blk.0.attn_sinks': belongs to no layer that the description has"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.tensor("d2t", {1}, 27, std::string(8, '\0')); }),
+             Contains("tensor 'd2t': belongs to no layer"));
+  CHECK_THAT(gguf_failure([](GgufBuilder& b) { tensor_of(b, "blk.0.ffn_down.weight").kind = 26; }),
+             Contains("tensor 'blk.0.ffn_down.weight': has dtype I32; expected weights"));
   CHECK_THAT(gguf_failure([](GgufBuilder& b) { b.f32_tensor("blk.2.attn_norm.weight", {1}, std::vector<float>{0}); }),
              Contains("tensor 'blk.2.attn_norm.weight': belongs to no layer"));
 }
@@ -181,6 +185,14 @@ TEST_CASE("a Hugging Face folder that lacks or contradicts something is refused 
         {R"("vocab_size": 40)", R"("vocab_size": 41)", "'vocab_size' is 41, but the embedding has 40 rows"},
         {R"("rope_theta")", R"("rope_scaling": {"type": "yarn"}, "rope_theta")",
          "the type is 'yarn'; expected default, linear or llama3"},
+        {R"("rope_theta")", R"("rope_parameters": {"rope_theta": 5}, "rope_theta")",
+         "config.json: 'rope_theta' is 10000, and 5 in 'rope_parameters'; expected one base"},
+        {R"("rope_theta")", R"("rope_parameters": {"full_attention": {}}, "rope_theta")",
+         "'rope_parameters': has settings of their own for 'full_attention'; expected one base for all layers"},
+        {R"("rope_theta")", R"("rope_parameters": {}, "rope_scaling": {"type": "linear", "factor": 2}, "rope_theta")",
+         "'rope_scaling' and 'rope_parameters' ask for different angles"},
+        {R"("rope_theta")", R"("partial_rotary_factor": 0.25, "rope_theta")",
+         "'partial_rotary_factor' is 0.25; expected 1, the rotation of whole heads"},
         {R"("rope_theta")", R"("sliding_window": 16, "rope_theta")",
          "'sliding_window' is 16; expected attention to the whole context"},
         {"{", "[", "config.json: is not JSON"}})

@@ -1,0 +1,29 @@
+// Drafting heads from files: head_config.hpp says which formats, and what their keys mean.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/heads/head_weights.hpp"
+
+namespace draftproof {
+
+// Is there a drafting head at `path`, by the keys of its config.json or GGUF metadata? Those of EAGLE-1 and MTP in a
+// folder look like a model's: then by its tensors, where it has no tokenizer. Input errors: those of opening the files.
+bool is_head(const std::string& path);
+
+// A head's tensors from a folder (config.json with model.safetensors or shards) or a .gguf file. Every tensor is used
+// once. A d2t table may hold offsets or tokens; its tokens rise and stay below the target's vocabulary, and t2d, where
+// there is one, marks the same set.
+// Input errors naming file and tensor or key: those of read_head_config(); a tensor that is missing, misshapen, of
+// another type, or read by nothing; d2t and t2d that contradict each other or the sizes.
+HeadTensors open_head_files(const std::string& path);
+
+// Every tensor of a head that is there, once.
+std::vector<const WeightTensor*> tensors_of(const HeadTensors& head);
+
+// Elements of the matrices that one pass of the head multiplies with: a draft of pairs, a block, all heads of Medusa.
+// With the target's matrix of logits where the head has none.
+std::int64_t weights_per_pass(const HeadTensors& head);
+
+}  // namespace draftproof
