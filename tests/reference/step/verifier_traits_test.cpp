@@ -88,16 +88,20 @@ TEST_CASE("a token drawn behind failed coins is one that the trait of recovered 
       for (const RecordedDecision& decision : chance.decisions()) {
         if (decision.kind == RecordedDecision::Kind::accept && !decision.accepted)
           failed.push_back(static_cast<std::int32_t>(decision.row));
-        if (decision.kind != RecordedDecision::Kind::draw || decision.purpose != Purpose::residual) continue;
+        if (decision.kind != RecordedDecision::Kind::draw) continue;
         const std::vector<std::int32_t> children = step.draft.children(static_cast<std::int32_t>(decision.row) - 1);
+        const auto has_failed = [&](std::int32_t node) { return std::ranges::count(failed, node) > 0; };
+        const bool is_of_target =
+            decision.purpose == Purpose::target_sample && std::ranges::any_of(children, has_failed);
+        if (decision.purpose != Purpose::residual && !is_of_target) continue;
         const auto may_be_drawn = [&](std::int32_t node) {
           const auto token = static_cast<std::size_t>(step.draft.tokens[static_cast<std::size_t>(node)]);
           return decision.masses[token] > 0.0;
         };
         ++draws;
         of_drafts += std::ranges::any_of(children, may_be_drawn);
-        of_failed_drafts += std::ranges::any_of(
-            children, [&](std::int32_t node) { return may_be_drawn(node) && std::ranges::count(failed, node) > 0; });
+        of_failed_drafts +=
+            std::ranges::any_of(children, [&](std::int32_t node) { return may_be_drawn(node) && has_failed(node); });
       }
     });
     INFO(info.name << ": " << draws << " draws, " << of_drafts << " of drafts, " << of_failed_drafts << " failed");

@@ -111,17 +111,18 @@ TEST_CASE("the snapshots alone have no use for what a picture looks like") {
 
 TEST_CASE("frames that are measured, and a recording that is repeated, are drawn as --theme and --size say") {
   const testing::TemporaryFolder folder;
-  write_recording(folder.file("actions"), {640, 400, 1, "kernels", {}});
+  write_recording(folder.file("actions"), {640, 400, 1, "speedup_by_batch", {}});
   for (const auto& [option, value] :
        {std::pair("--measure-frames", std::string("2")), {"--replay", folder.file("actions")}}) {
-    const auto run = run_dash({"--panel", "kernels", "--json", option, value, "--theme", "light", "--size", "640x400"});
+    const auto run =
+        run_dash({"--panel", "speedup_by_batch", "--json", option, value, "--theme", "light", "--size", "640x400"});
     INFO(option << ": " << run.err);
     REQUIRE(run.exit_code == 0);
     const auto document = nlohmann::json::parse(run.out);
     if (document.contains("frames"))
       CHECK(document.at("frames").at("count") == 2);
     else
-      CHECK(document.at("panels").contains("kernels"));
+      CHECK(document.at("panels").contains("speedup_by_batch"));
   }
 }
 
