@@ -191,15 +191,15 @@ class Experiment {
       const TomlValue& claim = claims_[i];
       claim.allow_only({"what", "x", "claimed", "policy", "over", "figure", "set"});
       const TomlValue* set = claim.find("set");
-      std::vector<PolicyReport> own;
+      std::vector<PolicyReport> of_set;
       if (set != nullptr) {
         TomlValue changed = scenario;
         for (const std::string& key : set->keys()) changed = changed.with(key, set->at(key));
-        own = compare(read_scenario(changed), threads_);
+        of_set = compare(read_scenario(changed), threads_);
       } else if (!unchanged) {
         unchanged = compare(read_scenario(scenario), threads_);
       }
-      const std::vector<PolicyReport>& reports = set != nullptr ? own : *unchanged;
+      const std::vector<PolicyReport>& reports = set != nullptr ? of_set : *unchanged;
       const auto report_of = [&](const TomlValue& policy) -> const PolicyReport& {
         const auto report = std::ranges::find(reports, policy.text(), &PolicyReport::name);
         if (report == reports.end())

@@ -222,7 +222,7 @@ speculation = "confidence:threshold=0,budget=256"
 )");
   };
   CHECK(error_of(ErrorKind::input, [&] { scenario("EAGLE-3"); }) ==
-        "s.toml:20: policy[2].speculation: it is confidence, and drafter EAGLE-3 gives no confidences; expected a "
+        "s.toml:21: policy[2].speculation: it is confidence, and drafter EAGLE-3 gives no confidences; expected a "
         "drafter with a confidence head (DSpark), or another policy");
   const std::vector<PolicyReport> reports = compare(scenario("DSpark"), 1);
   CHECK(reports[2].speedup.mean > reports[1].speedup.mean);
