@@ -72,43 +72,43 @@ class StaticBatch {
     std::int32_t nodes = 0;
     std::int32_t depth = 0;
     std::int32_t accepted = 0;
-    std::vector<float> confidences;
   };
 
-  void draft(Place& place, Drafted& drafted, DraftLoad& load) {
+  // accepted(at, nodes, depth): of so many drafts.
+  template <class Accepted>
+  Drafted draft(const Place& place, DraftLoad& load, Accepted accepted) {
     const std::int32_t room = place.output_len_max - place.output_len - 1;
     const std::int32_t context = place.prompt_len + place.output_len;
     std::int32_t nodes = room == 0 ? 0 : policy_.num_drafts(place.speculation);
     if (options_.drafting.tree_depth == 0) nodes = std::min(nodes, room);
-    drafted.nodes = nodes;
-    drafted.depth = drafted.accepted = 0;
-    drafted.confidences.clear();
-    if (nodes == 0) return;
+    if (nodes == 0) return {};
     std::int32_t depth = std::min(nodes, room);
     if (options_.drafting.tree_depth > 0) depth = std::min(depth, options_.drafting.tree_depth);
-    const AcceptancePlace at{place.output_len, context};
-    drafted.depth = depth;
-    drafted.accepted = confident()
-                           ? acceptance_.accepted_with_confidences(place.acceptance, at, depth, drafted.confidences)
-                           : acceptance_.accepted(place.acceptance, at, nodes, depth);
     ++load.requests;
     load.rows += nodes;
     load.kv_tokens += context;
     load.depth = std::max(load.depth, depth);
     load.tree |= depth < nodes;
+    return {nodes, depth, accepted(AcceptancePlace{place.output_len, context}, nodes, depth)};
   }
 
-  bool confident() const { return options_.speculation.rule == SpeculationRule::confidence; }
-
-  // The first drafts of each place, as the policy keeps them.
-  void keep_confident() {
+  // All places draft, and the policy says which of the drafts are verified.
+  void run_confident(PassLoad& pass, DraftLoad& load) {
+    drafted_.resize(places_.size());
+    confidences_.resize(std::max(confidences_.size(), places_.size()));
     confident_.clear();
-    for (std::size_t i = 0; i < places_.size(); ++i) confident_.push_back({drafted_[i].confidences});
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      std::vector<float>& confidences = confidences_[i];
+      confidences.clear();
+      drafted_[i] = draft(places_[i], load, [&](AcceptancePlace at, std::int32_t, std::int32_t depth) {
+        return acceptance_.accepted_with_confidences(places_[i].acceptance, at, depth, confidences);
+      });
+      confident_.push_back({confidences});
+    }
     policy_.keep_confident(confident_);
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      Drafted& drafted = drafted_[i];
-      drafted.nodes = drafted.depth = confident_[i].kept;
-      drafted.accepted = std::min(drafted.accepted, drafted.depth);
+      const std::int32_t kept = confident_[i].kept;
+      verify(places_[i], {kept, kept, std::min(drafted_[i].accepted, kept)}, pass);
     }
   }
 
@@ -132,13 +132,18 @@ class StaticBatch {
     PassLoad pass;
     DraftLoad load;
     bool ended = false;
-    drafted_.resize(std::max(drafted_.size(), places_.size()));
-    for (std::size_t i = 0; i < places_.size(); ++i) draft(places_[i], drafted_[i], load);
-    if (confident()) keep_confident();
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-      verify(places_[i], drafted_[i], pass);
-      ended |= places_[i].output_len == places_[i].output_len_max;
+    if (options_.speculation.rule == SpeculationRule::confidence) {
+      run_confident(pass, load);
+    } else {
+      for (Place& place : places_)
+        verify(place,
+               draft(place, load,
+                     [&](AcceptancePlace at, std::int32_t nodes, std::int32_t depth) {
+                       return acceptance_.accepted(place.acceptance, at, nodes, depth);
+                     }),
+               pass);
     }
+    for (const Place& place : places_) ended |= place.output_len == place.output_len_max;
     pass.streams = static_cast<std::int64_t>(places_.size());
     pass.logit_rows = pass.rows;
     load.passes = options_.drafting.one_pass ? std::min(load.depth, 1) : load.depth;
@@ -185,7 +190,8 @@ class StaticBatch {
   std::shared_ptr<PlanningCost> planning_cost_;
   SpeculationPolicy policy_;
   std::vector<Place> places_;     // in the order in which they came
-  std::vector<Drafted> drafted_;  // of each place, in this step
+  std::vector<Drafted> drafted_;  // rule confidence: of each place, in this step
+  std::vector<std::vector<float>> confidences_;
   std::vector<ConfidentDraft> confident_;
   std::int64_t next_ = 0;
   std::int64_t served_ = 0;

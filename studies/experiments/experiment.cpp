@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -185,13 +186,20 @@ class Experiment {
 
   void scenario() {
     const TomlValue scenario = read_toml((std::filesystem::path(folder_) / file_.at("scenario").text()).string());
+    std::optional<std::vector<PolicyReport>> unchanged;  // for all claims that set nothing
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       const TomlValue& claim = claims_[i];
       claim.allow_only({"what", "x", "claimed", "policy", "over", "figure", "set"});
-      TomlValue changed = scenario;
-      if (const TomlValue* set = claim.find("set"))
+      const TomlValue* set = claim.find("set");
+      std::vector<PolicyReport> of_set;
+      if (set != nullptr) {
+        TomlValue changed = scenario;
         for (const std::string& key : set->keys()) changed = changed.with(key, set->at(key));
-      const std::vector<PolicyReport> reports = compare(read_scenario(changed), threads_);
+        of_set = compare(read_scenario(changed), threads_);
+      } else if (!unchanged) {
+        unchanged = compare(read_scenario(scenario), threads_);
+      }
+      const std::vector<PolicyReport>& reports = set != nullptr ? of_set : *unchanged;
       const auto report_of = [&](const TomlValue& policy) -> const PolicyReport& {
         const auto report = std::ranges::find(reports, policy.text(), &PolicyReport::name);
         if (report == reports.end())

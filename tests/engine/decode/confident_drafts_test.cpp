@@ -44,6 +44,7 @@ class ConfidentDrafter final : public Drafter {
 struct ConfidentRun {
   explicit ConfidentRun(const char* policy, std::int64_t vocab = 7, float temperature = 0.0f)
       : target(vocab, 1, 2), draft_model(vocab, 1, 3), plain_drafter(draft_model, parameters(temperature)) {
+    options.scheduler.num_blocks = 16;
     options.policy = SpeculationPolicy(parse_speculation(policy, "test"));
     decoding.num_speculative_tokens = 5;
     decoding.parameters.temperature = temperature;
@@ -110,7 +111,7 @@ TEST_CASE("a drafter that gives too many confidences ends its request") {
   ConfidentRun run("confidence:max=5");
   run.drafter.miscounts = true;
   const Generation generation = run.generate();
-  REQUIRE(generation.failure);
+  REQUIRE(static_cast<bool>(generation.failure));
   CHECK(error_of(ErrorKind::internal, [&] { std::rethrow_exception(generation.failure); }) ==
         "drafter: it gives 6 confidences for 5 drafts; expected one for each");
 }

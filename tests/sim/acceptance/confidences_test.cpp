@@ -74,7 +74,7 @@ TEST_CASE("among drafts of one confidence that share is accepted, whatever stand
 }
 
 TEST_CASE("a head that is too sure of itself fails the same check, and so does one that is not sure enough") {
-  for (const double error : {-0.2, 0.2})
+  for (const double error : {-0.4, 0.4})
     CHECK(reliability_of(Confidences(falling(), 0.3, error, 9), 3, 100).worst() > 8.0);
   // By hand: odds of 0.7 are 7 / 3; times e they are 6.343 and the confidence 0.8638.
   const Confidences model(falling(), 0.0, 1.0, 9);
