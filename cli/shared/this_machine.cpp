@@ -11,6 +11,7 @@
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/progress.hpp"
+#include "engine/heads/head_files.hpp"
 #include "engine/transformer/transformer_kernels.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "sim/machine/machine_profile.hpp"
@@ -92,6 +93,9 @@ double draft_share(const DrafterChoice& choice, const TextModel& target, const T
     return share(*whole.with_layers(kept));
   }
   if (choice.kind == DrafterKind::requantised) return share(*whole.requantised(choice.number));
+  if (choice.kind == DrafterKind::head)
+    return static_cast<double>(weights_per_pass(open_head_files(choice.path))) /
+           static_cast<double>(whole.weights_per_pass());
   if (choice.kind == DrafterKind::model) {
     const TextModel model = open_text_model(choice.path, model_path(choice.path), options, where);
     if (model.transformer != nullptr) return share(*model.transformer);

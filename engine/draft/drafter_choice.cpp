@@ -14,12 +14,12 @@ constexpr std::int64_t kLayersMax = 4096;
 
 Error unknown(std::string_view text, const std::string& where) {
   const std::vector<std::string> names{"none",       "prompt_lookup", "suffix", "model",
-                                       "layer_skip", "requantised",   "ngram"};
-  const std::string_view name = text.substr(0, text.find(':'));
+                                       "layer_skip", "requantised",   "ngram",  "head"};
+  const std::string_view name = text.substr(0, text.find_first_of(":@"));
   const bool known = std::ranges::find(names, name) != names.end();
   return usage_error(where, "is '" + std::string(text) +
-                                "'; expected none, prompt_lookup, suffix, model:PATH, layer_skip:LIST (as 10-14,20), "
-                                "requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)" +
+                                "'; expected none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST (as "
+                                "10-14,20), requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)" +
                                 (known ? "" : did_you_mean(name, names)));
 }
 
@@ -43,6 +43,16 @@ DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
     choice.path = argument;
     return choice;
   }
+  if (name == "head" || name.starts_with("head@")) {
+    choice.kind = DrafterKind::head;
+    choice.path = argument;
+    if (name == "head") return choice;
+    const auto bits = read_integer(name.substr(5), 2, 8);
+    if (!bits)
+      throw usage_error(where, "is '" + std::string(text) + "'; expected head:PATH or head@BITS:PATH, 2 to 8 bits");
+    choice.number = static_cast<int>(*bits);
+    return choice;
+  }
   if (name == "layer_skip") {
     choice.kind = DrafterKind::layer_skip;
     choice.left_out = read_ascending_ranges(argument, where, "layer", {0, kLayersMax});
@@ -61,8 +71,11 @@ std::string automatic_drafter(const std::string& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return "suffix";
   const fs::path folder = fs::is_directory(path, ignored) ? fs::path(path) : fs::path(path).parent_path();
-  if (fs::exists(folder / "draft" / "config.json", ignored)) return "model:" + (folder / "draft").string();
-  if (fs::is_regular_file(folder / "draft.gguf", ignored)) return "model:" + (folder / "draft.gguf").string();
+  for (const auto& [kind, name] : {std::pair{"head:", "head"}, std::pair{"model:", "draft"}}) {
+    if (fs::exists(folder / name / "config.json", ignored)) return kind + (folder / name).string();
+    const fs::path file = folder / (std::string(name) + ".gguf");
+    if (fs::is_regular_file(file, ignored)) return kind + file.string();
+  }
   return "suffix";
 }
 

@@ -16,13 +16,14 @@ enum class DrafterKind : std::uint8_t {
   layer_skip,     // layer_skip:10-14,20, the target without these layers (counted from 0)
   requantised,    // requantised:3, the target with its weights rounded to 2 to 8 bits
   ngram,          // ngram:3, an n-gram model of this order; of targets that are n-gram models
+  head,           // head:PATH, a head trained for the target; head@8:PATH, its weights rounded to 2 to 8 bits
 };
 
 struct DrafterChoice {
   DrafterKind kind = DrafterKind::none;
-  std::string path;                    // model
+  std::string path;                    // model, head
   std::vector<std::int64_t> left_out;  // layer_skip, ascending
-  int number = 0;                      // requantised: bits; ngram: order
+  int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
   std::string text = "none";           // as it was given
 
   // Has its drafts a proposal distribution, from which trees can be drawn?
@@ -32,8 +33,8 @@ struct DrafterChoice {
 // Errors (usage) at `where`: an unknown name, an argument that is missing or out of range; they say what is expected.
 DrafterChoice parse_drafter(std::string_view text, const std::string& where);
 
-// Meaning of "auto" with the model at `path`: model:PATH of a folder `draft` or a file `draft.gguf` in the model's
-// folder, or beside its file; else suffix.
+// Meaning of "auto" with the model at `path`: head:PATH of a folder `head` or a file `head.gguf` in the model's folder
+// or beside its file; else model:PATH of a folder `draft` or a file `draft.gguf`; else suffix.
 std::string automatic_drafter(const std::string& path);
 
 }  // namespace draftproof

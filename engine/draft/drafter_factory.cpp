@@ -6,6 +6,8 @@
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
+#include "engine/heads/head_drafter.hpp"
+#include "engine/heads/head_files.hpp"
 #include "engine/model/ngram_language_model.hpp"
 #include "engine/transformer/transformer_model.hpp"
 
@@ -60,6 +62,7 @@ std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, con
     case DrafterKind::none:
     case DrafterKind::prompt_lookup:
     case DrafterKind::suffix:
+    case DrafterKind::head:
       return nullptr;
     case DrafterKind::model: {
       auto model = std::make_shared<TextModel>(open_text_model(choice.path, choice.path, options, where));
@@ -90,6 +93,14 @@ std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, con
   return {ngram, &ngram->model};
 }
 
+std::shared_ptr<DraftHead> open_head(const DrafterChoice& choice, const TextModel& target,
+                                     const TextModelOptions& options, const std::string& where) {
+  const TransformerModel& model = transformer_of(target, choice, where);
+  auto weights = std::make_shared<const HeadWeights>(
+      pack_head(open_head_files(choice.path), choice.number, std::max(1, options.threads)));
+  return std::make_shared<DraftHead>(std::move(weights), model, choice.path);
+}
+
 std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextModel& target,
                                       std::optional<float> draft_temperature, const TextModelOptions& options,
                                       const std::string& where) {
@@ -97,6 +108,8 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
   if (choice.kind == DrafterKind::prompt_lookup)
     return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax));
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
+  if (choice.kind == DrafterKind::head)
+    return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature);
   auto both = std::make_shared<DrafterWithModel>(make_draft_model(choice, target, options, where), draft_temperature);
   return {both, &both->drafter};
 }

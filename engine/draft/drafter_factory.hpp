@@ -9,10 +9,16 @@
 
 namespace draftproof {
 
+class DraftHead;
+
 // The language model whose rows a drafter draws from; null where its drafts have no probabilities. `target` must
 // outlive it. Errors: as below.
 std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, const TextModel& target,
                                                 const TextModelOptions& options, const std::string& where);
+
+// The head of a choice head:PATH. Errors: as below.
+std::shared_ptr<DraftHead> open_head(const DrafterChoice& choice, const TextModel& target,
+                                     const TextModelOptions& options, const std::string& where);
 
 // Null for none. `target` must outlive the drafter. draft_temperature: of drafters with probabilities; absent: that of
 // each request, with its filters. Errors at `where` (usage, input): a drafter that the target has not got (layers of an

@@ -190,12 +190,9 @@ void DraftHead::run_medusa(std::size_t index, std::span<const float> states, std
 
 float DraftHead::confidence(std::span<const float> state, Token before) const {
   const std::vector<float>& weights = weights_->confidence;
-  std::vector<float> inputs(state.begin(), state.end());
-  if (weights.size() > inputs.size()) {
-    const std::size_t width = inputs.size();
-    inputs.resize(width + static_cast<std::size_t>(weights_->markov_in->columns()));
-    weights_->markov_in->decode_row(before, std::span(inputs).subspan(width));
-  }
+  std::vector<float> inputs(weights.size());
+  std::ranges::copy(state, inputs.begin());
+  if (inputs.size() > state.size()) weights_->markov_in->decode_row(before, std::span(inputs).subspan(state.size()));
   float sum = weights_->confidence_bias;
   for (std::size_t i = 0; i < inputs.size(); ++i) sum = std::fma(weights[i], inputs[i], sum);
   return static_cast<float>(1.0 / (1.0 + natural_exp(-static_cast<double>(std::clamp(sum, -80.0f, 80.0f)))));

@@ -60,22 +60,6 @@ std::vector<std::int32_t> feature_layers_of(const HeadDescription& head, std::in
   return layers;
 }
 
-std::int64_t HeadWeights::weights_per_draft() const {
-  std::vector<std::int64_t> layers(body.layers.size());
-  for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = static_cast<std::int64_t>(i);
-  std::int64_t weights = body.head ? body.weights_per_pass(layers) : 0;
-  const auto add = [&](const std::shared_ptr<const PackedMatrix>& matrix) {
-    if (matrix) weights += matrix->rows() * matrix->columns();
-  };
-  if (!drafts_in_parallel(description.family)) add(fuse);
-  for (const Medusa& of : medusa) {
-    add(of.head);
-    for (const Medusa::Block& block : of.blocks) add(block.weight);
-  }
-  add(markov_out);
-  return weights;
-}
-
 HeadWeights pack_head(const HeadTensors& tensors, int bits, int threads) {
   HeadWeights out;
   out.description = tensors.description;

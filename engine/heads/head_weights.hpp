@@ -127,8 +127,6 @@ struct HeadWeights {
   std::shared_ptr<const PackedMatrix> markov_in, markov_out;
   std::vector<float> confidence;  // empty: it has none
   float confidence_bias = 0.0f;
-
-  std::int64_t weights_per_draft() const;  // elements of the matrices that one pass of the head multiplies with
 };
 
 // bits: matrices are rounded again, as in requantise(); 0: they stay. Errors (input): a value that is not finite,
