@@ -294,8 +294,11 @@ void HeadDrafter::grow(std::span<Growth> growths, Cache& cache) {
     }
     if (grows) compute_frontiers(growths, cache);
   }
-  for (Growth& growth : growths)
-    if (!growth.job->failure) finish_draft(growth);
+  for (Growth& growth : growths) {
+    if (growth.job->failure) continue;
+    finish_draft(growth);
+    if (on_draft) on_draft({growth.job->context.request, growth.job->context.stream, growth.job->out});
+  }
 }
 
 // The rows after the contexts.
@@ -459,7 +462,8 @@ void HeadDrafter::add_level(Growth& growth) {
   if (depth > growth.length_max) return;
   for (const std::int32_t node : behind)
     if (on_row)
-      on_row({growth.job->context.request, growth.job->context.stream, growth.path(node), row_after(growth, node)});
+      on_row({growth.job->context.request, growth.job->context.stream, growth.path(node), row_after(growth, node),
+              growth.at(node).state});
   switch (growth.kind) {
     case Growth::Kind::most_probable: {
       const std::span<const float> row = row_after(growth, behind.front());

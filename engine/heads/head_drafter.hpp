@@ -20,12 +20,19 @@
 
 namespace draftproof {
 
-// A row of a head behind a path, when a draft was made from it: for the oracle (acceptance_oracle.hpp).
+// A row of a head behind a path, when a draft is made from it, and a draft when it is complete: for the oracle
+// (acceptance_oracle.hpp). The rows of a step's drafts come before the drafts.
 struct HeadRow {
   std::uint64_t request = 0;
   std::span<const Token> stream;  // the true tokens
   std::vector<Token> path;        // drafts behind them
   std::span<const float> logits;  // [rows of logits]
+  std::span<const float> state;   // of pairs: what the next pair begins with; else empty
+};
+struct HeadDraft {
+  std::uint64_t request = 0;
+  std::span<const Token> stream;
+  const Draft* draft = nullptr;
 };
 
 class HeadDrafter final : public Drafter {
@@ -46,6 +53,7 @@ class HeadDrafter final : public Drafter {
 
   const DraftHead& head() const { return *head_; }
   std::function<void(const HeadRow&)> on_row;
+  std::function<void(const HeadDraft&)> on_draft;
 
  private:
   class Cache;

@@ -13,7 +13,11 @@ struct RandomHeadOptions {
   bool own_embedding = false;
   bool norm_before_residual = false;
   bool norm_output = false;
-  bool markov = false;  // of dflash
+  bool fuse_norm = false;             // of eagle3: one over all features
+  bool feature_norms = false;         // of eagle3: one for each
+  bool zero_first_embedding = false;  // of mtp
+  bool from_anchor = false;           // of dflash
+  bool markov = false;                // of dflash, from the anchor
   std::int64_t layers = 1;
 };
 
@@ -29,6 +33,7 @@ struct RandomHead {
     head.target_width = target.width;
     head.norm_before_residual = options.norm_before_residual;
     head.norm_output = options.norm_output;
+    head.zero_first_embedding = options.zero_first_embedding;
     ModelDescription& shape = head.shape;
     shape = target;
     shape.num_layers = family == HeadFamily::medusa ? 0 : options.layers;
@@ -54,6 +59,9 @@ struct RandomHead {
     if (family == HeadFamily::eagle3 || family == HeadFamily::mtp) tensors.embed_norm = norm("embed_norm");
     if (family == HeadFamily::eagle3 || family == HeadFamily::mtp || family == HeadFamily::dflash)
       tensors.hidden_norm = norm("hidden_norm");
+    if (options.fuse_norm) tensors.fuse_norm = store.vector("fuse_norm", features * width, 1.5f, 0.2f);
+    for (std::int64_t i = 0; options.feature_norms && i < features; ++i)
+      tensors.feature_norms.push_back(norm("feature_norm"));
     if (family == HeadFamily::eagle1 || family == HeadFamily::mtp) tensors.fuse = matrix("fc", width, 2 * width);
     if (family == HeadFamily::eagle3 || family == HeadFamily::dflash)
       tensors.fuse = matrix("fc", width, features * width);
@@ -82,7 +90,7 @@ struct RandomHead {
     if (family == HeadFamily::dflash) {
       head.block_len = 5;
       head.mask_token = 3;
-      head.from_anchor = options.markov;
+      head.from_anchor = options.markov || options.from_anchor;
       if (options.markov) {
         tensors.markov_in = matrix("markov_w1", target.vocab_size, 32);
         tensors.markov_out = matrix("markov_w2", shape.vocab_size, 32);
@@ -100,9 +108,11 @@ struct RandomHead {
   RandomHead(RandomHead&&) = default;  // tensors are views of the store
   RandomHead(const RandomHead&) = delete;
 
+  std::shared_ptr<const HeadWeights> weights(int bits = 0) const {
+    return std::make_shared<const HeadWeights>(pack_head(tensors, bits, 1));
+  }
   std::shared_ptr<DraftHead> head(const TransformerModel& target, int bits = 0) const {
-    return std::make_shared<DraftHead>(std::make_shared<const HeadWeights>(pack_head(tensors, bits, 1)), target,
-                                       "test head");
+    return std::make_shared<DraftHead>(weights(bits), target, "test head");
   }
 };
 
@@ -117,8 +127,12 @@ inline std::vector<std::pair<std::string, RandomHead>> heads_of_every_kind(const
   add("eagle3", HeadFamily::eagle3);
   add("eagle3 with its switches", HeadFamily::eagle3,
       {.kind = TensorKind::f16, .own_embedding = true, .norm_before_residual = true, .norm_output = true, .layers = 2});
+  add("eagle3 with a norm before fc", HeadFamily::eagle3, {.fuse_norm = true});
+  add("eagle3 with a norm for each feature", HeadFamily::eagle3, {.norm_output = true, .feature_norms = true});
   add("mtp", HeadFamily::mtp, {.reduced_vocabulary = false, .norm_output = true});
+  add("mtp of DeepSeek", HeadFamily::mtp, {.own_embedding = true, .zero_first_embedding = true});
   add("dflash", HeadFamily::dflash, {.layers = 2});
+  add("dflash from the anchor", HeadFamily::dflash, {.from_anchor = true});
   add("dspark", HeadFamily::dflash, {.markov = true, .layers = 2});
   add("medusa", HeadFamily::medusa);
   return heads;
