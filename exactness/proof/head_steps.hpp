@@ -5,7 +5,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <numeric>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "exactness/proof/steps.hpp"
@@ -105,7 +109,8 @@ ProofCase::Oracle of_head(Head head, Rational (*oracle)(const Models&, const Tok
 
 // ---- EAGLE-2, Li et al. 2406.16858 ----
 
-// The product of q along the path to every node.
+// The product of q along the path to every node. Doubles are rounded to 2^-40, so that products that are equal as fractions
+// are equal.
 template <class Distribution>
 auto path_probabilities(const DraftTree& tree, const Distribution& distribution) {
   using Number = typename std::remove_cvref_t<decltype(distribution(std::span<const Token>()))>::value_type;
@@ -117,6 +122,8 @@ auto path_probabilities(const DraftTree& tree, const Distribution& distribution)
     const Number& own = q[static_cast<std::size_t>(tree.tokens[i])];
     scores.push_back(parent == kRootNode ? own : Number(scores[static_cast<std::size_t>(parent)] * own));
   }
+  if constexpr (std::is_floating_point_v<Number>)
+    for (Number& score : scores) score = std::nearbyint(score * 0x1p40) * 0x1p-40;
   return scores;
 }
 

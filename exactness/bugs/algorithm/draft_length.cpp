@@ -15,6 +15,8 @@ namespace draftproof {
 namespace {
 
 constexpr EnumerationHunt kTwoDrafts{.draft_len = 2};
+// The best length is the same for every draft on most pairs of models.
+constexpr EnumerationHunt kManyModels{.draft_len = 2, .instances = 70};
 constexpr auto kExactChain = verify_chain<ExactRows, ExactRows, ExactChance>;
 constexpr auto kExactBlock = verify_block<ExactRows, ExactRows, ExactChance>;
 
@@ -70,7 +72,7 @@ EnumeratedStep scheduled_chain_step(bool faulty, EnumeratedVerify verify) {
 
 Hunt scheduler_hunt(EnumeratedVerify verify) {
   return {Detector::enumeration, [verify = std::move(verify)](bool faulty) {
-            return find_wrong_distribution(kTwoDrafts, scheduled_chain_step(faulty, verify));
+            return find_wrong_distribution(kManyModels, scheduled_chain_step(faulty, verify));
           }};
 }
 Hunt p_min_hunt(EnumeratedVerify verify) {
