@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,6 +13,7 @@
 
 #include "reference/random/philox.hpp"
 #include "reference/verify/dense_rows.hpp"
+#include "reference/verify/draft_vocabulary.hpp"
 
 namespace draftproof {
 
@@ -37,17 +38,36 @@ inline std::string_view name_of(ModelKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+// Tokens of the target that the draft model knows.
+enum class DraftTokens : std::uint8_t {
+  all,
+  half,  // half_vocabulary()
+};
+
+// Of every two tokens of the target one, the second and the first in turn: 1, 2, 5, 6, 9, ... Ids are neither those of
+// the draft vocabulary nor at a fixed distance from them. vocab_size >= 2.
+inline DraftVocabulary half_vocabulary(std::int32_t vocab_size) {
+  std::vector<Token> ids;
+  for (Token i = 0; i < vocab_size / 2; ++i) ids.push_back(2 * i + 1 - i % 2);
+  return {std::move(ids), vocab_size, "half vocabulary"};
+}
+
 template <class Number>
 class ModelPair {
  public:
-  ModelPair(std::int32_t vocab_size, std::uint64_t seed, ModelKind kind)
-      : vocab_size_(vocab_size), seed_(seed), kind_(kind) {}
+  // A distribution [V] after a prefix.
+  using Model = std::function<DenseMasses<Number>(std::span<const Token> prefix)>;
+
+  ModelPair(std::int32_t vocab_size, std::uint64_t seed, ModelKind kind, DraftTokens draft_tokens = DraftTokens::all)
+      : vocab_size_(vocab_size), seed_(seed), kind_(kind), draft_tokens_(draft_tokens) {}
+  // Two models that are given.
+  ModelPair(std::int32_t vocab_size, Model target, Model draft)
+      : vocab_size_(vocab_size), target_(std::move(target)), draft_(std::move(draft)) {}
   // The same distributions [V] after every prefix: the models of golden numbers.
-  ModelPair(DenseMasses<Number> target, DenseMasses<Number> draft)
-      : vocab_size_(static_cast<std::int32_t>(target.size())),
-        seed_(0),
-        kind_(ModelKind::dense),
-        constant_(Distributions{std::move(target), std::move(draft)}) {}
+  ModelPair(const DenseMasses<Number>& target, const DenseMasses<Number>& draft)
+      : ModelPair(
+            static_cast<std::int32_t>(target.size()), [target](std::span<const Token>) { return target; },
+            [draft](std::span<const Token>) { return draft; }) {}
 
   std::int32_t vocab_size() const { return vocab_size_; }
   std::uint64_t seed() const { return seed_; }
@@ -62,7 +82,6 @@ class ModelPair {
   };
 
   const Distributions& distributions(std::span<const Token> prefix) const {
-    if (constant_) return *constant_;
     std::vector<Token> key(prefix.begin(), prefix.end());
     const auto found = cache_.find(key);
     return found != cache_.end() ? found->second : cache_.emplace(std::move(key), make(prefix)).first->second;
@@ -70,6 +89,7 @@ class ModelPair {
 
   // Small integers for both models after a prefix, then fractions.
   Distributions make(std::span<const Token> prefix) const {
+    if (target_) return {target_(prefix), draft_(prefix)};
     std::uint32_t context = 1;
     for (const Token token : prefix)
       context = context * static_cast<std::uint32_t>(vocab_size_ + 1) + static_cast<std::uint32_t>(token) + 1;
@@ -86,6 +106,12 @@ class ModelPair {
     shape(p, q, extra);
     // A row needs some mass.
     if (sum_of(p) == 0) p[extra.word[0] % p.size()] = 1;
+    if (draft_tokens_ == DraftTokens::half) {
+      const DraftVocabulary vocabulary = half_vocabulary(vocab_size_);
+      std::vector<std::uint32_t> part = vocabulary.gathered(q);
+      if (sum_of(part) == 0) part[extra.word[1] % part.size()] = 1;
+      return {fractions(p), vocabulary.scattered(fractions(part))};
+    }
     if (sum_of(q) == 0) q[extra.word[1] % q.size()] = 1;
     return {fractions(p), fractions(q)};
   }
@@ -128,9 +154,10 @@ class ModelPair {
   }
 
   std::int32_t vocab_size_;
-  std::uint64_t seed_;
-  ModelKind kind_;
-  std::optional<Distributions> constant_;
+  std::uint64_t seed_ = 0;
+  ModelKind kind_ = ModelKind::dense;
+  DraftTokens draft_tokens_ = DraftTokens::all;
+  Model target_, draft_;  // null: random
   mutable std::map<std::vector<Token>, Distributions> cache_;
 };
 

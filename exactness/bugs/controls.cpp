@@ -2,9 +2,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "exactness/bugs/algorithm/draft_length.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/head_steps.hpp"
+#include "reference/verify/block.hpp"
 
 namespace draftproof {
 namespace {
@@ -49,6 +52,26 @@ ProofStep looked_up_step(const Models& models, const TokenString& prefix, std::i
   return judge_chain(models, prefix, draft, chance, kVerifyOneHot);
 }
 
+// A drawn chain that ends for what it has drawn.
+Hunt ended_hunt(ChainEnd end, EnumeratedVerify verify) {
+  return {Detector::enumeration,
+          [=](bool) { return find_wrong_distribution(kOneStep, ended_chain_step(end, verify)); }};
+}
+
+// EAGLE-2's rerank over a drawn tree.
+Finding find_reranked_without_q(bool) {
+  using namespace proof_steps;
+  const auto draw = [](const auto& distribution, std::int32_t depth, auto& chance) {
+    return reranked(without_replacement(2)(distribution, depth, chance), distribution, 3);
+  };
+  return find_wrong_distribution(kOneStep, tree_step(draw, top_down(target_only)));
+}
+
+ChainOutcome verify_better_of_two(std::span<const Token> draft, const FixedRows& rows, FixedChance& chance) {
+  const bool second = rows.proposal.mass(draft[1]) > rows.proposal.mass(draft[0]);
+  return verify_fixed_one_hot(draft.subspan(second ? 1 : 0, 1), rows, chance);
+}
+
 template <class Verify>
 Hunt acceptance_hunt(AcceptanceOracle oracle, Verify verify) {
   const auto step = [verify](const Models& models, const TokenString& prefix, std::int32_t draft_len,
@@ -62,9 +85,15 @@ Hunt acceptance_hunt(AcceptanceOracle oracle, Verify verify) {
 
 std::vector<Control> bug_controls() {
   return {{.id = "B33",
-           .source = "vllm #40149",
+           .source = "vllm #40149, fixed in #40269",
            .fault = "draft probabilities are never passed: every draft counts as certain, fewer are accepted",
            .hunts = {distribution_hunt(kTwoSteps, sound_keys, Sampler::inverse, kVerifyOneHot),
+                     {Detector::enumeration,
+                      [](bool) {
+                        return find_wrong_distribution(
+                            {.vocab_size = 6, .draft_len = 2, .draft_tokens = DraftTokens::half},
+                            proof_steps::half_vocabulary_chain_step(kVerifyOneHot));
+                      }},
                      key_audit_hunt(sound_keys, Sampler::inverse, kVerifyOneHot),
                      acceptance_hunt(match_path_sum, kVerifyOneHot)},
            .rows_sampler =
@@ -108,8 +137,47 @@ std::vector<Control> bug_controls() {
                "coins are keyed by position alone, which couples steps of block verification (B04) but not of this one",
            .hunts = {distribution_hunt(kTwoSteps, coin_by_position, Sampler::inverse, kVerifyChain),
                      key_audit_hunt(coin_by_position, Sampler::inverse, kVerifyChain)},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, coin_by_position, {.draft_len = 2, .position = 1});
+               }},
+          {.id = "C05",
+           .source = "draft lengths by the confidence in what was drafted",
+           .fault = "a drawn chain ends behind a token whose own q is below p_min; unlike in B91 the token stays",
+           .hunts = {ended_hunt(ChainEnd::behind_the_token, kVerifyChain),
+                     ended_hunt(ChainEnd::behind_the_token, verify_block<ExactRows, ExactRows, ExactChance>)},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(
+                     rows, sound_keys,
+                     {.draft_len = 2,
+                      .position = 1,
+                      .verify = [](std::span<const Token> draft, const FixedRows& of_rows, FixedChance& chance) {
+                        const std::size_t sure = sure_tokens(draft, of_rows.proposal.masses());
+                        return verify_fixed_chain(draft.first(std::min(sure + 1, draft.size())), of_rows, chance);
+                      }});
+               }},
+          {.id = "C06",
+           .source = "llama.cpp, p_min",
+           .fault = "drafts are cut where their own q is below p_min, as in B91, and those that stay count as certain",
+           .hunts = {ended_hunt(ChainEnd::before_the_token, kVerifyOneHot)},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(
+                     rows, sound_keys,
+                     {.draft_len = 2,
+                      .position = 1,
+                      .verify = [](std::span<const Token> draft, const FixedRows& of_rows, FixedChance& chance) {
+                        return verify_fixed_one_hot(draft.first(sure_tokens(draft, of_rows.proposal.masses())), of_rows,
+                                                    chance);
+                      }});
+               }},
+          {.id = "C07",
+           .source = "SGLang's tree kernel at thresholds 1",
+           .fault = "of a drawn tree the nodes of the highest q are kept, as in B88, and judged without a q",
+           .hunts = {{Detector::enumeration, find_reranked_without_q}},
            .rows_sampler = [](const FixedRowsPointer& rows) {
-             return speculative_sampler(rows, coin_by_position, {.draft_len = 2, .position = 1});
+             return speculative_sampler(rows, sound_keys, {.draft_len = 2, .verify = verify_better_of_two});
            }}};
 }
 

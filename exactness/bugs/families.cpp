@@ -12,7 +12,8 @@ std::vector<Bug> all_bugs() {
       {shared_race_bugs, shared_key_bugs, barrier_bugs, shared_seed_bugs, lost_write_bugs, rank_bugs,
        shared_number_bugs},
       {infinite_noise_bugs, coin_bugs, short_tail_bugs, running_sum_bugs, tile_end_bugs},
-      {other_distribution_bugs, in_place_edit_bugs, tree_row_bugs, block_bugs, residual_bugs, misaligned_row_bugs},
+      {other_distribution_bugs, in_place_edit_bugs, tree_row_bugs, block_bugs, residual_bugs, misaligned_row_bugs,
+       draft_length_bugs, reranked_tree_bugs},
       {top_k_bugs, top_p_bugs, filter_order_bugs, row_mapping_bugs, out_of_range_bugs},
       {history_bugs, draft_row_bugs, mixed_row_bugs}};
   std::vector<Bug> all;

@@ -21,12 +21,14 @@ std::vector<Bug> short_tail_bugs();      // B22 B23 B25
 std::vector<Bug> running_sum_bugs();     // B26
 std::vector<Bug> tile_end_bugs();        // B78
 
-std::vector<Bug> other_distribution_bugs();  // B27 B28 B30 B34
+std::vector<Bug> other_distribution_bugs();  // B27 B28 B30 B34 B86
 std::vector<Bug> in_place_edit_bugs();       // B31/32
 std::vector<Bug> tree_row_bugs();            // B36
 std::vector<Bug> block_bugs();               // B37 B80
-std::vector<Bug> residual_bugs();            // B38 B39 B40
+std::vector<Bug> residual_bugs();            // B38 B39 B40 B83
 std::vector<Bug> misaligned_row_bugs();      // B43/45
+std::vector<Bug> draft_length_bugs();        // B87 B91
+std::vector<Bug> reranked_tree_bugs();       // B88
 
 std::vector<Bug> top_k_bugs();         // B46 B47 B48 B62
 std::vector<Bug> top_p_bugs();         // B49 B50 B51 B52 B76

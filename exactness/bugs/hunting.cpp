@@ -16,7 +16,7 @@ constexpr std::int64_t kFirstLookAtRate = 32;
 
 Models models_of(const EnumerationHunt& hunt, std::int32_t instance) {
   return Models(hunt.vocab_size, derive_seed(0, static_cast<std::uint64_t>(instance)),
-                kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()]);
+                kModelKinds[static_cast<std::size_t>(instance) % kModelKinds.size()], hunt.draft_tokens);
 }
 
 // Makes draws and looks at them after first_look, 2 first_look, ... and draws_max of them. draw(number) and

@@ -16,6 +16,7 @@ struct EnumerationHunt {
   std::int32_t draft_len = 1;
   std::int32_t steps = 1;      // enumerated jointly, so that an address shared by two steps couples them
   std::int32_t instances = 7;  // pairs of random models, of every kind in turn
+  DraftTokens draft_tokens = DraftTokens::all;
 };
 
 // One step of drafting and verification, as proofs run it (prove.hpp).

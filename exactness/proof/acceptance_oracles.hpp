@@ -107,6 +107,14 @@ Rational list_match_path_sum(const Models& models, const TokenString& prefix, st
 Rational list_match_recursion(const Models& models, const TokenString& prefix, std::int32_t depth,
                               std::int32_t num_paths);
 
+// ---- The width + 1 best strings of the draft model, of tokens among the `width` most probable at their place ----
+// Best by the product of q, shorter strings first where it ties, then by their prefixes, then by id. That is EAGLE-2's
+// tree of width + 1 nodes: with so few no node of it hangs from one that was not among the best of its level. Judged by
+// the target's own tokens, as any tree may be: sum over the strings of the target's probability; and over whole target
+// strings.
+Rational best_string_sum(const Models& models, const TokenString& prefix, std::int32_t depth, std::int32_t width);
+Rational best_string_matches(const Models& models, const TokenString& prefix, std::int32_t depth, std::int32_t width);
+
 // Such an oracle at width 2, with the arguments that all the others have.
 template <auto kOracle>
 Rational of_two(const Models& models, const TokenString& prefix, std::int32_t depth) {

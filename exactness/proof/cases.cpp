@@ -1,5 +1,6 @@
 // The verifiers that `draftproof prove` knows.
 #include "exactness/proof/acceptance_oracles.hpp"
+#include "exactness/proof/head_steps.hpp"
 #include "exactness/proof/prove.hpp"
 #include "exactness/proof/steps.hpp"
 
@@ -9,7 +10,9 @@ const std::vector<ProofCase>& proof_cases() {
   using namespace proof_steps;
   constexpr ProofDepths kGrowing{2, 3};  // children are drawn where the walk comes
   constexpr ProofDepths kWhole{2, 2};    // every node of the tree is drawn
-  // name, verifier, lossless, source, step, acceptance oracles, greatest depths, output distribution
+  constexpr ProofDepths kHalf{2, 3};     // of a vocabulary of twice the size
+  // name, verifier, lossless, source, step, acceptance oracles, greatest depths, output distribution, draft tokens, told
+  // as drawn
   static const std::vector<ProofCase> cases{
       {"greedy",
        Verifier::chain,
@@ -133,6 +136,70 @@ const std::vector<ProofCase>& proof_cases() {
        exact_only(coupled_list_step),
        {of_two<list_match_path_sum>, of_two<list_match_recursion>},
        kWhole},
+      {"chain_d2t",
+       Verifier::chain,
+       true,
+       "EAGLE-3's reduced draft vocabulary, Li et al. 2503.01840",
+       half_vocabulary_chain_step(chain),
+       {chain_path_sum, chain_recursion},
+       kHalf,
+       nullptr,
+       DraftTokens::half},
+      {"block_d2t",
+       Verifier::block,
+       true,
+       "the same, block verification",
+       half_vocabulary_chain_step(block),
+       {block_recursion, block_path_expectation},
+       kHalf,
+       nullptr,
+       DraftTokens::half},
+      {"one_hot_d2t",
+       Verifier::chain,
+       true,
+       "the same, argmax drafts",
+       one_hot_step,
+       {one_hot_path_sum, one_hot_string_sum},
+       kHalf,
+       nullptr,
+       DraftTokens::half},
+      {"tree_rrsw_d2t",
+       Verifier::rrsw,
+       true,
+       "the same, a tree of draws without replacement",
+       growing_step(over_half_vocabulary(distinct_children(2)), rrsw),
+       {rrsw_pair_recursion, rrsw_complement},
+       kGrowing,
+       nullptr,
+       DraftTokens::half},
+      {"chain_slots",
+       Verifier::chain,
+       true,
+       "drafts of parallel slots, each from its own row: Medusa, P-EAGLE, DFlash",
+       chain_step(parallel_slots, parallel_slots, chain),
+       {of_head(parallel_slots, chain_path_sum), of_head(parallel_slots, chain_recursion)},
+       kGrowing},
+      {"chain_markov",
+       Verifier::chain,
+       true,
+       "slots with a Markov head, q given the draft before: DSpark 2607.05147",
+       chain_step(markov_head, markov_head, chain),
+       {of_head(markov_head, chain_path_sum), of_head(markov_head, chain_recursion)},
+       kGrowing},
+      {"block_markov",
+       Verifier::block,
+       true,
+       "the same, block verification",
+       chain_step(markov_head, markov_head, block),
+       {of_head(markov_head, block_recursion), of_head(markov_head, block_path_expectation)},
+       kGrowing},
+      {"tree_eagle2",
+       Verifier::target_only,
+       true,
+       "the reranked top-k tree of EAGLE-2, Li et al. 2406.16858, judged as EAGLE does",
+       tree_step(eagle2_tree(2, 3), top_down(target_only)),
+       {of_two<best_string_sum>, of_two<best_string_matches>},
+       kGrowing},
       {"typical_acceptance",
        Verifier::typical,
        false,
@@ -161,6 +228,16 @@ const std::vector<ProofCase>& proof_cases() {
        chain_step(synthetic),
        {},
        {2, 4}},
+      {"chain_markov_marginal",
+       Verifier::chain,
+       false,
+       "slots with a Markov head, the verifier told a slot's marginal q",
+       chain_step(markov_head, markov_marginal, chain),
+       {},
+       kGrowing,
+       nullptr,
+       DraftTokens::all,
+       false},
   };
   return cases;
 }

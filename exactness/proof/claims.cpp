@@ -70,12 +70,6 @@ Rational bound_without_replacement(const Models& models, std::size_t k) {
   return optimal_acceptance_without_replacement(models.target({}), models.draft({}), k);
 }
 
-// Siblings that a rule without q is given: the k most probable of q.
-auto top_children(std::int32_t count) {
-  return [count](DraftTree& tree, std::int32_t parent, const auto& q, auto&) {
-    for (const Token token : most_probable_tokens(q, static_cast<std::size_t>(count))) tree.add(token, parent);
-  };
-}
 const auto kept_paths = [](const auto& distribution, std::int32_t depth, auto& chance) {
   return draw_merged_paths(distribution, 2, depth, chance, Duplicates::kept);
 };

@@ -94,9 +94,11 @@ Counterexample counterexample_of(const Json& json, const std::string& where) {
 Json json_of(const ProofResult& result) {
   return {{"verifier", result.name},
           {"lossless", result.lossless},
+          {"told_as_drawn", result.told_as_drawn},
           {"exact", result.exact},
           {"as_claimed", result.as_claimed()},
           {"instances", result.instances},
+          {"vocab", result.vocab_size},
           {"draft", result.draft_len},
           {"outcomes_enumerated", result.paths},
           {"acceptance_oracles", result.oracles},
@@ -123,8 +125,10 @@ ProofResult proof_of(const Json& json, const std::string& where) {
   result.name = json_field<std::string>(json, "verifier", where);
   const std::string place = where + ", verifier " + result.name;
   result.lossless = json_field<bool>(json, "lossless", place);
+  result.told_as_drawn = json_field<bool>(json, "told_as_drawn", place);
   result.exact = json_field<bool>(json, "exact", place);
   result.instances = json_field<std::int32_t>(json, "instances", place);
+  result.vocab_size = json_field<std::int32_t>(json, "vocab", place);
   result.draft_len = json_field<std::int32_t>(json, "draft", place);
   result.paths = json_field<std::int64_t>(json, "outcomes_enumerated", place);
   result.oracles = json_field<std::int32_t>(json, "acceptance_oracles", place);

@@ -31,6 +31,10 @@ ProofStep run_step(const Step& step, const Pair& models, const TokenString& pref
   throw RuleError(std::move(failure));
 }
 
+std::int32_t vocab_size_of(const ProofCase& proof_case, const ProofOptions& options) {
+  return proof_case.draft_tokens == DraftTokens::half ? 2 * options.vocab_size : options.vocab_size;
+}
+
 // One instance: a pair of models, and the distributions of single steps after the prefixes that occur.
 class Instance {
  public:
@@ -38,8 +42,8 @@ class Instance {
       : case_(proof_case),
         options_(options),
         draft_len_(draft_len),
-        models_(options.vocab_size, derive_seed(options.seed, static_cast<std::uint64_t>(index)),
-                kModelKinds[static_cast<std::size_t>(index) % kModelKinds.size()]) {}
+        models_(vocab_size_of(proof_case, options), derive_seed(options.seed, static_cast<std::uint64_t>(index)),
+                kModelKinds[static_cast<std::size_t>(index) % kModelKinds.size()], proof_case.draft_tokens) {}
 
   const Models& models() const { return models_; }
   std::int64_t paths() const { return paths_; }
@@ -55,7 +59,7 @@ class Instance {
 
   // The distribution of one step of the float code from the empty prefix.
   OutputDistribution float_distribution() {
-    const FloatModels models(models_.vocab_size(), models_.seed(), models_.kind());
+    const FloatModels models(models_.vocab_size(), models_.seed(), models_.kind(), case_.draft_tokens);
     OutputDistribution distribution;
     GridChance chance(static_cast<std::size_t>(models_.vocab_size()));
     do {
@@ -98,8 +102,7 @@ struct InstanceResult {
   std::optional<Rational> float_distance;
 };
 
-void compare(const ProofCase& proof_case, const ProofOptions& options, std::int32_t draft_len, Instance& instance,
-             InstanceResult& result) {
+void compare(const ProofCase& proof_case, std::int32_t draft_len, Instance& instance, InstanceResult& result) {
   const Models& models = instance.models();
   const StepDistribution first = instance.distribution_of_step({});
   result.mean_accepted = first.mean_accepted;
@@ -108,8 +111,8 @@ void compare(const ProofCase& proof_case, const ProofOptions& options, std::int3
   if (proof_case.step.floats)
     result.float_distance = distance_between(instance.float_distribution(), first.distribution);
   const OutputDistribution distribution = instance.distribution_of_steps(first);
-  if (const auto difference = first_difference(distribution, instance.target(), options.vocab_size)) {
-    result.total_variation = total_variation(distribution, instance.target(), options.vocab_size);
+  if (const auto difference = first_difference(distribution, instance.target(), models.vocab_size())) {
+    result.total_variation = total_variation(distribution, instance.target(), models.vocab_size());
     result.counterexample = Counterexample{
         models.seed(), models.kind(), instance.target()(difference->prefix), models.draft(difference->prefix),
         *difference,   std::nullopt};
@@ -121,7 +124,7 @@ InstanceResult run_instance(const ProofCase& proof_case, const ProofOptions& opt
   Instance instance(proof_case, options, draft_len, index);
   InstanceResult result;
   try {
-    compare(proof_case, options, draft_len, instance, result);
+    compare(proof_case, draft_len, instance, result);
   } catch (const RuleError& error) {
     const Models& models = instance.models();
     const RuleFailure& failure = error.failure();
@@ -178,6 +181,8 @@ ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int 
   result.name = proof_case.name;
   result.source = proof_case.source;
   result.lossless = proof_case.lossless;
+  result.told_as_drawn = proof_case.told_as_drawn;
+  result.vocab_size = vocab_size_of(proof_case, options);
   result.instances = options.instances;
   const ProofDepths& limit = proof_case.draft_len_max;
   result.draft_len = std::min(options.draft_len, options.long_run ? limit.long_run : limit.usual);

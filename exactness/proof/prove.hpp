@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -96,6 +97,11 @@ struct ProofCase {
   ProofDepths draft_len_max = {};
   // The distribution that must come out; null: the target's.
   std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_distribution = nullptr;
+  // Half: the target has twice as many tokens as the options say, and that many can be drafted.
+  DraftTokens draft_tokens = DraftTokens::all;
+  // The verifier is told the distribution that drafts are drawn from. False: another one, so that the output is biased
+  // whatever the verifier guarantees; such a case is not lossless.
+  bool told_as_drawn = true;
 };
 
 struct ProofOptions {
@@ -125,11 +131,13 @@ struct ProofResult {
   std::string name;
   std::string source;  // paper and section
   bool lossless = true;
+  bool told_as_drawn = true;
   bool exact = true;             // the distribution held in every instance
   bool acceptance_holds = true;  // every oracle agreed in every instance
   std::int32_t oracles = 0;
   std::int32_t instances = 0;
-  std::int64_t paths = 0;  // outcomes enumerated
+  std::int64_t paths = 0;       // outcomes enumerated
+  std::int32_t vocab_size = 0;  // V of the target
   std::int32_t draft_len = 0;
   Rational mean_accepted;        // over the instances, first step
   Rational total_variation_max;  // of the joint distribution over all steps; 0 when exact, or where the rule threw
@@ -139,9 +147,11 @@ struct ProofResult {
   std::optional<Rational> float_distance_max;
   double milliseconds = 0.0;
 
+  // "lossless", "lossy", or "biased" where drafts are drawn from another distribution than the verifier is told.
+  std::string_view claim() const { return lossless ? "lossless" : told_as_drawn ? "lossy" : "biased"; }
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
-  // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one must be
-  // refuted; the float code has the distribution of the fractions; and no rule throws.
+  // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one, or one that
+  // is told another distribution than drafts are drawn from, must be refuted; the float code has the distribution of the fractions; and no rule throws.
   bool as_claimed() const {
     if (!floats_hold() || (counterexample && counterexample->failure)) return false;
     return lossless ? exact && acceptance_holds : !exact;

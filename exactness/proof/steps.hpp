@@ -86,15 +86,22 @@ ProofStep judged(const DraftTree& tree, const Verify& verify) {
   }
 }
 
-// Chains: `verify(draft, target rows, proposal rows, chance)` over a sampled chain.
-template <class Verify>
-auto chain_step(Verify verify) {
-  return [verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
-    const DraftTree tree = draw_chain(draft_distribution(models, prefix), draft_len, chance);
+// Chains: `verify(draft, target rows, proposal rows, chance)` over a chain that is drawn from drawn(models, prefix),
+// while the verifier is told told(models, prefix): distributions after a path of drafts.
+template <class Drawn, class Told, class Verify>
+auto chain_step(Drawn drawn, Told told, Verify verify) {
+  return [drawn, told, verify](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
+    const DraftTree tree = draw_chain(drawn(models, prefix), draft_len, chance);
     auto target = rows_of(tree, target_distribution(models, prefix));
-    auto proposal = rows_of(tree, draft_distribution(models, prefix));
+    auto proposal = rows_of(tree, told(models, prefix));
     return judged(tree, [&] { return verify(std::span<const Token>(tree.tokens), target, proposal, chance); });
   };
+}
+// The same from the draft model.
+template <class Verify>
+auto chain_step(Verify verify) {
+  const auto drawn = [](const auto& models, const TokenString& prefix) { return draft_distribution(models, prefix); };
+  return chain_step(drawn, drawn, verify);
 }
 
 // Trees: `draw(distribution, depth, chance)` makes the tree, `verify(tree, target, proposal, chance)` judges it.
@@ -189,6 +196,13 @@ inline auto distinct_children(std::int32_t count) {
 inline auto greedy_children(std::int32_t count) {
   return [count](DraftTree& tree, std::int32_t parent, const auto& q, auto& chance) {
     add_greedy_children(tree, parent, count, q, chance);
+  };
+}
+
+// The `count` most probable tokens of q: no randomness.
+inline auto top_children(std::int32_t count) {
+  return [count](DraftTree& tree, std::int32_t parent, const auto& q, auto&) {
+    for (const Token token : most_probable_tokens(q, static_cast<std::size_t>(count))) tree.add(token, parent);
   };
 }
 

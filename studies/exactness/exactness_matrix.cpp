@@ -26,7 +26,10 @@ ExactnessCell distribution_cell(const ProofResult& result) {
                 (result.lossless ? "." : "; a lossy verifier should have been refuted.")};
   if (result.counterexample && result.counterexample->failure)
     return {CellState::bad, "throws", "Refuted: " + result.counterexample->sentence() + "."};
-  std::string sentence = "Refuted" + std::string(result.lossless ? "" : ", as claimed of a lossy verifier") +
+  std::string sentence = "Refuted" +
+                         std::string(result.lossless        ? ""
+                                     : result.told_as_drawn ? ", as claimed of a lossy verifier"
+                                                            : ", as claimed") +
                          ", total variation up to " + short_number(result.total_variation_max.convert_to<double>()) +
                          ": ";
   if (result.counterexample) sentence += result.counterexample->sentence() + ".";
@@ -53,9 +56,11 @@ ExactnessCell float_cell(const ProofResult& result) {
 }
 
 ExactnessCell claimed_cell(const ProofResult& result) {
-  return {result.as_claimed() ? CellState::good : CellState::bad, result.lossless ? "lossless" : "lossy",
-          std::string("The registry says ") + (result.lossless ? "lossless" : "lossy") + ", and that " +
-              (result.as_claimed() ? "holds." : "does NOT hold.")};
+  const std::string claim(result.claim());
+  return {result.as_claimed() ? CellState::good : CellState::bad, claim,
+          (result.told_as_drawn ? "The registry says " + claim
+                                : "Drafts are drawn from another distribution than the verifier is told: " + claim) +
+              ", and that " + (result.as_claimed() ? "holds." : "does NOT hold.")};
 }
 
 ExactnessMatrix proof_matrix(const ExactnessSnapshot& snapshot) {

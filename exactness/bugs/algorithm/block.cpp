@@ -49,12 +49,11 @@ ChainOutcome verify_block_unscaled(std::span<const Token> draft, DenseRows<Numbe
 
 constexpr EnumerationHunt kHunt{.draft_len = 2};
 
-using ExactVerify = ChainOutcome (*)(std::span<const Token>, ExactRows&, ExactRows&, ExactChance&);
-
-EnumeratedStep block_step(bool faulty, ExactVerify faulty_verify) {
-  return proof_steps::chain_step(faulty ? faulty_verify : verify_block<ExactRows, ExactRows, ExactChance>);
+EnumeratedStep block_step(bool faulty, EnumeratedVerify faulty_verify) {
+  return proof_steps::chain_step(faulty ? std::move(faulty_verify)
+                                        : EnumeratedVerify(verify_block<ExactRows, ExactRows, ExactChance>));
 }
-Hunt block_hunt(ExactVerify faulty_verify) {
+Hunt block_hunt(EnumeratedVerify faulty_verify) {
   return {Detector::enumeration,
           [faulty_verify](bool faulty) { return find_wrong_distribution(kHunt, block_step(faulty, faulty_verify)); }};
 }

@@ -1,4 +1,4 @@
-// B27, B28, B30 and B34: the verifier is right, and a distribution it is given is not the one that was drawn from or
+// B27, B28, B30, B34 and B86: the verifier is right, and a distribution it is given is not the one that was drawn from or
 // asked for.
 #include <algorithm>
 #include <utility>
@@ -6,6 +6,7 @@
 #include "exactness/bugs/algorithm/family.hpp"
 #include "exactness/bugs/engine_numbers.hpp"
 #include "exactness/bugs/one_draft.hpp"
+#include "exactness/proof/steps.hpp"
 #include "reference/verify/sampled_tree.hpp"
 
 namespace draftproof {
@@ -32,6 +33,13 @@ DenseMasses<Number> top_p_distribution(const DenseMasses<Number>& masses, const 
   while (kept < tokens.size() && sum < share) sum += masses[static_cast<std::size_t>(tokens[kept++])];
   tokens.resize(kept);
   return only(masses, tokens);
+}
+
+// The softmax at half the temperature.
+template <class Number>
+DenseMasses<Number> cooled(DenseMasses<Number> masses) {
+  for (Number& x : masses) x *= x;
+  return normalised(std::move(masses));
 }
 
 // A softmax that was written as bfloat16. Sampling divides by the sum of what it was given. In units of 2^-40 the
@@ -72,6 +80,13 @@ Finding find_argmax_drafts(bool faulty) {
   });
 }
 
+// E: two children of every node, judged by RRSw: the most probable ones, or draws without replacement.
+Finding find_argmax_children(bool faulty) {
+  using namespace proof_steps;
+  return faulty ? find_wrong_distribution({.draft_len = 2}, growing_step(top_children(2), rrsw))
+                : find_wrong_distribution({.draft_len = 2}, growing_step(distinct_children(2), rrsw));
+}
+
 // E: the request asks for top_p = 4/5. Drafts honour it; the target row does too, or is scored without it.
 Finding find_unfiltered_target(bool faulty) {
   const Rational share = Rational(4) / 5;
@@ -95,15 +110,18 @@ void leave_target_unfiltered(OneDraft& draft) {
 std::vector<Bug> other_distribution_bugs() {
   return {
       {.id = "B27",
-       .source = "transformers #32867",
+       .source = "transformers #32867, antirez/ds4 #482",
        .fault = "drafts are the argmax of q, and the verifier takes them as drawn from q",
-       .hunts = {{Detector::enumeration, find_argmax_drafts}},
+       .hunts = {{Detector::enumeration, find_argmax_drafts}, {Detector::enumeration, find_argmax_children}},
        .rows_sampler = sampler_with_drafts([](const std::vector<double>& q) { return top_k_distribution(q, 1); })},
       {.id = "B28",
-       .source = "transformers #47932",
-       .fault = "drafts are drawn from q after top-k; the q that is handed on is the one before",
+       .source = "transformers #47932, mlx-node #11, llama.cpp #27694",
+       .fault = "drafts are drawn from q after top-k or top-p; the q that is handed on is the one before",
        .hunts = {other_drafts_hunt(
-           [](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); })},
+                     [](const ExactMasses&, const ExactMasses& q) { return top_k_distribution(q, kTopK); }),
+                 other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) {
+                   return top_p_distribution(q, Rational(Rational(4) / 5));
+                 })},
        .rows_sampler = sampler_with_drafts(
            [](const std::vector<double>& q) { return top_k_distribution(q, std::min(kLargeTopK, q.size() / 2)); })},
       {.id = "B30",
@@ -119,7 +137,12 @@ std::vector<Bug> other_distribution_bugs() {
          std::vector<double> rounded;
          for (const double x : q) rounded.push_back(to_bfloat16(x));
          return rounded;
-       })}};
+       })},
+      {.id = "B86",
+       .source = "vllm #37237",
+       .fault = "drafts are drawn at the request's temperature; the q that is handed on is the one at temperature 1",
+       .hunts = {other_drafts_hunt([](const ExactMasses&, const ExactMasses& q) { return cooled(q); })},
+       .rows_sampler = sampler_with_drafts([](const std::vector<double>& q) { return cooled(q); })}};
 }
 
 }  // namespace draftproof

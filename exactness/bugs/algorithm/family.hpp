@@ -15,6 +15,10 @@ namespace draftproof {
 using ExactMasses = DenseMasses<Rational>;
 using ExactRows = DenseRows<Rational>;
 
+// Judges a chain of drafts over the rows of an enumeration.
+using EnumeratedVerify =
+    std::function<ChainOutcome(std::span<const Token> draft, ExactRows& target, ExactRows& proposal, ExactChance&)>;
+
 // A distribution of a row in place of its p or its q, made from both.
 using DistributionOf = std::function<ExactMasses(const ExactMasses& p, const ExactMasses& q)>;
 

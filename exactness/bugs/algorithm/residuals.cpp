@@ -1,4 +1,4 @@
-// B38, B39 and B40: the residual of a rejection is another than norm(max(p - q, 0)). Faults are proposals with a
+// B38, B39, B40 and B83: the residual of a rejection is another than norm(max(p - q, 0)). Faults are proposals with a
 // residual of their own, which production's chain verifier finds in place of the right one.
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "exactness/bugs/filter/hunts.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
 #include "exactness/bugs/one_draft.hpp"
-#include "exactness/proof/steps.hpp"
+#include "exactness/proof/head_steps.hpp"
 #include "reference/random/injected.hpp"
 #include "reference/random/uniform.hpp"
 #include "reference/verify/convention.hpp"
@@ -50,16 +50,41 @@ ExactMasses residual_masses(const ExactRows& target, const FlooredProposal& prop
   return floored_difference(target.row(row), proposal.rows.row(row));
 }
 
+// Residual max(p - q, 0) over the draft vocabulary alone; p there where that is empty.
+struct DraftableProposal {
+  const ExactRows& rows;
+  const Rational& probability(std::uint32_t row, Token token) const { return rows.probability(row, token); }
+};
+ExactMasses residual_masses(const ExactRows& target, const DraftableProposal& proposal, std::uint32_t row) {
+  const ExactMasses& p = target.row(row);
+  const DraftVocabulary vocabulary = half_vocabulary(static_cast<std::int32_t>(p.size()));
+  for (const ExactMasses& masses : {positive_difference(p, proposal.rows.row(row)), p}) {
+    ExactMasses part = vocabulary.scattered(vocabulary.gathered(masses));
+    if (total_of(part) > 0) return part;
+  }
+  return p;
+}
+
 // E: production's chain over the faulty proposal and over the right one.
 template <class FaultyProposal>
+auto verify_with_residual(bool faulty) {
+  return
+      [faulty](std::span<const Token> draft, const ExactRows& target, const ExactRows& proposal, ExactChance& chance) {
+        FaultyProposal faulty_proposal{proposal};
+        return faulty ? verify_chain(draft, target, faulty_proposal, chance)
+                      : verify_chain(draft, target, proposal, chance);
+      };
+}
+template <class FaultyProposal>
 Finding find_wrong_residual(bool faulty) {
-  const auto verify = [faulty](std::span<const Token> draft, ExactRows& target, ExactRows& proposal,
-                               ExactChance& chance) {
-    FaultyProposal faulty_proposal{proposal};
-    return faulty ? verify_chain(draft, target, faulty_proposal, chance)
-                  : verify_chain(draft, target, proposal, chance);
-  };
-  return find_wrong_distribution({.draft_len = 2}, proof_steps::chain_step(verify));
+  return find_wrong_distribution({.draft_len = 2},
+                                 proof_steps::chain_step(verify_with_residual<FaultyProposal>(faulty)));
+}
+// The same, with drafts of 3 of 6 tokens.
+template <class FaultyProposal>
+Finding find_wrong_residual_of_half(bool faulty) {
+  return find_wrong_distribution({.vocab_size = 6, .draft_len = 2, .draft_tokens = DraftTokens::half},
+                                 proof_steps::half_vocabulary_chain_step(verify_with_residual<FaultyProposal>(faulty)));
 }
 
 // Residual masses divided by their sum: checked, where there is a rule for the sum 0, or unchecked.
@@ -124,6 +149,20 @@ LargeSampler one_token_residual_sampler(const FixedRowsPointer& rows) {
           }};
 }
 
+// The more probable half of q's tokens is the draft vocabulary.
+void recover_drafted_tokens_only(OneDraft& draft) {
+  std::vector<bool> drafted(draft.proposal.size());
+  for (const Token token : most_probable_tokens(draft.proposal, std::max<std::size_t>(1, drafted.size() / 2)))
+    drafted[static_cast<std::size_t>(token)] = true;
+  const auto part_of = [&](std::vector<double> masses) {
+    for (std::size_t i = 0; i < masses.size(); ++i) masses[i] = drafted[i] ? masses[i] : 0.0;
+    return masses;
+  };
+  draft.drafted = draft.proposal = normalised(part_of(draft.proposal));
+  draft.residual = part_of(positive_difference(draft.target, draft.proposal));
+  if (!(total_of(draft.residual) > 0.0)) draft.residual = part_of(draft.target);
+}
+
 }  // namespace
 
 std::vector<Bug> residual_bugs() {
@@ -144,7 +183,15 @@ std::vector<Bug> residual_bugs() {
        .fault = "every token's residual mass is at least 1e-5: at V = 128k that adds 1.3 to a residual of less than 1",
        .hunts = {{Detector::enumeration, find_wrong_residual<FlooredProposal>}},
        .rows_sampler =
-           sampler_with([](OneDraft& draft) { draft.residual = floored_difference(draft.target, draft.proposal); })}};
+           sampler_with([](OneDraft& draft) { draft.residual = floored_difference(draft.target, draft.proposal); })},
+      {.id = "B83",
+       .source = "reduced draft vocabularies; xllm #2175",
+       .fault =
+           "drafts come from a part of the vocabulary, and the residual is max(p - q, 0) over that part alone, or p "
+           "less the drafted token's q alone",
+       .hunts = {{Detector::enumeration, find_wrong_residual_of_half<DraftableProposal>},
+                 {Detector::enumeration, find_wrong_residual_of_half<OneTokenProposal>}},
+       .rows_sampler = sampler_with(recover_drafted_tokens_only)}};
 }
 
 }  // namespace draftproof

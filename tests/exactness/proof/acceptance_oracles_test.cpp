@@ -15,8 +15,9 @@ using Oracle = Rational (*)(const Models&, const TokenString& prefix, std::int32
 
 // The two oracles of every lossless verifier, and the golden numbers of docs/verifiers.md section 9 where it has them:
 // p = (1/2, 3/10, 1/5), q = (1/5, 3/10, 1/2) after every prefix, one step and two steps deep (0: not in the table).
-// Those of greedy, one_hot, sampler_match and coupled_list are computed by hand: 1/5 is the probability under one model
-// of the other's most probable token, and sum p q = 29/100.
+// Those of greedy, one_hot, sampler_match, coupled_list and tree_eagle2 are computed by hand: 1/5 is the probability under
+// one model of the other's most probable token, and sum p q = 29/100. The best strings of q are 2 (1/2), 1 (3/10) and
+// 22 (1/4); the target has 1/5, 3/10 and 1/25 for them.
 struct Pair {
   std::string verifier;
   Oracle one, other;
@@ -49,6 +50,7 @@ const std::vector<Pair> kPairs{
      fraction(3877, 2500)},
     {"coupled_list", of_two<list_match_path_sum>, of_two<list_match_recursion>, fraction(483, 1000),
      fraction(641791, 1000000)},
+    {"tree_eagle2", of_two<best_string_sum>, of_two<best_string_matches>, fraction(1, 2), fraction(27, 50)},
 };
 
 // Runs `check` on every instance that the pairs of a test quantify over.
