@@ -120,6 +120,44 @@ def own_prose() -> list[str]:
     return [part for part in paragraphs if 120 < len(part) < 420 and re.fullmatch(r"[A-Z][^|#*`\[\]{}<>]*[.]", part)]
 
 
+def words_of(tokens: list[str]) -> list[str]:
+    """The 10,000 most frequent words that are one token of the target (byte-level BPE, a space before them; ids are in the
+    order of the merges): its own vocabulary is the widest list of topics that is here."""
+    return [token[1:] for token in tokens if re.fullmatch("\u0120[A-Za-z][a-z]{3,}", token)][:10_000]
+
+
+#: With {r}, {s}, {q}: words of the target's vocabulary.
+WIDE = {
+    "code": ("def {r}_{s}(self, {q}):\n    \"\"\"", "class {R}{S}:\n    {q} = None\n\n    def ", "const {r}{S} = ({q}) => {{\n",
+             "// {R} {s} of the {q}\n#include <vector>\n\n", "<div class=\"{r}-{s}\">\n  <h2>{Q}</h2>\n  <p>",
+             "{{\n  \"{r}\": \"{s}\",\n  \"{q}\": [\n", "CREATE TABLE {r} (\n  id INTEGER PRIMARY KEY,\n  {s} TEXT,\n  {q} ",
+             "import {r}\nfrom {s} import {q}\n\n", "static void {r}_{s}(struct {q}* self) {{\n"),
+    "prose": ("The {r} had been {s} since the {q}, and", "{n} thought of the {r}. It was a {s} one, and the {q}",
+              "There was no {r} in {p}, only a {s}. Then the {q}", "People say that {r} and {s} are alike. {n}, who knew {q},",
+              "It began with a {r}. {T}, the {s} near {p} was", "A letter about the {r} lay on the table. {n} read: \"The {s}",
+              "In the history of {r}, {s} is often", "The {q} of {R} is known for its {r} and"),
+    "question": ("What does the word {r} mean? Use it in a sentence.", "What do {r} and {s} have in common?",
+                 "Write a paragraph about {r} and {s}.", "Tell me a story with a {r}, a {s} and a {q}.",
+                 "Why is {r} important for {s}?", "Explain the difference between {r} and {s}.",
+                 "Give me three examples of {r}.", "How would you describe {r} to a child?",
+                 "Write a headline and a short news article about {r} in {p}.", "Name some words that are similar to {r}.",
+                 "What is known about the {s} of {R}?", "Write a list of ten things that concern {r} or {q}."),
+    "editing": ("Repeat these words and add {q} at the end.\n\n{r}\n{s}\n{u}\n{w}\n{r}s", "Copy this text.\n\n{S1} {S2} The {r} is {s}.",
+                "Repeat this text with {q} instead of {r}.\n\nThe {r} of {n} is {s}. {S1} Every {r} needs a {s}. {S2}",
+                "Write this again and change {s} to {q}.\n\n{S1} A {s} was in {p}. {m} liked the {r} and the {s}. {S2}",
+                "Repeat the letter but address it to {n}.\n\nDear {m},\n\nthe {r} that you asked for is {s}. {S1}\n\nYours,\n{R}"),
+}
+
+
+def widened(work: str, draw: random.Random, words: list[str]) -> str:
+    r, s, q = draw.sample(words, 3)
+    template = draw.choice(WIDE[work])
+    for name, value in (("{r}", r), ("{s}", s), ("{q}", q), ("{R}", r.capitalize()), ("{S}", s.capitalize()),
+                        ("{Q}", q.capitalize()), ("{S1}", draw.choice(SENTENCES)), ("{S2}", draw.choice(SENTENCES))):
+        template = template.replace(name, value)
+    return filled(template, draw)
+
+
 def editing(draw: random.Random, prose: list[str], code: list[str]) -> str:
     kind = draw.randrange(6)
     if kind == 0:
@@ -144,16 +182,18 @@ def editing(draw: random.Random, prose: list[str], code: list[str]) -> str:
     return order.format(a=word, b=other) + "\n\n" + text
 
 
-def training_prompts(count: int, seed: int = 1) -> list[dict]:
-    """`count` different prompts, the four kinds in turn. The same seed and tree give the same prompts."""
+def templates(count: int, seed: int, words: list[str] | None = None) -> list[dict]:
+    """`count` different prompts, the four kinds in turn; `words`: with words of the target's vocabulary in them. The same
+    seed and tree give the same prompts."""
     draw = random.Random(seed)
     code, prose = own_code(), own_prose()
-    held_out = {line["prompt"] for line in held_out_prompts()}
-    seen: set[str] = set()
+    seen = {line["prompt"] for line in held_out_prompts()}
     prompts: list[dict] = []
     while len(prompts) < count:
         work = WORKS[len(prompts) % len(WORKS)]
-        if work == "code":
+        if words and draw.random() < 0.75:
+            text = widened(work, draw, words)
+        elif work == "code":
             text = draw.choice(code) if draw.random() < 0.25 else filled(draw.choice(FUNCTIONS), draw)
         elif work == "prose":
             text = filled(draw.choice(STORIES), draw)
@@ -163,11 +203,22 @@ def training_prompts(count: int, seed: int = 1) -> list[dict]:
             text = filled(draw.choice(QUESTIONS if draw.random() < 0.7 else ASKED), draw)
         else:
             text = editing(draw, prose, code)
-        if text in seen or text in held_out:
+        if text in seen:
             continue
         seen.add(text)
         prompts.append({"work": work, "prompt": text, "chat": work in ("question", "editing")})
     return prompts
+
+
+def training_prompts(words: list[str], count: int = 3072) -> list[dict]:
+    """1,152 prompts from templates alone, then ones that words of the target's vocabulary make wider; of the wider ones half
+    are answered greedily, as the held-out texts are, the others at the temperature of `draftproof features`."""
+    prompts = templates(1152, seed=1)
+    wide = templates(count - len(prompts), seed=2, words=words)
+    for i, line in enumerate(wide):
+        if i // len(WORKS) % 2 == 1:
+            line["temperature"] = 0
+    return prompts + wide
 
 
 def held_out_prompts() -> list[dict]:
@@ -176,6 +227,6 @@ def held_out_prompts() -> list[dict]:
 
 def write_prompts(path: Path, prompts: list[dict]) -> None:
     """For `draftproof features --prompts`, which knows no "work"."""
-    lines = [json.dumps({"prompt": line["prompt"], "chat": line["chat"]}) for line in prompts]
+    lines = [json.dumps({key: value for key, value in line.items() if key != "work"}) for line in prompts]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
