@@ -7,8 +7,9 @@ its own output.
     logits = lm_head(norm(o))                                  over the draft vocabulary
 
 What makes it learn fast here: features are divided by their usual size (folded into fc at export); the layer begins as the
-target's last one, fc as the last of the three features, norm and lm_head as the target's; keys and values have as many heads
-as queries, since the token reaches the residual stream through the values alone; and training-time test begins with one step.
+target's last one, fc as the last of the three features, norm and lm_head as the target's; the token reaches the residual
+stream through the values alone, so keys and values have as many heads as queries, of which six begin by looking at the token;
+and training-time test begins with one step.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from target import Batch, Corpus, DraftVocabulary, Target
 
 STEPS = 3          # drafts that are trained for
 STEP_WEIGHT = 0.8  # loss of step s counts 0.8^s
+SELF_HEADS = 6     # of attention, that begin with a look at the token itself
 
 
 class Layer(nn.Module):
@@ -45,9 +47,23 @@ class Layer(nn.Module):
             own[:, width:] = rows
             own[:, :width] = 0.1 * torch.randn(own.shape[0], width) * rows.std()
         self.self_attn.o_proj.weight.data.copy_(weights["self_attn.o_proj"])
+        self.attend_to_token(SELF_HEADS)
         self.post_attention_layernorm.weight.data.copy_(weights["post_attention_layernorm"])
         for name in ("gate_proj", "up_proj", "down_proj"):
             getattr(self.mlp, name).weight.data.copy_(weights[f"mlp.{name}"])
+
+
+    def attend_to_token(self, heads: int) -> None:
+        """The first `heads` heads begin as ones that look where the token is the same, above all at their own place, and that
+        pass its embedding on: a random orthonormal projection of it as query, key and value, and back."""
+        rows = heads * self.self_attn.head_size
+        width = self.hidden_norm.weight.numel()
+        projection = torch.linalg.qr(torch.randn(width, rows)).Q.T
+        for name, scale in (("q_proj", 1.5), ("k_proj", 1.5), ("v_proj", 1.0)):
+            own = getattr(self.self_attn, name).weight.data
+            own[:rows] = 0.01 * torch.randn(rows, 2 * width)
+            own[:rows, :width] += scale * projection
+        self.self_attn.o_proj.weight.data[:, :rows] = 5.0 * projection.T
 
 
 class Eagle3(nn.Module):
