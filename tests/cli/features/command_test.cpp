@@ -33,6 +33,9 @@ struct Tiny {
     TinyLlama tiny;
     tiny.layers = 3;
     tiny.vocab = 48;
+    tiny.heads = 2;
+    tiny.kv_heads = 1;
+    tiny.head_size = 16;
     GgufBuilder file = tiny.gguf();
     TinyTokenizer(48).add_to(file);
     write_whole_file(model, file.bytes());
