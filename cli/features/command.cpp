@@ -100,7 +100,8 @@ void add_features(Options& options, ProgramContext& context) {
   add_no_download(options, generate.no_download);
   bool& json = generate.json;
   options.json(json);
-  options.examples({"--prompts prompts.jsonl --out features --tokens 150000 --threads 2"});
+  options.examples({"--prompts prompts.jsonl --out features --tokens 150000 --threads 2",
+                    "--prompts prompts.jsonl --out features --layers 2,15,27,30 --temperature 0 --json"});
   options.on_run([arguments, &context] {
     const FeaturesRun run = write_features(*arguments);
     if (arguments->generate.json) {

@@ -76,6 +76,10 @@ def export(head, folder: Path) -> list[Path]:
     tensors, drafts = head.tensors(), {"dflash": 7}.get(head.format, 3)
     out = folder / "exported"
     if head.format in ("eagle3", "dflash"):
+        if head.format == "eagle3":
+            # As the package saves it. Where it is missing, version 0.9.0 takes whatever its memory holds for the embeddings,
+            # unless that happens to have a NaN: one of three runs of `heads check` drafted nonsense.
+            tensors["embed_tokens.weight"] = head.embeddings
         written = write_folder(out, speculators_config(head, drafts), tensors | vocabulary_map(head))
         if head.format == "eagle3":
             written.append(write_gguf(head, folder / "eagle3.gguf"))

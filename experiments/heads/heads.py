@@ -211,10 +211,10 @@ def main() -> int:
     try:
         arguments = parser.parse_args()
         name = head_name(arguments.head) if hasattr(arguments, "head") else ""
+        if arguments.verb != "install" and (arguments.target != "smollm2" or not arguments.dry_run):
+            target_path(arguments.target)  # before a build that may fetch smollm2 all else is looked at
         if arguments.dry_run:
             return 0
-        if arguments.verb != "install":
-            target_path(arguments.target)
         enter_environment()
         if arguments.verb == "train":
             train(name, arguments)

@@ -67,7 +67,7 @@ def randomise(model: torch.nn.Module, embeddings: torch.Tensor, ids: torch.Tenso
             model.d2t.copy_(ids - torch.arange(DRAFT_VOCAB))
 
 
-def save(model: SpeculatorModel, folder: str) -> SpeculatorModel:
+def save(model: SpeculatorModel, folder: str) -> None:
     """Saves in bfloat16 by the package's own function, and looks whether its own from_pretrained() opens the same. Computes
     in float32 from here on."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -78,7 +78,8 @@ def save(model: SpeculatorModel, folder: str) -> SpeculatorModel:
     for name, values in model.state_dict().items():
         if not name.startswith("verifier_"):
             assert torch.equal(values, opened[name]), name
-    return model.float().eval()
+    model.float().eval()
+    model.rotary_emb.inv_freq = 10000.0 ** (-torch.arange(0, 16, 2).float() / 16)  # which bfloat16() has rounded too
 
 
 def write_target(embeddings: torch.Tensor) -> None:
