@@ -96,7 +96,37 @@ def check(path: Path, build: Path) -> int:
                 line += f"; {theirs.numel()} drafts, of which {share:.4f} are ours"
             print(line)
             bad += not same
+        gguf = build / target.name / "eagle3" / "eagle3.gguf"
+        if gguf.is_file():
+            print(f"{gguf.name}: {gguf.stat().st_size} bytes; {acceptance_of_gguf(gguf, target, held_out)}")
     return 1 if bad else 0
+
+
+def acceptance_of_gguf(path: Path, target, held_out) -> dict:
+    """Held-out acceptance with the weights as their blocks hold them."""
+    import numpy as np
+    from gguf import GGUFReader, dequantize
+
+    import prompts
+    from eagle3 import Eagle3
+    from export import GGUF_NAMES
+    from target import DraftVocabulary
+    from training import acceptance
+
+    tensors = {tensor.name: tensor for tensor in GGUFReader(path).tensors}
+    ids = torch.from_numpy(np.array(tensors["d2t"].data))
+    inverse = torch.full((target.vocab,), -1)
+    inverse[ids] = torch.arange(len(ids))
+    head = Eagle3(target, DraftVocabulary(ids, inverse), held_out)
+    state = head.state_dict()
+    for name, own in GGUF_NAMES.items():
+        values = torch.from_numpy(np.array(dequantize(tensors[name].data, tensors[name].tensor_type), dtype=np.float32))
+        if name in ("blk.0.attn_q.weight", "blk.0.attn_k.weight"):  # back from the order of neighbours
+            values = values.view(target.heads, -1, 2, values.shape[1]).transpose(1, 2).reshape(values.shape)
+        state[own] = values
+    state["sizes"] = torch.ones_like(head.sizes)
+    head.load_state_dict(state)
+    return acceptance(head, held_out, [line["work"] for line in prompts.held_out_prompts()])
 
 
 def own_drafts(exported: Path, kind: str, target, corpus, batch, depth: int) -> torch.Tensor:
@@ -110,6 +140,7 @@ def own_drafts(exported: Path, kind: str, target, corpus, batch, depth: int) -> 
     inverse = torch.full((target.vocab,), -1)
     inverse[ids] = torch.arange(len(ids))
     file.pop("t2d")
+    file.pop("embed_tokens.weight", None)
     head = getattr(importlib.import_module(kind), {"eagle3": "Eagle3", "dflash": "DFlash"}[kind])(
         target, DraftVocabulary(ids, inverse), corpus)
     state = head.state_dict() | {name: value.float() for name, value in file.items()}

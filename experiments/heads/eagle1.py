@@ -7,7 +7,8 @@ that predicts the next f, which the target's own lm_head reads.
     logits = lm_head(f')                                       the target's rows of the draft vocabulary
 
 Loss: SmoothL1(f', f) and 0.1 times the soft cross-entropy in the paper. Here the cross-entropy counts in full and steps are
-unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features (README.md)."""
+unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features. Inside, f is divided by its usual
+size: the layer has no norm before it, and one that begins as the target's expects states of size 1. tensors() undoes it."""
 
 from __future__ import annotations
 
@@ -46,6 +47,9 @@ class Eagle1(nn.Module):
         self.register_buffer("embeddings", embeddings, persistent=False)
         self.register_buffer("target_head", embeddings[vocabulary.ids].clone(), persistent=False)
         self.register_buffer("target_norm", target.final_norm(), persistent=False)
+        sample = torch.cat([text.features[1:, self.final_index] for text in corpus.texts[:64]]).float()
+        finals = F.rms_norm(sample, (width,), self.target_norm, target.rms_epsilon)
+        self.register_buffer("size", finals.pow(2).mean(-1).sqrt().median())
         # u begins as f, the layer as one that adds little to it.
         self.fc.weight.data.normal_(std=0.02)
         self.fc.weight.data[:, width:] += torch.eye(width)
@@ -54,12 +58,17 @@ class Eagle1(nn.Module):
             getattr(self.layers[0].self_attn, name).weight.data.copy_(begin[f"self_attn.{name}"])
         for name in ("gate_proj", "up_proj", "down_proj"):
             getattr(self.layers[0].mlp, name).weight.data.copy_(begin[f"mlp.{name}"])
-        self.layers[0].self_attn.o_proj.weight.data *= 0.1
-        self.layers[0].mlp.down_proj.weight.data *= 0.1
+        self.layers[0].post_attention_layernorm.weight.data.copy_(begin["post_attention_layernorm"])
+        self.layers[0].self_attn.o_proj.weight.data *= 0.1 / self.size
+        self.layers[0].mlp.down_proj.weight.data *= 0.1 / self.size
 
     def finals(self, batch: Batch) -> torch.Tensor:
+        """f, divided by its usual size."""
         return F.rms_norm(batch.features[:, :, self.final_index], (self.target.width,), self.target_norm,
-                          self.target.rms_epsilon)
+                          self.target.rms_epsilon) / self.size
+
+    def logits(self, f: torch.Tensor) -> torch.Tensor:
+        return (self.size * f) @ self.target_head.T
 
     def unroll(self, batch: Batch, finals: torch.Tensor, steps: int):
         """Yields f' of each step; step s at place i is the f of place i + 1 + s, and predicts token i + 2 + s."""
@@ -82,15 +91,22 @@ class Eagle1(nn.Module):
             wanted = batch.predicts(2 + step) & (self.vocabulary.inverse[batch.ahead(2 + step)] >= 0)
             rows, places = wanted.nonzero(as_tuple=True)
             true = finals[rows, places + 1 + step]
-            losses = soft_cross_entropy(f[rows, places] @ self.target_head.T, true @ self.target_head.T)
+            losses = soft_cross_entropy(self.logits(f[rows, places]), self.logits(true))
             total = total + STEP_WEIGHT**step * (losses.mean() + FEATURE_WEIGHT * F.smooth_l1_loss(f[rows, places], true))
             visits = visits or len(rows)
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        drafted = [self.vocabulary.ids[(f @ self.target_head.T).argmax(-1)]
+        drafted = [self.vocabulary.ids[self.logits(f).argmax(-1)]
                    for f in self.unroll(batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        return dict(self.state_dict())
+        """As engines read them, which know no size of f."""
+        tensors = {name: value.clone() for name, value in self.state_dict().items() if name != "size"}
+        tensors["fc.weight"][:, : self.target.width] *= self.size
+        for name in ("q_proj", "k_proj", "v_proj"):
+            tensors[f"layers.0.self_attn.{name}.weight"] /= self.size
+        tensors["layers.0.self_attn.o_proj.weight"] *= self.size
+        tensors["layers.0.mlp.down_proj.weight"] *= self.size
+        return tensors

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -97,6 +96,19 @@ def export(head, folder: Path) -> list[Path]:
     return write_folder(out, config, tensors | {"token_map": head.vocabulary.ids.clone()})
 
 
+LAYER = "layers.0."
+#: Tensors of llama.cpp's EAGLE-3 and ours.
+GGUF_NAMES = {
+    "fc.weight": "fc.weight", "output_norm.weight": "norm.weight", "output.weight": "lm_head.weight",
+    "blk.0.attn_norm.weight": LAYER + "input_layernorm.weight", "blk.0.attn_norm_2.weight": LAYER + "hidden_norm.weight",
+    "blk.0.attn_q.weight": LAYER + "self_attn.q_proj.weight", "blk.0.attn_k.weight": LAYER + "self_attn.k_proj.weight",
+    "blk.0.attn_v.weight": LAYER + "self_attn.v_proj.weight", "blk.0.attn_output.weight": LAYER + "self_attn.o_proj.weight",
+    "blk.0.ffn_norm.weight": LAYER + "post_attention_layernorm.weight",
+    "blk.0.ffn_gate.weight": LAYER + "mlp.gate_proj.weight", "blk.0.ffn_up.weight": LAYER + "mlp.up_proj.weight",
+    "blk.0.ffn_down.weight": LAYER + "mlp.down_proj.weight",
+}
+
+
 def neighbours(rows: torch.Tensor, heads: int) -> torch.Tensor:
     """Q or K rows in the order of GGUF, in which RoPE rotates neighbours."""
     return rows.view(heads, 2, -1, rows.shape[1]).transpose(1, 2).reshape(rows.shape)
@@ -123,16 +135,7 @@ def write_gguf(head, path: Path, kind: GGMLQuantizationType = GGMLQuantizationTy
     writer.add_array("eagle3.extract_layers", head.feature_layers)
     writer.add_uint32("eagle3.target_hidden_size", target.width)
     writer.add_bool("eagle3.norm_before_residual", False)
-    layer = "layers.0."
-    names = {"fc.weight": "fc.weight", "output_norm.weight": "norm.weight", "output.weight": "lm_head.weight",
-             "blk.0.attn_norm.weight": layer + "input_layernorm.weight", "blk.0.attn_norm_2.weight": layer + "hidden_norm.weight",
-             "blk.0.attn_q.weight": layer + "self_attn.q_proj.weight", "blk.0.attn_k.weight": layer + "self_attn.k_proj.weight",
-             "blk.0.attn_v.weight": layer + "self_attn.v_proj.weight",
-             "blk.0.attn_output.weight": layer + "self_attn.o_proj.weight",
-             "blk.0.ffn_norm.weight": layer + "post_attention_layernorm.weight",
-             "blk.0.ffn_gate.weight": layer + "mlp.gate_proj.weight", "blk.0.ffn_up.weight": layer + "mlp.up_proj.weight",
-             "blk.0.ffn_down.weight": layer + "mlp.down_proj.weight"}
-    for name, own in names.items():
+    for name, own in GGUF_NAMES.items():
         values = tensors[own].float()
         if name in ("blk.0.attn_q.weight", "blk.0.attn_k.weight"):
             values = neighbours(values, target.heads)
@@ -147,7 +150,3 @@ def write_gguf(head, path: Path, kind: GGMLQuantizationType = GGMLQuantizationTy
     writer.write_tensors_to_file()
     writer.close()
     return path
-
-
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
