@@ -31,6 +31,8 @@ inline constexpr Verb kVerbs[] = {
     {"generate", "sim", "Run a model", "Text from a language model, plain or with speculation, one request or many"},
     {"speculate", "sim", "Run a model",
      "Measure what speculation is worth: drafters, drafts and kinds of work on a real model"},
+    {"features", "sim", "Run a model",
+     "Write a model's own answers with its hidden features, to train draft heads on"},
     {"model", "engine", "Run a model", "Say what a model file is: architecture, tensors, tokenizer, chat template"},
     {"predict", "sim", "Does it pay?",
      "Say when speculation pays: K, tree and batch sizes for a model, a GPU and a drafter"},

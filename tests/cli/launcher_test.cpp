@@ -325,4 +325,24 @@ TEST_CASE("the launcher's own verbs have help and reject what they do not know")
   }
 }
 
+TEST_CASE("heads looks at its arguments before it installs or builds anything") {
+  const auto refused = [](std::vector<std::string> arguments, const std::string& message) {
+    arguments.insert(arguments.begin(), {kLauncher, "heads"});
+    const ProgramResult run = run_command(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err == "draftproof: error: " + message + "\n");
+  };
+  refused({"train", "eagel3"}, "HEAD: there is no head 'eagel3'; did you mean eagle3?");
+  refused({"train", "x"}, "HEAD: there is no head 'x'; expected eagle1, eagle3, dflash, medusa or mtp");
+  refused({"train", "eagle3", "--minutes", "0"}, "--minutes: is '0'; expected a number above 0");
+  refused({"train", "eagle3", "--minutes", "nan"}, "--minutes: is 'nan'; expected a number above 0");
+  refused({"evaluate", "mtp", "--depth", "x"}, "--depth: is 'x'; expected a whole number above 0");
+  refused({"train", "eagle3", "--target", "/nowhere.gguf"},
+          "--target: there is no file /nowhere.gguf; expected smollm2 or a GGUF file");
+  const ProgramResult help = run_command({kLauncher, "heads", "--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.out.find("heads train HEAD") != std::string::npos);
+}
+
 }  // namespace

@@ -1,0 +1,112 @@
+"""EAGLE-1 (arXiv 2401.15077): one layer over (f of token i, token i + 1), where f is the target's state after its final norm,
+that predicts the next f, which the target's own lm_head reads.
+
+    u = fc(concat[emb t, f])
+    a = u + Attn(u)                                            no norm before it
+    f' = a + MLP(post_attention_layernorm(a))                  the next step's f
+    logits = lm_head(f')                                       the target's rows of the draft vocabulary
+
+Loss: SmoothL1(f', f) and 0.1 times the soft cross-entropy in the paper. Here the cross-entropy counts in full and steps are
+unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features. Inside, f is divided by its usual
+size: the layer has no norm before it, and one that begins as the target's expects states of size 1. tensors() undoes it."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from layers import Attention, FeedForward, RMSNorm, Rope, chain_attention, soft_cross_entropy
+from target import Batch, Corpus, DraftVocabulary, Target
+
+STEPS = 3
+STEP_WEIGHT = 0.8
+FEATURE_WEIGHT = 0.1
+
+
+class Layer(nn.Module):
+    def __init__(self, target: Target):
+        super().__init__()
+        self.self_attn = Attention(target.width, target.width, target.heads, target.kv_heads, target.head_size)
+        self.post_attention_layernorm = RMSNorm(target.width, target.rms_epsilon)
+        self.mlp = FeedForward(target.width, target.feed_forward)
+
+
+class Eagle1(nn.Module):
+    format = "eagle1"
+
+    def __init__(self, target: Target, vocabulary: DraftVocabulary, corpus: Corpus):
+        super().__init__()
+        self.target, self.vocabulary = target, vocabulary
+        self.final_index = corpus.feature_index(target.layers)
+        width = target.width
+        self.fc = nn.Linear(2 * width, width, bias=False)
+        self.layers = nn.ModuleList([Layer(target)])
+        self.rope = Rope(target.head_size, target.rope_base)
+        embeddings = target.embeddings()
+        self.register_buffer("embeddings", embeddings, persistent=False)
+        self.register_buffer("target_head", embeddings[vocabulary.ids].clone(), persistent=False)
+        self.register_buffer("target_norm", target.final_norm(), persistent=False)
+        sample = torch.cat([text.features[1:, self.final_index] for text in corpus.texts[:64]]).float()
+        finals = F.rms_norm(sample, (width,), self.target_norm, target.rms_epsilon)
+        self.register_buffer("size", finals.pow(2).mean(-1).sqrt().median())
+        # u begins as f, the layer as one that adds little to it.
+        self.fc.weight.data.normal_(std=0.02)
+        self.fc.weight.data[:, width:] += torch.eye(width)
+        begin = target.layer(target.layers - 1)
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            getattr(self.layers[0].self_attn, name).weight.data.copy_(begin[f"self_attn.{name}"])
+        for name in ("gate_proj", "up_proj", "down_proj"):
+            getattr(self.layers[0].mlp, name).weight.data.copy_(begin[f"mlp.{name}"])
+        self.layers[0].post_attention_layernorm.weight.data.copy_(begin["post_attention_layernorm"])
+        self.layers[0].self_attn.o_proj.weight.data *= 0.1 / self.size
+        self.layers[0].mlp.down_proj.weight.data *= 0.1 / self.size
+
+    def finals(self, batch: Batch) -> torch.Tensor:
+        """f, divided by its usual size."""
+        return F.rms_norm(batch.features[:, :, self.final_index], (self.target.width,), self.target_norm,
+                          self.target.rms_epsilon) / self.size
+
+    def logits(self, f: torch.Tensor) -> torch.Tensor:
+        return (self.size * f) @ self.target_head.T
+
+    def unroll(self, batch: Batch, finals: torch.Tensor, steps: int):
+        """Yields f' of each step; step s at place i is the f of place i + 1 + s, and predicts token i + 2 + s."""
+        layer, attention = self.layers[0], self.layers[0].self_attn
+        positions = torch.arange(batch.tokens.shape[1])
+        f, keys, values = finals, [], []
+        for step in range(steps):
+            u = self.fc(torch.cat((self.embeddings[batch.ahead(1 + step)], f), dim=-1))
+            keys.append(self.rope(attention.key(u), positions + step))
+            values.append(attention.value(u))
+            attended = chain_attention(self.rope(attention.query(u), positions + step), keys, values)
+            a = u + attention.output(attended)
+            f = a + layer.mlp(layer.post_attention_layernorm(a))
+            yield f
+
+    def loss(self, batch: Batch, steps: int) -> tuple[torch.Tensor, int]:
+        finals = self.finals(batch)
+        total, visits = torch.zeros(()), 0
+        for step, f in enumerate(self.unroll(batch, finals, steps)):
+            wanted = batch.predicts(2 + step) & (self.vocabulary.inverse[batch.ahead(2 + step)] >= 0)
+            rows, places = wanted.nonzero(as_tuple=True)
+            true = finals[rows, places + 1 + step]
+            losses = soft_cross_entropy(self.logits(f[rows, places]), self.logits(true))
+            total = total + STEP_WEIGHT**step * (losses.mean() + FEATURE_WEIGHT * F.smooth_l1_loss(f[rows, places], true))
+            visits = visits or len(rows)
+        return total, visits
+
+    def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
+        drafted = [self.vocabulary.ids[self.logits(f).argmax(-1)]
+                   for f in self.unroll(batch, self.finals(batch), depth)]
+        return torch.stack(drafted), 2
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """As engines read them, which know no size of f."""
+        tensors = {name: value.clone() for name, value in self.state_dict().items() if name != "size"}
+        tensors["fc.weight"][:, : self.target.width] *= self.size
+        for name in ("q_proj", "k_proj", "v_proj"):
+            tensors[f"layers.0.self_attn.{name}.weight"] /= self.size
+        tensors["layers.0.self_attn.o_proj.weight"] *= self.size
+        tensors["layers.0.mlp.down_proj.weight"] *= self.size
+        return tensors

@@ -1,0 +1,101 @@
+"""MTP (DeepSeek-V3, arXiv 2412.19437, section 2.2), in the form of `speculators`: one full layer over (f of token i, token
+i + 1), applied again to its own output.
+
+    u = input_proj(concat[token_layernorm(emb t), hidden_layernorm(f)])
+    f' = final_layernorm(layer(u))                             a Qwen3 layer, norms of q and k included; the next step's f
+    logits = lm_head(f')                                       the target's, over its whole vocabulary
+
+f is the state after the target's final norm. Loss: sum of 0.6^s times the cross-entropy of step s (FastMTP, arXiv 2509.18362).
+While it trains, the softmax runs over the draft vocabulary alone; engines draft from all of the target's rows."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from layers import Attention, FeedForward, RMSNorm, Rope, chain_attention, soft_cross_entropy
+from target import Batch, Corpus, DraftVocabulary, Target
+
+STEPS = 3
+STEP_WEIGHT = 0.6
+
+
+class Layer(nn.Module):
+    def __init__(self, target: Target):
+        super().__init__()
+        width, epsilon = target.width, target.rms_epsilon
+        self.token_layernorm, self.hidden_layernorm = RMSNorm(width, epsilon), RMSNorm(width, epsilon)
+        self.input_proj = nn.Linear(2 * width, width, bias=False)
+        self.input_layernorm = RMSNorm(width, epsilon)
+        self.self_attn = Attention(width, width, target.heads, target.kv_heads, target.head_size, epsilon)
+        self.post_attention_layernorm = RMSNorm(width, epsilon)
+        self.mlp = FeedForward(width, target.feed_forward)
+        self.final_layernorm = RMSNorm(width, epsilon)
+
+
+class Mtp(nn.Module):
+    format = "mtp"
+
+    def __init__(self, target: Target, vocabulary: DraftVocabulary, corpus: Corpus):
+        super().__init__()
+        self.target, self.vocabulary = target, vocabulary
+        self.final_index = corpus.feature_index(target.layers)
+        width = target.width
+        self.mtp_layers = nn.ModuleList([Layer(target)])
+        self.rope = Rope(target.head_size, target.rope_base)
+        embeddings = target.embeddings()
+        self.register_buffer("embeddings", embeddings, persistent=False)
+        self.register_buffer("target_head", embeddings[vocabulary.ids].clone(), persistent=False)
+        self.register_buffer("target_norm", target.final_norm(), persistent=False)
+        layer, begin = self.mtp_layers[0], target.layer(target.layers - 1)
+        layer.input_proj.weight.data.normal_(std=0.02)
+        layer.input_proj.weight.data[:, width:] += torch.eye(width)
+        layer.input_layernorm.weight.data.copy_(begin["input_layernorm"])
+        layer.post_attention_layernorm.weight.data.copy_(begin["post_attention_layernorm"])
+        layer.final_layernorm.weight.data.copy_(self.target_norm)
+        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
+            getattr(layer.self_attn, name).weight.data.copy_(begin[f"self_attn.{name}"])
+        for name in ("gate_proj", "up_proj", "down_proj"):
+            getattr(layer.mlp, name).weight.data.copy_(begin[f"mlp.{name}"])
+        # A layer's output is large beside a normed state: it begins as a small correction.
+        layer.self_attn.o_proj.weight.data *= 0.1
+        layer.mlp.down_proj.weight.data *= 0.1
+
+    def finals(self, batch: Batch) -> torch.Tensor:
+        return F.rms_norm(batch.features[:, :, self.final_index], (self.target.width,), self.target_norm,
+                          self.target.rms_epsilon)
+
+    def unroll(self, batch: Batch, steps: int):
+        """Yields f' of each step; step s at place i predicts token i + 2 + s."""
+        layer, attention = self.mtp_layers[0], self.mtp_layers[0].self_attn
+        positions = torch.arange(batch.tokens.shape[1])
+        f, keys, values = self.finals(batch), [], []
+        for step in range(steps):
+            embedded = layer.token_layernorm(self.embeddings[batch.ahead(1 + step)])
+            u = layer.input_proj(torch.cat((embedded, layer.hidden_layernorm(f)), dim=-1))
+            z = layer.input_layernorm(u)
+            keys.append(self.rope(attention.key(z), positions + step))
+            values.append(attention.value(z))
+            attended = chain_attention(self.rope(attention.query(z), positions + step), keys, values)
+            a = u + attention.output(attended)
+            f = layer.final_layernorm(a + layer.mlp(layer.post_attention_layernorm(a)))
+            yield f
+
+    def loss(self, batch: Batch, steps: int) -> tuple[torch.Tensor, int]:
+        finals = self.finals(batch)
+        total, visits = torch.zeros(()), 0
+        for step, f in enumerate(self.unroll(batch, steps)):
+            wanted = batch.predicts(2 + step) & (self.vocabulary.inverse[batch.ahead(2 + step)] >= 0)
+            rows, places = wanted.nonzero(as_tuple=True)
+            target_logits = finals[rows, places + 1 + step] @ self.target_head.T
+            total = total + STEP_WEIGHT**step * soft_cross_entropy(f[rows, places] @ self.target_head.T, target_logits).mean()
+            visits = visits or len(rows)
+        return total, visits
+
+    def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
+        drafted = [(f @ self.embeddings.T).argmax(-1) for f in self.unroll(batch, depth)]
+        return torch.stack(drafted), 2
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return dict(self.state_dict())
