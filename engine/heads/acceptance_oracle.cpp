@@ -37,8 +37,8 @@ std::string HeadDifference::text() const {
   std::string where = std::string(name_of(family)) + ", request " + std::to_string(request) + ", position " +
                       std::to_string(position) + ", depth " + std::to_string(depth) + ": ";
   if (part == DraftPart::draft)
-    return where + "the draft is token " + std::to_string(static_cast<Token>(of_run)) + ", expected token " +
-           std::to_string(static_cast<Token>(expected));
+    return where + "the draft is token " + std::to_string(static_cast<Token>(of_run)) + ", expected " +
+           (expected < 0.0f ? "a token of the head" : "token " + std::to_string(static_cast<Token>(expected)));
   return where + std::string(name_of(part)) + "[" + std::to_string(column) + "] is " + number_text(of_run) +
          ", expected " + number_text(expected);
 }
@@ -118,6 +118,16 @@ void AcceptanceOracle::add(const HeadDraft& of) {
       const std::span<const float> proposal =
           std::span(of.draft->logits).subspan(DraftTree::row_after(node) * vocab, vocab);
       differs(place_of(DraftPart::proposal, of.request, of.stream.size(), path.size()), proposal, expected);
+      for (const std::int32_t child : children) {
+        const Token token = tree.tokens[static_cast<std::size_t>(child)];
+        if (token >= 0 && token < static_cast<Token>(vocab) && std::isfinite(expected[static_cast<std::size_t>(token)]))
+          continue;
+        HeadDifference place = place_of(DraftPart::draft, of.request, of.stream.size(), path.size());
+        place.column = child;
+        place.of_run = static_cast<float>(token);
+        place.expected = -1.0f;
+        report(place);
+      }
       continue;
     }
     // The i-th child is the i-th of the row's most probable tokens.

@@ -5,7 +5,7 @@
 //   a row of logits that drafts were made from   equals a slow head's (slow_head.hpp), bit for bit
 //   the state that the next pair begins with     the same
 //   drafts that are the most probable tokens     are those of the row, in the row's order, through the head's vocabulary
-//   the proposal of drawn drafts                 is the row at the head's tokens and -infinity elsewhere
+//   the proposal of drawn drafts                 is the row at the head's tokens and -infinity elsewhere; they are such
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ struct HeadDifference {
   std::int32_t depth = 0;     // of the draft, from 1
   std::int64_t column = 0;    // of the row or state; of a proposal the target's token; of a draft its node
   float of_run = 0.0f;        // the number there; of a draft its token
-  float expected = 0.0f;
+  float expected = 0.0f;      // of a drawn draft -1: any token of the head
 
-  // "eagle3, request 4, position 37, depth 2: logits[113] is 0x1.8p+1, expected 0x1.9p+1"
+  // "eagle3, request 4, position 37, depth 2: logits[113] is 3 (0x40400000), expected 3.125 (0x40480000)"
   std::string text() const;
 };
 

@@ -424,10 +424,10 @@ std::vector<float> HeadDrafter::scattered(std::span<const float> row) const {
 // The proposal distribution after a node: over the target's vocabulary, of dynamic trees over the head's rows.
 const Distribution& HeadDrafter::process(const Growth& growth, std::int32_t node) {
   const std::span<const float> row = row_after(growth, node);
-  const std::vector<float> full = growth.kind == Growth::Kind::dynamic ? std::vector<float>() : scattered(row);
+  full_row_ = growth.kind == Growth::Kind::dynamic ? std::vector<float>() : scattered(row);
   RowInput input;
-  input.logits = full.empty() ? RowView{DType::f32, row.data(), static_cast<std::int64_t>(row.size())}
-                              : RowView{DType::f32, full.data(), static_cast<std::int64_t>(full.size())};
+  input.logits = full_row_.empty() ? RowView{DType::f32, row.data(), static_cast<std::int64_t>(row.size())}
+                                   : RowView{DType::f32, full_row_.data(), static_cast<std::int64_t>(full_row_.size())};
   input.parameters = growth.parameters;
   input.row = static_cast<std::uint32_t>(growth.at(node).depth);
   pipeline_.run(input, distribution_);

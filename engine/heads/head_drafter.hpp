@@ -99,6 +99,7 @@ class HeadDrafter final : public Drafter {
   HeadOutput output_;
   std::vector<float> features_, states_;  // of a pass of the target
   Pipeline pipeline_;
+  std::vector<float> full_row_;  // that distribution_ looks at
   Distribution distribution_;
 };
 

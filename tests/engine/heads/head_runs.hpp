@@ -63,7 +63,7 @@ inline HeadSchedule random_head_schedule(std::mt19937& random, std::size_t vocab
   schedule.options = random_options(random);
   if (below(2) == 0) {  // more requests than the cache holds
     schedule.options.scheduler.num_blocks = 14;
-    schedule.options.scheduler.running_max = 12;
+    schedule.options.scheduler.running_max = 16;
   }
   schedule.requests = random_requests(random, vocab, "target_only", true);
   std::vector<Token> longest;
