@@ -50,6 +50,7 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
   measurement.open_drafters(grid.configurations);
   for (const Configuration& configuration : grid.configurations)
     table.require_same_inputs(configuration, measurement.inputs_sha256(configuration));
+  measurement.oracle_json();  // refuses what it has no use for
   if (!options.json) print_head(std::cout, model, grid);
   bool warm = false;
   {
@@ -70,12 +71,19 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
   const std::string no_figure = table.draw();
   table.write(envelope);
   if (!no_figure.empty()) print_message("warning", "no figure: " + no_figure);
-  const Json document = table.document(envelope);
+  Json document = table.document(envelope);
+  document["oracle"] = measurement.oracle_json();
   if (options.json) {
     print_json(document);
   } else {
     print_tail(std::cout, document);
+    if (const Json& oracle = document.at("oracle"); !oracle.is_null())
+      std::cout << "oracle: " << oracle.at("drafts") << " drafts and " << oracle.at("rows") << " rows compared, "
+                << oracle.at("different") << " different\n"
+                << (oracle.at("first").is_null() ? "" : oracle.at("first").get<std::string>() + "\n");
   }
+  if (const Json& oracle = document.at("oracle"); !oracle.is_null() && oracle.at("different") != 0)
+    context.exit_code = ExitCode::finding;
   if (!document.at("findings").empty()) context.exit_code = ExitCode::finding;
 }
 

@@ -38,8 +38,27 @@ void Measurement::open_drafters(const std::vector<Configuration>& configurations
     if (drafter != nullptr) continue;
     const ContentsRead contents;
     drafter = make(configuration);
+    if (auto* const head = dynamic_cast<HeadDrafter*>(drafter.get()); head != nullptr && options_.oracle) {
+      oracles_.push_back(std::make_unique<AcceptanceOracle>(head->head().shared_weights(), *model_.transformer));
+      oracles_.back()->attach(*head);
+    }
     drafter_sha256_[configuration.drafter] = contents.sha256();
   }
+}
+
+Json Measurement::oracle_json() {
+  if (!options_.oracle) return nullptr;
+  if (oracles_.empty())
+    throw usage_error("--oracle", "compares drafts of heads, and none of the drafters is one; expected head:PATH");
+  Json json{{"rows", 0}, {"drafts", 0}, {"different", 0}, {"first", nullptr}};
+  for (const auto& oracle : oracles_) {
+    oracle->compare();
+    json["rows"] = json.at("rows").get<std::int64_t>() + oracle->rows_compared();
+    json["drafts"] = json.at("drafts").get<std::int64_t>() + oracle->drafts_compared();
+    json["different"] = json.at("different").get<std::int64_t>() + oracle->num_different();
+    if (json.at("first").is_null() && oracle->first()) json["first"] = oracle->first()->text();
+  }
+  return json;
 }
 
 std::string Measurement::inputs_sha256(const Configuration& configuration) const {

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/shared/json_document.hpp"
 #include "cli/speculate/options.hpp"
 #include "cli/speculate/prompts.hpp"
 #include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
+#include "engine/heads/acceptance_oracle.hpp"
 #include "engine/metrics/acceptance.hpp"
 #include "engine/model/text_model.hpp"
 #include "engine/scheduler/step_cost.hpp"
@@ -53,6 +55,9 @@ class Measurement {
   // The prompts of `work` in batches. Plain decoding comes first in every other batch, speculation in the others.
   // Errors: a prompt that is too long, a model without a chat template.
   SpeculateRow measure(const Work& work, const Configuration& configuration);
+  // What --oracle compared so far: {"rows", "drafts", "different", "first"}; null without it. Errors (usage): it is
+  // asked for, and no drafter is a head.
+  Json oracle_json();
 
  private:
   std::span<const WorkPrompt> wanted(const Work& work) const;
@@ -68,6 +73,7 @@ class Measurement {
   std::map<std::string, std::string> drafter_sha256_;  // by name
   // With a model of their own, by name and draft temperature.
   std::map<std::pair<std::string, double>, std::shared_ptr<Drafter>> drafters_;
+  std::vector<std::unique_ptr<AcceptanceOracle>> oracles_;  // one for each head
 };
 
 }  // namespace draftproof

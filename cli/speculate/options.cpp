@@ -97,6 +97,10 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
                     has_chains);
   command.used_only({"--activations"}, "with an n-gram model",
                     [&options] { return !options.model.starts_with("ngram:"); });
+  command.flag(
+      "--oracle", options.oracle,
+      "Compare every draft of heads, as they are measured, with a slow head that sees the tokens alone (times are "
+      "then no measure)");
   command.json(options.json);
 }
 

@@ -20,6 +20,7 @@ struct SpeculateOptions {
   std::string verifier = "chain";
   std::string tree_verifier = "target_only";
   std::string policy = "likely";
+  bool oracle = false;
   std::string cost;                      // of the likely policy: what calibrate --this-machine wrote
   std::optional<std::int64_t> per_work;  // absent: every prompt
   std::optional<std::int64_t> max_tokens;

@@ -43,6 +43,7 @@ class DraftHead {
   DraftHead(std::shared_ptr<const HeadWeights> weights, const TransformerModel& target, const std::string& where);
 
   const HeadWeights& weights() const { return *weights_; }
+  const std::shared_ptr<const HeadWeights>& shared_weights() const { return weights_; }
   const HeadDescription& description() const { return weights_->description; }
   const TransformerKernels& kernels() const { return kernels_; }
   Arithmetic arithmetic() const { return arithmetic_; }
