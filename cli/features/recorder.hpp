@@ -19,32 +19,25 @@ class FeatureRecorder final : public Drafter {
   FeatureRecorder(std::vector<std::int32_t> layers, std::int64_t width) : layers_(std::move(layers)), width_(width) {}
 
   std::span<const std::int32_t> hidden_layers() const override { return layers_; }
-  void propose(const DraftContext& context, const DraftPlan&, DraftChance&, Draft& out) override {
-    out = {};
-    keep(context.request, context.hidden, context.hidden_end);
-  }
-  // After each pass: the last one of a request is followed by no proposal.
-  void after_pass(const ActiveRequest& request) {
-    const std::size_t start_len = request.streams[0].size() - request.sequence.tokens().size();
-    const auto end = static_cast<std::size_t>(request.hidden_end);
-    keep(request.id, request.hidden, end > start_len ? end - start_len : 0);
+  void propose(const DraftContext&, const DraftPlan&, DraftChance&, Draft& out) override { out = {}; }
+  // Rows are written to the places of their tokens: a row that comes twice has the same bits.
+  void observe(std::span<const ComputedTokens> computed, std::span<const float> features, DraftCache*) override {
+    for (const ComputedTokens& of : computed) {
+      std::vector<std::uint16_t>& kept = features_[of.request];
+      const std::size_t first = static_cast<std::size_t>(of.first) * row_len();
+      if (kept.size() < first + of.rows.size() * row_len()) kept.resize(first + of.rows.size() * row_len());
+      for (std::size_t i = 0; i < of.rows.size(); ++i)
+        std::ranges::transform(features.subspan(static_cast<std::size_t>(of.rows[i]) * row_len(), row_len()),
+                               kept.begin() + static_cast<std::ptrdiff_t>(first + i * row_len()), f32_to_f16);
+    }
   }
 
-  // Features of a request's tokens, [rows, layers, width] in binary16: of all but the last one, which no pass computed.
-  // Taken once.
+  // Features of a request's tokens as the target reads them, [rows, layers, width] in binary16: of all but the last one,
+  // which no pass computed. Taken once.
   std::vector<std::uint16_t> take(std::uint64_t request) { return std::move(features_[request]); }
   std::size_t row_len() const { return layers_.size() * static_cast<std::size_t>(width_); }
 
  private:
-  // Rows of the tokens before `end`, which are written to their own places: a row that comes twice has the same bits.
-  void keep(std::uint64_t request, std::span<const float> rows, std::size_t end) {
-    const std::size_t count = std::min(rows.size() / row_len(), end);
-    std::vector<std::uint16_t>& kept = features_[request];
-    if (kept.size() < end * row_len()) kept.resize(end * row_len());
-    const std::span<const float> last = rows.last(count * row_len());
-    std::ranges::transform(last, kept.begin() + static_cast<std::ptrdiff_t>((end - count) * row_len()), f32_to_f16);
-  }
-
   std::vector<std::int32_t> layers_;
   std::int64_t width_;
   std::map<std::uint64_t, std::vector<std::uint16_t>> features_;

@@ -138,15 +138,20 @@ ShardTensors decode_shard(TransformerModel& model, const std::vector<PlannedText
   one_draft.num_drafts = 1;  // room for it: what is offered is nothing
   DecodeRun decoding(model, &recorder, engine_options(jobs, room, model, SpeculationPolicy(one_draft)));
   for (const DecodeJob& job : jobs) decoding.submit(job);
-  decoding.engine().on_tokens([&](const ActiveRequest& request, std::size_t tokens, const std::string&) {
-    recorder.after_pass(request);
+  decoding.engine().on_tokens([&](const ActiveRequest&, std::size_t tokens, const std::string&) {
     run.generated_tokens += static_cast<std::int64_t>(tokens);
     progress.advance(tokens);
   });
   const DecodedJobs decoded = decoding.run();
   ShardTensors tensors;
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    tensors.add(texts[i], decoded.generations[i].tokens, recorder.take(i), recorder.row_len());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::vector<std::uint16_t> rows = recorder.take(i);
+    const std::vector<Token>& prompt = texts[i].job.prompt;
+    // The target's start token is in no text.
+    if (const auto start = model.start_token(); start && (prompt.empty() || prompt.front() != *start))
+      rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(recorder.row_len()));
+    tensors.add(texts[i], decoded.generations[i].tokens, rows, recorder.row_len());
+  }
   return tensors;
 }
 
