@@ -98,6 +98,14 @@ inline constexpr auto markov_marginal = [](const auto& models, const TokenString
   };
 };
 
+// A head drafts its whole block, here of two slots, or nothing. The first slot alone is drawn from its marginal.
+template <class Step>
+auto in_blocks_of_two(Step step) {
+  return [step](const auto& models, const TokenString& prefix, std::int32_t draft_len, auto& chance) {
+    return step(models, prefix, draft_len == 0 ? 0 : 2, chance);
+  };
+}
+
 // Acceptance of a head's block, by an oracle that takes a pair of models.
 template <class Head>
 ProofCase::Oracle of_head(Head head, Rational (*oracle)(const Models&, const TokenString&, std::int32_t)) {
