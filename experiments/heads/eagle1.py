@@ -8,7 +8,7 @@ that predicts the next f, which the target's own lm_head reads.
 
 Loss: SmoothL1(f', f) and 0.1 times the soft cross-entropy in the paper. Here the cross-entropy counts in full and steps are
 unrolled as in EAGLE-3: with 10^3 times less text the tokens matter more than the features. Inside, f is divided by its usual
-size: the layer has no norm before it, and one that begins as the target's expects states of size 1. tensors() undoes it."""
+size, since the layer has no norm before it; tensors() undoes that."""
 
 from __future__ import annotations
 
@@ -50,17 +50,11 @@ class Eagle1(nn.Module):
         sample = torch.cat([text.features[1:, self.final_index] for text in corpus.texts[:64]]).float()
         finals = F.rms_norm(sample, (width,), self.target_norm, target.rms_epsilon)
         self.register_buffer("size", finals.pow(2).mean(-1).sqrt().median())
-        # u begins as f, the layer as one that adds little to it.
-        self.fc.weight.data.normal_(std=0.02)
+        # f' begins as f. The target's layers are no beginning: they read states that no final norm has weighted.
+        for name, weight in self.named_parameters():
+            if weight.dim() > 1:
+                nn.init.zeros_(weight) if name.endswith(("o_proj.weight", "down_proj.weight")) else nn.init.normal_(weight, std=0.02)
         self.fc.weight.data[:, width:] += torch.eye(width)
-        begin = target.layer(target.layers - 1)
-        for name in ("q_proj", "k_proj", "v_proj", "o_proj"):
-            getattr(self.layers[0].self_attn, name).weight.data.copy_(begin[f"self_attn.{name}"])
-        for name in ("gate_proj", "up_proj", "down_proj"):
-            getattr(self.layers[0].mlp, name).weight.data.copy_(begin[f"mlp.{name}"])
-        self.layers[0].post_attention_layernorm.weight.data.copy_(begin["post_attention_layernorm"])
-        self.layers[0].self_attn.o_proj.weight.data *= 0.1 / self.size
-        self.layers[0].mlp.down_proj.weight.data *= 0.1 / self.size
 
     def finals(self, batch: Batch) -> torch.Tensor:
         """f, divided by its usual size."""
