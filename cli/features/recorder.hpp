@@ -1,5 +1,5 @@
-// The target's hidden features, as the passes that decode hand them out: a drafter that asks for layers, drafts nothing,
-// and keeps what it is given. No token is computed a second time for its features.
+// The target's hidden features, as the passes that decode hand them out: a drafter that asks for layers, drafts
+// nothing, and keeps what it is given. No token is computed a second time for its features.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ class FeatureRecorder final : public Drafter {
     }
   }
 
-  // Features of a request's tokens as the target reads them, [rows, layers, width] in binary16: of all but the last one,
-  // which no pass computed. Taken once.
+  // Features of a request's tokens as the target reads them, [rows, layers, width] in binary16: of all but the last
+  // one, which no pass computed. Taken once.
   std::vector<std::uint16_t> take(std::uint64_t request) { return std::move(features_[request]); }
   std::size_t row_len() const { return layers_.size() * static_cast<std::size_t>(width_); }
 

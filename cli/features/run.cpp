@@ -124,7 +124,8 @@ struct ShardTensors {
   }
 };
 
-// Decodes the texts, each plainly and beside the others, and fills the tensors of their shard in the order of the texts.
+// Decodes the texts, each plainly and beside the others, and fills the tensors of their shard in the order of the
+// texts.
 ShardTensors decode_shard(TransformerModel& model, const std::vector<PlannedText>& texts, std::int64_t batch,
                           FeaturesRun& run, Progress& progress) {
   FeatureRecorder recorder(run.layers, run.width);

@@ -1,10 +1,10 @@
-// A draft vocabulary V_d that is a part of the target's V, as EAGLE-3 heads have it: draft token i is the target's token
-// ids[i]. Checkpoints hold offsets d2t [V_d] with ids[i] = i + d2t[i] (EAGLE-3, speculators) or the ids (GGUF).
+// A draft vocabulary V_d that is a part of the target's V, as EAGLE-3 heads have it: draft token i is the target's
+// token ids[i]. Checkpoints hold offsets d2t [V_d] with ids[i] = i + d2t[i] (EAGLE-3, speculators) or the ids (GGUF).
 //
-// Verifiers know the target's vocabulary alone. Their proposal is the head's row scattered to V, 0 outside V_d, and their
-// residual max(p - q, 0) is taken over all of V: a token that the head cannot draft is emitted as recovered or bonus
-// token. With that every guarantee holds as it stands, for it is a proposal with zeros (docs/verifiers.md, "Drafts of
-// learned heads").
+// Verifiers know the target's vocabulary alone. Their proposal is the head's row scattered to V, 0 outside V_d, and
+// their residual max(p - q, 0) is taken over all of V: a token that the head cannot draft is emitted as recovered or
+// bonus token. With that every guarantee holds as it stands, for it is a proposal with zeros (docs/verifiers.md,
+// "Drafts of learned heads").
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace draftproof {
 
 class DraftVocabulary {
  public:
-  // ids [V_d]: the target's id of every draft token. Errors (input) naming `where`: no ids; ids that do not rise, or that
-  // lie outside [0, vocab_size).
+  // ids [V_d]: the target's id of every draft token. Errors (input) naming `where`: no ids; ids that do not rise, or
+  // that lie outside [0, vocab_size).
   DraftVocabulary(std::vector<Token> ids, std::int64_t vocab_size, const std::string& where)
       : ids_(std::move(ids)), vocab_size_(vocab_size) {
     if (ids_.empty()) throw input_error(where, "the draft vocabulary is empty; expected one token or more");

@@ -1,4 +1,5 @@
-// draftproof features as its users meet it, on a tiny transformer with random weights: the shards against the model itself.
+// draftproof features as its users meet it, on a tiny transformer with random weights: the shards against the model
+// itself.
 #include <algorithm>
 #include <bit>
 #include <catch2/catch.hpp>

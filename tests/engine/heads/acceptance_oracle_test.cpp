@@ -1,5 +1,5 @@
-// Rows of heads in an engine against a slow head's. DRAFTPROOF_HEAD_DRAFTS=100000 goes on until as many drafts have been
-// compared.
+// Rows of heads in an engine against a slow head's. DRAFTPROOF_HEAD_DRAFTS=100000 goes on until as many drafts have
+// been compared.
 #include "engine/heads/acceptance_oracle.hpp"
 
 #include <catch2/catch.hpp>

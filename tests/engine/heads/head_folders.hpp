@@ -1,7 +1,7 @@
-// Small heads in every format, with the names and the shapes of real ones scaled down: width 32, two heads of 16 over one
-// KV head, 40 tokens of which 10 are drafted, three layers of features, a target of 12 layers.
-// Names and keys: vllm-project/speculators c05b95b, SafeAILab/EAGLE cb7e084, sgl-project/SpecForge a6b6b02,
-// z-lab/dflash 44947fb, deepseek-ai/DeepSpec afdfa7c, FasterDecoding/Medusa e2a5d20, vLLM and llama.cpp.
+// Small heads in every format, with the names and the shapes of real ones scaled down: width 32, two heads of 16 over
+// one KV head, 40 tokens of which 10 are drafted, three layers of features, a target of 12 layers. Names and keys:
+// vllm-project/speculators c05b95b, SafeAILab/EAGLE cb7e084, sgl-project/SpecForge a6b6b02, z-lab/dflash 44947fb,
+// deepseek-ai/DeepSpec afdfa7c, FasterDecoding/Medusa e2a5d20, vLLM and llama.cpp.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,9 @@ using Oracle = Rational (*)(const Models&, const TokenString& prefix, std::int32
 
 // The two oracles of every lossless verifier, and the golden numbers of docs/verifiers.md section 9 where it has them:
 // p = (1/2, 3/10, 1/5), q = (1/5, 3/10, 1/2) after every prefix, one step and two steps deep (0: not in the table).
-// Those of greedy, one_hot, sampler_match, coupled_list and tree_eagle2 are computed by hand: 1/5 is the probability under
-// one model of the other's most probable token, and sum p q = 29/100. The best strings of q are 2 (1/2), 1 (3/10) and
-// 22 (1/4); the target has 1/5, 3/10 and 1/25 for them.
+// Those of greedy, one_hot, sampler_match, coupled_list and tree_eagle2 are computed by hand: 1/5 is the probability
+// under one model of the other's most probable token, and sum p q = 29/100. The best strings of q are 2 (1/2), 1 (3/10)
+// and 22 (1/4); the target has 1/5, 3/10 and 1/25 for them.
 struct Pair {
   std::string verifier;
   Oracle one, other;

@@ -182,9 +182,9 @@ TEST_CASE("Drafts of a Markov head are exact with q given the draft before, and 
 }
 
 TEST_CASE("With the marginal of a slot for q every token has its probability and the pairs have not") {
-  // Two tokens, p and every slot row (1/2, 1/2). The bias doubles token 1 behind token 0 and leaves the rest, so that slot
-  // 1 is drawn from (1/3, 2/3) behind 0 and from (1/2, 1/2) behind 1; its marginal is (5/12, 7/12). Slot 0 always stands.
-  // Behind 0, token 0 stands for certain and token 1 with 6/7, else the residual gives 0: 1/3 + 2/3 1/7 = 3/7.
+  // Two tokens, p and every slot row (1/2, 1/2). The bias doubles token 1 behind token 0 and leaves the rest, so that
+  // slot 1 is drawn from (1/3, 2/3) behind 0 and from (1/2, 1/2) behind 1; its marginal is (5/12, 7/12). Slot 0 always
+  // stands. Behind 0, token 0 stands for certain and token 1 with 6/7, else the residual gives 0: 1/3 + 2/3 1/7 = 3/7.
   // Behind 1, in the same way 1/2 + 1/2 1/7 = 4/7.
   using namespace proof_steps;
   const Rational half = Rational(1) / 2;
