@@ -74,11 +74,11 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
   CHECK(alone.at("tokens").size() == 90);
   CHECK(alone.at("num_steps") == 90);
   CHECK(alone.at("finish_reason") == "length");
-  for (const Arguments& drafter : std::vector<Arguments>{
-           {"--drafter", "prompt_lookup"},
-           {"--drafter", "suffix", "--policy", "threshold"},
-           {"--drafter", "ngram:3", "-k", "3"},
-           {"--drafter", "ngram:3", "--tree", "2x2", "--verifier", "rrs", "--draft-temperature", "1"}}) {
+  for (const Arguments& drafter : std::vector<Arguments>{{"--drafter", "prompt_lookup", "--policy", "likely"},
+                                                         {"--drafter", "suffix", "--policy", "threshold"},
+                                                         {"--drafter", "ngram:3", "-k", "3", "--policy", "fixed:3"},
+                                                         {"--drafter", "ngram:3", "--tree", "2x2", "--verifier", "rrs",
+                                                          "--draft-temperature", "1", "--policy", "fixed:6"}}) {
     INFO(drafter[1]);
     const ordered_json document = with(drafter);
     const ordered_json& speculative = document.at("requests")[0];
@@ -328,7 +328,8 @@ TEST_CASE("options --num-speculative-tokens and --tree reach the drafter, the po
   CHECK(drafts({"--drafter", "ngram:3", "-k", "12", "--policy", "fixed:3"}) == Approx(3).margin(0.2));
   CHECK(drafts({"--drafter", "suffix", "-k", "2"}) <= 2);
   const auto positions = [&](const std::string& k) {
-    return generate_json(corpus, {"--prompt", "the draft of ", "--max-tokens", "120", "--drafter", "suffix", "-k", k})
+    return generate_json(corpus, {"--prompt", "the draft of ", "--max-tokens", "120", "--drafter", "suffix", "-k", k,
+                                  "--policy", "likely"})
         .at("acceptance_by_position")
         .at("unconditional")
         .size();
@@ -417,10 +418,10 @@ TEST_CASE("log-probabilities of a token are those of its own row, however many d
   };
   const ordered_json plain = request({"--drafter", "none"});
   REQUIRE(plain.at("logprobs").size() == 60);
-  for (const Arguments& drafter :
-       std::vector<Arguments>{{"--drafter", "prompt_lookup"},
-                              {"--drafter", "ngram:3"},
-                              {"--drafter", "ngram:3", "--tree", "2x2x1", "--verifier", "target_only"}}) {
+  for (const Arguments& drafter : std::vector<Arguments>{
+           {"--drafter", "prompt_lookup", "--policy", "likely"},
+           {"--drafter", "ngram:3", "--policy", "fixed:5"},
+           {"--drafter", "ngram:3", "--tree", "2x2x1", "--verifier", "target_only", "--policy", "fixed:14"}}) {
     INFO(drafter.back());
     const ordered_json found = request(drafter);
     CHECK(found.at("num_steps") < 40);
