@@ -260,9 +260,10 @@ void HeadDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* draft_cache)
   for (DraftJob& job : jobs) {
     *job.out = {};
     const auto found = cache.streams.find({job.context.request, 0});
-    // Where a part of the prompt is computed in this step, its features are not there yet.
-    if (found == cache.streams.end() || found->second.end != static_cast<std::int64_t>(job.context.stream.size()) - 1 ||
-        found->second.end == 0)
+    const std::int64_t newest = std::ssize(job.context.stream) - 1;
+    // Where tokens before the newest are computed in this step (a part of the prompt, or all again after a preemption),
+    // their features are not there yet, nor is the KV.
+    if (found == cache.streams.end() || found->second.end != newest || job.context.kv.length != newest || newest == 0)
       continue;
     Growth growth = growth_of(job, found->second);
     const std::int64_t needed = std::max(growth.nodes_max(), head_->description().block_len);

@@ -217,7 +217,10 @@ class StartsEarly final : public LyingDrafter {
     features_.insert(features_.end(), found->second.begin(), found->second.end());
     --of.first;
   }
-  void alter(DraftJob& job) override { job.context.stream = job.context.stream.first(job.context.stream.size() - 1); }
+  void alter(DraftJob& job) override {
+    job.context.stream = job.context.stream.first(job.context.stream.size() - 1);
+    --job.context.kv.length;
+  }
 };
 
 struct HeadFault {
