@@ -52,7 +52,6 @@ Json Measurement::oracle_json() {
     throw usage_error("--oracle", "compares drafts of heads, and none of the drafters is one; expected head:PATH");
   Json json{{"rows", 0}, {"drafts", 0}, {"different", 0}, {"first", nullptr}};
   for (const auto& oracle : oracles_) {
-    oracle->compare();
     json["rows"] = json.at("rows").get<std::int64_t>() + oracle->rows_compared();
     json["drafts"] = json.at("drafts").get<std::int64_t>() + oracle->drafts_compared();
     json["different"] = json.at("different").get<std::int64_t>() + oracle->num_different();
@@ -130,6 +129,7 @@ SpeculateRow Measurement::measure(const Work& work, const Configuration& configu
         run_pair(*model_.model, *drafter, jobs, room, *policy, order,
                  [&](const SpeculativeStep& step, const TargetRows&) { row.ranks.add(step, vocab_size); });
 
+    for (const auto& oracle : oracles_) oracle->end_run();
     if (begin == 0 && promises_equal_tokens(decoding)) row.equal = true;
     row.pairs.push_back(paired_time(time_of(pair.plain), time_of(pair.speculative)));
     row.plain += pair.plain.other_steps;

@@ -53,6 +53,8 @@ class AcceptanceOracle {
   void add(const HeadDraft& draft);
   // Compares the rows that wait.
   void compare();
+  // The same at the end of an engine, and forgets its requests, whose numbers the next engine gives again.
+  void end_run();
 
   std::int64_t rows_compared() const { return rows_compared_; }
   std::int64_t drafts_compared() const { return drafts_compared_; }  // nodes
