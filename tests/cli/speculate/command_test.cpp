@@ -343,6 +343,8 @@ TEST_CASE("what speculate cannot use is refused in one line, and nothing is writ
   table.check_refused({"--activations", "f32"}, "--activations: has no use with an n-gram model");
   table.check_refused({"--drafters", "ngram:2", "--cost", "x.toml"}, "--cost: has no use");
   table.check_refused({"--drafters", "suffix", "--cost", "x.toml"}, "x.toml: cannot be opened");
+  table.check_refused({"--drafters", "suffix", "--oracle"}, "--oracle: compares drafts of heads");
+  table.check_refused({"--drafters", "head:x"}, "the target");
   CHECK_FALSE(std::filesystem::exists(table.folder.file("out/result.json")));
   const auto with_prompts = [&](const std::string& text, const std::string& message) {
     write_whole_file(table.folder.file("prompts.jsonl"), text);
