@@ -99,7 +99,7 @@ struct ProofCase {
   std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_distribution = nullptr;
   // Half: the target has twice as many tokens as the options say, and that many can be drafted.
   DraftTokens draft_tokens = DraftTokens::all;
-  // The verifier is told the distribution that drafts are drawn from. False: another one, so that the output is biased
+  // The verifier receives the distribution that drafts are drawn from. False: another one, so that the output is biased
   // whatever the verifier guarantees; such a case is not lossless.
   bool told_as_drawn = true;
 };
@@ -147,11 +147,12 @@ struct ProofResult {
   std::optional<Rational> float_distance_max;
   double milliseconds = 0.0;
 
-  // "lossless", "lossy", or "biased" where drafts are drawn from another distribution than the verifier is told.
+  // "lossless", "lossy", or "biased" where drafts are drawn from another distribution than the verifier receives.
   std::string_view claim() const { return lossless ? "lossless" : told_as_drawn ? "lossy" : "biased"; }
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
   // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one, or one that
-  // is told another distribution than drafts are drawn from, must be refuted; the float code has the distribution of the fractions; and no rule throws.
+  // receives another distribution than drafts are drawn from, must be refuted; the float code has the distribution of
+  // the fractions; and no rule throws.
   bool as_claimed() const {
     if (!floats_hold() || (counterexample && counterexample->failure)) return false;
     return lossless ? exact && acceptance_holds : !exact;
