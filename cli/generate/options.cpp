@@ -197,13 +197,12 @@ void add_generate_options(Options& command, GenerateOptions& options) {
       "--policy", options.policy,
       "How many to draft, up to K: off, fixed:K, threshold, schedule:1=5,8=3,32=0, goodput, tree:..., auto, likely: of "
       "prompt_lookup and suffix what is likely enough to be worth its rows, confidence:max=7,threshold=0.3,budget=0 of "
-      "drafters with a confidence head (default: auto, which is likely, and plain decoding while that "
-      "is faster here)",
+      "drafters with a confidence head (default: auto, as many as pay by what steps take here)",
       "RULE");
   command.file("--cost", options.cost,
-               "With --policy goodput or likely: what a step costs here, as `draftproof calibrate --this-machine "
+               "With --policy auto, goodput or likely: what a step costs here, as `draftproof calibrate --this-machine "
                "--out` wrote it "
-               "(default of likely: as on a processor with AVX-512 VNNI)");
+               "(default of auto and likely: as on a processor with AVX-512 VNNI)");
   command.choice("--sampler", options.sampler, {"inverse", "race"}, "Draw by inverse mass, or by exponential race");
   command.seed(request.seed, "Same seed, same bytes on any machine");
   command.integer("--batch", options.batch, {1, 4096}, "Requests that run at the same time");

@@ -37,12 +37,11 @@ SpeculationPolicy policy_of(const GenerateOptions& options, const GenerateRun& r
   } else if (drafter.kind != DrafterKind::none) {
     choice = whole_drafts(decoding, "--tree", SpeculationRule::automatic);
   }
-  const bool automatic = choice.rule == SpeculationRule::automatic;
-  const bool by_cost = choice.rule == SpeculationRule::goodput || choice.rule == SpeculationRule::likely || automatic;
-  if (!options.cost.empty() && (!by_cost || (automatic && drafter.has_probabilities())))
-    throw usage_error("--cost", "is given for " + drafter.text +
-                                    " without --policy goodput or likely, which alone ask "
-                                    "for it");
+  const bool by_cost = choice.rule == SpeculationRule::goodput || choice.rule == SpeculationRule::likely ||
+                       choice.rule == SpeculationRule::automatic;
+  if (!options.cost.empty() && !by_cost)
+    throw usage_error("--cost", "is given for --policy " + text_of(choice) +
+                                    "; expected one that asks for it: auto, likely or goodput");
   if (!by_cost) return SpeculationPolicy(choice);
   double share = 0.0;
   if (!options.cost.empty())

@@ -64,6 +64,7 @@ std::uint64_t Engine::submit(std::span<const Token> prompt, const DecodingOption
   spec.companion_block_keys = submitted.keys[1];
   spec.num_drafts_max = request->plan.num_paths * request->plan.shape.size();
   spec.draft_trees = request->speculates && !request->plan.is_chain();
+  spec.drafts_looked_up = request->speculates && drafter_->looks_up();
   spec.drafts_shape_tokens = request->speculates && !promises_equal_tokens(request->options);
   submitted.handle = scheduler_.add(spec, where);
   backend_.add(submitted.handle, std::move(request));

@@ -101,6 +101,8 @@ class Drafter {
   virtual ~Drafter() = default;
   // Fills `out` with tokens that may follow the context.
   virtual void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) = 0;
+  // Does every draft come with evidence (Draft::evidence)?
+  virtual bool looks_up() const { return false; }
   // Does it say of every node of a chain how likely it is accepted (Draft::confidences)?
   virtual bool has_confidences() const { return false; }
   // The request has ended with this context.

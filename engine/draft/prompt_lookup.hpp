@@ -47,6 +47,7 @@ class LookupDrafter final : public Drafter {
  public:
   explicit LookupDrafter(const PromptLookup& lookup) : lookup_(lookup) {}
 
+  bool looks_up() const override { return true; }
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance&, Draft& out) override {
     out.proposal_kind = ProposalKind::one_hot;
     out.draft_parameters = {};

@@ -38,6 +38,7 @@ class SuffixDrafter final : public Drafter {
 
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
   void finish(const DraftContext& context) override;
+  bool looks_up() const override { return true; }
 
  private:
   struct Request {

@@ -109,6 +109,8 @@ RequestHandle Scheduler::add(const RequestSpec& spec, std::string_view where) {
   request.arrival_ns = spec.arrival_ns;
   request.speculation = policy_.first_state();
   request.speculation.shapes_tokens = spec.drafts_shape_tokens;
+  request.speculation.looks_up = spec.drafts_looked_up;
+  request.speculation.longest = request.num_drafts_max;
   ++metrics_.added;
   link_waiting(handle, false);
   return handle;

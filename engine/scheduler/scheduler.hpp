@@ -65,6 +65,7 @@ struct RequestSpec {
   std::int32_t num_drafts_max = std::numeric_limits<std::int32_t>::max();  // nodes; 0: it does not speculate
   bool draft_trees = false;                                                // a draft may have more nodes than its depth
   bool drafts_shape_tokens = false;  // its tokens depend on its drafts: rule auto must not look at times
+  bool drafts_looked_up = false;     // they come with evidence (NodeEvidence)
 };
 
 enum class RequestState : std::uint8_t { vacant, waiting, swapped, running, finished };

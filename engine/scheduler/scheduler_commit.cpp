@@ -58,9 +58,7 @@ std::span<const SlotMove> Scheduler::commit(const StepOutcome& outcome) {
 
   if (metrics_.steps == 0) metrics_.first_begin_ns = outcome.begin_ns;
   const std::int64_t duration_ns = outcome.end_ns - outcome.begin_ns;
-  std::int64_t emitted = 0;
-  for (const SequenceOutcome& sequence : outcome.sequences) emitted += sequence.num_emitted;
-  policy_.observe_step(emitted, duration_ns);
+  policy_.observe_step(plan_, outcome);
   ++metrics_.steps;
   metrics_.sequence_steps += static_cast<std::int64_t>(plan_.requests.size());
   metrics_.draft_ns += outcome.draft_ns;

@@ -1,12 +1,19 @@
 #include "engine/scheduler/speculation_policy.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
 
 namespace draftproof {
+namespace {
+
+constexpr double kShareOfLooks = 0.006;  // of the time, for each kind
+constexpr std::int64_t kStale = 64;      // steps
+
+}  // namespace
 
 SpeculationPolicy::SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<const StepCost> cost)
     : choice_(std::move(choice)), cost_(std::move(cost)) {
@@ -15,8 +22,12 @@ SpeculationPolicy::SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<c
   const bool by_cost = choice_.rule == SpeculationRule::goodput || keeps_likely();
   if (by_cost && !cost_)
     throw usage_error("speculation policy " + text_of(choice_), "there is no cost model; expected one");
-  if (choice_.rule == SpeculationRule::automatic) switch_ = std::make_shared<SpeculationSwitch>();
-  if (choice_.rule != SpeculationRule::goodput) return;
+  if (choice_.rule == SpeculationRule::automatic) {
+    own_ = std::make_shared<OwnStepCost>(std::move(cost_));
+    cost_ = own_;
+    choice_.most = kDraftLenMax;
+  }
+  if (choice_.rule != SpeculationRule::goodput && !own_) return;
   for (std::int32_t c = 0; c < kClasses; ++c) {
     double probability = 1.0;
     for (std::int32_t depth = 1; depth <= choice_.most; ++depth)
@@ -28,13 +39,17 @@ SpeculationPolicy::SpeculationPolicy(SpeculationChoice choice, std::shared_ptr<c
 SpeculationState SpeculationPolicy::first_state() const {
   SpeculationState state;
   state.num_drafts = choice_.start;
-  if (choice_.rule == SpeculationRule::goodput) state.rate_class = static_cast<std::int32_t>(rate(state) * kClasses);
+  if (choice_.rule == SpeculationRule::goodput || own_)
+    state.rate_class = static_cast<std::int32_t>(rate(state) * kClasses);
   return state;
 }
 
 void SpeculationPolicy::begin_step() {
   batch_ = 0;
   by_times_ = true;
+  longest_ = 0;
+  plain_streams_ = 0;
+  idlest_ = nullptr;
   requests_.fill(0);
   streams_.fill(0);
 }
@@ -42,16 +57,23 @@ void SpeculationPolicy::begin_step() {
 void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams) {
   ++batch_;
   by_times_ = by_times_ && !state.shapes_tokens;
-  if (choice_.rule != SpeculationRule::goodput) return;
+  if (choice_.rule != SpeculationRule::goodput && !own_) return;
+  state.probes = false;
+  if (own_ && (state.looks_up || state.longest == 0)) {
+    plain_streams_ += num_streams;
+    return;
+  }
+  longest_ = std::max(longest_, std::min(state.longest, choice_.most));
+  if (idlest_ == nullptr || state.idle_steps > idlest_->idle_steps) idlest_ = &state;
   state.rate_class = std::min(static_cast<std::int32_t>(rate(state) * kClasses), kClasses - 1);
   ++requests_[state.rate_class];
   streams_[state.rate_class] += num_streams;
 }
 
 void SpeculationPolicy::decide(std::int64_t other_tokens) {
-  if (choice_.rule == SpeculationRule::automatic) {
-    drafts_now_ = !by_times_ || switch_->drafts(batch_);
-    measured_ = by_times_ && other_tokens == 0;
+  if (own_) {
+    own_->trust(by_times_);
+    if (by_times_ && longest_ > 0) choose_by_times(other_tokens);
   } else if (choice_.rule == SpeculationRule::schedule) {
     for_all_ = choice_.schedule.front().second;
     for (const auto& [batch, drafts] : choice_.schedule)
@@ -60,24 +82,95 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
     const std::int64_t share = choice_.budget / std::max<std::int64_t>(batch_, 1);
     for_all_ = static_cast<std::int32_t>(std::min<std::int64_t>(share, choice_.nodes));
   } else if (choice_.rule == SpeculationRule::goodput) {
-    present_.clear();
-    for (const Candidate& candidate : candidates_)
-      if (requests_[candidate.rate_class] > 0) present_.push_back(candidate);
-    rows_ = other_tokens;
-    for (const std::int64_t streams : streams_) rows_ += streams;
-    target_ns_.assign(static_cast<std::size_t>((rows_ - other_tokens) * choice_.most + 1), -1.0);
-    Best best{0.0, 1.0, 0};
-    std::int32_t longest = 0;
-    for (std::int32_t most = 0; most <= choice_.most; ++most) {
-      const Best found = best_of(most);
-      if (!found.is_above(best)) continue;
-      best = found;
-      longest = most;
-    }
-    limits_.fill(0);
-    for (std::size_t i = 0; i < best.taken; ++i)
-      if (present_[i].depth <= longest) ++limits_[present_[i].rate_class];
+    choose_limits(other_tokens, choice_.most);
   }
+}
+
+void SpeculationPolicy::choose_limits(std::int64_t other_tokens, std::int32_t most) {
+  present_.clear();
+  for (const Candidate& candidate : candidates_)
+    if (requests_[candidate.rate_class] > 0 && candidate.depth <= most) present_.push_back(candidate);
+  std::int64_t drafting = 0;
+  for (const std::int64_t streams : streams_) drafting += streams;
+  rows_ = other_tokens + plain_streams_ + drafting;
+  target_ns_.assign(static_cast<std::size_t>(drafting * most + 1), -1.0);
+  Best best{0.0, 1.0, 0};
+  std::int32_t longest = 0;
+  for (std::int32_t length = 0; length <= most; ++length) {
+    const Best found = best_of(length);
+    if (!found.is_above(best)) continue;
+    best = found;
+    longest = length;
+  }
+  limits_.fill(0);
+  for (std::size_t i = 0; i < best.taken; ++i)
+    if (present_[i].depth <= longest) ++limits_[present_[i].rate_class];
+}
+
+void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
+  std::int64_t drafting = 0;
+  for (const std::int64_t streams : streams_) drafting += streams;
+  const std::int64_t rows = other_tokens + plain_streams_ + drafting;
+  std::int32_t most = 0;
+  while (most < longest_ && own_->knows(rows + most * drafting)) ++most;
+  choose_limits(other_tokens, most);
+  if (most == 0) return;
+  const std::int32_t longest = *std::ranges::max_element(limits_);
+  // A step in which every request drafts so many.
+  const auto drafting_requests = std::reduce(requests_.begin(), requests_.end());
+  const auto ns_of = [&](std::int32_t length, std::int64_t requests, std::int64_t more_rows) {
+    const DraftLoad load = planned_drafting(length, length == 0 ? 0 : requests);
+    return own_->target_ns(planned_pass(rows + more_rows, batch_)) + own_->draft_ns(load);
+  };
+  const auto tokens_of = [&](std::int32_t length) {
+    auto tokens = static_cast<double>(batch_);
+    for (std::int32_t c = 0; c < kClasses; ++c) {
+      double survival = 1.0;
+      for (std::int32_t j = 0; j < length; ++j)
+        tokens += static_cast<double>(requests_[c]) * (survival *= rate_of_class(c));
+    }
+    return tokens;
+  };
+  // Looks: each when its kind's share of the time pays for what it loses by what is known.
+  const double now_ns = ns_of(longest, drafting_requests, longest * drafting);
+  const auto looks_at = [&](std::int32_t length) {
+    const std::int64_t wanted = rows + length * drafting;
+    if (own_->knows(wanted) && own_->age(wanted) <= kStale) return false;
+    const double as_now_ns = now_ns * tokens_of(length) / tokens_of(longest);
+    const double lost_ns = std::max(ns_of(length, drafting_requests, length * drafting) - as_now_ns, 0.0);
+    if (times_ns_ < lost_ns) return false;
+    times_ns_ -= lost_ns;
+    limits_.fill(length);
+    return true;
+  };
+  if (longest > 0 && looks_at(0)) return;
+  if (longest < longest_ && looks_at(longest + 1)) return;
+  if (longest > 0) return;
+  const double lost_ns = ns_of(1, 1, 1) - now_ns;
+  if (acceptance_ns_ < lost_ns) return;
+  acceptance_ns_ -= lost_ns;
+  idlest_->probes = true;
+}
+
+void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
+  const std::int64_t ns = outcome.end_ns - outcome.begin_ns;
+  acceptance_ns_ += kShareOfLooks * static_cast<double>(ns);
+  times_ns_ += kShareOfLooks * static_cast<double>(ns);
+  std::int64_t rows = plan.num_tokens;
+  std::int32_t passes = 0;
+  std::int64_t drafting = 0;
+  std::int64_t streams = 0;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+    if (!plan.requests[i].sample) return;
+    const std::int32_t drafted = outcome.sequences[i].num_drafted;
+    streams += plan.requests[i].num_streams;
+    rows += std::int64_t{drafted} * plan.requests[i].num_streams;
+    passes = std::max(passes, std::min(drafted, plan.requests[i].draft_depth_max));
+    drafting += drafted > 0 ? 1 : 0;
+  }
+  // Rows of prompts have no logits, so they say little of rows that have.
+  if (plan.num_tokens == streams)
+    own_->observe(rows, std::ssize(plan.requests), planned_drafting(passes, drafting), ns, outcome.draft_ns);
 }
 
 double SpeculationPolicy::target_ns(std::int64_t more_rows) {

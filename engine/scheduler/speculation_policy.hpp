@@ -10,6 +10,12 @@
 // largest. For each longest K the best set of n drafts is that of the n largest a^j, so trying all n is exact, but that
 // a class has one K.
 //
+// Automatic: drafts that were looked up are kept as rule likely keeps them, of others as many as goodput finds best, both
+// by what steps take here (own_step_cost.hpp). A draft length is tried only where the one below it has been timed, and
+// first none. What could be better than it seems is looked at now and then, for a hundredth of the time: a draft of one
+// request (acceptance), one of every request where none drafts, and none where they do (time). A batch that has a
+// request whose tokens depend on its drafts is drafted whole, by the costs expected.
+//
 // Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
 // c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are
 // verified whose survival c_1 ... c_j is at least the threshold, or, with a budget of rows, is among the largest of the
@@ -25,9 +31,10 @@
 #include <span>
 #include <vector>
 
+#include "engine/scheduler/own_step_cost.hpp"
 #include "engine/scheduler/speculation_choice.hpp"
-#include "engine/scheduler/speculation_switch.hpp"
 #include "engine/scheduler/step_cost.hpp"
+#include "engine/scheduler/step_plan.hpp"
 #include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
@@ -40,7 +47,11 @@ struct SpeculationState {
   std::int32_t num_drafts = 0;  // threshold: the current K
   std::int32_t idle_steps = 0;  // goodput: since the last draft
   std::int32_t rate_class = 0;  // goodput
-  bool shapes_tokens = false;   // automatic: its tokens depend on its drafts, which must not depend on times then
+  // automatic
+  bool shapes_tokens = false;  // its tokens depend on its drafts, which must not depend on times then
+  bool looks_up = false;       // its drafts come with evidence
+  std::int32_t longest = 0;    // nodes that it may draft
+  bool probes = false;         // it drafts one in the next step, to be judged
 };
 
 // A request's draft before verification, as the confidence rule sees it.
@@ -91,14 +102,17 @@ class SpeculationPolicy {
       case SpeculationRule::confidence:
         return choice_.most;  // the backend keeps some
       case SpeculationRule::automatic:
-        return drafts_now_ ? kDraftNodesMax : 0;
+        if (!by_times_ || state.looks_up) return kDraftNodesMax;
+        if (state.probes) return 1;
+        break;
       case SpeculationRule::likely:
         return kDraftNodesMax;  // the drafter's all, of which the backend keeps some
       case SpeculationRule::goodput:
         break;
     }
     const std::int32_t limit = limits_[static_cast<std::size_t>(state.rate_class)];
-    return limit == 0 && state.idle_steps >= choice_.probe ? 1 : limit;
+    const bool tries = choice_.rule == SpeculationRule::goodput && state.idle_steps >= choice_.probe;
+    return limit == 0 && tries ? 1 : limit;
   }
 
   // Rule confidence: which of the drafts of a step are verified.
@@ -109,16 +123,15 @@ class SpeculationPolicy {
     return choice_.rule == SpeculationRule::likely || choice_.rule == SpeculationRule::automatic;
   }
 
-  // Takes note of a step as a whole: the tokens of all requests, and its time.
-  void observe_step(std::int64_t tokens, std::int64_t ns) {
-    if (measured_) switch_->observe(batch_, drafts_now_, tokens, ns);
-    measured_ = false;
+  // Takes note of a step as a whole, and its time.
+  void observe_step(const StepPlan& plan, const StepOutcome& outcome) {
+    if (own_ && by_times_) time(plan, outcome);
   }
   // Takes note of a step: nodes drafted, accepted along the path, and whether one below it was rejected.
   void observe(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected) {
     if (choice_.rule == SpeculationRule::threshold) {
       observe_share(state, drafted, accepted);
-    } else if (choice_.rule == SpeculationRule::goodput) {
+    } else if (choice_.rule == SpeculationRule::goodput || (own_ && !state.looks_up)) {
       observe_rate(state, drafted, accepted, rejected);
     }
   }
@@ -141,6 +154,10 @@ class SpeculationPolicy {
   void observe_rate(SpeculationState& state, std::int32_t drafted, std::int32_t accepted, bool rejected);
   Best best_of(std::int32_t longest);
   double target_ns(std::int64_t more_rows);
+  // Sets limits_, with at most `most` drafts a request.
+  void choose_limits(std::int64_t other_tokens, std::int32_t most);
+  void choose_by_times(std::int64_t other_tokens);
+  void time(const StepPlan& plan, const StepOutcome& outcome);
 
   // One more draft for every request of a class.
   struct Candidate {
@@ -162,11 +179,14 @@ class SpeculationPolicy {
   double judged_ = 0.0;
   std::int64_t batch_ = 0;
   std::int32_t for_all_ = 0;  // schedule, tree: every request's number
-  // automatic; copies of a policy share what was measured
-  std::shared_ptr<SpeculationSwitch> switch_;
-  bool drafts_now_ = true;
-  bool measured_ = false;  // the step under way decodes alone, and no request's tokens depend on drafts
-  bool by_times_ = true;   // no request of this step has shapes_tokens
+  // automatic; copies of a policy share what was timed
+  std::shared_ptr<OwnStepCost> own_;
+  bool by_times_ = true;            // no request of this step has shapes_tokens
+  std::int32_t longest_ = 0;        // of the requests of this step
+  std::int64_t plain_streams_ = 0;  // of requests that draft nothing, or what was looked up
+  SpeculationState* idlest_ = nullptr;
+  double acceptance_ns_ = 0.0;  // that looks at acceptance and at times may take now
+  double times_ns_ = 0.0;
 };
 
 }  // namespace draftproof

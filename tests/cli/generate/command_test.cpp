@@ -500,8 +500,8 @@ TEST_CASE("what generate cannot do is refused in one line that names the option 
   refused({"--activations", "f32"}, "--activations: has no use with an n-gram model");
   refused({"--policy", "goodput"}, "--policy: is goodput, which needs to know what a step costs; expected --cost FILE");
   refused({"--cost", corpus.folder.file("absent.toml")}, "absent.toml");
-  refused({"--drafter", "ngram:2", "--cost", corpus.folder.file("absent.toml")},
-          "--cost: is given for ngram:2 without --policy goodput or likely");
+  refused({"--policy", "fixed:2", "--cost", corpus.folder.file("absent.toml")},
+          "--cost: is given for --policy fixed:2; expected one that asks for it: auto, likely or goodput");
   refused({"--policy", "goodput", "--cost", corpus.folder.file("absent.toml")}, "absent.toml");
   refused({"--chat"}, "has no chat template");
   refused({"--logit-bias", "300=1"}, "expected ID=VALUE with an id in [0, 256)");
