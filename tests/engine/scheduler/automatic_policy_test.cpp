@@ -92,8 +92,8 @@ class Runs {
       const double slower = 1.0 + machine.noise * random_.uniform();
       const double took = slower * machine.step_ms(batch, rows, passes, drafting);
       outcome.end_ns = static_cast<std::int64_t>(1e6 * took);
-      outcome.draft_ns =
-          static_cast<std::int64_t>(1e6 * slower * passes * (machine.draft_ms + machine.draft_row_ms * drafting));
+      const double pass_ms = machine.draft_ms + machine.draft_row_ms * static_cast<double>(drafting);
+      outcome.draft_ns = static_cast<std::int64_t>(1e6 * slower * passes * pass_ms);
       policy_.observe_step(plan, outcome);
       ms += took;
     }
