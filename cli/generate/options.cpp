@@ -122,7 +122,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
                     "with --beams", samples);
   command.used_only({"--stop", "--min-tokens", "--logprobs", "--cfg-scale", "--negative-prompt", "--sampler", "--seed"},
                     "with --beams", samples);
-  command.used_only({"--draft-temperature", "--verifier", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
+  command.used_only({"--draft-temperature", "--guided-drafts", "--verifier", "--tree", "--num-speculative-tokens",
+                     "--policy", "--cost"},
                     "with --beams", samples);
   command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
@@ -134,7 +135,9 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });
-  command.used_only({"--negative-prompt"}, "without a --cfg-scale other than 1", [&options] {
+  command.used_only({"--guided-drafts"}, "with a drafter that is no head",
+                    [&options] { return drafter_of(options).kind == DrafterKind::head; });
+  command.used_only({"--negative-prompt", "--guided-drafts"}, "without a --cfg-scale other than 1", [&options] {
     return static_cast<float>(options.request.cfg_scale) != 1.0f || !options.prompts.empty();
   });
   command.used_only({"--activations"}, "with an n-gram model",
@@ -146,7 +149,10 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
 DrafterChoice drafter_of(const GenerateOptions& options) {
   if (options.beams) return {};
   const bool automatic = options.drafter == "auto";
-  return parse_drafter(automatic ? automatic_drafter(model_path(options.model)) : options.drafter, "--drafter");
+  DrafterChoice choice =
+      parse_drafter(automatic ? automatic_drafter(model_path(options.model)) : options.drafter, "--drafter");
+  choice.guided = options.guided_drafts;
+  return choice;
 }
 
 void add_generate_options(Options& command, GenerateOptions& options) {
@@ -183,11 +189,13 @@ void add_generate_options(Options& command, GenerateOptions& options) {
                     "prompt's last one)");
   command.text(
       "--drafter", options.drafter,
-      "none, prompt_lookup, suffix, model:PATH, layer_skip:LIST, requantised:BITS, or auto: the draft model in "
-      "the model's folder, else suffix",
+      "none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST, requantised:BITS, or auto: a head in the "
+      "model's folder or in its own files, else a draft model in the folder, else suffix",
       "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Of drafters with probabilities (default: like the target)");
+  command.flag("--guided-drafts", options.guided_drafts,
+               "Under guidance a head's drafts are guided too: its row behind the prompt, and behind the negative one");
   command.text("--verifier", options.verifier, "NAME:PARAMETER=VALUE,...; `draftproof verifiers` lists them", "NAME");
   command.option("--tree", "WIDTHS", "", "Children of a draft node at each depth, as 3x2x1",
                  [&options](const std::string& text) { options.tree = text; });

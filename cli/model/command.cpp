@@ -82,6 +82,27 @@ std::string template_text(const ModelFiles& files) {
                                           : form + ", default system: " + json["default_system"].get<std::string>();
 }
 
+// The drafting head in the model's own files: null, what it is, or why it cannot be opened.
+Json json_of_head_inside(const ModelFiles& files) {
+  if (mtp_layers_inside(files.path) == 0) return nullptr;
+  try {
+    return json_of_head(open_head_files(files.path), files.weights.description.num_layers, std::nullopt);
+  } catch (const Error& error) {
+    return {{"error", printable_line(error.what())}};
+  }
+}
+
+void print_head_inside(const ModelFiles& files, std::ostream& out) {
+  const Json head = json_of_head_inside(files);
+  if (head.is_null()) return;
+  out << "  drafting head  ";
+  if (head.contains("error"))
+    out << head["error"].get<std::string>() << "\n";
+  else
+    out << head["family"].get<std::string>() << " in the model's own files, "
+        << millions(head["parameters"].get<std::int64_t>()) << " M parameters; --drafter auto drafts with it\n";
+}
+
 void print_text(const ModelFiles& files, const TensorSizes& sizes, std::ostream& out) {
   const ModelDescription& d = files.weights.description;
   const Tokenizer& tokenizer = *files.tokenizer;
@@ -98,6 +119,7 @@ void print_text(const ModelFiles& files, const TensorSizes& sizes, std::ostream&
   for (const Token token : tokenizer.end_tokens())
     out << ", " << printable_line(tokenizer.entry(token).text) << " ends a turn";
   out << "\n  chat template  " << template_text(files) << "\n";
+  print_head_inside(files, out);
 }
 
 void run_head(const Arguments& arguments, const ProgramContext& context, const std::string& path) {
@@ -138,6 +160,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   document["model"] = json_of(files, sizes);
   document["tokenizer"] = json_of(*files.tokenizer);
   document["chat_template"] = json_of_template(files);
+  document["head_inside"] = json_of_head_inside(files);
   document["tokens"] = nullptr;
   if (arguments.encode) {
     document["tokens"] = json_list(ids, [&](Token id) -> Json {

@@ -132,6 +132,10 @@ void ModelBackend::propose(const StepPlan& plan) {
          &active.options,
          &step,
          by_confidence});
+    if (sequence.guided()) {
+      orders.back().context.companion_stream = active.stream(1);
+      orders.back().context.companion_kv = planned.streams[1].context;
+    }
     indices.push_back(i);
   }
   if (orders.empty()) return;

@@ -59,6 +59,8 @@ struct DraftContext {
   RowParameters parameters = {};       // the request's
   std::span<const Token> stream = {};  // the tokens as the target reads them: behind its start token where it has one
   StreamContext kv = {};               // where the KV of the stream lies; the blocks hold its newest token, and more
+  std::span<const Token> companion_stream = {};  // under guidance: the companion's
+  StreamContext companion_kv = {};
 
   std::span<const Token> output() const { return tokens.subspan(prompt_len); }
 };

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/near_names.hpp"
 #include "base/strict_number.hpp"
+#include "engine/heads/head_files.hpp"
 
 namespace draftproof {
 namespace {
@@ -66,6 +67,18 @@ DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
   return choice;
 }
 
+namespace {
+
+bool has_head_inside(const std::string& path) {
+  try {
+    return mtp_layers_inside(path) == 1;
+  } catch (const Error&) {  // opening the model says what is wrong with it
+    return false;
+  }
+}
+
+}  // namespace
+
 std::string automatic_drafter(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -75,6 +88,7 @@ std::string automatic_drafter(const std::string& path) {
     if (fs::exists(folder / name / "config.json", ignored)) return kind + (folder / name).string();
     const fs::path file = folder / (std::string(name) + ".gguf");
     if (fs::is_regular_file(file, ignored)) return kind + file.string();
+    if (std::string_view(name) == "head" && has_head_inside(path)) return kind + path;
   }
   return "suffix";
 }

@@ -24,6 +24,7 @@ struct DrafterChoice {
   std::string path;                    // model, head
   std::vector<std::int64_t> left_out;  // layer_skip, ascending
   int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
+  bool guided = false;                 // head: under guidance drafts are guided too
   std::string text = "none";           // as it was given
 
   // Has its drafts a proposal distribution, from which trees can be drawn?
@@ -34,7 +35,8 @@ struct DrafterChoice {
 DrafterChoice parse_drafter(std::string_view text, const std::string& where);
 
 // Meaning of "auto" with the model at `path`: head:PATH of a folder `head` or a file `head.gguf` in the model's folder
-// or beside its file; else model:PATH of a folder `draft` or a file `draft.gguf`; else suffix.
+// or beside its file; else head:PATH of the model's own files where they carry an MTP layer; else model:PATH of a folder
+// `draft` or a file `draft.gguf`; else suffix.
 std::string automatic_drafter(const std::string& path);
 
 }  // namespace draftproof

@@ -109,7 +109,7 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
     return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax));
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();
   if (choice.kind == DrafterKind::head)
-    return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature);
+    return std::make_shared<HeadDrafter>(open_head(choice, target, options, where), draft_temperature, choice.guided);
   auto both = std::make_shared<DrafterWithModel>(make_draft_model(choice, target, options, where), draft_temperature);
   return {both, &both->drafter};
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "reference/logits/guidance.hpp"
 
 namespace draftproof {
 namespace {
@@ -52,20 +53,27 @@ void AcceptanceOracle::attach(HeadDrafter& drafter) {
   drafter.on_draft = [this](const HeadDraft& draft) { add(draft); };
 }
 
+void AcceptanceOracle::remember(const StreamKey& key, std::span<const Token> tokens) {
+  std::vector<Token>& stream = streams_[key];
+  const std::size_t common = std::min(stream.size(), tokens.size());
+  if (!std::ranges::equal(std::span(stream).first(common), tokens.first(common)))
+    throw Error(ErrorKind::internal, "acceptance oracle", "the tokens of a request have changed");
+  stream.insert(stream.end(), tokens.begin() + static_cast<std::ptrdiff_t>(common), tokens.end());
+}
+
 void AcceptanceOracle::add(const HeadRow& row) {
   // Drafts look for the rows that they were made from: those of a step stay until all of them have come.
   if (step_is_over_ && waiting_bytes_ > memory_max_) compare();
   step_is_over_ = false;
-  std::vector<Token>& stream = streams_[row.request];
-  const std::size_t common = std::min(stream.size(), row.stream.size());
-  if (!std::ranges::equal(std::span(stream).first(common), row.stream.first(common)))
-    throw Error(ErrorKind::internal, "acceptance oracle", "the tokens of a request have changed");
-  if (row.stream.size() > common) stream.insert(stream.end(), row.stream.begin() + common, row.stream.end());
+  remember({row.request, 0}, row.stream);
+  if (!row.companion.empty()) remember({row.request, 1}, row.companion);
   waiting_.push_back({row.request,
                       row.stream.size(),
                       row.path,
                       {row.logits.begin(), row.logits.end()},
-                      {row.state.begin(), row.state.end()}});
+                      {row.state.begin(), row.state.end()},
+                      row.companion.size(),
+                      row.guidance_scale});
   waiting_bytes_ += static_cast<std::int64_t>((row.logits.size() + row.state.size()) * sizeof(float));
 }
 
@@ -156,10 +164,17 @@ void AcceptanceOracle::add(const HeadDraft& of) {
 }
 
 void AcceptanceOracle::compare(const Waiting& row) {
-  const std::span<const Token> stream = std::span(streams_.at(row.request)).first(row.stream_len);
-  const SlowHead::Row& expected = head_.row(texts_[row.request], stream, row.path);
+  const auto row_behind = [&](const StreamKey& key, std::size_t length) -> const SlowHead::Row& {
+    return head_.row(texts_[key], std::span(streams_.at(key)).first(length), row.path);
+  };
+  const SlowHead::Row& expected = row_behind({row.request, 0}, row.stream_len);
+  std::vector<float> logits = expected.logits;
+  if (row.companion_len != 0) {
+    combine_guidance(logits, row_behind({row.request, 1}, row.companion_len).logits, row.guidance_scale, {}, logits);
+    ++guided_rows_compared_;
+  }
   ++rows_compared_;
-  differs(place_of(DraftPart::logits, row.request, row.stream_len, row.path.size()), row.logits, expected.logits);
+  differs(place_of(DraftPart::logits, row.request, row.stream_len, row.path.size()), row.logits, logits);
   if (!row.state.empty())
     differs(place_of(DraftPart::state, row.request, row.stream_len, row.path.size()), row.state, expected.state);
 }
@@ -170,13 +185,13 @@ void AcceptanceOracle::end_run() {
 }
 
 void AcceptanceOracle::compare() {
-  for (const auto& [request, stream] : streams_) head_.read(texts_[request], stream);
+  for (const auto& [key, stream] : streams_) head_.read(texts_[key], stream);
   for (const Waiting& row : waiting_) compare(row);
   waiting_.clear();
   waiting_bytes_ = 0;
   streams_.clear();
   std::int64_t bytes = 0;
-  for (const auto& [request, text] : texts_) bytes += text.size_bytes();
+  for (const auto& [key, text] : texts_) bytes += text.size_bytes();
   // Of the oldest requests first.
   while (bytes > memory_max_ && !texts_.empty()) {
     bytes -= texts_.begin()->second.size_bytes();

@@ -2,7 +2,8 @@
 // (stale keys and values, features of the wrong tokens, wrong positions) leave the output's distribution as it is and
 // cost accepted drafts alone, so no test of distributions finds them.
 //
-//   a row of logits that drafts were made from   equals a slow head's (slow_head.hpp), bit for bit
+//   a row of logits that drafts were made from   equals a slow head's (slow_head.hpp), bit for bit; where drafts are
+//                                                guided the slow head's two rows, combined
 //   the state that the next pair begins with     the same
 //   drafts that are the most probable tokens     are those of the row, in the row's order, through the head's vocabulary
 //   the proposal of drawn drafts                 is the row at the head's tokens and -infinity elsewhere; they are such
@@ -57,6 +58,7 @@ class AcceptanceOracle {
   void end_run();
 
   std::int64_t rows_compared() const { return rows_compared_; }
+  std::int64_t guided_rows_compared() const { return guided_rows_compared_; }
   std::int64_t drafts_compared() const { return drafts_compared_; }  // nodes
   std::int64_t num_different() const { return num_different_; }      // rows, states, drafts and proposals
   const std::optional<HeadDifference>& first() const { return first_; }
@@ -67,12 +69,16 @@ class AcceptanceOracle {
     std::size_t stream_len;
     std::vector<Token> path;
     std::vector<float> logits, state;
+    std::size_t companion_len;  // 0: not guided
+    float guidance_scale;
   };
+  using StreamKey = std::pair<std::uint64_t, int>;  // request; 1: the companion
 
   const Waiting* find(const HeadDraft& draft, const std::vector<Token>& path) const;
   void compare(const Waiting& row);
   HeadDifference place_of(DraftPart part, std::uint64_t request, std::size_t stream_len, std::size_t path_len) const;
   bool differs(HeadDifference place, std::span<const float> of_run, std::span<const float> expected);
+  void remember(const StreamKey& key, std::span<const Token> tokens);
   void report(const HeadDifference& difference);
 
   SlowHead head_;
@@ -80,9 +86,9 @@ class AcceptanceOracle {
   std::vector<Waiting> waiting_;
   std::int64_t waiting_bytes_ = 0;
   bool step_is_over_ = false;
-  std::map<std::uint64_t, std::vector<Token>> streams_;  // the longest of each request that waits
-  std::map<std::uint64_t, SlowHead::Text> texts_;
-  std::int64_t rows_compared_ = 0, drafts_compared_ = 0, num_different_ = 0;
+  std::map<StreamKey, std::vector<Token>> streams_;  // the longest of each request that waits
+  std::map<StreamKey, SlowHead::Text> texts_;
+  std::int64_t rows_compared_ = 0, guided_rows_compared_ = 0, drafts_compared_ = 0, num_different_ = 0;
   std::optional<HeadDifference> first_;
 };
 

@@ -7,31 +7,10 @@
 #include "base/error.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "engine/heads/head_formats.hpp"
 
 namespace draftproof {
 namespace {
-
-using Keys = std::vector<std::string_view>;
-
-// Read by describe_config(), or here of every config.
-constexpr std::string_view kLayerKeys =
-    " model_type num_hidden_layers hidden_size intermediate_size num_attention_heads num_key_value_heads "
-    "max_position_embeddings head_dim rms_norm_eps rope_theta rope_parameters rope_scaling tie_word_embeddings "
-    "hidden_act use_sliding_window sliding_window vocab_size layer_types attention_bias partial_rotary_factor "
-    "logit_scale qk_norm ";
-
-// Of training, of generation and of the library that wrote the file.
-constexpr std::string_view kHarmlessKeys =
-    " _attn_implementation _name_or_path architectures attention_dropout attn_implementation auto_map "
-    "base_model_ep_plan base_model_name_or_path begin_suppress_tokens bos_token_id chunk_size_feed_forward "
-    "confidence_head_alpha decoder_start_token_id diversity_penalty draft_num_hidden_layers dtype early_stopping "
-    "embed_requires_grad encoder_no_repeat_ngram_size eos_token_id hidden_dropout id2label initializer_range "
-    "label2id length_penalty max_length max_window_layers min_length name_or_path no_repeat_ngram_size "
-    "num_anchors num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states "
-    "pad_token_id pretraining_tp repetition_penalty return_dict return_dict_in_generate "
-    "sliding_window_non_causal speculators_version step_loss_decay target_model_name_or_path temperature "
-    "tie_encoder_decoder tokenizer_class top_k top_p torch_dtype transformers_version ttt_length typical_p "
-    "unk_token_id use_cache version ";
 
 bool may_change_arithmetic(const nlohmann::json& value) {
   if (value.is_boolean()) return value.get<bool>();
@@ -39,10 +18,9 @@ bool may_change_arithmetic(const nlohmann::json& value) {
   return value.is_structured() && !value.empty();
 }
 
-void refuse_unknown_keys(const JsonFields& config, const Keys& read) {
+void refuse_unknown_keys(const JsonFields& config, const HeadKeys& read) {
   for (const auto& [key, value] : config.json().items())
-    if (!is_word_of(kLayerKeys, key) && !is_word_of(kHarmlessKeys, key) &&
-        std::find(read.begin(), read.end(), key) == read.end() && may_change_arithmetic(value))
+    if (!is_key_of_every_format(key) && !is_key_of(read, key) && may_change_arithmetic(value))
       throw input_error(config.where(), in_quotes(key) + " is " + printable_line(value.dump()).substr(0, 60) +
                                             ", which may change the arithmetic and is not implemented; expected a "
                                             "head without it");
@@ -52,15 +30,19 @@ void refuse_unknown_keys(const JsonFields& config, const Keys& read) {
   throw input_error(config.where(), what);
 }
 
+[[noreturn]] void refuse_value(const JsonFields& config, const char* key, const std::string& value,
+                               const std::string& expected) {
+  refuse(config, in_quotes(key) + " is " + value + "; expected " + expected);
+}
+
 std::string architecture_of(const JsonFields& config) {
   const auto names = config.strings("architectures");
   return names && !names->empty() ? names->front() : std::string();
 }
 
 std::int64_t positive(const JsonFields& config, const char* key, std::int64_t value) {
-  constexpr std::int64_t kMax = std::int64_t{1} << 24;
-  if (value < 1 || value > kMax)
-    refuse(config, in_quotes(key) + " is " + std::to_string(value) + "; expected a number from 1 to 2^24");
+  if (value < 1 || value > std::int64_t{1} << 24)
+    refuse_value(config, key, std::to_string(value), "a number from 1 to 2^24");
   return value;
 }
 
@@ -74,26 +56,110 @@ std::int64_t size_of(const JsonFields& config, const char* key) {
   return positive(config, key, config.required_integer(key));
 }
 
-std::vector<std::int32_t> layers_of(const JsonFields& config, const char* key, std::int64_t offset) {
-  return rising_layers(config.where(), key, config.integers(key).value_or(std::vector<std::int64_t>{}), offset);
+JsonFields part_of(const JsonFields& config, const char* key) {
+  const std::optional<JsonFields> part = config.object(key);
+  if (!part) config.fail(key, "an object");
+  return *part;
 }
 
-void read_mask(const JsonFields& config, HeadDescription& head) {
-  const std::int64_t token = config.required_integer("mask_token_id");
-  if (token < 0 || token >= head.target_vocab_size)
-    refuse(config, "'mask_token_id' is " + std::to_string(token) + "; expected a token below " +
-                       std::to_string(head.target_vocab_size) + ", the target's vocabulary");
-  head.mask_token = static_cast<Token>(token);
+void require_text(const JsonFields& config, const char* key, std::initializer_list<std::string_view> allowed,
+                  const std::string& expected) {
+  const auto value = config.string(key);
+  if (value && std::ranges::find(allowed, *value) == allowed.end())
+    refuse_value(config, key, in_quotes(*value), expected);
 }
 
-void read_block(const JsonFields& config, std::int64_t block_len, HeadDescription& head) {
-  constexpr std::int64_t kMax = 1024;
-  const std::int64_t least = head.from_anchor ? 1 : 2;
-  if (block_len < least || block_len > kMax)
-    refuse(config, "'block_size' is " + std::to_string(block_len) + "; expected " + std::to_string(least) + " to " +
-                       std::to_string(kMax));
-  head.block_len = static_cast<std::int32_t>(block_len);
-  if (head.trained_len == 0) head.trained_len = head.block_len - (head.from_anchor ? 0 : 1);
+void require_unit_scale(const JsonFields& config) {
+  if (const double scale = config.number("logit_scale").value_or(1.0); scale != 1.0)
+    refuse_value(config, "logit_scale", number("%g", scale), "1, logits as they are");
+}
+
+// --- parts of a config ----------------------------------------------------------------------------------------------
+
+// The fusing, the norms and the biases that keys switch on.
+void read_switches(const HeadFormat& format, const JsonFields& config, HeadConfig& head) {
+  HeadNames& names = head.names;
+  HeadDescription& d = head.description;
+  const auto reads = [&](const char* key) { return is_key_of(format.keys, key); };
+  const auto is_on = [&](const char* key) { return reads(key) && config.boolean(key).value_or(false); };
+  // speculators takes a missing key for false and vLLM for true.
+  if (format.name == "speculators" && reads("norm_before_residual") && !config.boolean("norm_before_residual"))
+    config.fail("norm_before_residual", "true or false");
+  d.norm_before_residual = is_on("norm_before_residual");
+  d.norm_output = format.norm_output || is_on("norm_output");
+  if (is_on("norm_before_fc") && is_on("fc_norm"))
+    refuse(config, "'norm_before_fc' and 'fc_norm' are both true; expected one of them");
+  if (is_on("norm_before_fc")) names.fuse_norm = "input_norm.weight";
+  if (is_on("fc_norm")) names.feature_norms = "fc_norm.";
+  if (reads("bias")) head.has_fuse_bias = config.boolean("bias");
+  if (is_on("add_para_norm")) {  // of HASS
+    names.embed_norm = "embed_layernorm.weight";
+    names.hidden_norm = "hidden_states_layernorm.weight";
+  }
+  if (reads("fusion_bias")) head.has_fuse_bias = is_on("fusion_bias");
+  head.has_first_norm = format.has_first_norm || is_on("layernorms");
+  if (is_on("layernorms")) {
+    names.embed_norm = "embedding_layernorm.weight";
+    names.out_norm = "pre_lm_head_layernorm.weight";
+  }
+  d.from_anchor = format.from_anchor;
+  if (reads("sample_from_anchor")) d.from_anchor = config.boolean("sample_from_anchor").value_or(format.from_anchor);
+  for (const char* const key : {"num_nextn_predict_layers", "mtp_num_hidden_layers"})
+    if (const std::int64_t count = reads(key) ? size_or(config, key, 1) : 1; count != 1)
+      refuse_value(config, key, std::to_string(count), "1");
+}
+
+// DSpark: what the config leaves out is `by_default`: of speculators, a Markov head of rank 256 and a confidence
+// head that reads it.
+void read_markov(const JsonFields& config, bool by_default, HeadConfig& head) {
+  const std::int64_t rank = config.integer("markov_rank").value_or(by_default ? 256 : 0);
+  if (rank != 0) {
+    head.markov_rank = positive(config, "markov_rank", rank);
+    require_text(config, "markov_head_type", {"vanilla"}, "vanilla");
+    head.names.markov_in = "markov_head.markov_w1.weight";
+    head.names.markov_out = "markov_head.markov_w2.weight";
+  }
+  if (!config.boolean("enable_confidence_head").value_or(by_default)) return;
+  head.confidence_reads_markov = config.boolean("confidence_head_with_markov").value_or(by_default);
+  if (head.confidence_reads_markov && rank == 0)
+    refuse(config, "'confidence_head_with_markov' is true and 'markov_rank' 0; expected a rank from 1 on");
+  head.names.confidence = "confidence_head.proj.weight";
+  head.names.confidence_bias = "confidence_head.proj.bias";
+}
+
+// The ids of the layers of features; EAGLE's may stand in eagle_config.
+std::vector<std::int64_t> layer_ids_of(const HeadFormat& format, const JsonFields& config) {
+  std::vector<std::int64_t> ids = config.integers(format.layer_ids).value_or(std::vector<std::int64_t>{});
+  const std::optional<JsonFields> eagle =
+      is_key_of(format.keys, "eagle_config") ? config.object("eagle_config") : std::nullopt;
+  if (!eagle) return ids;
+  refuse_unknown_keys(*eagle, {" eagle_aux_hidden_state_layer_ids use_aux_hidden_state "});
+  if (!eagle->boolean("use_aux_hidden_state").value_or(true))
+    refuse_value(*eagle, "use_aux_hidden_state", "false", "a head that reads several layers");
+  const auto inside = eagle->integers(format.layer_ids);
+  if (inside && !ids.empty() && *inside != ids)
+    refuse(config, in_quotes(format.layer_ids) + " is not that in 'eagle_config'; expected one list");
+  return inside ? *inside : ids;
+}
+
+// block: the object that holds the ids.
+void read_features(const HeadFormat& format, const JsonFields& config, const JsonFields& block, HeadConfig& head) {
+  HeadDescription& d = head.description;
+  if (is_key_of(format.keys, "num_target_layers")) d.target_layers = size_or(config, "num_target_layers", 0);
+  if (format.layer_ids == nullptr) return;
+  const std::vector<std::int64_t> ids = layer_ids_of(format, block);
+  if (ids.empty() && format.needs_layer_ids) block.fail(format.layer_ids, "a list of layers");
+  const bool are_outputs = format.name == "EAGLE" && !ids.empty() && ids.front() == 1;
+  d.feature_layers = rising_layers(block.where(), format.layer_ids, ids, are_outputs ? 1 : format.ids_below);
+  head.num_features = std::ssize(ids);
+  // As many as the family's rule gives.
+  if (ids.empty()) head.num_features = d.family == HeadFamily::eagle3 ? 3 : d.shape.num_layers;
+  // hidden_states[L] of the library behind z-lab's ids is the normed state, unlike the others.
+  if (d.target_layers != 0 && !ids.empty() && d.feature_layers.back() >= d.target_layers)
+    refuse(block, in_quotes(format.layer_ids) + " has " + std::to_string(ids.back()) +
+                      ", and of the last layer some programs hand out the residual stream and some the normed state; "
+                      "expected layers below " +
+                      std::to_string(d.target_layers - 1));
 }
 
 // Everything that a config of layers says.
@@ -108,73 +174,30 @@ void read_layers(const JsonFields& config, const TensorCollector& tensors, HeadC
   for (const std::string& type : config.strings("layer_types").value_or(std::vector<std::string>{}))
     if (type != "full_attention")
       refuse(config, "'layer_types' has " + in_quotes(type) + "; expected full_attention for every layer");
-  if (const double scale = config.number("logit_scale").value_or(1.0); scale != 1.0)
-    refuse(config, "'logit_scale' is " + number("%g", scale) + "; expected 1, logits as they are");
+  require_unit_scale(config);
   head.description.target_vocab_size = size_of(config, "vocab_size");
 }
 
-void set_widths(const JsonFields& config, HeadConfig& head) {
-  head.description.target_width = size_or(config, "target_hidden_size", head.description.shape.width);
+void read_block(const JsonFields& config, const JsonFields& block, HeadDescription& head) {
+  const std::int64_t token = block.required_integer("mask_token_id");
+  if (token < 0 || token >= head.target_vocab_size)
+    refuse_value(block, "mask_token_id", std::to_string(token),
+                 "a token below " + std::to_string(head.target_vocab_size) + ", the target's vocabulary");
+  head.mask_token = static_cast<Token>(token);
+  const std::optional<std::int64_t> outside = config.integer("block_size"), inside = block.integer("block_size");
+  if (outside && inside && *outside != *inside)
+    refuse(config, "'block_size' is " + std::to_string(*outside) + ", and " + std::to_string(*inside) +
+                       " in 'dflash_config'; expected one length");
+  std::int64_t length = head.format == "speculators" ? 8 : 0;
+  if (outside || inside || length == 0) length = outside ? *outside : block.required_integer("block_size");
+  const std::int64_t least = head.from_anchor ? 1 : 2;
+  if (length < least || length > 1024)
+    refuse_value(config, "block_size", std::to_string(length), std::to_string(least) + " to 1024");
+  head.block_len = static_cast<std::int32_t>(length);
+  if (head.trained_len == 0) head.trained_len = head.block_len - (head.from_anchor ? 0 : 1);
 }
 
-// --- names ------------------------------------------------------------------------------------------------------------
-
-void name_eagle3(const JsonFields& config, const TensorCollector& tensors, HeadNames& names) {
-  // The first spelling is EAGLE's and SpecForge's, the second vLLM's.
-  names.first_layer = tensors.contains("midlayer.self_attn.q_proj.weight") ? "midlayer" : "layers.0";
-  names.later_layers = "layers.";
-  names.embedding = "embed_tokens.weight";
-  names.embed_norm = names.first_layer + ".input_layernorm.weight";
-  names.hidden_norm = names.first_layer + ".hidden_norm.weight";
-  names.fuse = "fc.weight";
-  names.fuse_bias = "fc.bias";
-  names.out_norm = "norm.weight";
-  names.head = "lm_head.weight";
-  const bool before_fc = config.boolean("norm_before_fc").value_or(false);
-  const bool each = config.boolean("fc_norm").value_or(false);
-  if (before_fc && each) refuse(config, "'norm_before_fc' and 'fc_norm' are both true; expected one of them");
-  if (before_fc) names.fuse_norm = "input_norm.weight";
-  if (each) names.feature_norms = "fc_norm.";
-}
-
-void name_dflash(HeadNames& names) {
-  names.first_layer = "layers.0";
-  names.later_layers = "layers.";
-  names.embedding = "embed_tokens.weight";
-  names.hidden_norm = "hidden_norm.weight";
-  names.fuse = "fc.weight";
-  names.out_norm = "norm.weight";
-  names.head = "lm_head.weight";
-}
-
-const Keys kMarkovKeys{"markov_rank", "markov_head_type", "enable_confidence_head", "confidence_head_with_markov"};
-
-// Of DSpark. What the config leaves out is `by_default`: of speculators, a Markov head of rank 256 and a confidence head
-// that reads it.
-void read_markov(const JsonFields& config, bool by_default, HeadConfig& head) {
-  const std::int64_t rank = config.integer("markov_rank").value_or(by_default ? 256 : 0);
-  if (rank != 0) head.markov_rank = positive(config, "markov_rank", rank);
-  if (const std::string type = config.string("markov_head_type").value_or("vanilla"); rank != 0 && type != "vanilla")
-    refuse(config, "'markov_head_type' is " + in_quotes(type) + "; expected vanilla");
-  if (rank != 0) {
-    head.names.markov_in = "markov_head.markov_w1.weight";
-    head.names.markov_out = "markov_head.markov_w2.weight";
-  }
-  if (!config.boolean("enable_confidence_head").value_or(by_default)) return;
-  head.confidence_reads_markov = config.boolean("confidence_head_with_markov").value_or(by_default);
-  if (head.confidence_reads_markov && rank == 0)
-    refuse(config, "'confidence_head_with_markov' is true and 'markov_rank' 0; expected a rank from 1 on");
-  head.names.confidence = "confidence_head.proj.weight";
-  head.names.confidence_bias = "confidence_head.proj.bias";
-}
-
-Keys operator+(Keys a, const Keys& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-// --- vLLM's speculators -------------------------------------------------------------------------------------------------
-
+// Of vLLM's speculators.
 void read_proposal(const JsonFields& config, HeadDescription& head) {
   const std::optional<JsonFields> proposals = config.object("speculators_config");
   if (!proposals) return;
@@ -193,240 +216,90 @@ void read_proposal(const JsonFields& config, HeadDescription& head) {
     head.verifier_accept_k = positive(method, "verifier_accept_k", method.integer("verifier_accept_k").value_or(1));
     head.accept_tolerance = method.number("accept_tolerance").value_or(0.0);
     if (!(head.accept_tolerance >= 0.0) || !std::isfinite(head.accept_tolerance))
-      refuse(method, "'accept_tolerance' is " + number("%g", head.accept_tolerance) + "; expected a number from 0 on");
+      refuse_value(method, "accept_tolerance", number("%g", head.accept_tolerance), "a number from 0 on");
     return;
   }
   refuse(*proposals, "'default_proposal_method' is " + in_quotes(wanted) + ", and no proposal method is of that type");
 }
 
-HeadConfig read_speculators(const JsonFields& config, const TensorCollector& tensors) {
+// Are the layers of the target there beside those of MTP?
+bool holds_target(const TensorCollector& tensors, const std::string& mtp_prefix) {
+  return mtp_prefix != "model.layers.0." && tensors.contains("model.layers.0.input_layernorm.weight");
+}
+
+// MTP of Qwen and DeepSeek: a layer of its own, or one in the target's files, whose embeddings and logits are there.
+void name_mtp(const TensorCollector& tensors, HeadConfig& head) {
+  const std::vector<std::string> prefixes = mtp_prefixes(tensors);
+  if (prefixes.size() > 1)
+    throw input_error(tensors.path(), "has MTP layers " + in_quotes(prefixes[0]) + " and " + in_quotes(prefixes[1]) +
+                                          "; expected one, which drafts every token");
+  const std::string& prefix = prefixes.front();
+  HeadNames& names = head.names;
+  if (names.first_layer == "model.layers.L") names.first_layer = prefix.substr(0, prefix.size() - 1);
+  if (!holds_target(tensors, prefix)) return;
+  head.inside = prefix;
+  for (std::string* const of_target : {&names.embedding, &names.head})
+    if (!of_target->starts_with('.')) of_target->clear();
+}
+
+// MTP: the layers that the config describes are the target's, and the head's is one more, which DeepSeek numbers.
+void count_target_layers(const TensorCollector& tensors, HeadConfig& head) {
+  HeadDescription& d = head.description;
+  constexpr std::string_view kPrefix = "model.layers.";
+  const std::string& layer = head.names.first_layer;
+  if (layer.starts_with(kPrefix) && layer.substr(kPrefix.size()) != std::to_string(d.shape.num_layers)) {
+    if (layer.substr(kPrefix.size()) != "0")
+      throw input_error(tensors.where(head.names.fuse), "is of layer " + layer.substr(kPrefix.size()) + "; expected " +
+                                                            std::to_string(d.shape.num_layers) +
+                                                            ", which stands behind the target's 'num_hidden_layers'");
+  } else {
+    d.target_layers = d.shape.num_layers;
+  }
+  d.shape.num_layers = 1;
+}
+
+HeadConfig read_format(const HeadFormat& format, const JsonFields& config, const TensorCollector& tensors) {
   HeadConfig head;
   HeadDescription& d = head.description;
   HeadNames& names = head.names;
-  d.format = "speculators";
-  const std::string type = config.required_string("speculators_model_type");
-  const std::optional<JsonFields> layers = config.object("transformer_layer_config");
-  if (!layers) config.fail("transformer_layer_config", "an object");
-  refuse_unknown_keys(*layers, {});
-  read_proposal(config, d);
-  Keys read{"speculators_model_type", "speculators_config", "transformer_layer_config", "draft_vocab_size",
-            "target_hidden_size"};
-  if (type == "eagle3") {
-    d.family = HeadFamily::eagle3;
-    name_eagle3(config, tensors, names);
-    // speculators takes a missing key for false and vLLM for true.
-    if (!config.boolean("norm_before_residual")) config.fail("norm_before_residual", "true or false");
-    d.norm_before_residual = *config.boolean("norm_before_residual");
-    d.norm_output = config.boolean("norm_output").value_or(false);
-    d.feature_layers = layers_of(config, "eagle_aux_hidden_state_layer_ids", 0);
-    head.num_features = d.feature_layers.empty() ? 3 : std::ssize(d.feature_layers);
-    head.has_first_norm = false;
-    read = read +
-           Keys{"norm_before_residual", "norm_before_fc", "fc_norm", "norm_output", "eagle_aux_hidden_state_layer_ids"};
-  } else if (type == "dflash" || type == "dspark") {
-    d.family = HeadFamily::dflash;
-    name_dflash(names);
-    d.feature_layers = layers_of(config, "aux_hidden_state_layer_ids", 0);
-    if (d.feature_layers.empty()) config.fail("aux_hidden_state_layer_ids", "a list of layers");
-    head.num_features = std::ssize(d.feature_layers);
-    d.from_anchor = config.boolean("sample_from_anchor").value_or(type == "dspark");
-    read = read + Keys{"aux_hidden_state_layer_ids", "sample_from_anchor", "block_size", "mask_token_id"};
-    if (type == "dspark") {
-      read_markov(config, true, head);
-      read = read + kMarkovKeys;
-    }
-  } else if (type == "mtp") {
-    d.family = HeadFamily::mtp;
-    names.first_layer = "mtp_layers.0";
-    names.embed_norm = "mtp_layers.0.token_layernorm.weight";
-    names.hidden_norm = "mtp_layers.0.hidden_layernorm.weight";
-    names.fuse = "mtp_layers.0.input_proj.weight";
-    names.out_norm = "mtp_layers.0.final_layernorm.weight";
-    names.embedding = "embed_tokens.weight";
-    names.head = "lm_head.weight";
-    d.norm_output = true;
-    if (const std::int64_t count = size_or(config, "num_nextn_predict_layers", 1); count != 1)
-      refuse(config, "'num_nextn_predict_layers' is " + std::to_string(count) + "; expected 1");
-    read.push_back("num_nextn_predict_layers");
-  } else if (type == "eagle") {
-    d.family = HeadFamily::eagle1;
-    names.first_layer = "transformer";
-    names.embedding = "embed_tokens.weight";
-    names.head = "lm_head.weight";
-    names.fuse = "fusion_fc.weight";
-    names.fuse_bias = "fusion_fc.bias";
-    head.has_fuse_bias = config.boolean("fusion_bias").value_or(false);
-    head.has_first_norm = config.boolean("layernorms").value_or(false);
-    if (head.has_first_norm) {
-      names.embed_norm = "embedding_layernorm.weight";
-      names.out_norm = "pre_lm_head_layernorm.weight";
-    }
-    read = read + Keys{"fusion_bias", "layernorms"};
-  } else if (type == "peagle") {
-    refuse(config,
-           "'speculators_model_type' is 'peagle', and P-EAGLE is not implemented; expected eagle3, dflash, "
-           "dspark, mtp or eagle");
-  } else {
-    const std::vector<std::string> known{"eagle3", "dflash", "dspark", "mtp", "eagle"};
-    refuse(config, "'speculators_model_type' is " + in_quotes(type) +
-                       "; expected eagle3, dflash, dspark, mtp or eagle" + did_you_mean(type, known));
+  d.format = format.name;
+  d.family = format.family;
+  names = format.names;
+  if (tensors.contains("midlayer.self_attn.q_proj.weight") && d.family == HeadFamily::eagle3)
+    names.first_layer = "midlayer";
+  if (format.name == "MTP") name_mtp(tensors, head);
+  for (std::string* const name :
+       {&names.embedding, &names.head, &names.embed_norm, &names.hidden_norm, &names.out_norm, &names.fuse})
+    if (name->starts_with('.')) name->insert(0, names.first_layer);
+  const bool is_speculators = format.name == "speculators";
+  const JsonFields layers = is_speculators ? part_of(config, "transformer_layer_config") : config;
+  const JsonFields block = format.name == "DFlash" ? part_of(config, "dflash_config") : config;
+  if (is_speculators) {
+    refuse_unknown_keys(layers, {});
+    read_proposal(config, d);
   }
-  refuse_unknown_keys(config, read);
-  read_layers(*layers, tensors, head);
-  set_widths(config, head);
-  if (d.family == HeadFamily::mtp) {
-    d.target_layers = d.shape.num_layers;  // the layers described are the target's
-    d.shape.num_layers = 1;
+  if (format.name == "DFlash") {
+    require_text(block, "projector_type", {"dflash", "dspark"}, "dflash or dspark");
+    require_text(block, "attention_mode", {"gqa"}, "gqa");
+    refuse_unknown_keys(block, format.inside);
   }
-  head.draft_vocab_size = size_or(config, "draft_vocab_size", d.target_vocab_size);
-  if (d.family == HeadFamily::dflash) {
-    read_mask(config, d);
-    read_block(config, config.integer("block_size").value_or(8), d);
-  }
-  return head;
-}
-
-// --- EAGLE's own, and SpecForge's -----------------------------------------------------------------------------------------
-
-HeadConfig read_eagle3(const JsonFields& config, const TensorCollector& tensors) {
-  HeadConfig head;
-  HeadDescription& d = head.description;
-  d.family = HeadFamily::eagle3;
-  d.format = "EAGLE";
-  name_eagle3(config, tensors, head.names);
-  d.norm_before_residual = config.boolean("norm_before_residual").value_or(false);
-  d.norm_output = config.boolean("norm_output").value_or(false);
-  head.has_first_norm = false;
-  refuse_unknown_keys(config, {"draft_vocab_size", "target_hidden_size", "norm_before_residual", "norm_before_fc",
-                               "fc_norm", "norm_output", "eagle_config", "eagle_aux_hidden_state_layer_ids"});
-  std::vector<std::int64_t> ids =
-      config.integers("eagle_aux_hidden_state_layer_ids").value_or(std::vector<std::int64_t>{});
-  if (const std::optional<JsonFields> eagle = config.object("eagle_config")) {
-    refuse_unknown_keys(*eagle, {"eagle_aux_hidden_state_layer_ids", "use_aux_hidden_state"});
-    if (!eagle->boolean("use_aux_hidden_state").value_or(true))
-      refuse(*eagle, "'use_aux_hidden_state' is false; expected a head that reads several layers");
-    const auto inside = eagle->integers("eagle_aux_hidden_state_layer_ids");
-    if (inside && !ids.empty() && *inside != ids)
-      refuse(config, "'eagle_aux_hidden_state_layer_ids' is not that in 'eagle_config'; expected one list");
-    if (inside) ids = *inside;
-  }
-  d.feature_layers =
-      rising_layers(config.where(), "eagle_aux_hidden_state_layer_ids", ids, !ids.empty() && ids.front() == 1 ? 1 : 0);
-  head.num_features = ids.empty() ? 3 : std::ssize(ids);
-  read_layers(config, tensors, head);
-  set_widths(config, head);
-  head.draft_vocab_size = size_or(config, "draft_vocab_size", d.target_vocab_size);
-  return head;
-}
-
-HeadConfig read_eagle1(const JsonFields& config, const TensorCollector& tensors) {
-  HeadConfig head;
-  HeadDescription& d = head.description;
-  HeadNames& names = head.names;
-  d.family = HeadFamily::eagle1;
-  d.format = "EAGLE";
-  names.first_layer = "layers.0";
-  names.later_layers = "layers.";
-  names.embedding = "embed_tokens.weight";
-  names.head = "lm_head.weight";
-  names.fuse = "fc.weight";
-  names.fuse_bias = "fc.bias";
-  head.has_first_norm = false;
-  head.has_fuse_bias = config.boolean("bias");
-  if (config.boolean("add_para_norm").value_or(false)) {  // of HASS
-    names.embed_norm = "embed_layernorm.weight";
-    names.hidden_norm = "hidden_states_layernorm.weight";
-  }
-  refuse_unknown_keys(config, {"bias", "add_para_norm"});
-  read_layers(config, tensors, head);
-  set_widths(config, head);
+  read_switches(format, config, head);
+  if (format.type == "dspark") read_markov(block, is_speculators, head);
+  refuse_unknown_keys(config, format.keys);
+  read_layers(layers, tensors, head);
+  d.target_width = size_or(config, "target_hidden_size", d.shape.width);
+  d.zero_first_embedding = format.type == "deepseek";
+  read_features(format, config, block, head);
   head.draft_vocab_size = d.target_vocab_size;
+  if (is_key_of(format.keys, "draft_vocab_size"))
+    head.draft_vocab_size = size_or(config, "draft_vocab_size", d.target_vocab_size);
+  if (d.family == HeadFamily::mtp) count_target_layers(tensors, head);
+  if (d.family == HeadFamily::dflash) read_block(config, block, d);
+  if (format.name != "DeepSpec" || d.family != HeadFamily::eagle3) return head;
+  d.trained_len = static_cast<std::int32_t>(size_or(config, "ttt_length", 0));
+  if (d.shape.num_layers != 1) refuse_value(config, "num_hidden_layers", std::to_string(d.shape.num_layers), "1");
   return head;
 }
-
-// --- DFlash, DSpark and DeepSpec ------------------------------------------------------------------------------------------
-
-// z-lab's ids count outputs from 0; hidden_states[L] of the library behind them is the normed state, unlike the others.
-void read_target_layers(const JsonFields& config, const JsonFields& block, HeadConfig& head) {
-  HeadDescription& d = head.description;
-  d.target_layers = size_or(config, "num_target_layers", 0);
-  d.feature_layers = layers_of(block, "target_layer_ids", 1);
-  head.num_features = d.feature_layers.empty() ? 0 : std::ssize(d.feature_layers);
-  if (d.target_layers != 0 && head.num_features != 0 && d.feature_layers.back() >= d.target_layers)
-    refuse(block, "'target_layer_ids' has " + std::to_string(d.feature_layers.back() - 1) +
-                      ", and of the last layer some programs hand out the residual stream and some the normed state; "
-                      "expected layers below " +
-                      std::to_string(d.target_layers - 1));
-}
-
-HeadConfig read_dflash(const JsonFields& config, const TensorCollector& tensors) {
-  HeadConfig head;
-  HeadDescription& d = head.description;
-  d.family = HeadFamily::dflash;
-  d.format = "DFlash";
-  name_dflash(head.names);
-  const std::optional<JsonFields> block = config.object("dflash_config");
-  if (!block) config.fail("dflash_config", "an object");
-  const std::string projector = block->string("projector_type").value_or("dflash");
-  if (projector != "dflash" && projector != "dspark")
-    refuse(*block, "'projector_type' is " + in_quotes(projector) + "; expected dflash or dspark");
-  if (const std::string mode = block->string("attention_mode").value_or("gqa"); mode != "gqa")
-    refuse(*block, "'attention_mode' is " + in_quotes(mode) + "; expected gqa");
-  const bool is_dspark = projector == "dspark" || architecture_of(config) == "DSparkDraftModel";
-  d.from_anchor = is_dspark;
-  Keys inside{"mask_token_id", "target_layer_ids", "block_size"};
-  if (is_dspark) {
-    read_markov(*block, false, head);
-    inside = inside + kMarkovKeys;
-  }
-  refuse_unknown_keys(*block, inside);
-  refuse_unknown_keys(config, {"dflash_config", "block_size", "num_target_layers", "target_hidden_size"});
-  read_layers(config, tensors, head);
-  set_widths(config, head);
-  read_target_layers(config, *block, head);
-  if (head.num_features == 0) head.num_features = d.shape.num_layers;  // as many as the family's rule gives
-  head.draft_vocab_size = d.target_vocab_size;
-  read_mask(*block, d);
-  const std::optional<std::int64_t> outside = config.integer("block_size");
-  if (const auto len = block->integer("block_size"); outside && len && *outside != *len)
-    refuse(config, "'block_size' is " + std::to_string(*outside) + ", and " + std::to_string(*len) +
-                       " in 'dflash_config'; expected one length");
-  read_block(config, outside ? *outside : block->required_integer("block_size"), d);
-  return head;
-}
-
-HeadConfig read_deepspec(const JsonFields& config, const TensorCollector& tensors, bool is_eagle3) {
-  HeadConfig head;
-  HeadDescription& d = head.description;
-  d.family = is_eagle3 ? HeadFamily::eagle3 : HeadFamily::dflash;
-  Keys read{"target_layer_ids", "num_target_layers"};
-  if (is_eagle3) {
-    name_eagle3(config, tensors, head.names);
-    head.has_first_norm = false;
-    d.trained_len = static_cast<std::int32_t>(size_or(config, "ttt_length", 0));
-  } else {
-    name_dflash(head.names);
-    d.from_anchor = true;
-    read_markov(config, false, head);
-    read = read + kMarkovKeys + Keys{"block_size", "mask_token_id"};
-  }
-  d.format = "DeepSpec";
-  refuse_unknown_keys(config, read);
-  read_layers(config, tensors, head);
-  set_widths(config, head);
-  read_target_layers(config, config, head);
-  if (head.num_features == 0) config.fail("target_layer_ids", "a list of layers");
-  head.draft_vocab_size = d.target_vocab_size;
-  if (is_eagle3 && d.shape.num_layers != 1)
-    refuse(config, "'num_hidden_layers' is " + std::to_string(d.shape.num_layers) + "; expected 1");
-  if (!is_eagle3) {
-    read_mask(config, d);
-    read_block(config, size_of(config, "block_size"), d);
-  }
-  return head;
-}
-
-// --- Medusa ---------------------------------------------------------------------------------------------------------------
 
 HeadConfig read_medusa(const JsonFields& config, const TensorCollector& tensors) {
   HeadConfig head;
@@ -436,10 +309,9 @@ HeadConfig read_medusa(const JsonFields& config, const TensorCollector& tensors)
   d.format = "Medusa";
   medusa.is_vllm = !tensors.contains("0.0.linear.weight");
   medusa.prefix = tensors.contains("medusa_heads.blocks.0.layers.0.weight") ? "medusa_heads." : "";
-  refuse_unknown_keys(config, {"num_heads", "medusa_num_heads", "medusa_num_layers", "truncated_vocab_size",
-                               "original_lm_head", "medusa_fc_bias", "logit_scale"});
-  if (const double scale = config.number("logit_scale").value_or(1.0); scale != 1.0)
-    refuse(config, "'logit_scale' is " + number("%g", scale) + "; expected 1, logits as they are");
+  refuse_unknown_keys(config, {" num_heads medusa_num_heads medusa_num_layers truncated_vocab_size original_lm_head "
+                               "medusa_fc_bias logit_scale "});
+  require_unit_scale(config);
   if (medusa.is_vllm) {
     medusa.heads = size_of(config, "num_heads");
     medusa.blocks = size_of(config, "num_hidden_layers");
@@ -463,93 +335,44 @@ HeadConfig read_medusa(const JsonFields& config, const TensorCollector& tensors)
   return head;
 }
 
-// --- MTP --------------------------------------------------------------------------------------------------------------------
+// --- which format is it? ----------------------------------------------------------------------------------------------
 
-// The number in "model.layers.N.eh_proj.weight"; nothing where there is no such tensor.
-std::optional<std::string> layer_of_deepseek(const TensorCollector& tensors) {
-  constexpr std::string_view kPrefix = "model.layers.";
-  constexpr std::string_view kSuffix = ".eh_proj.weight";
-  std::optional<std::string> layer;
-  for (const std::string& name : tensors.names()) {
-    if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
-    if (layer)
-      throw input_error(tensors.where(name), "is of a second MTP layer; expected one, which drafts every token");
-    layer = name.substr(kPrefix.size(), name.size() - kPrefix.size() - kSuffix.size());
-  }
-  return layer;
+bool has_any(const JsonFields& config, std::initializer_list<const char*> keys) {
+  return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.find(key) != nullptr; });
 }
 
-HeadConfig read_mtp(const JsonFields& config, const TensorCollector& tensors) {
-  HeadConfig head;
-  HeadDescription& d = head.description;
-  HeadNames& names = head.names;
-  d.family = HeadFamily::mtp;
-  d.format = "MTP";
-  for (const char* const key : {"num_nextn_predict_layers", "mtp_num_hidden_layers"})
-    if (const std::int64_t count = size_or(config, key, 1); count != 1)
-      refuse(config, in_quotes(key) + " is " + std::to_string(count) + "; expected 1");
-  std::int64_t index = -1;
-  if (const std::optional<std::string> layer = layer_of_deepseek(tensors)) {
-    names.first_layer = "model.layers." + *layer;
-    names.fuse = names.first_layer + ".eh_proj.weight";
-    names.embed_norm = names.first_layer + ".enorm.weight";
-    names.hidden_norm = names.first_layer + ".hnorm.weight";
-    names.out_norm = names.first_layer + ".shared_head.norm.weight";
-    names.head = names.first_layer + ".shared_head.head.weight";
-    names.embedding = names.first_layer + ".embed_tokens.weight";
-    d.zero_first_embedding = true;
-    if (layer->size() > 6 || layer->empty() || layer->find_first_not_of("0123456789") != std::string::npos)
-      throw input_error(tensors.where(names.fuse), "has no number of a layer; expected model.layers.L.eh_proj.weight");
-    index = std::stoll(*layer);
-  } else {
-    names.first_layer = "mtp.layers.0";
-    names.fuse = "mtp.fc.weight";
-    names.embed_norm = "mtp.pre_fc_norm_embedding.weight";
-    names.hidden_norm = "mtp.pre_fc_norm_hidden.weight";
-    names.out_norm = "mtp.norm.weight";
-    names.head = "lm_head.weight";
-    names.embedding = "model.embed_tokens.weight";
-    d.norm_output = true;
-  }
-  refuse_unknown_keys(config, {"num_nextn_predict_layers", "mtp_num_hidden_layers"});
-  read_layers(config, tensors, head);
-  set_widths(config, head);
-  // A companion of the target has the target's config, and its layer is numbered behind the target's.
-  if (index < 0 || index == d.shape.num_layers) d.target_layers = d.shape.num_layers;
-  if (index > 0 && d.target_layers == 0)
-    throw input_error(tensors.where(names.fuse), "is of layer " + std::to_string(index) + "; expected " +
-                                                     std::to_string(d.shape.num_layers) +
-                                                     ", which stands behind the target's 'num_hidden_layers'");
-  d.shape.num_layers = 1;
-  head.draft_vocab_size = d.target_vocab_size;
-  return head;
+bool is_medusa(const JsonFields& config) {
+  return has_any(config, {"medusa_num_heads"}) || architecture_of(config) == "MedusaModel" ||
+         config.string("model_type").value_or("") == "medusa";
 }
 
-enum class ConfigFormat : std::uint8_t {
-  speculators,
-  dflash,
-  deepspec_eagle3,
-  deepspec_block,
-  medusa,
-  eagle3,
-  unknown
-};
+const HeadFormat& speculators_format_of(const JsonFields& config) {
+  const std::string type = config.required_string("speculators_model_type");
+  if (const HeadFormat* const format = find_format("speculators", type)) return *format;
+  if (type == "peagle")
+    refuse_value(config, "speculators_model_type", "'peagle', and P-EAGLE is not implemented",
+                 "eagle3, dflash, dspark, mtp or eagle");
+  const std::vector<std::string> known{"eagle3", "dflash", "dspark", "mtp", "eagle"};
+  refuse_value(config, "speculators_model_type", in_quotes(type),
+               "eagle3, dflash, dspark, mtp or eagle" + did_you_mean(type, known));
+}
 
-ConfigFormat format_of(const JsonFields& config) {
+// By the config's keys alone; null: none, or Medusa.
+const HeadFormat* format_of(const JsonFields& config) {
   const std::string architecture = architecture_of(config);
-  const auto any = [&](std::initializer_list<const char*> keys) {
-    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.find(key) != nullptr; });
-  };
-  if (any({"speculators_model_type", "speculators_config"})) return ConfigFormat::speculators;
-  if (architecture == "Qwen3Eagle3Model") return ConfigFormat::deepspec_eagle3;
-  if (architecture == "Qwen3DSparkModel") return ConfigFormat::deepspec_block;
-  if (any({"dflash_config"}) || architecture == "DFlashDraftModel" || architecture == "DSparkDraftModel")
-    return ConfigFormat::dflash;
-  if (any({"medusa_num_heads"}) || architecture == "MedusaModel" ||
-      config.string("model_type").value_or("") == "medusa")
-    return ConfigFormat::medusa;
-  if (any({"draft_vocab_size"}) || architecture.find("Eagle3") != std::string::npos) return ConfigFormat::eagle3;
-  return ConfigFormat::unknown;
+  if (has_any(config, {"speculators_model_type", "speculators_config"})) return &speculators_format_of(config);
+  if (architecture == "Qwen3Eagle3Model") return find_format("DeepSpec", "eagle3");
+  if (architecture == "Qwen3DSparkModel") return find_format("DeepSpec", "dspark");
+  if (has_any(config, {"dflash_config"}) || architecture == "DFlashDraftModel" || architecture == "DSparkDraftModel") {
+    const std::optional<JsonFields> block = config.object("dflash_config");
+    const bool is_dspark =
+        architecture == "DSparkDraftModel" || (block && block->string("projector_type").value_or("") == "dspark");
+    return find_format("DFlash", is_dspark ? "dspark" : "dflash");
+  }
+  if (is_medusa(config)) return nullptr;
+  if (has_any(config, {"draft_vocab_size"}) || architecture.find("Eagle3") != std::string::npos)
+    return find_format("EAGLE", "eagle3");
+  return nullptr;
 }
 
 }  // namespace
@@ -592,42 +415,29 @@ void refuse_other_kinds(const TensorCollector& tensors) {
 }
 
 bool describes_head(const JsonFields& config) {
-  return format_of(config) != ConfigFormat::unknown || config.integer("num_nextn_predict_layers").value_or(0) > 0;
+  return format_of(config) != nullptr || is_medusa(config);
 }
 
 bool describes_head(const TensorCollector& tensors) {
-  for (const char* const name : {"fc.weight", "mtp.fc.weight", "0.0.linear.weight", "blocks.0.layers.0.weight"})
+  for (const char* const name : {"fc.weight", "0.0.linear.weight", "blocks.0.layers.0.weight"})
     if (tensors.contains(name)) return true;
-  return layer_of_deepseek(tensors).has_value();
+  const std::vector<std::string> prefixes = mtp_prefixes(tensors);
+  return !prefixes.empty() && !holds_target(tensors, prefixes.front());
 }
 
 HeadConfig read_head_config(const JsonFields& config, const TensorCollector& tensors) {
   refuse_other_kinds(tensors);
-  const auto read = [&] {
-    switch (format_of(config)) {
-      case ConfigFormat::speculators:
-        return read_speculators(config, tensors);
-      case ConfigFormat::dflash:
-        return read_dflash(config, tensors);
-      case ConfigFormat::deepspec_eagle3:
-        return read_deepspec(config, tensors, true);
-      case ConfigFormat::deepspec_block:
-        return read_deepspec(config, tensors, false);
-      case ConfigFormat::medusa:
-        return read_medusa(config, tensors);
-      case ConfigFormat::eagle3:
-        return read_eagle3(config, tensors);
-      case ConfigFormat::unknown:
-        break;
-    }
-    if (tensors.contains("mtp.fc.weight") || layer_of_deepseek(tensors)) return read_mtp(config, tensors);
-    if (tensors.contains("fc.weight")) return read_eagle1(config, tensors);
-    if (tensors.contains("0.0.linear.weight") || tensors.contains("blocks.0.layers.0.weight"))
-      return read_medusa(config, tensors);
+  const HeadFormat* format = format_of(config);
+  const bool is_unknown = format == nullptr && !is_medusa(config);
+  if (const std::vector<std::string> prefixes = mtp_prefixes(tensors); is_unknown && !prefixes.empty())
+    format = find_format("MTP", prefixes.front() == "mtp." ? "qwen" : "deepseek");
+  else if (is_unknown && tensors.contains("fc.weight"))
+    format = find_format("EAGLE", "eagle1");
+  const bool has_medusa = tensors.contains("0.0.linear.weight") || tensors.contains("blocks.0.layers.0.weight");
+  if (is_unknown && format == nullptr && !has_medusa)
     refuse(config,
            "describes no drafting head; expected one of vLLM's speculators, EAGLE, DFlash, DeepSpec, Medusa or MTP");
-  };
-  HeadConfig head = read();
+  HeadConfig head = format != nullptr ? read_format(*format, config, tensors) : read_medusa(config, tensors);
   head.where = config.where();
   return head;
 }

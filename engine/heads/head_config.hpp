@@ -5,7 +5,8 @@
 //   DFlash        z-lab/dflash and SpecForge: architectures DFlashDraftModel, DSparkDraftModel, with dflash_config
 //   DeepSpec      deepseek-ai/DeepSpec: architectures Qwen3Eagle3Model, Qwen3DSparkModel
 //   Medusa        FasterDecoding/Medusa, and the names that vLLM gives it
-//   MTP           the target's config, and mtp.* (Qwen3-Next) or model.layers.L.eh_proj (DeepSeek) among the tensors
+//   MTP           the target's config, and mtp.* (Qwen3-Next) or model.layers.L.eh_proj (DeepSeek) among the tensors,
+//                 in files of its own or among the target's
 //   GGUF          llama.cpp: architectures eagle3 and dflash, or nextn_predict_layers
 //
 // Layers of features. HeadDescription counts them from 1, behind a layer. speculators' ids and those in GGUF files are
@@ -31,12 +32,12 @@ namespace draftproof {
 // Names of a head's tensors; empty: it has none such.
 struct HeadNames {
   const LayerNames* of_layer = &kFolderLayerNames;
-  std::string first_layer, later_layers;  // prefixes; that of later layers is followed by their number
-  std::string embedding, head;            // may be missing from the files: then the target's
-  std::string embed_norm, hidden_norm, fuse_norm, out_norm;
-  std::string feature_norms;  // prefix, followed by a number and ".weight"
-  std::string fuse, fuse_bias;
-  std::string markov_in, markov_out, confidence, confidence_bias;
+  std::string first_layer = {}, later_layers = {};  // prefixes; that of later layers is followed by their number
+  std::string embedding = {}, head = {};            // may be missing from the files: then the target's
+  std::string embed_norm = {}, hidden_norm = {}, fuse_norm = {}, out_norm = {};
+  std::string feature_norms = {};  // prefix, followed by a number and ".weight"
+  std::string fuse = {}, fuse_bias = {};
+  std::string markov_in = {}, markov_out = {}, confidence = {}, confidence_bias = {};
 };
 
 struct MedusaNames {
@@ -60,6 +61,7 @@ struct HeadConfig {
   bool confidence_reads_markov = false;
   HeadNames names;
   MedusaNames medusa;
+  std::string inside;  // MTP in the target's own files: the prefix of the head's tensors, the others being the target's
 };
 
 // Is this the config.json of a head, by its keys alone? Those of EAGLE-1 and MTP look like a model's.

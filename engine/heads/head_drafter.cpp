@@ -1,12 +1,14 @@
 #include "engine/heads/head_drafter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/error.hpp"
 #include "engine/draft/tree_builders/dynamic_trees.hpp"
+#include "reference/logits/guidance.hpp"
 #include "reference/step/dense_step_rows.hpp"
 #include "reference/verify/sampled_tree.hpp"
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kScratchSlots = 16384;  // of drafts' entries in a step
 constexpr std::int32_t kTreeTopK = 10;         // EAGLE-2's, of a node and of a level
+constexpr std::size_t kSidesMax = 2;           // of a draft: the request's tokens and the companion's
 
 }  // namespace
 
@@ -66,6 +69,16 @@ class HeadDrafter::Cache final : public DraftCache {
   std::vector<std::vector<float>> block_states_;
 };
 
+// The tokens that a draft hangs behind: the request's, and where the draft is guided the companion's.
+struct HeadDrafter::Side {
+  Stream* stream;
+  std::span<const Token> tokens;
+  StreamContext kv;
+  std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
+
+  std::int64_t newest() const { return std::ssize(tokens) - 1; }
+};
+
 // A draft as it grows, level by level. Its nodes are those of the draft, or of paths that are not merged yet, or
 // candidates that are not chosen yet.
 struct HeadDrafter::Growth {
@@ -78,24 +91,23 @@ struct HeadDrafter::Growth {
   };
   struct Node {
     Token token;
-    std::int32_t parent;     // kRootNode: the context
-    std::int32_t depth;      // from 1
-    std::int64_t slot = -1;  // of its entry
-    std::vector<float> state = {};
-    std::vector<float> row = {};  // of logits after it
+    std::int32_t parent;                                    // kRootNode: the context
+    std::int32_t depth;                                     // from 1
+    std::array<std::int64_t, kSidesMax> slots = {};         // of its entry, by side
+    std::array<std::vector<float>, kSidesMax> states = {};  // by side
+    std::vector<float> row = {};                            // of logits after it, guided where the draft is
     float confidence = 0.0f;
   };
 
   DraftJob* job;
-  Stream* stream;
   Kind kind;
+  std::vector<Side> sides = {};  // one, or two where it is guided
   RowParameters parameters = {};
   Node root = {};
   std::vector<Node> nodes = {};
   std::vector<std::int32_t> frontier = {};            // whose rows come next
   std::int32_t length_max = 0;                        // levels
-  std::vector<std::vector<float>> marginals = {};     // of heads that draft in parallel, by depth
-  std::vector<std::vector<float>> block_states = {};  // of their places
+  std::vector<std::vector<float>> block_states = {};  // of a block's places, behind the request's tokens
   CandidatePool pool = CandidatePool("a head's tree");
   std::int32_t level_first = 0;                       // of the pool's last level
   std::vector<std::vector<std::int32_t>> below = {};  // of the shape: children of node i at i + 1
@@ -103,7 +115,18 @@ struct HeadDrafter::Growth {
 
   const Node& at(std::int32_t node) const { return node == kRootNode ? root : nodes[static_cast<std::size_t>(node)]; }
   Node& at(std::int32_t node) { return node == kRootNode ? root : nodes[static_cast<std::size_t>(node)]; }
-  std::int64_t newest() const { return static_cast<std::int64_t>(job->context.stream.size()) - 1; }
+  // Takes the row of a side behind those before: the first is the row, the second guides it.
+  void take_row(std::size_t side, std::span<const float> of_side, std::vector<float>& row) {
+    if (side == 0) {
+      row.assign(of_side.begin(), of_side.end());
+      return;
+    }
+    try {
+      combine_guidance(row, of_side, job->context.parameters.guidance_scale, {}, row);
+    } catch (const Error&) {
+      job->failure = std::current_exception();
+    }
+  }
   std::int32_t add(Token token, std::int32_t parent) {
     nodes.push_back({token, parent, at(parent).depth + 1});
     return static_cast<std::int32_t>(nodes.size()) - 1;
@@ -124,8 +147,8 @@ struct HeadDrafter::Growth {
   }
 };
 
-HeadDrafter::HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature)
-    : head_(std::move(head)), draft_temperature_(draft_temperature) {}
+HeadDrafter::HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature, bool guided)
+    : head_(std::move(head)), draft_temperature_(draft_temperature), guided_(guided) {}
 
 void HeadDrafter::propose(const DraftContext&, const DraftPlan&, DraftChance&, Draft&) {
   throw usage_error("drafter",
@@ -213,10 +236,27 @@ void HeadDrafter::flush(const ComputedTokens& of, Stream& stream, Cache& cache) 
   stream.begin = std::max(stream.begin, stream.end);
 }
 
-HeadDrafter::Growth HeadDrafter::growth_of(DraftJob& job, Stream& stream) const {
+// Empty where a stream's tokens before the newest are computed in this step (a part of the prompt, or all again after a
+// preemption): their features are not there yet, nor is the KV.
+std::vector<HeadDrafter::Side> HeadDrafter::sides_of(const DraftContext& context, Cache& cache) const {
+  std::vector<Side> sides{{nullptr, context.stream, context.kv}};
+  if (guided_ && context.parameters.guidance_scale != 1.0f)
+    sides.push_back({nullptr, context.companion_stream, context.companion_kv});
+  for (std::size_t s = 0; s < sides.size(); ++s) {
+    Side& side = sides[s];
+    const auto found = cache.streams.find({context.request, static_cast<std::int32_t>(s)});
+    if (found == cache.streams.end() || found->second.end != side.newest() || side.kv.length != side.newest() ||
+        side.newest() == 0)
+      return {};
+    side.stream = &found->second;
+  }
+  return sides;
+}
+
+HeadDrafter::Growth HeadDrafter::growth_of(DraftJob& job) const {
   const DraftPlan& plan = job.plan;
   const bool any = plan.sampling == DraftSampling::any;
-  Growth growth{&job, &stream, Growth::Kind::chain};
+  Growth growth{&job, Growth::Kind::chain};
   growth.root.parent = kRootNode;
   growth.length_max = plan.draft_len_max();
   if (const std::int32_t of_head = head_->draft_len_max(); of_head != 0)
@@ -259,14 +299,11 @@ void HeadDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* draft_cache)
   };
   for (DraftJob& job : jobs) {
     *job.out = {};
-    const auto found = cache.streams.find({job.context.request, 0});
-    const std::int64_t newest = std::ssize(job.context.stream) - 1;
-    // Where tokens before the newest are computed in this step (a part of the prompt, or all again after a preemption),
-    // their features are not there yet, nor is the KV.
-    if (found == cache.streams.end() || found->second.end != newest || job.context.kv.length != newest || newest == 0)
-      continue;
-    Growth growth = growth_of(job, found->second);
-    const std::int64_t needed = std::max(growth.nodes_max(), head_->description().block_len);
+    std::vector<Side> sides = sides_of(job.context, cache);
+    if (sides.empty()) continue;
+    Growth growth = growth_of(job);
+    growth.sides = std::move(sides);
+    const std::int64_t needed = std::max(growth.nodes_max(), head_->description().block_len) * std::ssize(growth.sides);
     if (slots + needed > kScratchSlots) draft();
     slots += needed;
     growths.push_back(std::move(growth));
@@ -277,20 +314,20 @@ void HeadDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* draft_cache)
 void HeadDrafter::grow(std::span<Growth> growths, Cache& cache) {
   if (growths.empty()) return;
   compute_roots(growths, cache);
-  std::int64_t scratch =
-      cache.scratch +
-      (head_->description().family == HeadFamily::dflash ? std::ssize(growths) * head_->description().block_len : 0);
+  std::int64_t scratch = cache.scratch;
+  for (const Growth& growth : growths)
+    scratch += std::ssize(growth.sides) * head_->description().block_len;  // 0 of heads without blocks
   for (bool grows = true; grows;) {
     grows = false;
     for (Growth& growth : growths) {
-      if (growth.job->failure) continue;
       try {
-        add_level(growth);
+        if (!growth.job->failure) add_level(growth);
       } catch (const Error&) {
         growth.job->failure = std::current_exception();
-        growth.frontier.clear();
       }
-      for (const std::int32_t node : growth.frontier) growth.at(node).slot = scratch++;
+      if (growth.job->failure) growth.frontier.clear();
+      for (const std::int32_t node : growth.frontier)
+        for (std::size_t s = 0; s < growth.sides.size(); ++s) growth.at(node).slots[s] = scratch++;
       grows = grows || !growth.frontier.empty();
     }
     if (grows) compute_frontiers(growths, cache);
@@ -311,62 +348,72 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
   if (description.family == HeadFamily::medusa) {
     std::int32_t length_max = 0;
     for (const Growth& growth : growths) {
-      batch_.states.insert(batch_.states.end(), growth.stream->states.begin(), growth.stream->states.end());
+      for (const Side& side : growth.sides)
+        batch_.states.insert(batch_.states.end(), side.stream->states.begin(), side.stream->states.end());
       length_max = std::max(length_max, growth.length_max);
     }
     for (std::int32_t level = 0; level < length_max; ++level) {
       head_->run_medusa(static_cast<std::size_t>(level), batch_.states, output_.logits);
-      for (std::size_t g = 0; g < growths.size(); ++g) {
-        const auto row = std::span(output_.logits).subspan(g * rows, rows);
-        growths[g].marginals.emplace_back(row.begin(), row.end());
+      std::size_t row = 0;
+      for (Growth& growth : growths) {
+        std::vector<float>& marginal = growth.sides[0].marginals.emplace_back();
+        for (std::size_t s = 0; s < growth.sides.size(); ++s)
+          growth.take_row(s, std::span(output_.logits).subspan(row++ * rows, rows), marginal);
       }
     }
     return;
   }
   if (description.family == HeadFamily::dflash) {
     std::int64_t scratch = cache.scratch;
-    for (const Growth& growth : growths) {
-      const std::int64_t newest = growth.newest();
-      for (std::int32_t i = 0; i < description.block_len; ++i) {
-        if (i >= (description.from_anchor ? 0 : 1) && i < growth.length_max + (description.from_anchor ? 0 : 1))
-          batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
-        batch_.add(i == 0 ? growth.job->context.stream.back() : description.mask_token, newest + i, i > 0, scratch++);
+    for (const Growth& growth : growths)
+      for (const Side& side : growth.sides) {
+        for (std::int32_t i = 0; i < description.block_len; ++i) {
+          if (i >= (description.from_anchor ? 0 : 1) && i < growth.length_max + (description.from_anchor ? 0 : 1))
+            batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
+          batch_.add(i == 0 ? side.tokens.back() : description.mask_token, side.newest() + i, i > 0, scratch++);
+        }
+        batch_.contexts.push_back({side.kv.blocks, side.newest()});
       }
-      batch_.contexts.push_back({growth.job->context.kv.blocks, newest});
-    }
     head_->run_blocks(batch_.view(), *cache.kv, output_);
+    const bool has_markov = head_->weights().markov_in != nullptr;
     std::size_t row = 0;
     for (Growth& growth : growths)
-      for (std::int32_t level = 0; level < growth.length_max; ++level, ++row) {
-        const auto from = std::span(output_.logits).subspan(row * rows, rows);
-        growth.marginals.emplace_back(from.begin(), from.end());
-        const auto state =
-            std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[row]) * width, width);
-        growth.block_states.emplace_back(state.begin(), state.end());
+      for (std::size_t s = 0; s < growth.sides.size(); ++s) {
+        for (std::int32_t level = 0; level < growth.length_max; ++level, ++row) {
+          const auto from = std::span(output_.logits).subspan(row * rows, rows);
+          // With a Markov bias rows are guided once they have it.
+          Side& side = growth.sides[has_markov ? s : 0];
+          if (s == 0 || has_markov) side.marginals.emplace_back();
+          growth.take_row(has_markov ? 0 : s, from, side.marginals[static_cast<std::size_t>(level)]);
+          if (s != 0) continue;
+          const auto state =
+              std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[row]) * width, width);
+          growth.block_states.emplace_back(state.begin(), state.end());
+        }
+        if (!has_markov) continue;
+        std::vector<float> first = growth.sides[s].marginals.front();
+        head_->add_markov({{growth.sides[s].tokens.back()}}, first);
+        growth.take_row(s, first, growth.root.row);
       }
-    if (!head_->weights().markov_in) return;
-    for (Growth& growth : growths) {
-      growth.root.row = growth.marginals.front();
-      head_->add_markov({{growth.job->context.stream.back()}}, growth.root.row);
-    }
     return;
   }
-  for (Growth& growth : growths) {
-    Stream& stream = *growth.stream;
-    const DraftContext& context = growth.job->context;
-    if (stream.begin == 1) cache.kv->clear_slot(context.kv.slot(0));
-    add_tokens(context.stream, context.kv, stream.begin, stream.end + 1, stream.states);
-    batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
-    stream.begin = stream.end + 1;
-    stream.states.clear();
-  }
+  for (Growth& growth : growths)
+    for (Side& side : growth.sides) {
+      Stream& stream = *side.stream;
+      if (stream.begin == 1) cache.kv->clear_slot(side.kv.slot(0));
+      add_tokens(side.tokens, side.kv, stream.begin, stream.end + 1, stream.states);
+      batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
+      stream.begin = stream.end + 1;
+      stream.states.clear();
+    }
   head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
-  for (std::size_t g = 0; g < growths.size(); ++g) {
-    const auto row = std::span(output_.logits).subspan(g * rows, rows);
-    const auto state = std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[g]) * width, width);
-    growths[g].root.row.assign(row.begin(), row.end());
-    growths[g].root.state.assign(state.begin(), state.end());
-  }
+  std::size_t row = 0;
+  for (Growth& growth : growths)
+    for (std::size_t s = 0; s < growth.sides.size(); ++s, ++row) {
+      growth.take_row(s, std::span(output_.logits).subspan(row * rows, rows), growth.root.row);
+      const auto state = std::span(output_.states).subspan(static_cast<std::size_t>(batch_.wanted[row]) * width, width);
+      growth.root.states[s].assign(state.begin(), state.end());
+    }
 }
 
 // The rows after the nodes of the frontiers, of all requests in one pass.
@@ -377,22 +424,24 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, Cache& cache) {
   batch_.clear();
   if (family == HeadFamily::dflash) output_.logits.clear();
   for (Growth& growth : growths)
-    for (const std::int32_t node : growth.frontier) {
-      const Growth::Node& of = growth.at(node);
-      if (family == HeadFamily::dflash) {
-        const std::vector<float>& base = growth.marginals[static_cast<std::size_t>(of.depth)];
-        batch_.tokens.push_back(of.token);
-        output_.logits.insert(output_.logits.end(), base.begin(), base.end());
-        continue;
+    for (const std::int32_t node : growth.frontier)
+      for (std::size_t s = 0; s < growth.sides.size(); ++s) {
+        const Growth::Node& of = growth.at(node);
+        const Side& side = growth.sides[s];
+        if (family == HeadFamily::dflash) {
+          const std::vector<float>& base = side.marginals[static_cast<std::size_t>(of.depth)];
+          batch_.tokens.push_back(of.token);
+          output_.logits.insert(output_.logits.end(), base.begin(), base.end());
+          continue;
+        }
+        batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
+        batch_.add(of.token, side.newest() + of.depth, false, of.slots[s]);
+        batch_.contexts.push_back({side.kv.blocks, side.newest() + 1});
+        std::vector<std::int64_t>& tail = batch_.tails.emplace_back();
+        for (const std::int32_t above : growth.ancestors(of.parent)) tail.push_back(growth.at(above).slots[s]);
+        const std::vector<float>& state = growth.at(of.parent).states[s];
+        batch_.states.insert(batch_.states.end(), state.begin(), state.end());
       }
-      batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()));
-      batch_.add(of.token, growth.newest() + of.depth, false, of.slot);
-      batch_.contexts.push_back({growth.job->context.kv.blocks, growth.newest() + 1});
-      std::vector<std::int64_t>& tail = batch_.tails.emplace_back();
-      for (const std::int32_t above : growth.ancestors(of.parent)) tail.push_back(growth.at(above).slot);
-      const std::vector<float>& state = growth.at(of.parent).state;
-      batch_.states.insert(batch_.states.end(), state.begin(), state.end());
-    }
   if (family == HeadFamily::dflash)
     head_->add_markov(batch_.tokens, output_.logits);
   else
@@ -400,16 +449,14 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, Cache& cache) {
   const auto width = static_cast<std::size_t>(head_->state_width());
   std::size_t row = 0;
   for (Growth& growth : growths)
-    for (const std::int32_t node : growth.frontier) {
-      Growth::Node& of = growth.at(node);
-      const auto logits = std::span(output_.logits).subspan(row * rows, rows);
-      of.row.assign(logits.begin(), logits.end());
-      if (family != HeadFamily::dflash) {
+    for (const std::int32_t node : growth.frontier)
+      for (std::size_t s = 0; s < growth.sides.size(); ++s, ++row) {
+        Growth::Node& of = growth.at(node);
+        growth.take_row(s, std::span(output_.logits).subspan(row * rows, rows), of.row);
+        if (family == HeadFamily::dflash) continue;
         const auto state = std::span(output_.states).subspan(row * width, width);
-        of.state.assign(state.begin(), state.end());
+        of.states[s].assign(state.begin(), state.end());
       }
-      ++row;
-    }
 }
 
 // The row over the target's vocabulary: tokens that the head does not draft are impossible.
@@ -437,7 +484,7 @@ const Distribution& HeadDrafter::process(const Growth& growth, std::int32_t node
 
 std::span<const float> HeadDrafter::row_after(const Growth& growth, std::int32_t node) {
   const Growth::Node& of = growth.at(node);
-  return of.row.empty() ? growth.marginals[static_cast<std::size_t>(of.depth)] : of.row;
+  return of.row.empty() ? growth.sides[0].marginals[static_cast<std::size_t>(of.depth)] : of.row;
 }
 
 // That the draft after a node is accepted; known before it is drawn.
@@ -464,7 +511,9 @@ void HeadDrafter::add_level(Growth& growth) {
   for (const std::int32_t node : behind)
     if (on_row)
       on_row({growth.job->context.request, growth.job->context.stream, growth.path(node), row_after(growth, node),
-              growth.at(node).state});
+              growth.at(node).states[0],
+              growth.sides.size() > 1 ? growth.job->context.companion_stream : std::span<const Token>(),
+              growth.sides.size() > 1 ? growth.job->context.parameters.guidance_scale : 1.0f});
   switch (growth.kind) {
     case Growth::Kind::most_probable: {
       const std::span<const float> row = row_after(growth, behind.front());

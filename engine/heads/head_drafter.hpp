@@ -28,6 +28,9 @@ struct HeadRow {
   std::vector<Token> path;        // drafts behind them
   std::span<const float> logits;  // [rows of logits]
   std::span<const float> state;   // of pairs: what the next pair begins with; else empty
+  // Where drafts are guided: the true tokens of the companion, whose row the logits are guided by, and the scale.
+  std::span<const Token> companion = {};
+  float guidance_scale = 1.0f;
 };
 struct HeadDraft {
   std::uint64_t request = 0;
@@ -41,7 +44,9 @@ class HeadDrafter final : public Drafter {
   // and for verifiers that take any drafts, the most probable token, as a one-hot proposal: EAGLE-2's dynamic tree
   // where the plan is a tree. Confidences are those of the head, where it has a head of confidences, else the largest
   // probability of the row that a draft comes from.
-  HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature);
+  // guided: under guidance the head runs behind the companion's tokens too, and drafts come from its two rows combined
+  // as the target's are (logits/guidance.hpp); else from its row behind the request's own tokens, as engines draft.
+  HeadDrafter(std::shared_ptr<DraftHead> head, std::optional<float> draft_temperature, bool guided = false);
 
   // Error (usage): a head drafts for an engine's requests only, since it reads their features.
   void propose(const DraftContext& context, const DraftPlan& plan, DraftChance& chance, Draft& out) override;
@@ -58,6 +63,7 @@ class HeadDrafter final : public Drafter {
  private:
   class Cache;
   struct Growth;
+  struct Side;
   // Of a stream of a request. Pairs at positions [begin, end) are not in the KV yet: states of positions
   // [begin - 1, end), the last of which the newest token's pair begins with.
   struct Stream {
@@ -69,7 +75,8 @@ class HeadDrafter final : public Drafter {
   void add_tokens(std::span<const Token> stream, const StreamContext& kv, std::int64_t begin, std::int64_t end,
                   std::span<const float> states);
   void flush(const ComputedTokens& of, Stream& stream, Cache& cache);
-  Growth growth_of(DraftJob& job, Stream& stream) const;
+  std::vector<Side> sides_of(const DraftContext& context, Cache& cache) const;
+  Growth growth_of(DraftJob& job) const;
   void grow(std::span<Growth> growths, Cache& cache);
   void compute_roots(std::span<Growth> growths, Cache& cache);
   void compute_frontiers(std::span<Growth> growths, Cache& cache);
@@ -95,6 +102,7 @@ class HeadDrafter final : public Drafter {
 
   std::shared_ptr<DraftHead> head_;
   std::optional<float> draft_temperature_;
+  bool guided_;
   Batch batch_;
   HeadOutput output_;
   std::vector<float> features_, states_;  // of a pass of the target

@@ -178,6 +178,8 @@ HeadTensors take_all(TensorCollector& tensors, HeadConfig config, const std::str
     take_medusa(tensors, config, out);
   else
     take_head(tensors, config, out);
+  for (const std::string& name : tensors.names())
+    if (!config.inside.empty() && !name.starts_with(config.inside)) tensors.ignore(name);
   tensors.refuse_unused("is read by nothing of " + std::string(name_of(out.description.family)) + " in the format " +
                         out.description.format + "; expected a head without it");
   out.owner = tensors.owner();
@@ -216,6 +218,14 @@ bool is_head(const std::string& path) {
   if (describes_head(JsonFields::read(config_path(path)))) return true;
   if (is_in(path, "tokenizer.json")) return false;
   return has_weights(path) ? describes_head(TensorCollector::of_folder(path, "head")) : has_pickled(path) != nullptr;
+}
+
+std::size_t mtp_layers_inside(const std::string& path) {
+  if (is_head(path)) return 0;
+  if (!is_folder(path))
+    return mtp_prefixes(TensorCollector::of_gguf(std::make_shared<const GgufFile>(GgufFile::open(path)), "head"))
+        .size();
+  return has_weights(path) ? mtp_prefixes(TensorCollector::of_folder(path, "head")).size() : 0;
 }
 
 HeadTensors open_head_files(const std::string& path) {

@@ -12,9 +12,13 @@ namespace draftproof {
 // folder look like a model's: then by its tensors, where it has no tokenizer. Input errors: those of opening the files.
 bool is_head(const std::string& path);
 
+// How many layers for multi-token prediction (MTP) the files of the model at `path` carry: one is a head, which
+// open_head_files() opens at this path; more are not implemented. Input errors: as above.
+std::size_t mtp_layers_inside(const std::string& path);
+
 // A head's tensors from a folder (config.json with model.safetensors or shards) or a .gguf file. Every tensor is used
-// once. A d2t table may hold offsets or tokens; its tokens rise and stay below the target's vocabulary, and t2d, where
-// there is one, marks the same set.
+// once; of a target's own files, those of its MTP layer. A d2t table may hold offsets or tokens; its tokens rise and
+// stay below the target's vocabulary, and t2d, where there is one, marks the same set.
 // Input errors naming file and tensor or key: those of read_head_config(); a tensor that is missing, misshapen, of
 // another type, or read by nothing; d2t and t2d that contradict each other or the sizes.
 HeadTensors open_head_files(const std::string& path);

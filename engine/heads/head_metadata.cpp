@@ -56,11 +56,16 @@ void read_gguf_features(const GgufFile& file, HeadConfig& head) {
   head.num_features = std::ssize(d.feature_layers);
 }
 
+// Beside MTP's own block, are those of the target there?
+bool is_target(const GgufFile& file) {
+  return file.find("blk.0.attn_norm.weight") != nullptr && file.find("blk.0.nextn.eh_proj.weight") == nullptr;
+}
+
 }  // namespace
 
 bool describes_head(const GgufFile& file) {
   const std::string_view architecture = file.metadata().string("general.architecture").value_or("");
-  return architecture == "eagle3" || architecture == "dflash" || nextn_layers(file) > 0;
+  return architecture == "eagle3" || architecture == "dflash" || (nextn_layers(file) > 0 && !is_target(file));
 }
 
 HeadConfig read_head_metadata(const GgufFile& file, const TensorCollector& tensors) {
@@ -125,6 +130,11 @@ HeadConfig read_head_metadata(const GgufFile& file, const TensorCollector& tenso
     const auto own = [&](const char* name, std::string& of) {
       if (tensors.contains(names.first_layer + name)) of = names.first_layer + name;
     };
+    if (is_target(file)) {
+      head.inside = names.first_layer + ".";
+      names.embedding.clear();
+      names.head.clear();
+    }
     own(".nextn.shared_head_norm.weight", names.out_norm);
     own(".nextn.shared_head_head.weight", names.head);
     own(".nextn.embed_tokens.weight", names.embedding);

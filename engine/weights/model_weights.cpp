@@ -1,5 +1,6 @@
 #include "engine/weights/model_weights.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -42,6 +43,13 @@ void collect(TensorCollector& tensors, const ModelNames& names, ModelWeights& mo
   for (std::int64_t i = 0; i < description.num_layers; ++i)
     model.layers.push_back(
         take_layer(tensors, names.layer + std::to_string(i), names.of_layer, description, description.width));
+  // Heads for drafting in the model's own files (heads/head_files.hpp).
+  for (const std::string& prefix : mtp_prefixes(tensors)) {
+    const auto is_of_prefix = [&](const LayerWeights& layer) { return layer.attention_norm.name.starts_with(prefix); };
+    if (std::ranges::any_of(model.layers, is_of_prefix)) continue;
+    for (const std::string& name : tensors.names())
+      if (name.starts_with(prefix)) tensors.ignore(name);
+  }
   tensors.refuse_unused("belongs to no layer that the description has; is the architecture another one?");
   model.owner = tensors.owner();
 }
@@ -76,6 +84,14 @@ std::vector<float> ModelWeights::values_of(const WeightTensor& tensor) {
 ModelWeights weights_of_gguf(const std::shared_ptr<const GgufFile>& file) {
   ModelWeights model;
   model.description = describe_gguf(*file);
+  // Counted among the blocks, behind the model's own.
+  const std::string key = model.description.architecture + ".nextn_predict_layers";
+  const std::int64_t mtp_layers = file->metadata().integer(key).value_or(0);
+  if (mtp_layers < 0 || mtp_layers >= model.description.num_layers)
+    throw input_error(file->path(), "metadata " + in_quotes(key) + " is " + std::to_string(mtp_layers) +
+                                        "; expected fewer than the " + std::to_string(model.description.num_layers) +
+                                        " blocks, and 0 at least");
+  model.description.num_layers -= mtp_layers;
   model.description.tied = file->find(kGgufNames.head) == nullptr;
   TensorCollector tensors = TensorCollector::of_gguf(file, "model");
   collect(tensors, kGgufNames, model);

@@ -201,6 +201,19 @@ void TensorCollector::refuse_unused(const std::string& reason) const {
   }
 }
 
+std::vector<std::string> mtp_prefixes(const TensorCollector& tensors) {
+  std::vector<std::string> prefixes;
+  for (const std::string& name : tensors.names())
+    for (const std::string_view fuse : {"fc.weight", "eh_proj.weight", "nextn.eh_proj.weight"}) {
+      const std::string prefix = name.substr(0, name.size() - std::min(name.size(), fuse.size()));
+      const bool is_layer = fuse == "fc.weight"        ? prefix == "mtp."
+                            : fuse == "eh_proj.weight" ? prefix.starts_with("model.layers.")
+                                                       : prefix.starts_with("blk.");
+      if (is_layer && prefix.ends_with('.') && name.ends_with(fuse)) prefixes.push_back(prefix);
+    }
+  return prefixes;
+}
+
 LayerWeights take_layer(TensorCollector& tensors, const std::string& prefix, const LayerNames& names,
                         const ModelDescription& model, std::int64_t input_width, bool has_attention_norm) {
   const std::int64_t query_rows = model.num_heads * model.head_size;

@@ -107,6 +107,10 @@ inline constexpr LayerNames kFolderLayerNames = {
 LayerWeights take_layer(TensorCollector& tensors, const std::string& prefix, const LayerNames& names,
                         const ModelDescription& model, std::int64_t input_width, bool has_attention_norm = true);
 
+// Prefixes of the tensors of layers for multi-token prediction, ascending: "mtp." (Qwen's names), "model.layers.12."
+// (DeepSeek's) or "blk.12." (llama.cpp's).
+std::vector<std::string> mtp_prefixes(const TensorCollector& tensors);
+
 // "[2, 3]".
 std::string shape_text(const std::vector<std::int64_t>& shape);
 

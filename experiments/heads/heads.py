@@ -24,8 +24,10 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "heads"
 HEADS = ("eagle1", "eagle3", "dflash", "medusa", "mtp")
 SMOLLM2 = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.gguf"
-#: speculators' own dependencies are a training framework's; a head needs these.
-WITHOUT_DEPENDENCIES = ("speculators==0.9.0", "hs-connectors==0.9.0")
+#: Their own dependencies are those of frameworks of training and serving; a head needs these of PACKAGES. The last four are
+#: for make_golden.py alone, 0.6 MB together.
+WITHOUT_DEPENDENCIES = ("speculators==0.9.0", "hs-connectors==0.9.0", "specforge==0.2.0", "dflash==0.1.0",
+                        "eagle-llm==1.2.1", "medusa-llm==0.1")
 PACKAGES = ("transformers==5.19.0", "gguf==0.19.0", "safetensors==0.8.0", "numpy==2.4.6", "pydantic==2.14.3",
             "pydantic-settings==2.16.3", "loguru==0.7.3", "httpx==0.28.1", "openai==3.54.0", "psutil==7.2.2",
             "tqdm==4.70.1", "tokenizers==0.23.3")

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 
 namespace draftproof::testing {
@@ -27,6 +28,22 @@ TEST_CASE("the drafter of a model folder is the draft model in it, else suffix d
   write_whole_file(folder.file("draft/config.json"), "{}");
   CHECK(automatic_drafter(folder.file("model.gguf")) == "model:" + folder.file("draft"));
   CHECK(parse_drafter(automatic_drafter(folder.file("")), "--drafter").kind == DrafterKind::model);
+}
+
+TEST_CASE("the drafter of a model with an MTP layer in its own files is that layer, unless a head lies beside it") {
+  const TemporaryFolder folder;
+  const std::string file = folder.file("model.gguf");
+  write_whole_file(file, gguf_with_mtp().bytes());
+  write_whole_file(folder.file("draft.gguf"), "");
+  CHECK(automatic_drafter(file) == "head:" + file);
+  write_whole_file(folder.file("head.gguf"), "");
+  CHECK(automatic_drafter(file) == "head:" + folder.file("head.gguf"));
+
+  for (const bool is_qwen : {false, true}) {
+    const TemporaryFolder model;
+    write_folder_with_mtp(model, is_qwen);
+    CHECK(automatic_drafter(model.path()) == "head:" + model.path());
+  }
 }
 
 }  // namespace

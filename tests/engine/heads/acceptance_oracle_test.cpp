@@ -28,7 +28,7 @@ TEST_CASE("every row, state and draft of every head is what a slow head computes
   const RandomLlama other(11, {TensorKind::q8_0}, RopePairing::halves, true);
   const std::array<std::shared_ptr<const TransformerWeights>, 2> weights{tiny.weights(), other.weights()};
   std::int64_t drafts = 0;
-  std::int64_t rows = 0;
+  std::int64_t rows = 0, guided_rows = 0;
   EngineMetrics all;
   const std::size_t kinds = heads_of_every_kind(weights[0]->shape).size();
   for (std::uint32_t seed = 0; seed < 2 * kinds || drafts < num_drafts(); ++seed) {
@@ -42,7 +42,7 @@ TEST_CASE("every row, state and draft of every head is what a slow head computes
     const HeadSchedule schedule = random_head_schedule(random, 117);
     const auto of_head = head.weights(seed % 4 == 3 ? 4 : 0);
     HeadDrafter drafter(std::make_shared<DraftHead>(of_head, target, "test head"),
-                        seed % 3 == 2 ? std::optional(0.7f) : std::nullopt);
+                        seed % 3 == 2 ? std::optional(0.7f) : std::nullopt, seed / kinds % 2 == 1);
     // Little memory: rows are compared while the run goes on.
     AcceptanceOracle oracle(of_head, target, seed % 4 == 0 ? scalar_transformer_kernels() : transformer_kernels(),
                             seed % 2 == 0 ? 20'000 : 64 << 20);
@@ -51,6 +51,7 @@ TEST_CASE("every row, state and draft of every head is what a slow head computes
     check_equal(oracle);
     drafts += oracle.drafts_compared();
     rows += oracle.rows_compared();
+    guided_rows += oracle.guided_rows_compared();
     all.preemptions += run.metrics.preemptions;
     all.swapped_blocks += run.metrics.swapped_blocks;
     all.prefix_hits += run.metrics.prefix_hits;
@@ -60,6 +61,7 @@ TEST_CASE("every row, state and draft of every head is what a slow head computes
   }
   // The schedules exercise what they are made for.
   CHECK(rows > drafts / 4);
+  CHECK(guided_rows > drafts / 100);
   CHECK(all.preemptions > drafts / 2000);
   CHECK(all.swapped_blocks > drafts / 2000);
   CHECK(all.prefix_hits > drafts / 100);

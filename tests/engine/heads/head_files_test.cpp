@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 
-#include "engine/heads/draft_head.hpp"
 #include "engine/heads/head_config.hpp"
-#include "tests/engine/heads/head_folders.hpp"
-#include "tests/engine/weights/tiny_llama.hpp"
+#include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -425,188 +422,60 @@ TEST_CASE("a GGUF file of a head that lacks or contradicts something is refused 
   CHECK_THAT(refusal(mask), Contains("metadata 'tokenizer.ggml.mask_token_id' is missing"));
 }
 
-// A target for heads of the tests, and a head at work on it.
-struct Target {
-  std::shared_ptr<TransformerModel> model;
-
-  explicit Target(const TinyLlama& tiny, const WeightTensor* embedding = nullptr) {
-    const TemporaryFolder folder;
-    write_whole_file(folder.file("m.gguf"), tiny.gguf().bytes());
-    ModelWeights weights = weights_of_gguf(std::make_shared<const GgufFile>(GgufFile::open(folder.file("m.gguf"))));
-    if (embedding != nullptr) weights.token_embedding = weights.head = *embedding;
-    model = std::make_shared<TransformerModel>(std::make_shared<const TransformerWeights>(pack_weights(weights, 1)),
-                                               Arithmetic::f32, 1);
-  }
-  DraftHead head(const HeadTensors& tensors) const {
-    return {std::make_shared<const HeadWeights>(pack_head(tensors, 0, 1)), *model, tensors.path};
-  }
-};
-
-// Tokens at positions [first, first + n), a chain behind `length` tokens of context.
-struct Chain {
-  std::vector<Token> tokens;
-  std::vector<std::int32_t> positions, streams, parents, wanted, blocks{0, 1, 2, 3, 4};
-  std::vector<std::int64_t> slots;
-  std::vector<StreamContext> contexts;
-
-  Chain(std::span<const Token> of, std::int32_t first) : tokens(of.begin(), of.end()) {
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(of.size()); ++i) {
-      positions.push_back(first + i);
-      streams.push_back(0);
-      parents.push_back(i - 1);
-      wanted.push_back(i);
-      slots.push_back(first + i);
+TEST_CASE("an MTP layer in the target's own files is a head, and the model is what it is without the layer") {
+  const auto check = [](const std::string& path, const ModelWeights& model, const ModelWeights& without,
+                        std::size_t own_tensors) {
+    CHECK_FALSE(is_head(path));
+    CHECK(mtp_layers_inside(path) == 1);
+    CHECK(model.description.num_layers == 2);
+    REQUIRE(model.tensors().size() == without.tensors().size());
+    for (std::size_t i = 0; i < model.tensors().size(); ++i) {
+      CHECK(model.tensors()[i]->name == without.tensors()[i]->name);
+      CHECK(ModelWeights::values_of(*model.tensors()[i]) == ModelWeights::values_of(*without.tensors()[i]));
     }
-    contexts.push_back({blocks, first});
+    const HeadTensors head = open_head_files(path);
+    CHECK(head.description.family == HeadFamily::mtp);
+    CHECK(head.description.target_layers == 2);
+    CHECK(head.description.target_vocab_size == 40);
+    CHECK(head.layers.size() == 1);
+    CHECK(tensors_of(head).size() == own_tensors);
+  };
+  // Nine of the layer, fc, two norms in front of it and one behind; of DeepSeek's names embeddings and logits too.
+  for (const bool is_qwen : {false, true}) {
+    INFO((is_qwen ? "Qwen" : "DeepSeek"));
+    const TemporaryFolder folder, alone;
+    write_folder_with_mtp(folder, is_qwen);
+    target_of_mtp(is_qwen).write_folder(alone);
+    check(folder.path(), weights_of_folder(folder.path()), weights_of_folder(alone.path()), 15);
+    CHECK_FALSE(open_head_files(folder.path()).embedding.name == "model.embed_tokens.weight");
   }
-  HeadBatch batch() const { return {tokens, positions, streams, parents, slots, contexts, wanted, {}}; }
-};
+  const TemporaryFolder folder;
+  const std::string path = folder.file("m.gguf");
+  write_whole_file(path, gguf_with_mtp().bytes());
+  write_whole_file(folder.file("n.gguf"), target_of_mtp(false).gguf().bytes());
+  const auto open = [](const std::string& file) {
+    return weights_of_gguf(std::make_shared<const GgufFile>(GgufFile::open(file)));
+  };
+  CHECK(open(path).layers[0].query.name == "blk.0.attn_q.weight");
+  CHECK(mtp_layers_inside(folder.file("n.gguf")) == 0);
+  const HeadTensors head = open_head_files(path);
+  CHECK(head.fuse.name == "blk.2.nextn.eh_proj.weight");
+  CHECK_FALSE(head.embedding.is_there());
+  CHECK_FALSE(head.head.is_there());
+  CHECK(open(path).tensors().size() == open(folder.file("n.gguf")).tensors().size());
 
-// Logits after every pair of a chain: features [n, layers, width] of tokens 0 to n - 1, and the token behind each.
-std::vector<float> logits_of_pairs(DraftHead head, std::span<const Token> tokens, std::span<const float> features) {
-  std::vector<float> states;
-  head.make_states(features, states);
-  const Chain chain(tokens.subspan(1), 1);
-  HeadOutput out;
-  const auto kv = head.make_cache(80);
-  head.run_pairs(chain.batch(), states, *kv, out);
-  return out.logits;
-}
-
-std::size_t best_row(std::span<const float> logits) {
-  return static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
-
-TEST_CASE("an EAGLE-3 head as safetensors with offsets and as GGUF with tokens and permuted rows drafts the same") {
-  const HeadTensors folder = open_folder(speculators_eagle3());
-  const HeadTensors gguf = open_gguf(eagle3_gguf());
-  CHECK(folder.description.shape.rope_pairing == RopePairing::halves);
-  CHECK(gguf.description.shape.rope_pairing == RopePairing::adjacent);
-  CHECK(gguf.description.norm_before_residual);
-  CHECK(gguf.description.draft_tokens == folder.description.draft_tokens);
-  CHECK(gguf.description.feature_layers == folder.description.feature_layers);
-  const std::vector<const WeightTensor*> a = tensors_of(folder), b = tensors_of(gguf);
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::vector<float> expected = ModelWeights::values_of(*a[i]);
-    if (a[i]->name.ends_with("q_proj.weight")) expected = adjacent_rows(expected, 2, 64);
-    if (a[i]->name.ends_with("k_proj.weight")) expected = adjacent_rows(expected, 1, 64);
-    CHECK(ModelWeights::values_of(*b[i]) == expected);
-  }
-  TinyLlama tiny;
-  tiny.layers = 4;
-  tiny.heads = 2;
-  tiny.kv_heads = 1;
-  tiny.head_size = 16;
-  const Target target(tiny);
-  const std::vector<Token> tokens{3, 9, 17, 2, 38, 11, 25, 9, 0};
-  TestRandom random(7);
-  std::vector<float> features(8 * 3 * 32);
-  for (float& value : features) value = random.normal();
-  const std::vector<float> of_folder = logits_of_pairs(target.head(folder), tokens, features);
-  const std::vector<float> of_gguf = logits_of_pairs(target.head(gguf), tokens, features);
-  REQUIRE(of_folder.size() == 80);
-  REQUIRE(of_gguf.size() == 80);
-  for (std::size_t i = 0; i < of_folder.size(); ++i) CHECK(of_gguf[i] == Approx(of_folder[i]).margin(1e-4));
-  for (std::size_t i = 0; i < 80; i += 10)
-    CHECK(best_row(std::span(of_gguf).subspan(i, 10)) == best_row(std::span(of_folder).subspan(i, 10)));
-  // Rows of Q and K in the other order are another head.
-  HeadTensors unpaired = gguf;
-  unpaired.description.shape.rope_pairing = RopePairing::halves;
-  const std::vector<float> wrong = logits_of_pairs(target.head(unpaired), tokens, features);
-  double distance = 0;
-  for (std::size_t i = 0; i < wrong.size(); ++i) distance += std::abs(wrong[i] - of_folder[i]);
-  CHECK(distance > 0.1);
-}
-
-// Heads that the package speculators 0.9.0 made and saved, and what its own modules computed with them (golden/).
-// KV is binary16 here and binary32 there: that moved logits, which are of the order of 3, by 0.026 at most.
-constexpr double kKvRounding = 0.04;
-const std::string kGolden = std::string(DRAFTPROOF_SOURCE_DIR) + "/tests/engine/heads/golden/";
-
-std::vector<float> golden_features(std::vector<std::size_t> layers) {
-  const TensorView view = SafetensorsFile::open(kGolden + "inputs.safetensors").tensor("features");  // [56, 3, 64]
-  std::vector<float> all(view.element_count());
-  decode_blocks(TensorKind::f16, view.bytes, all);
-  std::vector<float> features;
-  for (std::size_t t = 0; t < 56; ++t)
-    for (const std::size_t layer : layers)
-      features.insert(features.end(), all.begin() + static_cast<std::ptrdiff_t>((3 * t + layer) * 64),
-                      all.begin() + static_cast<std::ptrdiff_t>((3 * t + layer + 1) * 64));
-  return features;
-}
-
-std::vector<Token> golden_tokens() {
-  const TensorView view = SafetensorsFile::open(kGolden + "inputs.safetensors").tensor("tokens");
-  const auto tokens = view.as<std::int32_t>();
-  return {tokens.begin(), tokens.end()};
-}
-
-TinyLlama golden_target() {
-  TinyLlama tiny;
-  tiny.layers = 4;
-  tiny.width = 64;
-  tiny.head_size = 16;
-  tiny.vocab = 320;
-  return tiny;
-}
-
-TEST_CASE("an EAGLE-3 head that speculators saved computes what its own modules compute") {
-  const HeadTensors tensors = open_head_files(kGolden + "eagle3");
-  CHECK(tensors.description.shape.vocab_size == 64);
-  CHECK(tensors.embedding.is_there());
-  const DraftHead head = Target(golden_target()).head(tensors);
-  const std::vector<Token> tokens = golden_tokens();
-  const std::vector<float> features = golden_features({0, 1, 2});
-  const std::vector<float> logits =
-      logits_of_pairs(head, std::span(tokens).first(53), std::span(features).first(52 * 3 * 64));
-  const SafetensorsFile rows = SafetensorsFile::open(kGolden + "eagle3/rows.safetensors");
-  const TensorView expected_rows = rows.tensor("logits");  // [3, 52, 64]: of the first step
-  const TensorView expected_drafts = rows.tensor("drafts");
-  const auto expected = expected_rows.as<float>().first(52 * 64);
-  const auto drafts = expected_drafts.as<std::int32_t>();
-  REQUIRE(logits.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(logits[i] == Approx(expected[i]).margin(kKvRounding));
-  for (std::size_t i = 0; i < 52; ++i)
-    CHECK(head.token_of(static_cast<std::int64_t>(best_row(std::span(logits).subspan(i * 64, 64)))) == drafts[3 * i]);
-}
-
-TEST_CASE("a DFlash head that speculators saved computes what its own modules compute") {
-  const HeadTensors tensors = open_head_files(kGolden + "dflash");
-  CHECK_FALSE(tensors.embedding.is_there());
-  CHECK(tensors.description.mask_token == 319);
-  const TensorView embedding =
-      SafetensorsFile::open(kGolden + "target/model.safetensors").tensor("model.embed_tokens.weight");
-  const WeightTensor of_target{embedding.name, TensorKind::bf16, 320, 64, embedding.bytes};
-  DraftHead head = Target(golden_target(), &of_target).head(tensors);
-  const std::vector<Token> tokens = golden_tokens();
-  const std::vector<float> features = golden_features({0, 1});
-  const SafetensorsFile rows = SafetensorsFile::open(kGolden + "dflash/rows.safetensors");
-  const TensorView anchor_view = rows.tensor("anchors");
-  const TensorView logit_view = rows.tensor("logits");
-  const auto anchors = anchor_view.as<std::int32_t>();
-  const TensorView draft_view = rows.tensor("drafts");
-  const auto expected = logit_view.as<float>();
-  const auto drafts = draft_view.as<std::int32_t>();
-  for (std::size_t a = 0; a < anchors.size(); ++a) {
-    const std::int32_t anchor = anchors[a];
-    INFO("anchor " << anchor);
-    const auto length = static_cast<std::size_t>(anchor);
-    const auto kv = head.make_cache(80);
-    std::vector<float> states;
-    head.make_states(std::span(features).first(length * 2 * 64), states);
-    head.store_context(Chain(std::span(tokens).first(length), 0).batch(), states, *kv);
-    std::vector<Token> block(8, tensors.description.mask_token);
-    block[0] = tokens[length];
-    HeadOutput out;
-    head.run_blocks(Chain(block, anchor).batch(), *kv, out);
-    REQUIRE(out.logits.size() == 8 * 64);
-    for (std::size_t i = 0; i < out.logits.size(); ++i)
-      CHECK(out.logits[i] == Approx(expected[a * 8 * 64 + i]).margin(kKvRounding));
-    for (std::size_t slot = 1; slot < 8; ++slot)
-      CHECK(head.token_of(static_cast<std::int64_t>(best_row(std::span(out.logits).subspan(slot * 64, 64)))) ==
-            drafts[a * 7 + slot - 1]);
-  }
+  // What belongs to neither is refused as before; so are two such layers, by the head alone.
+  GgufBuilder more = gguf_with_mtp();
+  more.f32_tensor("blk.2.nextn.extra.weight", {2}, std::vector<float>{0, 0});
+  write_whole_file(path, more.bytes());
+  CHECK_THAT(error_of(ErrorKind::input, [&] { open_head_files(path); }),
+             Contains("'blk.2.nextn.extra.weight': is read by nothing of mtp"));
+  const TemporaryFolder two;
+  write_folder_with_mtp(two, false, 2);
+  CHECK(weights_of_folder(two.path()).description.num_layers == 2);
+  CHECK(mtp_layers_inside(two.path()) == 2);
+  CHECK_THAT(error_of(ErrorKind::input, [&] { open_head_files(two.path()); }),
+             Contains("has MTP layers 'model.layers.2.' and 'model.layers.3.'; expected one"));
 }
 
 }  // namespace
