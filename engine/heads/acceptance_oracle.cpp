@@ -47,11 +47,6 @@ AcceptanceOracle::AcceptanceOracle(std::shared_ptr<const HeadWeights> head, cons
                                    const TransformerKernels& kernels, std::int64_t memory_max)
     : head_(std::move(head), target, kernels), memory_max_(memory_max) {}
 
-void AcceptanceOracle::attach(HeadDrafter& drafter) {
-  drafter.on_row = [this](const HeadRow& row) { add(row); };
-  drafter.on_draft = [this](const HeadDraft& draft) { add(draft); };
-}
-
 void AcceptanceOracle::add(const HeadRow& row) {
   // Drafts look for the rows that they were made from: those of a step stay until all of them have come.
   if (step_is_over_ && waiting_bytes_ > memory_max_) compare();
