@@ -122,7 +122,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
                     "with --beams", samples);
   command.used_only({"--stop", "--min-tokens", "--logprobs", "--cfg-scale", "--negative-prompt", "--sampler", "--seed"},
                     "with --beams", samples);
-  command.used_only({"--draft-temperature", "--verifier", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
+  command.used_only({"--draft-temperature", "--verifier", "--tree", "--num-speculative-tokens", "--policy", "--cost",
+                     "--record-drafts"},
                     "with --beams", samples);
   command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
@@ -132,6 +133,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--verifier"}, "with --drafter none, unless it is a coupled one", [=, &options] {
     return drafts() || parse_verifier(options.verifier, "--verifier").info().is_coupled();
   });
+  command.used_only({"--record-drafts"}, "without a drafter that is a head, head:PATH",
+                    [&options] { return drafter_of(options).kind == DrafterKind::head; });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });
   command.used_only({"--negative-prompt"}, "without a --cfg-scale other than 1", [&options] {
@@ -218,6 +221,9 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.text("--simd", options.simd, "Row kernels (see draftproof machine); they change no result", "NAME");
   command.file("--trace", options.trace, "Writes every verification step, for draftproof verify");
   command.file("--metrics", options.metrics, "Writes Prometheus text with vLLM's names");
+  command.file("--record-drafts", options.record_drafts,
+               "With head:PATH, writes what it drafted and what was accepted, a JSON object a request, for draftproof "
+               "audit (docs/heads.md)");
   add_no_download(command, options.no_download);
   add_uses(command, options, further_samplers);
   command.json(options.json);

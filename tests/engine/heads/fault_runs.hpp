@@ -90,4 +90,27 @@ inline std::map<std::string, TaughtHead> taught_heads(const TransformerModel& ta
   return heads;
 }
 
+// A target, plain decoding's texts of the schedule, and heads taught by them. Made once.
+struct FaultLab {
+  RandomLlama tiny{9, {TensorKind::q8_0}, RopePairing::adjacent, false};
+  TransformerModel target{tiny.weights(), Arithmetic::int8, 1};
+  HeadSchedule schedule = fault_schedule(0.0f, true);
+  HeadRun greedy = run_schedule_of_heads(target, nullptr, schedule);
+  std::map<std::string, TaughtHead> heads = taught_heads(target, whole_texts());
+
+  std::vector<std::vector<Token>> whole_texts() const {
+    std::vector<std::vector<Token>> texts;
+    for (std::size_t i = 0; i < greedy.texts.size(); ++i) {
+      texts.push_back(schedule.requests[i].prompt);
+      texts.back().insert(texts.back().end(), greedy.texts[i].begin(), greedy.texts[i].end());
+    }
+    return texts;
+  }
+};
+
+inline FaultLab& fault_lab() {
+  static FaultLab lab;
+  return lab;
+}
+
 }  // namespace draftproof::testing

@@ -12,17 +12,8 @@ namespace draftproof::testing {
 namespace {
 
 TEST_CASE("the oracle finds every fault that engines had with heads, and the text does not show one") {
-  const RandomLlama tiny(9, {TensorKind::q8_0}, RopePairing::adjacent, false);
-  TransformerModel target(tiny.weights(), Arithmetic::int8, 1);
-  const HeadRun greedy = run_schedule_of_heads(target, nullptr, fault_schedule(0.0f, true));
+  auto& [tiny, target, schedule, greedy, heads] = fault_lab();
   const HeadRun drawn = run_schedule_of_heads(target, nullptr, fault_schedule(0.8f, true));
-  std::vector<std::vector<Token>> texts;
-  const HeadSchedule schedule = fault_schedule(0.0f, true);
-  for (std::size_t i = 0; i < greedy.texts.size(); ++i) {
-    texts.push_back(schedule.requests[i].prompt);
-    texts.back().insert(texts.back().end(), greedy.texts[i].begin(), greedy.texts[i].end());
-  }
-  const std::map<std::string, TaughtHead> heads = taught_heads(target, texts);
   std::map<std::string, double> clean;  // acceptance lengths
   for (const auto& [name, taught] : heads) {
     INFO(name);
