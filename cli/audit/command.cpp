@@ -1,5 +1,5 @@
-// draftproof audit: is what somebody else's sampler drew a sample of the distribution it should have drawn from?
-// (docs/audit.md)
+// draftproof audit: is what somebody else's sampler drew a sample of the distribution it should have drawn from
+// (docs/audit.md), and are the drafts that another engine recorded those of its head (docs/heads.md)?
 #include <algorithm>
 #include <iostream>
 #include <limits>
@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
+#include "cli/audit/drafts.hpp"
 #include "cli/audit/report.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
@@ -25,6 +26,7 @@ namespace {
 constexpr NumberRange kLevelRange{std::numeric_limits<double>::min(), 1.0 - std::numeric_limits<double>::epsilon(),
                                   false, "a number in (0, 1)"};
 constexpr NumberRange kDistanceRange{std::numeric_limits<double>::min(), 1.0, false, "a number in (0, 1]"};
+constexpr NumberRange kToleranceRange{0.0, 100.0, true, "a number in [0, 100]"};
 constexpr std::int64_t kBatteriesMax = 100'000'000;
 
 struct AuditArguments {
@@ -37,6 +39,7 @@ struct AuditArguments {
   bool no_row_check = false;
   std::optional<std::int64_t> self_test;
   AuditOptions options;
+  DraftAuditArguments drafts;
   bool json = false;
 };
 
@@ -131,6 +134,19 @@ void answer(const AuditArguments& arguments, ProgramContext& context) {
   context.exit_code = run.audit.verdict == AuditVerdict::biased ? ExitCode::finding : ExitCode::inconclusive;
 }
 
+void answer_drafts(const AuditArguments& arguments, ProgramContext& context) {
+  const DraftAuditRun run = run_draft_audit(arguments.path, arguments.drafts, arguments.options.threads);
+  if (arguments.json) {
+    print_json(draft_audit_json(run, context.arguments));
+  } else {
+    print_draft_audit(std::cout, run, Palette(wants_colour(1)));
+  }
+  const DraftAudit& audit = run.audit;
+  if (audit.verdict == DraftVerdict::consistent) return;
+  if (arguments.json) print_message("warning", audit.sentence);
+  context.exit_code = audit.verdict == DraftVerdict::different ? ExitCode::finding : ExitCode::inconclusive;
+}
+
 void answer_self_test(const AuditArguments& arguments, ProgramContext& context) {
   SelfTestOptions options;
   options.batteries = *arguments.self_test;
@@ -157,7 +173,9 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
 void add_audit(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AuditArguments>();
   AuditOptions& audit = arguments->options;
-  options.text("file", arguments->path, "Samples: safetensors, or counts as CSV (docs/audit.md)", "FILE");
+  options.text("file", arguments->path,
+               "Samples: safetensors, or counts as CSV (docs/audit.md); with --drafter a recorded run (docs/heads.md)",
+               "FILE");
   options.file("--probs", arguments->probs_path, "Probabilities of a CSV of counts: group,token,prob");
   options.file("--outputs", arguments->outputs_path,
                "Another safetensors file with output_tokens [B, K + 1] and maybe num_accepted of a trace");
@@ -178,23 +196,44 @@ void add_audit(Options& options, ProgramContext& context) {
   }
   options.flag("--no-row-check", arguments->no_row_check,
                "Do not read every row of probabilities to see whether it sums to 1");
+  options.text("--drafter", arguments->drafts.drafter,
+               "head:PATH: compare the drafts of a recorded run, a JSON object a line, with what this head proposes",
+               "NAME");
+  options.text("--model", arguments->drafts.model, "The head's target: a GGUF file, a Hugging Face folder, smollm2",
+               "MODEL");
+  options.choice("--activations", arguments->drafts.activations, {"f32", "int8"}, "Arithmetic of target and head");
+  options.number("--tolerance", arguments->drafts.tolerance, kToleranceRange,
+                 "Margin in logits, and of logarithms of probabilities, that another engine's rounding may make");
   options.seed(audit.seed, "Of the numbers that spread discrete draws over an interval, and of the self-test");
   options.threads(audit.threads);
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,
                           "Audit N batteries of correct samplers instead of a file, and report how many are accused");
   const auto audits_file = [arguments] { return !arguments->self_test; };
-  options.used_only({"file", "--probs", "--outputs", "--alpha", "--tv-wanted", "--figure"}, "with --self-test",
-                    audits_file);
+  options.used_only({"file", "--probs", "--outputs", "--alpha", "--tv-wanted", "--figure", "--drafter"},
+                    "with --self-test", audits_file);
+  options.used_only({"--model", "--activations", "--tolerance"}, "without --drafter",
+                    [arguments] { return !arguments->drafts.drafter.empty(); });
+  const auto audits_samples = [arguments] { return arguments->drafts.drafter.empty(); };
+  options.used_only({"--probs", "--outputs", "--alpha", "--tv-wanted", "--figure", "--seed"}, "with --drafter",
+                    audits_samples);
+  options.used_only(about_traces, "with --drafter", audits_samples);
   options.used_only(about_traces, "with --self-test", audits_file);
   options.used_only(about_traces, "with --probs", [arguments] { return arguments->probs_path.empty(); });
   options.json(arguments->json);
-  options.footer("Exit code 0: consistent; 1: biased; 2: usage or input error; 4: inconclusive, too few samples.");
-  options.examples({"samples.safetensors", "counts.csv --probs probabilities.csv", "--self-test=1000"});
+  options.footer(
+      "Exit code 0: consistent; 1: biased, or drafts that are different; 2: usage or input error; 4: inconclusive, too "
+      "few samples.");
+  options.examples({"samples.safetensors", "counts.csv --probs probabilities.csv",
+                    "run.jsonl --model smollm2 --drafter head:eagle3.gguf", "--self-test=1000"});
   options.on_run([arguments, &context] {
     arguments->options.verifier = parse_assumed_verifier(arguments->verifier, "--verifier");
     if (arguments->self_test) return answer_self_test(*arguments, context);
     if (arguments->path.empty())
       throw usage_error("file", "is missing; expected a safetensors file, or COUNTS.csv with --probs");
+    if (!arguments->drafts.drafter.empty()) return answer_drafts(*arguments, context);
+    if (arguments->path.ends_with(".jsonl"))
+      throw usage_error("--drafter", "is not given; expected head:PATH and --model beside a recorded run, " +
+                                         printable_line(arguments->path));
     answer(*arguments, context);
   });
 }

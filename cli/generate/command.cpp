@@ -22,6 +22,7 @@ void check_outputs(const GenerateOptions& options) {
   inputs.push_back({"--model", model_path(options.model)});
   if (!options.trace.empty()) outputs.push_back({"--trace", options.trace});
   if (!options.metrics.empty()) outputs.push_back({"--metrics", options.metrics});
+  if (!options.record_drafts.empty()) outputs.push_back({"--record-drafts", options.record_drafts});
   require_no_overwriting(inputs, outputs);
   require_writable(outputs);
 }

@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
+#include "base/json_lines.hpp"
 #include "base/strict_number.hpp"
-#include "cli/shared/json_lines.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/sampling_options.hpp"
 #include "reference/step/draft_plan.hpp"
@@ -123,7 +123,7 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--stop", "--min-tokens", "--logprobs", "--cfg-scale", "--negative-prompt", "--sampler", "--seed"},
                     "with --beams", samples);
   command.used_only({"--draft-temperature", "--guided-drafts", "--verifier", "--tree", "--num-speculative-tokens",
-                     "--policy", "--cost"},
+                     "--policy", "--cost", "--record-drafts"},
                     "with --beams", samples);
   command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
@@ -133,6 +133,8 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
   command.used_only({"--verifier"}, "with --drafter none, unless it is a coupled one", [=, &options] {
     return drafts() || parse_verifier(options.verifier, "--verifier").info().is_coupled();
   });
+  command.used_only({"--record-drafts"}, "without a drafter that is a head, head:PATH",
+                    [&options] { return drafter_of(options).kind == DrafterKind::head; });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });
   command.used_only({"--guided-drafts"}, "with a drafter that is no head",
@@ -225,6 +227,9 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.text("--simd", options.simd, "Row kernels (see draftproof machine); they change no result", "NAME");
   command.file("--trace", options.trace, "Writes every verification step, for draftproof verify");
   command.file("--metrics", options.metrics, "Writes Prometheus text with vLLM's names");
+  command.file("--record-drafts", options.record_drafts,
+               "With head:PATH, writes what it drafted and what was accepted, a JSON object a request, for draftproof "
+               "audit (docs/heads.md)");
   add_no_download(command, options.no_download);
   add_uses(command, options, further_samplers);
   command.json(options.json);

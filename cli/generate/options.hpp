@@ -62,8 +62,9 @@ struct GenerateOptions {
   std::string activations = "int8";
   int threads = 1;
   std::string simd;
-  std::string trace;    // a file
-  std::string metrics;  // a file
+  std::string trace;          // a file
+  std::string metrics;        // a file
+  std::string record_drafts;  // a file
   bool no_download = false;
   bool json = false;
 };

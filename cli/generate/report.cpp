@@ -115,7 +115,9 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["drafter_share"] = share(run.metrics.draft_ns, run.metrics);
   document["target_share"] = share(run.metrics.verify_ns, run.metrics);
   document["preemptions"] = run.metrics.preemptions;
-  document["files"] = {{"trace", text_or_null(options.trace)}, {"metrics", text_or_null(options.metrics)}};
+  document["files"] = {{"trace", text_or_null(options.trace)},
+                       {"metrics", text_or_null(options.metrics)},
+                       {"drafts", text_or_null(options.record_drafts)}};
   return document;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/shared/this_machine.hpp"
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter_factory.hpp"
+#include "engine/heads/recorded_run.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "reference/logits/pipeline.hpp"
 #include "reference/trace/trace_writer.hpp"
@@ -153,7 +154,14 @@ GenerateRun run_generate(const GenerateOptions& options) {
         jobs.push_back({request.prompt_tokens, maker.decoding_options(request.prompt), request.prompt.where});
         requests.push_back(&request);
       });
-  DecodeRun decoding(*run.model.model, drafter.get(), engine_options(jobs, room, *run.model.model, policy));
+  std::optional<DraftRecorder> recorder;
+  if (!options.record_drafts.empty()) {
+    auto& head = dynamic_cast<HeadDrafter&>(*drafter);
+    recorder.emplace(head, &head.head());
+    head.on_row = [&](const HeadRow& row) { recorder->add(row); };
+  }
+  Drafter* const drafting = recorder ? &*recorder : drafter.get();
+  DecodeRun decoding(*run.model.model, drafting, engine_options(jobs, room, *run.model.model, policy));
   std::int64_t longest = 0;
   std::vector<GeneratedRequest*> submitted;  // by the number of the job
   for (std::size_t i = 0; i < jobs.size(); ++i)
@@ -164,7 +172,8 @@ GenerateRun run_generate(const GenerateOptions& options) {
     });
   {
     Progress progress("generating", static_cast<std::uint64_t>(longest), "tokens");
-    decoding.engine().on_tokens([&](const ActiveRequest&, std::size_t tokens, const std::string&) {
+    decoding.engine().on_tokens([&](const ActiveRequest& request, std::size_t tokens, const std::string&) {
+      if (recorder) recorder->keep(request.id, request.step.draft.tree);
       run.tokens += static_cast<std::int64_t>(tokens);
       progress.advance(tokens);
     });
@@ -179,6 +188,16 @@ GenerateRun run_generate(const GenerateOptions& options) {
   }
   run.metrics = decoding.engine().scheduler().metrics();
   if (!options.trace.empty()) write_steps(options, maker, run);
+  if (recorder) {
+    AtomicFile file(options.record_drafts);
+    for (std::size_t job = 0; job < submitted.size(); ++job) {
+      const GeneratedRequest& request = *submitted[job];
+      if (request.generation.failure) continue;
+      file.stream() << recorded_line(
+          recorder->take(job, request.generation.tokens.size(), request.prompt.parameters.temperature));
+    }
+    file.commit();
+  }
   if (!options.metrics.empty()) {
     AtomicFile file(options.metrics);
     file.stream() << prometheus_text(run.metrics, run.model.name);

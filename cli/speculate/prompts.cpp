@@ -5,7 +5,7 @@
 
 #include "base/archives/sha256.hpp"
 #include "base/files/input_file.hpp"
-#include "cli/shared/json_lines.hpp"
+#include "base/json_lines.hpp"
 
 namespace draftproof {
 namespace {

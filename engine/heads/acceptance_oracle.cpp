@@ -48,11 +48,6 @@ AcceptanceOracle::AcceptanceOracle(std::shared_ptr<const HeadWeights> head, cons
                                    const TransformerKernels& kernels, std::int64_t memory_max)
     : head_(std::move(head), target, kernels), memory_max_(memory_max) {}
 
-void AcceptanceOracle::attach(HeadDrafter& drafter) {
-  drafter.on_row = [this](const HeadRow& row) { add(row); };
-  drafter.on_draft = [this](const HeadDraft& draft) { add(draft); };
-}
-
 void AcceptanceOracle::remember(const StreamKey& key, std::span<const Token> tokens) {
   std::vector<Token>& stream = streams_[key];
   const std::size_t common = std::min(stream.size(), tokens.size());

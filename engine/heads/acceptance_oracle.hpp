@@ -48,8 +48,12 @@ class AcceptanceOracle {
                    const TransformerKernels& kernels = scalar_transformer_kernels(),
                    std::int64_t memory_max = std::int64_t{64} << 20);
 
-  // Takes the drafter's rows and drafts from now on. The oracle must outlive the run.
-  void attach(HeadDrafter& drafter);
+  // Takes the rows and drafts of a HeadDrafter or a FaultyDrafter from now on. The oracle must outlive the run.
+  template <class Runner>
+  void attach(Runner& drafter) {
+    drafter.on_row = [this](const HeadRow& row) { add(row); };
+    drafter.on_draft = [this](const HeadDraft& draft) { add(draft); };
+  }
   void add(const HeadRow& row);
   void add(const HeadDraft& draft);
   // Compares the rows that wait.

@@ -173,6 +173,7 @@ void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<co
       features_.insert(features_.end(), from.begin(), from.end());
     }
   head_->make_states(features_, states_);
+  if (on_states) on_states(computed, states_);
   const auto width = static_cast<std::size_t>(head_->state_width());
   batch_.clear();
   std::size_t row = 0;

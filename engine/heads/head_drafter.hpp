@@ -59,6 +59,8 @@ class HeadDrafter final : public Drafter {
   const DraftHead& head() const { return *head_; }
   std::function<void(const HeadRow&)> on_row;
   std::function<void(const HeadDraft&)> on_draft;
+  // The states [rows of all, state width] of tokens that observe() was shown, before they are used: for planted faults.
+  std::function<void(std::span<const ComputedTokens>, std::span<float>)> on_states;
 
  private:
   class Cache;

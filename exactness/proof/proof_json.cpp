@@ -94,7 +94,7 @@ Counterexample counterexample_of(const Json& json, const std::string& where) {
 Json json_of(const ProofResult& result) {
   return {{"verifier", result.name},
           {"lossless", result.lossless},
-          {"told_as_drawn", result.told_as_drawn},
+          {"receives_drawn_q", result.receives_drawn_q},
           {"exact", result.exact},
           {"as_claimed", result.as_claimed()},
           {"instances", result.instances},
@@ -125,7 +125,7 @@ ProofResult proof_of(const Json& json, const std::string& where) {
   result.name = json_field<std::string>(json, "verifier", where);
   const std::string place = where + ", verifier " + result.name;
   result.lossless = json_field<bool>(json, "lossless", place);
-  result.told_as_drawn = json_field<bool>(json, "told_as_drawn", place);
+  result.receives_drawn_q = json_field<bool>(json, "receives_drawn_q", place);
   result.exact = json_field<bool>(json, "exact", place);
   result.instances = json_field<std::int32_t>(json, "instances", place);
   result.vocab_size = json_field<std::int32_t>(json, "vocab", place);

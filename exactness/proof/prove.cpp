@@ -181,7 +181,7 @@ ProofResult prove(const ProofCase& proof_case, const ProofOptions& options, int 
   result.name = proof_case.name;
   result.source = proof_case.source;
   result.lossless = proof_case.lossless;
-  result.told_as_drawn = proof_case.told_as_drawn;
+  result.receives_drawn_q = proof_case.receives_drawn_q;
   result.vocab_size = vocab_size_of(proof_case, options);
   result.instances = options.instances;
   const ProofDepths& limit = proof_case.draft_len_max;

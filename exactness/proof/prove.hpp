@@ -101,7 +101,7 @@ struct ProofCase {
   DraftTokens draft_tokens = DraftTokens::all;
   // The verifier receives the distribution that drafts are drawn from. False: another one, so that the output is biased
   // whatever the verifier guarantees; such a case is not lossless.
-  bool told_as_drawn = true;
+  bool receives_drawn_q = true;
 };
 
 struct ProofOptions {
@@ -131,7 +131,7 @@ struct ProofResult {
   std::string name;
   std::string source;  // paper and section
   bool lossless = true;
-  bool told_as_drawn = true;
+  bool receives_drawn_q = true;
   bool exact = true;             // the distribution held in every instance
   bool acceptance_holds = true;  // every oracle agreed in every instance
   std::int32_t oracles = 0;
@@ -148,7 +148,7 @@ struct ProofResult {
   double milliseconds = 0.0;
 
   // "lossless", "lossy", or "biased" where drafts are drawn from another distribution than the verifier receives.
-  std::string_view claim() const { return lossless ? "lossless" : told_as_drawn ? "lossy" : "biased"; }
+  std::string_view claim() const { return lossless ? "lossless" : receives_drawn_q ? "lossy" : "biased"; }
   bool floats_hold() const { return !float_distance_max || *float_distance_max < kFloatDistanceMax; }
   // A lossless verifier must be exact in every instance, with the acceptance its oracles give; a lossy one, or one that
   // receives another distribution than drafts are drawn from, must be refuted; the float code has the distribution of

@@ -28,7 +28,7 @@ ExactnessCell distribution_cell(const ProofResult& result) {
     return {CellState::bad, "throws", "Refuted: " + result.counterexample->sentence() + "."};
   std::string sentence = "Refuted" +
                          std::string(result.lossless        ? ""
-                                     : result.told_as_drawn ? ", as claimed of a lossy verifier"
+                                     : result.receives_drawn_q ? ", as claimed of a lossy verifier"
                                                             : ", as claimed") +
                          ", total variation up to " + short_number(result.total_variation_max.convert_to<double>()) +
                          ": ";
@@ -58,7 +58,7 @@ ExactnessCell float_cell(const ProofResult& result) {
 ExactnessCell claimed_cell(const ProofResult& result) {
   const std::string claim(result.claim());
   return {result.as_claimed() ? CellState::good : CellState::bad, claim,
-          (result.told_as_drawn ? "The registry says " + claim
+          (result.receives_drawn_q ? "The registry says " + claim
                                 : "Drafts are drawn from another distribution than the verifier is told: " + claim) +
               ", and that " + (result.as_claimed() ? "holds." : "does NOT hold.")};
 }

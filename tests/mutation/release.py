@@ -17,7 +17,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # No floor uses one that comes after it.
 FLOORS = ("base", "reference", "exactness", "engine", "gpu", "sim", "studies", "cli")
-PROGRAMS = ("engine", "exactness", "gpu", "sim", "studies")
+PROGRAMS = ("audit", "engine", "exactness", "gpu", "sim", "studies")
 UNDER_TEST = "DRAFTPROOF_PROGRAM_UNDER_TEST"  # environment variable: the program that tests start
 # Folder of the fault -> folders of tests that concern it, too, some by starting a program that it is a part of.
 CONCERNED = {

@@ -78,7 +78,7 @@ TEST_CASE("Every verifier of the registry has a proof case that claims what the 
   for (const ProofCase& proof_case : proof_cases()) {
     INFO(proof_case.name);
     const VerifierInfo& info = info_of(proof_case.verifier);
-    CHECK(proof_case.lossless == (info.lossless && proof_case.told_as_drawn));
+    CHECK(proof_case.lossless == (info.lossless && proof_case.receives_drawn_q));
     CHECK(proof_case.acceptance_oracles.empty() == !proof_case.lossless);
     ++cases[info.verifier];
   }
@@ -165,7 +165,7 @@ TEST_CASE("Drafts of half the vocabulary are exact, and every planted fault of t
   CHECK_FALSE(proved(edited_chain(kAsItIs, kNotMapped)).as_claimed());
   const ProofResult read = proof_of(json_of(hot), "test");
   CHECK(read.vocab_size == 6);
-  CHECK(read.told_as_drawn);
+  CHECK(read.receives_drawn_q);
 }
 
 TEST_CASE("Drafts of a Markov head are exact with q given the draft before, and with no other q") {
@@ -225,7 +225,7 @@ TEST_CASE("A draft length that other requests' drafts decide leaves the distribu
 TEST_CASE("A case whose verifier is told another distribution than drafts are drawn from claims to be biased") {
   int biased = 0;
   for (const ProofCase& proof_case : proof_cases()) {
-    if (proof_case.told_as_drawn) continue;
+    if (proof_case.receives_drawn_q) continue;
     ++biased;
     ProofOptions options = small_options();
     options.steps = 1;
