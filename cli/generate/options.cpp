@@ -6,8 +6,8 @@
 
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
+#include "base/json_lines.hpp"
 #include "base/strict_number.hpp"
-#include "cli/shared/json_lines.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/sampling_options.hpp"
 #include "reference/step/draft_plan.hpp"
