@@ -1,4 +1,6 @@
-// draftproof acceptance: how does acceptance fall along a draft, drafter by drafter, and how many drafts pay?
+// draftproof acceptance: how does acceptance fall along a draft, drafter by drafter, and how many drafts pay? Of a head
+// also how its state drifts, and whether its confidence can be relied on.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iostream>
@@ -6,9 +8,13 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "cli/acceptance/heads.hpp"
+#include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/model_path.hpp"
 #include "studies/acceptance/acceptance_decay.hpp"
+#include "studies/heads/heads.hpp"
 #include "studies/job.hpp"
 
 namespace draftproof {
@@ -18,7 +24,14 @@ struct AcceptanceArguments {
   AcceptanceDecaySettings settings;
   std::vector<std::string> sources;
   std::string rates = "as said";
+  HeadsSettings heads;
+  bool no_download = false;
   bool json = false;
+
+  bool of_head() const { return std::ranges::any_of(sources, is_head_source); }
+  static bool is_head_source(const std::string& source) {
+    return source.starts_with("head:") || source.starts_with("head@");
+  }
 };
 
 std::string interval(const DecayValue& value) {
@@ -66,7 +79,22 @@ void require_use(const AcceptanceDecaySettings& settings, const AcceptanceDecayS
     throw usage_error("--num-speculative-tokens", "has no use: no source is a file");
 }
 
+void run_head(const AcceptanceArguments& arguments, const ProgramContext& context) {
+  if (arguments.sources.size() > 1)
+    throw usage_error("source", arguments.sources.front() + " stands beside " + arguments.sources.back() +
+                                    "; expected a head alone, since it is run and the others are read");
+  HeadsSettings settings = arguments.heads;
+  settings.head = arguments.sources.front();
+  settings.num_speculative_tokens = arguments.settings.drafts;
+  const auto snapshot = last_snapshot<HeadsSnapshot>(settings);
+  if (!arguments.json) return print_heads(std::cout, snapshot);
+  Json document = json_document(context.arguments);
+  document.update(to_json(snapshot));
+  print_json(document);
+}
+
 void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
+  if (arguments.of_head()) return run_head(arguments, context);
   AcceptanceDecaySettings settings = arguments.settings;
   if (!arguments.sources.empty()) settings.sources = arguments.sources;
   if (arguments.rates != "as said") settings.rates = arguments.rates;
@@ -91,18 +119,38 @@ void add_acceptance(Options& options, ProgramContext& context) {
   AcceptanceDecaySettings& s = arguments->settings;
   options.files("source", arguments->sources,
                 "What a server says of acceptance (log, Prometheus text, CSV, JSON), the folder of a demo, "
-                "drafter:NAME for published rates of such a drafter, or an acceptance model as constant:0.8 "
-                "(docs/predict.md)");
+                "drafter:NAME for published rates of such a drafter, an acceptance model as constant:0.8 "
+                "(docs/predict.md); or a head, head:PATH or head@BITS:PATH, which is run (docs/heads.md)");
   options.number("--draft-cost", s.draft_cost, {0.0, 100.0}, "Cost of a draft token, in target steps");
   options.integer("--drafts-max", s.drafts_max, {1, kDecayDraftsMax}, "Longest draft");
   options.integer("--context", s.context, {1, 1 << 24}, "Tokens of context, of models whose rates depend on it");
   options.text("--name", s.name, "Of several in a file: a model_name, or a drafter", "NAME");
   options.choice("--rates", arguments->rates, {"as said", "conditional", "unconditional"},
                  "What the rates of a table are, if it does not say it");
-  options.integer("-k,--num-speculative-tokens", s.drafts, {0, kDecayDraftsMax},
-                  "Tokens of a draft in a file that does not say it; 0: it does");
+  options.integer(
+      "-k,--num-speculative-tokens", s.drafts, {0, kDecayDraftsMax},
+      "Tokens of a draft: in a file that does not say it (0: it does); of a head (0: as many as it drafts at "
+      "once or was trained for, else 4)");
+  HeadsSettings& heads = arguments->heads;
+  options.text("--model", heads.model, "Target of a head, as --model of generate", "MODEL");
+  options.file("--prompts", heads.prompts, "As --prompts of speculate (default: its 40)");
+  options.integer("--per-work", heads.per_work, {0, 1'000'000}, "Prompts of each kind of work; 0: all");
+  options.integer("--max-tokens", heads.max_tokens, {1, 1'000'000}, "Tokens of an output");
+  options.number("--temperature", heads.temperature, kTemperatureRange, "0 is greedy");
+  options.seed(heads.seed, "Of the draws at temperatures above 0");
+  options.threads(heads.threads);
+  options.integer("--show-prompt", heads.shown_prompt, {1, 1'000'000}, "The prompt whose drafts are shown, from 1");
+  options.integer("--show-step", heads.shown_step, {1, 1'000'000}, "The step of it that is shown, from 1");
+  add_no_download(options, arguments->no_download);
+  options.used_only({"--model", "--prompts", "--per-work", "--max-tokens", "--temperature", "--seed", "--threads",
+                     "--show-prompt", "--show-step", "--no-download"},
+                    "without a head as the source", [arguments] { return arguments->of_head(); });
+  options.used_only({"--draft-cost", "--drafts-max", "--context", "--name", "--rates"}, "with a head, which is run",
+                    [arguments] { return !arguments->of_head(); });
+  add_acceptance_terms(options);
   options.json(arguments->json);
-  options.examples({"", "server.log --draft-cost 0.05", "metrics.csv -k 4 --json"});
+  options.examples({"", "server.log --draft-cost 0.05", "metrics.csv -k 4 --json",
+                    "head:experiments/heads/smollm2-eagle3/eagle3.gguf --per-work 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

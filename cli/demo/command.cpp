@@ -9,6 +9,7 @@
 #include "cli/demo/options.hpp"
 #include "cli/demo/report.hpp"
 #include "cli/demo/run.hpp"
+#include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/terminal.hpp"
@@ -70,6 +71,7 @@ void run_command(const DemoOptions& options, ProgramContext& context) {
 void add_demo(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<DemoOptions>();
   add_demo_options(options, *arguments);
+  add_acceptance_terms(options);
   options.examples({"", "--draft ngram-lookup -k 4 --temperature 0.8", "--verifier block --seed 7 --out out/demo"});
   options.on_run([arguments, &context] { run_command(*arguments, context); });
 }

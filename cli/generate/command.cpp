@@ -7,6 +7,7 @@
 #include "cli/generate/options.hpp"
 #include "cli/generate/report.hpp"
 #include "cli/generate/run.hpp"
+#include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/model_path.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
@@ -50,6 +51,7 @@ void run_command(const GenerateOptions& options, ProgramContext& context) {
 void add_generate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<GenerateOptions>();
   add_generate_options(options, *arguments);
+  add_acceptance_terms(options);
   options.examples({"--prompt 'The capital of France is' --max-tokens 32",
                     "--prompt 'Once upon a time' --drafter suffix -k 4 --temperature 0.8",
                     "--prompts prompts.jsonl --json"});

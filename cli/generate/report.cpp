@@ -59,6 +59,7 @@ Json request_json(const GenerateOptions& options, const GenerateRun& run, const 
   json["num_steps"] = generation.target_steps;
   const bool drafted = speculates(run) && generation.acceptance.drafts > 0;
   json["acceptance_length"] = drafted ? Json(generation.acceptance.acceptance_length()) : Json(nullptr);
+  json["tokens_per_step"] = speculates(run) ? tokens_per_step_json({&generation.acceptance, 1}) : Json(nullptr);
   if (options.logprobs) json["logprobs"] = logprobs_json(generation);
   if (options.beams) json["beams"] = beams_json(request);
   return json;
@@ -108,6 +109,7 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["requests"] =
       json_list(run.requests, [&](const GeneratedRequest& request) { return request_json(options, run, request); });
   document["acceptance_length"] = speculates(run) ? Json(metrics.acceptance_length) : Json(nullptr);
+  document["tokens_per_step"] = speculates(run) ? tokens_per_step_json(counts_of(run)) : Json(nullptr);
   document["acceptance_by_position"] = acceptance_by_position_json(metrics);
   document["tokens"] = run.tokens;
   document["generation_ms"] = run.generation_ms;

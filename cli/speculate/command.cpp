@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/files/inputs_read.hpp"
+#include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
@@ -10,9 +11,9 @@
 #include "cli/shared/terminal.hpp"
 #include "cli/speculate/measure.hpp"
 #include "cli/speculate/options.hpp"
-#include "cli/speculate/prompts.hpp"
 #include "cli/speculate/report.hpp"
 #include "cli/speculate/table.hpp"
+#include "engine/model/prompt_set.hpp"
 
 namespace draftproof {
 namespace {
@@ -92,6 +93,7 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
 void add_speculate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SpeculateOptions>();
   add_speculate_options(options, *arguments);
+  add_acceptance_terms(options);
   options.examples({"--quick", "--drafters suffix,prompt_lookup -k 2,4 --trees none,2x2x1"});
   options.on_run([arguments, &context] { run_command(*arguments, context); });
 }

@@ -72,23 +72,17 @@ std::shared_ptr<Drafter> Measurement::drafter_of(const Configuration& configurat
   return found != drafters_.end() ? found->second : make(configuration);
 }
 
-std::vector<Token> Measurement::tokens_of(const WorkPrompt& prompt) const {
-  return prompt.chat ? model_.chat_tokens(prompt.prompt, prompt.where) : model_.tokenizer->encode(prompt.prompt);
-}
-
 std::span<const WorkPrompt> Measurement::wanted(const Work& work) const {
-  const std::span<const WorkPrompt> prompts(work.prompts);
-  const auto most = static_cast<std::size_t>(options_.prompts_per_work());
-  return most > 0 ? prompts.first(std::min(prompts.size(), most)) : prompts;
+  return first_prompts(work, options_.prompts_per_work());
 }
 
 void Measurement::require_readable(const PromptSet& prompts) const {
   for (const Work& work : prompts.works)
-    for (const WorkPrompt& prompt : wanted(work)) tokens_of(prompt);
+    for (const WorkPrompt& prompt : wanted(work)) tokens_of(prompt, model_);
 }
 
 DecodeJob Measurement::job_of(const WorkPrompt& prompt, const Configuration& configuration, std::uint64_t seed) const {
-  DecodeJob job{tokens_of(prompt), {}, prompt.where};
+  DecodeJob job{tokens_of(prompt, model_), {}, prompt.where};
   DecodingOptions& decoding = job.decoding;
   decoding.parameters.temperature = static_cast<float>(configuration.temperature);
   decoding.stop.eos_ids = model_.tokenizer->end_tokens();

@@ -10,13 +10,13 @@
 
 #include "cli/shared/json_document.hpp"
 #include "cli/speculate/options.hpp"
-#include "cli/speculate/prompts.hpp"
 #include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
 #include "engine/heads/acceptance_oracle.hpp"
 #include "engine/metrics/acceptance.hpp"
+#include "engine/model/prompt_set.hpp"
 #include "engine/model/text_model.hpp"
 #include "engine/scheduler/step_cost.hpp"
 #include "sim/machine/speedup_prediction.hpp"
@@ -61,7 +61,6 @@ class Measurement {
 
  private:
   std::span<const WorkPrompt> wanted(const Work& work) const;
-  std::vector<Token> tokens_of(const WorkPrompt& prompt) const;
   DecodeJob job_of(const WorkPrompt& prompt, const Configuration& configuration, std::uint64_t seed) const;
   std::shared_ptr<Drafter> drafter_of(const Configuration& configuration);
   std::shared_ptr<Drafter> make(const Configuration& configuration) const;

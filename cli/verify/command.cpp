@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
@@ -166,6 +167,7 @@ void add_verify(Options& options, ProgramContext& context) {
   options.threads(arguments->threads);
   options.text("--simd", arguments->simd, "Row kernels to use (draftproof machine lists them); same result", "NAME");
   options.json(arguments->json);
+  add_acceptance_terms(options);
   options.footer("Settings given here win over those in the trace's metadata.");
   options.examples({"trace.safetensors --out result.safetensors",
                     "trace.safetensors --compare result.safetensors --verifier block"});

@@ -25,4 +25,9 @@ Json acceptance_by_position_json(const AcceptanceMetrics& metrics) {
           {"unconditional_standard_error", errors(metrics.unconditional)}};
 }
 
+Json tokens_per_step_json(std::span<const AcceptanceCounts> requests) {
+  const AcceptanceMetrics metrics = acceptance_metrics(requests);
+  return metrics.counts.steps > 0 ? Json(metrics.tokens_per_step) : Json(nullptr);
+}
+
 }  // namespace draftproof

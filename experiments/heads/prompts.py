@@ -5,7 +5,7 @@
     question   a question in the chat template
     editing    a text to be repeated with a small change, in the chat template
 
-The held-out prompts are those of `draftproof speculate` (cli/speculate/prompts.jsonl); none of them is made here.
+The held-out prompts are those of `draftproof speculate` (engine/model/prompts.jsonl); none of them is made here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-HELD_OUT = ROOT / "cli" / "speculate" / "prompts.jsonl"
+HELD_OUT = ROOT / "engine" / "model" / "prompts.jsonl"
 WORKS = ("code", "prose", "question", "editing")
 
 NAMES = ("Anton", "Beata", "Carlos", "Dina", "Erik", "Fatima", "Georg", "Hana", "Ivan", "Julia", "Karim", "Lena", "Mateo",

@@ -8,13 +8,13 @@
 
 #include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
-#include "exactness/statistics/binomial_interval.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/cost/drafter.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/predict/acceptance_estimate.hpp"
+#include "studies/acceptance/counted_rate.hpp"
 
 namespace draftproof {
 namespace {
@@ -81,19 +81,10 @@ std::vector<Source> open_source(const std::string& source, const AcceptanceDecay
            std::nullopt}};
 }
 
-// The interval of a rate that was counted. Steps of one text depend on each other, so a standard error over windows or
-// texts may be larger than that of coins: then the counts are those of as many independent steps as would have it
-// (Korn, Graubard, Survey Methodology 24 (1998): Clopper and Pearson's interval of the effective sample).
 void add_counted_interval(DecayValue& rate, double trials, double independent_share) {
-  const auto n = std::llround(trials * independent_share);
-  const Interval interval = clopper_pearson(std::llround(rate.value * static_cast<double>(n)), n, kDecayLevel);
+  const Interval interval = counted_interval(rate.value, trials, independent_share, kDecayLevel);
   rate.low = interval.low;
   rate.high = interval.high;
-}
-
-double independent_share_of(double rate, double trials, const std::optional<double>& standard_error) {
-  if (!standard_error || !(*standard_error > 0.0)) return 1.0;
-  return std::min(1.0, rate * (1.0 - rate) / trials / (*standard_error * *standard_error));
 }
 
 void add_intervals(DecayCurve& curve, const AcceptanceData& data) {

@@ -26,6 +26,7 @@ Json requests_json(const SpeculateSettings& settings, const SpeculateLane& lane,
     json["finish_reason"] = detail_name(output.finish_reason);
     json["num_steps"] = output.target_steps;
     json["acceptance_length"] = drafted ? Json(output.acceptance.acceptance_length()) : Json(nullptr);
+    json["tokens_per_step"] = speculates ? tokens_per_step_json({&output.acceptance, 1}) : Json(nullptr);
     return json;
   });
 }
@@ -98,6 +99,7 @@ Json to_json(const SpeculateSnapshot& snapshot) {
                                                           : snapshot.speculation.steps.back()->acceptance);
   const AcceptanceMetrics metrics = acceptance_metrics(clusters);
   json["acceptance_length"] = metrics.acceptance_length;
+  json["tokens_per_step"] = tokens_per_step_json(clusters);
   json["acceptance_by_position"] = acceptance_by_position_json(metrics);
   Json plain;
   add_lane(plain, settings, snapshot.plain, false);

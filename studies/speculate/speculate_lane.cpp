@@ -4,6 +4,7 @@
 
 #include "base/printable.hpp"
 #include "reference/step/step_rows.hpp"
+#include "studies/token_label.hpp"
 
 namespace draftproof {
 namespace {
@@ -66,7 +67,8 @@ void SpeculateLaneRun::record(const StepPlan& plan, const StepOutcome& outcome) 
   if (emitted_ == nullptr) return;
   const Generation& generation = emitted_->generation;
   for (std::size_t i = generation.tokens.size() - num_emitted_; i < generation.tokens.size(); ++i)
-    step_->emitted.push_back({generation.tokens[i], generation.origins[i], label_of(generation.tokens[i])});
+    step_->emitted.push_back(
+        {generation.tokens[i], generation.origins[i], token_label(*model_.tokenizer, generation.tokens[i])});
   if (emitted_->speculates) record_draft(*step_);
 }
 
@@ -86,7 +88,7 @@ void SpeculateLaneRun::record_draft(SpeculateStep& record) {
     shown.parent = tree.parents[index];
     shown.depth = shown.parent == kRootNode ? 1 : depths[static_cast<std::size_t>(shown.parent)] + 1;
     depths.push_back(shown.depth);
-    shown.text = label_of(shown.token);
+    shown.text = token_label(*model_.tokenizer, shown.token);
     const std::uint32_t row = DraftTree::row_after(shown.parent);
     shown.target_probability = rows.target(row).probability(shown.token);
     shown.model_probability = std::exp(workspace_.target_pipeline.raw_log_probability(shown.token));
@@ -102,23 +104,6 @@ void SpeculateLaneRun::record_draft(SpeculateStep& record) {
   for (const std::int32_t node : record.path) record.draft[static_cast<std::size_t>(node)].accepted = true;
   const std::int32_t last = record.path.empty() ? kRootNode : record.path.back();
   record.last_probability = rows.target(DraftTree::row_after(last)).probability(step.emission.tokens.back());
-}
-
-// Spaces are seen as middle dots; tokens without bytes have the name that their model gives them.
-std::string SpeculateLaneRun::label_of(Token token) const {
-  std::string label;
-  for (const PrintableCharacter& character : printable_characters(model_.tokenizer->bytes_of(token))) {
-    if (character.text == " ") {
-      label += "\u00b7";
-    } else if (character.text == "\n") {
-      label += "\\n";
-    } else if (character.text == "\t") {
-      label += "\\t";
-    } else {
-      label += character.text;
-    }
-  }
-  return label.empty() ? printable_line(model_.tokenizer->entry(token).text) : label;
 }
 
 std::vector<TextPiece> SpeculateLaneRun::text() const {

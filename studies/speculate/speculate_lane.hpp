@@ -26,7 +26,6 @@ class SpeculateLaneRun {
   void record(const StepPlan& plan, const StepOutcome& outcome);
   void record_draft(SpeculateStep& step);
   std::vector<TextPiece> text() const;
-  std::string label_of(Token token) const;
 
   TextModel& model_;
   DecodeRun run_;

@@ -3,6 +3,7 @@
 #include "viz/panels/acceptance_decay.hpp"
 #include "viz/panels/distribution_lab.hpp"
 #include "viz/panels/exactness.hpp"
+#include "viz/panels/heads.hpp"
 #include "viz/panels/kernels.hpp"
 #include "viz/panels/serving_timeline.hpp"
 #include "viz/panels/speculate.hpp"
@@ -16,6 +17,7 @@ std::vector<std::unique_ptr<Panel>> all_panels() {
   panels.push_back(std::make_unique<SpeculatePanel>());
   panels.push_back(std::make_unique<DistributionLabPanel>());
   panels.push_back(std::make_unique<AcceptanceDecayPanel>());
+  panels.push_back(std::make_unique<HeadsPanel>());
   panels.push_back(std::make_unique<TreeExplorerPanel>());
   panels.push_back(std::make_unique<SpeedupByBatchPanel>());
   panels.push_back(std::make_unique<ServingTimelinePanel>());

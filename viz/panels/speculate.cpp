@@ -148,8 +148,12 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
   ImGui::BeginGroup();
   if (view_.speculation_steps > 0) {
     const SpeculateStep& last = *snapshot.speculation.steps[view_.speculation_steps - 1];
-    ImGui::Text("%.1f ms: %lld tokens in %zu steps, acceptance length %.2f", ms(last.end_ns),
-                static_cast<long long>(last.tokens), view_.speculation_steps, last.acceptance.acceptance_length());
+    ImGui::Text("%.1f ms: %lld tokens in %zu steps, acceptance length %.2f, %.2f tokens per step", ms(last.end_ns),
+                static_cast<long long>(last.tokens), view_.speculation_steps, last.acceptance.acceptance_length(),
+                acceptance_metrics({&last.acceptance, 1}).tokens_per_step);
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip))
+      ImGui::SetTooltip(
+          "Acceptance length counts steps with a draft only, as vLLM's does; tokens per step all of them.");
   } else {
     ImGui::TextDisabled("no step yet");
   }

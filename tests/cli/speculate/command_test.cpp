@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cli/speculate/measure.hpp"
-#include "cli/speculate/prompts.hpp"
+#include "engine/model/prompt_set.hpp"
 #include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"

@@ -1,8 +1,12 @@
-// The prompts that speculation is measured on, by kind of work.
+// The prompts that speculation and drafting heads are measured on, by kind of work.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "engine/model/text_model.hpp"
 
 namespace draftproof {
 
@@ -26,6 +30,12 @@ struct PromptSet {
 // The file's prompts: an object a line, with `work` and `prompt`, and maybe `chat`. Errors (input) name file and line;
 // a file without prompts.
 PromptSet read_prompt_set(const std::string& path);
+
+// As the model reads it. Error (input) at `where` of the prompt: it asks for a chat, and the model has no chat template.
+std::vector<Token> tokens_of(const WorkPrompt& prompt, const TextModel& model);
+
+// The first `most` prompts of a kind of work; 0: all.
+std::span<const WorkPrompt> first_prompts(const Work& work, std::int64_t most);
 
 // The project's own set: ten prompts each of code, prose, question and editing.
 std::string own_prompts();

@@ -1,4 +1,4 @@
-#include "cli/speculate/prompts.hpp"
+#include "engine/model/prompt_set.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -48,6 +48,15 @@ PromptSet read_prompt_set(const std::string& path) {
   });
   if (set.works.empty()) throw input_error(path, std::string("has no prompt; expected lines like ") + kExample);
   return set;
+}
+
+std::vector<Token> tokens_of(const WorkPrompt& prompt, const TextModel& model) {
+  return prompt.chat ? model.chat_tokens(prompt.prompt, prompt.where) : model.tokenizer->encode(prompt.prompt);
+}
+
+std::span<const WorkPrompt> first_prompts(const Work& work, std::int64_t most) {
+  const std::span<const WorkPrompt> prompts(work.prompts);
+  return most > 0 ? prompts.first(std::min(prompts.size(), static_cast<std::size_t>(most))) : prompts;
 }
 
 std::string own_prompts() {
