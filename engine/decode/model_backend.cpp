@@ -360,6 +360,7 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   outcome.sample_ns = now() - before_sample;
   if (drafter_ != nullptr) show_features(plan);
   outcome.draft_ns += now() - before_sample - outcome.sample_ns;
+  if (draft_cache_) outcome.late_ns = draft_cache_->take_late_ns();
   outcome.end_ns = now();
 }
 

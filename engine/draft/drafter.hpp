@@ -95,6 +95,8 @@ class DraftCache {
   virtual void copy_block(std::int32_t from, std::int32_t to) = 0;
   // The request has ended.
   virtual void forget(std::uint64_t request) = 0;
+  // Since the last call: the time in which drafts made up for steps that did not draft.
+  virtual std::int64_t take_late_ns() { return 0; }
 };
 
 // Holds the buffers of one thread, and what it remembers of the requests that are under way.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -17,13 +20,15 @@ namespace {
 
 constexpr std::int64_t kScratchSlots = 16384;  // of drafts' entries in a step
 constexpr std::int32_t kTreeTopK = 10;         // EAGLE-2's, of a node and of a level
+constexpr std::int64_t kLateRowsMax = 1024;    // of a pass that only stores
+constexpr std::int64_t kFreshRowsMax = 17;     // of a request that drafted in the step before
 constexpr std::size_t kSidesMax = 2;           // of a draft: the request's tokens and the companion's
 
 }  // namespace
 
 void HeadDrafter::Batch::clear() {
   tokens.clear(), positions.clear(), streams.clear(), parents.clear(), wanted.clear(), slots.clear();
-  contexts.clear(), tails.clear(), states.clear();
+  contexts.clear(), tails.clear(), origins.clear(), features.clear(), states.clear();
 }
 
 // follows: the token before it in the batch; else its context, which is the last one of contexts once it is complete.
@@ -46,32 +51,58 @@ class HeadDrafter::Cache final : public DraftCache {
   Cache(const DraftHead& head, std::int32_t num_blocks)
       : kv(head.make_cache(num_blocks * kKvBlockSlots + kScratchSlots)),
         scratch(num_blocks * kKvBlockSlots),
-        block_states_(static_cast<std::size_t>(num_blocks)) {}
+        of_token(head.feature_layers().size() * static_cast<std::size_t>(head.description().target_width)),
+        blocks_(static_cast<std::size_t>(num_blocks)) {}
+
+  // Of a block of slots: the features of its tokens, the last ones, and how many entries its slots hold.
+  struct Block {
+    std::vector<float> features;
+    std::int32_t filled = 0;
+    std::int32_t stored = 0;
+
+    // The last token's are what the next block begins with; the others have become entries.
+    void drop_features(std::size_t of_token) {
+      if (stored == kKvBlockSlots && filled == kKvBlockSlots && features.size() > of_token)
+        features.erase(features.begin(), features.end() - static_cast<std::ptrdiff_t>(of_token));
+    }
+  };
 
   void copy_block(std::int32_t from, std::int32_t to) override {
-    block_states_[static_cast<std::size_t>(to)] = block_states_[static_cast<std::size_t>(from)];
+    blocks_[static_cast<std::size_t>(to)] = blocks_[static_cast<std::size_t>(from)];
     for (std::int64_t i = 0; kv && i < kKvBlockSlots; ++i)
       kv->copy_slot(from * kKvBlockSlots + i, to * kKvBlockSlots + i);
   }
   void forget(std::uint64_t request) override {
-    for (std::int32_t s = 0; s < 2; ++s) streams.erase({request, s});
+    for (std::int32_t s = 0; s < 2; ++s) ends.erase({request, s});
   }
-  // Of the last token computed in the block of a position.
-  std::vector<float>& block_state(const StreamContext& of, std::int64_t position) {
-    return block_states_[static_cast<std::size_t>(of.blocks[static_cast<std::size_t>(position / kKvBlockSlots)])];
+  std::int64_t take_late_ns() override { return std::exchange(late_ns, 0); }
+  Block& block(const StreamContext& of, std::int64_t position) {
+    return blocks_[static_cast<std::size_t>(of.blocks[static_cast<std::size_t>(position / kKvBlockSlots)])];
+  }
+  // Error (internal): it was not kept.
+  std::span<const float> features(const StreamContext& of, std::int64_t position) {
+    const Block& in = block(of, position);
+    const std::int64_t first = in.filled - std::ssize(in.features) / static_cast<std::int64_t>(of_token);
+    const std::int64_t place = position % kKvBlockSlots;
+    if (place < first || place >= in.filled)
+      throw Error(ErrorKind::internal, "head", "tokens follow others that it was never shown");
+    return std::span<const float>(in.features).subspan(static_cast<std::size_t>(place - first) * of_token, of_token);
   }
 
-  std::unique_ptr<TransformerKvCache> kv;  // null: the head has no layers
-  std::int64_t scratch;                    // the first of kScratchSlots
-  std::map<std::pair<std::uint64_t, std::int32_t>, Stream> streams;
+  std::unique_ptr<TransformerKvCache> kv;                               // null: the head has no layers
+  std::int64_t scratch;                                                 // the first of kScratchSlots
+  std::map<std::pair<std::uint64_t, std::int32_t>, std::int64_t> ends;  // of a stream: behind the last token shown
+  std::int64_t late_ns = 0;
+  std::size_t of_token;  // features
 
  private:
-  std::vector<std::vector<float>> block_states_;
+  std::vector<Block> blocks_;
 };
 
 // The tokens that a draft hangs behind: the request's, and where the draft is guided the companion's.
 struct HeadDrafter::Side {
-  Stream* stream;
+  std::uint64_t request;
+  std::int32_t stream_index;
   std::span<const Token> tokens;
   StreamContext kv;
   std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
@@ -163,93 +194,110 @@ std::unique_ptr<DraftCache> HeadDrafter::make_cache(std::int32_t num_blocks) con
 void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<const float> features,
                           DraftCache* draft_cache) {
   auto& cache = dynamic_cast<Cache&>(*draft_cache);
-  const HeadFamily family = head_->description().family;
-  const std::size_t of_token =
-      head_->feature_layers().size() * static_cast<std::size_t>(head_->description().target_width);
-  features_.clear();
-  for (const ComputedTokens& of : computed)
-    for (const std::int32_t row : of.rows) {
-      const auto from = features.subspan(static_cast<std::size_t>(row) * of_token, of_token);
-      features_.insert(features_.end(), from.begin(), from.end());
-    }
-  head_->make_states(features_, states_);
-  if (on_states) on_states(computed, states_);
-  const auto width = static_cast<std::size_t>(head_->state_width());
-  batch_.clear();
-  std::size_t row = 0;
+  const bool keeps_last_alone = head_->description().family == HeadFamily::medusa;
   for (const ComputedTokens& of : computed) {
-    const auto count = static_cast<std::int64_t>(of.rows.size());
-    const std::span<const float> states = std::span(states_).subspan(row * width, of.rows.size() * width);
-    row += of.rows.size();
-    if (count == 0) continue;
-    const auto [found, is_new] = cache.streams.try_emplace({of.request, of.stream_index});
-    Stream& stream = found->second;
-    // Another place than the last one: a new request, or one that was preempted, at the end of a shared block.
-    if (stream.end != of.first || is_new) {
-      stream = {std::max<std::int64_t>(of.first, 1), of.first, {}};
-      if (of.first > 0) stream.states = cache.block_state(of.kv, of.first - 1);
-      if (of.first > 0 && (stream.states.size() != width || of.first % kKvBlockSlots != 0))
-        throw Error(ErrorKind::internal, "head", "tokens follow others that it was never shown");
-    }
-    stream.end = of.first + count;
-    for (std::int64_t p = of.first; p < stream.end; ++p)
-      if (p + 1 == stream.end || (p + 1) % kKvBlockSlots == 0) {
-        const auto last = states.subspan(static_cast<std::size_t>(p - of.first) * width, width);
-        cache.block_state(of.kv, p).assign(last.begin(), last.end());
-      }
-    if (family == HeadFamily::dflash) {
-      add_tokens(of.stream, of.kv, of.first, stream.end, states);
-      stream.begin = stream.end;
-    } else if (family == HeadFamily::medusa) {
-      const auto last = states.last(width);
-      stream.states.assign(last.begin(), last.end());
-      stream.begin = stream.end;
-    } else {
-      stream.states.insert(stream.states.end(), states.begin(), states.end());
-      // What the next draft's first pass does not take along: a chunk of a prompt, and whatever completes a block,
-      // which others may find in the prefix cache before that.
-      if (!of.samples || of.stream_index != 0 || stream.begin < stream.end / kKvBlockSlots * kKvBlockSlots)
-        flush(of, stream, cache);
+    if (of.rows.empty()) continue;
+    if (of.first > 0) cache.features(of.kv, of.first - 1);
+    const std::int64_t end = of.first + std::ssize(of.rows);
+    cache.ends[{of.request, of.stream_index}] = end;
+    for (std::int64_t p = of.first; p < end; ++p) {
+      Cache::Block& block = cache.block(of.kv, p);
+      if (p % kKvBlockSlots == 0) block = {};
+      if (block.filled != p % kKvBlockSlots)
+        throw Error(ErrorKind::internal, "head", "a block is filled behind its place");
+      if (keeps_last_alone) block.features.clear();
+      const auto row = static_cast<std::size_t>(of.rows[static_cast<std::size_t>(p - of.first)]);
+      const std::span<const float> shown = features.subspan(row * cache.of_token, cache.of_token);
+      block.features.insert(block.features.end(), shown.begin(), shown.end());
+      ++block.filled;
+      block.drop_features(cache.of_token);
     }
   }
-  if (batch_.tokens.empty()) return;
-  if (family == HeadFamily::dflash)
+}
+
+// Adds the tokens of a stream at positions [begin, end), a chain behind its context, with the features that their
+// entries are made of: those of the tokens before them, of blocks their own.
+void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache) {
+  const std::int64_t before = first_entry();
+  if (before == 1 && begin == 1) cache.kv->clear_slot(side.kv.slot(0));
+  for (std::int64_t p = begin; p < end; ++p) {
+    batch_.add(side.tokens[static_cast<std::size_t>(p)], p, p != begin, side.kv.slot(p));
+    batch_.add_features(cache.features(side.kv, p - before));
+    batch_.origins.emplace_back(&side, p - before);
+  }
+  batch_.contexts.push_back({side.kv.blocks, begin});
+}
+
+// The first position whose entry the KV lacks.
+std::int64_t HeadDrafter::lacking_from(const Side& side, Cache& cache) const {
+  const std::int64_t full = side.newest() / kKvBlockSlots * kKvBlockSlots;
+  std::int64_t begin = 0;
+  while (begin < full && cache.block(side.kv, begin).stored == kKvBlockSlots) begin += kKvBlockSlots;
+  // The newest token's block was another's before where the newest token is its first.
+  const std::int32_t stored = begin == side.newest() ? 0 : cache.block(side.kv, begin).stored;
+  return std::max(begin + stored, first_entry());
+}
+
+void HeadDrafter::store_batch(Cache& cache) {
+  head_->make_states(batch_.features, batch_.states);
+  if (on_state) {
+    const auto width = static_cast<std::size_t>(head_->state_width());
+    std::size_t row = 0;
+    for (const auto& [side, position] : batch_.origins)
+      on_state(side->request, side->stream_index, position, std::span(batch_.states).subspan(row++ * width, width));
+  }
+  if (head_->description().family == HeadFamily::dflash)
     head_->store_context(batch_.view(), batch_.states, *cache.kv);
   else
     head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
 }
 
-// Adds the tokens of a stream at positions [begin, end), a chain behind its context, with their states [end - begin].
-void HeadDrafter::add_tokens(std::span<const Token> stream, const StreamContext& kv, std::int64_t begin,
-                             std::int64_t end, std::span<const float> states) {
-  for (std::int64_t p = begin; p < end; ++p) batch_.add(stream[static_cast<std::size_t>(p)], p, p != begin, kv.slot(p));
-  batch_.contexts.push_back({kv.blocks, begin});
-  batch_.states.insert(batch_.states.end(), states.begin(), states.end());
+// The entries of positions [begin, end) are in the KV now, like those before them.
+void HeadDrafter::mark_stored(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache) const {
+  for (std::int64_t first = begin / kKvBlockSlots * kKvBlockSlots; first < end; first += kKvBlockSlots) {
+    Cache::Block& block = cache.block(side.kv, first);
+    block.stored = static_cast<std::int32_t>(std::min<std::int64_t>(end - first, kKvBlockSlots));
+    block.drop_features(cache.of_token);
+  }
 }
 
-// Adds the pairs that the KV lacks, and keeps the last state for the newest token's.
-void HeadDrafter::flush(const ComputedTokens& of, Stream& stream, Cache& cache) {
-  const auto width = static_cast<std::size_t>(head_->state_width());
-  if (stream.begin == 1) cache.kv->clear_slot(of.kv.slot(0));
-  const std::size_t pairs = stream.states.size() / width - 1;
-  if (pairs > 0) add_tokens(of.stream, of.kv, stream.begin, stream.end, std::span(stream.states).first(pairs * width));
-  stream.states.erase(stream.states.begin(), stream.states.end() - static_cast<std::ptrdiff_t>(width));
-  stream.begin = std::max(stream.begin, stream.end);
+// Full blocks whose entries no draft has needed so far are computed once where several requests share them, and in
+// parts where they are many; whatever else is lacking the first pass of the draft takes along.
+void HeadDrafter::catch_up(std::span<Growth> growths, Cache& cache) {
+  for (;;) {
+    batch_.clear();
+    std::set<std::int32_t> claimed;
+    std::vector<std::tuple<const Side*, std::int64_t, std::int64_t>> added;
+    bool waits = false;
+    for (Growth& growth : growths)
+      for (const Side& side : growth.sides) {
+        const std::int64_t begin = lacking_from(side, cache);
+        const std::int64_t full = side.newest() / kKvBlockSlots;
+        std::int64_t block = begin / kKvBlockSlots;
+        for (; block < full && std::ssize(batch_.tokens) + (block + 1) * kKvBlockSlots - begin <= kLateRowsMax; ++block)
+          if (!claimed.insert(side.kv.blocks[static_cast<std::size_t>(block)]).second) break;
+        waits = waits || block < full;
+        if (block * kKvBlockSlots <= begin) continue;
+        add_tokens(side, begin, block * kKvBlockSlots, cache);
+        added.emplace_back(&side, begin, block * kKvBlockSlots);
+      }
+    if (!waits) return;
+    store_batch(cache);
+    for (const auto& [side, begin, end] : added) mark_stored(*side, begin, end, cache);
+  }
 }
 
 // Empty where a stream's tokens before the newest are computed in this step (a part of the prompt, or all again after a
 // preemption): their features are not there yet, nor is the KV.
 std::vector<HeadDrafter::Side> HeadDrafter::sides_of(const DraftContext& context, Cache& cache) const {
-  std::vector<Side> sides{{nullptr, context.stream, context.kv}};
+  std::vector<Side> sides{{context.request, 0, context.stream, context.kv}};
   if (guided_ && context.parameters.guidance_scale != 1.0f)
-    sides.push_back({nullptr, context.companion_stream, context.companion_kv});
-  for (std::size_t s = 0; s < sides.size(); ++s) {
-    Side& side = sides[s];
-    const auto found = cache.streams.find({context.request, static_cast<std::int32_t>(s)});
-    if (found == cache.streams.end() || found->second.end != side.newest() || side.kv.length != side.newest() ||
+    sides.push_back({context.request, 1, context.companion_stream, context.companion_kv});
+  for (const Side& side : sides) {
+    const auto found = cache.ends.find({side.request, side.stream_index});
+    if (found == cache.ends.end() || found->second != side.newest() || side.kv.length != side.newest() ||
         side.newest() == 0)
       return {};
-    side.stream = &found->second;
   }
   return sides;
 }
@@ -349,10 +397,10 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
   if (description.family == HeadFamily::medusa) {
     std::int32_t length_max = 0;
     for (const Growth& growth : growths) {
-      for (const Side& side : growth.sides)
-        batch_.states.insert(batch_.states.end(), side.stream->states.begin(), side.stream->states.end());
+      for (const Side& side : growth.sides) batch_.add_features(cache.features(side.kv, side.newest() - 1));
       length_max = std::max(length_max, growth.length_max);
     }
+    head_->make_states(batch_.features, batch_.states);
     for (std::int32_t level = 0; level < length_max; ++level) {
       head_->run_medusa(static_cast<std::size_t>(level), batch_.states, output_.logits);
       std::size_t row = 0;
@@ -364,7 +412,28 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
     }
     return;
   }
+  const auto before = std::chrono::steady_clock::now();
+  catch_up(growths, cache);
+  const auto caught_up = std::chrono::steady_clock::now();
+  batch_.clear();
+  std::int64_t late_rows = 0;
+  for (const Growth& growth : growths)
+    for (const Side& side : growth.sides) {
+      const std::int64_t end = side.newest() + first_entry();  // the newest token's pair gives the first row
+      const std::int64_t from = std::min(lacking_from(side, cache), side.newest());
+      late_rows += std::max<std::int64_t>(end - from - kFreshRowsMax, 0);
+      if (from < end) add_tokens(side, from, end, cache);
+      mark_stored(side, from, end, cache);
+      if (first_entry() == 1) batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
+    }
+  const std::int64_t num_rows = std::ssize(batch_.tokens);
+  if (num_rows > 0) store_batch(cache);
+  const auto stored = std::chrono::steady_clock::now();
+  const auto ns_of = [](auto time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(); };
+  cache.late_ns += ns_of(caught_up - before);
+  if (num_rows > 0) cache.late_ns += ns_of(stored - caught_up) * late_rows / num_rows;
   if (description.family == HeadFamily::dflash) {
+    batch_.clear();
     std::int64_t scratch = cache.scratch;
     for (const Growth& growth : growths)
       for (const Side& side : growth.sides) {
@@ -398,16 +467,6 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
       }
     return;
   }
-  for (Growth& growth : growths)
-    for (Side& side : growth.sides) {
-      Stream& stream = *side.stream;
-      if (stream.begin == 1) cache.kv->clear_slot(side.kv.slot(0));
-      add_tokens(side.tokens, side.kv, stream.begin, stream.end + 1, stream.states);
-      batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
-      stream.begin = stream.end + 1;
-      stream.states.clear();
-    }
-  head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
   std::size_t row = 0;
   for (Growth& growth : growths)
     for (std::size_t s = 0; s < growth.sides.size(); ++s, ++row) {

@@ -1,13 +1,14 @@
 // A drafting head as the drafter of an engine.
 //
-// After every pass of the target it is shown the features of what was computed, and keeps for each request the states
-// that its KV does not hold yet; before every pass it drafts for all requests together, so that its weights are read
-// once a level of the drafts. The KV of true tokens lies in the target's blocks; entries made of drafts lie elsewhere
+// After every pass of the target it is shown the features of what was computed, and keeps them beside each block of
+// the target's KV; before every pass it drafts for all requests together, so that its weights
+// are read once a level of the drafts. Entries are computed when a draft needs them, whoever's, so requests that do not
+// draft cost nothing but the copy. The KV of true tokens lies in the target's blocks; entries made of drafts lie elsewhere
 // and live for one step. So a full block holds what its tokens determine, whoever finds it in the prefix cache, and
 // nothing of a rejected draft stays.
 //
-// Beside each block lies the state of the last token computed in it: the first pair behind a block that is found in the
-// prefix cache begins with it.
+// Of a block that holds all its entries the features of the last token are kept: the first pair behind it begins with
+// them, also where the block is found in the prefix cache.
 #pragma once
 
 #include <functional>
@@ -59,24 +60,21 @@ class HeadDrafter final : public Drafter {
   const DraftHead& head() const { return *head_; }
   std::function<void(const HeadRow&)> on_row;
   std::function<void(const HeadDraft&)> on_draft;
-  // The states [rows of all, state width] of tokens that observe() was shown, before they are used: for planted faults.
-  std::function<void(std::span<const ComputedTokens>, std::span<float>)> on_states;
+  // The state [state width] of a token of a stream, before an entry is made of it: for planted faults.
+  std::function<void(std::uint64_t request, std::int32_t stream_index, std::int64_t position, std::span<float> state)>
+      on_state;
 
  private:
   class Cache;
   struct Growth;
   struct Side;
-  // Of a stream of a request. Pairs at positions [begin, end) are not in the KV yet: states of positions
-  // [begin - 1, end), the last of which the newest token's pair begins with.
-  struct Stream {
-    std::int64_t begin = 0;
-    std::int64_t end = 0;  // behind the last token computed
-    std::vector<float> states;
-  };
-
-  void add_tokens(std::span<const Token> stream, const StreamContext& kv, std::int64_t begin, std::int64_t end,
-                  std::span<const float> states);
-  void flush(const ComputedTokens& of, Stream& stream, Cache& cache);
+  // The first token has no pair.
+  std::int64_t first_entry() const { return head_->description().family == HeadFamily::dflash ? 0 : 1; }
+  void add_tokens(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache);
+  std::int64_t lacking_from(const Side& side, Cache& cache) const;
+  void store_batch(Cache& cache);
+  void mark_stored(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache) const;
+  void catch_up(std::span<Growth> growths, Cache& cache);
   std::vector<Side> sides_of(const DraftContext& context, Cache& cache) const;
   Growth growth_of(DraftJob& job) const;
   void grow(std::span<Growth> growths, Cache& cache);
@@ -95,9 +93,14 @@ class HeadDrafter final : public Drafter {
     std::vector<std::int64_t> slots;
     std::vector<StreamContext> contexts;
     std::vector<std::vector<std::int64_t>> tails;
+    std::vector<std::pair<const Side*, std::int64_t>> origins;  // of the tokens that the features are of
+    std::vector<float> features;                                // that the states are made of, where they are
     std::vector<float> states;
 
     void clear();
+    void add_features(std::span<const float> of_token) {
+      features.insert(features.end(), of_token.begin(), of_token.end());
+    }
     void add(Token token, std::int64_t position, bool follows, std::int64_t slot);
     HeadBatch view() const;
   };
@@ -107,7 +110,6 @@ class HeadDrafter final : public Drafter {
   bool guided_;
   Batch batch_;
   HeadOutput output_;
-  std::vector<float> features_, states_;  // of a pass of the target
   Pipeline pipeline_;
   std::vector<float> full_row_;  // that distribution_ looks at
   Distribution distribution_;

@@ -75,26 +75,27 @@ namespace {
 class KeepsDraftedStates final : public FaultyDrafter {
  public:
   explicit KeepsDraftedStates(HeadDrafter& head) : FaultyDrafter(head) {
-    head_.on_states = [this](std::span<const ComputedTokens> computed, std::span<float> states) {
-      const auto width = static_cast<std::size_t>(head_.head().state_width());
-      std::size_t row = 0;
-      for (const ComputedTokens& of : computed) {
-        const auto step = verified(of);
-        for (std::size_t j = 0; step && j < step->accepted; ++j) {
-          const auto drafts = of.stream.begin() + of.first + static_cast<std::ptrdiff_t>(step->newest) + 1;
-          const auto found = states_.find({of.request, {drafts, drafts + static_cast<std::ptrdiff_t>(j)}});
-          if (found != states_.end())
-            std::ranges::copy(found->second, states.subspan((row + step->newest + j) * width, width).begin());
-        }
-        row += of.rows.size();
-      }
+    head_.on_state = [this](std::uint64_t request, std::int32_t stream_index, std::int64_t position,
+                            std::span<float> state) {
+      const auto found = kept_.find({request, position});
+      if (stream_index == 0 && found != kept_.end()) std::ranges::copy(found->second, state.begin());
     };
   }
 
  private:
+  std::map<std::pair<std::uint64_t, std::int64_t>, std::vector<float>> kept_;  // by position of the token
   std::map<std::pair<std::uint64_t, std::vector<Token>>, std::vector<float>> states_;
 
   void begin_step() override { states_.clear(); }
+  void alter(ComputedTokens& of) override {
+    const auto step = of.stream_index == 0 ? verified(of) : std::nullopt;
+    for (std::size_t j = 0; step && j < step->accepted; ++j) {
+      const auto newest = of.first + static_cast<std::ptrdiff_t>(step->newest);
+      const auto drafts = of.stream.begin() + newest + 1;
+      const auto found = states_.find({of.request, {drafts, drafts + static_cast<std::ptrdiff_t>(j)}});
+      if (found != states_.end()) kept_[{of.request, newest + static_cast<std::ptrdiff_t>(j)}] = found->second;
+    }
+  }
   void see_row(const HeadRow& row) override {
     states_[{row.request, row.path}].assign(row.state.begin(), row.state.end());
   }

@@ -141,6 +141,7 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
     if (times_ns_ < lost_ns) return false;
     times_ns_ -= lost_ns;
     limits_.fill(length);
+    look_ = Look::times;
     return true;
   };
   if (longest > 0 && looks_at(0)) return;
@@ -150,10 +151,13 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
   if (acceptance_ns_ < lost_ns) return;
   acceptance_ns_ -= lost_ns;
   idlest_->probes = true;
+  look_ = Look::acceptance;
 }
 
 void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
-  const std::int64_t ns = outcome.end_ns - outcome.begin_ns;
+  const std::int64_t ns = outcome.end_ns - outcome.begin_ns - outcome.late_ns;
+  if (look_ != Look::none) (look_ == Look::times ? times_ns_ : acceptance_ns_) -= static_cast<double>(outcome.late_ns);
+  look_ = Look::none;
   acceptance_ns_ += kShareOfLooks * static_cast<double>(ns);
   times_ns_ += kShareOfLooks * static_cast<double>(ns);
   std::int64_t rows = plan.num_tokens;
@@ -170,7 +174,8 @@ void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
   }
   // Rows of prompts have no logits, so they say little of rows that have.
   if (plan.num_tokens == streams)
-    own_->observe(rows, std::ssize(plan.requests), planned_drafting(passes, drafting), ns, outcome.draft_ns);
+    own_->observe(rows, std::ssize(plan.requests), planned_drafting(passes, drafting), ns,
+                  outcome.draft_ns - outcome.late_ns);
 }
 
 double SpeculationPolicy::target_ns(std::int64_t more_rows) {

@@ -187,6 +187,7 @@ class SpeculationPolicy {
   SpeculationState* idlest_ = nullptr;
   double acceptance_ns_ = 0.0;  // that looks at acceptance and at times may take now
   double times_ns_ = 0.0;
+  enum class Look : std::uint8_t { none, acceptance, times } look_ = Look::none;  // that this step takes
 };
 
 }  // namespace draftproof

@@ -89,6 +89,7 @@ struct StepOutcome {
   std::int64_t end_ns = 0;
   // Parts of that time.
   std::int64_t draft_ns = 0;
+  std::int64_t late_ns = 0;    // of draft_ns, what made up for steps that did not draft
   std::int64_t verify_ns = 0;  // the target's forward pass
   std::int64_t sample_ns = 0;  // rows processed, verification, stop conditions
 };
