@@ -138,17 +138,18 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
     if (own_->knows(wanted) && own_->age(wanted) <= kStale) return false;
     const double as_now_ns = now_ns * tokens_of(length) / tokens_of(longest);
     const double lost_ns = std::max(ns_of(length, drafting_requests, length * drafting) - as_now_ns, 0.0);
-    if (times_ns_ < lost_ns) return false;
+    const double late_ns = longest == 0 ? late_ns_ * static_cast<double>(drafting_requests) : 0.0;
+    if (times_ns_ < lost_ns + late_ns) return false;
     times_ns_ -= lost_ns;
     limits_.fill(length);
     look_ = Look::times;
     return true;
   };
   if (longest > 0 && looks_at(0)) return;
-  if (longest < longest_ && looks_at(longest + 1)) return;
+  if (longest < longest_ && (longest > 0 || late_ns_ >= 0.0) && looks_at(longest + 1)) return;
   if (longest > 0) return;
   const double lost_ns = ns_of(1, 1, 1) - now_ns;
-  if (acceptance_ns_ < lost_ns) return;
+  if (acceptance_ns_ < lost_ns + std::max(late_ns_, 0.0)) return;
   acceptance_ns_ -= lost_ns;
   idlest_->probes = true;
   look_ = Look::acceptance;
@@ -157,6 +158,10 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
 void SpeculationPolicy::time(const StepPlan& plan, const StepOutcome& outcome) {
   const std::int64_t ns = outcome.end_ns - outcome.begin_ns - outcome.late_ns;
   if (look_ != Look::none) (look_ == Look::times ? times_ns_ : acceptance_ns_) -= static_cast<double>(outcome.late_ns);
+  if (look_ == Look::acceptance) {
+    const auto late_ns = static_cast<double>(outcome.late_ns);
+    late_ns_ = late_ns_ < 0.0 ? late_ns : late_ns_ + (late_ns - late_ns_) / 8.0;
+  }
   look_ = Look::none;
   acceptance_ns_ += kShareOfLooks * static_cast<double>(ns);
   times_ns_ += kShareOfLooks * static_cast<double>(ns);

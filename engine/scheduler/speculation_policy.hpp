@@ -187,6 +187,7 @@ class SpeculationPolicy {
   SpeculationState* idlest_ = nullptr;
   double acceptance_ns_ = 0.0;  // that looks at acceptance and at times may take now
   double times_ns_ = 0.0;
+  double late_ns_ = -1.0;  // that a draft behind steps without takes to make up for them; negative: none was tried
   enum class Look : std::uint8_t { none, acceptance, times } look_ = Look::none;  // that this step takes
 };
 
