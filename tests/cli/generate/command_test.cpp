@@ -68,6 +68,7 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
   CHECK(plain.at("model") == corpus.model);
   CHECK(plain.at("verifier").is_null());
   CHECK(plain.at("acceptance_length").is_null());
+  CHECK(plain.at("tokens_per_step").is_null());
   const ordered_json& alone = plain.at("requests")[0];
   CHECK(alone.at("prompt") == "the draft ");
   CHECK(alone.at("text").get<std::string>().size() == 90);
@@ -87,6 +88,8 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
     CHECK(speculative.at("num_steps") < 60);
     CHECK(speculative.at("acceptance_length") > 1.5);
     CHECK(document.at("acceptance_length") == speculative.at("acceptance_length"));
+    CHECK(speculative.at("tokens_per_step").get<double>() == Approx(90.0 / speculative.at("num_steps").get<double>()));
+    CHECK(document.at("tokens_per_step") == speculative.at("tokens_per_step"));
     CHECK(document.at("acceptance_by_position").at("conditional")[0] > 0.4);
     CHECK(document.at("tokens") == 90);
   }
