@@ -47,7 +47,7 @@ struct HeadStudyFiles {
     settings.head = head;
     settings.prompts = prompts;
     settings.max_tokens = 60;
-    settings.seed = 8;  // whose texts are long
+    settings.seed = 8;           // whose texts are long
     settings.temperature = 1.0;  // at which drafts of random heads are accepted at times
     return settings;
   }
