@@ -321,7 +321,11 @@ TEST_CASE("options --num-speculative-tokens and --tree reach the drafter, the po
   const auto drafts = [&](const Arguments& more) {
     Arguments arguments{"--prompt", "the draft of ", "--max-tokens", "120", "--metrics", metrics};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    generate_json(corpus, arguments);
+    const ordered_json document = generate_json(corpus, arguments);
+    // One observation of either latency for each step that emitted.
+    CHECK(document.at("tokens_per_step").get<double>() ==
+          Approx(metric(metrics, "generation_tokens_total") / (metric(metrics, "time_to_first_token_seconds_count") +
+                                                               metric(metrics, "inter_token_latency_seconds_count"))));
     return metric(metrics, "spec_decode_num_draft_tokens_total") / metric(metrics, "spec_decode_num_drafts_total");
   };
   // More than K by default, which is what a part would draft that K does not reach.
