@@ -22,25 +22,30 @@ std::string padded(const std::string& text, std::size_t width) {
 
 void print_works(std::ostream& out, const HeadsSnapshot& snapshot) {
   out << "Acceptance at a slot, given that it was reached (95 % intervals)\n"
-      << "  work        prompts  steps  accepted  tokens\n"
-      << "                              length    /step    slots\n";
+      << "  work        prompts  steps  acceptance  tokens\n"
+      << "                              length      /step    slots\n";
   for (const HeadsWork& work : snapshot.works) {
     const AcceptanceCounts& counts = work.metrics.counts;
     out << "  " << padded(printable_line(work.name), 12)
-        << line_of("%7lld%7lld  %-8.2f  %-7.2f", static_cast<long long>(work.prompts),
-                   static_cast<long long>(counts.steps), work.metrics.acceptance_length, work.metrics.tokens_per_step);
+        << line_of("%7lld%7lld  ", static_cast<long long>(work.prompts), static_cast<long long>(counts.steps))
+        << padded(counts.drafts > 0 ? line_of("%.2f", work.metrics.acceptance_length) : "-", 12)
+        << padded(counts.steps > 0 ? line_of("%.2f", work.metrics.tokens_per_step) : "-", 7);
     for (const SlotRate& slot : work.slots)
       out << (slot.reached > 0 ? line_of("  %.3f [%.3f, %.3f]", slot.rate, slot.interval.low, slot.interval.high)
                                : "  -");
     out << '\n';
   }
-  out << "  The accepted length counts steps with a draft only, as vLLM's does; tokens per step counts all target "
+  out << "  Acceptance length counts steps with a draft only, as vLLM's does; tokens per step counts all target "
          "steps.\n";
 }
 
 void print_drift(std::ostream& out, const HeadsSnapshot& snapshot) {
   if (snapshot.drafts_in_parallel) {
     out << "\nDrift: none; " << snapshot.family << " drafts in parallel, and no slot is made from another's state\n";
+    return;
+  }
+  if (snapshot.drift.empty()) {
+    out << "\nDrift: unknown; no second slot was reached\n";
     return;
   }
   out << "\nDrift of the state that a slot is drafted from, where the slots before it were accepted (means)\n"

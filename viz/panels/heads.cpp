@@ -85,16 +85,22 @@ void HeadsPanel::draw_summary(const HeadsSnapshot& snapshot) {
   ImGui::Text("%s, K = %d; %zu of %lld prompts", snapshot.family.c_str(), snapshot.num_speculative_tokens,
               snapshot.prompts.size(), static_cast<long long>(snapshot.prompts_asked));
   if (!ImGui::BeginTable("works", 3, ImGuiTableFlags_SizingStretchProp)) return;
-  for (const char* const column : {"work", "accepted length", "tokens / step"}) ImGui::TableSetupColumn(column);
+  for (const char* const column : {"work", "acceptance length", "tokens / step"}) ImGui::TableSetupColumn(column);
   ImGui::TableHeadersRow();
   for (const HeadsWork& work : snapshot.works) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     ImGui::TextUnformatted(printable_line(work.name).c_str());
     ImGui::TableNextColumn();
-    ImGui::Text("%.2f", work.metrics.acceptance_length);
+    const auto length = [](bool is_known, double value) {
+      if (is_known)
+        ImGui::Text("%.2f", value);
+      else
+        ImGui::TextDisabled("-");
+    };
+    length(work.metrics.counts.drafts > 0, work.metrics.acceptance_length);
     ImGui::TableNextColumn();
-    ImGui::Text("%.2f", work.metrics.tokens_per_step);
+    length(work.metrics.counts.steps > 0, work.metrics.tokens_per_step);
   }
   ImGui::EndTable();
   ImGui::PushTextWrapPos(0.0f);

@@ -5,6 +5,7 @@
 
 #include "engine/model/shipped_model.hpp"
 #include "reference/step/verifiers.hpp"
+#include "studies/heads/heads.hpp"
 #include "viz/panels/controls.hpp"
 #include "viz/panels/speculate.hpp"
 
@@ -29,9 +30,11 @@ std::vector<std::string> drafters(const SpeculateSettings& settings) {
   if (settings.model.starts_with("ngram:"))
     return with_own({"suffix", "prompt_lookup", "ngram:1", "ngram:2", "ngram:3", "ngram:4", "ngram:5"},
                     settings.drafter);
-  return with_own({"suffix", "prompt_lookup", "layer_skip:15", "layer_skip:12-14", "layer_skip:10-19",
-                   "layer_skip:5-25", "requantised:4", "requantised:3", "requantised:2"},
-                  settings.drafter);
+  std::vector<std::string> names{"suffix",           "prompt_lookup",    "layer_skip:15",
+                                 "layer_skip:12-14", "layer_skip:10-19", "layer_skip:5-25",
+                                 "requantised:4",    "requantised:3",    "requantised:2"};
+  if (settings.model == kShippedModel) names.push_back("head:" + shipped_head_path());
+  return with_own(std::move(names), settings.drafter);
 }
 
 std::vector<std::string> lossless_verifiers(const std::string& value) {
@@ -100,7 +103,7 @@ void SpeculatePanel::draw_settings(Controls& controls, SpeculateSettings& settin
   static const std::vector<std::string> kTrees{kChain, "2x2", "2x2x1x1", "3x2x1", "3x2x1x1", "4x2x2x1", "8x1x1"};
   controls.choice("drafter", settings.drafter, drafters(settings),
                   "Who proposes tokens, from q: a look-up in the text, the target with fewer layers or bits, an n-gram "
-                  "model; restarts the request.");
+                  "model, a head; restarts the request.");
   next_control(16);
   controls.choice("verifier", settings.verifier, lossless_verifiers(settings.verifier),
                   verifier_tooltip(settings.verifier).c_str());

@@ -68,6 +68,7 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
   CHECK(plain.at("model") == corpus.model);
   CHECK(plain.at("verifier").is_null());
   CHECK(plain.at("acceptance_length").is_null());
+  CHECK(plain.at("tokens_per_step").is_null());
   const ordered_json& alone = plain.at("requests")[0];
   CHECK(alone.at("prompt") == "the draft ");
   CHECK(alone.at("text").get<std::string>().size() == 90);
@@ -87,6 +88,8 @@ TEST_CASE("generate gives the same text with every drafter, and says how it came
     CHECK(speculative.at("num_steps") < 60);
     CHECK(speculative.at("acceptance_length") > 1.5);
     CHECK(document.at("acceptance_length") == speculative.at("acceptance_length"));
+    CHECK(speculative.at("tokens_per_step").get<double>() == Approx(90.0 / speculative.at("num_steps").get<double>()));
+    CHECK(document.at("tokens_per_step") == speculative.at("tokens_per_step"));
     CHECK(document.at("acceptance_by_position").at("conditional")[0] > 0.4);
     CHECK(document.at("tokens") == 90);
   }
@@ -318,7 +321,11 @@ TEST_CASE("options --num-speculative-tokens and --tree reach the drafter, the po
   const auto drafts = [&](const Arguments& more) {
     Arguments arguments{"--prompt", "the draft of ", "--max-tokens", "120", "--metrics", metrics};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    generate_json(corpus, arguments);
+    const ordered_json document = generate_json(corpus, arguments);
+    // One observation of either latency for each step that emitted.
+    CHECK(document.at("tokens_per_step").get<double>() ==
+          Approx(metric(metrics, "generation_tokens_total") / (metric(metrics, "time_to_first_token_seconds_count") +
+                                                               metric(metrics, "inter_token_latency_seconds_count"))));
     return metric(metrics, "spec_decode_num_draft_tokens_total") / metric(metrics, "spec_decode_num_drafts_total");
   };
   // More than K by default, which is what a part would draft that K does not reach.

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "cli/speculate/measure.hpp"
-#include "engine/model/prompt_set.hpp"
 #include "cli/speculate/rank_counts.hpp"
 #include "cli/speculate/speedup.hpp"
 #include "cli/speculate/table.hpp"
+#include "engine/model/prompt_set.hpp"
 #include "sim/machine/machine_profile.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_program.hpp"

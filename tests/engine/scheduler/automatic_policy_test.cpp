@@ -1,4 +1,5 @@
-// Rule auto on machines that are made up: what a step takes and what is accepted are known, so is the best draft length.
+// Rule auto on machines that are made up: what a step takes and what is accepted are known, and so is the best draft
+// length.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>

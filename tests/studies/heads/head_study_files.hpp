@@ -46,7 +46,8 @@ struct HeadStudyFiles {
     settings.model = model;
     settings.head = head;
     settings.prompts = prompts;
-    settings.max_tokens = 40;
+    settings.max_tokens = 60;
+    settings.seed = 8;           // whose texts are long
     settings.temperature = 1.0;  // at which drafts of random heads are accepted at times
     return settings;
   }

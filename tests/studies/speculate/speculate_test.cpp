@@ -80,7 +80,7 @@ Json document_of(const SpeculateSnapshot& snapshot) {
 
 // All but the times, which are measured.
 void check_equal(const Json& shown, const Json& generated) {
-  for (const char* key : {"model", "arithmetic", "drafter", "verifier", "tree", "acceptance_length",
+  for (const char* key : {"model", "arithmetic", "drafter", "verifier", "tree", "acceptance_length", "tokens_per_step",
                           "acceptance_by_position", "tokens"}) {
     INFO(key);
     CHECK(shown.at(key) == generated.at(key));

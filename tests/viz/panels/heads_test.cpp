@@ -79,9 +79,11 @@ TEST_CASE("a GGUF file of a head is opened, and one of a model is not this panel
 TEST_CASE("a narrow window, a head that drafts nothing to show and no head at all are drawn without complaint") {
   HeadsSettings settings = files().settings(files().eagle3);
   settings.max_tokens = 1;  // the token behind the prompt: no step has a draft
-  const HeadsDriver nothing(settings, 2.0f, 900, 600);
-  CHECK(nothing.shown().shown_step() == nullptr);
-  CHECK(nothing.shown().prompts.size() == 3);
+  {
+    const HeadsDriver nothing(settings, 2.0f, 900, 600);
+    CHECK(nothing.shown().shown_step() == nullptr);
+    CHECK(nothing.shown().prompts.size() == 3);
+  }
   settings.head.clear();
   const HeadsDriver none(settings);
   CHECK_FALSE(none.shown().note.empty());
