@@ -203,7 +203,7 @@ void add_audit(Options& options, ProgramContext& context) {
                "MODEL");
   options.choice("--activations", arguments->drafts.activations, {"f32", "int8"}, "Arithmetic of target and head");
   options.number("--tolerance", arguments->drafts.tolerance, kToleranceRange,
-                 "Margin in logits, and of logarithms of probabilities, that another engine's rounding may make");
+                 "Margin in logits that another engine's rounding may make; twice that in logarithms of probabilities");
   options.seed(audit.seed, "Of the numbers that spread discrete draws over an interval, and of the self-test");
   options.threads(audit.threads);
   options.integer_or_flag("--self-test", arguments->self_test, {1, kBatteriesMax}, 10'000,

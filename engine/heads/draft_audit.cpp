@@ -17,6 +17,8 @@
 namespace draftproof {
 namespace {
 
+// Rounding shows in margins at ties alone, and in the probability of every draft.
+constexpr double kLogProbTolerances = 2.0;
 constexpr double kDistanceMax = 10.0;  // that one draft adds to FaultLook::distance
 constexpr std::int64_t kBins = 8;
 
@@ -33,7 +35,7 @@ struct Comparison {
   std::optional<double> log_prob;  // of the row, where one is recorded
 
   bool is_near(double tolerance, std::optional<double> recorded) const {
-    return margin <= tolerance && (!recorded || std::abs(*recorded - *log_prob) <= tolerance);
+    return margin <= tolerance && (!recorded || std::abs(*recorded - *log_prob) <= kLogProbTolerances * tolerance);
   }
   double distance(std::optional<double> recorded) const {
     double sum = std::min(margin, kDistanceMax);
@@ -299,6 +301,7 @@ class Auditor {
       audit.replayed_different += std::ranges::count(are_different_[i], true);
     }
     audit.replayed_requests = std::ssize(replayed);
+    if (audit.replayed_different == 0) return;
     const std::vector<HeadFault> faults = head_faults(head_, target_);
     RecordedReplay replay(target_, replayed);
     std::vector<std::unique_ptr<FaultScore>> scores;
@@ -363,7 +366,7 @@ class Auditor {
     std::optional<double> difference;
     if (compared && recorded) {
       difference = *recorded - *comparison.log_prob;
-      is_different = is_different || std::abs(*difference) > options_.tolerance;
+      is_different = is_different || std::abs(*difference) > kLogProbTolerances * options_.tolerance;
       ++audit.probabilities;
       audit.largest_log_prob_difference = std::max(audit.largest_log_prob_difference, std::abs(*difference));
       audit.largest_prob_difference =
@@ -470,9 +473,12 @@ class Auditor {
               std::to_string(audit.first->position) + " of " + audit.first->where + " on";
     if (!audit.accounting.empty())
       text += (all.different > 0 ? "; " : "") + std::string("the accounts of ") +
-              std::to_string(audit.accounting.size()) + " requests do not add up";
+              std::to_string(audit.accounting.size()) +
+              (audit.accounting.size() == 1 ? " request do not add up" : " requests do not add up");
     if (all.different == 0) return text;
     const std::vector<const FaultLook*> explanations = audit.explanations();
+    if (audit.replayed_different == 0)
+      return text + "; faults are planted in requests whose accounts add up, and these are not different";
     if (explanations.empty()) {
       const bool tried = !audit.faults.empty() && audit.faults.front().not_tried.empty();
       return text + "; none of the known faults explains it" +

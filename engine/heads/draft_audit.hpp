@@ -4,7 +4,7 @@
 //
 //   m children of a node   are the row's m most probable tokens; the margin is how far a logit is below the m-th largest
 //   recorded probability   differs from softmax(logits / T) by a factor; its logarithm is compared
-//   margin 0: exact; up to the tolerance, both: a near tie; else different
+//   margin 0: exact; up to the tolerance (logarithms: twice that): a near tie; else different
 //
 // Where drafts are different the comparison is made once more with each fault planted that runners of heads had
 // (head_faults.hpp): which of them would draft what was recorded?
@@ -25,7 +25,7 @@
 namespace draftproof {
 
 struct DraftAuditOptions {
-  double tolerance = 0.5;                 // in logits, and in logarithms of probabilities
+  double tolerance = 0.5;                 // of margins; twice as much of logarithms of probabilities
   std::int64_t drafts_min = 50;           // fewer without a difference say nothing
   std::int64_t replay_tokens_max = 4096;  // of the requests that faults are planted in, the first of them in any case
   std::function<void(std::size_t)> on_request;  // that many requests are compared

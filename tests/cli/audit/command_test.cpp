@@ -5,6 +5,7 @@
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/reference/trace/trace_builder.hpp"
 #include "tests/support/run_verb.hpp"
+#include "tests/support/shipped_model.hpp"
 #include "tests/support/statistical.hpp"
 
 namespace {
@@ -204,6 +205,77 @@ TEST_CASE("audit without a file or with useless options is one line and exit cod
   fails({"x.csv"}, "--probs");
   fails({"/nowhere.safetensors"}, "/nowhere.safetensors");
   fails({"x.safetensors", "--verifier", "odd"}, "--verifier");
+}
+
+TEST_CASE("audit of recorded drafts says what it lacks") {
+  const auto refused = [](std::vector<std::string> arguments, const std::string& message) {
+    arguments.insert(arguments.begin(), "audit");
+    const ProgramResult result = run_draftproof(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_THAT(result.err, Catch::Contains(message));
+  };
+  refused({"run.jsonl"}, "--drafter: is not given; expected head:PATH and --model beside a recorded run, run.jsonl");
+  refused({"run.jsonl", "--drafter", "head:x"}, "--model: is not given; expected the target that head:x was trained");
+  refused({"run.jsonl", "--drafter", "suffix", "--model", "x"}, "--drafter: is suffix; expected head:PATH");
+  refused({"samples.safetensors", "--model", "x"}, "--model: has no use without --drafter");
+  refused({"run.jsonl", "--drafter", "head:x", "--model", "x", "--probs", "p"}, "--probs: has no use with --drafter");
+  refused({"run.jsonl", "--drafter", "head:x", "--model", "x", "--tolerance", "-1"}, "--tolerance is '-1'; expected");
+}
+
+TEST_CASE("a run of the shipped model and its head is consistent by f32's rows, and altered drafts are not") {
+  const auto model = shipped_model_at_full_speed();
+  if (!model) return;
+  const TemporaryFolder folder;
+  const std::string run = folder.file("run.jsonl");
+  const std::string head = "head:" DRAFTPROOF_SOURCE_DIR "/experiments/heads/smollm2-eagle3/eagle3.gguf";
+  const ProgramResult made = run_draftproof({"generate", "--model", *model, "--prompt", "The capital of France is",
+                                             "--outputs", "2", "--max-tokens", "32", "--drafter", head, "--policy",
+                                             "fixed:3", "-k", "3", "--record-drafts", run, "--json"});
+  INFO(made.err);
+  REQUIRE(made.exit_code == 0);
+  CHECK(json::parse(made.out).at("files").at("drafts") == run);
+  const auto audit = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"audit", run, "--model", *model, "--drafter", head};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_draftproof(arguments);
+  };
+  const ProgramResult sound = audit({"--json"});
+  INFO(sound.err);
+  CHECK(sound.exit_code == 0);
+  const json document = json::parse(sound.out);
+  CHECK(document.at("input").at("kind") == "drafts");
+  CHECK(document.at("verdict") == "consistent");
+  CHECK(document.at("family") == "eagle3");
+  CHECK(document.at("agreement").at("drafts") > 80);
+  CHECK(document.at("probabilities") == document.at("agreement").at("drafts"));
+  CHECK(document.at("largest_margin") < 0.5);
+  CHECK(document.at("faults").empty());
+
+  // Third drafts that are no head's, of one request.
+  std::string lines = read_whole_file(run);
+  lines = lines.substr(0, lines.find('\n'));
+  json request = json::parse(lines);
+  for (json& step : request.at("steps")) {
+    json& drafts = step.at("drafts");
+    if (drafts.size() == 3 && step.at("accepted") < 2) drafts[2] = drafts[0];
+    step.erase("draft_logprobs");
+  }
+  write_whole_file(run, request.dump() + "\n");
+  const ProgramResult altered = audit({});
+  INFO(altered.err);
+  CHECK(altered.exit_code == 1);
+  for (const char* part : {"first difference: ", ", depth 3: the draft is token ",
+                           "verdict: different: ", "none of the known faults explains it (the nearest, ",
+                           "no request records prefill_chunks of several chunks", "one rejected draft stays"})
+    CHECK_THAT(altered.out, Catch::Contains(part));
+  request["steps"] = json::array();
+  write_whole_file(run, request.dump() + "\n");
+  CHECK(audit({}).exit_code == 4);
+  write_whole_file(run, "{\"prompt_tokens\": [1, -1]}\n");
+  const ProgramResult bad = audit({});
+  CHECK(bad.exit_code == 2);
+  CHECK_THAT(bad.err, Catch::Contains("run.jsonl, line 1: prompt_tokens[1] is -1; expected a whole number in [0, "));
 }
 
 }  // namespace
