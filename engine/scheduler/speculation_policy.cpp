@@ -49,7 +49,7 @@ void SpeculationPolicy::begin_step() {
   by_times_ = true;
   longest_ = 0;
   plain_streams_ = 0;
-  idlest_ = nullptr;
+  freshest_ = nullptr;
   requests_.fill(0);
   streams_.fill(0);
 }
@@ -64,7 +64,7 @@ void SpeculationPolicy::count(SpeculationState& state, std::int32_t num_streams)
     return;
   }
   longest_ = std::max(longest_, std::min(state.longest, choice_.most));
-  if (idlest_ == nullptr || state.idle_steps > idlest_->idle_steps) idlest_ = &state;
+  if (freshest_ == nullptr || state.idle_steps < freshest_->idle_steps) freshest_ = &state;
   state.rate_class = std::min(static_cast<std::int32_t>(rate(state) * kClasses), kClasses - 1);
   ++requests_[state.rate_class];
   streams_[state.rate_class] += num_streams;
@@ -151,7 +151,7 @@ void SpeculationPolicy::choose_by_times(std::int64_t other_tokens) {
   const double lost_ns = ns_of(1, 1, 1) - now_ns;
   if (acceptance_ns_ < lost_ns + std::max(late_ns_, 0.0)) return;
   acceptance_ns_ -= lost_ns;
-  idlest_->probes = true;
+  freshest_->probes = true;
   look_ = Look::acceptance;
 }
 

@@ -181,11 +181,11 @@ class SpeculationPolicy {
   std::int32_t for_all_ = 0;  // schedule, tree: every request's number
   // automatic; copies of a policy share what was timed
   std::shared_ptr<OwnStepCost> own_;
-  bool by_times_ = true;            // no request of this step has shapes_tokens
-  std::int32_t longest_ = 0;        // of the requests of this step
-  std::int64_t plain_streams_ = 0;  // of requests that draft nothing, or what was looked up
-  SpeculationState* idlest_ = nullptr;
-  double acceptance_ns_ = 0.0;  // that looks at acceptance and at times may take now
+  bool by_times_ = true;                  // no request of this step has shapes_tokens
+  std::int32_t longest_ = 0;              // of the requests of this step
+  std::int64_t plain_streams_ = 0;        // of requests that draft nothing, or what was looked up
+  SpeculationState* freshest_ = nullptr;  // its draft has least to make up for
+  double acceptance_ns_ = 0.0;            // that looks at acceptance and at times may take now
   double times_ns_ = 0.0;
   double late_ns_ = -1.0;  // that a draft behind steps without takes to make up for them; negative: none was tried
   enum class Look : std::uint8_t { none, acceptance, times } look_ = Look::none;  // that this step takes
