@@ -89,6 +89,9 @@ inline HeadSchedule random_head_schedule(std::mt19937& random, std::size_t vocab
     schedule.arrival_steps.push_back(below(2) == 0 ? 0 : static_cast<int>(below(20)));
     schedule.cancel_steps.push_back(below(8) == 0 ? static_cast<int>(below(30)) : -1);
   }
+  // Steps without drafts among others: later drafts make up for them.
+  if (below(3) == 0)
+    schedule.options.policy = SpeculationPolicy(parse_speculation("schedule:1=4,2=0,4=4,6=0,9=4", "test"));
   return schedule;
 }
 
