@@ -525,7 +525,7 @@ std::string DraftDifference::text() const {
 std::vector<const FaultLook*> DraftAudit::explanations() const {
   std::vector<const FaultLook*> explanations;
   for (const FaultLook& look : faults)
-    if (look.not_tried.empty() && replayed_different > 0 && 20 * look.different <= replayed_different)
+    if (look.not_tried.empty() && replayed_different > 0 && 10 * look.different <= replayed_different)
       explanations.push_back(&look);
   return explanations;
 }
