@@ -475,12 +475,12 @@ class Auditor {
     if (audit.replayed_different == 0)
       return text + "; faults are planted in requests whose accounts add up, and these are not different";
     if (explanations.empty()) {
-      const bool tried = !audit.faults.empty() && audit.faults.front().not_tried.empty();
+      const bool some = audit.faults.front().not_tried.empty() && audit.faults.front().explained > 0;
       return text + "; none of the known faults explains it" +
-             (tried ? " (the nearest, " + std::to_string(audit.faults.front().number) + ", " +
-                          audit.faults.front().name + ", leaves " + std::to_string(audit.faults.front().different) +
-                          " of " + std::to_string(audit.replayed_drafts) + " drafts different)"
-                    : "");
+             (some ? " (the nearest, " + std::to_string(audit.faults.front().number) + ", " +
+                         audit.faults.front().name + ", leaves " + std::to_string(audit.faults.front().different) +
+                         " of " + std::to_string(audit.replayed_drafts) + " drafts different)"
+                   : "");
     }
     text += "; ";
     for (std::size_t i = 0; i < explanations.size(); ++i)
