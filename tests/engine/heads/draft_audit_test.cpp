@@ -108,7 +108,7 @@ TEST_CASE("a run that is shown again to a sound runner has the slow head's rows,
   const std::vector<HeadSchedule> all = schedules();
   std::size_t next = 0;
   for (const auto& [name, taught] : lab.heads)
-    for (int i = 0; i < 2; ++i) {
+    for (int repetition = 0; repetition < 2; ++repetition) {
       const HeadSchedule& schedule = all[next++ % all.size()];
       INFO(name);
       const std::vector<RecordedRequest> requests = sound_run(name, schedule);
