@@ -135,13 +135,6 @@ std::vector<Token> tokens_of(const DraftTree& tree, const std::vector<std::int32
   return tokens;
 }
 
-std::int32_t draft_len_max(const HeadWeights& head) {
-  const HeadDescription& description = head.description;
-  if (description.family == HeadFamily::medusa) return static_cast<std::int32_t>(head.medusa.size());
-  if (description.family == HeadFamily::dflash) return description.block_len - (description.from_anchor ? 0 : 1);
-  return std::numeric_limits<std::int32_t>::max();
-}
-
 std::optional<double> recorded_log_prob(const RecordedStep& step, std::int32_t node) {
   if (step.log_probs.empty()) return std::nullopt;
   return std::max(step.log_probs[static_cast<std::size_t>(node)], -1e30);
@@ -241,7 +234,9 @@ class Auditor {
         head_(head),
         target_(target),
         slow_(head, target, target.kernels()),
-        rows_(slow_.description()) {
+        rows_(slow_.description()),
+        draft_len_max_(DraftHead(head, target, "head").draft_len_max()) {
+    if (draft_len_max_ == 0) draft_len_max_ = std::numeric_limits<std::int32_t>::max();
     audit.tolerance = options.tolerance;
   }
 
@@ -262,7 +257,7 @@ class Auditor {
       for (std::int32_t node = kRootNode; node < step.drafts.size(); ++node) {
         const std::vector<std::int32_t> children = step.drafts.children(node);
         const std::vector<Token> path = step.drafts.path(node);
-        if (children.empty() || std::ssize(path) >= draft_len_max(*head_)) continue;
+        if (children.empty() || std::ssize(path) >= draft_len_max_) continue;
         const std::vector<Comparison> of_children =
             rows_.compare(row_after(text, request, s, known, path), tokens_of(step.drafts, children), is_drawn,
                           temperature_of(request), !step.log_probs.empty());
@@ -402,7 +397,7 @@ class Auditor {
     recorded_accepted_ += std::min(step.num_accepted, left);
     std::vector<Token> path;
     std::int32_t node = kRootNode;
-    while (std::ssize(path) < left && std::ssize(path) < draft_len_max(*head_)) {
+    while (std::ssize(path) < left && std::ssize(path) < draft_len_max_) {
       const std::vector<std::int32_t> children = step.drafts.children(node);
       if (children.empty()) return;
       const std::vector<Token> best = rows_.most_probable(row_after(text, request, s, known, path), children.size());
@@ -480,12 +475,12 @@ class Auditor {
     if (audit.replayed_different == 0)
       return text + "; faults are planted in requests whose accounts add up, and these are not different";
     if (explanations.empty()) {
-      const bool tried = !audit.faults.empty() && audit.faults.front().not_tried.empty();
+      const bool some = audit.faults.front().not_tried.empty() && audit.faults.front().explained > 0;
       return text + "; none of the known faults explains it" +
-             (tried ? " (the nearest, " + std::to_string(audit.faults.front().number) + ", " +
-                          audit.faults.front().name + ", leaves " + std::to_string(audit.faults.front().different) +
-                          " of " + std::to_string(audit.replayed_drafts) + " drafts different)"
-                    : "");
+             (some ? " (the nearest, " + std::to_string(audit.faults.front().number) + ", " +
+                         audit.faults.front().name + ", leaves " + std::to_string(audit.faults.front().different) +
+                         " of " + std::to_string(audit.replayed_drafts) + " drafts different)"
+                   : "");
     }
     text += "; ";
     for (std::size_t i = 0; i < explanations.size(); ++i)
@@ -501,6 +496,7 @@ class Auditor {
   TransformerModel& target_;
   SlowHead slow_;
   HeadRows rows_;
+  std::int32_t draft_len_max_;
   std::vector<std::vector<bool>> are_different_;  // of requests, the drafts compared
   std::map<std::int64_t, DraftAgreement> by_position_;
   bool any_drawn_ = false;
@@ -529,7 +525,7 @@ std::string DraftDifference::text() const {
 std::vector<const FaultLook*> DraftAudit::explanations() const {
   std::vector<const FaultLook*> explanations;
   for (const FaultLook& look : faults)
-    if (look.not_tried.empty() && replayed_different > 0 && 20 * look.different <= replayed_different)
+    if (look.not_tried.empty() && replayed_different > 0 && 10 * look.different <= replayed_different)
       explanations.push_back(&look);
   return explanations;
 }

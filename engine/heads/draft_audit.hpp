@@ -97,7 +97,7 @@ struct DraftAudit {
   std::int64_t replayed_requests = 0, replayed_drafts = 0, replayed_different = 0;
   std::vector<FaultLook> faults;
 
-  // Faults that leave at most a twentieth of the different drafts different; the best first.
+  // Faults that leave at most a tenth of the different drafts different; the best first.
   std::vector<const FaultLook*> explanations() const;
 };
 

@@ -11,6 +11,7 @@
 #include "base/archives/safetensors.hpp"
 #include "base/files/input_file.hpp"
 #include "cli/speculate/table.hpp"
+#include "engine/heads/draft_audit.hpp"
 #include "engine/metrics/prometheus.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/scheduler/step_cost.hpp"
@@ -327,6 +328,14 @@ void read_machine(const std::string& path) {
   require(profile.pass_ms(1, 64) > 0.0 && profile.pass_ms(40, 8000) > 0.0, "a pass takes no time");
 }
 
+// A recorded run, as the audit of its drafts goes through it.
+void read_drafts(const std::string& path) {
+  for (const RecordedRequest& request : read_recorded_run(path, 100)) {
+    accounting_fault(request);
+    require(!recorded_line(request).empty(), "a request has no line");
+  }
+}
+
 void read_step_cost(const std::string& path) {
   const DefaultStepCost cost(path);
   require(cost.target_ns(planned_pass(1, 1)) > 0.0, "a pass takes no time");
@@ -392,6 +401,13 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
       head_config("head_dspark", folder, speculators_dspark()),
       head_config("head_dflash", folder, dflash_of_z_lab()),
       head_config("head_medusa", folder, medusa_of_vllm()),
+      {"recorded_run",
+       "run.jsonl",
+       {R"({"prompt_tokens": [1, 2], "output_tokens": [3, 4, 5, 6], "temperature": 0.5, "cached_tokens": 1, )"
+        R"("prefill_chunks": [1], "steps": [{"position": 3, "drafts": [4, 5, 7], "parents": [-1, 0, -1], )"
+        R"("accepted": 2, "draft_probs": [0.5, 0.25, 1]}, {"position": 6, "drafts": [], "accepted": 0}]})"
+        "\n"},
+       read_drafts},
       {"head_gguf", "head.gguf", {eagle3_gguf().bytes(), dspark_gguf().bytes()}, read_head_gguf},
   };
 }
