@@ -138,6 +138,25 @@ TEST_CASE("acceptance head:PATH prints the study as JSON, as text and as a figur
   CHECK_NOTHROW(write_figure(files().folder.file("dspark.svg"), to_figure(measured(files().settings(files().dspark)))));
 }
 
+TEST_CASE("the drafts that are measured are those of speculate") {
+  for (const std::string& head : {files().eagle3, files().dspark}) {
+    const HeadsSnapshot snapshot = measured(files().settings(head));
+    const auto k = std::to_string(snapshot.num_speculative_tokens);
+    const TemporaryFolder out;
+    const ordered_json table = json_of({"speculate", "--model", files().model, "--prompts", files().prompts,
+                                        "--drafters", "head:" + head, "-k", k, "--policy", "fixed", "--temperatures",
+                                        "1", "--max-tokens", "60", "--seed", "8", "--out", out.path()});
+    REQUIRE(table.at("rows").size() == 2);
+    const ordered_json works = to_json(snapshot).at("works");
+    for (std::size_t i = 0; i < 2; ++i)
+      for (const char* const key : {"work", "prompts", "steps", "drafts", "draft_tokens", "accepted", "tokens",
+                                    "acceptance_length", "tokens_per_step"}) {
+        INFO(key);
+        CHECK(works[i + 1].at(key) == table.at("rows")[i].at(key));
+      }
+  }
+}
+
 TEST_CASE("what cannot be measured of a head is refused in one line") {
   const std::string head = "head:" + files().eagle3;
   const auto with = [&](std::vector<std::string> more) {
