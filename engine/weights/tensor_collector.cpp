@@ -202,15 +202,19 @@ void TensorCollector::refuse_unused(const std::string& reason) const {
 }
 
 std::vector<std::string> mtp_prefixes(const TensorCollector& tensors) {
+  struct Naming {
+    std::string_view layers, fuse;  // in front of the layer's number, and behind it
+  };
+  constexpr Naming kNamings[] = {{"model.layers.", ".eh_proj.weight"}, {"blk.", ".nextn.eh_proj.weight"}};
   std::vector<std::string> prefixes;
-  for (const std::string& name : tensors.names())
-    for (const std::string_view fuse : {"fc.weight", "eh_proj.weight", "nextn.eh_proj.weight"}) {
-      const std::string prefix = name.substr(0, name.size() - std::min(name.size(), fuse.size()));
-      const bool is_layer = fuse == "fc.weight"        ? prefix == "mtp."
-                            : fuse == "eh_proj.weight" ? prefix.starts_with("model.layers.")
-                                                       : prefix.starts_with("blk.");
-      if (is_layer && prefix.ends_with('.') && name.ends_with(fuse)) prefixes.push_back(prefix);
+  for (const std::string& name : tensors.names()) {
+    if (name == "mtp.fc.weight") prefixes.emplace_back("mtp.");
+    for (const auto& [layers, fuse] : kNamings) {
+      if (!name.starts_with(layers) || !name.ends_with(fuse) || name.size() <= layers.size() + fuse.size()) continue;
+      const std::string prefix = name.substr(0, name.size() - fuse.size());
+      if (prefix.find_first_not_of("0123456789", layers.size()) == std::string::npos) prefixes.push_back(prefix + ".");
     }
+  }
   return prefixes;
 }
 

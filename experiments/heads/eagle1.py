@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from layers import Attention, FeedForward, RMSNorm, Rope, chain_attention, soft_cross_entropy
+from layers import Attention, FeedForward, RMSNorm, Rope, predictions, soft_cross_entropy, unroll
 from target import Batch, Corpus, DraftVocabulary, Target
 
 STEPS = 3
@@ -64,35 +64,30 @@ class Eagle1(nn.Module):
     def logits(self, f: torch.Tensor) -> torch.Tensor:
         return (self.size * f) @ self.target_head.T
 
-    def unroll(self, batch: Batch, finals: torch.Tensor, steps: int):
-        """Yields f' of each step; step s at place i is the f of place i + 1 + s, and predicts token i + 2 + s."""
-        layer, attention = self.layers[0], self.layers[0].self_attn
-        positions = torch.arange(batch.tokens.shape[1])
-        f, keys, values = finals, [], []
-        for step in range(steps):
-            u = self.fc(torch.cat((self.embeddings[batch.ahead(1 + step)], f), dim=-1))
-            keys.append(self.rope(attention.key(u), positions + step))
-            values.append(attention.value(u))
-            attended = chain_attention(self.rope(attention.query(u), positions + step), keys, values)
-            a = u + attention.output(attended)
-            f = a + layer.mlp(layer.post_attention_layernorm(a))
-            yield f
+    @property
+    def layer(self) -> Layer:
+        return self.layers[0]
+
+    def pair(self, embedded: torch.Tensor, f: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        u = self.fc(torch.cat((embedded, f), dim=-1))
+        return u, u
+
+    def next_state(self, a: torch.Tensor) -> torch.Tensor:
+        return a + self.layer.mlp(self.layer.post_attention_layernorm(a))
 
     def loss(self, batch: Batch, steps: int) -> tuple[torch.Tensor, int]:
         finals = self.finals(batch)
         total, visits = torch.zeros(()), 0
-        for step, f in enumerate(self.unroll(batch, finals, steps)):
-            wanted = batch.predicts(2 + step) & (self.vocabulary.inverse[batch.ahead(2 + step)] >= 0)
-            rows, places = wanted.nonzero(as_tuple=True)
-            true = finals[rows, places + 1 + step]
-            losses = soft_cross_entropy(self.logits(f[rows, places]), self.logits(true))
-            total = total + STEP_WEIGHT**step * (losses.mean() + FEATURE_WEIGHT * F.smooth_l1_loss(f[rows, places], true))
-            visits = visits or len(rows)
+        for step, f, places in predictions(batch, self.vocabulary, unroll(self, batch, finals, steps)):
+            true = finals[places]
+            losses = soft_cross_entropy(self.logits(f), self.logits(true))
+            total = total + STEP_WEIGHT**step * (losses.mean() + FEATURE_WEIGHT * F.smooth_l1_loss(f, true))
+            visits = visits or len(f)
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
         drafted = [self.vocabulary.ids[self.logits(f).argmax(-1)]
-                   for f in self.unroll(batch, self.finals(batch), depth)]
+                   for f in unroll(self, batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from layers import Attention, FeedForward, RMSNorm, Rope, chain_attention, soft_cross_entropy
+from layers import Attention, FeedForward, RMSNorm, Rope, predictions, soft_cross_entropy, unroll
 from target import Batch, Corpus, DraftVocabulary, Target
 
 STEPS = 3          # drafts that are trained for
@@ -100,20 +100,15 @@ class Eagle3(nn.Module):
         features = batch.features[:, :, self.feature_indices] / self.sizes[:, None]
         return self.sizes[-1] * self.fc(features.flatten(2))
 
-    def unroll(self, batch: Batch, steps: int):
-        """Yields o of each step; step s at place i predicts token i + 2 + s."""
-        layer, attention = self.layers[0], self.layers[0].self_attn
-        positions = torch.arange(batch.tokens.shape[1])
-        g, keys, values = self.true_g(batch), [], []
-        for step in range(steps):
-            embedded = layer.input_layernorm(self.embeddings[batch.ahead(1 + step)])
-            z = torch.cat((embedded, layer.hidden_norm(g)), dim=-1)
-            keys.append(self.rope(attention.key(z), positions + step))
-            values.append(attention.value(z))
-            attended = chain_attention(self.rope(attention.query(z), positions + step), keys, values)
-            a = g + attention.output(attended)
-            g = a + layer.mlp(layer.post_attention_layernorm(a))
-            yield g
+    @property
+    def layer(self) -> Layer:
+        return self.layers[0]
+
+    def pair(self, embedded: torch.Tensor, g: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return g, torch.cat((self.layer.input_layernorm(embedded), self.layer.hidden_norm(g)), dim=-1)
+
+    def next_state(self, a: torch.Tensor) -> torch.Tensor:
+        return a + self.layer.mlp(self.layer.post_attention_layernorm(a))
 
     def loss(self, batch: Batch, steps: int) -> tuple[torch.Tensor, int]:
         """Soft cross-entropy against the target, at places whose token is in the draft vocabulary. Returns the number of
@@ -121,20 +116,19 @@ class Eagle3(nn.Module):
         finals = torch.nn.functional.rms_norm(batch.features[:, :, self.final_index], (self.target.width,), self.target_norm,
                                               self.target.rms_epsilon)
         total, visits = torch.zeros(()), 0
-        for step, o in enumerate(self.unroll(batch, steps)):
-            wanted = batch.predicts(2 + step) & (self.vocabulary.inverse[batch.ahead(2 + step)] >= 0)
-            rows, places = wanted.nonzero(as_tuple=True)
+        for step, o, places in predictions(batch, self.vocabulary, unroll(self, batch, self.true_g(batch), steps)):
             with torch.no_grad():
-                target_logits = finals[rows, places + 1 + step] @ self.target_head.T
-            losses = soft_cross_entropy(self.lm_head(self.norm(o[rows, places])), target_logits)
+                target_logits = finals[places] @ self.target_head.T
+            losses = soft_cross_entropy(self.lm_head(self.norm(o)), target_logits)
             total = total + STEP_WEIGHT**step * losses.mean()
-            visits = visits or len(rows)
+            visits = visits or len(o)
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
         """[depth, b, n] target ids: of the draft behind place i, the drafts before it being the text; and how far ahead of i
         the first one is. For held-out texts, which are greedy, an accepted draft is the text."""
-        drafted = [self.vocabulary.ids[self.lm_head(self.norm(o)).argmax(-1)] for o in self.unroll(batch, depth)]
+        drafted = [self.vocabulary.ids[self.lm_head(self.norm(o)).argmax(-1)]
+                   for o in unroll(self, batch, self.true_g(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -99,6 +99,31 @@ def chain_attention(q: torch.Tensor, keys: list[torch.Tensor], values: list[torc
     return attended
 
 
+def unroll(head: nn.Module, batch, state: torch.Tensor, steps: int):
+    """Yields the next state [b, n, width] of each step of a chain head; step s at place i reads token i + 1 + s and predicts
+    token i + 2 + s. Of the head: layer, embeddings, rope; pair(embedding, state) -> (residual stream, what attention reads);
+    next_state(residual stream behind attention)."""
+    attention = head.layer.self_attn
+    positions = torch.arange(batch.tokens.shape[1])
+    keys, values = [], []
+    for step in range(steps):
+        residual, z = head.pair(head.embeddings[batch.ahead(1 + step)], state)
+        keys.append(head.rope(attention.key(z), positions + step))
+        values.append(attention.value(z))
+        attended = chain_attention(head.rope(attention.query(z), positions + step), keys, values)
+        state = head.next_state(residual + attention.output(attended))
+        yield state
+
+
+def predictions(batch, vocabulary, states):
+    """Of each step's states those at places whose token is in the draft vocabulary: (step, states [rows, width], (texts,
+    places) of the target's states that say what follows)."""
+    for step, state in enumerate(states):
+        wanted = batch.predicts(2 + step) & (vocabulary.inverse[batch.ahead(2 + step)] >= 0)
+        rows, places = wanted.nonzero(as_tuple=True)
+        yield step, state[rows, places], (rows, places + 1 + step)
+
+
 def soft_cross_entropy(logits: torch.Tensor, target_logits: torch.Tensor) -> torch.Tensor:
     """[rows] cross-entropy of softmax(logits) against softmax(target_logits), which no gradient crosses."""
     with torch.no_grad():

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from layers import Attention, FeedForward, RMSNorm, Rope, chain_attention, soft_cross_entropy
+from layers import Attention, FeedForward, RMSNorm, Rope, predictions, soft_cross_entropy, unroll
 from target import Batch, Corpus, DraftVocabulary, Target
 
 STEPS = 3
@@ -66,35 +66,29 @@ class Mtp(nn.Module):
         return F.rms_norm(batch.features[:, :, self.final_index], (self.target.width,), self.target_norm,
                           self.target.rms_epsilon)
 
-    def unroll(self, batch: Batch, steps: int):
-        """Yields f' of each step; step s at place i predicts token i + 2 + s."""
-        layer, attention = self.mtp_layers[0], self.mtp_layers[0].self_attn
-        positions = torch.arange(batch.tokens.shape[1])
-        f, keys, values = self.finals(batch), [], []
-        for step in range(steps):
-            embedded = layer.token_layernorm(self.embeddings[batch.ahead(1 + step)])
-            u = layer.input_proj(torch.cat((embedded, layer.hidden_layernorm(f)), dim=-1))
-            z = layer.input_layernorm(u)
-            keys.append(self.rope(attention.key(z), positions + step))
-            values.append(attention.value(z))
-            attended = chain_attention(self.rope(attention.query(z), positions + step), keys, values)
-            a = u + attention.output(attended)
-            f = layer.final_layernorm(a + layer.mlp(layer.post_attention_layernorm(a)))
-            yield f
+    @property
+    def layer(self) -> Layer:
+        return self.mtp_layers[0]
+
+    def pair(self, embedded: torch.Tensor, f: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        layer = self.layer
+        u = layer.input_proj(torch.cat((layer.token_layernorm(embedded), layer.hidden_layernorm(f)), dim=-1))
+        return u, layer.input_layernorm(u)
+
+    def next_state(self, a: torch.Tensor) -> torch.Tensor:
+        return self.layer.final_layernorm(a + self.layer.mlp(self.layer.post_attention_layernorm(a)))
 
     def loss(self, batch: Batch, steps: int) -> tuple[torch.Tensor, int]:
         finals = self.finals(batch)
         total, visits = torch.zeros(()), 0
-        for step, f in enumerate(self.unroll(batch, steps)):
-            wanted = batch.predicts(2 + step) & (self.vocabulary.inverse[batch.ahead(2 + step)] >= 0)
-            rows, places = wanted.nonzero(as_tuple=True)
-            target_logits = finals[rows, places + 1 + step] @ self.target_head.T
-            total = total + STEP_WEIGHT**step * soft_cross_entropy(f[rows, places] @ self.target_head.T, target_logits).mean()
-            visits = visits or len(rows)
+        for step, f, places in predictions(batch, self.vocabulary, unroll(self, batch, finals, steps)):
+            target_logits = finals[places] @ self.target_head.T
+            total = total + STEP_WEIGHT**step * soft_cross_entropy(f @ self.target_head.T, target_logits).mean()
+            visits = visits or len(f)
         return total, visits
 
     def drafts(self, batch: Batch, depth: int) -> tuple[torch.Tensor, int]:
-        drafted = [(f @ self.embeddings.T).argmax(-1) for f in self.unroll(batch, depth)]
+        drafted = [(f @ self.embeddings.T).argmax(-1) for f in unroll(self, batch, self.finals(batch), depth)]
         return torch.stack(drafted), 2
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -488,6 +488,8 @@ TEST_CASE("options of what is sampled or drafted are refused where nothing is") 
   for (const char* drafter : {"prompt_lookup", "suffix", "auto"})
     check_error(corpus, {"--prompt", "a", "--drafter", drafter, "--draft-temperature", "1"},
                 "--draft-temperature: has no use with a drafter that has no probabilities");
+  check_error(corpus, {"--prompt", "a", "--drafter", "suffix", "--cfg-scale", "2", "--guided-drafts"},
+              "--guided-drafts: has no use with a drafter that is no head");
 }
 
 TEST_CASE("what generate cannot do is refused in one line that names the option or the line of the file") {

@@ -3,9 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/engine/heads/head_folders.hpp"
+#include "tests/engine/heads/models_with_heads.hpp"
 #include "tests/engine/tokenizer/tiny_tokenizer.hpp"
-#include "tests/engine/weights/tiny_llama.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
 
@@ -50,6 +49,39 @@ TEST_CASE("model says what is in a file, in text and in JSON") {
   CHECK(document["chat_template"] == json{{"form", "ChatML"}, {"default_system", "be kind"}});
   CHECK(document["tokens"] ==
         json::array({{{"id", 39}, {"text", "the"}}, {{"id", 36}, {"text", " "}}, {{"id", 33}, {"text", "7"}}}));
+}
+
+TEST_CASE("a model with an MTP layer in its own file says so, and generate drafts with it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("m.gguf");
+  GgufBuilder file = gguf_with_mtp(48);
+  TinyTokenizer(48).add_to(file);
+  write_whole_file(path, file.bytes());
+  CHECK_THAT(run_draftproof({"model", path}).out, Contains("  layers         2, width 32") &&
+                                                      Contains("drafting head  mtp in the model's own files, 0.0 M"));
+  const json document = json_of({"model", path});
+  CHECK(document["model"]["layers"] == 2);
+  CHECK(document["head_inside"]["family"] == "mtp");
+  CHECK(document["head_inside"]["own_embedding"] == false);
+  CHECK(json_of({"model", tiny_file(TemporaryFolder())})["head_inside"] == nullptr);
+
+  const auto generated = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"generate", "--model",      path, "--prompt",
+                                       "the 7",    "--max-tokens", "24", "--json"};
+    arguments.insert(arguments.end(), {"--ignore-eos", "--policy", "fixed:3"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return json_of(arguments);
+  };
+  const json automatic = generated({});
+  CHECK(automatic["drafter"] == "head:" + path);
+  CHECK(automatic["requests"][0]["acceptance_length"] >= 1.0);
+  const std::vector<std::string> guidance{"--cfg-scale", "1.5", "--negative-prompt", "7 7"};
+  const auto with_guidance = [&](std::vector<std::string> more) {
+    more.insert(more.end(), guidance.begin(), guidance.end());
+    return generated(more)["requests"][0]["tokens"];
+  };
+  CHECK(automatic["requests"][0]["tokens"] == generated({"--drafter", "suffix"})["requests"][0]["tokens"]);
+  CHECK(with_guidance({"--drafter", "head:" + path, "--guided-drafts"}) == with_guidance({"--drafter", "suffix"}));
 }
 
 TEST_CASE("model says what a drafting head is, in text and in JSON, and whether it fits a target") {

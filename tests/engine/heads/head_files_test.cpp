@@ -470,6 +470,10 @@ TEST_CASE("an MTP layer in the target's own files is a head, and the model is wh
   write_whole_file(path, more.bytes());
   CHECK_THAT(error_of(ErrorKind::input, [&] { open_head_files(path); }),
              Contains("'blk.2.nextn.extra.weight': is read by nothing of mtp"));
+  GgufBuilder none = TinyLlama{}.gguf();
+  write_whole_file(path, none.u32("llama.nextn_predict_layers", 2).bytes());
+  CHECK_THAT(error_of(ErrorKind::input, [&] { open(path); }),
+             Contains("'llama.nextn_predict_layers' is 2; expected fewer than the 2 blocks"));
   const TemporaryFolder two;
   write_folder_with_mtp(two, false, 2);
   CHECK(weights_of_folder(two.path()).description.num_layers == 2);

@@ -44,8 +44,9 @@ inline void write_folder_with_mtp(const TemporaryFolder& folder, bool is_qwen, i
 }
 
 // llama.cpp's names: the last of three blocks, with embeddings and logits of the target.
-inline GgufBuilder gguf_with_mtp() {
+inline GgufBuilder gguf_with_mtp(std::uint32_t vocab = 40) {
   TinyLlama tiny = target_of_mtp(false);
+  tiny.vocab = vocab;
   tiny.layers = 3;
   GgufBuilder file = tiny.gguf();
   file.u32("llama.nextn_predict_layers", 1);
