@@ -27,9 +27,9 @@ ExactnessCell distribution_cell(const ProofResult& result) {
   if (result.counterexample && result.counterexample->failure)
     return {CellState::bad, "throws", "Refuted: " + result.counterexample->sentence() + "."};
   std::string sentence = "Refuted" +
-                         std::string(result.lossless        ? ""
+                         std::string(result.lossless           ? ""
                                      : result.receives_drawn_q ? ", as claimed of a lossy verifier"
-                                                            : ", as claimed") +
+                                                               : ", as claimed") +
                          ", total variation up to " + short_number(result.total_variation_max.convert_to<double>()) +
                          ": ";
   if (result.counterexample) sentence += result.counterexample->sentence() + ".";
@@ -59,7 +59,7 @@ ExactnessCell claimed_cell(const ProofResult& result) {
   const std::string claim(result.claim());
   return {result.as_claimed() ? CellState::good : CellState::bad, claim,
           (result.receives_drawn_q ? "The registry says " + claim
-                                : "Drafts are drawn from another distribution than the verifier is told: " + claim) +
+                                   : "Drafts are drawn from another distribution than the verifier is told: " + claim) +
               ", and that " + (result.as_claimed() ? "holds." : "does NOT hold.")};
 }
 
