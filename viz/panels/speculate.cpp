@@ -148,12 +148,13 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
   ImGui::BeginGroup();
   if (view_.speculation_steps > 0) {
     const SpeculateStep& last = *snapshot.speculation.steps[view_.speculation_steps - 1];
-    ImGui::Text("%.1f ms: %lld tokens in %zu steps, acceptance length %.2f, %.2f tokens per step", ms(last.end_ns),
-                static_cast<long long>(last.tokens), view_.speculation_steps, last.acceptance.acceptance_length(),
-                acceptance_metrics({&last.acceptance, 1}).tokens_per_step);
+    ImGui::Text("%zu steps: %.2f tokens per step, acceptance length %.2f", view_.speculation_steps,
+                acceptance_metrics({&last.acceptance, 1}).tokens_per_step, last.acceptance.acceptance_length());
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip))
       ImGui::SetTooltip(
-          "Acceptance length counts steps with a draft only, as vLLM's does; tokens per step all of them.");
+          "%lld tokens after %.1f ms of the lane. Tokens per step counts all target steps of an output;\n"
+          "acceptance length those with a draft only, as vLLM's does.",
+          static_cast<long long>(last.tokens), ms(last.end_ns));
   } else {
     ImGui::TextDisabled("no step yet");
   }
