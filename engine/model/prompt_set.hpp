@@ -31,7 +31,8 @@ struct PromptSet {
 // a file without prompts.
 PromptSet read_prompt_set(const std::string& path);
 
-// As the model reads it. Error (input) at `where` of the prompt: it asks for a chat, and the model has no chat template.
+// As the model reads it. Error (input) at the prompt's `where`: it asks for a chat, and the model has no chat
+// template.
 std::vector<Token> tokens_of(const WorkPrompt& prompt, const TextModel& model);
 
 // The first `most` prompts of a kind of work; 0: all.

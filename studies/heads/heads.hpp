@@ -87,8 +87,8 @@ struct HeadsSnapshot {
   const HeadStep* shown_step() const;
 };
 
-// Publishes after every prompt. Errors (usage): a setting out of range, K beyond what the head drafts at once, a prompt or
-// step to show that there is not; (input) what is wrong with model, head or prompts; a head for another target.
+// Publishes after every prompt. Errors (usage): a setting out of range, K beyond what the head drafts at once, a prompt
+// or step to show that there is not; (input) what is wrong with model, head or prompts; a head for another target.
 void compute(const HeadsSettings& settings, Job& job, const std::function<void(HeadsSnapshot)>& publish);
 nlohmann::ordered_json to_json(const HeadsSnapshot& snapshot);
 // A row a number: acceptance by work and slot, drift by slot, bins of the reliability diagram.

@@ -1,13 +1,13 @@
 // Drift of a chain head's state. Slot i >= 2 of a draft is made from the state that the head itself put out for the
-// token before it, where training and the first slot have the target's features. Compared, where the slots before it were
-// accepted, so that the tokens are the same:
+// token before it, where training and the first slot have the target's features. Compared, where the slots before it
+// were accepted, so that the tokens are the same:
 //
 //   target   with the state that the target's features of that token make
-//   own      with what the head puts out there when all states before it are the target's: at slot 2 the same state, bit
-//            for bit, unless a runner's state, position or KV is wrong; from slot 3 on the drift of drafting
+//   own      with what the head puts out there when all states before it are the target's: at slot 2 the same state,
+//            bit for bit, unless a runner's state, position or KV is wrong; from slot 3 on the drift of drafting
 //
-// EAGLE-1 and MTP are trained to come near the target's state. EAGLE-3 is not (2503.01840, section 3): there the distance
-// to it is that of two spaces, and `own` is the one that grows with depth.
+// EAGLE-1 and MTP are trained to come near the target's state. EAGLE-3 is not (2503.01840, section 3): there the
+// distance to it is that of two spaces, and `own` is the one that says how far drafting has gone astray.
 #pragma once
 
 #include <span>
