@@ -59,7 +59,7 @@ DraftAuditRun run_draft_audit(const std::string& path, const DraftAuditArguments
   const TextModelOptions options{arguments.activations == "f32", threads};
   const TextModel model = open_text_model(arguments.model, model_path(arguments.model), options, "--model");
   const std::shared_ptr<DraftHead> head = open_head(choice, model, options, "--drafter");
-  const std::vector<RecordedRequest> requests = read_recorded_run(path, model.model->vocab_size());
+  const std::vector<DraftedRequest> requests = read_recorded_run(path, model.model->vocab_size());
   DraftAuditRun run{path, model.name, model.arithmetic, choice.text, std::string(name_of(head->description().family)),
                     {},   0.0};
   const Stopwatch watch;

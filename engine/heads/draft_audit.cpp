@@ -135,17 +135,17 @@ std::vector<Token> tokens_of(const DraftTree& tree, const std::vector<std::int32
   return tokens;
 }
 
-std::optional<double> recorded_log_prob(const RecordedStep& step, std::int32_t node) {
+std::optional<double> recorded_log_prob(const DraftedStep& step, std::int32_t node) {
   if (step.log_probs.empty()) return std::nullopt;
   return std::max(step.log_probs[static_cast<std::size_t>(node)], -1e30);
 }
 
-double temperature_of(const RecordedRequest& request) {
+double temperature_of(const DraftedRequest& request) {
   return request.draft_temperature > 0.0 ? request.draft_temperature : 1.0;
 }
 
 // A row that says nothing about drafts: the head has not read a feature yet.
-bool can_be_compared(const RecordedRequest& request, const RecordedStep& step) {
+bool can_be_compared(const DraftedRequest& request, const DraftedStep& step) {
   return !step.drafts.empty() && step.position >= 2 && step.position <= std::ssize(request.tokens);
 }
 
@@ -156,7 +156,7 @@ struct NodeScores {
 
 class FaultScore final {
  public:
-  FaultScore(const HeadFault& fault, TransformerModel& target, std::span<const RecordedRequest> requests)
+  FaultScore(const HeadFault& fault, TransformerModel& target, std::span<const DraftedRequest> requests)
       : fault_(fault),
         requests_(requests),
         rows_(fault.weights->description),
@@ -164,7 +164,7 @@ class FaultScore final {
         runner_(fault.plant(head_, target)) {
     scores_.resize(requests.size());
     for (std::size_t i = 0; i < requests.size(); ++i)
-      for (const RecordedStep& step : requests[i].steps)
+      for (const DraftedStep& step : requests[i].steps)
         if (!step.drafts.empty()) scores_[i][step.position].of.resize(step.drafts.tokens.size());
     runner_->on_row = [this](const HeadRow& row) { add(row); };
   }
@@ -177,7 +177,7 @@ class FaultScore final {
     FaultLook look{fault_.number, fault_.name, {}, 0, 0, 0, 0.0};
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       std::size_t draft = 0;
-      for (const RecordedStep& step : requests_[i].steps) {
+      for (const DraftedStep& step : requests_[i].steps) {
         if (!can_be_compared(requests_[i], step)) continue;
         const NodeScores& scores = scores_[i].at(step.position);
         for (std::int32_t node = 0; node < step.drafts.size(); ++node, ++draft) {
@@ -197,9 +197,9 @@ class FaultScore final {
 
  private:
   void add(const HeadRow& row) {
-    const RecordedRequest& request = requests_[row.request];
+    const DraftedRequest& request = requests_[row.request];
     const auto position = std::ssize(row.stream);
-    const auto step = std::ranges::find(request.steps, position, &RecordedStep::position);
+    const auto step = std::ranges::find(request.steps, position, &DraftedStep::position);
     std::int32_t node = kRootNode;
     for (const Token token : row.path) {
       const std::vector<std::int32_t> children = step->drafts.children(node);
@@ -219,7 +219,7 @@ class FaultScore final {
   }
 
   const HeadFault& fault_;
-  std::span<const RecordedRequest> requests_;
+  std::span<const DraftedRequest> requests_;
   HeadRows rows_;
   HeadDrafter head_;
   std::unique_ptr<FaultyDrafter> runner_;
@@ -240,7 +240,7 @@ class Auditor {
     audit.tolerance = options.tolerance;
   }
 
-  void add(const RecordedRequest& request) {
+  void add(const DraftedRequest& request) {
     ++audit.requests;
     std::vector<bool>& are_different = are_different_.emplace_back();
     if (const auto fault = accounting_fault(request)) audit.accounting.push_back(*fault);
@@ -249,7 +249,7 @@ class Auditor {
     SlowHead::Text text;
     slow_.read(text, request.tokens);
     for (std::size_t s = 0; s < request.steps.size(); ++s) {
-      const RecordedStep& step = request.steps[s];
+      const DraftedStep& step = request.steps[s];
       if (!can_be_compared(request, step)) continue;
       ++audit.steps;
       const auto known = std::span(request.tokens).first(static_cast<std::size_t>(step.position));
@@ -270,7 +270,7 @@ class Auditor {
     }
   }
 
-  void explain(std::span<const RecordedRequest> requests) {
+  void explain(std::span<const DraftedRequest> requests) {
     // Consecutive requests, the first with a difference among them.
     const auto first = static_cast<std::size_t>(
         std::ranges::find_if(are_different_,
@@ -286,7 +286,7 @@ class Auditor {
       return end;
     };
     const std::size_t begin = end_from(0) > first ? 0 : first;
-    std::vector<RecordedRequest> replayed;
+    std::vector<DraftedRequest> replayed;
     std::vector<std::vector<bool>> are_different;
     for (std::size_t i = begin; i < end_from(begin); ++i) {
       if (accounting_fault(requests[i])) continue;
@@ -321,7 +321,7 @@ class Auditor {
     audit.faults.insert(audit.faults.end(), not_tried.begin(), not_tried.end());
   }
 
-  void finish(std::span<const RecordedRequest> requests) {
+  void finish(std::span<const DraftedRequest> requests) {
     fill_bins();
     if (!any_drawn_ && audit.steps > 0) {
       const auto steps = static_cast<double>(audit.steps);
@@ -341,7 +341,7 @@ class Auditor {
   DraftAudit audit;
 
  private:
-  std::span<const float> row_after(SlowHead::Text& text, const RecordedRequest& request, std::size_t step,
+  std::span<const float> row_after(SlowHead::Text& text, const DraftedRequest& request, std::size_t step,
                                    std::span<const Token> known, const std::vector<Token>& path) {
     const std::vector<float>& logits = slow_.row(text, known, path).logits;
     if (!std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); }))
@@ -352,9 +352,9 @@ class Auditor {
   }
 
   // Returns whether the draft is different.
-  bool count(const RecordedRequest& request, std::size_t s, std::int32_t node,
+  bool count(const DraftedRequest& request, std::size_t s, std::int32_t node,
              const std::optional<Comparison>& compared) {
-    const RecordedStep& step = request.steps[s];
+    const DraftedStep& step = request.steps[s];
     const std::optional<double> recorded = recorded_log_prob(step, node);
     const Comparison comparison = compared.value_or(Comparison());
     bool is_different = !compared || comparison.margin > options_.tolerance;
@@ -390,9 +390,9 @@ class Auditor {
   }
 
   // What the head's tokens in the shape of the draft would have had accepted: those that the output has.
-  void count_acceptance(SlowHead::Text& text, const RecordedRequest& request, std::size_t s,
+  void count_acceptance(SlowHead::Text& text, const DraftedRequest& request, std::size_t s,
                         std::span<const Token> known) {
-    const RecordedStep& step = request.steps[s];
+    const DraftedStep& step = request.steps[s];
     const std::int64_t left = std::ssize(request.tokens) - step.position;
     recorded_accepted_ += std::min(step.num_accepted, left);
     std::vector<Token> path;
@@ -410,18 +410,18 @@ class Auditor {
     }
   }
 
-  static std::string reason_not_to_try(FaultNeeds needs, const std::vector<RecordedRequest>& requests) {
+  static std::string reason_not_to_try(FaultNeeds needs, const std::vector<DraftedRequest>& requests) {
     const auto any = [&](auto holds) { return std::ranges::any_of(requests, holds); };
     switch (needs) {
       case FaultNeeds::nothing:
         return "";
       case FaultNeeds::chunks:
-        if (any([](const RecordedRequest& r) { return r.prefill_chunks.size() > 1; })) return "";
+        if (any([](const DraftedRequest& r) { return r.prefill_chunks.size() > 1; })) return "";
         return "no request records prefill_chunks of several chunks";
       case FaultNeeds::shared_prefixes: {
-        if (any([](const RecordedRequest& r) { return r.cached_tokens.value_or(0) >= kKvBlockSlots; })) return "";
-        const bool shares = any([&](const RecordedRequest& r) {
-          return !r.cached_tokens && any([&](const RecordedRequest& other) {
+        if (any([](const DraftedRequest& r) { return r.cached_tokens.value_or(0) >= kKvBlockSlots; })) return "";
+        const bool shares = any([&](const DraftedRequest& r) {
+          return !r.cached_tokens && any([&](const DraftedRequest& other) {
             return &r != &other && r.tokens.size() > kKvBlockSlots && other.tokens.size() > kKvBlockSlots &&
                    std::equal(r.tokens.begin(), r.tokens.begin() + kKvBlockSlots, other.tokens.begin());
           });
@@ -431,9 +431,9 @@ class Auditor {
       case FaultNeeds::chains:
         break;
     }
-    const bool chains = any([](const RecordedRequest& r) {
+    const bool chains = any([](const DraftedRequest& r) {
       return std::ranges::any_of(r.steps,
-                                 [](const RecordedStep& s) { return !s.drafts.empty() && s.drafts.is_chain(); });
+                                 [](const DraftedStep& s) { return !s.drafts.empty() && s.drafts.is_chain(); });
     });
     return chains ? "" : "it is known of chains, and these drafts are trees";
   }
@@ -530,11 +530,11 @@ std::vector<const FaultLook*> DraftAudit::explanations() const {
   return explanations;
 }
 
-std::optional<AccountingFault> accounting_fault(const RecordedRequest& request) {
+std::optional<AccountingFault> accounting_fault(const DraftedRequest& request) {
   const auto end = std::ssize(request.tokens);
   std::int64_t next = 0;  // 0: the first step's
   for (std::size_t s = 0; s < request.steps.size(); ++s) {
-    const RecordedStep& step = request.steps[s];
+    const DraftedStep& step = request.steps[s];
     const auto fault = [&](const std::string& field, const std::string& what) {
       const std::string text = request.where + ": steps[" + std::to_string(s) + "]." + field + " " + what;
       return AccountingFault{request.where, s, text};
@@ -572,10 +572,10 @@ std::optional<AccountingFault> accounting_fault(const RecordedRequest& request) 
   return std::nullopt;
 }
 
-DraftAudit audit_drafts(std::span<const RecordedRequest> requests, const std::shared_ptr<const HeadWeights>& head,
+DraftAudit audit_drafts(std::span<const DraftedRequest> requests, const std::shared_ptr<const HeadWeights>& head,
                         TransformerModel& target, const DraftAuditOptions& options) {
   Auditor auditor(head, target, options);
-  for (const RecordedRequest& request : requests) {
+  for (const DraftedRequest& request : requests) {
     if (std::ssize(request.tokens) > target.context_len_max())
       throw input_error(request.where, "has " + std::to_string(request.tokens.size()) + " tokens; expected at most " +
                                            std::to_string(target.context_len_max()) + ", the target's context");

@@ -62,7 +62,7 @@ struct AccountingFault {
 
 // Do positions advance by accepted + 1, are accepted drafts the output's tokens and rejected ones not, does nothing lie
 // beyond the end? The first failure of a request.
-std::optional<AccountingFault> accounting_fault(const RecordedRequest& request);
+std::optional<AccountingFault> accounting_fault(const DraftedRequest& request);
 
 // A fault as an explanation of a run.
 struct FaultLook {
@@ -102,7 +102,7 @@ struct DraftAudit {
 };
 
 // Errors (input) name the line: more tokens than the target reads; a row of the head that is not finite.
-DraftAudit audit_drafts(std::span<const RecordedRequest> requests, const std::shared_ptr<const HeadWeights>& head,
+DraftAudit audit_drafts(std::span<const DraftedRequest> requests, const std::shared_ptr<const HeadWeights>& head,
                         TransformerModel& target, const DraftAuditOptions& options = {});
 
 }  // namespace draftproof

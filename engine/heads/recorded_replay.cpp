@@ -31,9 +31,9 @@ std::vector<std::int32_t> blocks_from(std::int32_t first, std::int64_t slots) {
 
 }  // namespace
 
-RecordedReplay::RecordedReplay(TransformerModel& target, std::span<const RecordedRequest> requests)
+RecordedReplay::RecordedReplay(TransformerModel& target, std::span<const DraftedRequest> requests)
     : target_(target), requests_(requests) {
-  for (const RecordedRequest& request : requests) {
+  for (const DraftedRequest& request : requests) {
     own_blocks_.push_back(blocks_from(num_blocks_, std::ssize(request.tokens) + 1));
     num_blocks_ += static_cast<std::int32_t>(own_blocks_.back().size());
   }
@@ -48,7 +48,7 @@ void RecordedReplay::add(Drafter& drafter, bool assumes_sharing) {
 
 // Tokens in whole blocks that a runner finds, and the request that computed them.
 std::int64_t RecordedReplay::shared_by(const Runner& runner, std::size_t request, std::size_t& owner) const {
-  const RecordedRequest& of = requests_[request];
+  const DraftedRequest& of = requests_[request];
   if (!of.cached_tokens && !runner.assumes_sharing) return 0;
   std::int64_t longest = 0;
   for (std::size_t i = 0; i < request; ++i) {
@@ -64,7 +64,7 @@ std::int64_t RecordedReplay::shared_by(const Runner& runner, std::size_t request
   return found / kKvBlockSlots * kKvBlockSlots;
 }
 
-void RecordedReplay::compute_features(const RecordedRequest& request) {
+void RecordedReplay::compute_features(const DraftedRequest& request) {
   const std::size_t n = request.tokens.size();
   const auto num_steps = static_cast<std::int64_t>(request.steps.size());
   const std::vector<std::int32_t> blocks = blocks_from(0, static_cast<std::int64_t>(n) + num_steps);
@@ -104,7 +104,7 @@ void RecordedReplay::compute_features(const RecordedRequest& request) {
     tokens.clear(), positions.clear(), slots.clear(), contexts.clear();
   };
   for (std::size_t i = 0; i < request.steps.size(); ++i) {
-    const RecordedStep& step = request.steps[i];
+    const DraftedStep& step = request.steps[i];
     const std::int64_t position = step.position + step.num_accepted;
     if (!step.drafts.is_chain() || step.num_accepted == step.drafts.size() || position >= static_cast<std::int64_t>(n))
       continue;
@@ -120,7 +120,7 @@ void RecordedReplay::compute_features(const RecordedRequest& request) {
 }
 
 void RecordedReplay::show(const Pass& pass, std::size_t request) {
-  const RecordedRequest& of = requests_[request];
+  const DraftedRequest& of = requests_[request];
   const auto width = static_cast<std::size_t>(target_.weights().shape.width);
   const auto known = std::min<std::int64_t>(std::ssize(of.tokens), std::max(of.prompt_len, pass.end) + pass.samples);
   for (const Runner& runner : runners_) {
@@ -150,8 +150,8 @@ void RecordedReplay::show(const Pass& pass, std::size_t request) {
   }
 }
 
-void RecordedReplay::draft(const RecordedStep& step, std::size_t request) {
-  const RecordedRequest& of = requests_[request];
+void RecordedReplay::draft(const DraftedStep& step, std::size_t request) {
+  const DraftedRequest& of = requests_[request];
   const auto known = std::span(of.tokens).first(static_cast<std::size_t>(step.position));
   RecordedChance chance(step.drafts);
   for (const Runner& runner : runners_) {
@@ -167,7 +167,7 @@ void RecordedReplay::draft(const RecordedStep& step, std::size_t request) {
 }
 
 void RecordedReplay::run(std::size_t index) {
-  const RecordedRequest& request = requests_[index];
+  const DraftedRequest& request = requests_[index];
   const auto n = static_cast<std::int64_t>(request.tokens.size());
   compute_features(request);
   for (Runner& runner : runners_) {
@@ -192,7 +192,7 @@ void RecordedReplay::run(std::size_t index) {
     for (; computed < end; ++computed) show({computed, computed + 1, true}, index);
   };
   for (std::size_t i = 0; i < request.steps.size(); ++i) {
-    const RecordedStep& step = request.steps[i];
+    const DraftedStep& step = request.steps[i];
     if (step.drafts.empty()) {
       decode_to(std::min(step.position, n));
       continue;

@@ -16,7 +16,7 @@ namespace draftproof {
 class RecordedReplay {
  public:
   // requests: runs in this order, whose accounts add up (accounting_faults); they and `target` must outlive the object.
-  RecordedReplay(TransformerModel& target, std::span<const RecordedRequest> requests);
+  RecordedReplay(TransformerModel& target, std::span<const DraftedRequest> requests);
 
   // A runner: a HeadDrafter that draws at temperature 1, or what stands before one. assumes_sharing: where the run does
   // not record cached tokens, all whole blocks that an earlier prompt has in common are taken for found.
@@ -39,12 +39,12 @@ class RecordedReplay {
   };
 
   std::int64_t shared_by(const Runner& runner, std::size_t request, std::size_t& owner) const;
-  void compute_features(const RecordedRequest& request);
+  void compute_features(const DraftedRequest& request);
   void show(const Pass& pass, std::size_t request);
-  void draft(const RecordedStep& step, std::size_t request);
+  void draft(const DraftedStep& step, std::size_t request);
 
   TransformerModel& target_;
-  std::span<const RecordedRequest> requests_;
+  std::span<const DraftedRequest> requests_;
   std::vector<std::vector<std::int32_t>> own_blocks_;  // of requests
   std::int32_t num_blocks_ = 0;
   std::vector<std::int64_t> computed_;  // tokens of requests, by now

@@ -24,11 +24,11 @@ class LineReader {
   LineReader(std::string where, const json& line, std::int64_t vocab_size)
       : where_(std::move(where)), line_(line), vocab_size_(vocab_size) {}
 
-  RecordedRequest read() {
+  DraftedRequest read() {
     require_names(line_, "",
                   {"prompt_tokens", "output_tokens", "temperature", "draft_temperature", "prefill_chunks",
                    "cached_tokens", "steps"});
-    RecordedRequest request;
+    DraftedRequest request;
     request.where = where_;
     request.tokens = tokens(required(line_, "", "prompt_tokens"), "prompt_tokens");
     request.prompt_len = std::ssize(request.tokens);
@@ -116,11 +116,11 @@ class LineReader {
     return list;
   }
 
-  RecordedStep step(const json& value, const std::string& field, bool is_drawn) const {
+  DraftedStep step(const json& value, const std::string& field, bool is_drawn) const {
     if (!value.is_object()) throw fail(field, "is " + text_of(value) + "; expected an object");
     const std::string prefix = field + ".";
     require_names(value, prefix, {"position", "drafts", "parents", "accepted", "draft_probs", "draft_logprobs"});
-    RecordedStep step;
+    DraftedStep step;
     step.position = integer(required(value, prefix, "position"), prefix + "position", 1, kIntegerMax);
     DraftTree tree = DraftTree::chain(tokens(required(value, prefix, "drafts"), prefix + "drafts"));
     const std::size_t count = tree.tokens.size();
@@ -162,7 +162,7 @@ class LineReader {
   }
 
   // Breadth first, siblings in their order and behind one another.
-  static void sort(const DraftTree& tree, RecordedStep& step) {
+  static void sort(const DraftTree& tree, DraftedStep& step) {
     std::vector<double> log_probs;
     std::vector<std::int32_t> order;                                       // nodes of `tree`
     std::vector<std::vector<std::int32_t>> below(tree.tokens.size() + 1);  // of node i at i + 1
@@ -188,10 +188,10 @@ class LineReader {
 
 }  // namespace
 
-std::vector<RecordedRequest> read_recorded_run(const std::string& path, std::int64_t vocab_size) {
+std::vector<DraftedRequest> read_recorded_run(const std::string& path, std::int64_t vocab_size) {
   constexpr std::uint64_t kFileMax = std::uint64_t{1} << 30;
   const InputFile file(path, kFileMax);
-  std::vector<RecordedRequest> requests;
+  std::vector<DraftedRequest> requests;
   for_each_json_line(path, file.text(), kExample, [&](const json& line, const std::string& where) {
     requests.push_back(LineReader(where, line, vocab_size).read());
   });
@@ -200,7 +200,7 @@ std::vector<RecordedRequest> read_recorded_run(const std::string& path, std::int
   return requests;
 }
 
-std::string recorded_line(const RecordedRequest& request) {
+std::string recorded_line(const DraftedRequest& request) {
   nlohmann::ordered_json line;
   const auto prompt_end = request.tokens.begin() + request.prompt_len;
   line["prompt_tokens"] = std::vector<Token>(request.tokens.begin(), prompt_end);
@@ -210,7 +210,7 @@ std::string recorded_line(const RecordedRequest& request) {
   if (request.cached_tokens) line["cached_tokens"] = *request.cached_tokens;
   if (!request.prefill_chunks.empty()) line["prefill_chunks"] = request.prefill_chunks;
   line["steps"] = nlohmann::ordered_json::array();
-  for (const RecordedStep& step : request.steps) {
+  for (const DraftedStep& step : request.steps) {
     nlohmann::ordered_json json{{"position", step.position}, {"drafts", step.drafts.tokens}};
     if (!step.drafts.is_chain()) json["parents"] = step.drafts.parents;
     json["accepted"] = step.num_accepted;
@@ -267,7 +267,7 @@ void DraftRecorder::observe(std::span<const ComputedTokens> computed, std::span<
   for (const ComputedTokens& of : computed) {
     if (of.stream_index != 0 || of.rows.empty()) continue;
     Recording& recording = recordings_[of.request];
-    RecordedRequest& request = recording.request;
+    DraftedRequest& request = recording.request;
     const std::int64_t end = of.first + std::ssize(of.rows);
     const std::int64_t position = of.samples && recording.pending ? recording.pending->position : end;
     if (request.steps.empty()) {  // a part of the prompt; after a preemption from the beginning
@@ -280,7 +280,7 @@ void DraftRecorder::observe(std::span<const ComputedTokens> computed, std::span<
       request.prefill_chunks.push_back(position - of.first);
     }
     if (!of.samples) continue;
-    RecordedStep& step = request.steps.emplace_back();
+    DraftedStep& step = request.steps.emplace_back();
     step.position = position;
     if (recording.pending) step.drafts = std::move(recording.pending->drafts);
     step.num_accepted = end - position;
@@ -291,10 +291,10 @@ void DraftRecorder::observe(std::span<const ComputedTokens> computed, std::span<
   drafter_.observe(computed, features, cache);
 }
 
-RecordedRequest DraftRecorder::take(std::uint64_t request, std::size_t output_len, double temperature) {
+DraftedRequest DraftRecorder::take(std::uint64_t request, std::size_t output_len, double temperature) {
   const auto found = recordings_.find(request);
   if (found == recordings_.end()) throw usage_error("record", "request " + std::to_string(request) + " was not run");
-  RecordedRequest taken = std::move(found->second.request);
+  DraftedRequest taken = std::move(found->second.request);
   recordings_.erase(found);
   taken.prompt_len = std::ssize(taken.tokens) - static_cast<std::int64_t>(output_len);
   taken.temperature = temperature;

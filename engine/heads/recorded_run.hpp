@@ -13,7 +13,7 @@
 
 namespace draftproof {
 
-struct RecordedStep {
+struct DraftedStep {
   std::int64_t position = 0;  // of the first draft in the text: the tokens that were known when it was drafted
   DraftTree drafts;           // breadth first; empty: the step drafted nothing
   std::int64_t num_accepted = 0;
@@ -22,7 +22,7 @@ struct RecordedStep {
   std::vector<double> log_probs;
 };
 
-struct RecordedRequest {
+struct DraftedRequest {
   std::string where;          // "run.jsonl, line 3"
   std::vector<Token> tokens;  // as the target reads them: prompt with its start token, then output
   std::int64_t prompt_len = 0;
@@ -30,16 +30,16 @@ struct RecordedRequest {
   double draft_temperature = 0.0;             // 0: drafts are the most probable tokens
   std::vector<std::int64_t> prefill_chunks;   // tokens of the prompt behind the cached ones; empty: not recorded
   std::optional<std::int64_t> cached_tokens;  // of the prompt, found in the prefix cache; nothing: not recorded
-  std::vector<RecordedStep> steps;
+  std::vector<DraftedStep> steps;
 };
 
 // Errors (input) name file, line, field and what would be right: other fields, another type, tokens outside
 // [0, vocab_size), parents that do not come before, more accepted than drafted, sizes that do not add up. Whether
 // accepted drafts are the output's tokens is not looked at here.
-std::vector<RecordedRequest> read_recorded_run(const std::string& path, std::int64_t vocab_size);
+std::vector<DraftedRequest> read_recorded_run(const std::string& path, std::int64_t vocab_size);
 
 // The line of a request, with its end of line.
-std::string recorded_line(const RecordedRequest& request);
+std::string recorded_line(const DraftedRequest& request);
 
 // Between an engine and a head's drafter: takes down what it drafts and what becomes of that. Of guided requests the
 // companion's stream is left out.
@@ -66,7 +66,7 @@ class DraftRecorder final : public Drafter {
   void keep(std::uint64_t request, const DraftTree& verified);
 
   // A request that has ended, with so many tokens of output, drawn at this temperature. Once.
-  RecordedRequest take(std::uint64_t request, std::size_t output_len, double temperature);
+  DraftedRequest take(std::uint64_t request, std::size_t output_len, double temperature);
 
  private:
   struct Pending {
@@ -74,7 +74,7 @@ class DraftRecorder final : public Drafter {
     DraftTree drafts;
   };
   struct Recording {
-    RecordedRequest request;
+    DraftedRequest request;
     std::optional<Pending> pending;
     std::map<std::vector<Token>, std::vector<float>> rows;  // of the step, by path
   };

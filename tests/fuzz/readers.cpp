@@ -330,7 +330,7 @@ void read_machine(const std::string& path) {
 
 // A recorded run, as the audit of its drafts goes through it.
 void read_drafts(const std::string& path) {
-  for (const RecordedRequest& request : read_recorded_run(path, 100)) {
+  for (const DraftedRequest& request : read_recorded_run(path, 100)) {
     accounting_fault(request);
     require(!recorded_line(request).empty(), "a request has no line");
   }

@@ -18,7 +18,7 @@ namespace draftproof::testing {
 namespace {
 
 // A run of the schedule by a runner, as a file would hold it.
-std::vector<RecordedRequest> recorded(FaultLab& lab, Drafter& runner, HeadDrafter& head, const HeadSchedule& schedule) {
+std::vector<DraftedRequest> recorded(FaultLab& lab, Drafter& runner, HeadDrafter& head, const HeadSchedule& schedule) {
   DraftRecorder recorder(runner, &head.head());
   const auto forward = head.on_row;  // of a fault
   head.on_row = [&](const HeadRow& row) {
@@ -27,20 +27,20 @@ std::vector<RecordedRequest> recorded(FaultLab& lab, Drafter& runner, HeadDrafte
   };
   const HeadRun run = run_schedule_of_heads(lab.target, &recorder, schedule);
   head.on_row = forward;
-  std::vector<RecordedRequest> requests;
+  std::vector<DraftedRequest> requests;
   for (std::size_t i = 0; i < run.texts.size(); ++i)
     requests.push_back(recorder.take(i, run.texts[i].size(),
                                      static_cast<double>(schedule.requests[i].options.parameters.temperature)));
   return requests;
 }
 
-std::vector<RecordedRequest> sound_run(const std::string& name, const HeadSchedule& schedule) {
+std::vector<DraftedRequest> sound_run(const std::string& name, const HeadSchedule& schedule) {
   FaultLab& lab = fault_lab();
   HeadDrafter head(lab.heads.at(name).head.head(lab.target), std::nullopt);
   return recorded(lab, head, head, schedule);
 }
 
-std::vector<RecordedRequest> faulty_run(const PlantedFault& planted) {
+std::vector<DraftedRequest> faulty_run(const PlantedHeadFault& planted) {
   FaultLab& lab = fault_lab();
   const HeadFault fault = fault_named(planted, lab.heads.at(planted.head).head.weights(), lab.target);
   HeadDrafter head(std::make_shared<DraftHead>(fault.weights, lab.target, "test head"), std::nullopt);
@@ -48,23 +48,23 @@ std::vector<RecordedRequest> faulty_run(const PlantedFault& planted) {
   return recorded(lab, *runner, head, fault_schedule(0.0f, planted.shares_prefixes));
 }
 
-DraftAudit audited(const std::vector<RecordedRequest>& requests, const std::string& head,
+DraftAudit audited(const std::vector<DraftedRequest>& requests, const std::string& head,
                    const DraftAuditOptions& options = {}) {
   FaultLab& lab = fault_lab();
   return audit_drafts(requests, lab.heads.at(head).head.weights(), lab.target, options);
 }
 
-std::vector<RecordedRequest> without_probabilities(std::vector<RecordedRequest> requests) {
-  for (RecordedRequest& request : requests)
-    for (RecordedStep& step : request.steps) step.log_probs.clear();
+std::vector<DraftedRequest> without_probabilities(std::vector<DraftedRequest> requests) {
+  for (DraftedRequest& request : requests)
+    for (DraftedStep& step : request.steps) step.log_probs.clear();
   return requests;
 }
 
 // Written and read.
-std::vector<RecordedRequest> through_a_file(const std::vector<RecordedRequest>& requests) {
+std::vector<DraftedRequest> through_a_file(const std::vector<DraftedRequest>& requests) {
   const TemporaryFolder folder;
   std::string lines;
-  for (const RecordedRequest& request : requests) lines += recorded_line(request);
+  for (const DraftedRequest& request : requests) lines += recorded_line(request);
   write_whole_file(folder.file("run.jsonl"), lines);
   return read_recorded_run(folder.file("run.jsonl"), kFaultVocabSize);
 }
@@ -85,7 +85,7 @@ TEST_CASE("a recorded run of ours is the head's, draft for draft and probability
   for (const auto& [name, taught] : fault_lab().heads)
     for (const HeadSchedule& schedule : schedules()) {
       INFO(name << ", temperature " << schedule.requests[0].options.parameters.temperature);
-      const std::vector<RecordedRequest> requests = through_a_file(sound_run(name, schedule));
+      const std::vector<DraftedRequest> requests = through_a_file(sound_run(name, schedule));
       const DraftAudit audit = audited(requests, name);
       INFO(audit.sentence << (audit.first ? "; " + audit.first->text() : ""));
       CHECK(audit.verdict == DraftVerdict::consistent);
@@ -111,7 +111,7 @@ TEST_CASE("a run that is shown again to a sound runner has the slow head's rows,
     for (int repetition = 0; repetition < 2; ++repetition) {
       const HeadSchedule& schedule = all[next++ % all.size()];
       INFO(name);
-      const std::vector<RecordedRequest> requests = sound_run(name, schedule);
+      const std::vector<DraftedRequest> requests = sound_run(name, schedule);
       CHECK(requests.back().cached_tokens == 32);
       CHECK(requests.back().prefill_chunks.size() > 1);
       HeadDrafter head(taught.head.head(lab.target), 1.0f);
@@ -124,8 +124,8 @@ TEST_CASE("a run that is shown again to a sound runner has the slow head's rows,
       oracle.compare();
       if (oracle.first()) FAIL(oracle.first()->text());
       std::int64_t drafts = 0;
-      for (const RecordedRequest& request : requests)
-        for (const RecordedStep& step : request.steps) drafts += step.drafts.size();
+      for (const DraftedRequest& request : requests)
+        for (const DraftedStep& step : request.steps) drafts += step.drafts.size();
       CHECK(oracle.drafts_compared() == drafts);
     }
 }
@@ -141,10 +141,10 @@ TEST_CASE("a planted fault is found by an engine's recorded drafts, and named fi
   // What drafts alone do not tell at the default tolerance: an epsilon moves no logit by 0.02 here, and the scaling of
   // eight slow angles one draft of 808, which another epsilon explains as well.
   const std::map<std::string, std::string> not_told{{"15 epsilon 1e-06 for 1e-05", "consistent"}};
-  for (const PlantedFault& planted : kPlantedFaults) {
+  for (const PlantedHeadFault& planted : kPlantedFaults) {
     const std::string name = std::to_string(planted.number) + " " + planted.name;
     INFO(name << ", " << planted.head);
-    const std::vector<RecordedRequest> run = faulty_run(planted);
+    const std::vector<DraftedRequest> run = faulty_run(planted);
     DraftAuditOptions exact;  // of an engine with our arithmetic
     exact.tolerance = 1e-3;
     exact.replay_tokens_max = 330;  // three requests
@@ -163,12 +163,12 @@ TEST_CASE("a planted fault is found by an engine's recorded drafts, and named fi
 }
 
 TEST_CASE("faults that need chunks, shared prefixes or chains are not tried where the run has none") {
-  std::vector<RecordedRequest> run = without_probabilities(faulty_run({1,
-                                                                       "accepted drafts keep the states made while "
-                                                                       "drafting",
-                                                                       "eagle1"}));
+  std::vector<DraftedRequest> run = without_probabilities(faulty_run({1,
+                                                                      "accepted drafts keep the states made while "
+                                                                      "drafting",
+                                                                      "eagle1"}));
   run.resize(1);
-  for (RecordedRequest& request : run) request.prefill_chunks.clear();
+  for (DraftedRequest& request : run) request.prefill_chunks.clear();
   const DraftAudit audit = audited(run, "eagle1");
   std::set<int> not_tried;
   for (const FaultLook& look : audit.faults)
@@ -179,12 +179,12 @@ TEST_CASE("faults that need chunks, shared prefixes or chains are not tried wher
 }
 
 TEST_CASE("drafts that none of the known faults makes are told so") {
-  std::vector<RecordedRequest> run = without_probabilities(sound_run("eagle3", fault_schedule(0.0f, true)));
+  std::vector<DraftedRequest> run = without_probabilities(sound_run("eagle3", fault_schedule(0.0f, true)));
   std::mt19937 random(3);
   const std::vector<Token>& tokens = fault_lab().heads.at("eagle3").head.tensors.description.draft_tokens;
   std::int64_t changed = 0;
-  for (RecordedRequest& request : run)
-    for (RecordedStep& step : request.steps)
+  for (DraftedRequest& request : run)
+    for (DraftedStep& step : request.steps)
       if (!step.drafts.empty() && step.num_accepted < step.drafts.size() && random() % 4 == 0) {
         step.drafts.tokens.back() = tokens[random() % tokens.size()];
         ++changed;
@@ -198,21 +198,21 @@ TEST_CASE("drafts that none of the known faults makes are told so") {
 }
 
 // What an engine drafts whose rows are rounded to bfloat16: chains of K along plain decoding's texts.
-std::vector<RecordedRequest> rounded_run(const std::string& name, float step) {
+std::vector<DraftedRequest> rounded_run(const std::string& name, float step) {
   FaultLab& lab = fault_lab();
   constexpr std::int64_t kDrafts = 4;
   SlowHead slow(lab.heads.at(name).head.weights(), lab.target, transformer_kernels());
-  std::vector<RecordedRequest> requests;
+  std::vector<DraftedRequest> requests;
   const std::vector<std::vector<Token>> texts = lab.whole_texts();
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    RecordedRequest& request = requests.emplace_back();
+    DraftedRequest& request = requests.emplace_back();
     request.where = "request " + std::to_string(i);
     request.tokens = texts[i];
     request.prompt_len = std::ssize(lab.schedule.requests[i].prompt);
     SlowHead::Text text;
     slow.read(text, request.tokens);
     for (std::int64_t position = request.prompt_len + 1; position < std::ssize(request.tokens);) {
-      RecordedStep& recorded = request.steps.emplace_back();
+      DraftedStep& recorded = request.steps.emplace_back();
       recorded.position = position;
       std::vector<Token> path;
       while (std::ssize(path) < kDrafts) {
@@ -257,12 +257,12 @@ TEST_CASE("with the tolerance that a sound run of other arithmetic needs, faults
   const auto weights = lab.heads.at("eagle1").head.weights();
   DraftAuditOptions options;
   options.tolerance = 10.0;
-  const std::vector<RecordedRequest> sound = without_probabilities(sound_run("eagle1", fault_schedule(0.0f, true)));
+  const std::vector<DraftedRequest> sound = without_probabilities(sound_run("eagle1", fault_schedule(0.0f, true)));
   options.tolerance = audit_drafts(sound, weights, *f32, options).largest_margin;
   CHECK(options.tolerance > 0.0);
   CHECK(options.tolerance < 3.0);
   CHECK(audit_drafts(sound, weights, *f32, options).verdict == DraftVerdict::consistent);
-  for (const PlantedFault& planted : {kPlantedFaults[0], kPlantedFaults[7]}) {
+  for (const PlantedHeadFault& planted : {kPlantedFaults[0], kPlantedFaults[7]}) {
     const DraftAudit audit = audit_drafts(without_probabilities(faulty_run(planted)), weights, *f32, options);
     INFO(audit.sentence);
     CHECK(told(audit) == std::to_string(planted.number) + " " + planted.name);
@@ -270,33 +270,33 @@ TEST_CASE("with the tolerance that a sound run of other arithmetic needs, faults
 }
 
 TEST_CASE("accounts that do not add up are reported with the step and what would be right") {
-  const std::vector<RecordedRequest> sound = sound_run("eagle3", fault_schedule(0.0f, true));
-  const RecordedRequest& request = sound[2];
+  const std::vector<DraftedRequest> sound = sound_run("eagle3", fault_schedule(0.0f, true));
+  const DraftedRequest& request = sound[2];
   CHECK_FALSE(accounting_fault(request));
   std::size_t s = 3;  // with one accepted draft, not at the end
   while (request.steps[s].num_accepted != 1) ++s;
   REQUIRE(s + 2 < request.steps.size());
   const auto text = [&](auto alter) {
-    RecordedRequest altered = request;
+    DraftedRequest altered = request;
     alter(altered);
     const auto fault = accounting_fault(altered);
     REQUIRE(fault);
     return fault->text;
   };
   const std::string step = "steps[" + std::to_string(s) + "].";
-  CHECK_THAT(text([&](RecordedRequest& r) { r.steps[s].num_accepted = 0; }),
+  CHECK_THAT(text([&](DraftedRequest& r) { r.steps[s].num_accepted = 0; }),
              Catch::Contains(step + "accepted is 0; expected 1, since the output has that many of the drafts"));
-  CHECK_THAT(text([&](RecordedRequest& r) { r.steps[s].num_accepted = 2; }),
+  CHECK_THAT(text([&](DraftedRequest& r) { r.steps[s].num_accepted = 2; }),
              Catch::Contains(step + "accepted is 2; expected at most 1, the drafts that the output has"));
-  CHECK_THAT(text([&](RecordedRequest& r) { ++r.steps[s].position; }),
+  CHECK_THAT(text([&](DraftedRequest& r) { ++r.steps[s].position; }),
              Catch::Contains(step + "position is " + std::to_string(request.steps[s].position + 1) + "; expected " +
                              std::to_string(request.steps[s].position) + ", the position before"));
-  CHECK_THAT(text([&](RecordedRequest& r) { r.tokens.resize(static_cast<std::size_t>(r.steps[s].position)); }),
+  CHECK_THAT(text([&](DraftedRequest& r) { r.tokens.resize(static_cast<std::size_t>(r.steps[s].position)); }),
              Catch::Contains(step + "position is ") && Catch::Contains("; expected less than "));
-  CHECK_THAT(text([&](RecordedRequest& r) { r.steps.erase(r.steps.begin(), r.steps.begin() + 3); }),
+  CHECK_THAT(text([&](DraftedRequest& r) { r.steps.erase(r.steps.begin(), r.steps.begin() + 3); }),
              Catch::Contains("steps[0].position is ") && Catch::Contains("the prompt, maybe with a first token"));
   // The drafts of such a request are compared all the same, and the verdict is no clean one.
-  std::vector<RecordedRequest> all = sound;
+  std::vector<DraftedRequest> all = sound;
   all[2].steps[s].num_accepted = 0;
   const DraftAudit audit = audited(all, "eagle3");
   CHECK(audit.all.different == 0);
@@ -306,7 +306,7 @@ TEST_CASE("accounts that do not add up are reported with the step and what would
 }
 
 TEST_CASE("few drafts without a difference, or none, are inconclusive") {
-  std::vector<RecordedRequest> run = sound_run("eagle3", fault_schedule(0.0f, true));
+  std::vector<DraftedRequest> run = sound_run("eagle3", fault_schedule(0.0f, true));
   run.resize(1);
   run[0].steps.resize(9);
   CHECK(audited(run, "eagle3").verdict == DraftVerdict::inconclusive);
@@ -323,14 +323,14 @@ TEST_CASE("a recorded tree is read breadth first with its probabilities, and a b
     write_whole_file(path, line + "\n");
     return read_recorded_run(path, 100);
   };
-  const RecordedRequest tree =
+  const DraftedRequest tree =
       read(
           R"({"prompt_tokens": [1, 2], "output_tokens": [3, 4, 5, 6], "temperature": 0.5, )" +
           std::string(
               R"("cached_tokens": 1, "prefill_chunks": [1], "steps": [{"position": 3, "drafts": [4, 5, 7, 8], "accepted": 2, )") +
           R"("parents": [-1, 0, -1, 0], "draft_probs": [0.5, 0.25, 1, 0]}]})")
           .front();
-  const RecordedStep& step = tree.steps.at(0);
+  const DraftedStep& step = tree.steps.at(0);
   CHECK(tree.tokens == std::vector<Token>{1, 2, 3, 4, 5, 6});
   CHECK(tree.prompt_len == 2);
   CHECK(tree.temperature == 0.5);
@@ -387,7 +387,7 @@ TEST_CASE("a recorded tree is read breadth first with its probabilities, and a b
   }
   CHECK_THAT(error_of(ErrorKind::input, [&] { read(""); }),
              Catch::Contains("has no request; expected a line for each"));
-  RecordedRequest longer;
+  DraftedRequest longer;
   longer.where = "run.jsonl, line 1";
   longer.tokens.assign(600, 1);
   longer.prompt_len = 600;

@@ -14,14 +14,14 @@ namespace draftproof::testing {
 
 inline constexpr Token kFaultVocabSize = 117;
 
-struct PlantedFault {
+struct PlantedHeadFault {
   int number;
   const char* name;  // of head_faults()
   const char* head;  // a taught head
   bool shares_prefixes = true;
 };
 
-inline const std::vector<PlantedFault> kPlantedFaults{
+inline const std::vector<PlantedHeadFault> kPlantedFaults{
     {1, "accepted drafts keep the states made while drafting", "eagle1"},
     {2, "the last pair of a chunk takes a predicted token", "eagle3"},
     {3, "features of the last chunk alone", "eagle3"},
@@ -40,7 +40,7 @@ inline const std::vector<PlantedFault> kPlantedFaults{
     {21, "mask token 4 for 3", "dflash"},
 };
 
-inline HeadFault fault_named(const PlantedFault& planted, const std::shared_ptr<const HeadWeights>& head,
+inline HeadFault fault_named(const PlantedHeadFault& planted, const std::shared_ptr<const HeadWeights>& head,
                              const TransformerModel& target) {
   for (HeadFault& fault : head_faults(head, target))
     if (fault.number == planted.number && fault.name == planted.name) return std::move(fault);

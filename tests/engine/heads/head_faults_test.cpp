@@ -30,7 +30,7 @@ TEST_CASE("the oracle finds every fault that engines had with heads, and the tex
     CHECK(clean[name] > 1.5);
   }
   std::set<int> numbers;
-  for (const PlantedFault& planted : kPlantedFaults) {
+  for (const PlantedHeadFault& planted : kPlantedFaults) {
     INFO(planted.number << ", " << planted.name << ", " << planted.head);
     numbers.insert(planted.number);
     const std::shared_ptr<const HeadWeights> weights = heads.at(planted.head).head.weights();
