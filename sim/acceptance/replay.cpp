@@ -38,8 +38,8 @@ std::vector<Token> tokens_of(const Json& request, const char* key, const std::st
   return tokens;
 }
 
-ReplayedRequest request_of(const Json& json, const std::string& drafter, const std::string& where) {
-  ReplayedRequest request;
+RecordedRequest request_of(const Json& json, const std::string& drafter, const std::string& where) {
+  RecordedRequest request;
   if (const auto id = json.find("id"); id != json.end())
     request.id = id->is_string() ? id->get<std::string>() : id->dump();
   request.prompt = tokens_of(json, "prompt_token_ids", where);
@@ -95,7 +95,7 @@ AcceptanceRecording read_recording(const std::string& path, const std::string& d
 
 Replay::Replay(const AcceptanceRecording& recording, std::int32_t delay) : delay_(delay), begins_{0} {
   if (recording.requests.empty()) throw usage_error("replay", "the recording has no request; expected one or more");
-  for (const ReplayedRequest& request : recording.requests) {
+  for (const RecordedRequest& request : recording.requests) {
     accepted_.insert(accepted_.end(), request.accepted.begin(), request.accepted.end());
     begins_.push_back(accepted_.size());
   }

@@ -20,7 +20,7 @@ namespace draftproof {
 // would have emitted, the accepted drafts and one token more. (It is p and not p + 1: this project's own prompt lookup
 // of 3 to 5 tokens, run over the token ids, then agrees with acc_ngram at 99.8 % of the positions, and at 78 % if moved
 // by one.) A list may be shorter than the output; nothing is known behind its end.
-struct ReplayedRequest {
+struct RecordedRequest {
   std::string id;
   std::vector<Token> prompt, output;   // token ids; empty where the file has none
   std::vector<std::uint8_t> accepted;  // [p] drafts accepted by a step behind p output tokens; at most 255
@@ -28,7 +28,7 @@ struct ReplayedRequest {
 
 struct AcceptanceRecording {
   std::string drafter;  // "eagle" of the key acc_eagle
-  std::vector<ReplayedRequest> requests;
+  std::vector<RecordedRequest> requests;
 };
 
 // drafter: whose acceptances to read; empty: eagle where there is one, else the first in alphabetical order. Errors

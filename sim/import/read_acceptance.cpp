@@ -128,7 +128,7 @@ AcceptanceData of_recording(std::string_view text, const std::string& name, cons
   data.format = "recorded acceptances";
   data.windows = std::ssize(recording.requests);
   std::int32_t longest = 0;
-  for (const ReplayedRequest& request : recording.requests)
+  for (const RecordedRequest& request : recording.requests)
     for (const std::uint8_t accepted : request.accepted) longest = std::max<std::int32_t>(longest, accepted);
   data.draft_len = std::min(longest, kAcceptanceDepthMax);
   data.survival = replay->survival_in_run(data.draft_len, data.draft_len);

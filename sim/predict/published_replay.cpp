@@ -77,7 +77,7 @@ Speedup speedup_of(const AcceptanceRecording& recording, const StepCost& cost, s
   std::int64_t steps = 0;
   std::int64_t tokens = 0;
   for (std::size_t r = 0; r < recording.requests.size(); ++r) {
-    const ReplayedRequest& request = recording.requests[r];
+    const RecordedRequest& request = recording.requests[r];
     const std::int64_t output_len = std::ssize(request.accepted);
     if (output_len == 0) continue;
     const BatchOfCopies copies(cost, batch, std::ssize(request.prompt), output_len);
@@ -136,11 +136,11 @@ LookupComparison compare_lookup(const AcceptanceRecording& recording, const std:
   std::int64_t with_draft = 0;
   std::int64_t recorded_sum = 0;
   std::int64_t own_sum = 0;
-  for (const ReplayedRequest& request : recording.requests) {
+  for (const RecordedRequest& request : recording.requests) {
     if (request.prompt.empty() || request.output.empty()) continue;
     std::vector<Token> text = request.prompt;
     text.insert(text.end(), request.output.begin(), request.output.end());
-    ReplayedRequest& found = own.requests.emplace_back();
+    RecordedRequest& found = own.requests.emplace_back();
     recorded.requests.push_back(request);
     const std::size_t places = std::min(request.accepted.size(), request.output.size());
     recorded.requests.back().accepted.resize(places);
