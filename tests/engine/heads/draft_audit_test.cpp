@@ -233,7 +233,7 @@ std::vector<DraftedRequest> rounded_run(const std::string& name, float step) {
   return requests;
 }
 
-TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, and one rounded to whole numbers is") {
+TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, and one rounded to multiples of 4 is") {
   std::int64_t near_ties = 0;
   for (const auto& [name, taught] : fault_lab().heads) {
     INFO(name);
