@@ -1,8 +1,11 @@
-"""The table of planted faults in python/README.md: each of reference_numpy.FAULTS under audit_callable, with the n that it took.
+"""The table of planted faults in python/README.md: each of reference_numpy.FAULTS under audit_callable, with its n.
 
 python python/tests/fault_table.py [--write]
+python python/tests/fault_table.py --kind sample|filter|verify [--seconds 60] [NAME ...]
 
-Prints the table; with --write it replaces the one in python/README.md. Ends with status 1 where a fault is not found.
+Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py
+instead, and its sound callable first, each for so many seconds. Ends with status 1 where a fault is not found, or a sound
+callable accused.
 """
 
 import argparse
@@ -10,6 +13,7 @@ import sys
 from pathlib import Path
 
 import draftproof
+import faults
 import reference_numpy
 
 BEGIN, END = "| fault | case that found it | test |", "\n\n"
@@ -27,10 +31,32 @@ def row(fault):
     return f"| {fault} | {case} | `{failure.name}` | {failure.n:,} | {found.n:,} | {distance} |", True
 
 
+def look_for(kind, names, seconds):
+    """Prints what an audit of so many seconds says of each fault; were all found, and the sound callable not accused?"""
+    callables = {"sound": faults.SOUND[kind], **faults.FAULTS[kind]}
+    unknown = [name for name in names if name not in callables]
+    if unknown:
+        sys.exit(f"fault_table.py: {unknown[0]!r} is no fault of kind {kind}; expected one of {', '.join(callables)}")
+    right, chosen = 0, names or list(callables)
+    for name in chosen:
+        audit = draftproof.audit_callable(callables[name](), kind=kind, failures_max=1, time_budget=seconds)
+        is_right = (audit.verdict in ("biased", "error")) == (name != "sound")
+        right += is_right
+        case = audit.failures[0].sentence if audit.failures else audit.verdict
+        print(f"{'' if is_right else 'WRONG '}{name}: {audit.n:,} draws, {audit.seconds:.0f} s: {case}", flush=True)
+    print(f"{right} of {len(chosen)} right")
+    return right == len(chosen)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--kind", choices=sorted(faults.FAULTS))
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("names", nargs="*")
     given = parser.parse_args()
+    if given.kind:
+        return 0 if look_for(given.kind, given.names, given.seconds) else 1
     lines = [BEGIN + " steps of it (n) | steps of all cases | distance, estimated |", "|---|---|---|---|---|---|"]
     every = True
     for fault in reference_numpy.FAULTS:

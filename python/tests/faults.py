@@ -1,0 +1,713 @@
+"""Faults that engines' samplers, filters and verifiers could have, one each, at places where real code changes its path:
+a batch of so many rows, a parameter's end, a vocabulary's size, the next call. Plain numpy, independent of the module under
+test. `SOUND` are the same without a fault.
+
+A fault is a hook in a sampler that is otherwise right. FAULTS[kind] maps the name of a fault to the callable that has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+BITS = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+def hashed(*words):
+    """uint64 of the shape that the words broadcast to (SplitMix64 over them)."""
+    state = np.uint64(0x243F6A8885A308D3)
+    with np.errstate(over="ignore"):
+        for word in words:
+            state = (state ^ np.asarray(word, np.uint64)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019)
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state = state ^ (state >> np.uint64(31))
+    return state
+
+
+def uniform(*words):
+    """float64 in [0, 1) of 53 bits."""
+    return (hashed(*words) >> np.uint64(11)).astype(np.float64) * 2.0 ** -53
+
+
+class Sampler:
+    """temperature, then top-k, top-p over what it left, min-p of what both left; one uniform a row. Methods are the steps,
+    for a fault to replace one."""
+
+    def __call__(self, logits, params, seeds):
+        x = np.asarray(logits)
+        p = self.probabilities(x, dict(params))
+        return self.tokens(p, self.uniforms(seeds, len(x)))
+
+    def uniforms(self, seeds, count):
+        return uniform(seeds, 1)
+
+    def tokens(self, p, u):
+        total = np.cumsum(p, axis=1)
+        at = (total <= (u * total[:, -1])[:, None]).sum(axis=1)
+        return np.minimum(at, p.shape[1] - 1).astype(np.int32)
+
+    def parameters(self, params):
+        return params
+
+    def scaled(self, x, temperature):
+        """Rows over the temperature, the largest at 0; greedy rows keep their first largest token alone."""
+        wide = x.astype(np.float64)
+        greedy = temperature == 0.0
+        top = wide.max(axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            out = np.where(wide == -np.inf, -np.inf, (wide - top) / np.where(greedy, 1.0, temperature)[:, None])
+        rows = np.flatnonzero(greedy)
+        best = wide[rows].argmax(axis=1)
+        out[rows] = -np.inf
+        out[rows, best] = 0.0
+        return out
+
+    def kept(self, ranked, params):
+        """ranked [B, V]: scaled logits, falling. Which places stay."""
+        keep = self.keeps_k(ranked, params["top_k"])
+        p = np.where(keep, np.exp(ranked), 0.0)
+        p /= p.sum(axis=1, keepdims=True)
+        keep &= self.keeps_p(p, params["top_p"])
+        return keep & (p >= params["min_p"][:, None] * p[:, :1]) if "min_p" in params else keep
+
+    def keeps_k(self, ranked, top_k):
+        k = np.where((top_k <= 0) | (top_k > ranked.shape[1]), ranked.shape[1], top_k)
+        return np.arange(ranked.shape[1])[None, :] < k[:, None]
+
+    def keeps_p(self, p, top_p):
+        keep = np.cumsum(p, axis=1) - p < top_p[:, None]
+        keep[:, 0] = True
+        return keep
+
+    def probabilities(self, x, params):
+        params = self.parameters(params)
+        scaled = self.scaled(x, params["temperature"].astype(np.float64))
+        if not self.filters(params):
+            p = np.exp(scaled)
+            return p / p.sum(axis=1, keepdims=True)
+        order = np.argsort(-scaled, axis=1, kind="stable")
+        ranked = np.take_along_axis(scaled, order, axis=1)
+        p = np.where(self.kept(ranked, params), np.exp(ranked), 0.0)
+        out = np.zeros_like(p)
+        np.put_along_axis(out, order, p / p.sum(axis=1, keepdims=True), axis=1)
+        return out
+
+    @staticmethod
+    def filters(params):
+        min_p = params.get("min_p", np.zeros(1))
+        return bool((params["top_k"] > 0).any() or (params["top_p"] < 1.0).any() or (min_p > 0.0).any())
+
+
+def with_parameters(change):
+    """A sampler whose parameters are changed: change(params, rows) -> params."""
+
+    class Changed(Sampler):
+        def parameters(self, params):
+            return change({name: np.array(value) for name, value in params.items()}, np.arange(len(params["temperature"])))
+
+    return Changed
+
+
+def shifted(params, rows, to):
+    """Every parameter is that of row to[i]."""
+    return {name: value[to] for name, value in params.items()}
+
+
+def set_where(params, name, here, value):
+    params[name] = np.where(here, value, params[name]).astype(params[name].dtype)
+    return params
+
+
+class ManyTokens(Sampler):
+    """Something goes wrong in large vocabularies."""
+
+    beyond = 65536
+
+    def __call__(self, logits, params, seeds):
+        if logits.shape[1] <= self.beyond:
+            return super().__call__(logits, params, seeds)
+        return self.wrong(logits, params, seeds)
+
+
+class SkipsTopP(ManyTokens):
+    def wrong(self, logits, params, seeds):
+        return Sampler.__call__(self, logits, {**params, "top_p": np.ones_like(params["top_p"])}, seeds)
+
+
+class IdsOf16Bits(ManyTokens):
+    def wrong(self, logits, params, seeds):
+        return Sampler.__call__(self, logits, params, seeds) & 0xFFFF
+
+
+class HalfPrecisionSums(Sampler):
+    def keeps_p(self, p, top_p):
+        total = np.zeros(len(p), np.float16)
+        keep = np.empty(p.shape, bool)
+        for i in range(p.shape[1]):
+            keep[:, i] = total < top_p.astype(np.float16)
+            total = (total + p[:, i].astype(np.float16)).astype(np.float16)
+        keep[:, 0] = True
+        return keep
+
+
+class NucleusByBlocks(Sampler):
+    """The sum starts again every 1024 tokens."""
+
+    def keeps_p(self, p, top_p):
+        keep = super().keeps_p(p, top_p)
+        for begin in range(1024, p.shape[1], 1024):
+            block = p[:, begin:begin + 1024]
+            keep[:, begin:begin + 1024] = np.cumsum(block, axis=1) - block < top_p[:, None]
+        return keep
+
+
+class CapsK(Sampler):
+    cap = 64
+
+    def keeps_k(self, ranked, top_k):
+        return super().keeps_k(ranked, np.where(top_k > self.cap, self.cap, top_k))
+
+
+class CandidatesOf1024(Sampler):
+    """Filters look at 1,024 candidates, whatever the parameters are."""
+
+    def kept(self, ranked, params):
+        return super().kept(ranked, params) & (np.arange(ranked.shape[1]) < 1024)[None, :]
+
+
+class KBeyondV(Sampler):
+    """top_k above the vocabulary is taken modulo it."""
+
+    def keeps_k(self, ranked, top_k):
+        v = ranked.shape[1]
+        return super().keeps_k(ranked, np.where(top_k > v, np.maximum(top_k % v, 1), top_k))
+
+
+class KFromABlockOn(Sampler):
+    """From 128 on one token fewer is kept."""
+
+    def keeps_k(self, ranked, top_k):
+        return super().keeps_k(ranked, np.where(top_k >= 128, top_k - 1, top_k))
+
+
+class PZeroIsOff(Sampler):
+    def keeps_p(self, p, top_p):
+        return super().keeps_p(p, np.where(top_p < 1e-5, 1.0, top_p))
+
+
+class FiltersBeforeTemperature(Sampler):
+    """name: the filter that sees the logits at temperature 1."""
+
+    name = "min_p"
+
+    def probabilities(self, x, params):
+        warm = dict(params)
+        one = {**params, "temperature": np.where(params["temperature"] == 0.0, 0.0, 1.0)}
+        for name, off in (("top_k", 0), ("top_p", 1.0), ("min_p", 0.0)):
+            if name in params:
+                (warm if name == self.name else one)[name] = np.full_like(params[name], off)
+        p = super().probabilities(x, warm) * (super().probabilities(x, one) > 0.0)
+        return p / p.sum(axis=1, keepdims=True)
+
+
+class TopPBeforeTemperature(FiltersBeforeTemperature):
+    name = "top_p"
+
+
+class MaskOfMinus1e4(Sampler):
+    def scaled(self, x, temperature):
+        return super().scaled(np.where(x == -np.inf, np.float32(-1e4), x), temperature)
+
+
+class HalfPrecisionLogits(Sampler):
+    def scaled(self, x, temperature):
+        half = np.clip(x, -65504, 65504).astype(np.float16).astype(np.float32)
+        return super().scaled(np.where(x == -np.inf, x, half), temperature)
+
+
+class MaximumOfTheBatch(Sampler):
+    """exp of float32 below the batch's maximum: a row far below has no mass left."""
+
+    def probabilities(self, x, params):
+        top = x.max()
+        low = (x.max(axis=1) < top - 80.0) & (params["temperature"] > 0)
+        p = super().probabilities(x, params)
+        p[low] = 1.0 / x.shape[1]
+        return p
+
+
+class TemperatureTwice(Sampler):
+    def scaled(self, x, temperature):
+        return super().scaled(x, np.where(temperature > 1.0, temperature * temperature, temperature))
+
+
+class FewBits(Sampler):
+    bits = 12
+
+    def uniforms(self, seeds, count):
+        return np.floor(super().uniforms(seeds, count) * 2.0 ** self.bits) * 2.0 ** -self.bits
+
+
+class CutSeeds(Sampler):
+    bits = 32
+
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.asarray(seeds) & np.uint64((1 << self.bits) - 1), count)
+
+
+class CutSeeds16(CutSeeds):
+    bits = 16
+
+
+class FloatSeeds(Sampler):
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.asarray(seeds).astype(np.float32).astype(np.uint64), count)
+
+
+class RowsShareNoise(Sampler):
+    """The noise of a row is that of the row 256 before it."""
+
+    def uniforms(self, seeds, count):
+        u = super().uniforms(seeds, count)
+        return u[np.arange(count) % 256]
+
+
+class NeighboursSumSeeds(Sampler):
+    """The noise depends on seed + row: consecutive seeds of the same batch give each other's."""
+
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.asarray(seeds) + np.arange(count, dtype=np.uint64)[::-1], count)
+
+
+class KeepsLastNoise(Sampler):
+    """A buffer of noise that is filled once for every two calls."""
+
+    def __init__(self):
+        self.calls = 0
+        self.noise = np.zeros(0)
+
+    def uniforms(self, seeds, count):
+        self.calls += 1
+        if self.calls % 2 == 1 or len(self.noise) != count:
+            self.noise = super().uniforms(seeds, count)
+        return self.noise
+
+
+class LeaksParameters(Sampler):
+    """The first row's top-k is that of the last call."""
+
+    def __init__(self):
+        self.last = None
+
+    def parameters(self, params):
+        params = {name: np.array(value) for name, value in params.items()}
+        first, self.last = self.last, params["top_k"][0]
+        if first is not None:
+            params["top_k"][0] = first
+        return params
+
+
+class RaceWithAPeriod(Sampler):
+    """An exponential race whose noise repeats every 1,024 tokens."""
+
+    period = 1024
+
+    def __call__(self, logits, params, seeds):
+        p = self.probabilities(np.asarray(logits), dict(params))
+        place = np.arange(p.shape[1], dtype=np.uint64) % np.uint64(self.period)
+        noise = -np.log(1.0 - uniform(np.asarray(seeds, np.uint64)[:, None], 2, place[None, :]))
+        with np.errstate(divide="ignore"):
+            return np.where(p > 0.0, noise / p, np.inf).argmin(axis=1).astype(np.int32)
+
+
+class LastTokenNever(Sampler):
+    """A loop over tiles of 32 tokens leaves out the last, partial one."""
+
+    def tokens(self, p, u):
+        whole = p.shape[1] // 32 * 32
+        q = p.copy()
+        if 0 < whole < p.shape[1]:
+            q[:, whole:] = 0.0
+            empty = q.sum(axis=1) == 0.0
+            q[empty] = p[empty]
+        return super().tokens(q, u)
+
+
+class GreedyByTheFirst(Sampler):
+    def parameters(self, params):
+        temperature = np.array(params["temperature"])
+        if (temperature == 0.0).any() and not (temperature == 0.0).all():
+            drawn = np.where(temperature == 0.0, 1.0, temperature)
+            temperature = np.where(temperature[0] == 0.0, 0.0, drawn).astype(np.float32)
+        return {**params, "temperature": temperature}
+
+
+SAMPLER_FAULTS = {
+    "top_k is at most 64": CapsK,
+    "filters look at 1,024 candidates": CandidatesOf1024,
+    "top_k above V is taken modulo V": KBeyondV,
+    "top_k from 128 on keeps one token fewer": KFromABlockOn,
+    "top_p 0 is off": PZeroIsOff,
+    "top_p is skipped beyond 65,536 tokens": SkipsTopP,
+    "top_p sums in half precision": HalfPrecisionSums,
+    "top_p sums by blocks of 1,024 tokens": NucleusByBlocks,
+    "min_p before temperature": FiltersBeforeTemperature,
+    "top_p before temperature": TopPBeforeTemperature,
+    "parameters of the next row from row 32 on": with_parameters(
+        lambda params, rows: shifted(params, rows, np.where(rows >= 32, (rows + 1) % len(rows), rows))),
+    "parameters of row i / 32": with_parameters(lambda params, rows: shifted(params, rows, rows // 32)),
+    "temperature is 1 from row 256 on": with_parameters(
+        lambda params, rows: set_where(params, "temperature", (rows >= 256) & (params["temperature"] > 0), 1.0)),
+    "rows beyond 1,024 are not filtered": with_parameters(
+        lambda params, rows: set_where(set_where(params, "top_k", rows >= 1024, 0), "top_p", rows >= 1024, 1.0)),
+    "greedy beside random goes by the first row": GreedyByTheFirst,
+    "all rows are greedy where most are": with_parameters(
+        lambda params, rows: set_where(params, "temperature", (params["temperature"] == 0).mean() > 0.5, 0.0)),
+    "a temperature below 0.05 is greedy": with_parameters(
+        lambda params, rows: set_where(params, "temperature", params["temperature"] < 0.05, 0.0)),
+    "temperature is at most 2": with_parameters(
+        lambda params, rows: set_where(params, "temperature", params["temperature"] > 2.0, 2.0)),
+    "temperature is at least 0.1": with_parameters(
+        lambda params, rows: set_where(params, "temperature", np.abs(params["temperature"] - 0.05) < 0.05, 0.1)),
+    "temperatures above 1 are applied twice": TemperatureTwice,
+    "a mask of -1e4": MaskOfMinus1e4,
+    "logits in half precision": HalfPrecisionLogits,
+    "the maximum is the batch's": MaximumOfTheBatch,
+    "uniforms of 12 bits": FewBits,
+    "seeds of 32 bits": CutSeeds,
+    "seeds of 16 bits": CutSeeds16,
+    "seeds as floats": FloatSeeds,
+    "rows 256 apart share their noise": RowsShareNoise,
+    "the noise goes by seed minus row": NeighboursSumSeeds,
+    "two calls share their noise": KeepsLastNoise,
+    "the first row's top_k is the last call's": LeaksParameters,
+    "a race whose noise repeats every 1,024 tokens": RaceWithAPeriod,
+    "the last partial tile is never drawn": LastTokenNever,
+    "ids of 16 bits": IdsOf16Bits,
+}
+
+
+class Filter(Sampler):
+    """Filtered logits over the temperature."""
+
+    def __call__(self, logits, params):
+        x = np.asarray(logits)
+        p = self.probabilities(x, dict(params))
+        out = x.astype(np.float64) / np.maximum(params["temperature"], 1e-30)[:, None]
+        return np.where(p > 0.0, out, -np.inf).astype(np.float32)
+
+
+def filter_of(sampler):
+    return type("Filter" + sampler.__name__, (Filter, sampler), {})
+
+
+class TopPWithoutItsLast(Filter):
+    """The token that crosses top_p is dropped, but where it is the first."""
+
+    def keeps_p(self, p, top_p):
+        keep = np.cumsum(p, axis=1) <= top_p[:, None]
+        keep[:, 0] = True
+        return keep | (top_p >= 1.0)[:, None]
+
+
+class MinPOfLogits(Filter):
+    def kept(self, ranked, params):
+        keep = super().kept(ranked, {name: value for name, value in params.items() if name != "min_p"})
+        return keep & (ranked >= np.log(np.maximum(params["min_p"], 1e-30))[:, None] * 1.5) if "min_p" in params else keep
+
+
+FILTER_FAULTS = {
+    "top_k is at most 64": filter_of(CapsK),
+    "filters look at 1,024 candidates": filter_of(CandidatesOf1024),
+    "top_p sums in half precision": filter_of(HalfPrecisionSums),
+    "parameters of row i / 32": filter_of(SAMPLER_FAULTS["parameters of row i / 32"]),
+    "min_p before temperature": filter_of(FiltersBeforeTemperature),
+    "the token that crosses top_p is dropped": TopPWithoutItsLast,
+    "min_p compares logits": MinPOfLogits,
+    "rows beyond 1,024 are not filtered": filter_of(SAMPLER_FAULTS["rows beyond 1,024 are not filtered"]),
+}
+
+
+class Verifier:
+    """Chain verification (Leviathan et al. 2023) of a batch: rows are filtered by a Sampler, then p and q compared. Methods
+    are the steps, for a fault to replace one."""
+
+    filter = Sampler
+
+    def __init__(self):
+        self.rows = self.filter()
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        ends = np.asarray(cu_num_draft_tokens, np.int64)
+        lens = np.diff(ends, prepend=0)
+        of_row = np.repeat(np.arange(len(ends)), lens + 1)
+        chosen = self.of_rows(params, of_row, lens)
+        p = self.rows.probabilities(np.asarray(target_logits), chosen)
+        out = np.full((len(ends), int(lens.max(initial=0)) + 1), -1, np.int32)
+        for b, (end, count) in enumerate(zip(ends, lens)):
+            begin = end - count
+            x = np.asarray(draft_tokens[begin:end], np.int64)
+            q = self.proposal(x, None if draft_probs is None else np.asarray(draft_probs[begin:end], np.float64), p.shape[1])
+            tokens = self.verify(x, p[begin + b:end + b + 1], q, seeds[b], b)
+            out[b, :len(tokens)] = tokens
+        return out
+
+    def of_rows(self, params, of_row, lens):
+        return {name: np.asarray(value)[of_row] for name, value in params.items()}
+
+    def proposal(self, x, q, vocab):
+        if q is not None:
+            return q
+        rows = np.zeros((len(x), vocab))
+        rows[np.arange(len(x)), x] = 1.0
+        return rows
+
+    def coin(self, seed, b, i):
+        return uniform(seed, 3, i)
+
+    def draw(self, weights, seed, b, i):
+        u = self.draw_coin(seed, b, i)
+        total = np.cumsum(weights)
+        return int(min((total <= u * total[-1]).sum(), len(weights) - 1))
+
+    def draw_coin(self, seed, b, i):
+        return uniform(seed, 4, i)
+
+    def accepts(self, u, p, q):
+        return u * q < p
+
+    def residual(self, p, q):
+        left = np.maximum(p - q, 0.0)
+        return left if left.sum() > 0.0 else p
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+    def bonus(self, x, p, q, seed, b):
+        return [self.draw(p[len(x)], seed, b, len(x))]
+
+
+class NoBonus(Verifier):
+    """Exact and slow: nothing is emitted behind an accepted draft."""
+
+    def bonus(self, x, p, q, seed, b):
+        return super().bonus(x, p, q, seed, b) if len(x) == 0 else []
+
+
+class BonusOfTheRowBefore(Verifier):
+    def bonus(self, x, p, q, seed, b):
+        return [self.draw(p[max(len(x) - 1, 0)], seed, b, len(x))]
+
+
+class RecoversFromTheFirst(Verifier):
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[0], q[0]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class AbsoluteResidual(Verifier):
+    def residual(self, p, q):
+        left = np.abs(p - q)
+        return left if left.sum() > 0.0 else p
+
+
+class RecoversFromTarget(Verifier):
+    def residual(self, p, q):
+        return p
+
+
+class ResidualInHalf(Verifier):
+    def residual(self, p, q):
+        return super().residual(p.astype(np.float16).astype(np.float64), q.astype(np.float16).astype(np.float64))
+
+
+class AcceptsALittleMore(Verifier):
+    def accepts(self, u, p, q):
+        return u * q < p + 1e-3
+
+
+class AcceptsLess(Verifier):
+    """Exact no longer: a tenth of what should be accepted is not."""
+
+    def accepts(self, u, p, q):
+        return u * q < 0.9 * p
+
+
+class FirstTemperature(Verifier):
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        return {**chosen, "temperature": np.full_like(chosen["temperature"], params["temperature"][0])}
+
+
+class NextTopK(Verifier):
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        return {**chosen, "top_k": np.roll(params["top_k"], -1)[of_row]}
+
+
+class ParametersByRow(Verifier):
+    """Parameters are read by row as if every request had as many drafts as the longest."""
+
+    def of_rows(self, params, of_row, lens):
+        width = int(lens.max(initial=0)) + 1
+        read = np.minimum(np.arange(len(of_row)) // width, len(lens) - 1)
+        return {name: np.asarray(value)[read] for name, value in params.items()}
+
+
+class BonusUnfiltered(Verifier):
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.logits, self.temperatures = np.asarray(target_logits), params["temperature"]
+        self.ends = np.asarray(cu_num_draft_tokens)
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def bonus(self, x, p, q, seed, b):
+        if self.temperatures[b] == 0.0:
+            return super().bonus(x, p, q, seed, b)
+        row = self.logits[self.ends[b] + b].astype(np.float64)
+        row = np.exp((row - row.max()) / self.temperatures[b])
+        return [self.draw(row / row.sum(), seed, b, len(x))]
+
+
+class GreedyTakesCoins(Verifier):
+    """A greedy request beside random ones is drawn at temperature 1."""
+
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        mixed = (params["temperature"] == 0.0).any() and (params["temperature"] > 0.0).any()
+        return set_where(chosen, "temperature", mixed & (chosen["temperature"] == 0.0), 1.0)
+
+
+class RandomIsGreedy(Verifier):
+    """A random request beside greedy ones is greedy."""
+
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        mixed = (params["temperature"] == 0.0).any() and (params["temperature"] > 0.0).any()
+        return set_where(chosen, "temperature", mixed, 0.0)
+
+
+class AcceptsBeyondEight(Verifier):
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x[:8]):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class CoinsOfPeriodFour(Verifier):
+    def coin(self, seed, b, i):
+        return super().coin(seed, b, i % 4)
+
+
+class RequestsShareCoins(Verifier):
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        seeds = np.asarray(seeds)[np.arange(len(seeds)) % 32]
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+
+class SeedsOf16Bits(Verifier):
+    def coin(self, seed, b, i):
+        return super().coin(int(seed) & 0xFFFF, b, i)
+
+    def draw_coin(self, seed, b, i):
+        return super().draw_coin(int(seed) & 0xFFFF, b, i)
+
+
+class CoinsOf8Bits(Verifier):
+    def coin(self, seed, b, i):
+        return np.floor(super().coin(seed, b, i) * 256.0) / 256.0
+
+
+class CoinOfTheLastCall(Verifier):
+    """The first draft's coin is the one of the last call's first draft in that place, every second call."""
+
+    def __init__(self):
+        super().__init__()
+        self.coins, self.calls = {}, 0
+
+    def __call__(self, *given):
+        self.calls += 1
+        return super().__call__(*given)
+
+    def coin(self, seed, b, i):
+        if i > 0:
+            return super().coin(seed, b, i)
+        if self.calls % 2 == 1 or b not in self.coins:
+            self.coins[b] = super().coin(seed, b, 0)
+        return self.coins[b]
+
+
+class NextStepsNoise(Verifier):
+    """What is drawn behind the drafts uses the first coin of the next seed."""
+
+    def draw_coin(self, seed, b, i):
+        with np.errstate(over="ignore"):
+            return self.coin(np.uint64(seed) + np.uint64(1), b, 0)
+
+
+class SameNoiseForRecovered(Verifier):
+    def draw_coin(self, seed, b, i):
+        return self.coin(seed, b, i)
+
+
+class DraftIdsOf16Bits(Verifier):
+    """Probabilities of a draft are looked up by the low 16 bits of its id."""
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, i), p[i][token & 0xFFFF], q[i][token & 0xFFFF]):
+                return [*map(int, x[:i]), self.draw(self.residual(p[i], q[i]), seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class UniformProposal(Verifier):
+    def proposal(self, x, q, vocab):
+        return q if q is not None else np.full((len(x), vocab), 1.0 / vocab)
+
+
+class SkipsEmpty(Verifier):
+    """Behind a request without drafts, rows are read one too early."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        lens = np.diff(np.asarray(cu_num_draft_tokens), prepend=0)
+        rows = np.arange(len(target_logits))
+        late = np.cumsum(np.concatenate([[0], lens[:-1] == 0])) > 0
+        rows = np.where(np.repeat(late, lens + 1), np.maximum(rows - 1, 0), rows)
+        return super().__call__(draft_tokens, draft_probs, np.asarray(target_logits)[rows], cu_num_draft_tokens, params, seeds)
+
+
+VERIFIER_FAULTS = {
+    "no bonus token": NoBonus,
+    "the bonus token is of the row before": BonusOfTheRowBefore,
+    "the bonus token is of the unfiltered row": BonusUnfiltered,
+    "recovered tokens are of the first row": RecoversFromTheFirst,
+    "the residual is absolute": AbsoluteResidual,
+    "recovered tokens are of the target": RecoversFromTarget,
+    "the residual is of half precision": ResidualInHalf,
+    "a thousandth more is accepted": AcceptsALittleMore,
+    "a tenth less is accepted": AcceptsLess,
+    "the first request's temperature": FirstTemperature,
+    "the next request's top_k": NextTopK,
+    "parameters by the longest draft": ParametersByRow,
+    "greedy beside random is drawn": GreedyTakesCoins,
+    "random beside greedy is greedy": RandomIsGreedy,
+    "all drafts beyond the eighth are accepted": AcceptsBeyondEight,
+    "coins repeat every four drafts": CoinsOfPeriodFour,
+    "requests 32 apart share their coins": RequestsShareCoins,
+    "seeds of 16 bits": SeedsOf16Bits,
+    "coins of 8 bits": CoinsOf8Bits,
+    "the first coin is the last call's": CoinOfTheLastCall,
+    "noise of the next seed": NextStepsNoise,
+    "recovered tokens use the coin that rejected": SameNoiseForRecovered,
+    "drafts by ids of 16 bits": DraftIdsOf16Bits,
+    "drafts without probabilities are taken for uniform ones": UniformProposal,
+    "rows shift behind an empty draft": SkipsEmpty,
+}
+
+FAULTS = {"sample": SAMPLER_FAULTS, "filter": FILTER_FAULTS, "verify": VERIFIER_FAULTS}
+SOUND = {"sample": Sampler, "filter": Filter, "verify": Verifier}
