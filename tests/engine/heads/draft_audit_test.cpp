@@ -13,6 +13,7 @@
 #include "tests/engine/heads/fault_runs.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -141,7 +142,8 @@ TEST_CASE("a planted fault is found by an engine's recorded drafts, and named fi
   // What drafts alone do not tell at the default tolerance: an epsilon moves no logit by 0.02 here, and the scaling of
   // eight slow angles one draft of 808, which another epsilon explains as well.
   const std::map<std::string, std::string> not_told{{"15 epsilon 1e-06 for 1e-05", "consistent"}};
-  for (const PlantedHeadFault& planted : kPlantedFaults) {
+  for (std::size_t i = 0; i < kPlantedFaults.size(); i += kSanitized ? 4 : 1) {
+    const PlantedHeadFault& planted = kPlantedFaults[i];
     const std::string name = std::to_string(planted.number) + " " + planted.name;
     INFO(name << ", " << planted.head);
     const std::vector<DraftedRequest> run = faulty_run(planted);
@@ -236,6 +238,7 @@ std::vector<DraftedRequest> rounded_run(const std::string& name, float step) {
 TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, and one rounded to multiples of 4 is") {
   std::int64_t near_ties = 0;
   for (const auto& [name, taught] : fault_lab().heads) {
+    if (kSanitized && name != "eagle3") continue;
     INFO(name);
     const DraftAudit rounded = audited(rounded_run(name, 0.0f), name);
     INFO(rounded.sentence);
@@ -247,7 +250,7 @@ TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, a
     one_request.replay_tokens_max = 1;
     CHECK(audited(rounded_run(name, 4.0f), name, one_request).verdict == DraftVerdict::different);
   }
-  CHECK(near_ties > 10);
+  CHECK(near_ties > (kSanitized ? 0 : 10));
 }
 
 TEST_CASE("with the tolerance that a sound run of other arithmetic needs, faults of such runs keep their names") {
