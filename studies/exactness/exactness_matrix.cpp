@@ -57,10 +57,11 @@ ExactnessCell float_cell(const ProofResult& result) {
 
 ExactnessCell claimed_cell(const ProofResult& result) {
   const std::string claim(result.claim());
-  return {result.as_claimed() ? CellState::good : CellState::bad, claim,
-          (result.receives_drawn_q ? "The registry says " + claim
-                                   : "Drafts are drawn from another distribution than the verifier is told: " + claim) +
-              ", and that " + (result.as_claimed() ? "holds." : "does NOT hold.")};
+  return {
+      result.as_claimed() ? CellState::good : CellState::bad, claim,
+      (result.receives_drawn_q ? "The registry says " + claim
+                               : "Drafts are drawn from another distribution than the verifier receives: " + claim) +
+          ", and that " + (result.as_claimed() ? "holds." : "does NOT hold.")};
 }
 
 ExactnessMatrix proof_matrix(const ExactnessSnapshot& snapshot) {

@@ -180,7 +180,7 @@ TEST_CASE("faults that need chunks, shared prefixes or chains are not tried wher
   CHECK(audit.faults.front().number == 1);
 }
 
-TEST_CASE("drafts that none of the known faults makes are told so") {
+TEST_CASE("of drafts that none of the known faults makes the audit says so") {
   std::vector<DraftedRequest> run = without_probabilities(sound_run("eagle3", fault_schedule(0.0f, true)));
   std::mt19937 random(3);
   const std::vector<Token>& tokens = fault_lab().heads.at("eagle3").head.tensors.description.draft_tokens;
