@@ -58,6 +58,13 @@ class GpuTensors {
     memory_->copy_in(array, values.data(), values.size() * sizeof(T));
     return array;
   }
+  // What an array holds, once all work is done.
+  template <class T>
+  std::vector<T> values(const T* array, std::int64_t count) const {
+    std::vector<T> out(static_cast<std::size_t>(count));
+    memory_->copy_out(out.data(), array, out.size() * sizeof(T));
+    return out;
+  }
   draftproof_rows rows(const HostRows& rows) { return {input(rows.bytes), rows.vocab_size, rows.dtype}; }
 
  private:

@@ -1,5 +1,6 @@
 #include "gpu/bench/kernel_cases.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 
@@ -7,6 +8,7 @@
 #include "gpu/api.hpp"
 #include "gpu/bench/gpu_tensors.hpp"
 #include "gpu/regress/inputs.hpp"
+#include "gpu/regress/random_trees.hpp"
 
 namespace draftproof::bench {
 namespace {
@@ -53,20 +55,36 @@ KernelWork work_of(const std::shared_ptr<Call<Arguments>>& call, std::uint64_t b
   return {bytes, [call, operation] { operation(call->arguments, on_gpu()); }};
 }
 
+// Rows, drafts and outputs of a verification.
+void put(VerifyCall& call, const HostRows& target, const HostRows& proposal, const std::vector<std::int32_t>& drafts,
+         const std::vector<std::int64_t>& cu_num_draft_tokens, std::int64_t draft_len_max) {
+  GpuTensors& tensors = call.tensors;
+  draftproof_verify_arguments& a = call.arguments;
+  const std::size_t requests = cu_num_draft_tokens.size() - 1;
+  a.requests = static_cast<std::int64_t>(requests);
+  a.draft_tokens_total = static_cast<std::int64_t>(drafts.size());
+  a.draft_len_max = draft_len_max;
+  a.vocab_size = target.vocab_size;
+  a.target = tensors.rows(target);
+  a.proposal = tensors.rows(proposal);
+  a.draft_tokens = tensors.input(drafts);
+  a.cu_num_draft_tokens = tensors.input(cu_num_draft_tokens);
+  std::vector<std::uint64_t> seeds(requests);
+  std::iota(seeds.begin(), seeds.end(), std::uint64_t{1});
+  a.randomness.seed = tensors.input(seeds);
+  a.randomness.step = tensors.input(std::vector<std::uint32_t>(requests, 0));
+  a.num_accepted = tensors.output<std::int32_t>(a.requests);
+  a.tokens = tensors.output<std::int32_t>(a.requests * (draft_len_max + 1));
+  a.status = tensors.output<std::int32_t>(a.requests);
+}
+
 // The drafts are the proposal's most probable tokens in turns, so that some are accepted and some are not.
 std::shared_ptr<VerifyCall> verify_call(const KernelSizes& sizes, std::int32_t kind, std::int32_t dtype,
                                         const std::filesystem::path& write_inputs) {
   auto call = std::make_shared<VerifyCall>();
-  GpuTensors& tensors = call->tensors;
-  draftproof_verify_arguments& a = call->arguments;
+  call->arguments.target_kind = kind;
+  call->arguments.proposal_kind = kind;
   const std::int64_t total = sizes.requests * sizes.draft_len;
-  const auto requests = static_cast<std::size_t>(sizes.requests);
-  a.requests = sizes.requests;
-  a.draft_tokens_total = total;
-  a.draft_len_max = sizes.draft_len;
-  a.vocab_size = sizes.vocab_size;
-  a.target_kind = kind;
-  a.proposal_kind = kind;
   std::vector<std::int64_t> judged;  // the positions of the target's rows: those of the drafts, then the bonus row
   std::vector<std::int64_t> proposed;
   for (std::int64_t row = 0; row < total + sizes.requests; ++row) {
@@ -85,19 +103,9 @@ std::shared_ptr<VerifyCall> verify_call(const KernelSizes& sizes, std::int32_t k
     write_file(write_inputs / "proposal.bin", proposal.bytes);
     write_file(write_inputs / "drafts.bin", bytes_of(drafts));
   }
-  a.target = tensors.rows(target);
-  a.proposal = tensors.rows(proposal);
-  a.draft_tokens = tensors.input(drafts);
-  std::vector<std::int64_t> cu(requests + 1);
-  for (std::size_t b = 0; b <= requests; ++b) cu[b] = static_cast<std::int64_t>(b) * sizes.draft_len;
-  a.cu_num_draft_tokens = tensors.input(cu);
-  std::vector<std::uint64_t> seeds(requests);
-  for (std::size_t b = 0; b < requests; ++b) seeds[b] = b + 1;
-  a.randomness.seed = tensors.input(seeds);
-  a.randomness.step = tensors.input(std::vector<std::uint32_t>(requests, 0));
-  a.num_accepted = tensors.output<std::int32_t>(sizes.requests);
-  a.tokens = tensors.output<std::int32_t>(sizes.requests * (sizes.draft_len + 1));
-  a.status = tensors.output<std::int32_t>(sizes.requests);
+  std::vector<std::int64_t> cu(static_cast<std::size_t>(sizes.requests) + 1);
+  for (std::size_t b = 0; b < cu.size(); ++b) cu[b] = static_cast<std::int64_t>(b) * sizes.draft_len;
+  put(*call, target, proposal, drafts, cu, sizes.draft_len);
   return call;
 }
 
@@ -160,6 +168,164 @@ KernelCase mass_pass(const KernelSizes& sizes, std::int32_t dtype) {
   return out;
 }
 
+KernelCase guidance(const KernelSizes& sizes, std::int32_t dtype) {
+  const std::int64_t rows = sizes.requests * (sizes.draft_len + 1);
+  return {"guidance_" + regress::dtype_text(dtype),
+          std::to_string(rows) + " rows V=" + std::to_string(sizes.vocab_size), std::nullopt, std::nullopt,
+          [sizes, rows, dtype] {
+            const auto call = std::make_shared<Call<draftproof_guidance_arguments>>();
+            draftproof_guidance_arguments& a = call->arguments;
+            const auto logits = [&](std::uint64_t seed) {
+              return call->tensors.rows(
+                  bench_rows(seed, first_positions(rows), sizes.vocab_size, kLogitSpread, DRAFTPROOF_LOGITS, dtype));
+            };
+            a.rows = rows;
+            a.vocab_size = sizes.vocab_size;
+            a.conditional = logits(3);
+            a.unconditional = logits(4);
+            a.scale = call->tensors.input(std::vector<float>(static_cast<std::size_t>(rows), 1.5f));
+            a.out = call->tensors.output<float>(rows * sizes.vocab_size);
+            a.out_stride = sizes.vocab_size;
+            a.status = call->tensors.output<std::int32_t>(rows);
+            const auto bytes = static_cast<std::uint64_t>(rows * sizes.vocab_size) * (2 * element_bytes(dtype) + 4);
+            return KernelWork{bytes, [call] { device::guidance(call->arguments, on_gpu()); }};
+          }};
+}
+
+KernelCase logprobs(const KernelSizes& sizes) {
+  constexpr std::int32_t kReported = 20;
+  const std::int64_t rows = sizes.requests * (sizes.draft_len + 1);
+  return {"logprobs", std::to_string(rows) + " rows V=" + std::to_string(sizes.vocab_size) + " bf16, 20 reported",
+          std::nullopt, std::nullopt, [sizes, rows] {
+            const auto call = std::make_shared<Call<draftproof_logprobs_arguments>>();
+            draftproof_logprobs_arguments& a = call->arguments;
+            a.rows = rows;
+            a.requests = rows;
+            a.vocab_size = sizes.vocab_size;
+            a.logits = call->tensors.rows(bench_rows(5, first_positions(rows), sizes.vocab_size, kLogitSpread,
+                                                     DRAFTPROOF_LOGITS, DRAFTPROOF_BF16));
+            a.n = kReported;
+            a.sampled = call->tensors.input(std::vector<std::int32_t>(static_cast<std::size_t>(rows), 7));
+            a.tokens = call->tensors.output<std::int32_t>(rows * (kReported + 1));
+            a.logprobs = call->tensors.output<float>(rows * (kReported + 1));
+            a.ranks = call->tensors.output<std::int64_t>(rows * (kReported + 1));
+            a.status = call->tensors.output<std::int32_t>(rows);
+            return work_of(call, static_cast<std::uint64_t>(rows * sizes.vocab_size) * 2,
+                           device::logprobs_workspace_bytes, device::logprobs);
+          }};
+}
+
+// Trees of 15 nodes; the children of a node are its row's most probable tokens.
+regress::RandomTrees bench_trees(const KernelSizes& sizes) {
+  return regress::random_trees(1, std::vector<std::int64_t>(static_cast<std::size_t>(sizes.requests), 15), 3);
+}
+
+KernelCase verify_tree(const KernelSizes& sizes, draftproof_tree_rule rule) {
+  const bool from_logits = rule == DRAFTPROOF_TARGET_ONLY;
+  const std::int32_t kind = from_logits ? DRAFTPROOF_LOGITS : DRAFTPROOF_PROBABILITIES;
+  const std::int32_t dtype = from_logits ? DRAFTPROOF_BF16 : DRAFTPROOF_F32;
+  return {from_logits ? "verify_tree_logits" : "verify_tree_probabilities",
+          "B=" + std::to_string(sizes.requests) + " nodes=15 V=" + std::to_string(sizes.vocab_size) +
+              (from_logits ? " bf16, target only" : " f32, rrsw"),
+          std::nullopt, std::nullopt, [sizes, rule, from_logits, kind, dtype] {
+            const regress::RandomTrees trees = bench_trees(sizes);
+            const auto rows_of = [&](std::uint64_t seed) {
+              return bench_rows(seed, first_positions(trees.rows()), sizes.vocab_size, kLogitSpread, kind, dtype);
+            };
+            const HostRows target = rows_of(1);
+            const HostRows proposal = rows_of(2);
+            std::vector<std::int32_t> drafts;
+            for (std::size_t b = 0; b + 1 < trees.cu_num_draft_tokens.size(); ++b) {
+              const std::int64_t begin = trees.cu_num_draft_tokens[b];
+              const std::int32_t* const parents = trees.parents.data() + begin;
+              for (std::int64_t node = 0; node < trees.cu_num_draft_tokens[b + 1] - begin; ++node) {
+                const std::int64_t row = begin + static_cast<std::int64_t>(b) + parents[node] + 1;
+                drafts.push_back(static_cast<std::int32_t>(
+                    likely_token(proposal, row, std::count(parents, parents + node, parents[node]))));
+              }
+            }
+            const auto call = std::make_shared<VerifyCall>();
+            draftproof_verify_arguments& a = call->arguments;
+            a.target_kind = kind;
+            a.proposal_kind = from_logits ? static_cast<std::int32_t>(DRAFTPROOF_ONE_HOT) : kind;
+            a.tree_rule = rule;
+            put(*call, target, proposal, drafts, trees.cu_num_draft_tokens, trees.draft_len_max);
+            a.parents = call->tensors.input(trees.parents);
+            if (from_logits)
+              return work_of(call, static_cast<std::uint64_t>(trees.rows() * sizes.vocab_size) * 2,
+                             device::verify_tree_workspace_bytes, device::verify_tree);
+            // The rows on the accepted path, the last one's included.
+            KernelWork work = work_of(call, 0, device::verify_tree_workspace_bytes, device::verify_tree);
+            work.start();
+            for (const std::int32_t accepted : call->tensors.values(a.num_accepted, a.requests))
+              work.bytes += static_cast<std::uint64_t>((accepted + 1) * sizes.vocab_size) * 2 * 4;
+            return work;
+          }};
+}
+
+KernelCase tree_mask(const KernelSizes& sizes) {
+  return {"tree_mask", "B=" + std::to_string(sizes.requests) + " nodes=15", std::nullopt, std::nullopt, [sizes] {
+            const regress::RandomTrees trees = bench_trees(sizes);
+            const auto call = std::make_shared<Call<draftproof_tree_mask_arguments>>();
+            draftproof_tree_mask_arguments& a = call->arguments;
+            a.requests = trees.requests();
+            a.draft_tokens_total = trees.draft_tokens();
+            a.draft_len_max = trees.draft_len_max;
+            a.cu_num_draft_tokens = call->tensors.input(trees.cu_num_draft_tokens);
+            a.parents = call->tensors.input(trees.parents);
+            a.words_per_row = trees.draft_len_max / 32 + 1;
+            a.depths = call->tensors.output<std::int32_t>(trees.rows());
+            a.mask = call->tensors.output<std::uint32_t>(trees.rows() * a.words_per_row);
+            a.status = call->tensors.output<std::int32_t>(a.requests);
+            const auto bytes = static_cast<std::uint64_t>(trees.rows() * (2 + a.words_per_row)) * 4;
+            return KernelWork{bytes, [call] { device::tree_mask(call->arguments, on_gpu()); }};
+          }};
+}
+
+// The cache of a model with 32 layers, 8 KV heads of 128 elements and 16 bits each; every request's path ends in its last node.
+KernelCase kv_commit(const KernelSizes& sizes) {
+  constexpr std::int64_t kLayers = 32;
+  constexpr std::int64_t kSlotBytes = 2 * 8 * 128 * 2;
+  return {
+      "kv_commit", "B=" + std::to_string(sizes.requests) + " nodes=15, 32 layers, 4096 bytes a slot", std::nullopt,
+      std::nullopt, [sizes] {
+        const regress::RandomTrees trees = bench_trees(sizes);
+        std::vector<std::int32_t> num_accepted;
+        std::vector<std::int32_t> path;
+        std::uint64_t moved = 0;
+        for (std::size_t b = 0; b + 1 < trees.cu_num_draft_tokens.size(); ++b) {
+          const std::int32_t* const parents = trees.parents.data() + trees.cu_num_draft_tokens[b];
+          std::vector<std::int32_t> nodes;
+          for (auto at = static_cast<std::int32_t>(trees.cu_num_draft_tokens[b + 1] - trees.cu_num_draft_tokens[b]) - 1;
+               at >= 0; at = parents[at])
+            nodes.insert(nodes.begin(), at);
+          for (std::size_t i = 0; i < nodes.size(); ++i) moved += nodes[i] == static_cast<std::int32_t>(i) ? 0 : 1;
+          num_accepted.push_back(static_cast<std::int32_t>(nodes.size()));
+          nodes.resize(static_cast<std::size_t>(trees.draft_len_max), -1);
+          path.insert(path.end(), nodes.begin(), nodes.end());
+        }
+        const auto call = std::make_shared<Call<draftproof_kv_commit_arguments>>();
+        draftproof_kv_commit_arguments& a = call->arguments;
+        a.requests = trees.requests();
+        a.draft_tokens_total = trees.draft_tokens();
+        a.draft_len_max = trees.draft_len_max;
+        a.cu_num_draft_tokens = call->tensors.input(trees.cu_num_draft_tokens);
+        a.num_accepted = call->tensors.input(num_accepted);
+        a.path = call->tensors.input(path);
+        a.slots = call->tensors.input(first_positions(trees.rows()));
+        a.num_slots = trees.rows();
+        a.layers = kLayers;
+        a.slot_bytes = a.slot_stride_bytes = kSlotBytes;
+        a.layer_stride_bytes = a.num_slots * kSlotBytes;
+        a.cache = call->tensors.output<std::byte>(kLayers * a.layer_stride_bytes);
+        const std::vector<std::int64_t> none(static_cast<std::size_t>(a.requests), 0);
+        a.kv_len = const_cast<std::int64_t*>(call->tensors.input(none));
+        a.freed_slots = call->tensors.output<std::int64_t>(trees.rows());
+        a.status = call->tensors.output<std::int32_t>(a.requests);
+        return KernelWork{moved * 2 * kLayers * kSlotBytes, [call] { device::kv_commit(call->arguments, on_gpu()); }};
+      }};
+}
+
 KernelCase sample_rows(const KernelSizes& sizes, const std::string& name, bool top_p, std::int32_t sampler) {
   KernelCase out{name,
                  "B=" + std::to_string(sizes.sample_rows) + " V=" + std::to_string(sizes.sample_vocab_size) + " bf16" +
@@ -199,9 +365,16 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& sizes, const std::filesy
           chain_probabilities(sizes),
           chain_logits(sizes, write_inputs),
           block_logits(sizes),
+          verify_tree(sizes, DRAFTPROOF_TARGET_ONLY),
+          verify_tree(sizes, DRAFTPROOF_RRSW),
           sample_rows(sizes, "sample_inverse", false, DRAFTPROOF_INVERSE),
           sample_rows(sizes, "sample_race", false, DRAFTPROOF_RACE),
-          sample_rows(sizes, "sample_top_p", true, DRAFTPROOF_INVERSE)};
+          sample_rows(sizes, "sample_top_p", true, DRAFTPROOF_INVERSE),
+          logprobs(sizes),
+          guidance(sizes, DRAFTPROOF_F32),
+          guidance(sizes, DRAFTPROOF_BF16),
+          tree_mask(sizes),
+          kv_commit(sizes)};
 }
 
 }  // namespace draftproof::bench

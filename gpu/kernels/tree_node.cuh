@@ -261,6 +261,7 @@ class TreeNode {
       if (accepts(Convention::draftproof, masses.remaining, masses.undrafted * factor,
                   rows_.drafts.random(request_, node, Purpose::accept)))
         return {node, DRAFTPROOF_NO_TOKEN};
+      __syncthreads();  // loads of four trials at once, as nvcc makes them, reach past the last one
       if (threadIdx.x == 0) {
         trial_token[trials.count] = x;
         trial_factor[trials.count] = factor;
