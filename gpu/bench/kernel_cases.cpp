@@ -15,9 +15,10 @@ namespace {
 
 constexpr float kLogitSpread = 3.0f;
 
-draftproof_settings on_gpu() {
+draftproof_settings on_gpu(void* stream) {
   draftproof_settings settings{};
   settings.executor = DRAFTPROOF_CUDA;
+  settings.stream = stream;
   return settings;
 }
 
@@ -52,7 +53,7 @@ KernelWork work_of(const std::shared_ptr<Call<Arguments>>& call, std::uint64_t b
   Arguments& a = call->arguments;
   a.workspace_bytes = workspace_bytes(a);
   a.workspace = call->tensors.template output<std::byte>(a.workspace_bytes);
-  return {bytes, [call, operation] { operation(call->arguments, on_gpu()); }};
+  return {bytes, [call, operation](void* stream) { operation(call->arguments, on_gpu(stream)); }};
 }
 
 // Rows, drafts and outputs of a verification.
@@ -188,7 +189,7 @@ KernelCase guidance(const KernelSizes& sizes, std::int32_t dtype) {
             a.out_stride = sizes.vocab_size;
             a.status = call->tensors.output<std::int32_t>(rows);
             const auto bytes = static_cast<std::uint64_t>(rows * sizes.vocab_size) * (2 * element_bytes(dtype) + 4);
-            return KernelWork{bytes, [call] { device::guidance(call->arguments, on_gpu()); }};
+            return KernelWork{bytes, [call](void* stream) { device::guidance(call->arguments, on_gpu(stream)); }};
           }};
 }
 
@@ -256,7 +257,7 @@ KernelCase verify_tree(const KernelSizes& sizes, draftproof_tree_rule rule) {
                              device::verify_tree_workspace_bytes, device::verify_tree);
             // The rows on the accepted path, the last one's included.
             KernelWork work = work_of(call, 0, device::verify_tree_workspace_bytes, device::verify_tree);
-            work.start();
+            work.start(nullptr);
             for (const std::int32_t accepted : call->tensors.values(a.num_accepted, a.requests))
               work.bytes += static_cast<std::uint64_t>((accepted + 1) * sizes.vocab_size) * 2 * 4;
             return work;
@@ -278,7 +279,7 @@ KernelCase tree_mask(const KernelSizes& sizes) {
             a.mask = call->tensors.output<std::uint32_t>(trees.rows() * a.words_per_row);
             a.status = call->tensors.output<std::int32_t>(a.requests);
             const auto bytes = static_cast<std::uint64_t>(trees.rows() * (2 + a.words_per_row)) * 4;
-            return KernelWork{bytes, [call] { device::tree_mask(call->arguments, on_gpu()); }};
+            return KernelWork{bytes, [call](void* stream) { device::tree_mask(call->arguments, on_gpu(stream)); }};
           }};
 }
 
@@ -322,7 +323,8 @@ KernelCase kv_commit(const KernelSizes& sizes) {
         a.kv_len = const_cast<std::int64_t*>(call->tensors.input(none));
         a.freed_slots = call->tensors.output<std::int64_t>(trees.rows());
         a.status = call->tensors.output<std::int32_t>(a.requests);
-        return KernelWork{moved * 2 * kLayers * kSlotBytes, [call] { device::kv_commit(call->arguments, on_gpu()); }};
+        return KernelWork{moved * 2 * kLayers * kSlotBytes,
+                          [call](void* stream) { device::kv_commit(call->arguments, on_gpu(stream)); }};
       }};
 }
 

@@ -21,8 +21,8 @@ struct KernelSizes {
 
 // A call that can be started again and again; it keeps its tensors on the GPU while it lives.
 struct KernelWork {
-  std::uint64_t bytes;          // that must be read or written, at least
-  std::function<void()> start;  // asynchronous on the default stream
+  std::uint64_t bytes;                      // that must be read or written, at least
+  std::function<void(void* stream)> start;  // asynchronous on a cudaStream_t; may be captured into a graph
 };
 
 struct KernelCase {

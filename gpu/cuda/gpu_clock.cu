@@ -11,9 +11,43 @@ std::string version(int number) {
   return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
+class Stream {
+ public:
+  Stream() { check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate"); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_{};
+};
+
+// What `run` launches, recorded once to be started as a whole.
+class Graph {
+ public:
+  Graph(cudaStream_t stream, const std::function<void(void* stream)>& run) {
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    run(stream);
+    check_cuda(cudaStreamEndCapture(stream, &graph_), "cudaStreamEndCapture");
+    check_cuda(cudaGraphInstantiate(&started_, graph_, 0), "cudaGraphInstantiate");
+  }
+  ~Graph() {
+    cudaGraphExecDestroy(started_);
+    cudaGraphDestroy(graph_);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void start(cudaStream_t stream) const { check_cuda(cudaGraphLaunch(started_, stream), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraph_t graph_{};
+  cudaGraphExec_t started_{};
+};
+
 class Events {
  public:
-  Events() {
+  explicit Events(cudaStream_t stream) : stream_(stream) {
     check_cuda(cudaEventCreate(&begin_), "cudaEventCreate");
     check_cuda(cudaEventCreate(&end_), "cudaEventCreate");
   }
@@ -26,9 +60,9 @@ class Events {
 
   template <class Work>
   double milliseconds_of(Work work) {
-    check_cuda(cudaEventRecord(begin_), "cudaEventRecord");
+    check_cuda(cudaEventRecord(begin_, stream_), "cudaEventRecord");
     work();
-    check_cuda(cudaEventRecord(end_), "cudaEventRecord");
+    check_cuda(cudaEventRecord(end_, stream_), "cudaEventRecord");
     check_cuda(cudaEventSynchronize(end_), "timed work");
     float elapsed = 0.0f;
     check_cuda(cudaEventElapsedTime(&elapsed, begin_, end_), "cudaEventElapsedTime");
@@ -36,6 +70,7 @@ class Events {
   }
 
  private:
+  cudaStream_t stream_;
   cudaEvent_t begin_{};
   cudaEvent_t end_{};
 };
@@ -75,7 +110,7 @@ double copy_bandwidth_bytes_per_s() {
   constexpr std::size_t kBytes = std::size_t{1} << 30;
   const Bytes from(kBytes);
   const Bytes to(kBytes);
-  Events events;
+  Events events(nullptr);
   double best = 0.0;
   for (int repeat = 0; repeat < 20; ++repeat) {
     const double ms = events.milliseconds_of([&] {
@@ -86,16 +121,24 @@ double copy_bandwidth_bytes_per_s() {
   return best;
 }
 
-std::vector<double> milliseconds(int repeats, const std::function<void(int)>& run) {
+KernelTimes milliseconds(int repeats, const std::function<void(void* stream)>& run) {
   constexpr std::size_t kFlushBytes = std::size_t{512} << 20;
   constexpr int kUncounted = 3;
   const Bytes flush(kFlushBytes);
-  Events events;
-  std::vector<double> times;
+  const Stream stream;
+  Events events(stream);
+  run(stream);  // loads the kernels, which a capture may not
+  check_cuda(cudaStreamSynchronize(stream), "timed work");
+  const Graph graph(stream, run);
+  KernelTimes times;
   for (int repeat = -kUncounted; repeat < repeats; ++repeat) {
-    check_cuda(cudaMemsetAsync(flush.data(), repeat & 1, kFlushBytes), "flushing the L2 cache");
-    const double ms = events.milliseconds_of([&] { run(repeat + kUncounted); });
-    if (repeat >= 0) times.push_back(ms);
+    const auto time = [&](auto work, std::vector<double>& out) {
+      check_cuda(cudaMemsetAsync(flush.data(), repeat & 1, kFlushBytes, stream), "flushing the L2 cache");
+      const double ms = events.milliseconds_of(work);
+      if (repeat >= 0) out.push_back(ms);
+    };
+    time([&] { run(stream); }, times.launched);
+    time([&] { graph.start(stream); }, times.of_graph);
   }
   return times;
 }

@@ -82,10 +82,12 @@ __device__ inline void to_floats(const RawChunk& raw, std::int32_t dtype, float 
 // f 2^k for f in [0.5, 2) and k in [-2^31, 0], rounded once: the bits of scale_by_power_of_two without double
 // precision. f 2^(k + 64) is a normal number, and the product with 2^-64 rounds it, to a subnormal or to 0 where it
 // must.
+__device__ inline float scale_down_to(float f, std::int32_t k) {  // k at least -160
+  return bit_cast<float>(bit_cast<std::uint32_t>(f) + (static_cast<std::uint32_t>(k + 64) << 23)) * 0x1p-64f;
+}
 __device__ inline float scale_down(float f, std::int32_t k) {
   constexpr std::int32_t kLowest = -160;  // the result is 0 from -151 on
-  const std::int32_t held = k < kLowest ? kLowest : k;
-  return bit_cast<float>(bit_cast<std::uint32_t>(f) + (static_cast<std::uint32_t>(held + 64) << 23)) * 0x1p-64f;
+  return scale_down_to(f, k < kLowest ? kLowest : k);
 }
 
 // A source of rows, by what it is: a draftproof_distribution_kind.
@@ -135,13 +137,18 @@ struct RowSource<DRAFTPROOF_LOGITS> {
     float temperature;
     float reciprocal;
     Global<const std::int32_t> tile_exponent;
+    bool plain;  // nothing was dropped, and every logit that has mass takes the float reduction of exp_parts
   };
 
   __device__ const RowsView& elements() const { return distribution.logits; }
   __device__ Row open(std::int64_t row) const {
     const DistributionRow record = distribution.rows[row];
+    constexpr std::int32_t kPlainExponent = 90000;  // exponents of logits within kFastLimit
+    const bool plain = record.greedy_token == DRAFTPROOF_NO_TOKEN && record.last_value == negative_infinity() &&
+                       record.least_mass == 0 && record.exponent >= -kPlainExponent &&
+                       record.exponent <= kPlainExponent;
     return {record, distribution.temperature_of(row), reciprocal_total(record.total),
-            distribution.tile_exponent + row * distribution.tiles};
+            distribution.tile_exponent + row * distribution.tiles, plain};
   }
   __device__ std::int32_t status(std::int64_t row) const {
     const DistributionRow record = distribution.rows[row];
@@ -164,6 +171,16 @@ struct RowSource<DRAFTPROOF_LOGITS> {
     if (row.temperature != 1.0f) {
       DRAFTPROOF_UNROLL
       for (int e = 0; e < kChunk; ++e) out[e] = out[e] / row.temperature;
+    }
+    if (row.plain && column + kChunk <= distribution.vocab_size) {
+      // From 151 binary orders below the row's first on, p is 0: logits there, masked ones too, are raised to one of them.
+      const float lowest = (static_cast<float>(record.exponent) - 155.0f) * exp_constants::kLn2High;
+      DRAFTPROOF_UNROLL
+      for (int e = 0; e < kChunk; ++e) {
+        const ExpParts parts = exp_parts_in_float(out[e] > lowest ? out[e] : lowest);
+        out[e] = scale_down_to(parts.f, parts.n - record.exponent) * row.reciprocal;
+      }
+      return;
     }
     if (record.least_mass > 0 && column < distribution.vocab_size) {
       const std::int32_t tile_exponent = row.tile_exponent[column / kTileTokens];

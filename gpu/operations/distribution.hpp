@@ -7,13 +7,12 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
 // run(std::integral_constant<int, threads>): how many threads share a tile, where the caller does not say. Many tiles
-// want little work besides their elements: a warp each where 16 bits an element fit its registers. Few want to be done
+// want little work besides their elements: 64 elements a thread where 16 bits each fit its registers. Few want to be done
 // soon.
 template <class Element, class Run>
 void with_tile_threads(const draftproof_settings& settings, std::int64_t tiles, Run run) {
-  constexpr std::int64_t kManyTiles = 2048;  // several for each multiprocessor
   if constexpr (sizeof(Element) == 2) {
-    if (settings.block_threads == 0 && tiles >= kManyTiles) return run(std::integral_constant<int, 32>{});
+    if (settings.block_threads == 0 && tiles >= kManyTiles) return run(std::integral_constant<int, 64>{});
   } else if (settings.block_threads == 0 && tiles >= kManyTiles) {
     return run(std::integral_constant<int, 128>{});
   }

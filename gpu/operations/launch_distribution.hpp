@@ -9,6 +9,8 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 inline std::int64_t tiles_of(std::int64_t vocab_size) {
   return (vocab_size + kTileTokens - 1) / kTileTokens;
 }
+// Several for each multiprocessor: a tile is then best given to few threads.
+inline constexpr std::int64_t kManyTiles = 2048;
 
 // Memory for the distributions of `rows` rows.
 struct DistributionScratch {

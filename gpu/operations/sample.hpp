@@ -48,7 +48,9 @@ void sample(const draftproof_sample_arguments& a, const draftproof_settings& set
                           memory.input("row_in_step", a.row_in_step, a.rows), static_cast<std::uint32_t>(a.purpose)};
   const std::uint32_t threads = block_threads(settings, 256);
   if (scratch.winner_score != nullptr) {
-    launch(describe(settings, "race_tiles", a.rows * distribution.tiles, threads), race_tiles, distribution, random,
+    const std::int64_t tiles = a.rows * distribution.tiles;
+    const std::uint32_t threads_of_tile = tiles >= kManyTiles ? block_threads(settings, 32) : threads;
+    launch(describe(settings, "race_tiles", tiles, threads_of_tile), race_tiles, distribution, random,
            scratch.winner_score, scratch.winner_token);
   }
   SampledRows out{distribution, random, scratch.winner_score, scratch.winner_token, nullptr, nullptr, nullptr,

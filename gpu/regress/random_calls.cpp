@@ -413,7 +413,8 @@ void kv_commit(RandomCall& call) {
   std::int64_t slot = rows;
   a.slots = call.input<std::int64_t>(rows, [&] {
     --slot;
-    return call.is_wrong() ? call.wrong_index() : slot;
+    const std::int64_t wrong = call.is_wrong() ? call.wrong_index() : slot;
+    return wrong >= 0 && wrong < a.num_slots ? slot : wrong;  // two requests' slots would be the caller's mistake
   });
   std::vector<std::int32_t> paths;
   a.num_accepted = call.input<std::int32_t>(d.requests, [&] {

@@ -21,6 +21,13 @@ __device__ inline U* view_as(T* p) {
 
 }  // namespace draftproof
 
+// Of a normal number, to 2^-21: one instruction. __log2f takes four, since it takes subnormal numbers too.
+__device__ inline float approximate_log2(float x) {
+  float out;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+}
+
 // One declaration for all instances of all kernels, since `extern __shared__` names have one type per file.
 extern __shared__ __align__(16) unsigned char draftproof_dynamic_shared[];
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <source_location>
 #include <string>
@@ -85,6 +86,10 @@ inline int __clz(int x) {
 }
 inline int __clzll(long long x) {
   return std::countl_zero(static_cast<unsigned long long>(x));
+}
+// Of a normal number, to 2^-21; nothing that is stored may depend on its last bits, which differ between executors.
+inline float approximate_log2(float x) {
+  return std::log2(x);
 }
 // To the nearest even integer; x from 0 to 2^52 here.
 inline unsigned long long __float2ull_rn(float x) {

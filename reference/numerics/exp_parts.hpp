@@ -52,16 +52,20 @@ DRAFTPROOF_HD inline float exp_polynomial(float r) {
   return std::fma(p, r, 1.0f);
 }
 
+// exp_parts of |x| up to kFastLimit.
+DRAFTPROOF_HD inline ExpParts exp_parts_in_float(float x) {
+  using namespace exp_constants;
+  const float t = std::fma(x, kLog2E, kRoundMagic);
+  const float n = t - kRoundMagic;
+  float r = std::fma(-n, kLn2High, x);
+  r = std::fma(-n, kLn2Low, r);
+  return {exp_polynomial(r), bit_cast<std::int32_t>(t) - bit_cast<std::int32_t>(kRoundMagic)};
+}
+
 // The decomposition of exp(x). x must not be NaN and at most kLogitLimit.
 DRAFTPROOF_HD inline ExpParts exp_parts(float x) {
   using namespace exp_constants;
-  if (x >= -kFastLimit && x <= kFastLimit) {
-    const float t = std::fma(x, kLog2E, kRoundMagic);
-    const float n = t - kRoundMagic;
-    float r = std::fma(-n, kLn2High, x);
-    r = std::fma(-n, kLn2Low, r);
-    return {exp_polynomial(r), bit_cast<std::int32_t>(t) - bit_cast<std::int32_t>(kRoundMagic)};
-  }
+  if (x >= -kFastLimit && x <= kFastLimit) return exp_parts_in_float(x);
   if (!(x >= -kLogitLimit)) return {0.0f, kMaskedExponent};
   constexpr double kLog2EDouble = 0x1.71547652b82fep+0;
   constexpr double kLn2HighDouble = 0x1.62e42fefa3800p-1;
