@@ -151,11 +151,12 @@ template <class Call>
 void KernelLibrary::run(LibraryRun& run, Call& call, const char* name, std::int64_t rows, std::int64_t vocab_size,
                         int (*function)(const Call*)) const {
   if (workspace_bytes_ != nullptr) {
-    call.workspace_bytes = workspace_bytes_(name, rows, vocab_size);
-    if (call.workspace_bytes < 0 || call.workspace_bytes > (std::int64_t{1} << 40))
-      throw Error(ErrorKind::internal, name,
-                  "the library asks for a workspace of " + std::to_string(call.workspace_bytes) + " bytes");
-    call.workspace = run.workspace(call.workspace_bytes);
+    constexpr std::int64_t kMost = std::int64_t{1} << 40;
+    const std::int64_t bytes = workspace_bytes_(name, rows, vocab_size);
+    if (bytes < 0 || bytes > kMost)
+      throw Error(ErrorKind::internal, name, "the library asks for a workspace of " + std::to_string(bytes) + " bytes");
+    call.workspace_bytes = bytes;
+    call.workspace = run.workspace(bytes);
   }
   const int result = function(&call);
   if (result == DRAFTPROOF_KERNELS_UNSUPPORTED) throw UnsupportedInputs();

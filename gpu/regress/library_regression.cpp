@@ -34,6 +34,7 @@ std::optional<CaseResult> run_one(const KernelLibrary& library, const LibraryCas
   result.name = one.name;
   try {
     LibraryJudgement judgement = judge(library, one, *inputs);
+    if (!judgement.judged) return std::nullopt;
     if (!judgement.finding.empty()) result.verdict = Verdict::different;
     result.finding = std::move(judgement.finding);
     result.difference = std::move(judgement.difference);

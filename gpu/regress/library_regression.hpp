@@ -32,16 +32,17 @@ struct LibraryProbe {
 };
 LibraryProbe probe_library(const std::string& file, double seconds_max);
 
-// What is wrong with the outputs of one call; `finding` is empty where nothing is.
+// What is wrong with the outputs of one case; `finding` is empty where nothing is.
 struct LibraryJudgement {
-  std::string finding;
-  std::optional<Difference> difference;
+  std::string finding = {};
+  std::optional<Difference> difference = {};
+  bool judged = true;  // false: there is nothing in the case that this judge could look at
 };
 using LibraryJudge = std::function<LibraryJudgement(const KernelLibrary&, const LibraryCase&, const LibraryInputs&)>;
 
 struct LibraryReport {
   RegressionReport regression;
-  std::int64_t left_out = 0;  // cases that the calls of draftproof_kernels.h cannot express
+  std::int64_t left_out = 0;  // cases that the calls cannot express, or of which nothing can be judged
 };
 // `seconds_max`: for each case, its inputs and its judgement included. `again`: the command that runs a case again, to
 // which its name is added. `done` is called after each case.
