@@ -61,9 +61,9 @@ typedef enum {
 } draftproof_kernels_numbers;
 
 typedef struct {
-  int32_t version; /* DRAFTPROOF_KERNELS_VERSION */
-  int32_t memory;  /* draftproof_kernels_memory */
-  int32_t numbers; /* draftproof_kernels_numbers; the same for all calls */
+  int32_t version;  /* DRAFTPROOF_KERNELS_VERSION */
+  int32_t memory;   /* draftproof_kernels_memory */
+  int32_t numbers;  /* draftproof_kernels_numbers; the same for all calls */
   const char* name; /* for reports */
 } draftproof_kernels_description;
 

@@ -159,7 +159,8 @@ void add_regress(Options& options, ProgramContext& context) {
                  "Who runs the kernels: simt (the CPU executor) or cuda");
   options.option("--filter", "TEXT", "", "Only the cases that have this in their name, or one of a,b,c",
                  [arguments](const std::string& text) { arguments->filter = checked_filter(text); });
-  options.seed(arguments->seed, "Order of threads and blocks on the CPU executor; the first call of --random; draws of --library");
+  options.seed(arguments->seed,
+               "Order of threads and blocks on the CPU executor; the first call of --random; draws of --library");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
   options.text("--fault", arguments->fault,

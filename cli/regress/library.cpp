@@ -35,8 +35,7 @@ const char* numbers_of(const LibraryDescription& library) {
 }
 
 std::string within_of(const LibraryOptions& options, const LibraryDescription& library) {
-  const bool replays =
-      library.numbers == DRAFTPROOF_KERNELS_GIVEN || library.numbers == DRAFTPROOF_KERNELS_RECORDED;
+  const bool replays = library.numbers == DRAFTPROOF_KERNELS_GIVEN || library.numbers == DRAFTPROOF_KERNELS_RECORDED;
   if (options.within == "replay" && !replays)
     throw usage_error("--within", std::string("is 'replay', but the library's random numbers are ") +
                                       numbers_of(library) + ": it is given none and records none; expected " +
@@ -92,12 +91,9 @@ void print_text(const LibraryReport& report, const LibraryDescription& library, 
 Json document_of(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,
                  const std::string& within, const ProgramContext& context) {
   Json document = json_document(context.arguments);
-  document["library"] = {{"file", options.file},
-                         {"name", library.name},
-                         {"memory", library.on_device ? "device" : "host"},
-                         {"numbers", numbers_of(library)},
-                         {"calls", library.calls},
-                         {"not_exported", missing_calls(library)}};
+  document["library"] = {
+      {"file", options.file},           {"name", library.name},   {"memory", library.on_device ? "device" : "host"},
+      {"numbers", numbers_of(library)}, {"calls", library.calls}, {"not_exported", missing_calls(library)}};
   document["within"] = within;
   document["alpha"] = within == "bits" ? Json(nullptr) : Json(kFalseAlarms);
   document["left_out"] = report.left_out;
@@ -122,16 +118,17 @@ void run_library_regression(const LibraryOptions& options, ProgramContext& conte
   const std::vector<LibraryCase> cases = regress::library_cases(library.calls, options.filter);
   if (cases.empty()) throw usage_error("--filter", "no case of the library has '" + options.filter + "' in its name");
   if (!probe.why_unavailable.empty() && gpu_is_required())
-    throw usage_error("--library " + options.file, "takes device memory; " + probe.why_unavailable +
-                                                       ", and DRAFTPROOF_REQUIRE_GPU=1 asks for one");
+    throw usage_error("--library " + options.file,
+                      "takes device memory; " + probe.why_unavailable + ", and DRAFTPROOF_REQUIRE_GPU=1 asks for one");
   LibraryReport report;
   if (!probe.why_unavailable.empty()) {
     report = all_skipped(cases, probe.why_unavailable);
   } else {
     const auto of_a_case = static_cast<double>(std::max<std::int64_t>(1, statistical_cases(cases)));
     const regress::LibraryJudge judge =
-        within == "bits" ? regress::LibraryJudge(regress::judge_bits)
-                         : statistical_judge({within == "replay", kFalseAlarms / of_a_case, options.draws, options.seed});
+        within == "bits"
+            ? regress::LibraryJudge(regress::judge_bits)
+            : statistical_judge({within == "replay", kFalseAlarms / of_a_case, options.draws, options.seed});
     const std::string again = "; run it again: draftproof regress --library " + options.file + " --within " + within +
                               " --seed " + std::to_string(options.seed) + " --draws " + std::to_string(options.draws) +
                               " --filter ";

@@ -223,9 +223,9 @@ class Statistics {
     OrderedDraws ordered;
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       if (tokens[i] < 0 || tokens[i] >= in.vocab_size) {
-        sample.malformed.add(static_cast<std::int64_t>(i),
-                             "token " + std::to_string(tokens[i]) + " is outside of the vocabulary of " +
-                                 std::to_string(in.vocab_size) + " tokens");
+        sample.malformed.add(static_cast<std::int64_t>(i), "token " + std::to_string(tokens[i]) +
+                                                               " is outside of the vocabulary of " +
+                                                               std::to_string(in.vocab_size) + " tokens");
         continue;
       }
       kept.push_back(i);
@@ -303,7 +303,8 @@ class Statistics {
                        std::int64_t vocab_size) {
     const EmittedRow emitted = read_emitted_row(row, request.draft, vocab_size);
     if (!emitted.wrong.empty())
-      return sample.malformed.add(static_cast<std::int64_t>(index), "step " + std::to_string(index) + " " + emitted.wrong);
+      return sample.malformed.add(static_cast<std::int64_t>(index),
+                                  "step " + std::to_string(index) + " " + emitted.wrong);
     for (const std::int64_t token : row.first(emitted.count)) sample.tokens.push_back(static_cast<Token>(token));
     sample.begins.push_back(sample.tokens.size());
     validate(request, Verifier::chain, static_cast<std::int64_t>(index));

@@ -9,8 +9,8 @@
 namespace draftproof {
 
 struct StatisticsOptions {
-  bool replays = false;  // decisions must follow from the numbers that the library was given or recorded
-  double alpha = 1e-6;   // false alarms of each case
+  bool replays = false;         // decisions must follow from the numbers that the library was given or recorded
+  double alpha = 1e-6;          // false alarms of each case
   std::int64_t draws = 20'000;  // of each case at most; large vocabularies have fewer
   std::uint64_t seed = 1;
 };

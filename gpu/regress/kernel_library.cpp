@@ -122,7 +122,8 @@ KernelLibrary::KernelLibrary(const std::string& file) : file_(file) {
     throw input_error(file, "is of version " + std::to_string(told.version) + " of draftproof_kernels.h; expected " +
                                 std::to_string(DRAFTPROOF_KERNELS_VERSION));
   if (told.memory != DRAFTPROOF_KERNELS_HOST && told.memory != DRAFTPROOF_KERNELS_DEVICE)
-    throw input_error(file, "describes its memory as " + std::to_string(told.memory) + "; expected 0 (host) or 1 (device)");
+    throw input_error(file,
+                      "describes its memory as " + std::to_string(told.memory) + "; expected 0 (host) or 1 (device)");
   if (told.numbers < DRAFTPROOF_KERNELS_OWN || told.numbers > DRAFTPROOF_KERNELS_ADDRESSED)
     throw input_error(file, "describes its random numbers as " + std::to_string(told.numbers) +
                                 "; expected 0 (own), 1 (given), 2 (recorded) or 3 (addressed)");
@@ -135,8 +136,9 @@ KernelLibrary::KernelLibrary(const std::string& file) : file_(file) {
   for (std::size_t i = 0; i < std::size(exported); ++i)
     if (exported[i]) description_.calls.emplace_back(kLibraryCalls[i]);
   if (description_.calls.empty())
-    throw input_error(file, "exports none of the calls of gpu/draftproof_kernels.h; expected at least one of "
-                            "draftproof_kernels_filter, _sample, _verify_chain, _guidance and _tree_mask");
+    throw input_error(file,
+                      "exports none of the calls of gpu/draftproof_kernels.h; expected at least one of "
+                      "draftproof_kernels_filter, _sample, _verify_chain, _guidance and _tree_mask");
 }
 
 // It stays loaded: what it has started may still run.

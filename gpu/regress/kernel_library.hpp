@@ -44,11 +44,11 @@ class KernelLibrary {
 
   // One call each. Errors (usage): it takes device memory and there is no GPU; (internal): the call failed, wrote to
   // its inputs, to the padding of its outputs or beyond an array. UnsupportedInputs.
-  std::vector<float> filter(const RowInputs& in) const;                                         // [rows, row_stride]
-  std::vector<Token> sample(const RowInputs& in, std::vector<double>& uniforms) const;          // [rows], both
-  ChainOutputs verify_chain(const ChainInputs& in, std::vector<double>& coins,                  // [drafts]
-                            std::vector<double>& draws) const;                                  // [requests]
-  std::vector<float> guidance(const GuidanceInputs& in) const;                                  // [rows, row_stride]
+  std::vector<float> filter(const RowInputs& in) const;                                 // [rows, row_stride]
+  std::vector<Token> sample(const RowInputs& in, std::vector<double>& uniforms) const;  // [rows], both
+  ChainOutputs verify_chain(const ChainInputs& in, std::vector<double>& coins,          // [drafts]
+                            std::vector<double>& draws) const;                          // [requests]
+  std::vector<float> guidance(const GuidanceInputs& in) const;                          // [rows, row_stride]
   std::vector<std::uint32_t> tree_mask(const TreeInputs& in) const;  // [parents + requests, words_per_row]
 
  private:

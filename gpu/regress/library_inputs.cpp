@@ -37,6 +37,7 @@ bool has_edits(const draftproof_parameters& p) {
 
 std::optional<LibraryInputs> inputs_of(const draftproof_sample_arguments& a) {
   if (has_constraints(a.constraints) || has_edits(a.parameters)) return std::nullopt;
+  if (a.sampler == DRAFTPROOF_RACE) return std::nullopt;  // the rows of another case
   RowInputs in;
   in.vocab_size = a.vocab_size;
   in.row_stride = a.logits.row_stride;
@@ -128,8 +129,7 @@ std::optional<LibraryInputs> inputs_of(const Arguments&) {
 
 std::int64_t longest(const std::vector<std::int32_t>& offsets) {
   std::int64_t most = 0;
-  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
-    most = std::max<std::int64_t>(most, offsets[b + 1] - offsets[b]);
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) most = std::max<std::int64_t>(most, offsets[b + 1] - offsets[b]);
   return most;
 }
 

@@ -8,8 +8,8 @@
 
 namespace {
 
-// A token from norm(max(p - q, 0)), or from p where that leaves nothing. q is `scale` times a row of the proposal; NULL:
-// `scale` at `draft`, 0 elsewhere. Two passes: the total, then the first token above u times the total.
+// A token from norm(max(p - scale q, 0)), or from p where that leaves nothing. q is a row of the proposal; NULL: 1 at
+// `draft`, 0 elsewhere. Two passes: the total, then the first token above u times the total.
 __device__ std::int32_t draw_recovered(const float* p, const float* q, float scale, std::int32_t draft,
                                        std::int64_t vocab_size, double u) {
   const auto left = [&](std::int64_t i) {

@@ -19,8 +19,8 @@ using nlohmann::ordered_json;
 const std::string kGpu = DRAFTPROOF_SOURCE_DIR "/gpu";
 
 void compile(const std::string& source, const std::string& library, const std::vector<std::string>& more = {}) {
-  std::vector<std::string> command{"c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-I" + kGpu, "-I" DRAFTPROOF_SOURCE_DIR,
-                                   source, "-o", library};
+  std::vector<std::string> command{
+      "c++", "-std=c++17", "-O1", "-shared", "-fPIC", "-I" + kGpu, "-I" DRAFTPROOF_SOURCE_DIR, source, "-o", library};
   command.insert(command.end(), more.begin(), more.end());
   const ProgramResult compiled = run_command(command);
   INFO(compiled.err);
@@ -40,15 +40,17 @@ class FaultyKernels {
  public:
   FaultyKernels() {
     std::string text = read_whole_file(kGpu + "/skeleton/cpu/kernels.cpp");
-    replace(text, "#include <algorithm>\n",
-            "#include <unistd.h>\n#include <algorithm>\n#include <cstdlib>\n#include <string>\n"
-            "static bool planted(const std::string& name) {\n"
-            "  static const char* const fault = std::getenv(\"FAULT\");\n  return fault != nullptr && name == fault;\n}\n"
-            // splitmix64 of seed and step
-            "static double own_number(unsigned long long seed, unsigned step, unsigned index) {\n"
-            "  unsigned long long z = seed + 0x9e3779b97f4a7c15u * (1ull + (planted(\"steps\") ? 0 : step) + 4096ull * index);\n"
-            "  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;\n  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;\n"
-            "  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;\n}\n");
+    replace(
+        text, "#include <algorithm>\n",
+        "#include <unistd.h>\n#include <algorithm>\n#include <cstdlib>\n#include <string>\n"
+        "static bool planted(const std::string& name) {\n"
+        "  static const char* const fault = std::getenv(\"FAULT\");\n  return fault != nullptr && name == fault;\n}\n"
+        // splitmix64 of seed and step
+        "static double own_number(unsigned long long seed, unsigned step, unsigned index) {\n"
+        "  unsigned long long z = seed + 0x9e3779b97f4a7c15u * (1ull + (planted(\"steps\") ? 0 : step) + 4096ull * "
+        "index);\n"
+        "  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;\n  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;\n"
+        "  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;\n}\n");
     replace(text, "before < top_p;", "before < (planted(\"top_p\") ? 1.03f : 1.0f) * top_p;");
     replace(text, "? residual(p(), q(), draft(), call->vocab_size)",
             "? planted(\"residual\") ? std::vector<float>(p(), p() + call->vocab_size) : "
@@ -71,25 +73,29 @@ class FaultyKernels {
             "  if (planted(\"code\")) return 77;\n"
             "  if (planted(\"unsupported\")) return DRAFTPROOF_KERNELS_UNSUPPORTED;\n");
     // Own numbers for the GIVEN ones; recorded or not.
-    const std::string describe = "*description = {DRAFTPROOF_KERNELS_VERSION, DRAFTPROOF_KERNELS_HOST, "
-                                 "DRAFTPROOF_KERNELS_GIVEN, \"naive float kernels\"};";
+    const std::string describe =
+        "*description = {DRAFTPROOF_KERNELS_VERSION, DRAFTPROOF_KERNELS_HOST, "
+        "DRAFTPROOF_KERNELS_GIVEN, \"naive float kernels\"};";
     replace(text, describe,
-            describe + "\n  for (const char* own : {\"own\", \"steps\"}) if (planted(own)) description->numbers = "
-                       "DRAFTPROOF_KERNELS_OWN;\n  for (const char* recorded : {\"recorded\", \"others\"}) "
-                       "if (planted(recorded)) description->numbers = DRAFTPROOF_KERNELS_RECORDED;\n"
-                       "  if (planted(\"version\")) description->version = 99;\n"
-                       "  if (planted(\"device\")) description->memory = DRAFTPROOF_KERNELS_DEVICE;\n"
-                       "  if (planted(\"abort\")) std::abort();\n");
-    replace(text, "  for (std::int64_t b = 0; b < call->requests; ++b) {\n    const std::int32_t begin = "
-                  "call->cu_num_draft_tokens[b];\n    const std::int32_t draft_len",
-            "  if (planted(\"own\") || planted(\"steps\") || planted(\"recorded\") || planted(\"others\")) {\n"
-            "    for (std::int64_t b = 0; b < call->requests; ++b) {\n"
-            "      call->draws[b] = own_number(call->seeds[b], call->steps[b], 0);\n"
-            "      for (int i = call->cu_num_draft_tokens[b]; i < call->cu_num_draft_tokens[b + 1]; ++i)\n"
-            "        call->coins[i] = own_number(call->seeds[b], call->steps[b], 1 + i - call->cu_num_draft_tokens[b]);\n"
-            "    }\n  }\n"
-            "  for (std::int64_t b = 0; b < call->requests; ++b) {\n    const std::int32_t begin = "
-            "call->cu_num_draft_tokens[b];\n    const std::int32_t draft_len");
+            describe +
+                "\n  for (const char* own : {\"own\", \"steps\"}) if (planted(own)) description->numbers = "
+                "DRAFTPROOF_KERNELS_OWN;\n  for (const char* recorded : {\"recorded\", \"others\"}) "
+                "if (planted(recorded)) description->numbers = DRAFTPROOF_KERNELS_RECORDED;\n"
+                "  if (planted(\"version\")) description->version = 99;\n"
+                "  if (planted(\"device\")) description->memory = DRAFTPROOF_KERNELS_DEVICE;\n"
+                "  if (planted(\"abort\")) std::abort();\n");
+    replace(
+        text,
+        "  for (std::int64_t b = 0; b < call->requests; ++b) {\n    const std::int32_t begin = "
+        "call->cu_num_draft_tokens[b];\n    const std::int32_t draft_len",
+        "  if (planted(\"own\") || planted(\"steps\") || planted(\"recorded\") || planted(\"others\")) {\n"
+        "    for (std::int64_t b = 0; b < call->requests; ++b) {\n"
+        "      call->draws[b] = own_number(call->seeds[b], call->steps[b], 0);\n"
+        "      for (int i = call->cu_num_draft_tokens[b]; i < call->cu_num_draft_tokens[b + 1]; ++i)\n"
+        "        call->coins[i] = own_number(call->seeds[b], call->steps[b], 1 + i - call->cu_num_draft_tokens[b]);\n"
+        "    }\n  }\n"
+        "  for (std::int64_t b = 0; b < call->requests; ++b) {\n    const std::int32_t begin = "
+        "call->cu_num_draft_tokens[b];\n    const std::int32_t draft_len");
     replace(text, "    tokens[place] = draw_by_id(left, call->draws[b]);\n",
             "    tokens[place] = draw_by_id(left, call->draws[b]);\n"
             "    if (planted(\"others\")) call->draws[b] = own_number(call->seeds[b], call->steps[b], 77);\n");
@@ -129,7 +135,7 @@ constexpr const char* kChains = "verify_chain/ragged/probabilities_f32/probabili
 
 }  // namespace
 
-TEST_CASE("the skeleton of a library on the host is built by CMake alone, and passes every case that it can express") {
+TEST_CASE("the skeleton of a library on the host is built by CMake alone, and passes") {
   const TemporaryFolder parent;
   const std::string folder = parent.file("my-kernels");
   const ProgramResult written = run_draftproof({"regress", "--skeleton", "cpu", folder});
@@ -138,8 +144,9 @@ TEST_CASE("the skeleton of a library on the host is built by CMake alone, and pa
     CHECK_THAT(written.out, Contains(folder + "/" + name));
     CHECK(std::filesystem::exists(folder + "/" + name));
   }
-  const ProgramResult passed = run_command({folder + "/ci.sh", "--draws", "500"},
-                                           {std::string("DRAFTPROOF=") + DRAFTPROOF_PROGRAM});
+  const ProgramResult passed =
+      run_command({folder + "/ci.sh", "--draws", "500", "--filter", "V7/,V33/,V4097/,every_filter_ties,tree_mask/"},
+                  {std::string("DRAFTPROOF=") + DRAFTPROOF_PROGRAM});
   INFO(passed.out << passed.err);
   CHECK(passed.exit_code == 0);
   for (const char* const call : {"filter", "sample", "verify_chain", "guidance", "tree_mask"})
@@ -241,8 +248,8 @@ TEST_CASE("a library that draws by draftproof's addresses is equal bit for bit, 
   const TemporaryFolder folder;
   const std::string library = folder.file("libaddressed.so");
   compile(DRAFTPROOF_SOURCE_DIR "/tests/cli/regress/libraries/addressed.cpp", library,
-          {"-std=c++20", DRAFTPROOF_LIBRARY, "-Wl,-rpath," +
-           std::filesystem::path(DRAFTPROOF_LIBRARY).parent_path().string()});
+          {"-std=c++20", DRAFTPROOF_LIBRARY,
+           "-Wl,-rpath," + std::filesystem::path(DRAFTPROOF_LIBRARY).parent_path().string()});
   const ordered_json document =
       json_of({"regress", "--library", library, "--filter", "/V33/,/V4097/,sample/everything"}, 0);
   CHECK(document.at("within") == "bits");
