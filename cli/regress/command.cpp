@@ -1,4 +1,4 @@
-// draftproof regress: is every kernel the reference, bit for bit?
+// draftproof regress: is every kernel the reference, bit for bit? And are kernels of others (library.hpp)?
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "cli/regress/library.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -33,14 +34,12 @@ struct RegressOptions {
   std::uint64_t seed = 1;
   std::int64_t random = 0;
   int threads = 1;
+  std::string skeleton;
+  std::string folder;
+  LibraryOptions library;
   bool update = false;
   bool json = false;
 };
-
-bool gpu_is_required() {
-  const char* const value = std::getenv("DRAFTPROOF_REQUIRE_GPU");
-  return value != nullptr && std::string(value) == "1";
-}
 
 // Usage error for an empty part, which would be in every name.
 std::string checked_filter(const std::string& text) {
@@ -123,13 +122,34 @@ void print_text(const RegressionReport& report, const RegressOptions& options) {
 }
 
 void run_regress(const RegressOptions& options, ProgramContext& context) {
+  if (!options.skeleton.empty()) {
+    if (options.folder.empty())
+      throw usage_error("--skeleton", "has no folder; expected --skeleton " + options.skeleton + " DIR");
+    return write_skeleton(options.skeleton, options.folder);
+  }
+  if (!options.library.file.empty()) {
+    LibraryOptions library = options.library;
+    library.filter = options.filter;
+    library.seed = options.seed;
+    library.json = options.json;
+    return run_library_regression(library, context);
+  }
   const RegressionReport report = options.fault.empty() ? run_regression(options) : run_fault(options);
-  if (report.is_finding()) context.exit_code = ExitCode::finding;
+  if (report.is_finding()) {
+    context.exit_code = ExitCode::finding;
+  } else if (report.count(Verdict::equal) == 0) {
+    context.exit_code = ExitCode::inconclusive;  // all were skipped
+  }
   if (options.json) return print_json(document_of(report, options, context));
   print_text(report, options);
 }
 
 }  // namespace
+
+bool gpu_is_required() {
+  const char* const value = std::getenv("DRAFTPROOF_REQUIRE_GPU");
+  return value != nullptr && std::string(value) == "1";
+}
 
 void add_regress(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<RegressOptions>();
@@ -139,7 +159,8 @@ void add_regress(Options& options, ProgramContext& context) {
                  "Who runs the kernels: simt (the CPU executor) or cuda");
   options.option("--filter", "TEXT", "", "Only the cases that have this in their name, or one of a,b,c",
                  [arguments](const std::string& text) { arguments->filter = checked_filter(text); });
-  options.seed(arguments->seed, "Order of threads and blocks on the CPU executor; the first call of --random");
+  options.seed(arguments->seed,
+               "Order of threads and blocks on the CPU executor; the first call of --random; draws of --library");
   options.threads(arguments->threads, "Cases at once on the CPU executor");
   options.file("--golden", arguments->golden, "The file of digests");
   options.text("--fault", arguments->fault,
@@ -154,7 +175,32 @@ void add_regress(Options& options, ProgramContext& context) {
   options.used_only({"--seed"}, "with --executor cuda but without --random",
                     [arguments] { return arguments->executor == "simt" || arguments->random > 0; });
   options.used_only({"--golden", "--threads"}, "with --fault", [arguments] { return arguments->fault.empty(); });
-  options.examples({"", "--filter row --threads 1", "--executor cuda"});
+  options.file("--library", arguments->library.file,
+               "Test the kernels of this shared library, which exports calls of gpu/draftproof_kernels.h");
+  options.choice("--within", arguments->library.within, {"bits", "distribution", "replay"},
+                 "What is asked of the library; without it what its random numbers allow: bits (draftproof's own), "
+                 "distribution (its own), replay (given or recorded)");
+  options.integer("--draws", arguments->library.draws, {100, 100'000'000},
+                  "Draws of a case at most; large vocabularies have fewer");
+  options.number("--case-seconds", arguments->library.case_seconds, {0.1, 86'400.0, false, "a number in [0.1, 86400]"},
+                 "A case that takes longer hangs: it is different, and the next one begins");
+  options.choice("--skeleton", arguments->skeleton, {"cpu", "cuda"},
+                 "Write a library to begin with into the folder DIR: header, kernels, CMake and CI file");
+  options.text("folder", arguments->folder, "Of --skeleton: a new folder", "DIR");
+  const auto with_library = [arguments] { return !arguments->library.file.empty(); };
+  options.used_only({"--within", "--draws", "--case-seconds"}, "without --library", with_library);
+  options.used_only({"--executor", "--golden", "--threads", "--fault", "--update", "--random"}, "with --library",
+                    [with_library] { return !with_library(); });
+  options.used_only({"folder"}, "without --skeleton", [arguments] { return !arguments->skeleton.empty(); });
+  options.used_only({"--library", "--executor", "--filter", "--seed", "--threads", "--golden", "--fault", "--update",
+                     "--random", "--json"},
+                    "with --skeleton", [arguments] { return arguments->skeleton.empty(); });
+  options.footer(
+      "Exit codes: 0 all that was compared is equal; 1 something differs; 2 wrong options or input; 4 nothing was "
+      "compared, as without the GPU that --executor cuda, or a library on device memory, needs "
+      "(DRAFTPROOF_REQUIRE_GPU=1 makes that an error).");
+  options.examples({"", "--filter row --threads 1", "--executor cuda", "--skeleton cpu my-kernels",
+                    "--library my-kernels/build/libkernels.so"});
   options.on_run([arguments, &context] { run_regress(*arguments, context); });
 }
 

@@ -14,7 +14,7 @@ enum class ExitCode {
   finding = 1,       // the answer is "no": a distribution that is not exact, files that differ
   misuse = 2,        // a wrong option or input; one line on standard error
   internal = 3,      // a bug of ours
-  inconclusive = 4,  // too few samples for an answer
+  inconclusive = 4,  // no answer: too few samples, or nothing that could be compared here
 };
 
 // State that main() and the verb share. It outlives the parse.

@@ -12,6 +12,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.hpp"
@@ -39,10 +40,17 @@ struct Output {
   ElementKind kind = ElementKind::bits;
 };
 
+// A call of a case once it has been made: its inputs and its outputs.
+using MadeCall = std::variant<const draftproof_mass_pass_arguments*, const draftproof_guidance_arguments*,
+                              const draftproof_sample_arguments*, const draftproof_logprobs_arguments*,
+                              const draftproof_verify_arguments*, const draftproof_tree_mask_arguments*>;
+using CallObserver = std::function<void(const MadeCall&)>;
+
 // The memory and the settings of one run of one case. Every array lies between guard words.
 class CaseRun {
  public:
-  CaseRun(device::DeviceMemory& memory, const draftproof_settings& settings) : memory_(memory), settings_(settings) {}
+  CaseRun(device::DeviceMemory& memory, const draftproof_settings& settings, CallObserver observer = {})
+      : memory_(memory), settings_(settings), observer_(std::move(observer)) {}
   ~CaseRun();
   CaseRun(const CaseRun&) = delete;
   CaseRun& operator=(const CaseRun&) = delete;
@@ -80,7 +88,13 @@ class CaseRun {
             void (*operation)(const Arguments&, const draftproof_settings&)) {
     arguments.workspace_bytes = workspace_bytes(arguments);
     arguments.workspace = workspace(arguments.workspace_bytes);
+    call(arguments, operation);
+  }
+  // One that needs none.
+  template <class Arguments>
+  void call(const Arguments& arguments, void (*operation)(const Arguments&, const draftproof_settings&)) {
     operation(arguments, settings_);
+    if (observer_) observer_(&arguments);
   }
 
   // Copies of all outputs in the order in which they were declared. Error (internal) naming an array whose guard words
@@ -103,6 +117,7 @@ class CaseRun {
 
   device::DeviceMemory& memory_;
   draftproof_settings settings_;
+  CallObserver observer_;
   std::vector<Array> arrays_;
 };
 

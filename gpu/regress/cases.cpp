@@ -36,6 +36,12 @@ bool may_name(const std::string& part, const Operation& operation) {
 
 }  // namespace
 
+bool has_part(const std::string& name, const std::string& parts) {
+  const std::vector<std::string> wanted = split(parts);
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](const std::string& part) { return name.find(part) != std::string::npos; });
+}
+
 std::vector<std::string> operations_named(const std::string& parts) {
   const std::vector<std::string> wanted = split(parts);
   std::vector<std::string> names;
@@ -46,14 +52,10 @@ std::vector<std::string> operations_named(const std::string& parts) {
 }
 
 std::vector<RegressCase> cases_of(const std::string& operation, const std::string& parts) {
-  const std::vector<std::string> wanted = split(parts);
   const auto one = std::find_if(std::begin(kOperations), std::end(kOperations),
                                 [&](const Operation& other) { return operation == other.name; });
   std::vector<RegressCase> cases = one->cases();
-  std::erase_if(cases, [&](const RegressCase& c) {
-    return std::none_of(wanted.begin(), wanted.end(),
-                        [&](const std::string& part) { return c.name.find(part) != std::string::npos; });
-  });
+  std::erase_if(cases, [&](const RegressCase& c) { return !has_part(c.name, parts); });
   return cases;
 }
 

@@ -22,7 +22,7 @@ void run(CaseRun& run, const DistributionInputs& in) {
   // Elements behind a row are the caller's and stay.
   a.out = run.in_out("out", std::vector<float>(static_cast<std::size_t>(in.rows * a.out_stride), -7.0f));
   a.status = run.output<std::int32_t>("status", in.rows);
-  device::guidance(a, run.settings());
+  run.call(a, device::guidance);
 }
 
 RegressCase make(const std::string& what, DistributionInputs in, std::vector<int> block_threads = {0}) {

@@ -20,7 +20,7 @@ void run(CaseRun& run, const RandomTrees& trees, std::int64_t words_per_row) {
   a.mask = run.output<std::uint32_t>("mask", trees.rows() * words_per_row);
   a.words_per_row = words_per_row;
   a.status = run.output<std::int32_t>("status", a.requests);
-  device::tree_mask(a, run.settings());
+  run.call(a, device::tree_mask);
 }
 
 RegressCase make(const std::string& what, RandomTrees trees, std::int64_t unused_words,

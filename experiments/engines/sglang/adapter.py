@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import history
 import numpy as np
 import torch
-import triton_on_cpu
 from component import COARSE, Component, by_length, mixed, with_probabilities
+from draftproof import triton_on_cpu
 
 triton_on_cpu.install()
 os.environ["TORCHDYNAMO_DISABLE"] = "1"  # the same Python, not compiled

@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import torch
-import triton_on_cpu
+from draftproof import triton_on_cpu
 
 triton_on_cpu.install()
 

@@ -1,6 +1,6 @@
-"""Lets engines' Triton kernels run on a CPU, unedited, in Triton's own interpreter.
+"""Lets Triton kernels run on a CPU, unedited, in Triton's own interpreter.
 
-    import triton_on_cpu
+    from draftproof import triton_on_cpu
     triton_on_cpu.install()   # before anything imports Triton
     from vllm.v1.worker.gpu.sample.gumbel import gumbel_sample   # takes CPU tensors now
 
@@ -16,7 +16,7 @@ of an engine:
 * Functions of libdevice give None. Those of one number that numpy has (LIBDEVICE) are numpy's.
 * Each call of one jitted function by another patches all of triton.language again. Everything in this process is interpreted,
   so it is patched once for each module and never restored. With what `_quicken` does small kernels take a third of the time
-  (`python triton_on_cpu.py` measures it), and no bit of a result changes.
+  (`python -m draftproof.triton_on_cpu` measures it), and no bit of a result changes.
 
 What it cannot show: races, barriers, warps and a GPU's own rounding: reductions are numpy's pairwise sums, scans are
 sequential, exp and log are numpy's.

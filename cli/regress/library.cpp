@@ -1,0 +1,168 @@
+#include "cli/regress/library.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
+#include "base/files/input_file.hpp"
+#include "base/printable.hpp"
+#include "base/split.hpp"
+#include "cli/regress/library_statistics.hpp"
+#include "cli/shared/json_document.hpp"
+#include "cli/shared/progress.hpp"
+#include "gpu/regress/library_regression.hpp"
+#include "gpu/regress/regression_json.hpp"
+
+namespace draftproof {
+namespace {
+
+using regress::LibraryCase;
+using regress::LibraryDescription;
+using regress::LibraryReport;
+using regress::Verdict;
+
+constexpr double kFalseAlarms = 1e-6;  // of a whole run
+
+constexpr std::array kNumbers{"own", "given", "recorded", "addressed"};
+
+const char* numbers_of(const LibraryDescription& library) {
+  return kNumbers[static_cast<std::size_t>(library.numbers)];
+}
+
+std::string within_of(const LibraryOptions& options, const LibraryDescription& library) {
+  const bool replays = library.numbers == DRAFTPROOF_KERNELS_GIVEN || library.numbers == DRAFTPROOF_KERNELS_RECORDED;
+  if (options.within == "replay" && !replays)
+    throw usage_error("--within", std::string("is 'replay', but the library's random numbers are ") +
+                                      numbers_of(library) + ": it is given none and records none; expected " +
+                                      (library.numbers == DRAFTPROOF_KERNELS_OWN ? "distribution" : "bits"));
+  if (!options.within.empty()) return options.within;
+  return replays ? "replay" : library.numbers == DRAFTPROOF_KERNELS_OWN ? "distribution" : "bits";
+}
+
+// Each draws, and may be accused: the budget of false alarms is shared.
+std::int64_t statistical_cases(const std::vector<LibraryCase>& cases) {
+  return std::count_if(cases.begin(), cases.end(),
+                       [](const LibraryCase& one) { return one.call == "sample" || one.call == "verify_chain"; });
+}
+
+std::vector<std::string> missing_calls(const LibraryDescription& library) {
+  std::vector<std::string> missing;
+  for (const char* const call : regress::kLibraryCalls)
+    if (std::find(library.calls.begin(), library.calls.end(), call) == library.calls.end()) missing.emplace_back(call);
+  return missing;
+}
+
+LibraryReport all_skipped(const std::vector<LibraryCase>& cases, const std::string& why) {
+  LibraryReport report;
+  for (const LibraryCase& one : cases)
+    report.regression.results.push_back({one.name, 0, Verdict::skipped, why, {}, 0.0, {}});
+  return report;
+}
+
+void print_text(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,
+                const std::string& within) {
+  const regress::RegressionReport& regression = report.regression;
+  for (const std::string& finding : regression.findings())
+    std::cout << "different: " << printable_line(finding) << '\n';
+  std::cout << "library " << printable_line(options.file) << " (" << printable_line(library.name) << "), "
+            << (library.on_device ? "device" : "host") << " memory, random numbers " << numbers_of(library)
+            << ", within " << within << '\n';
+  for (const regress::CallTally& tally : regression.by_call()) {
+    char text[160];
+    std::snprintf(text, sizeof(text), "  %-14s %5lld equal %5lld different %5lld skipped %8.1f s\n",
+                  printable_line(tally.call).c_str(), static_cast<long long>(tally.equal),
+                  static_cast<long long>(tally.different), static_cast<long long>(tally.skipped), tally.seconds);
+    std::cout << text;
+  }
+  if (const auto missing = missing_calls(library); !missing.empty())
+    std::cout << "not exported, not tested: " << joined(missing, ", ") << '\n';
+  if (report.left_out > 0)
+    std::cout << "left out: " << report.left_out
+              << " cases that these calls cannot express (docs/your_kernel.md says which)\n";
+  if (const std::string why = regression.why_skipped(); !why.empty())
+    std::cout << "skipped: " << printable_line(why) << '\n';
+}
+
+Json document_of(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,
+                 const std::string& within, const ProgramContext& context) {
+  Json document = json_document(context.arguments);
+  document["library"] = {
+      {"file", options.file},           {"name", library.name},   {"memory", library.on_device ? "device" : "host"},
+      {"numbers", numbers_of(library)}, {"calls", library.calls}, {"not_exported", missing_calls(library)}};
+  document["within"] = within;
+  document["alpha"] = within == "bits" ? Json(nullptr) : Json(kFalseAlarms);
+  document["left_out"] = report.left_out;
+  document.update(regress::to_json(report.regression, "library"));
+  return document;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  constexpr std::uint64_t kSourceBytesMax = std::uint64_t{1} << 20;
+  return std::string(InputFile(file.string(), kSourceBytesMax).text());
+}
+
+}  // namespace
+
+void run_library_regression(const LibraryOptions& options, ProgramContext& context) {
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(options.file, unknown))
+    throw input_error(options.file, "is no file; expected a shared library (gpu/draftproof_kernels.h)");
+  const regress::LibraryProbe probe = regress::probe_library(options.file, options.case_seconds);
+  const LibraryDescription& library = probe.description;
+  const std::string within = within_of(options, library);
+  const std::vector<LibraryCase> cases = regress::library_cases(library.calls, options.filter);
+  if (cases.empty()) throw usage_error("--filter", "no case of the library has '" + options.filter + "' in its name");
+  if (!probe.why_unavailable.empty() && gpu_is_required())
+    throw usage_error("--library " + options.file,
+                      "takes device memory; " + probe.why_unavailable + ", and DRAFTPROOF_REQUIRE_GPU=1 asks for one");
+  LibraryReport report;
+  if (!probe.why_unavailable.empty()) {
+    report = all_skipped(cases, probe.why_unavailable);
+  } else {
+    const auto of_a_case = static_cast<double>(std::max<std::int64_t>(1, statistical_cases(cases)));
+    const regress::LibraryJudge judge =
+        within == "bits"
+            ? regress::LibraryJudge(regress::judge_bits)
+            : statistical_judge({within == "replay", kFalseAlarms / of_a_case, options.draws, options.seed});
+    const std::string again = "; run it again: draftproof regress --library " + options.file + " --within " + within +
+                              " --seed " + std::to_string(options.seed) + " --draws " + std::to_string(options.draws) +
+                              " --filter ";
+    Progress progress("regress", cases.size(), "cases");
+    report = regress::run_library(options.file, cases, judge, options.case_seconds, again, [&] { progress.advance(); });
+  }
+  const regress::RegressionReport& regression = report.regression;
+  if (regression.is_finding()) {
+    context.exit_code = ExitCode::finding;
+  } else if (regression.count(Verdict::equal) == 0) {
+    context.exit_code = ExitCode::inconclusive;
+  }
+  if (options.json) return print_json(document_of(report, library, options, within, context));
+  print_text(report, library, options, within);
+}
+
+void write_skeleton(const std::string& kind, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;
+  if (fs::exists(folder, unknown) && (!fs::is_directory(folder, unknown) || !fs::is_empty(folder, unknown)))
+    throw input_error(folder, "is not empty; expected a new folder");
+  const fs::path gpu = DRAFTPROOF_SKELETONS;
+  std::vector<fs::path> files = {gpu / "draftproof_kernels.h"};
+  for (const auto& entry : fs::directory_iterator(gpu / "skeleton" / kind)) files.push_back(entry.path());
+  files.push_back(gpu / "skeleton" / "ci.sh");
+  fs::create_directories(folder);
+  for (const fs::path& file : files) {
+    const fs::path to = fs::path(folder) / file.filename();
+    AtomicFile out(to.string());
+    out.stream() << text_of(file);
+    out.commit();
+    fs::permissions(to, fs::status(file).permissions());
+    std::cout << to.string() << '\n';
+  }
+}
+
+}  // namespace draftproof

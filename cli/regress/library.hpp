@@ -1,0 +1,30 @@
+// draftproof regress --library: somebody else's kernels (gpu/draftproof_kernels.h) on the regression's cases.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/shared/command.hpp"
+
+namespace draftproof {
+
+struct LibraryOptions {
+  std::string file;
+  std::string within;  // bits, distribution, replay; empty: as the library's random numbers ask for
+  std::string filter;
+  std::int64_t draws = 20'000;
+  double case_seconds = 60.0;
+  std::uint64_t seed = 1;
+  bool json = false;
+};
+
+void run_library_regression(const LibraryOptions& options, ProgramContext& context);
+
+// Writes a library to begin with into `folder`, which must be empty or not there: `kind` is cpu or cuda. Errors
+// (input) naming the folder or the file.
+void write_skeleton(const std::string& kind, const std::string& folder);
+
+// DRAFTPROOF_REQUIRE_GPU=1: a skip for want of a GPU is an error.
+bool gpu_is_required();
+
+}  // namespace draftproof

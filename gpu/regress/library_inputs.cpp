@@ -1,0 +1,186 @@
+#include "gpu/regress/library_inputs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "gpu/reference_executor/rows.hpp"
+
+namespace draftproof::regress {
+namespace {
+
+using reference_executor::value_of;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Adds a row of the call to a matrix of f32 rows. False, and nothing is added, where it holds a NaN or +infinity.
+bool add_row(const draftproof_rows& rows, std::int64_t row, std::int64_t vocab_size, std::int64_t row_stride,
+             std::vector<float>& to) {
+  const std::vector<float> values = reference_executor::floats_of(reference_executor::row_view(rows, row, vocab_size));
+  if (std::any_of(values.begin(), values.end(), [](float x) { return std::isnan(x) || x == kInfinity; })) return false;
+  to.insert(to.end(), values.begin(), values.end());
+  to.insert(to.end(), static_cast<std::size_t>(row_stride - vocab_size), kNan);
+  return true;
+}
+
+bool has_constraints(const draftproof_constraints& c) {
+  return c.allowed_mask != nullptr || c.allowed_offsets != nullptr || c.history_offsets != nullptr ||
+         c.row_draft_begin != nullptr || c.bad_word_sequences != nullptr || c.min_tokens != nullptr ||
+         c.stop_offsets != nullptr || c.bias_offsets != nullptr;
+}
+
+bool has_edits(const draftproof_parameters& p) {
+  return p.repetition_penalty != nullptr || p.frequency_penalty != nullptr || p.presence_penalty != nullptr ||
+         p.guidance_scale != nullptr;
+}
+
+std::optional<LibraryInputs> inputs_of(const draftproof_sample_arguments& a) {
+  if (has_constraints(a.constraints) || has_edits(a.parameters)) return std::nullopt;
+  if (a.sampler == DRAFTPROOF_RACE) return std::nullopt;  // the rows of another case
+  RowInputs in;
+  in.vocab_size = a.vocab_size;
+  in.row_stride = a.logits.row_stride;
+  const draftproof_parameters& p = a.parameters;
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const std::int64_t request = reference_executor::request_of_row(a.row_request, row, a.requests);
+    if (a.status[row] != DRAFTPROOF_ROW_OK) continue;
+    // These rows say the same as those of the usual order, in which the library may choose.
+    if (value_of<std::uint8_t>(p.filter_order, request, 0) != 0 || value_of<std::uint8_t>(p.ties, request, 0) != 0)
+      continue;
+    if (!add_row(a.logits, row, a.vocab_size, in.row_stride, in.logits)) continue;
+    in.temperature.push_back(value_of(p.temperature, request, 1.0f));
+    in.top_k.push_back(value_of<std::int32_t>(p.top_k, request, 0));
+    in.top_p.push_back(value_of(p.top_p, request, 1.0f));
+    in.min_p.push_back(value_of(p.min_p, request, 0.0f));
+    in.seeds.push_back(a.randomness.seed[request]);
+    in.steps.push_back(a.randomness.step[request] + static_cast<std::uint32_t>(row) * 65536u);  // of its own
+  }
+  if (in.rows() == 0) return std::nullopt;
+  return in;
+}
+
+std::optional<LibraryInputs> inputs_of(const draftproof_verify_arguments& a) {
+  if (a.target_kind != DRAFTPROOF_PROBABILITIES || a.proposal_kind == DRAFTPROOF_LOGITS || a.parents != nullptr)
+    return std::nullopt;
+  ChainInputs in;
+  in.vocab_size = a.vocab_size;
+  in.one_hot = a.proposal_kind == DRAFTPROOF_ONE_HOT;
+  in.row_stride = std::max(a.target.row_stride, in.one_hot ? 0 : a.proposal.row_stride);
+  for (std::int64_t b = 0; b < a.requests; ++b) {
+    if (a.status[b] != DRAFTPROOF_ROW_OK) continue;
+    const std::size_t target_size = in.target_probs.size();
+    const std::size_t draft_size = in.draft_probs.size();
+    const std::int64_t begin = a.cu_num_draft_tokens[b];
+    const std::int64_t end = a.cu_num_draft_tokens[b + 1];
+    bool sound = true;
+    for (std::int64_t row = begin + b; row <= end + b; ++row)
+      sound = sound && add_row(a.target, row, a.vocab_size, in.row_stride, in.target_probs);
+    for (std::int64_t row = begin; row < end && !in.one_hot; ++row)
+      sound = sound && add_row(a.proposal, row, a.vocab_size, in.row_stride, in.draft_probs);
+    if (!sound) {  // in a row that its verification does not come to
+      in.target_probs.resize(target_size);
+      in.draft_probs.resize(draft_size);
+      continue;
+    }
+    in.draft_tokens.insert(in.draft_tokens.end(), a.draft_tokens + begin, a.draft_tokens + end);
+    in.cu_num_draft_tokens.push_back(static_cast<std::int32_t>(in.draft_tokens.size()));
+    in.seeds.push_back(a.randomness.seed[b]);
+    in.steps.push_back(a.randomness.step[b]);
+  }
+  if (in.requests() == 0) return std::nullopt;
+  return in;
+}
+
+std::optional<LibraryInputs> inputs_of(const draftproof_guidance_arguments& a) {
+  GuidanceInputs in;
+  in.vocab_size = a.vocab_size;
+  in.row_stride = std::max(a.conditional.row_stride, a.unconditional.row_stride);
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    if (a.status[row] != DRAFTPROOF_ROW_OK) continue;
+    const std::size_t size = in.conditional.size();
+    if (add_row(a.conditional, row, a.vocab_size, in.row_stride, in.conditional) &&
+        add_row(a.unconditional, row, a.vocab_size, in.row_stride, in.unconditional)) {
+      in.scale.push_back(a.scale[row]);
+    } else {
+      in.conditional.resize(size);
+    }
+  }
+  if (in.rows() == 0) return std::nullopt;
+  return in;
+}
+
+std::optional<LibraryInputs> inputs_of(const draftproof_tree_mask_arguments& a) {
+  TreeInputs in;
+  in.words_per_row = a.words_per_row;
+  for (std::int64_t b = 0; b < a.requests; ++b) {
+    if (a.status[b] != DRAFTPROOF_ROW_OK) continue;
+    in.parents.insert(in.parents.end(), a.parents + a.cu_num_draft_tokens[b], a.parents + a.cu_num_draft_tokens[b + 1]);
+    in.cu_num_draft_tokens.push_back(static_cast<std::int32_t>(in.parents.size()));
+  }
+  if (in.requests() == 0) return std::nullopt;
+  return in;
+}
+
+template <class Arguments>
+std::optional<LibraryInputs> inputs_of(const Arguments&) {
+  return std::nullopt;
+}
+
+std::int64_t longest(const std::vector<std::int32_t>& offsets) {
+  std::int64_t most = 0;
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b) most = std::max<std::int64_t>(most, offsets[b + 1] - offsets[b]);
+  return most;
+}
+
+}  // namespace
+
+void RowInputs::add(const RowInputs& from, std::int64_t row, std::uint64_t seed, std::uint32_t step) {
+  const auto at = static_cast<std::size_t>(row);
+  const auto first = from.logits.begin() + row * from.row_stride;
+  logits.insert(logits.end(), first, first + from.row_stride);
+  temperature.push_back(from.temperature[at]);
+  top_k.push_back(from.top_k[at]);
+  top_p.push_back(from.top_p[at]);
+  min_p.push_back(from.min_p[at]);
+  seeds.push_back(seed);
+  steps.push_back(step);
+}
+
+std::int64_t ChainInputs::draft_len_max() const {
+  return longest(cu_num_draft_tokens);
+}
+
+void ChainInputs::add(const ChainInputs& from, std::int64_t request, const std::vector<Token>& drafts,
+                      std::uint64_t seed, std::uint32_t step) {
+  draft_tokens.insert(draft_tokens.end(), drafts.begin(), drafts.end());
+  cu_num_draft_tokens.push_back(static_cast<std::int32_t>(draft_tokens.size()));
+  const auto count = static_cast<std::int64_t>(drafts.size());
+  const float* const p = from.target(request, 0);
+  target_probs.insert(target_probs.end(), p, p + (count + 1) * row_stride);
+  if (!one_hot) {
+    const float* const q = from.draft(request, 0);
+    draft_probs.insert(draft_probs.end(), q, q + count * row_stride);
+  }
+  seeds.push_back(seed);
+  steps.push_back(step);
+}
+
+std::int64_t TreeInputs::draft_len_max() const {
+  return longest(cu_num_draft_tokens);
+}
+
+std::optional<LibraryInputs> library_inputs(const RegressCase& one) {
+  if (one.host_only) return std::nullopt;  // more than fits into memory
+  draftproof_settings settings{};
+  settings.executor = DRAFTPROOF_REFERENCE;
+  const auto memory = device::memory_of(DRAFTPROOF_REFERENCE);
+  std::optional<LibraryInputs> inputs;
+  CaseRun run(*memory, settings, [&](const MadeCall& call) {
+    std::visit([&](const auto* arguments) { inputs = inputs_of(*arguments); }, call);
+  });
+  one.run(run);
+  return inputs;
+}
+
+}  // namespace draftproof::regress

@@ -1,0 +1,60 @@
+// The regression of somebody else's kernels (draftproof_kernels.h): every case that their calls can express, each in a
+// child process, judged by a function of the caller's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/regress/kernel_library.hpp"
+#include "gpu/regress/library_inputs.hpp"
+#include "gpu/regress/regression.hpp"
+
+namespace draftproof::regress {
+
+struct LibraryCase {
+  std::string name;  // call/what is special/sizes
+  std::string call;  // of kLibraryCalls
+  std::shared_ptr<const RegressCase> inputs;
+};
+// The cases of these calls that have `part` in their name, or one of several parts "a,b,c". Filters are tried on the
+// rows of `sample`.
+std::vector<LibraryCase> library_cases(const std::vector<std::string>& calls, const std::string& parts);
+
+// What the library says of itself, found out in a child process. Errors as of KernelLibrary; (input): loading it, or
+// describe(), crashes or does not end within `seconds_max`.
+struct LibraryProbe {
+  LibraryDescription description;
+  std::string why_unavailable;  // it takes device memory, and there is no GPU; else empty
+};
+LibraryProbe probe_library(const std::string& file, double seconds_max);
+
+// What is wrong with the outputs of one case; `finding` is empty where nothing is.
+struct LibraryJudgement {
+  std::string finding = {};
+  std::optional<Difference> difference = {};
+  bool judged = true;  // false: there is nothing in the case that this judge could look at
+};
+using LibraryJudge = std::function<LibraryJudgement(const KernelLibrary&, const LibraryCase&, const LibraryInputs&)>;
+
+struct LibraryReport {
+  RegressionReport regression;
+  std::int64_t left_out = 0;  // cases that the calls cannot express, or of which nothing can be judged
+};
+// `seconds_max`: for each case, its inputs and its judgement included. `again`: the command that runs a case again, to
+// which its name is added. `done` is called after each case.
+LibraryReport run_library(const std::string& file, const std::vector<LibraryCase>& cases, const LibraryJudge& judge,
+                          double seconds_max, const std::string& again, const std::function<void()>& done = {});
+
+// The judge of a library that draws by draftproof's addresses: every output is the reference's, bit for bit. Of a
+// filter, tokens more than 31 nats below the largest (whose mass is 0) may be kept or dropped.
+LibraryJudgement judge_bits(const KernelLibrary& library, const LibraryCase& one, const LibraryInputs& inputs);
+
+// Guidance computed otherwise: each element within 2^-21 (|u| + |s| (|c| + |u|)) of u + s (c - u), which four roundings
+// of f32 in any order of evaluation stay within; -infinity where it is. Nothing but NaN is a NaN.
+LibraryJudgement judge_guidance(const KernelLibrary& library, const GuidanceInputs& in);
+
+}  // namespace draftproof::regress
