@@ -72,11 +72,12 @@ if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck initcheck synccheck; do
     {
       status=0
-      for calls in "--filter /V33/" "--random 150 --seed 7"; do
-        # shellcheck disable=SC2086
-        timeout $share compute-sanitizer --tool "$tool" --error-exitcode 9 "$program" regress --executor cuda \
-          --golden "$root/gpu/golden/digests.txt" $calls >>"$work/$tool.log" 2>&1 || status=$?
-      done
+      under_tool() {
+        timeout "$share" compute-sanitizer --tool "$tool" --error-exitcode 9 "$program" regress --executor cuda "$@" \
+          >>"$work/$tool.log" 2>&1 || status=$?
+      }
+      under_tool --golden "$root/gpu/golden/digests.txt" --filter /V33/
+      under_tool --random 150 --seed 7
       case $status in
         0) echo "$tool clean" ;;
         124) echo "$tool timeout" ;;
