@@ -6,7 +6,8 @@
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
 //   v1         eight tokens a thread from two Philox blocks; scores as ordered integers.
 //   v2 (this)  the noise, two logarithms in double precision, only of tokens that may win the tile: a float logarithm
-//       bounds each score from both sides, within half a bit; of 4,096 tokens one or two pass.
+//       bounds each score from both sides, within half a bit; of 4,096 tokens one or two pass. A warp a tile where
+//       tiles are many. 596 us instead of 2,233 (H200, 1,024 rows of 200,000 bf16, the mass pass included).
 #pragma once
 
 #include "gpu/kernels/draw.cuh"

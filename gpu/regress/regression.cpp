@@ -226,8 +226,12 @@ std::vector<CallTally> RegressionReport::by_call() const {
   std::vector<CallTally> tallies;
   for (const CaseResult& result : results) {
     const std::string call = result.name.substr(0, result.name.find('/'));
-    if (tallies.empty() || tallies.back().call != call) tallies.emplace_back().call = call;
-    CallTally& tally = tallies.back();
+    auto found = std::ranges::find(tallies, call, &CallTally::call);
+    if (found == tallies.end()) {
+      tallies.emplace_back().call = call;
+      found = std::prev(tallies.end());
+    }
+    CallTally& tally = *found;
     ++(result.verdict == Verdict::equal       ? tally.equal
        : result.verdict == Verdict::different ? tally.different
                                               : tally.skipped);
