@@ -18,11 +18,10 @@
 namespace draftproof {
 namespace {
 
-constexpr std::int64_t kScratchSlots = 16384;  // of drafts' entries in a step
-constexpr std::int32_t kTreeTopK = 10;         // EAGLE-2's, of a node and of a level
-constexpr std::int64_t kLateRowsMax = 1024;    // of a pass that only stores
-constexpr std::int64_t kFreshRowsMax = 17;     // of a request that drafted in the step before
-constexpr std::size_t kSidesMax = 2;           // of a draft: the request's tokens and the companion's
+constexpr std::int32_t kTreeTopK = 10;       // EAGLE-2's, of a node and of a level
+constexpr std::int64_t kLateRowsMax = 1024;  // of a pass that only stores
+constexpr std::int64_t kFreshRowsMax = 17;   // of a request that drafted in the step before
+constexpr std::size_t kSidesMax = 2;         // of a draft: the request's tokens and the companion's
 
 }  // namespace
 
@@ -45,69 +44,9 @@ HeadBatch HeadDrafter::Batch::view() const {
   return {tokens, positions, streams, parents, slots, contexts, wanted, tails};
 }
 
-// What is kept beside an engine's KV.
-class HeadDrafter::Cache final : public DraftCache {
- public:
-  Cache(const DraftHead& head, std::int32_t num_blocks)
-      : kv(head.make_cache(num_blocks * kKvBlockSlots + kScratchSlots)),
-        scratch(num_blocks * kKvBlockSlots),
-        of_token(head.feature_layers().size() * static_cast<std::size_t>(head.description().target_width)),
-        blocks_(static_cast<std::size_t>(num_blocks)) {}
-
-  // Of a block of slots: the features of its tokens, the last ones, and how many entries its slots hold.
-  struct Block {
-    std::vector<float> features;
-    std::int32_t filled = 0;
-    std::int32_t stored = 0;
-
-    // The last token's are what the next block begins with; the others have become entries.
-    void drop_features(std::size_t of_token) {
-      if (stored == kKvBlockSlots && filled == kKvBlockSlots && features.size() > of_token)
-        features.erase(features.begin(), features.end() - static_cast<std::ptrdiff_t>(of_token));
-    }
-  };
-
-  void copy_block(std::int32_t from, std::int32_t to) override {
-    blocks_[static_cast<std::size_t>(to)] = blocks_[static_cast<std::size_t>(from)];
-    for (std::int64_t i = 0; kv && i < kKvBlockSlots; ++i)
-      kv->copy_slot(from * kKvBlockSlots + i, to * kKvBlockSlots + i);
-  }
-  void forget(std::uint64_t request) override {
-    for (std::int32_t s = 0; s < 2; ++s) ends.erase({request, s});
-  }
-  std::int64_t take_late_ns() override { return std::exchange(late_ns, 0); }
-  Block& block(const StreamContext& of, std::int64_t position) {
-    return blocks_[static_cast<std::size_t>(of.blocks[static_cast<std::size_t>(position / kKvBlockSlots)])];
-  }
-  // Error (internal): it was not kept.
-  std::span<const float> features(const StreamContext& of, std::int64_t position) {
-    const Block& in = block(of, position);
-    const std::int64_t first = in.filled - std::ssize(in.features) / static_cast<std::int64_t>(of_token);
-    const std::int64_t place = position % kKvBlockSlots;
-    if (place < first || place >= in.filled)
-      throw Error(ErrorKind::internal, "head", "tokens follow others that it was never shown");
-    return std::span<const float>(in.features).subspan(static_cast<std::size_t>(place - first) * of_token, of_token);
-  }
-
-  std::unique_ptr<TransformerKvCache> kv;                               // null: the head has no layers
-  std::int64_t scratch;                                                 // the first of kScratchSlots
-  std::map<std::pair<std::uint64_t, std::int32_t>, std::int64_t> ends;  // of a stream: behind the last token shown
-  std::int64_t late_ns = 0;
-  std::size_t of_token;  // features
-
- private:
-  std::vector<Block> blocks_;
-};
-
-// The tokens that a draft hangs behind: the request's, and where the draft is guided the companion's.
-struct HeadDrafter::Side {
-  std::uint64_t request;
-  std::int32_t stream_index;
-  std::span<const Token> tokens;
-  StreamContext kv;
+// What a draft hangs behind: the request's tokens, and where the draft is guided the companion's.
+struct HeadDrafter::Side : HeadStream {
   std::vector<std::vector<float>> marginals = {};  // of heads that draft in parallel, by depth
-
-  std::int64_t newest() const { return std::ssize(tokens) - 1; }
 };
 
 // A draft as it grows, level by level. Its nodes are those of the draft, or of paths that are not merged yet, or
@@ -188,38 +127,19 @@ void HeadDrafter::propose(const DraftContext&, const DraftPlan&, DraftChance&, D
 }
 
 std::unique_ptr<DraftCache> HeadDrafter::make_cache(std::int32_t num_blocks) const {
-  return std::make_unique<Cache>(*head_, num_blocks);
+  return std::make_unique<HeadEntries>(*head_, num_blocks);
 }
 
 void HeadDrafter::observe(std::span<const ComputedTokens> computed, std::span<const float> features,
                           DraftCache* draft_cache) {
-  auto& cache = dynamic_cast<Cache&>(*draft_cache);
-  const bool keeps_last_alone = head_->description().family == HeadFamily::medusa;
-  for (const ComputedTokens& of : computed) {
-    if (of.rows.empty()) continue;
-    if (of.first > 0) cache.features(of.kv, of.first - 1);
-    const std::int64_t end = of.first + std::ssize(of.rows);
-    cache.ends[{of.request, of.stream_index}] = end;
-    for (std::int64_t p = of.first; p < end; ++p) {
-      Cache::Block& block = cache.block(of.kv, p);
-      if (p % kKvBlockSlots == 0) block = {};
-      if (block.filled != p % kKvBlockSlots)
-        throw Error(ErrorKind::internal, "head", "a block is filled behind its place");
-      if (keeps_last_alone) block.features.clear();
-      const auto row = static_cast<std::size_t>(of.rows[static_cast<std::size_t>(p - of.first)]);
-      const std::span<const float> shown = features.subspan(row * cache.of_token, cache.of_token);
-      block.features.insert(block.features.end(), shown.begin(), shown.end());
-      ++block.filled;
-      block.drop_features(cache.of_token);
-    }
-  }
+  for (const ComputedTokens& of : computed) dynamic_cast<HeadEntries&>(*draft_cache).keep(of, features);
 }
 
 // Adds the tokens of a stream at positions [begin, end), a chain behind its context, with the features that their
 // entries are made of: those of the tokens before them, of blocks their own.
-void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache) {
-  const std::int64_t before = first_entry();
-  if (before == 1 && begin == 1) cache.kv->clear_slot(side.kv.slot(0));
+void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache) {
+  const std::int64_t before = cache.first_entry();
+  if (before == 1 && begin == 1) cache.kv().clear_slot(side.kv.slot(0));
   for (std::int64_t p = begin; p < end; ++p) {
     batch_.add(side.tokens[static_cast<std::size_t>(p)], p, p != begin, side.kv.slot(p));
     batch_.add_features(cache.features(side.kv, p - before));
@@ -228,17 +148,7 @@ void HeadDrafter::add_tokens(const Side& side, std::int64_t begin, std::int64_t 
   batch_.contexts.push_back({side.kv.blocks, begin});
 }
 
-// The first position whose entry the KV lacks.
-std::int64_t HeadDrafter::lacking_from(const Side& side, Cache& cache) const {
-  const std::int64_t full = side.newest() / kKvBlockSlots * kKvBlockSlots;
-  std::int64_t begin = 0;
-  while (begin < full && cache.block(side.kv, begin).stored == kKvBlockSlots) begin += kKvBlockSlots;
-  // The newest token's block was another's before where the newest token is its first.
-  const std::int32_t stored = begin == side.newest() ? 0 : cache.block(side.kv, begin).stored;
-  return std::max(begin + stored, first_entry());
-}
-
-void HeadDrafter::store_batch(Cache& cache) {
+void HeadDrafter::store_batch(HeadEntries& cache) {
   head_->make_states(batch_.features, batch_.states);
   if (on_state) {
     const auto width = static_cast<std::size_t>(head_->state_width());
@@ -247,23 +157,14 @@ void HeadDrafter::store_batch(Cache& cache) {
       on_state(side->request, side->stream_index, position, std::span(batch_.states).subspan(row++ * width, width));
   }
   if (head_->description().family == HeadFamily::dflash)
-    head_->store_context(batch_.view(), batch_.states, *cache.kv);
+    head_->store_context(batch_.view(), batch_.states, cache.kv());
   else
-    head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
-}
-
-// The entries of positions [begin, end) are in the KV now, like those before them.
-void HeadDrafter::mark_stored(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache) const {
-  for (std::int64_t first = begin / kKvBlockSlots * kKvBlockSlots; first < end; first += kKvBlockSlots) {
-    Cache::Block& block = cache.block(side.kv, first);
-    block.stored = static_cast<std::int32_t>(std::min<std::int64_t>(end - first, kKvBlockSlots));
-    block.drop_features(cache.of_token);
-  }
+    head_->run_pairs(batch_.view(), batch_.states, cache.kv(), output_);
 }
 
 // Full blocks whose entries no draft has needed so far are computed once where several requests share them, and in
 // parts where they are many; whatever else is lacking the first pass of the draft takes along.
-void HeadDrafter::catch_up(std::span<Growth> growths, Cache& cache) {
+void HeadDrafter::catch_up(std::span<Growth> growths, HeadEntries& cache) {
   for (;;) {
     batch_.clear();
     std::set<std::int32_t> claimed;
@@ -271,7 +172,7 @@ void HeadDrafter::catch_up(std::span<Growth> growths, Cache& cache) {
     bool waits = false;
     for (Growth& growth : growths)
       for (const Side& side : growth.sides) {
-        const std::int64_t begin = lacking_from(side, cache);
+        const std::int64_t begin = cache.lacking_from(side);
         const std::int64_t full = side.newest() / kKvBlockSlots;
         std::int64_t block = begin / kKvBlockSlots;
         for (; block < full && std::ssize(batch_.tokens) + (block + 1) * kKvBlockSlots - begin <= kLateRowsMax; ++block)
@@ -283,22 +184,17 @@ void HeadDrafter::catch_up(std::span<Growth> growths, Cache& cache) {
       }
     if (!waits) return;
     store_batch(cache);
-    for (const auto& [side, begin, end] : added) mark_stored(*side, begin, end, cache);
+    for (const auto& [side, begin, end] : added) cache.mark_stored(*side, begin, end);
   }
 }
 
 // Empty where a stream's tokens before the newest are computed in this step (a part of the prompt, or all again after a
 // preemption): their features are not there yet, nor is the KV.
-std::vector<HeadDrafter::Side> HeadDrafter::sides_of(const DraftContext& context, Cache& cache) const {
-  std::vector<Side> sides{{context.request, 0, context.stream, context.kv}};
+std::vector<HeadDrafter::Side> HeadDrafter::sides_of(const DraftContext& context, HeadEntries& cache) const {
+  std::vector<Side> sides{{{context.request, 0, context.stream, context.kv}}};
   if (guided_ && context.parameters.guidance_scale != 1.0f)
-    sides.push_back({context.request, 1, context.companion_stream, context.companion_kv});
-  for (const Side& side : sides) {
-    const auto found = cache.ends.find({side.request, side.stream_index});
-    if (found == cache.ends.end() || found->second != side.newest() || side.kv.length != side.newest() ||
-        side.newest() == 0)
-      return {};
-  }
+    sides.push_back({{context.request, 1, context.companion_stream, context.companion_kv}});
+  if (!std::ranges::all_of(sides, [&](const Side& side) { return cache.reaches(side); })) return {};
   return sides;
 }
 
@@ -338,7 +234,7 @@ HeadDrafter::Growth HeadDrafter::growth_of(DraftJob& job) const {
 }
 
 void HeadDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* draft_cache) {
-  auto& cache = dynamic_cast<Cache&>(*draft_cache);
+  auto& cache = dynamic_cast<HeadEntries&>(*draft_cache);
   std::vector<Growth> growths;
   std::int64_t slots = 0;
   const auto draft = [&] {
@@ -353,17 +249,17 @@ void HeadDrafter::propose_all(std::span<DraftJob> jobs, DraftCache* draft_cache)
     Growth growth = growth_of(job);
     growth.sides = std::move(sides);
     const std::int64_t needed = std::max(growth.nodes_max(), head_->description().block_len) * std::ssize(growth.sides);
-    if (slots + needed > kScratchSlots) draft();
+    if (slots + needed > HeadEntries::kScratchSlots) draft();
     slots += needed;
     growths.push_back(std::move(growth));
   }
   draft();
 }
 
-void HeadDrafter::grow(std::span<Growth> growths, Cache& cache) {
+void HeadDrafter::grow(std::span<Growth> growths, HeadEntries& cache) {
   if (growths.empty()) return;
   compute_roots(growths, cache);
-  std::int64_t scratch = cache.scratch;
+  std::int64_t scratch = cache.scratch();
   for (const Growth& growth : growths)
     scratch += std::ssize(growth.sides) * head_->description().block_len;  // 0 of heads without blocks
   for (bool grows = true; grows;) {
@@ -389,7 +285,7 @@ void HeadDrafter::grow(std::span<Growth> growths, Cache& cache) {
 }
 
 // The rows after the contexts.
-void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
+void HeadDrafter::compute_roots(std::span<Growth> growths, HeadEntries& cache) {
   const auto width = static_cast<std::size_t>(head_->state_width());
   const auto rows = static_cast<std::size_t>(head_->num_rows());
   const HeadDescription& description = head_->description();
@@ -419,22 +315,22 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
   std::int64_t late_rows = 0;
   for (const Growth& growth : growths)
     for (const Side& side : growth.sides) {
-      const std::int64_t end = side.newest() + first_entry();  // the newest token's pair gives the first row
-      const std::int64_t from = std::min(lacking_from(side, cache), side.newest());
+      const std::int64_t end = side.newest() + cache.first_entry();  // the newest token's pair gives the first row
+      const std::int64_t from = std::min(cache.lacking_from(side), side.newest());
       late_rows += std::max<std::int64_t>(end - from - kFreshRowsMax, 0);
       if (from < end) add_tokens(side, from, end, cache);
-      mark_stored(side, from, end, cache);
-      if (first_entry() == 1) batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
+      cache.mark_stored(side, from, end);
+      if (cache.first_entry() == 1) batch_.wanted.push_back(static_cast<std::int32_t>(batch_.tokens.size()) - 1);
     }
   const std::int64_t num_rows = std::ssize(batch_.tokens);
   if (num_rows > 0) store_batch(cache);
   const auto stored = std::chrono::steady_clock::now();
   const auto ns_of = [](auto time) { return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count(); };
-  cache.late_ns += ns_of(caught_up - before);
-  if (num_rows > 0) cache.late_ns += ns_of(stored - caught_up) * late_rows / num_rows;
+  cache.add_late_ns(ns_of(caught_up - before));
+  if (num_rows > 0) cache.add_late_ns(ns_of(stored - caught_up) * late_rows / num_rows);
   if (description.family == HeadFamily::dflash) {
     batch_.clear();
-    std::int64_t scratch = cache.scratch;
+    std::int64_t scratch = cache.scratch();
     for (const Growth& growth : growths)
       for (const Side& side : growth.sides) {
         for (std::int32_t i = 0; i < description.block_len; ++i) {
@@ -444,7 +340,7 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
         }
         batch_.contexts.push_back({side.kv.blocks, side.newest()});
       }
-    head_->run_blocks(batch_.view(), *cache.kv, output_);
+    head_->run_blocks(batch_.view(), cache.kv(), output_);
     const bool has_markov = head_->weights().markov_in != nullptr;
     std::size_t row = 0;
     for (Growth& growth : growths)
@@ -477,7 +373,7 @@ void HeadDrafter::compute_roots(std::span<Growth> growths, Cache& cache) {
 }
 
 // The rows after the nodes of the frontiers, of all requests in one pass.
-void HeadDrafter::compute_frontiers(std::span<Growth> growths, Cache& cache) {
+void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cache) {
   const auto rows = static_cast<std::size_t>(head_->num_rows());
   const HeadFamily family = head_->description().family;
   if (family == HeadFamily::medusa || (family == HeadFamily::dflash && !head_->weights().markov_in)) return;
@@ -505,7 +401,7 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, Cache& cache) {
   if (family == HeadFamily::dflash)
     head_->add_markov(batch_.tokens, output_.logits);
   else
-    head_->run_pairs(batch_.view(), batch_.states, *cache.kv, output_);
+    head_->run_pairs(batch_.view(), batch_.states, cache.kv(), output_);
   const auto width = static_cast<std::size_t>(head_->state_width());
   std::size_t row = 0;
   for (Growth& growth : growths)

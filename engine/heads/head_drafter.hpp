@@ -1,22 +1,16 @@
 // A drafting head as the drafter of an engine.
 //
-// After every pass of the target it is shown the features of what was computed, and keeps them beside each block of
-// the target's KV; before every pass it drafts for all requests together, so that its weights
-// are read once a level of the drafts. Entries are computed when a draft needs them, whoever's, so requests that do not
-// draft cost nothing but the copy. The KV of true tokens lies in the target's blocks; entries made of drafts lie elsewhere
-// and live for one step. So a full block holds what its tokens determine, whoever finds it in the prefix cache, and
-// nothing of a rejected draft stays.
-//
-// Of a block that holds all its entries the features of the last token are kept: the first pair behind it begins with
-// them, also where the block is found in the prefix cache.
+// After every pass of the target it is shown the features of what was computed, and keeps them (head_entries.hpp); before
+// every pass it drafts for all requests together, so that its weights are read once a level of the drafts. Entries are
+// computed when a draft needs them, whoever's, so requests that do not draft cost nothing but the copy.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 
 #include "engine/draft/drafter.hpp"
 #include "engine/heads/draft_head.hpp"
+#include "engine/heads/head_entries.hpp"
 #include "reference/logits/pipeline.hpp"
 
 namespace draftproof {
@@ -65,21 +59,16 @@ class HeadDrafter final : public Drafter {
       on_state;
 
  private:
-  class Cache;
   struct Growth;
   struct Side;
-  // The first token has no pair.
-  std::int64_t first_entry() const { return head_->description().family == HeadFamily::dflash ? 0 : 1; }
-  void add_tokens(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache);
-  std::int64_t lacking_from(const Side& side, Cache& cache) const;
-  void store_batch(Cache& cache);
-  void mark_stored(const Side& side, std::int64_t begin, std::int64_t end, Cache& cache) const;
-  void catch_up(std::span<Growth> growths, Cache& cache);
-  std::vector<Side> sides_of(const DraftContext& context, Cache& cache) const;
+  void add_tokens(const Side& side, std::int64_t begin, std::int64_t end, HeadEntries& cache);
+  void store_batch(HeadEntries& cache);
+  void catch_up(std::span<Growth> growths, HeadEntries& cache);
+  std::vector<Side> sides_of(const DraftContext& context, HeadEntries& cache) const;
   Growth growth_of(DraftJob& job) const;
-  void grow(std::span<Growth> growths, Cache& cache);
-  void compute_roots(std::span<Growth> growths, Cache& cache);
-  void compute_frontiers(std::span<Growth> growths, Cache& cache);
+  void grow(std::span<Growth> growths, HeadEntries& cache);
+  void compute_roots(std::span<Growth> growths, HeadEntries& cache);
+  void compute_frontiers(std::span<Growth> growths, HeadEntries& cache);
   static std::span<const float> row_after(const Growth& growth, std::int32_t node);
   const Distribution& process(const Growth& growth, std::int32_t node);
   void add_level(Growth& growth);
