@@ -97,6 +97,7 @@ Json row_json(const PredictionRow& row) {
   json["speedup"] = row.speedup;
   json["low"] = row.low;
   json["high"] = row.high;
+  json["loss_probability"] = row.band().loss_probability();
   json["step_ratio"] = row.step_ratio;
   json["tokens_per_step"] = row.tokens_per_step;
   json["tokens_per_second"] = row.tokens_per_second;
@@ -216,6 +217,10 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   }
   json["rows"] = rows;
   json["best"] = best;
+  json["plain_best"] = json_list(prediction.plain_best, [](const LoadInterval& off) -> Json {
+    return {{"from", off.from}, {"to", off.to}};
+  });
+  json["loss_possible_from"] = or_null(prediction.loss_possible_from);
   json["break_even_batch"] = or_null(prediction.break_even);
   json["break_even_low"] = or_null(prediction.break_even_low);
   json["break_even_high"] = or_null(prediction.break_even_high);
@@ -225,6 +230,7 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   json["drafts"] = json_list(prediction.drafts, limits_json);
   json["compared"] = json_list(report.compared, compared_json);
   json["measured"] = report.points ? points_json(*report.points) : Json(nullptr);
+  json["load_advice"] = prediction.load_advice;
   json["advice"] = prediction.advice;
   return json;
 }

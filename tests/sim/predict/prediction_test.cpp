@@ -87,12 +87,52 @@ TEST_CASE("speculation pays below its break-even batch and not from it on, and i
   CHECK(around.batches[0].pays());
   CHECK_FALSE(around.batches[1].pays());
   CHECK_FALSE(around.batches[2].pays());
-  CHECK(prediction.advice.find("turn speculation off from " + std::to_string(off)) != std::string::npos);
+  CHECK(prediction.load_advice.starts_with("Turn speculation off from " + std::to_string(off) +
+                                           " requests at a time on."));
+  CHECK(prediction.advice.ends_with(prediction.load_advice));
   // A drafter that nothing is accepted of never pays.
   options.batches = {1, 8};
   const Prediction none = predict(machine, model_of("constant:0.01"), scatter(), options);
   CHECK(none.break_even == 1);
   CHECK(none.advice.starts_with("Leave speculation off: with EAGLE-3 the best, K = 1, is 0."));
+}
+
+TEST_CASE(
+    "what is said of loads is what each batch says: where plain decoding is best, and where a loss begins to be "
+    "possible") {
+  RooflineSetup setup = setup_of("Llama-3.1-8B");
+  setup.model = find_model("Llama-3.1-70B");
+  setup.engine = find_engine("vLLM");
+  setup.tp = 8;
+  setup.drafter = find_drafter("Llama-3.1-8B", setup.model);
+  const MachineCalibration machine(setup, {});
+  PredictOptions options;
+  options.tree_nodes.clear();
+  options.batches = {1, 300, 530, 1000};
+  const AcceptanceEstimate acceptance = model_of("constant:0.78");
+  const Prediction prediction = predict(machine, acceptance, scatter(), options);
+  REQUIRE(prediction.plain_best.size() >= 2);  // captured graphs end at 512
+  options.batches.clear();
+  for (const LoadInterval& off : prediction.plain_best) {
+    CHECK(off.from <= off.to);
+    for (const std::int64_t batch : {off.from, off.to}) options.batches.push_back(batch);
+  }
+  for (const BatchPrediction& batch : predict(machine, acceptance, scatter(), options).batches) {
+    CAPTURE(batch.batch);
+    CHECK_FALSE(batch.pays());
+    CHECK(batch.rows[batch.best].speedup * std::exp(-0.005) < 1.0);  // the middle is no gain to speak of
+  }
+  REQUIRE(prediction.loss_possible_from);
+  const std::int64_t first = *prediction.loss_possible_from;
+  CHECK(first <= prediction.plain_best.front().from);
+  options.batches = {first - 1, first};
+  const Prediction around = predict(machine, acceptance, scatter(), options);
+  CHECK(around.batches[0].rows[around.batches[0].best].low > 0.99);
+  CHECK(around.batches[1].rows[around.batches[1].best].low < 1.0);
+  const std::string from = std::to_string(prediction.plain_best.front().from);
+  CHECK(prediction.load_advice.starts_with("Turn speculation off at " + from + " to "));
+  CHECK(prediction.load_advice.find(" From " + std::to_string(first) + " on the 80 % band includes a loss") !=
+        std::string::npos);
 }
 
 TEST_CASE("trees have rows, and are advised where the engine takes them") {
