@@ -8,6 +8,7 @@
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/predict/machine_calibration.hpp"
+#include "sim/predict/prediction_request.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -258,4 +259,30 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
       "log", load);
   CHECK(with_drafts.form.depth == 3);
   CHECK(with_drafts.ms == Approx(25.0));
+}
+
+TEST_CASE("the precision is the model's own unless it is stated, and stands in the heading") {
+  const auto head = [](const char* model, const char* gpu, const char* precision) {
+    PredictionRequest request;
+    request.model = model;
+    request.gpu = gpu;
+    request.drafter = "n-gram";
+    request.precision = precision;
+    return head_of(answer(request));
+  };
+  // 671 B parameters at a byte each fit eight GPUs of 141 GB, at two bytes each sixteen.
+  CHECK(head("DeepSeek-V3", "H200", "") == "DeepSeek-V3 (fp8 weights) on 8 x H200 SXM 141GB, vLLM, drafter n-gram");
+  CHECK(head("DeepSeek-V3", "H200", "bf16") ==
+        "DeepSeek-V3 (16-bit weights) on 16 x H200 SXM 141GB, vLLM, drafter n-gram");
+  CHECK(head("gpt-oss-120b", "H100", "") == "gpt-oss-120b (4-bit weights) on H100 SXM 80GB, vLLM, drafter n-gram");
+  CHECK(head("Llama-3.1-8B", "H100", "fp8, KV fp8") ==
+        "Llama-3.1-8B (fp8 weights, 8-bit KV) on H100 SXM 80GB, vLLM, drafter n-gram");
+  PredictionRequest small;
+  small.model = "Llama-3.1-70B";
+  small.gpu = "H100";
+  small.drafter = "n-gram";
+  small.tp = 1;
+  CHECK(error_of(ErrorKind::usage, [&] { answer(small); }) ==
+        "--tp: is 1; expected at least 2, since the 16-bit weights of Llama-3.1-70B do not fit fewer of these GPUs, or "
+        "--precision fp8");
 }
