@@ -100,6 +100,7 @@ void print_decision(std::ostream& out, const BatchPrediction& batch) {
                 batch.pays() ? best.tokens_per_second : batch.plain_tokens_per_second,
                 batch.pays() && best.band().may_lose() ? "  measure first" : "");
   out << line.data();
+  for (const std::string& note : batch.notes) out << "        " << printable_line(note) << "\n";
 }
 
 void print_compared(std::ostream& out, const PredictionReport& report) {
@@ -148,8 +149,6 @@ void print_prediction(std::ostream& out, const PredictionReport& report) {
     out << "\n";
   }
   print_compared(out, report);
-  if (prediction.batch_of_memory < prediction.batches.back().batch)
-    out << "The memory holds about " << prediction.batch_of_memory << " requests of this context.\n";
   out << std::flush;
 }
 

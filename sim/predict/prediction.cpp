@@ -11,6 +11,14 @@ namespace {
 
 constexpr double kNormal90 = 1.2815515655446004;  // 80 % of a normal distribution lie within so many deviations
 
+std::string fixed(double value, int digits) {
+  std::ostringstream out;
+  out.setf(std::ios::fixed);
+  out.precision(digits);
+  out << value;
+  return out.str();
+}
+
 // The drafts to compare, with the acceptance of each, which does not depend on the batch.
 struct Candidate {
   DraftSize form;
@@ -64,6 +72,7 @@ class Predictor {
         prediction.best_chain = i;
       }
     }
+    add_notes(load, prediction);
     return prediction;
   }
 
@@ -126,6 +135,36 @@ class Predictor {
     row.high = band.high();
   }
 
+  void add_notes(const BatchLoad& load, BatchPrediction& prediction) const {
+    const RooflineSetup& setup = machine_.setup();
+    const PassLoad plain = plain_pass(load);
+    const DraftSize& form = prediction.rows[prediction.best].form;
+    const PassLoad verify = verify_pass(load, form, acceptance_.draft_share());
+    if (!setup.engine.graph_rows.empty()) {
+      const std::int64_t last = setup.engine.graph_rows.back();
+      const auto past = [&](const char* what, std::int64_t rows) {
+        prediction.notes.push_back(std::string(what) + " has " + std::to_string(rows) +
+                                   " rows, and captured graphs end at " + std::to_string(last));
+      };
+      if (plain.rows > last)
+        past("a plain step", plain.rows);
+      else if (verify.rows > last)
+        past(("verification of " + name_of(form)).c_str(), verify.rows);
+    }
+    if (setup.model.is_moe()) {
+      const auto touched = [&](const PassLoad& pass) {
+        return cost_.experts_touched(static_cast<double>(pass.rows), static_cast<double>(pass.streams));
+      };
+      // Not worth a word where both read nearly the same.
+      if (touched(verify) > 1.25 * touched(plain))
+        prediction.notes.push_back("verification of " + name_of(form) + " reads " + fixed(touched(verify), 0) + " of " +
+                                   fixed(setup.model.experts, 0) + " experts of a layer, a plain step " +
+                                   fixed(touched(plain), 0));
+    }
+    if (const std::int64_t held = batch_of_memory(); load.batch > held)
+      prediction.notes.push_back("the memory holds " + std::to_string(held) + " requests");
+  }
+
   static bool is_better(const PredictionRow& row, const PredictionRow& other) {
     return row.band().expected_time() < other.band().expected_time();
   }
@@ -145,14 +184,6 @@ std::vector<std::int64_t> batch_ladder(std::int64_t most) {
   for (std::int64_t batch = 1; batch < most; batch += std::max<std::int64_t>(1, batch / 8)) ladder.push_back(batch);
   ladder.push_back(most);
   return ladder;
-}
-
-std::string fixed(double value, int digits) {
-  std::ostringstream out;
-  out.setf(std::ios::fixed);
-  out.precision(digits);
-  out << value;
-  return out.str();
 }
 
 // "300 to 512", "from 900 requests at a time on".

@@ -63,6 +63,7 @@ struct BatchPrediction {
   std::size_t best = 0;             // of rows that the engine takes
   std::size_t best_chain = 0;
   std::optional<std::size_t> best_tree;
+  std::vector<std::string> notes;  // what makes a step here dearer than a little below: graphs, experts, memory
 
   // Is a draft better than plain decoding?
   bool pays() const { return rows[best].band().pays(); }

@@ -213,6 +213,7 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
     for (const PredictionRow& row : batch.rows) rows.push_back(row_json(row));
     Json entry = row_json(batch.rows[batch.best]);
     entry["pays"] = batch.pays();
+    entry["notes"] = batch.notes;
     entry["plain_ms"] = batch.plain_ms;
     entry["plain_tokens_per_second"] = batch.plain_tokens_per_second;
     entry["plain_pass"] = pass_json(batch.plain_pass);

@@ -136,6 +136,32 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("jumps are explained where they are: graphs that end, experts that only drafts read, memory that is full") {
+  const auto notes = [](const char* model, const char* drafter, std::int64_t batch, std::int64_t context) {
+    RooflineSetup setup = setup_of();
+    setup.model = find_model(model);
+    setup.drafter = find_drafter(drafter, setup.model);
+    PredictOptions options;
+    options.tree_nodes.clear();
+    options.drafts_max = 3;
+    options.batches = {batch};
+    options.context = context;
+    return predict(MachineCalibration(setup, {}), model_of("constant:0.9"), scatter(), options).batches[0].notes;
+  };
+  using Notes = std::vector<std::string>;
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 128, 64) == Notes{});  // 512 rows
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 129, 64) ==
+        Notes{"verification of K = 3 has 516 rows, and captured graphs end at 512"});
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 513, 64) ==
+        Notes{"a plain step has 513 rows, and captured graphs end at 512"});
+  // 16 GB of weights in 72 of 80: 56 GB for caches of 131,072 bytes a token.
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 100, 16384) == Notes{"the memory holds 26 requests"});
+  const Notes of_experts = notes("Qwen3-30B-A3B", "EAGLE-3", 1, 1024);
+  REQUIRE(of_experts.size() == 1);
+  CHECK(of_experts[0].starts_with("verification of K = 3 reads "));
+  CHECK(of_experts[0].ends_with(" of 128 experts of a layer, a plain step 8"));
+}
+
 TEST_CASE("trees have rows, and are advised where the engine takes them") {
   const MachineCalibration machine(setup_of(), {});
   PredictOptions options;
