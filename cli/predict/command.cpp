@@ -89,6 +89,20 @@ void print_row(std::ostream& out, const std::string& batch, const std::string& d
   out << line.data();
 }
 
+// What to do at a batch size; how likely a loss is with the best draft, also where that is left off.
+void print_decision(std::ostream& out, const BatchPrediction& batch) {
+  const PredictionRow& best = batch.rows[batch.best];
+  const std::string draft = batch.pays() ? short_name(best.form) : "plain (" + short_name(best.form) + ")";
+  const std::string band = number("%.2f", best.low) + " to " + number("%.2f", best.high);
+  std::array<char, 160> line{};
+  std::snprintf(line.data(), line.size(), "%6ld  %-18s%8.2f  %-15s%7.2f%11.0f%s\n", static_cast<long>(batch.batch),
+                draft.c_str(), best.speedup, band.c_str(), best.band().loss_probability(),
+                batch.pays() ? best.tokens_per_second : batch.plain_tokens_per_second,
+                batch.pays() && best.band().may_lose() ? "  measure first" : "");
+  out << line.data();
+  for (const std::string& note : batch.notes) out << "        " << printable_line(note) << "\n";
+}
+
 void print_compared(std::ostream& out, const PredictionReport& report) {
   for (const ComparedPrediction& compared : report.compared) {
     out << printable_line(compared.drafter) << (compared.guidance ? " with" : " without")
@@ -119,6 +133,9 @@ void print_prediction(std::ostream& out, const PredictionReport& report) {
         << number(" (%.2f of the preset's", report.residuals_before[i])
         << number(", %.2f after calibration)", report.residuals_after[i]) << "\n";
   }
+  out << "\n batch  best               speedup  80 % band      P(loss)   tokens/s\n";
+  for (const BatchPrediction& batch : prediction.batches) print_decision(out, batch);
+  out << printable_line(prediction.advice) << "\n";
   out << "\n batch  draft             tokens/step  step ratio  speedup  80 % band        tokens/s\n";
   for (const BatchPrediction& batch : prediction.batches) {
     const std::string size = std::to_string(batch.batch);
@@ -132,9 +149,7 @@ void print_prediction(std::ostream& out, const PredictionReport& report) {
     out << "\n";
   }
   print_compared(out, report);
-  if (prediction.batch_of_memory < prediction.batches.back().batch)
-    out << "The memory holds about " << prediction.batch_of_memory << " requests of this context.\n";
-  out << printable_line(prediction.advice) << "\n" << std::flush;
+  out << std::flush;
 }
 
 // A gnuplot script: speedup by batch size. `curve` is a prediction over many batch sizes.

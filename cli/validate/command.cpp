@@ -191,6 +191,9 @@ Json json_of(const GroupFigures& figures) {
   json["choices"] = figures.choices;
   json["regret"] = figures.choices == 0 ? Json(nullptr) : Json(figures.regret);
   json["textbook_regret"] = figures.choices == 0 ? Json(nullptr) : Json(figures.textbook_regret);
+  const SwitchDecisions& d = figures.decisions;
+  json["decisions"] = {{"losses", d.losses}, {"losses_found", d.losses_found}, {"losses_off", d.losses_off},
+                       {"gains", d.gains},   {"gains_kept", d.gains_kept},     {"gains_on", d.gains_on}};
   return json;
 }
 
@@ -223,6 +226,7 @@ Json json_of(const PredictedPoint& predicted) {
   json["high"] = predicted.step_ratio() * std::exp(predicted.half_width);
   json["speedup"] = point.speedup;
   json["predicted_speedup"] = predicted.speedup();
+  json["loss_probability"] = predicted.band().loss_probability();
   json["textbook"] = point.textbook_ratio;
   return json;
 }
@@ -269,6 +273,10 @@ void print_text(const Validation& validation, const MeasuredData& data, std::ost
       out << "  " << name << ": median " << percent(figures.step_ratio_median) << ", p90 "
           << percent(figures.step_ratio_p90) << " (" << figures.predictions << " predictions)\n";
   };
+  const SwitchDecisions& d = validation.overall.decisions;
+  out << "\nDecisions: of " << d.losses << " measured losses the band holds a loss for " << d.losses_found
+      << ", and speculation is turned off for " << d.losses_off << "; of " << d.gains << " gains " << d.gains_kept
+      << " are given without a warning, and it is left on for " << d.gains_on << "\n";
   out << "\nWith one other configuration of the same machine measured\n";
   calibrated("complete rows", validation.calibrated_complete);
   calibrated("all rows", validation.calibrated_all);

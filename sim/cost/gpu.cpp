@@ -111,4 +111,12 @@ Precision stated_precision(const std::string& text, const std::string& where) {
   return precision_of(text);
 }
 
+std::string name_of(const Precision& precision) {
+  const double bytes = precision.weight_bytes;
+  std::string weights = bytes >= 4.0 ? "32-bit" : bytes >= 2.0 ? "16-bit" : bytes >= 1.0 ? "8-bit" : "4-bit";
+  if (bytes < 2.0 && precision.compute_bits <= 8.0) weights = precision.compute_bits <= 4.0 ? "fp4" : "fp8";
+  const auto kv_bits = static_cast<int>(8.0 * precision.kv_bytes);
+  return weights + " weights" + (kv_bits >= 16 ? std::string() : ", " + std::to_string(kv_bits) + "-bit KV");
+}
+
 }  // namespace draftproof

@@ -47,4 +47,7 @@ Precision precision_of(const std::string& text);
 // word.
 Precision stated_precision(const std::string& text, const std::string& where);
 
+// "16-bit weights", "fp8 weights, 8-bit KV".
+std::string name_of(const Precision& precision);
+
 }  // namespace draftproof

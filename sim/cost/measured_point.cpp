@@ -76,12 +76,8 @@ Precision precision_of_row(const MeasuredRow& row, const ModelShape& model) {
   const std::string stated = row.lower("target_precision");
   if (contains(stated, {"weights"})) return precision_of(stated);
   const bool left_open = stated.empty() || contains(stated, {"default", "not stated"});
-  Precision precision = precision_of(stated + " " + row.text("target_model"));
-  if (left_open && precision.weight_bytes == 2.0 && model.native_bits < 16.0) {
-    precision.weight_bytes = model.native_bits <= 4.0 ? 0.55 : 1.0;
-    precision.compute_bits = model.native_bits <= 4.0 ? 16.0 : 8.0;
-  }
-  return precision;
+  const std::string text = stated + " " + row.text("target_model");
+  return left_open ? precision_of(text, model) : precision_of(text);
 }
 
 void read_draft(const MeasuredRow& row, const DrafterShape& drafter, bool counts_root, MeasuredPoint& point) {

@@ -222,4 +222,13 @@ double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precis
   return gpus;
 }
 
+Precision precision_of(const std::string& text, const ModelShape& model) {
+  Precision precision = precision_of(text);
+  if (precision.weight_bytes != 2.0 || model.native_bits >= 16.0) return precision;
+  const Precision native = precision_of(model.native_bits <= 4.0 ? "int4" : "fp8");  // of 4 bits, unpacked to multiply
+  precision.weight_bytes = native.weight_bytes;
+  precision.compute_bits = native.compute_bits;
+  return precision;
+}
+
 }  // namespace draftproof

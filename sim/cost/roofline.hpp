@@ -89,4 +89,7 @@ class Roofline final : public StepCost {
 // rest.
 double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precision);
 
+// What a text, as a model's name, says of its precision (gpu.hpp), else what the model's authors published it in.
+Precision precision_of(const std::string& text, const ModelShape& model);
+
 }  // namespace draftproof

@@ -1,6 +1,7 @@
 #include "sim/cost/step_ratio.hpp"
 
 #include <algorithm>
+#include <numbers>
 
 namespace draftproof {
 namespace {
@@ -52,6 +53,20 @@ double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const 
 
 double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
   return speculative_step_ns(model, batch, form, kind) / plain_step_ns(model, batch);
+}
+
+double SpeedupBand::spread() const {
+  constexpr double kNormal90 = 1.2815515655446004;  // 80 % of a normal distribution lie within so many deviations
+  return half_width / kNormal90;
+}
+
+double SpeedupBand::loss_probability() const {
+  if (!(half_width > 0.0)) return middle < 1.0 ? 1.0 : 0.0;
+  return 0.5 * std::erfc(std::log(middle) / (spread() * std::numbers::sqrt2));
+}
+
+double SpeedupBand::expected_time() const {
+  return std::exp(0.5 * spread() * spread()) / middle;
 }
 
 }  // namespace draftproof

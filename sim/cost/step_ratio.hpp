@@ -1,6 +1,7 @@
 // Plain and speculative steps of one batch on a cost model, and their ratio: what published speedups are compared with.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "engine/scheduler/step_cost.hpp"
@@ -30,5 +31,23 @@ double plain_step_ns(const StepCost& model, const BatchLoad& batch);
 double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 // speculative / plain; acceptance length / step ratio is the speedup.
 double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
+
+// A predicted speedup whose logarithm is normal, with half the width of its 80 % band there.
+//
+// A draft is better than plain decoding where it takes less GPU time for a token in the mean over the band: one whose
+// middle is just above 1 loses more, where it loses, than it gains where it gains. A loss is called possible where the
+// band holds one, which is where its probability is above 0.1.
+struct SpeedupBand {
+  double middle = 1.0;
+  double half_width = 0.0;
+
+  double low() const { return middle * std::exp(-half_width); }
+  double high() const { return middle * std::exp(half_width); }
+  double spread() const;            // standard deviation of the logarithm
+  double loss_probability() const;  // of a speedup below 1
+  double expected_time() const;     // of a token, over plain decoding's: E[1 / speedup]
+  bool pays() const { return expected_time() < 1.0; }
+  bool may_lose() const { return low() < 1.0; }
+};
 
 }  // namespace draftproof

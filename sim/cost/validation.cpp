@@ -172,6 +172,17 @@ GroupFigures figures_of(const std::vector<const PredictedPoint*>& points) {
     textbook.push_back(std::abs(predicted->textbook_error()));
     sources.insert(predicted->point->source);
     covered += predicted->in_band() ? 1.0 : 0.0;
+    const SpeedupBand band = predicted->band();
+    SwitchDecisions& d = figures.decisions;
+    if (predicted->point->speedup < 1.0) {
+      ++d.losses;
+      d.losses_found += band.may_lose() ? 1 : 0;
+      d.losses_off += band.pays() ? 0 : 1;
+    } else {
+      ++d.gains;
+      d.gains_kept += band.may_lose() ? 0 : 1;
+      d.gains_on += band.pays() ? 1 : 0;
+    }
   }
   figures.rows = points.size();
   figures.sources = sources.size();

@@ -28,6 +28,14 @@ struct PredictedPoint {
   double speedup_error() const;
   double textbook_error() const;  // of the step ratio by the textbook formula
   bool in_band() const;
+  SpeedupBand band() const { return {speedup(), half_width}; }
+};
+
+// Rows that measured less than plain decoding, and those that did not: of how many the band said that a loss is
+// possible, or not, and which the rule of the least expected time turns off, or on.
+struct SwitchDecisions {
+  std::size_t losses = 0, losses_found = 0, losses_off = 0;
+  std::size_t gains = 0, gains_kept = 0, gains_on = 0;
 };
 
 // Errors are fractions.
@@ -44,6 +52,7 @@ struct GroupFigures {
   std::size_t choices = 0;       // machines, loads and data with several drafts to choose from
   double regret = 0.0;           // mean share of the best speedup that is lost by the model's choice; 0 without choices
   double textbook_regret = 0.0;
+  SwitchDecisions decisions;
 };
 GroupFigures figures_of(const std::vector<const PredictedPoint*>& points);
 

@@ -11,6 +11,14 @@ namespace {
 
 constexpr double kNormal90 = 1.2815515655446004;  // 80 % of a normal distribution lie within so many deviations
 
+std::string fixed(double value, int digits) {
+  std::ostringstream out;
+  out.setf(std::ios::fixed);
+  out.precision(digits);
+  out << value;
+  return out.str();
+}
+
 // The drafts to compare, with the acceptance of each, which does not depend on the batch.
 struct Candidate {
   DraftSize form;
@@ -47,23 +55,24 @@ class Predictor {
     std::vector<PredictionRow>& rows = prediction.rows;
     for (const Candidate& candidate : candidates_) {
       PredictionRow row = row_of(load, candidate, plain);
+      set_band(load, row, candidate.length.spread);
       if (candidate.form.is_tree() && !rows.empty() && rows.back().form.is_tree() &&
           rows.back().form.nodes == candidate.form.nodes) {
-        if (row.speedup > rows.back().speedup) rows.back() = row;
+        if (is_better(row, rows.back())) rows.back() = row;
       } else {
         rows.push_back(row);
       }
     }
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      set_band(load, rows[i]);
       const bool taken = options_.engine_takes_trees || !rows[i].form.is_tree();
-      if (taken && rows[i].speedup > rows[prediction.best].speedup) prediction.best = i;
+      if (taken && is_better(rows[i], rows[prediction.best])) prediction.best = i;
       if (rows[i].form.is_tree()) {
-        if (!prediction.best_tree || rows[i].speedup > rows[*prediction.best_tree].speedup) prediction.best_tree = i;
-      } else if (rows[i].speedup > rows[prediction.best_chain].speedup) {
+        if (!prediction.best_tree || is_better(rows[i], rows[*prediction.best_tree])) prediction.best_tree = i;
+      } else if (is_better(rows[i], rows[prediction.best_chain])) {
         prediction.best_chain = i;
       }
     }
+    add_notes(load, prediction);
     return prediction;
   }
 
@@ -113,20 +122,53 @@ class Predictor {
 
   // Errors of cost and acceptance are independent. What a measured machine leaves of the cost's is what its
   // measurements do not say.
-  void set_band(const BatchLoad& load, PredictionRow& row) const {
+  void set_band(const BatchLoad& load, PredictionRow& row, double length_spread) const {
     const double left = machine_.variance_left(load, row.form, acceptance_.draft_share());
     FitRecord::Scatter scatter = scatter_.scatter;
     // A configuration's own error shrinks less than the machine's: other drafts and batches are other configurations.
     scatter.total = std::sqrt(left * scatter.source * scatter.source +
                               (0.25 + 0.75 * left) * scatter.configuration * scatter.configuration);
     const double cost = band_half_width(scatter, scatter_.noise, 0.8);
-    const auto found = std::ranges::find_if(candidates_, [&](const Candidate& c) {
-      return c.form.nodes == row.form.nodes && c.form.depth == row.form.depth;
-    });
-    const double half = std::hypot(cost, kNormal90 * found->length.spread);
-    row.low = row.speedup * std::exp(-half);
-    row.high = row.speedup * std::exp(half);
+    const double half = std::hypot(cost, kNormal90 * length_spread);
+    const SpeedupBand band{row.speedup, half};
+    row.low = band.low();
+    row.high = band.high();
   }
+
+  void add_notes(const BatchLoad& load, BatchPrediction& prediction) const {
+    const RooflineSetup& setup = machine_.setup();
+    const PassLoad plain = plain_pass(load);
+    const DraftSize& form = prediction.rows[prediction.best].form;
+    const PassLoad verify = verify_pass(load, form, acceptance_.draft_share());
+    if (!setup.engine.graph_rows.empty()) {
+      const std::int64_t last = setup.engine.graph_rows.back();
+      const auto past = [&](const char* what, std::int64_t rows) {
+        prediction.notes.push_back(std::string(what) + " has " + std::to_string(rows) +
+                                   " rows, and captured graphs end at " + std::to_string(last));
+      };
+      if (plain.rows > last)
+        past("a plain step", plain.rows);
+      else if (verify.rows > last)
+        past(("verification of " + name_of(form)).c_str(), verify.rows);
+    }
+    if (setup.model.is_moe()) {
+      const auto touched = [&](const PassLoad& pass) {
+        return cost_.experts_touched(static_cast<double>(pass.rows), static_cast<double>(pass.streams));
+      };
+      // Not worth a word where both read nearly the same.
+      if (touched(verify) > 1.25 * touched(plain))
+        prediction.notes.push_back("verification of " + name_of(form) + " reads " + fixed(touched(verify), 0) + " of " +
+                                   fixed(setup.model.experts, 0) + " experts of a layer, a plain step " +
+                                   fixed(touched(plain), 0));
+    }
+    if (const std::int64_t held = batch_of_memory(); load.batch > held)
+      prediction.notes.push_back("the memory holds " + std::to_string(held) + " requests");
+  }
+
+  static bool is_better(const PredictionRow& row, const PredictionRow& other) {
+    return row.band().expected_time() < other.band().expected_time();
+  }
+
   const MachineCalibration& machine_;
   const AcceptanceEstimate& acceptance_;
   StepRatioScatter scatter_;
@@ -144,11 +186,31 @@ std::vector<std::int64_t> batch_ladder(std::int64_t most) {
   return ladder;
 }
 
-std::string fixed(double value, int digits) {
+// "300 to 512", "from 900 requests at a time on".
+std::string text_of(const LoadInterval& interval, const Prediction& prediction) {
+  if (interval.to == prediction.looked_up_to) return "from " + std::to_string(interval.from) + " requests at a time on";
+  if (interval.from == interval.to) return "at " + std::to_string(interval.from);
+  return "at " + std::to_string(interval.from) + " to " + std::to_string(interval.to);
+}
+
+std::string load_advice_of(const Prediction& prediction) {
   std::ostringstream out;
-  out.setf(std::ios::fixed);
-  out.precision(digits);
-  out << value;
+  const std::vector<LoadInterval>& off = prediction.plain_best;
+  if (off.empty()) {
+    out << "Speculation pays up to " << prediction.looked_up_to << " requests at a time, "
+        << (prediction.looked_up_to == prediction.batch_of_memory ? "as many as the memory holds"
+                                                                  : "as far as was looked");
+  } else {
+    out << "Turn speculation off ";
+    for (std::size_t i = 0; i < off.size(); ++i)
+      out << (i == 0 ? "" : i + 1 == off.size() ? " and " : ", ") << text_of(off[i], prediction);
+  }
+  out << ".";
+  const auto& loss = prediction.loss_possible_from;
+  if (!loss || (!off.empty() && off.front().from <= *loss)) return out.str();
+  out << (*loss == 1 ? std::string(" The 80 % band includes a loss at every load")
+                     : " From " + std::to_string(*loss) + " on the 80 % band includes a loss")
+      << ": measure before you rely on it.";
   return out.str();
 }
 
@@ -175,23 +237,7 @@ std::string advice_of(const Prediction& prediction, const std::string& drafter) 
     out << ", " << (same ? "" : name_of(row.form) + " ") << "at batch " << row.batch << ": " << fixed(row.speedup, 2);
     last = &row;
   }
-  if (prediction.break_even) {
-    out << "; turn speculation off from " << *prediction.break_even << " requests at a time on";
-    if (prediction.break_even_low || prediction.break_even_high)
-      out << " (80 % band "
-          << (prediction.break_even_low ? std::to_string(*prediction.break_even_low)
-                                        : "above " + std::to_string(prediction.looked_up_to))
-          << " to "
-          << (prediction.break_even_high ? std::to_string(*prediction.break_even_high)
-                                         : "above " + std::to_string(prediction.looked_up_to))
-          << ")";
-  } else {
-    out << "; it pays up to " << prediction.looked_up_to << " requests at a time, "
-        << (prediction.looked_up_to == prediction.batch_of_memory ? "as many as the memory holds"
-                                                                  : "as far as was looked");
-  }
-  if (best.low < 1.0) out << "; the band includes a loss, so measure before you rely on it";
-  out << ".";
+  out << ". " << prediction.load_advice;
   return out.str();
 }
 
@@ -216,31 +262,38 @@ Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& 
   const std::int64_t largest_asked = std::ranges::max(options.batches);
   prediction.looked_up_to =
       std::max({largest_asked, std::min(options.batch_max, prediction.batch_of_memory), std::int64_t{1}});
-  const std::vector<std::int64_t> ladder = batch_ladder(prediction.looked_up_to);
+  std::vector<std::int64_t> ladder = batch_ladder(prediction.looked_up_to);
+  ladder.insert(ladder.end(), options.batches.begin(), options.batches.end());  // what is said of them holds there
+  std::ranges::sort(ladder);
+  ladder.erase(std::ranges::unique(ladder).begin(), ladder.end());
   std::vector<BatchPrediction> at;
   for (const std::int64_t batch : ladder) at.push_back(predictor.of_batch(batch));
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    if (!prediction.loss_possible_from && (!at[i].pays() || at[i].rows[at[i].best].band().may_lose()))
+      prediction.loss_possible_from = at[i].batch;
+    if (at[i].pays()) continue;
+    if (i == 0 || at[i - 1].pays()) prediction.plain_best.push_back({at[i].batch, at[i].batch});
+    prediction.plain_best.back().to = at[i].batch;
+  }
   // From above: the last size at which one of the rows that count pays ends the search.
-  const auto break_even = [&](double PredictionRow::*figure, const auto& counts) -> std::optional<std::int64_t> {
+  const auto break_even = [&](const auto& pays) -> std::optional<std::int64_t> {
     std::optional<std::int64_t> off;
-    for (auto batch = at.rbegin(); batch != at.rend(); ++batch) {
-      if (std::ranges::any_of(batch->rows, [&](const PredictionRow& row) { return counts(row) && row.*figure > 1.0; }))
-        break;
+    for (auto batch = at.rbegin(); batch != at.rend() && std::ranges::none_of(batch->rows, pays); ++batch)
       off = batch->batch;
-    }
     return off;
   };
   const auto taken = [&](const PredictionRow& row) { return options.engine_takes_trees || !row.form.is_tree(); };
-  prediction.break_even = break_even(&PredictionRow::speedup, taken);
-  prediction.break_even_low = break_even(&PredictionRow::low, taken);
-  prediction.break_even_high = break_even(&PredictionRow::high, taken);
+  prediction.break_even = break_even([&](const PredictionRow& row) { return taken(row) && row.band().pays(); });
+  prediction.break_even_low = break_even([&](const PredictionRow& row) { return taken(row) && row.low > 1.0; });
+  prediction.break_even_high = break_even([&](const PredictionRow& row) { return taken(row) && row.high > 1.0; });
   prediction.ridge_intensity = predictor.ridge_intensity();
   for (const PredictionRow& row : prediction.batches.front().rows) {
-    const auto same = [&](const PredictionRow& other) {
-      return other.form.is_tree() == row.form.is_tree() && other.form.nodes == row.form.nodes;
+    const auto same_pays = [&](const PredictionRow& other) {
+      return other.form.is_tree() == row.form.is_tree() && other.form.nodes == row.form.nodes && other.band().pays();
     };
-    prediction.drafts.push_back(
-        {row.form, predictor.memory_bound_up_to(row.form, ladder), break_even(&PredictionRow::speedup, same)});
+    prediction.drafts.push_back({row.form, predictor.memory_bound_up_to(row.form, ladder), break_even(same_pays)});
   }
+  prediction.load_advice = load_advice_of(prediction);
   prediction.advice = advice_of(prediction, machine.setup().drafter->name);
   return prediction;
 }

@@ -1,7 +1,9 @@
 // Gains of speculation: speedup, tokens per second and step ratio of every number of drafts and tree, the best of them
-// by batch size, and from which batch size on speculation should be off.
+// by batch size, and at which batch sizes speculation should be off.
+// Best is what takes the least GPU time for a token in the mean over the band (SpeedupBand).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -48,6 +50,8 @@ struct PredictionRow {
   double low = 1.0, high = 1.0;    // of the speedup: the 80 % band
   double tokens_per_second = 0.0;  // of the whole batch
   PassTime verify;                 // the target's pass
+
+  SpeedupBand band() const { return {speedup, 0.5 * std::log(high / low)}; }
 };
 
 struct BatchPrediction {
@@ -59,9 +63,16 @@ struct BatchPrediction {
   std::size_t best = 0;             // of rows that the engine takes
   std::size_t best_chain = 0;
   std::optional<std::size_t> best_tree;
+  std::vector<std::string> notes;  // what makes a step here dearer than a little below: graphs, experts, memory
 
-  // Is it faster than plain decoding?
-  bool pays() const { return rows[best].speedup > 1.0; }
+  // Is a draft better than plain decoding?
+  bool pays() const { return rows[best].band().pays(); }
+};
+
+// Batch sizes from `from` up to `to`, inclusive.
+struct LoadInterval {
+  std::int64_t from = 1;
+  std::int64_t to = 1;
 };
 
 // Limits that the batch sets to one draft; of trees, to the best one of a size.
@@ -73,14 +84,18 @@ struct DraftLimits {
 
 struct Prediction {
   std::vector<BatchPrediction> batches;
+  std::vector<LoadInterval> plain_best;  // where plain decoding is; apart, ascending
+  // The least batch size at which plain decoding is best, or a loss with the best draft inside its band. Nothing: none.
+  std::optional<std::int64_t> loss_possible_from;
   // The least batch size from which on nothing pays, up to the largest that was looked at; and where the band's lower
-  // and upper end put it. Nothing: it pays everywhere.
+  // and upper end put it. Nothing: it pays there.
   std::optional<std::int64_t> break_even, break_even_low, break_even_high;
   std::int64_t looked_up_to = 0;
   std::int64_t batch_of_memory = 0;  // requests of this context that the memory holds
   double ridge_intensity = 0.0;      // operations a byte where memory and multiplications take equally long
   std::vector<DraftLimits> drafts;   // those that have rows
-  std::string advice;                // one sentence
+  std::string advice;                // which drafts, and load_advice
+  std::string load_advice;           // at which loads speculation is to be off, and from which on a loss is possible
 };
 
 Prediction predict(const MachineCalibration& machine, const AcceptanceEstimate& acceptance,

@@ -15,8 +15,8 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   setup.model = find_model(request.model);
   setup.gpu = find_gpu(request.gpu);
   setup.engine = find_engine(request.engine);
-  setup.precision =
-      request.precision.empty() ? precision_of(request.model) : stated_precision(request.precision, "--precision");
+  setup.precision = request.precision.empty() ? precision_of(request.model, setup.model)
+                                              : stated_precision(request.precision, "--precision");
   if (!request.draft_precision.empty())
     setup.draft_precision = stated_precision(request.draft_precision, "--draft-precision");
   setup.drafter = find_drafter(request.drafter, setup.model);
@@ -26,10 +26,13 @@ RooflineSetup setup_of(const PredictionRequest& request) {
   setup.draft_cost_factor = request.draft_cost_factor;
   const double least = least_tp(setup.model, setup.gpu, setup.precision);
   setup.tp = request.tp ? *request.tp : least;
-  if (setup.tp < least)
+  if (setup.tp < least) {
+    const double in_fp8 = least_tp(setup.model, setup.gpu, precision_of("fp8"));
     throw usage_error("--tp", "is " + std::to_string(*request.tp) + "; expected at least " +
-                                  std::to_string(static_cast<int>(least)) + ", since the weights of " +
-                                  printable_line(setup.model.name) + " do not fit fewer of these GPUs");
+                                  std::to_string(static_cast<int>(least)) + ", since the " + name_of(setup.precision) +
+                                  " of " + printable_line(setup.model.name) + " do not fit fewer of these GPUs" +
+                                  (in_fp8 <= setup.tp ? ", or --precision fp8" : ""));
+  }
   return setup;
 }
 
@@ -97,6 +100,7 @@ Json row_json(const PredictionRow& row) {
   json["speedup"] = row.speedup;
   json["low"] = row.low;
   json["high"] = row.high;
+  json["loss_probability"] = row.band().loss_probability();
   json["step_ratio"] = row.step_ratio;
   json["tokens_per_step"] = row.tokens_per_step;
   json["tokens_per_second"] = row.tokens_per_second;
@@ -172,8 +176,9 @@ PredictionReport answer(const PredictionRequest& request, const std::function<vo
 std::string head_of(const PredictionReport& report) {
   const RooflineSetup& s = report.setup;
   const auto gpus = static_cast<std::int64_t>(s.tp);
-  return s.model.name + " on " + (gpus > 1 ? std::to_string(gpus) + " x " : std::string()) + s.gpu.name + ", " +
-         s.engine.name + ", drafter " + s.drafter->name;
+  return s.model.name + " (" + name_of(s.precision) + ") on " +
+         (gpus > 1 ? std::to_string(gpus) + " x " : std::string()) + s.gpu.name + ", " + s.engine.name + ", drafter " +
+         s.drafter->name;
 }
 
 nlohmann::ordered_json prediction_json(const PredictionReport& report) {
@@ -183,6 +188,7 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   json["model"] = s.model.name;
   json["gpu"] = s.gpu.name;
   json["tp"] = s.tp;
+  json["precision"] = name_of(s.precision);
   json["engine"] = s.engine.name;
   json["drafter"] = s.drafter->name;
   json["context"] = report.options.context;
@@ -207,6 +213,7 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
     for (const PredictionRow& row : batch.rows) rows.push_back(row_json(row));
     Json entry = row_json(batch.rows[batch.best]);
     entry["pays"] = batch.pays();
+    entry["notes"] = batch.notes;
     entry["plain_ms"] = batch.plain_ms;
     entry["plain_tokens_per_second"] = batch.plain_tokens_per_second;
     entry["plain_pass"] = pass_json(batch.plain_pass);
@@ -216,6 +223,10 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   }
   json["rows"] = rows;
   json["best"] = best;
+  json["plain_best"] = json_list(prediction.plain_best, [](const LoadInterval& off) -> Json {
+    return {{"from", off.from}, {"to", off.to}};
+  });
+  json["loss_possible_from"] = or_null(prediction.loss_possible_from);
   json["break_even_batch"] = or_null(prediction.break_even);
   json["break_even_low"] = or_null(prediction.break_even_low);
   json["break_even_high"] = or_null(prediction.break_even_high);
@@ -225,6 +236,7 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   json["drafts"] = json_list(prediction.drafts, limits_json);
   json["compared"] = json_list(report.compared, compared_json);
   json["measured"] = report.points ? points_json(*report.points) : Json(nullptr);
+  json["load_advice"] = prediction.load_advice;
   json["advice"] = prediction.advice;
   return json;
 }

@@ -177,28 +177,13 @@ void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImV
                     "which on it does not pay.");
 }
 
-void draw_break_even(const Prediction& prediction) {
-  const auto or_above = [&](const std::optional<std::int64_t>& batch) {
-    return batch ? std::to_string(*batch) : "above " + std::to_string(prediction.looked_up_to);
-  };
-  const std::string memory =
-      "; the memory holds " + std::to_string(prediction.batch_of_memory) + " requests of this context.";
-  if (prediction.break_even) {
-    ImGui::TextWrapped("Off from %lld requests at a time on (80 %% band %s to %s)%s",
-                       static_cast<long long>(*prediction.break_even), or_above(prediction.break_even_low).c_str(),
-                       or_above(prediction.break_even_high).c_str(), memory.c_str());
-  } else {
-    ImGui::TextWrapped("Pays up to %lld requests at a time (80 %% band from %s)%s",
-                       static_cast<long long>(prediction.looked_up_to), or_above(prediction.break_even_low).c_str(),
-                       memory.c_str());
-  }
-}
-
 // Speedup by batch above; below it the roofline of the verification pass and what the batch does to each draft.
 void draw_speedup_plots(Controls& controls, const SpeedupByBatchSnapshot& snapshot) {
   const float em = ImGui::GetFontSize();
   ImGui::TextUnformatted(printable_line(snapshot.head).c_str());
-  draw_break_even(snapshot.report.prediction);
+  const Prediction& prediction = snapshot.report.prediction;
+  ImGui::TextWrapped("%s The memory holds %lld requests of this context.", prediction.load_advice.c_str(),
+                     static_cast<long long>(prediction.batch_of_memory));
   for (const std::string& note : snapshot.report.notes) ImGui::TextDisabled("%s", printable_line(note).c_str());
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float gap = ImGui::GetStyle().ItemSpacing.y;

@@ -108,3 +108,58 @@ TEST_CASE("Regret is the share of the best speedup that the model's choice loses
   CHECK(figures.regret == Approx(0.1));
   CHECK(figures.textbook_regret == Approx(0.25));
 }
+
+TEST_CASE("The mean over a band is that of the normal distribution that it stands for, summed up numerically") {
+  for (const double middle : {0.8, 0.99, 1.02, 1.7})
+    for (const double half_width : {0.05, 0.2, 0.5}) {
+      CAPTURE(middle, half_width);
+      const SpeedupBand band{middle, half_width};
+      double mass = 0.0;
+      double inside = 0.0;
+      double loss = 0.0;
+      double time = 0.0;
+      constexpr double kStep = 1e-3;
+      for (double z = -9.0; z < 9.0; z += kStep) {  // midpoints
+        const double weight = std::exp(-0.5 * (z + 0.5 * kStep) * (z + 0.5 * kStep));
+        const double speedup = middle * std::exp((z + 0.5 * kStep) * band.spread());
+        mass += weight;
+        inside += speedup > band.low() && speedup < band.high() ? weight : 0.0;
+        loss += speedup < 1.0 ? weight : 0.0;
+        time += weight / speedup;
+      }
+      CHECK(inside / mass == Approx(0.8).margin(1e-3));
+      CHECK(band.loss_probability() == Approx(loss / mass).margin(1e-3));
+      CHECK(band.expected_time() == Approx(time / mass));
+      CHECK(band.may_lose() == (band.loss_probability() > 0.1));
+    }
+  CHECK(SpeedupBand{0.99, 0.0}.loss_probability() == 1.0);
+  CHECK(SpeedupBand{1.01, 0.0}.loss_probability() == 0.0);
+  CHECK(SpeedupBand{1.01, 0.0}.pays());
+  CHECK_FALSE(SpeedupBand{1.01, 0.3}.pays());  // it loses more than it gains
+}
+
+TEST_CASE("Decisions count measured losses and gains by what their bands say") {
+  // Measured 0.9 and 1.2; predicted far below 1, near 1 and far above.
+  std::vector<MeasuredPoint> points(6);
+  std::vector<PredictedPoint> predicted(6);
+  std::vector<const PredictedPoint*> all;
+  constexpr double kPredicted[] = {0.7, 1.05, 1.6};
+  for (std::size_t i = 0; i < 6; ++i) {
+    points[i].source = "laboratory";
+    points[i].acceptance_length = 3.0;
+    points[i].speedup = i < 3 ? 0.9 : 1.2;
+    points[i].step_ratio = 3.0 / points[i].speedup;
+    points[i].textbook_ratio = 1.0;
+    predicted[i].point = &points[i];
+    predicted[i].log_ratio = std::log(3.0 / kPredicted[i % 3]);
+    predicted[i].half_width = 0.15;
+    all.push_back(&predicted[i]);
+  }
+  const SwitchDecisions decisions = figures_of(all).decisions;
+  CHECK(decisions.losses == 3);
+  CHECK(decisions.losses_found == 2);
+  CHECK(decisions.losses_off == 1);
+  CHECK(decisions.gains == 3);
+  CHECK(decisions.gains_kept == 1);
+  CHECK(decisions.gains_on == 2);
+}

@@ -8,6 +8,7 @@
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/predict/machine_calibration.hpp"
+#include "sim/predict/prediction_request.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -87,12 +88,78 @@ TEST_CASE("speculation pays below its break-even batch and not from it on, and i
   CHECK(around.batches[0].pays());
   CHECK_FALSE(around.batches[1].pays());
   CHECK_FALSE(around.batches[2].pays());
-  CHECK(prediction.advice.find("turn speculation off from " + std::to_string(off)) != std::string::npos);
+  CHECK(prediction.load_advice.starts_with("Turn speculation off from " + std::to_string(off) +
+                                           " requests at a time on."));
+  CHECK(prediction.advice.ends_with(prediction.load_advice));
   // A drafter that nothing is accepted of never pays.
   options.batches = {1, 8};
   const Prediction none = predict(machine, model_of("constant:0.01"), scatter(), options);
   CHECK(none.break_even == 1);
   CHECK(none.advice.starts_with("Leave speculation off: with EAGLE-3 the best, K = 1, is 0."));
+}
+
+TEST_CASE(
+    "what is said of loads is what each batch says: where plain decoding is best, and where a loss begins to be "
+    "possible") {
+  RooflineSetup setup = setup_of("Llama-3.1-8B");
+  setup.model = find_model("Llama-3.1-70B");
+  setup.engine = find_engine("vLLM");
+  setup.tp = 8;
+  setup.drafter = find_drafter("Llama-3.1-8B", setup.model);
+  const MachineCalibration machine(setup, {});
+  PredictOptions options;
+  options.tree_nodes.clear();
+  options.batches = {1, 300, 530, 1000};
+  const AcceptanceEstimate acceptance = model_of("constant:0.78");
+  const Prediction prediction = predict(machine, acceptance, scatter(), options);
+  REQUIRE(prediction.plain_best.size() >= 2);  // captured graphs end at 512
+  options.batches.clear();
+  for (const LoadInterval& off : prediction.plain_best) {
+    CHECK(off.from <= off.to);
+    for (const std::int64_t batch : {off.from, off.to}) options.batches.push_back(batch);
+  }
+  for (const BatchPrediction& batch : predict(machine, acceptance, scatter(), options).batches) {
+    CAPTURE(batch.batch);
+    CHECK_FALSE(batch.pays());
+    CHECK(batch.rows[batch.best].speedup * std::exp(-0.005) < 1.0);  // the middle is no gain to speak of
+  }
+  REQUIRE(prediction.loss_possible_from);
+  const std::int64_t first = *prediction.loss_possible_from;
+  CHECK(first <= prediction.plain_best.front().from);
+  options.batches = {first - 1, first};
+  const Prediction around = predict(machine, acceptance, scatter(), options);
+  CHECK(around.batches[0].rows[around.batches[0].best].low > 0.99);
+  CHECK(around.batches[1].rows[around.batches[1].best].low < 1.0);
+  const std::string from = std::to_string(prediction.plain_best.front().from);
+  CHECK(prediction.load_advice.starts_with("Turn speculation off at " + from + " to "));
+  CHECK(prediction.load_advice.find(" From " + std::to_string(first) + " on the 80 % band includes a loss") !=
+        std::string::npos);
+}
+
+TEST_CASE("jumps are explained where they are: graphs that end, experts that only drafts read, memory that is full") {
+  const auto notes = [](const char* model, const char* drafter, std::int64_t batch, std::int64_t context) {
+    RooflineSetup setup = setup_of();
+    setup.model = find_model(model);
+    setup.drafter = find_drafter(drafter, setup.model);
+    PredictOptions options;
+    options.tree_nodes.clear();
+    options.drafts_max = 3;
+    options.batches = {batch};
+    options.context = context;
+    return predict(MachineCalibration(setup, {}), model_of("constant:0.9"), scatter(), options).batches[0].notes;
+  };
+  using Notes = std::vector<std::string>;
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 128, 64) == Notes{});  // 512 rows
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 129, 64) ==
+        Notes{"verification of K = 3 has 516 rows, and captured graphs end at 512"});
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 513, 64) ==
+        Notes{"a plain step has 513 rows, and captured graphs end at 512"});
+  // 16 GB of weights in 72 of 80: 56 GB for caches of 131,072 bytes a token.
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 100, 16384) == Notes{"the memory holds 26 requests"});
+  const Notes of_experts = notes("Qwen3-30B-A3B", "EAGLE-3", 1, 1024);
+  REQUIRE(of_experts.size() == 1);
+  CHECK(of_experts[0].starts_with("verification of K = 3 reads "));
+  CHECK(of_experts[0].ends_with(" of 128 experts of a layer, a plain step 8"));
 }
 
 TEST_CASE("trees have rows, and are advised where the engine takes them") {
@@ -218,4 +285,30 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
       "log", load);
   CHECK(with_drafts.form.depth == 3);
   CHECK(with_drafts.ms == Approx(25.0));
+}
+
+TEST_CASE("the precision is the model's own unless it is stated, and stands in the heading") {
+  const auto head = [](const char* model, const char* gpu, const char* precision) {
+    PredictionRequest request;
+    request.model = model;
+    request.gpu = gpu;
+    request.drafter = "n-gram";
+    request.precision = precision;
+    return head_of(answer(request));
+  };
+  // 671 B parameters at a byte each fit eight GPUs of 141 GB, at two bytes each sixteen.
+  CHECK(head("DeepSeek-V3", "H200", "") == "DeepSeek-V3 (fp8 weights) on 8 x H200 SXM 141GB, vLLM, drafter n-gram");
+  CHECK(head("DeepSeek-V3", "H200", "bf16") ==
+        "DeepSeek-V3 (16-bit weights) on 16 x H200 SXM 141GB, vLLM, drafter n-gram");
+  CHECK(head("gpt-oss-120b", "H100", "") == "gpt-oss-120b (4-bit weights) on H100 SXM 80GB, vLLM, drafter n-gram");
+  CHECK(head("Llama-3.1-8B", "H100", "fp8, KV fp8") ==
+        "Llama-3.1-8B (fp8 weights, 8-bit KV) on H100 SXM 80GB, vLLM, drafter n-gram");
+  PredictionRequest small;
+  small.model = "Llama-3.1-70B";
+  small.gpu = "H100";
+  small.drafter = "n-gram";
+  small.tp = 1;
+  CHECK(error_of(ErrorKind::usage, [&] { answer(small); }) ==
+        "--tp: is 1; expected at least 2, since the 16-bit weights of Llama-3.1-70B do not fit fewer of these GPUs, or "
+        "--precision fp8");
 }
