@@ -135,6 +135,8 @@ class Statistics {
       tokens.insert(tokens.end(), found.begin(), found.end());
       uniforms.insert(uniforms.end(), numbers.begin(), numbers.end());
     }
+    if (options_.replays)
+      if (const std::string wrong = what_is_wrong("uniforms", uniforms); !wrong.empty()) return {wrong, {}};
     return options_.replays ? audit_replayed(in, rows, drawn, tokens, uniforms) : audit_drawn(in, rows, drawn, tokens);
   }
 
@@ -176,6 +178,11 @@ class Statistics {
         }
       }
       outputs.push_back(library.verify_chain(batch, coin_numbers, draw_numbers));
+      if (options_.replays) {
+        std::string wrong = what_is_wrong("coins", coin_numbers);
+        if (wrong.empty()) wrong = what_is_wrong("draws", draw_numbers);
+        if (!wrong.empty()) return {wrong, {}};
+      }
       batches.push_back(std::move(batch));
       coins.push_back(std::move(coin_numbers));
       draws.push_back(std::move(draw_numbers));
@@ -184,6 +191,14 @@ class Statistics {
   }
 
  private:
+  // Of recorded numbers; empty where all are in [0, 1].
+  static std::string what_is_wrong(const std::string& name, const std::vector<double>& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      if (!(numbers[i] >= 0.0 && numbers[i] <= 1.0))
+        return name + "[" + std::to_string(i) + "] is " + std::to_string(numbers[i]) + "; expected a number in [0, 1]";
+    return {};
+  }
+
   // [first, last) repeats of each call.
   static std::vector<std::pair<std::int64_t, std::int64_t>> calls(std::int64_t repeats, std::int64_t elements) {
     const std::int64_t of_call = std::clamp<std::int64_t>(kElementsOfCall / elements, 1, repeats);

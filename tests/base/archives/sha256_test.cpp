@@ -44,7 +44,7 @@ TEST_CASE("the SHA-256 of the bare build is that of the library, around the ends
       folder.file("main.cpp"),
       "#include <cstdio>\n#include <cstdlib>\n#include \"base/archives/sha256.hpp\"\n"
       "int main() { for (int n : {0, 1, 55, 56, 57, 63, 64, 65, 119, 120, 1000}) "
-      "std::printf(\"%s\\n\", draftproof::sha256_hex(std::string(n, (char)('a' + n % 26)).c_str()); }\n");
+      "std::printf(\"%s\\n\", draftproof::sha256_hex(std::string(n, (char)('a' + n % 26))).c_str()); }\n");
   const testing::ProgramResult compiled =
       testing::run_command({"c++", "-std=c++20", "-I" DRAFTPROOF_SOURCE_DIR, folder.file("main.cpp"),
                             DRAFTPROOF_SOURCE_DIR "/base/archives/bare/sha256.cpp", "-o", folder.file("digests")});
