@@ -12,7 +12,7 @@ namespace {
 
 }  // namespace
 
-void Sha256::FreeContext::operator()(evp_md_ctx_st*) const {}
+void Sha256::FreeContext::operator()(SHA256state_st*) const {}
 
 Sha256::Sha256() {
   fail();
