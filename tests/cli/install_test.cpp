@@ -1,6 +1,5 @@
 // `cmake --install`: the tree works where it was moved to, and serves programs in C by pkg-config and by CMake
 // (docs/install.md).
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -45,6 +44,12 @@ class InstalledTree {
   TemporaryFolder folder_;
 };
 
+// One for all tests: it takes longer than they do.
+const InstalledTree& installed_tree() {
+  static const InstalledTree tree;
+  return tree;
+}
+
 bool has(const std::string& program) {
   if (run_command({"sh", "-c", "command -v " + program}).exit_code == 0) return true;
   WARN("SKIPPED: " << program << " is not installed");
@@ -66,7 +71,7 @@ nlohmann::json json_of(const ProgramResult& result) {
 }
 
 TEST_CASE("an installed tree works where it was moved to, with its own data and no path of the build") {
-  const InstalledTree tree;
+  const InstalledTree& tree = installed_tree();
   for (const auto& entry : fs::recursive_directory_iterator(tree.file(""))) {
     if (!entry.is_regular_file()) continue;
     INFO(entry.path());
@@ -86,15 +91,16 @@ TEST_CASE("an installed tree works where it was moved to, with its own data and 
         std::string::npos);
   CHECK(json_of(tree.run({"experiments", "three_accepted", "--out", tree.folder().file("out"), "--json"})).is_object());
 
-  // A preset that is changed there is the one that is read.
-  fs::remove_all(tree.file("share/draftproof/presets"));
+  // Those presets are the ones that are read.
+  fs::rename(tree.file("share/draftproof/presets"), tree.folder().file("presets"));
   const ProgramResult without = tree.run({"presets"});
+  fs::rename(tree.folder().file("presets"), tree.file("share/draftproof/presets"));
   CHECK(without.exit_code == 2);
   CHECK(without.err.find(tree.file("share/draftproof/presets")) != std::string::npos);
 }
 
 TEST_CASE("every verb that is installed has a manual page with the options of its help") {
-  const InstalledTree tree;
+  const InstalledTree& tree = installed_tree();
   CHECK(read_whole_file(tree.file("share/man/man1/draftproof.1")).find("draftproof\\-predict (1)") !=
         std::string::npos);
   int pages = 0;
@@ -127,7 +133,7 @@ TEST_CASE("every verb that is installed has a manual page with the options of it
 
 TEST_CASE(
     "a program in C builds against the installed library, by pkg-config and by CMake, and needs no other library") {
-  const InstalledTree tree;
+  const InstalledTree& tree = installed_tree();
   const std::string example = tree.folder().file("main.c");
   write_whole_file(example, block("c"));
   const std::string library = tree.file("lib/libdraftproof.so");
