@@ -82,7 +82,7 @@ TEST_CASE("an installed tree works where it was moved to, with its own data and 
   CHECK(json_of(tree.run({"presets", "--json"})).is_object());
   const nlohmann::json predicted =
       json_of(tree.run({"predict", "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3", "--json"}));
-  CHECK(predicted.at("best").size() > 3);
+  CHECK(predicted.at("best").size() > 2);
   const std::string scenario = tree.file("share/draftproof/experiments/scenarios/chat.toml");
   CHECK(json_of(tree.run({"sim", scenario, "--replications", "1", "--set", "workload.requests=150", "--json"}))
             .at("policies")
