@@ -2,7 +2,7 @@
 
     draftproof.predict(model="Llama-3.1-8B", gpu="H100", drafter="EAGLE-3").best[0].speedup
 
-Options are keywords, with _ for -: `batch_max=64` is --batch-max 64, True is a flag, a list is its values with commas
+Options are keywords, with _ for -: `draft_cost=0.1` is --draft-cost 0.1, True is a flag, a list is its values with commas
 between them, a dict gives the option once for each key: `set={"run.seed": 2}` is --set run.seed=2. `draftproof VERB
 --help` lists them. What the program refuses is an Error with its one line.
 """

@@ -10,11 +10,11 @@ import pytest
 import draftproof
 from draftproof._documents import Record
 
-PREDICT = {"model": "Llama-3.1-8B", "gpu": "H100", "drafter": "EAGLE-3", "batch_max": 8}
+PREDICT = {"model": "Llama-3.1-8B", "gpu": "H100", "drafter": "EAGLE-3"}
 SCENARIO = Path(__file__).parents[2] / "experiments/scenarios/chat.toml"
 CALLS = {
     "predict": (lambda: draftproof.predict(**PREDICT),
-                ["--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3", "--batch-max", "8"]),
+                ["--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3"]),
     "acceptance": (lambda: draftproof.acceptance("constant:0.8", "drafter:EAGLE-3", draft_cost=0.1),
                    ["constant:0.8", "drafter:EAGLE-3", "--draft-cost", "0.1"]),
     "tree": (lambda: draftproof.tree(seed=5), ["--seed", "5"]),
@@ -86,7 +86,7 @@ def test_keys_are_attributes_of_typed_records():
 
 def test_what_the_program_refuses_is_an_error_with_its_line():
     with pytest.raises(draftproof.Error, match="^'--gpus' is not an option of predict; did you mean '--gpu'"):
-        draftproof.predict(gpus="H100")
+        draftproof.predict(**PREDICT, gpus="H100")
     with pytest.raises(ValueError, match="--top-p is '1.5'; expected a number in"):
         draftproof.lab([1, 1], [1, 2], top_p=1.5)
 
