@@ -8,6 +8,8 @@ import sys
 import xml.etree.ElementTree as xml
 from pathlib import Path
 
+import pytest
+
 import draftproof
 
 EXAMPLE = Path(__file__).parents[1] / "example"
@@ -28,6 +30,7 @@ def run_workflow(folder):
         yield subprocess.run([sys.executable, *command.split()[1:]], cwd=folder, env=environment, capture_output=True, text=True)
 
 
+@pytest.mark.skipif(os.environ.get("DRAFTPROOF_ALL_TESTS") != "ON", reason="takes a minute: ./draftproof test --all")
 def test_the_workflow_passes_and_fails_where_the_sampler_is_biased(tmp_path):
     folder = shutil.copytree(EXAMPLE, tmp_path / "example")
     for done in run_workflow(folder):
