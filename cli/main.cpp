@@ -1,17 +1,20 @@
-// The program draftproof: knows every verb and starts the program that holds the one that is asked for, verbs/<program>
-// beside it. A program is built when one of its verbs is first used, from what it needs.
+// The program draftproof: knows every verb and starts the program that holds the one that is asked for,
+// lib/draftproof/verbs/<program> below its prefix. A program is built when one of its verbs is first used, from what it
+// needs. The program of the Python package (DRAFTPROOF_IN_ONE) holds the verbs itself.
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/files/own_files.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/manual_page.hpp"
 #include "cli/verbs.hpp"
 
 namespace draftproof {
@@ -55,38 +58,49 @@ std::string help() {
          "3 a bug of ours, 4 no answer for want of samples (audit).\n";
 }
 
-// The folder of this program, with a slash at its end.
-std::string own_folder() {
-  std::array<char, 4096> path{};
-  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size());
-  if (length <= 0) return "./";
-  const std::string file(path.data(), static_cast<std::size_t>(length));
-  return file.substr(0, file.rfind('/') + 1);
+// The manual page of the program itself; those of verbs come from their options (Options::parse_and_run).
+std::string manual_page() {
+  std::string page =
+      manual_title("draftproof", "exact sampling and speculative decoding: from logits to emitted tokens") +
+      ".SH SYNOPSIS\n.B draftproof\n.I VERB\n[OPTIONS]\n";
+  std::string_view group;
+  for (const Verb& verb : kVerbs) {
+    if (verb.group != group) page += std::string(".SH ") + roff(verb.group) + "\n";
+    group = verb.group;
+    page += std::string(".TP\n.BR draftproof\\-") + verb.name + " (1)\n" + roff(verb.purpose) + "\n";
+  }
+  return page + manual_end();
 }
 
-int start(const Verb& verb, char** arguments) {
-  const std::string program = own_folder() + "verbs/" + verb.program;
+#ifndef DRAFTPROOF_IN_ONE
+std::filesystem::path program_of(const Verb& verb) {
+  return program_prefix() / "lib" / "draftproof" / "verbs" / verb.program;
+}
+
+int start(const Verb& verb, int, char** arguments) {
+  const std::string program = program_of(verb).string();
   execv(program.c_str(), arguments);
   if (errno != ENOENT) return fail(program + " does not start: " + std::strerror(errno));
   return fail("'" + std::string(verb.name) + "' is not built here: " + program +
               " is missing; the launcher ./draftproof builds it, or ninja draftproof_verbs_" + verb.program);
 }
+#else
+int start(const Verb& verb, int argument_count, char** arguments) {
+  if (std::string_view(verb.program) != "viz") return run_verb(argument_count, arguments);
+  return fail("'" + std::string(verb.name) +
+              "' is not in this program, which opens no window; a clone of the source has it: ./draftproof " +
+              verb.name);
+}
+#endif
 
 // Options are those that the verb's --help shows when the word is completed, so that there is no second list. A verb
-// whose program is not built has none: a press of a key must not start a build.
+// whose program is not built has none: this program builds nothing.
 std::string completion() {
   std::string verbs;
-  std::string programs;
-  for (const Verb& verb : kVerbs) {
-    verbs += std::string(verb.name) + " ";
-    programs += std::string("    ") + verb.name + ") program=" + verb.program + " ;;\n";
-  }
-  const std::string folder = shell_command({own_folder()});
+  for (const Verb& verb : kVerbs) verbs += std::string(verb.name) + " ";
   return "# Completes draftproof in bash. In zsh: autoload -Uz bashcompinit && bashcompinit, before this is read.\n"
          "_draftproof() {\n"
-         "  local word=${COMP_WORDS[COMP_CWORD]} folder=" +
-         folder +
-         " program= words=\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} words=\n"
          "  COMPREPLY=()\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
          "    COMPREPLY=($(compgen -W '" +
@@ -94,14 +108,12 @@ std::string completion() {
          "completion --help --version' -- \"$word\"))\n"
          "    return\n"
          "  fi\n"
-         "  case ${COMP_WORDS[1]} in\n" +
-         programs +
-         "    completion) words=bash ;;\n"
-         "  esac\n"
+         "  case ${COMP_WORDS[1]} in completion) words=bash ;; esac\n"
          "  case $word in -*)\n"
-         "    [ -n \"$program\" ] && [ -x \"${folder}verbs/$program\" ] &&\n"
-         "      words=$(\"${folder}draftproof\" \"${COMP_WORDS[1]}\" --help 2>/dev/null |\n"
-         "        sed -nE 's/^  (-[A-Za-z],)?(--[a-z0-9-]+).*/\\2/p')\n"
+         "    words=$(" +
+         shell_command({std::filesystem::read_symlink("/proc/self/exe").string()}) +
+         " \"${COMP_WORDS[1]}\" --help 2>/dev/null |\n"
+         "      sed -nE 's/^  (-[A-Za-z],)?(--[a-z0-9-]+).*/\\2/p')\n"
          "  esac\n"
          "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
          "}\n"
@@ -123,9 +135,10 @@ int run(int argument_count, char** arguments) {
   }
   const std::string first = arguments[1];
   if (first == "--help" || first == "-h") return print(help());
+  if (first == "--manual-page") return print(manual_page());
   if (first == "--version") return print(DRAFTPROOF_VERSION "\n");
   for (const Verb& verb : kVerbs) {
-    if (first == verb.name) return start(verb, arguments);
+    if (first == verb.name) return start(verb, argument_count, arguments);
   }
   if (first == "completion") return run_completion(argument_count, arguments);
   std::vector<std::string> known{"completion", "--help", "--version"};

@@ -54,4 +54,7 @@ inline constexpr Verb kVerbs[] = {
     {"presets", "sim", "Inspect", "List the presets of the simulator: GPUs, models, engines, drafters"},
 };
 
+// Runs the verb that arguments[1] names and returns its exit code (cli/shared/program.cpp).
+int run_verb(int argument_count, char** arguments);
+
 }  // namespace draftproof

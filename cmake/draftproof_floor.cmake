@@ -116,3 +116,15 @@ function(draftproof_sources floor level)
   endif()
   target_sources(draftproof_${floor} PRIVATE $<TARGET_OBJECTS:${target}>)
 endfunction()
+
+# Files that come with the program (base/files/own_files.hpp), as share/draftproof/NAME: a link in the build folder, installed as
+# they are. `source` is a file or a folder, of which install(DIRECTORY) leaves out what further arguments say.
+function(draftproof_data name source)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/draftproof)
+  file(CREATE_LINK ${source} ${CMAKE_BINARY_DIR}/share/draftproof/${name} SYMBOLIC)
+  if(IS_DIRECTORY ${source})
+    install(DIRECTORY ${source}/ DESTINATION share/draftproof/${name} COMPONENT data ${ARGN})
+  elseif(EXISTS ${source})
+    install(FILES ${source} DESTINATION share/draftproof RENAME ${name} COMPONENT data)
+  endif()
+endfunction()

@@ -1,9 +1,21 @@
-# Packages that base, reference, exactness, engine and gpu link to.
+# Packages that base, reference, exactness, engine and gpu link to. Their static libraries are taken where the system has them, so
+# that programs and the shared library need nothing but those of the compiler.
+set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+set(OPENSSL_USE_STATIC_LIBS ON)
 find_package(Threads REQUIRED)
-find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(OpenSSL QUIET COMPONENTS Crypto)
+if(NOT OpenSSL_FOUND)
+  set(OPENSSL_USE_STATIC_LIBS OFF)
+  find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+endif()
+find_package(ZLIB REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)
-find_package(Boost 1.74 REQUIRED COMPONENTS context)
-find_library(HWY_LIBRARY hwy REQUIRED)
+set(Boost_USE_STATIC_LIBS ON)
+find_package(Boost 1.74 QUIET COMPONENTS context)
+if(NOT Boost_FOUND)
+  set(Boost_USE_STATIC_LIBS OFF)
+  find_package(Boost 1.74 REQUIRED COMPONENTS context)
+endif()
+find_path(HWY_INCLUDE hwy/highway.h REQUIRED)  # its headers alone
 find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
-find_library(ZIP_LIBRARY zip REQUIRED)

@@ -1,12 +1,12 @@
 #include "base/archives/npz.hpp"
 
-#include <zip.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -38,48 +38,110 @@ struct Array {
   std::uint64_t size_bytes = 0;  // of the elements
 };
 
+// A little-endian number of so many bytes, which are there.
+std::uint64_t number_at(std::span<const std::byte> bytes, std::size_t at, std::size_t size) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < size; ++i) number |= static_cast<std::uint64_t>(bytes[at + i]) << (8 * i);
+  return number;
+}
+
+bool has_signature(std::span<const std::byte> bytes, std::size_t at, std::string_view signature) {
+  return at <= bytes.size() && bytes.size() - at >= signature.size() &&
+         std::memcmp(bytes.data() + at, signature.data(), signature.size()) == 0;
+}
+
+// An entry of the archive's directory (APPNOTE 6.3.10, section 4.3.12).
+struct ZipEntry {
+  std::string name;
+  bool encrypted = false;
+  std::uint64_t method = 0;
+  std::uint64_t checksum = 0;  // CRC-32
+  std::uint64_t packed_bytes = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t begin = 0;  // of its own header, in the file
+};
+constexpr std::uint64_t kStored = 0;
+constexpr std::uint64_t kDeflated = 8;
+
+// The contents of a member, from the front to its end.
 class ZipMember {
  public:
-  ZipMember(zip_t* archive, std::uint64_t index, const std::string& where)
-      : file_(zip_fopen_index(archive, index, 0), zip_fclose), where_(where) {
-    if (!file_) fail();
+  ZipMember(std::span<const std::byte> file, const ZipEntry& entry, const std::string& where)
+      : entry_(entry), where_(where) {
+    if (entry.encrypted || !has_signature(file, entry.begin, "PK\3\4") || file.size() - entry.begin < kHeaderBytes)
+      fail();
+    const std::uint64_t begin =
+        entry.begin + kHeaderBytes + number_at(file, entry.begin + 26, 2) + number_at(file, entry.begin + 28, 2);
+    if (begin > file.size() || entry.packed_bytes > file.size() - begin) fail();
+    packed_ = file.subspan(begin, entry.packed_bytes);
+    if (entry.method == kDeflated && inflateInit2(&stream_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
   }
+  ~ZipMember() { inflateEnd(&stream_); }  // of stored members nothing happens
+  ZipMember(const ZipMember&) = delete;
+  ZipMember& operator=(const ZipMember&) = delete;
 
   // The next bytes, as many as there are places.
   void read(std::span<std::byte> bytes) {
-    if (zip_fread(file_.get(), bytes.data(), bytes.size()) != static_cast<zip_int64_t>(bytes.size())) fail();
+    if (entry_.method == kStored) {
+      if (bytes.size() > packed_.size()) fail();
+      std::ranges::copy(packed_.first(bytes.size()), bytes.begin());
+      packed_ = packed_.subspan(bytes.size());
+    } else if (unpacked(bytes) != bytes.size()) {
+      fail();
+    }
+    checksum_ = crc32_z(checksum_, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   }
   // The checksum is compared where the member is found to end.
   void require_end() {
     std::byte behind{};
-    if (zip_fread(file_.get(), &behind, 1) != 0) fail();
+    const bool ended = entry_.method == kStored ? packed_.empty() : unpacked(std::span(&behind, 1)) == 0 && at_end_;
+    if (!ended || checksum_ != entry_.checksum) fail();
   }
 
  private:
+  static constexpr std::size_t kHeaderBytes = 30;
+
+  // Fills `bytes` from the deflated data, as far as these go; returns how many there were.
+  std::size_t unpacked(std::span<std::byte> bytes) {
+    constexpr std::size_t kBytesMax = std::size_t{1} << 30;  // zlib counts in 32 bits
+    std::size_t done = 0;
+    while (done < bytes.size() && !at_end_) {
+      const auto in = static_cast<uInt>(std::min(packed_.size(), kBytesMax));
+      const auto out = static_cast<uInt>(std::min(bytes.size() - done, kBytesMax));
+      stream_.next_in = reinterpret_cast<z_const Bytef*>(const_cast<std::byte*>(packed_.data()));
+      stream_.avail_in = in;
+      stream_.next_out = reinterpret_cast<Bytef*>(bytes.data() + done);
+      stream_.avail_out = out;
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      if (status != Z_OK && status != Z_STREAM_END) fail();  // also where nothing more can come
+      packed_ = packed_.subspan(in - stream_.avail_in);
+      done += out - stream_.avail_out;
+      at_end_ = status == Z_STREAM_END;
+    }
+    return done;
+  }
   [[noreturn]] void fail() const {
     throw input_error(where_, "cannot be unpacked, or its checksum is another; expected what numpy.savez writes");
   }
-  std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> file_;
+
+  const ZipEntry& entry_;
   const std::string& where_;
+  std::span<const std::byte> packed_;  // what is not read yet
+  z_stream stream_{};
+  bool at_end_ = false;
+  uLong checksum_ = 0;
 };
 
 class ZipArchive {
  public:
-  ZipArchive(const std::string& path, std::span<const std::byte> file) : path_(path), unclaimed_bytes_(file.size()) {
-    zip_error_t error;
-    zip_error_init(&error);
-    zip_source_t* const source = zip_source_buffer_create(file.data(), file.size(), 0, &error);
-    if (source != nullptr) archive_.reset(zip_open_from_source(source, ZIP_RDONLY, &error));
-    if (!archive_) {
-      const std::string what = zip_error_strerror(&error);
-      if (source != nullptr) zip_source_free(source);
-      zip_error_fini(&error);
-      throw input_error(path, "is no archive that can be read (" + what + "); expected what numpy.savez writes");
-    }
-    zip_error_fini(&error);
+  ZipArchive(const std::string& path, std::span<const std::byte> file)
+      : path_(path), file_(file), unclaimed_bytes_(file.size()) {
+    const auto [count, begin] = directory();
+    std::uint64_t at = begin;
+    for (std::uint64_t i = 0; i < count; ++i) at = read_entry(at);
   }
 
-  std::uint64_t members() const { return static_cast<std::uint64_t>(zip_get_num_entries(archive_.get(), 0)); }
+  std::uint64_t members() const { return entries_.size(); }
 
   // A member with a size that its part of the file can hold. Each member is claimed once: the claims of all must fit
   // into the file, so that no part of it is unpacked again and again.
@@ -89,34 +151,101 @@ class ZipArchive {
     std::uint64_t size_bytes;
   };
   Claim claim(std::uint64_t index) {
-    zip_stat_t status;
-    constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
-    if (zip_stat_index(archive_.get(), index, 0, &status) != 0 || (status.valid & kNeeded) != kNeeded)
-      throw input_error(path_, "member " + std::to_string(index) + " of the archive cannot be examined");
-    Claim claim{path_ + ": member " + in_quotes(status.name), status.name, status.size};
-    if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
-      throw input_error(claim.where, "is compressed by method " + std::to_string(status.comp_method) +
+    const ZipEntry& entry = entries_[index];
+    Claim claim{path_ + ": member " + in_quotes(entry.name), entry.name, entry.size_bytes};
+    if (entry.method != kStored && entry.method != kDeflated)
+      throw input_error(claim.where, "is compressed by method " + std::to_string(entry.method) +
                                          "; expected stored (0) or deflated (8), as numpy.savez writes");
     const std::uint64_t headers_bytes = kMemberHeaderBytes + 2 * claim.name.size();
-    if (headers_bytes > unclaimed_bytes_ || status.comp_size > unclaimed_bytes_ - headers_bytes)
-      throw input_error(claim.where, "takes " + bytes_text(status.comp_size) +
+    if (headers_bytes > unclaimed_bytes_ || entry.packed_bytes > unclaimed_bytes_ - headers_bytes)
+      throw input_error(claim.where, "takes " + bytes_text(entry.packed_bytes) +
                                          " of the archive, more than the other members leave; expected members that "
                                          "do not overlap");
-    unclaimed_bytes_ -= headers_bytes + status.comp_size;
-    const std::uint64_t ratio = status.comp_method == ZIP_CM_DEFLATE ? kDeflateRatioMax : 1;
-    if (status.size / ratio > status.comp_size)
-      throw input_error(claim.where, "says that it holds " + bytes_text(status.size) + " in " +
-                                         bytes_text(status.comp_size) + "; expected at most " +
+    unclaimed_bytes_ -= headers_bytes + entry.packed_bytes;
+    const std::uint64_t ratio = entry.method == kDeflated ? kDeflateRatioMax : 1;
+    if (entry.size_bytes / ratio > entry.packed_bytes)
+      throw input_error(claim.where, "says that it holds " + bytes_text(entry.size_bytes) + " in " +
+                                         bytes_text(entry.packed_bytes) + "; expected at most " +
                                          (ratio == 1 ? "as many" : std::to_string(ratio) + " times as many"));
     return claim;
   }
 
-  ZipMember open(std::uint64_t index, const std::string& where) const { return {archive_.get(), index, where}; }
+  ZipMember open(std::uint64_t index, const std::string& where) const { return {file_, entries_[index], where}; }
 
  private:
+  struct Directory {
+    std::uint64_t entries;
+    std::uint64_t begin;
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw input_error(path_, "is no archive that can be read (" + what + "); expected what numpy.savez writes");
+  }
+
+  // The directory stands before its end record, which stands at the end of the file, with a comment behind it. Where its
+  // numbers do not fit there, another record has them.
+  Directory directory() const {
+    constexpr std::size_t kRecordBytes = 22;
+    constexpr std::size_t kLocatorBytes = 20;
+    constexpr std::size_t kLongRecordBytes = 56;
+    constexpr std::size_t kCommentBytesMax = 0xffff;
+    for (std::size_t comment = 0; comment <= kCommentBytesMax && kRecordBytes + comment <= file_.size(); ++comment) {
+      const std::size_t at = file_.size() - kRecordBytes - comment;
+      if (!has_signature(file_, at, "PK\5\6") || number_at(file_, at + 20, 2) != comment) continue;
+      const Directory directory{number_at(file_, at + 10, 2), number_at(file_, at + 16, 4)};
+      if (directory.entries != 0xffff && directory.begin != 0xffffffff) return directory;
+      if (at < kLocatorBytes || !has_signature(file_, at - kLocatorBytes, "PK\6\7")) return directory;
+      const std::uint64_t more = number_at(file_, at - kLocatorBytes + 8, 8);
+      if (!has_signature(file_, more, "PK\6\6") || file_.size() - more < kLongRecordBytes)
+        fail("its record of 64 bits is not where it should be");
+      return {number_at(file_, more + 32, 8), number_at(file_, more + 48, 8)};
+    }
+    fail("it has no end record");
+  }
+
+  // Returns where the next entry begins.
+  std::uint64_t read_entry(std::uint64_t at) {
+    constexpr std::size_t kEntryBytes = 46;
+    if (!has_signature(file_, at, "PK\1\2") || file_.size() - at < kEntryBytes)
+      fail("entry " + std::to_string(entries_.size()) + " of its directory is missing");
+    const std::uint64_t name = number_at(file_, at + 28, 2);
+    const std::uint64_t extra = number_at(file_, at + 30, 2);
+    const std::uint64_t comment = number_at(file_, at + 32, 2);
+    if (file_.size() - at - kEntryBytes < name + extra + comment)
+      fail("entry " + std::to_string(entries_.size()) + " of its directory is cut off");
+    ZipEntry entry;
+    entry.encrypted = (number_at(file_, at + 8, 2) & 1) != 0;
+    entry.method = number_at(file_, at + 10, 2);
+    entry.checksum = number_at(file_, at + 16, 4);
+    entry.packed_bytes = number_at(file_, at + 20, 4);
+    entry.size_bytes = number_at(file_, at + 24, 4);
+    entry.begin = number_at(file_, at + 42, 4);
+    entry.name.assign(reinterpret_cast<const char*>(file_.data()) + at + kEntryBytes, name);
+    read_long_numbers(file_.subspan(at + kEntryBytes + name, extra), entry);
+    entries_.push_back(std::move(entry));
+    return at + kEntryBytes + name + extra + comment;
+  }
+
+  // Numbers of 64 bits in place of those that are all ones (APPNOTE 6.3.10, section 4.5.3).
+  static void read_long_numbers(std::span<const std::byte> fields, ZipEntry& entry) {
+    constexpr std::uint64_t kLongNumbers = 1;
+    while (fields.size() >= 4) {
+      const std::uint64_t size = std::min<std::uint64_t>(number_at(fields, 2, 2), fields.size() - 4);
+      std::span<const std::byte> field = fields.subspan(4, size);
+      if (number_at(fields, 0, 2) == kLongNumbers)
+        for (std::uint64_t* const number : {&entry.size_bytes, &entry.packed_bytes, &entry.begin})
+          if (*number == 0xffffffff && field.size() >= 8) {
+            *number = number_at(field, 0, 8);
+            field = field.subspan(8);
+          }
+      fields = fields.subspan(4 + size);
+    }
+  }
+
   std::string path_;
+  std::span<const std::byte> file_;
+  std::vector<ZipEntry> entries_;
   std::uint64_t unclaimed_bytes_;
-  std::unique_ptr<zip_t, void (*)(zip_t*)> archive_{nullptr, zip_discard};
 };
 
 // The value of a key in the header of an array, a Python dictionary on one line: what stands between the key and the

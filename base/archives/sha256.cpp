@@ -1,30 +1,24 @@
 #include "base/archives/sha256.hpp"
 
-#include <openssl/evp.h>
+// The functions of SHA-256 alone, which OpenSSL 3 calls deprecated: its general ones bring 5 MB of other algorithms into a
+// program that is linked statically.
+#define OPENSSL_API_COMPAT 0x10100000L
+#include <openssl/sha.h>
 
 #include <array>
 
-#include "base/error.hpp"
-
 namespace draftproof {
-namespace {
 
-void require(bool ok) {
-  if (!ok) throw Error(ErrorKind::internal, "SHA-256", "OpenSSL's libcrypto refused the operation");
+void Sha256::FreeContext::operator()(SHA256state_st* context) const {
+  delete context;
 }
 
-}  // namespace
-
-void Sha256::FreeContext::operator()(evp_md_ctx_st* context) const {
-  EVP_MD_CTX_free(context);
-}
-
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  require(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+Sha256::Sha256() : context_(new SHA256_CTX) {
+  SHA256_Init(context_.get());
 }
 
 void Sha256::update(std::span<const std::byte> bytes) {
-  require(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+  SHA256_Update(context_.get(), bytes.data(), bytes.size());
 }
 
 void Sha256::update(std::string_view text) {
@@ -32,12 +26,9 @@ void Sha256::update(std::string_view text) {
 }
 
 std::string Sha256::hex_digest() const {
-  // Finishing ends a context, so a copy is finished.
-  const std::unique_ptr<EVP_MD_CTX, FreeContext> copy(EVP_MD_CTX_new());
-  std::array<unsigned char, 32> digest{};
-  unsigned int digest_size = 0;
-  require(copy != nullptr && EVP_MD_CTX_copy_ex(copy.get(), context_.get()) == 1 &&
-          EVP_DigestFinal_ex(copy.get(), digest.data(), &digest_size) == 1 && digest_size == digest.size());
+  SHA256_CTX copy = *context_;  // finishing ends a context
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256_Final(digest.data(), &copy);
   constexpr std::string_view kHexDigits = "0123456789abcdef";
   std::string hex;
   for (const unsigned char byte : digest) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX; its headers stay out of ours
+struct SHA256state_st;  // OpenSSL's SHA256_CTX; its headers stay out of ours
 
 namespace draftproof {
 
@@ -24,9 +24,9 @@ class Sha256 {
 
  private:
   struct FreeContext {
-    void operator()(evp_md_ctx_st* context) const;
+    void operator()(SHA256state_st* context) const;
   };
-  std::unique_ptr<evp_md_ctx_st, FreeContext> context_;
+  std::unique_ptr<SHA256state_st, FreeContext> context_;
 };
 
 std::string sha256_hex(std::span<const std::byte> bytes);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/json_document.hpp"
 
@@ -16,15 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Peers lie in the source tree, of which the build folder is a part: look above the program, then here.
-fs::path find_script(const std::string& script, const std::string& option) {
-  const fs::path peer = fs::path("experiments/bench") / script;
-  std::error_code ignored;
-  for (const fs::path& start : {fs::read_symlink("/proc/self/exe", ignored), fs::current_path() / "here"}) {
-    for (fs::path folder = start.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
-      if (fs::exists(folder / peer)) return folder / peer;
-  }
-  throw input_error(option, peer.string() + " is not found; run the program from its source tree");
+std::string peer_script(const std::string& script, const std::string& option) {
+  std::string path = own_file("experiments/bench/" + script);
+  if (!fs::exists(path)) throw input_error(option, path + " is missing");
+  return path;
 }
 
 std::string output_of(const std::string& command, const std::string& option) {
@@ -89,7 +85,7 @@ std::optional<std::string> find_python_with(const std::vector<std::string>& modu
 
 PeerTimings run_peer(const std::string& python, const std::string& script, const std::vector<std::string>& arguments,
                      const std::string& option) {
-  std::vector<std::string> command{python, find_script(script, option).string()};
+  std::vector<std::string> command{python, peer_script(script, option)};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const Json document = Json::parse(output_of(shell_command(command), option), nullptr, false);
   if (document.is_discarded()) throw Error(ErrorKind::internal, script, "what it printed is not JSON");

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
+#include "base/files/own_files.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
 #include "cli/shared/command.hpp"
@@ -116,7 +117,7 @@ std::string experiment_figure(const ExperimentResult& result) {
 
 struct ExperimentsArguments {
   std::string name;
-  std::string folder = DRAFTPROOF_EXPERIMENTS;
+  std::string folder = own_file("experiments");
   std::string out = "out/experiments";
   std::string claims;
   int threads = 1;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "cli/regress/library.hpp"
 #include "cli/shared/command.hpp"
@@ -70,7 +71,7 @@ RegressionReport run_fault(const RegressOptions& options) {
                       "its program runs its own cases on the CPU executor; leave --filter, --update and "
                       "--executor out");
   RegressionReport report;
-  regress::run_fault(DRAFTPROOF_FAULTS, options.fault, options.seed, "--fault", [&](CaseResult result) {
+  regress::run_fault(regress::faults_folder(), options.fault, options.seed, "--fault", [&](CaseResult result) {
     report.seconds += result.seconds;
     report.results.push_back(std::move(result));
     return true;
@@ -153,7 +154,7 @@ bool gpu_is_required() {
 
 void add_regress(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<RegressOptions>();
-  arguments->golden = DRAFTPROOF_GOLDEN_DIGESTS;
+  arguments->golden = own_file("golden/digests.txt");
   options.json(arguments->json);
   options.choice("--executor", arguments->executor, {"simt", "cuda"},
                  "Who runs the kernels: simt (the CPU executor) or cuda");

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/files/input_file.hpp"
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "cli/regress/library_statistics.hpp"
@@ -150,10 +151,10 @@ void write_skeleton(const std::string& kind, const std::string& folder) {
   std::error_code unknown;
   if (fs::exists(folder, unknown) && (!fs::is_directory(folder, unknown) || !fs::is_empty(folder, unknown)))
     throw input_error(folder, "is not empty; expected a new folder");
-  const fs::path gpu = DRAFTPROOF_SKELETONS;
-  std::vector<fs::path> files = {gpu / "draftproof_kernels.h"};
-  for (const auto& entry : fs::directory_iterator(gpu / "skeleton" / kind)) files.push_back(entry.path());
-  files.push_back(gpu / "skeleton" / "ci.sh");
+  const fs::path skeletons = own_file("skeleton");
+  std::vector<fs::path> files = {own_file("draftproof_kernels.h")};
+  for (const auto& entry : fs::directory_iterator(skeletons / kind)) files.push_back(entry.path());
+  files.push_back(skeletons / "ci.sh");
   fs::create_directories(folder);
   for (const fs::path& file : files) {
     const fs::path to = fs::path(folder) / file.filename();

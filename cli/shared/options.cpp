@@ -2,14 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iostream>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
+#include "cli/shared/manual_page.hpp"
 
 namespace draftproof {
 namespace {
@@ -288,7 +291,44 @@ void Options::on_run(std::function<void()> run) {
   implementation_->run = std::move(run);
 }
 
+// The manual page of a verb. Its defaults are those of every machine: not how many threads there are, nor where the
+// program lies.
+std::string manual_page_of(const CLI::App& verb) {
+  const std::string name = verb.get_name();
+  std::string page = manual_title("draftproof-" + name, verb.get_description()) + ".SH SYNOPSIS\n.B draftproof " +
+                     name + "\n[OPTIONS]";
+  std::string arguments;
+  std::string options;
+  for (const CLI::Option* const option : verb.get_options()) {
+    const std::string written = option->get_name(option->get_positional(), true);
+    std::string default_text = written == "--threads" ? "" : option->get_default_str();
+    if (const std::size_t at = default_text.find(program_prefix().string()); at != std::string::npos)
+      default_text.replace(at, program_prefix().string().size(), "PREFIX");
+    const std::string type = option->get_type_size() == 0 ? "" : option->get_type_name();
+    std::string entry = ".TP\n.B " + roff(written) + "\n";
+    if (!type.empty()) entry.insert(entry.size() - 1, " \\fR" + roff(type));
+    entry +=
+        roff(option->get_description()) + (default_text.empty() ? "" : " (default: " + roff(default_text) + ")") + "\n";
+    if (option->get_positional()) {
+      page += " " + std::string(option->get_required() ? "" : "[") + roff(option->get_single_name()) +
+              (option->get_expected_max() > 1 ? "..." : "") + (option->get_required() ? "" : "]");
+      arguments += entry;
+    } else {
+      options += entry;
+    }
+  }
+  page += "\n";
+  if (!arguments.empty()) page += ".SH ARGUMENTS\n" + arguments;
+  page += ".SH OPTIONS\n" + options;
+  if (!verb.get_footer().empty()) page += ".SH NOTES\n.nf\n" + roff(verb.get_footer()) + "\n.fi\n";
+  return page + manual_end();
+}
+
 void Options::parse_and_run(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 2 && arguments.back() == "--manual-page") {
+    std::cout << manual_page_of(*implementation_->verb);
+    return;
+  }
   for (const std::string& name : implementation_->maybe_flags)  // which CLI11 takes for the flag
     if (std::ranges::find(arguments, name + "=") != arguments.end()) refuse(name, "", "a whole number behind =");
   CLI::App& program = implementation_->program;

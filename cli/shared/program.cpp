@@ -1,5 +1,5 @@
-// The main program of a set of verbs: parses the command line and turns what the verb throws into exit codes. It is
-// started by draftproof (cli/main.cpp) with the arguments that draftproof got.
+// The program of a set of verbs: parses the command line and turns what the verb throws into exit codes. It is
+// started by draftproof (cli/main.cpp) with the arguments that draftproof got; main() is made by cli/CMakeLists.txt.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -41,7 +41,11 @@ void parse_and_run(ProgramContext& context) {
   flush_standard_output();
 }
 
-int run(int argument_count, char** arguments) {
+}  // namespace
+
+int run_verb(int argument_count, char** arguments) {
+  clean_up_on_signals();
+  protect_inputs();
   ProgramContext context;
   context.arguments.assign(arguments, arguments + argument_count);
   if (context.arguments.empty()) context.arguments.emplace_back();
@@ -64,11 +68,4 @@ int run(int argument_count, char** arguments) {
   }
 }
 
-}  // namespace
 }  // namespace draftproof
-
-int main(int argument_count, char** arguments) {
-  draftproof::clean_up_on_signals();
-  draftproof::protect_inputs();
-  return draftproof::run(argument_count, arguments);
-}

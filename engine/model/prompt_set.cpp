@@ -5,6 +5,7 @@
 
 #include "base/archives/sha256.hpp"
 #include "base/files/input_file.hpp"
+#include "base/files/own_files.hpp"
 #include "base/json_lines.hpp"
 
 namespace draftproof {
@@ -60,7 +61,7 @@ std::span<const WorkPrompt> first_prompts(const Work& work, std::int64_t most) {
 }
 
 std::string own_prompts() {
-  return DRAFTPROOF_PROMPTS;
+  return own_file("prompts.jsonl");
 }
 
 }  // namespace draftproof

@@ -4,18 +4,15 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 
 namespace draftproof {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Programs are build/PRESET/NAME, those of verbs build/PRESET/verbs/NAME.
 fs::path shipped_model() {
-  std::error_code ignored;
-  fs::path preset = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  if (preset.filename() == "verbs") preset = preset.parent_path();
-  return preset.parent_path() / "models" / "SmolLM2-135M-Instruct.gguf";
+  return own_file("models/SmolLM2-135M-Instruct.gguf");
 }
 
 }  // namespace

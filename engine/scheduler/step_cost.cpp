@@ -3,13 +3,14 @@
 #include <cstddef>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "engine/weights/json_fields.hpp"
 
 namespace draftproof {
 
 std::string DefaultStepCost::shipped_file() {
-  return DRAFTPROOF_DEFAULT_STEP_COST;
+  return own_file("default_step_cost.json");
 }
 
 DefaultStepCost::DefaultStepCost(const std::string& path) {

@@ -55,8 +55,6 @@ HWY_AFTER_NAMESPACE();
 
 namespace draftproof {
 
-HWY_EXPORT(transformer_kernels_of_target);
-
 namespace {
 
 // Highway has no target for AVX2 with AVX-VNNI: its kernels but for the products.
@@ -71,7 +69,7 @@ std::optional<TransformerKernels> with_avxvnni(TransformerKernels kernels) {
 
 std::vector<TransformerKernels> available_transformer_kernels() {
   auto sets = kernels_of_every_target(std::vector{scalar_transformer_kernels()},
-                                      [] { return HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)(); });
+                                      DRAFTPROOF_TARGETS_OF(transformer_kernels_of_target));
   for (std::size_t i = 0; i < sets.size(); ++i)
     if (const auto more = with_avxvnni(sets[i])) sets.push_back(*more);
   return sets;
@@ -85,7 +83,7 @@ const char* int8_instructions(const TransformerKernels& kernels) {
 
 const TransformerKernels& transformer_kernels() {
   static const TransformerKernels chosen = [] {
-    const TransformerKernels kernels = HWY_DYNAMIC_DISPATCH(transformer_kernels_of_target)();
+    const TransformerKernels kernels = DRAFTPROOF_TARGETS_OF(transformer_kernels_of_target).front()();
     return with_avxvnni(kernels).value_or(kernels);
   }();
   return chosen;

@@ -165,15 +165,13 @@ HWY_AFTER_NAMESPACE();
 
 namespace draftproof {
 
-HWY_EXPORT(trials_of_target);
-
 std::vector<ChainTrialKernel> available_chain_trials() {
   return kernels_of_every_target(std::vector{ChainTrialKernel{"one by one", run_chain_trials_one_by_one}},
-                                 [] { return HWY_DYNAMIC_DISPATCH(trials_of_target)(); });
+                                 DRAFTPROOF_TARGETS_OF(trials_of_target));
 }
 
 ChainTrials chain_trials() {
-  return HWY_DYNAMIC_DISPATCH(trials_of_target)().run;
+  return DRAFTPROOF_TARGETS_OF(trials_of_target).front()().run;
 }
 
 }  // namespace draftproof

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/near_names.hpp"
 #include "base/split.hpp"
 #include "gpu/regress/regression_json.hpp"
@@ -84,6 +85,10 @@ class LineReader {
 };
 
 }  // namespace
+
+std::string faults_folder() {
+  return (program_prefix() / "faults").string();
+}
 
 std::vector<std::string> built_faults(const std::string& folder) {
   std::vector<std::string> ids;

@@ -10,6 +10,9 @@
 
 namespace draftproof::regress {
 
+// Where they are built: the folder faults of the build folder.
+std::string faults_folder();
+
 // The ids of the faults that are built in this folder, sorted; empty where it is not there.
 std::vector<std::string> built_faults(const std::string& folder);
 

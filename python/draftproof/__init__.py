@@ -4,6 +4,8 @@ from importlib.metadata import version
 
 from ._audit import audit_draws, audit_steps, check_filter, prove
 from ._core import Error
+from ._documents import Acceptance, Lab, Prediction, Simulation, Tree
+from ._program import acceptance, lab, predict, program, sim, tree
 from ._results import Audit, FilterCheck, FilterRow, Position, Proof, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
@@ -15,7 +17,8 @@ from .callable.verify_cases import VerifyCase
 __version__ = version("draftproof")
 
 __all__ = [
-    "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck", "FilterRow", "Position",
-    "Proof", "Rows", "SampleCase", "Test", "Verified", "Verifier", "VerifyCase", "audit_callable", "audit_draws",
-    "audit_steps", "check_filter", "process_rows", "prove", "run_case", "sample", "verifiers", "verify",
+    "Acceptance", "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck", "FilterRow",
+    "Lab", "Position", "Prediction", "Proof", "Rows", "SampleCase", "Simulation", "Test", "Tree", "Verified", "Verifier",
+    "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_steps", "check_filter", "lab", "predict",
+    "process_rows", "program", "prove", "run_case", "sample", "sim", "tree", "verifiers", "verify",
 ]

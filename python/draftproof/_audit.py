@@ -36,7 +36,6 @@ def audit_draws(samples: Array, logits: Array | None = None, params: Params | No
     group: [n], the row that each sample was drawn from; not needed where G is 1.
     draw_seed, draw_step, draw_row, draw_position: [n] each, where the draw was made, for tests of independence.
     A token outside of the vocabulary is a failure of the sampler: the verdict is 'biased'.
-    Arrays must not be changed during the call, as of process_rows.
     """
     if (logits is None) == (probs is None):
         raise Error("logits: give either logits or probs")
@@ -62,7 +61,6 @@ def audit_steps(output_tokens: Array, draft_tokens: Array, draft_probs: Array | 
         a request is in params['output_tokens'] here.)
     verifier: a name of verifiers(), or 'any', a lossless one of which nothing more is known.
     group: [B], requests of one context. draw_seed, draw_step, draw_row: [B], as of audit_draws.
-    Arrays must not be changed during the call, as of process_rows.
     """
     emitted = _forms.as_numpy(output_tokens, "output_tokens")
     if emitted.ndim != 2 or emitted.dtype.kind not in "iu":
@@ -88,7 +86,6 @@ def check_filter(logits: Array, filtered_logits: Array | None = None, params: Pa
     logits: [B, V] raw, params as of process_rows. filtered_logits: [B, V], logits over the temperature with dropped
     tokens at -inf (a row may be shifted by a constant); or kept: bool [B, V].
     Ties at a cut, sums of floats within rounding and the order of the filters are left to the engine.
-    Arrays must not be changed during the call, as of process_rows.
     """
     if (filtered_logits is None) == (kept is None):
         raise Error("filtered_logits: give either filtered_logits or kept")
@@ -98,7 +95,7 @@ def check_filter(logits: Array, filtered_logits: Array | None = None, params: Pa
         array = _forms.as_numpy(kept, "kept")
         if array.dtype != np.bool_ or array.shape != shape:
             raise Error(f"kept: is {array.dtype} {list(array.shape)}; expected booleans {list(shape)}")
-        arguments["kept"] = np.ascontiguousarray(array.reshape(-1)).view(np.uint8)
+        arguments["kept"] = _forms.flat(array, np.bool_).view(np.uint8)
     else:
         arguments["filtered"] = _forms.rows(filtered_logits, "filtered_logits", shape[1])
         if arguments["filtered"].shape[0] != shape[0]:

@@ -1,4 +1,7 @@
-"""Arguments into the form that the extension module takes: shapes, dtypes, layouts, each refused by its name."""
+"""Arguments into the form that the extension module takes: shapes, dtypes, layouts, each refused by its name.
+
+The module lets other Python threads run while it reads, so that what it reads is never the caller's memory but a copy, which
+was looked at after it was made. Of libraries whose arrays cannot change there is none."""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ PARAMETERS: dict[str, tuple[Any, float]] = {
     **{name: (np.float32, off) for name, off in _core.sampler_parameters().items()},
 }
 SETTINGS = ("filter_order", "ties", "nan_policy")
+UNCHANGING = ("jax", "jaxlib", "tensorflow")
 
 
 def on_host(value: Any, name: str) -> Any:
@@ -35,15 +39,18 @@ def on_host(value: Any, name: str) -> Any:
     try:
         if int(device()[0]) in (1, 3):  # host memory, also pinned
             return value.detach() if getattr(value, "requires_grad", False) else value
-        return value.detach().cpu() if hasattr(value, "cpu") else np.asarray(value)
+        for move in ("cpu", "get"):  # PyTorch and TensorFlow; CuPy
+            if hasattr(value, move):
+                return getattr(value.detach() if hasattr(value, "detach") else value, move)()
+        return np.asarray(value)
     except Exception as error:
         raise Error(f"{name}: cannot be brought into host memory: {type(error).__name__}: {error}") from None
 
 
 def rows(value: Any, name: str, vocab_size: int | None = None) -> Any:
-    """Rows [n, V] of float32, float16 or bfloat16 without a copy where their elements lie side by side. Float64 is
-    rounded to float32."""
+    """Rows [n, V] of float32, float16 or bfloat16, one after the other. Float64 is rounded to float32."""
     array = on_host(value, name)
+    changes = type(value).__module__.split(".")[0] not in UNCHANGING
     if not isinstance(array, np.ndarray):
         array = _imported(array, name)
     if isinstance(array, np.ndarray) and str(array.dtype) == "bfloat16":  # numpy cannot hand that type on
@@ -52,7 +59,7 @@ def rows(value: Any, name: str, vocab_size: int | None = None) -> Any:
         if array.dtype == object or array.dtype.kind not in "fiu":
             raise Error(f"{name}: has dtype {array.dtype}; expected float32, float16, bfloat16 or float64")
         if array.dtype not in (np.float32, np.float16) or not array.dtype.isnative:
-            array = array.astype(np.float32)
+            array, changes = array.astype(np.float32), False
     shape = tuple(array.shape)
     if len(shape) != 2:
         raise Error(f"{name}: has shape {list(shape)}; expected [rows, V]")
@@ -64,11 +71,14 @@ def rows(value: Any, name: str, vocab_size: int | None = None) -> Any:
         apart, within = array.strides
         side_by_side = within == array.itemsize or shape[1] == 1
         if not side_by_side or (shape[0] > 1 and apart != 0 and apart < shape[1] * array.itemsize):
-            array = np.ascontiguousarray(array)
-        if not array.flags.aligned or apart % array.itemsize:
+            array, changes = np.array(array, order="C"), False
+        if changes and shape[0] > 1 and apart == 0:  # one row for all
+            return np.broadcast_to(array[:1].copy(), shape)
+        if changes or not array.flags.aligned or array.strides[0] % array.itemsize:
             array = array.copy()
         return array
-    return array.contiguous() if hasattr(array, "contiguous") else array
+    array = array.contiguous() if hasattr(array, "contiguous") else array
+    return array.clone() if changes and hasattr(array, "clone") else array
 
 
 def _imported(value: Any, name: str) -> Any:
@@ -91,13 +101,13 @@ def as_numpy(value: Any, name: str) -> np.ndarray:
 
 
 def flat(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """Its elements one after the other, aligned, copied only where they are not yet so."""
-    return np.require(array, dtype, "CA").reshape(-1)
+    """A copy of its elements, one after the other."""
+    return np.array(array, dtype, order="C").reshape(-1)
 
 
 def integers(value: Any, name: str, dtype: Any, size: int | None = None) -> np.ndarray:
     """A contiguous array [n] of whole numbers of this dtype; a scalar is repeated where the size is known."""
-    array = as_numpy(value, name)
+    array = np.array(as_numpy(value, name))
     if array.size == 0 and array.ndim <= 1 and array.dtype.kind in "fiu":
         array = array.astype(np.int64)
     if array.dtype == object or array.dtype.kind not in "iu":

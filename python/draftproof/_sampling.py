@@ -89,7 +89,7 @@ def process_rows(logits: Array, params: Params | None = None, *, threads: int | 
         uncond_logits: [B, V], l_u of l_u + guidance_scale (l - l_u). Of the call: filter_order 'joint' or
         'top_k_first'; ties 'exact_k' or 'keep_all'; nan_policy 'error' or 'as_minus_inf'.
     threads: as many as there are cores where the rows are large; results do not depend on it.
-    Arrays are read where they lie, and other Python threads run meanwhile: no array may be changed during the call.
+    Arrays are copied first (but those of JAX and TensorFlow, which cannot change), and other Python threads run meanwhile.
     Raises Error naming the row, the column and what was expected.
     """
     return Rows(**_core.process_rows(row_arguments(logits, params, given, threads)))
@@ -103,7 +103,6 @@ def sample(logits: Array, params: Params | None = None, seeds: Array = 0, *, ste
     seeds: [B] or one number, 64 bits; steps: [B] or one number, tokens that the seed has drawn before. A seed must not
         meet the same step twice.
     sampler: 'inverse' or 'race'.
-    Arrays must not be changed during the call, as of process_rows.
     """
     arguments = row_arguments(logits, params, given, threads)
     size = arguments["target"].shape[0]
@@ -137,7 +136,6 @@ def verify(draft_tokens: Array, draft_probs: Array | None, target_logits: Array 
     randomness"): uniforms [M], the coins of the drafts ([N], of target_only and thresholds); and for each draw one of
     recovered_tokens [M] with bonus_tokens [B], draw_uniforms [N] or [B], exponential_noise or gumbel_noise [N, V] or
     [B, V]. Uniform numbers are float32, float64, or words of uint32.
-    Arrays must not be changed during the call, as of process_rows.
     """
     arguments = _requests.draft_arguments(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, given,
                                           requests=None, draft_logits=draft_logits, draft_processed=draft_processed,

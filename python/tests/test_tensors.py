@@ -1,4 +1,4 @@
-"""Tensors of PyTorch and JAX, by DLPack; skipped, and said to be, where those are not installed."""
+"""Tensors of PyTorch, JAX, CuPy and TensorFlow, by DLPack; skipped, and said to be, where those are not installed."""
 
 import numpy as np
 import pytest
@@ -74,13 +74,66 @@ def test_every_argument_may_be_an_array_of_jax():
     assert np.array_equal(draftproof.verify(**given).tokens, draftproof.verify(**step()).tokens)
 
 
-@pytest.mark.parametrize("library", ["torch", "jax.numpy"])
-def test_rows_are_not_copied(library):
+def test_arrays_that_cannot_change_are_not_copied():
+    jax = pytest.importorskip("jax")
+    array = jax.numpy.asarray(rows())
+    assert _forms.rows(array, "rows").ctypes.data == array.unsafe_buffer_pointer()
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_what_a_caller_changes_during_a_call_does_not_reach_it(library, monkeypatch):
     module = pytest.importorskip(library)
-    tensor = module.asarray(rows())
-    seen = _forms.rows(tensor, "rows")
-    there = tensor.data_ptr() if library == "torch" else tensor.unsafe_buffer_pointer()
-    assert seen.ctypes.data == there
+    given = converted(step(), module.asarray)
+    half = module.asarray(rows()) if library == "numpy" else module.asarray(rows()).bfloat16()
+    expected = draftproof.verify(**step()).tokens, draftproof.sample(half, None, np.arange(6))
+    for name in ("verify", "sample"):
+        real = getattr(draftproof._core, name)
+
+        def overtaken(arguments, real=real):
+            for array in (half, *given.values(), *given["params"].values()):
+                if not isinstance(array, dict):
+                    array[...] = 77
+            return real(arguments)
+
+        monkeypatch.setattr(draftproof._core, name, overtaken)
+    assert np.array_equal(draftproof.sample(half, None, np.arange(6)), expected[1])
+    given = converted(step(), module.asarray)
+    assert np.array_equal(draftproof.verify(**given).tokens, expected[0])
+
+
+def test_one_row_for_all_stays_one_row():
+    shared = np.broadcast_to(rows()[:1], (1000, 40))
+    assert _forms.rows(shared, "rows").strides[0] == 0
+
+
+class OnGpu:
+    """As CuPy's arrays are from outside: on a GPU, refused to numpy, moved by get()."""
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("implicit conversion is not allowed")
+
+    def get(self):
+        return self.array
+
+
+def test_an_array_on_a_gpu_is_moved_by_its_own_library():
+    assert np.array_equal(draftproof.verify(**converted(step(), OnGpu)).tokens, draftproof.verify(**step()).tokens)
+
+
+def test_every_argument_may_be_a_tensor_of_tensorflow():
+    tensorflow = pytest.importorskip("tensorflow")
+    given = converted(step(), tensorflow.constant)
+    assert np.array_equal(draftproof.verify(**given).tokens, draftproof.verify(**step()).tokens)
+    for dtype in ("float16", "bfloat16"):
+        half = tensorflow.cast(tensorflow.constant(rows()), dtype)
+        assert np.array_equal(draftproof.sample(half, None, np.arange(6)),
+                              draftproof.sample(tensorflow.cast(half, "float32"), None, np.arange(6)))
 
 
 def test_a_sampler_of_torch_is_driven():

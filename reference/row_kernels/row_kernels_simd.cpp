@@ -103,16 +103,13 @@ HWY_AFTER_NAMESPACE();
 
 namespace draftproof {
 
-HWY_EXPORT(kernels_of_target);
-
 std::vector<RowKernels> available_row_kernels() {
-  return kernels_of_every_target(std::vector{scalar_row_kernels()},
-                                 [] { return HWY_DYNAMIC_DISPATCH(kernels_of_target)(); });
+  return kernels_of_every_target(std::vector{scalar_row_kernels()}, DRAFTPROOF_TARGETS_OF(kernels_of_target));
 }
 
 namespace {
 RowKernels& chosen_row_kernels() {
-  static RowKernels chosen = HWY_DYNAMIC_DISPATCH(kernels_of_target)();
+  static RowKernels chosen = DRAFTPROOF_TARGETS_OF(kernels_of_target).front()();
   return chosen;
 }
 }  // namespace

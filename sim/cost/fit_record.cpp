@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "sim/cost/fit.hpp"
 #include "sim/toml.hpp"
 
@@ -50,7 +51,7 @@ FitRecord record_of(const TomlValue& table) {
 }  // namespace
 
 const FitRecord& shipped_fit() {
-  static const FitRecord read = record_of(read_toml(DRAFTPROOF_PRESETS "/engines/engines.toml").at("fit"));
+  static const FitRecord read = record_of(read_toml(own_file("presets/engines/engines.toml")).at("fit"));
   return read;
 }
 

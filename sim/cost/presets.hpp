@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files/own_files.hpp"
 #include "sim/toml.hpp"
 
 namespace draftproof {
@@ -58,13 +59,13 @@ void add_preset(PresetFolder<Preset>& all, const TomlValue& entry, Preset (*read
   for (const std::string& alias : entry.texts_or_none("aliases")) all.names.back().names.push_back(alias);
 }
 
-// Reads DRAFTPROOF_PRESETS/`folder`, files in the order of their names; `read` turns an entry into a preset.
+// Reads presets/`folder`, files in the order of their names; `read` turns an entry into a preset.
 template <class Preset>
 PresetFolder<Preset> read_presets(const std::string& folder, const char* table,
                                   Preset (*read)(const TomlValue& entry)) {
   PresetFolder<Preset> all;
   std::vector<std::string> paths;
-  for (const auto& file : std::filesystem::directory_iterator(DRAFTPROOF_PRESETS "/" + folder))
+  for (const auto& file : std::filesystem::directory_iterator(own_file("presets/" + folder)))
     if (file.path().extension() == ".toml") paths.push_back(file.path().string());
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {

@@ -8,6 +8,7 @@
 #include "base/archives/sha256.hpp"
 #include "base/error.hpp"
 #include "base/files/input_file.hpp"
+#include "base/files/own_files.hpp"
 
 namespace draftproof {
 namespace {
@@ -39,7 +40,7 @@ Cell cell_of(const std::optional<double>& value) {
 // All of them, since each is read once in a process, by whoever asks first.
 std::string digest_of_presets() {
   std::vector<std::string> paths;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(DRAFTPROOF_PRESETS))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(own_file("presets")))
     if (entry.is_regular_file() && entry.path().extension() == ".toml") paths.push_back(entry.path().string());
   std::ranges::sort(paths);
   Sha256 all;
@@ -76,7 +77,7 @@ Grid::Grid(const std::string& path) {
     for (std::size_t key = 0; key < keys_.size(); ++key) cell_of(value(point, key));
   }
   contents_.end();
-  identity_ = contents_.sha256(DRAFTPROOF_PRESETS) + " " + digest_of_presets();
+  identity_ = contents_.sha256(own_file("presets")) + " " + digest_of_presets();
 }
 
 // The last key changes fastest.

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "engine/draft/drafter_factory.hpp"
 #include "engine/heads/head_files.hpp"
@@ -145,7 +146,7 @@ void require_shown(const HeadsSnapshot& snapshot) {
 
 std::string shipped_head_path() {
   namespace fs = std::filesystem;
-  const fs::path path = fs::path(DRAFTPROOF_EXPERIMENTS) / "heads" / "smollm2-eagle3" / "eagle3.gguf";
+  const fs::path path = own_file("experiments/heads/smollm2-eagle3/eagle3.gguf");
   std::error_code ignored;
   const fs::path near = path.lexically_relative(fs::current_path(ignored));
   return near.empty() || *near.begin() == ".." ? path.string() : near.string();

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/parallel.hpp"
 #include "base/printable.hpp"
 #include "gpu/regress/cases.hpp"
@@ -109,7 +110,7 @@ void run_operation(const std::vector<RegressCase>& cases, const KernelsSettings&
 
 // One operation after the other: the inputs of all take seconds to make.
 void run_sound(const KernelsSettings& settings, Job& job, Publisher& publisher) {
-  const regress::Digests golden = regress::read_digests(DRAFTPROOF_GOLDEN_DIGESTS);
+  const regress::Digests golden = regress::read_digests(own_file("golden/digests.txt"));
   const std::vector<std::string> operations = regress::operations_named(settings.filter);
   regress::RegressionReport report;
   std::vector<RegressCase> all;
@@ -132,7 +133,7 @@ void run_sound(const KernelsSettings& settings, Job& job, Publisher& publisher) 
 void run_fault(const KernelsSettings& settings, Job& job, Publisher& publisher) {
   std::vector<CaseResult> results;
   job.report(0.0, "running fault " + settings.fault);
-  regress::run_fault(DRAFTPROOF_FAULTS, settings.fault, settings.seed, "--fault", [&](CaseResult result) {
+  regress::run_fault(regress::faults_folder(), settings.fault, settings.seed, "--fault", [&](CaseResult result) {
     results.push_back(std::move(result));
     if (publisher.is_due()) publisher.show(results);
     return !job.cancelled();
@@ -152,7 +153,7 @@ std::optional<double> number_or_none(const ordered_json& value) {
 }  // namespace
 
 std::vector<std::string> kernel_faults() {
-  return regress::built_faults(DRAFTPROOF_FAULTS);
+  return regress::built_faults(regress::faults_folder());
 }
 
 KernelTimes kernel_times_of(const ordered_json& document, const std::string& path) {
@@ -191,7 +192,7 @@ KernelTimes kernel_times_of(const ordered_json& document, const std::string& pat
 std::string latest_gpu_result() {
   std::string latest;
   std::error_code absent;
-  for (const auto& entry : std::filesystem::directory_iterator(DRAFTPROOF_GPU_RESULTS, absent))
+  for (const auto& entry : std::filesystem::directory_iterator(own_file("gpu_results"), absent))
     if (entry.path().extension() == ".json") latest = std::max(latest, entry.path().string());
   return latest;
 }

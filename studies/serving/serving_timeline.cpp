@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "base/strict_number.hpp"
@@ -64,12 +65,12 @@ void add_rows(Table& table, const PolicyTimeline& timeline) {
 }  // namespace
 
 std::string chat_scenario() {
-  return DRAFTPROOF_EXPERIMENTS "/scenarios/chat.toml";
+  return own_file("experiments/scenarios/chat.toml");
 }
 
 std::vector<std::string> shipped_scenarios() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(DRAFTPROOF_EXPERIMENTS "/scenarios"))
+  for (const auto& entry : std::filesystem::directory_iterator(own_file("experiments/scenarios")))
     if (entry.path().extension() == ".toml" && read_toml(entry.path().string()).find("grid") == nullptr)
       files.push_back(entry.path().string());
   std::ranges::sort(files);

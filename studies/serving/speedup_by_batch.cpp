@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files/own_files.hpp"
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "sim/predict/prediction_request.hpp"
@@ -130,7 +131,7 @@ PredictionRequest quoted_70b_request() {
   request.context = 1150;  // of the quoted scenario: prompts of 1,000 and half of 300 tokens
   request.trees = {16};
   request.compared_drafters = {"EAGLE-3"};
-  request.measured = DRAFTPROOF_EXPERIMENTS "/speedup_by_batch/experiment.toml";
+  request.measured = own_file("experiments/speedup_by_batch/experiment.toml");
   return request;
 }
 

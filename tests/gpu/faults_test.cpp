@@ -29,7 +29,7 @@ std::vector<std::string> fault_ids() {
 TEST_CASE("the regression kills every device fault") {
   if (!draftproof::testing::faults_are_built()) return;
   for (const std::string& id : fault_ids()) {
-    const ProgramResult run = run_command({DRAFTPROOF_FAULTS "/" + id + ".run"});
+    const ProgramResult run = run_command({draftproof::regress::faults_folder() + "/" + id + ".run"});
     INFO(id << ": " << run.out << run.err);
     CHECK(run.exit_code == 0);
     CHECK_FALSE(run.out.empty());

@@ -4,10 +4,12 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "gpu/regress/fault_program.hpp"
+
 namespace draftproof::testing {
 
 inline bool faults_are_built() {
-  const bool built = std::filesystem::exists(DRAFTPROOF_FAULTS "/B08-first-seed.run");
+  const bool built = std::filesystem::exists(regress::faults_folder() + "/B08-first-seed.run");
   if (!built) WARN("SKIPPED: the kernels with planted faults are not built; ./draftproof test --all builds them");
   return built;
 }

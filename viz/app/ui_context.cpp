@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "base/files/own_files.hpp"
 #include "viz/app/imgui_config.hpp"
 #include "viz/panels/colours.hpp"
 
@@ -19,8 +20,9 @@ void add_fonts() {
   ImGuiIO& io = ImGui::GetIO();
   ImFontConfig config;
   config.OversampleH = 2;
-  if (io.Fonts->AddFontFromFileTTF(DRAFTPROOF_FONTS "/Roboto-Regular.ttf", kFontSize_px, &config) == nullptr)
-    throw input_error(DRAFTPROOF_FONTS, "holds no font Roboto-Regular.ttf; ./draftproof dash fetches it");
+  const std::string font = own_file("fonts/Roboto-Regular.ttf");
+  if (io.Fonts->AddFontFromFileTTF(font.c_str(), kFontSize_px, &config) == nullptr)
+    throw input_error(font, "is no font that can be read; ./draftproof dash fetches it");
 }
 
 }  // namespace

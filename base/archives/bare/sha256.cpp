@@ -7,7 +7,7 @@
 #include <vector>
 
 // The state of one digest; elsewhere it is OpenSSL's.
-struct evp_md_ctx_st {
+struct SHA256state_st {
   std::array<std::uint32_t, 8> hash = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::vector<std::uint8_t> block;  // what does not fill a block yet
@@ -57,7 +57,7 @@ void take_block(std::array<std::uint32_t, 8>& hash, const std::uint8_t* block) {
   for (std::size_t i = 0; i < hash.size(); ++i) hash[i] += more[i];
 }
 
-void take(evp_md_ctx_st& state, std::span<const std::byte> bytes) {
+void take(SHA256state_st& state, std::span<const std::byte> bytes) {
   state.bytes += bytes.size();
   for (const std::byte byte : bytes) {
     state.block.push_back(std::to_integer<std::uint8_t>(byte));
@@ -69,11 +69,11 @@ void take(evp_md_ctx_st& state, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void Sha256::FreeContext::operator()(evp_md_ctx_st* context) const {
+void Sha256::FreeContext::operator()(SHA256state_st* context) const {
   delete context;
 }
 
-Sha256::Sha256() : context_(new evp_md_ctx_st) {}
+Sha256::Sha256() : context_(new SHA256state_st) {}
 
 void Sha256::update(std::span<const std::byte> bytes) {
   take(*context_, bytes);
@@ -84,7 +84,7 @@ void Sha256::update(std::string_view text) {
 }
 
 std::string Sha256::hex_digest() const {
-  evp_md_ctx_st state = *context_;
+  SHA256state_st state = *context_;
   const std::uint64_t bits = state.bytes * 8;
   std::vector<std::byte> padding(1, std::byte{0x80});
   while ((state.bytes + padding.size()) % kBlockBytes != kBlockBytes - sizeof bits) padding.push_back(std::byte{0});
