@@ -9,11 +9,9 @@ import pytest
 
 import draftproof
 import reference_numpy
-from draftproof.callable import schedule
+from draftproof.callable import profiles
 from draftproof.callable.sample_cases import sample_cases
 from draftproof.callable.verify_cases import endpoint_case, verify_cases
-
-audit_module = sys.modules["draftproof.callable.audit_callable"]
 
 #: Enough for gross faults, quick for tests.
 COARSE = {"tv": 0.15}
@@ -216,8 +214,7 @@ def test_a_distribution_of_the_callers_own_is_what_counts():
 def clock(monkeypatch):
     """The audit's clock, which moves where a test moves it: clock.now += seconds."""
     clock = types.SimpleNamespace(now=0.0)
-    for module in (audit_module, schedule):
-        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(profiles, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 

@@ -9,13 +9,16 @@ import numpy as np
 from .filter_cases import FilterCase
 from .sample_cases import SampleCase
 from .verify_cases import VerifyCase
+from .verify_sweep import StepsCase
 
 #: Arrays up to so many numbers are written out.
 LITERAL_MAX = 80
 
 
 def literal(array: np.ndarray) -> str:
-    text = np.array2string(array, separator=", ", threshold=LITERAL_MAX + 1, floatmode="unique", max_line_width=110)
+    if array.size > 8 and array.ndim == 1 and (array == array[0]).all():
+        return f"np.full({array.size}, {array[0]!s}, np.{array.dtype})".replace("inf", "np.inf").replace("nan", "np.nan")
+    text = np.array2string(array, separator=", ", threshold=array.size + 1, floatmode="unique", max_line_width=110)
     return f"np.array({text.replace('inf', 'np.inf').replace('nan', 'np.nan')}, np.{array.dtype})"
 
 
@@ -26,14 +29,20 @@ def import_of(sampler: Callable[..., Any]) -> str:
     return f"# sampler: the callable under audit, {name or type(sampler).__name__}"
 
 
-def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_distribution: bool = False) -> str:
+def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_distribution: bool = False,
+               before: Any = None) -> str:
     params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
     lines = ["import numpy as np", "import draftproof", "from draftproof.callable import rows"]
     if isinstance(case, VerifyCase):
         lines.append("from draftproof.callable.verify_cases import dirichlet, logits, softmax, weighted")
+    if before is not None or "sweep(" in case.source:
+        lines.append(f"from draftproof.callable.{'verify' if isinstance(before or case, StepsCase) else 'sample'}_sweep import sweep")
+        lines.insert(0, "import dataclasses")
     lines += [import_of(sampler), ""]
     name = type(case).__name__
-    if isinstance(case, VerifyCase):
+    if isinstance(case, StepsCase):
+        lines.append(f"case = dataclasses.replace({case.source},\n    params={{{params}}})")
+    elif isinstance(case, VerifyCase):
         small = sum(table.size for table in case.target) * (2 if case.drafter else 1) <= LITERAL_MAX
         rows = case.source
         if small:
@@ -46,12 +55,17 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_d
         more = ""
         if isinstance(case, SampleCase):
             more = f", batch={case.batch}, shuffled={case.shuffled}, seeds={case.seeds!r}"
+            for flag in ("is_fixed", "is_sweep", "is_flat"):
+                more += f", {flag}=True" if getattr(case, flag) else ""
             if case.may_raise:
                 more += ", may_raise=True"
             if case.readings and case.merge is not None:
                 more += f", readings=({', '.join(literal(r) for r in case.readings)},), merge={literal(case.merge)}"
         assert isinstance(case, (SampleCase, FilterCase))
         lines.append(f"case = draftproof.{name}({case.name!r}, logits={row}, source='',\n    params={{{params}}}{more})")
-    more = ", distribution=distribution" if with_distribution else ""
+    if before is not None:  # a call of it comes first
+        lines.append(f"before = {before.source.removesuffix('.logits')}")
+    more = ", before=before" if before is not None else ""
+    more += ", distribution=distribution" if with_distribution else ""
     lines.append(f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)")
     return "\n".join(lines) + "\n"
