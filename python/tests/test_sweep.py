@@ -1,5 +1,6 @@
 """The sweep over regimes: bets whose mean is 1, rows that show a wrong branch, planted faults with their suspects."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -120,7 +121,16 @@ def entry_of(entries, name):
 def test_a_mask_of_a_finite_number_is_called_that_with_the_number():
     entries = sample_sweep.sample_sweep(False)
     found = judged(entry_of(entries, "a mask at high temperatures, logits about 0"), faults.FAULTS["sample"]["a mask of -1e4"]())
-    assert found.name == "masked_token" and "behaves as a logit of about -1e+04" in found.sentence, found.sentence
+    assert found.name == "masked_token", found.sentence
+    assert -2e4 < float(found.sentence.split("a logit of about ")[1]) < -4e3, found.sentence
+
+
+@pytest.mark.parametrize("kind", ["consecutive", "families", "large", "double", "signed", "high_bits", "random"])
+def test_no_seed_comes_twice(kind):
+    case = dataclasses.replace(entry_of(sample_sweep.sample_sweep(False), "equal rows, consecutive seeds").make(), seeds=kind)
+    for seed in (0, 3, 12345, 2 ** 40):
+        seeds = np.concatenate([case.seeds_of(call, seed) for call in range(16)])
+        assert len(np.unique(seeds)) == len(seeds)
 
 
 @pytest.mark.parametrize("fault, name", [

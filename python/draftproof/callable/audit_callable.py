@@ -10,6 +10,7 @@ import numpy as np
 from .._core import Error
 from . import rows
 from .drive import CallFailure, Driver
+from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
 from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
@@ -27,7 +28,7 @@ from .verify_sweep import PACE, pace_of, verify_sweep
 KINDS = ("sample", "filter", "verify")
 SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
-SHRINK_SECONDS = 5.0
+SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
 #: A case of the sweep gets so many times its share of the time at most.
@@ -94,11 +95,11 @@ class Auditor:
         return entries if self.kind == "sample" else [entry for entry in entries if not entry.has_rng]
 
     def _probe_case(self) -> Any:
-        logits = rows.normal(SMALLEST_BATCH, 33, 1.0, 1)
+        logits, source = rows.normal(SMALLEST_BATCH, 33, 1.0, 1), f"rows.normal({SMALLEST_BATCH}, 33, 1.0, 1)"
         params = params_of(SMALLEST_BATCH, temperature=1.0, top_k=0, top_p=1.0)
         if self.kind == "filter":
-            return FilterCase("probe", logits, "", params)
-        return SampleCase("probe", logits, "", params, batch=SMALLEST_BATCH)
+            return FilterCase("probe", logits, source, params)
+        return SampleCase("probe", logits, source, params, batch=SMALLEST_BATCH)
 
     def _reads_min_p(self) -> bool:
         self.offered = ("min_p",)
@@ -107,6 +108,7 @@ class Auditor:
         except CallFailure:
             pass  # the cases say what is wrong
         self.offered = ()
+        self.before = self._probe_case()
         if "min_p" not in self.driver.read and self._heeds_min_p():
             self.driver.read.add("min_p")
         return "min_p" in self.driver.read
@@ -173,7 +175,8 @@ class Auditor:
                     self._note_bias(trial)
                 elif again == 0:
                     judgement = trial.judgement
-                    self.found.results.append(CaseResult(case.name, "consistent", trial.run.n, judgement.detectable, judgement.sentence))
+                    self.found.results.append(CaseResult(case.name, "consistent", trial.run.n, None, judgement.sentence,
+                                                         None if self.kind == "filter" else shown_by(trial.run.n)))
             self.found.n += trial.run.n
             self.found.pace = self.found.pace + getattr(trial.run, "pace", 0.0)
             self.before = case

@@ -184,8 +184,8 @@ def shown_by(n: int) -> float | None:
 
 
 def mask_value(logits: np.ndarray, params: dict[str, np.ndarray], group: np.ndarray, token: np.ndarray) -> str:
-    """What finite number the mask behaves as, by how often masked tokens came in unfiltered rows at the highest temperature;
-    an empty text where no row tells."""
+    """What finite number the mask behaves as, by how often masked tokens came in unfiltered rows, at the lowest temperature at which
+    they came."""
     estimates = []
     for g in np.unique(group):
         row, t = logits[g].astype(np.float64), float(params["temperature"][g])
@@ -195,8 +195,8 @@ def mask_value(logits: np.ndarray, params: dict[str, np.ndarray], group: np.ndar
         if t > 0.0 and off and 0.05 < share < 0.95:
             top = row.max()
             mass = np.exp((row[~masked] - top) / t).sum()
-            estimates.append(top + t * np.log(share / (1.0 - share) * mass / masked.sum()))
-    return f": the mask behaves as a logit of about {np.median(estimates):.2g}" if estimates else ", as if masked by a finite number"
+            estimates.append((t, top + t * np.log(share / (1.0 - share) * mass / masked.sum())))
+    return f": the mask behaves as a logit of about {min(estimates)[1]:.2g}" if estimates else ", as if masked by a finite number"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,7 +80,8 @@ class SampleCase:
 
 def family_seeds(index: np.ndarray, start: np.uint64) -> np.ndarray:
     """Sixteen draws of each kind in turn: small seeds, the same with a high bit set, folded onto them by xor, sum and sign."""
-    base = np.uint64(1000) + start % np.uint64(1 << 14) + index // np.uint64(256) * np.uint64(16) + index % np.uint64(16)
+    base = index // np.uint64(256) * np.uint64(16) + index % np.uint64(16)
+    base = np.uint64(4) * (base + (start >> np.uint64(20)) % np.uint64(1 << 12) + np.uint64(250))  # two below one is no other
     out, mark = base.copy(), np.uint64(0x9E37)
     kind = index // np.uint64(16) % np.uint64(16)
     with np.errstate(over="ignore"):

@@ -107,7 +107,6 @@ class SampleRun:
         chance = np.where(inside, rows.probabilities[group, np.where(inside, token, 0)], 0.0)
         zone = inside & rows.zone[group, np.where(inside, token, 0)]
         wrong = np.flatnonzero((chance == 0.0) & ~zone)
-        detectable = evidence.shown_by(self.n)
         if wrong.size:
             return self._impossible(wrong, group, token, inside)
         open_ = np.flatnonzero(~zone)
@@ -121,8 +120,8 @@ class SampleRun:
             bets += evidence.bets_on_flat(token, case.vocab_size, (1, 2, 16, 32, 64, 128, 256, 1024, case.batch, case.batch + 1))
         best = evidence.best_bet(bets, alpha)
         if best is None:
-            return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, detectable)
-        return Judgement(True, best.name, best.sentence, self.n, best.distance, detectable,
+            return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, None)
+        return Judgement(True, best.name, best.sentence, self.n, best.distance, None,
                          int(group[open_][best.where[0]]) if best.name != "repeats" else 0)
 
     def _impossible(self, wrong: np.ndarray, group: np.ndarray, token: np.ndarray, inside: np.ndarray) -> Judgement:
@@ -135,7 +134,7 @@ class SampleRun:
         if of_mask.size and of_mask.size == wrong.size:
             name, more = "masked_token", evidence.mask_value(case.logits, case.params, group, token)
             sentence += f"; all of them have a logit of -infinity{more}"
-        return Judgement(True, name, sentence, self.n, wrong.size / self.n, evidence.shown_by(self.n), int(group[first]))
+        return Judgement(True, name, sentence, self.n, wrong.size / self.n, None, int(group[first]))
 
     def _judged(self, audit: Any) -> Judgement:
         worst = audit.worst()

@@ -69,13 +69,14 @@ def _for_temperature(vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
 @dataclasses.dataclass(frozen=True)
 class Entry:
     """A case of the sweep before its rows are made. n: draws in `quick`; has_rng: it is about random numbers alone; size: logits
-    of all its draws."""
+    of all its draws; is_late: it comes last, as it takes long."""
 
     name: str
     n: int
     make: Callable[[], SampleCase]
     has_rng: bool = False
     size: int = 0
+    is_late: bool = False
 
 
 class Maker:
@@ -88,21 +89,21 @@ class Maker:
         return params_of(size, **{**off, **{name: value for name, value in given.items() if name in off}})
 
     def add(self, name: str, n: int, logits: Callable[[], np.ndarray], vocab_size: int, batch: int, is_fixed: bool = False,
-            seeds: str = "consecutive", flat: bool = False, has_rng: bool = False, **given: Any) -> None:
+            seeds: str = "consecutive", flat: bool = False, has_rng: bool = False, is_late: bool = False, **given: Any) -> None:
         def make() -> SampleCase:
             made = logits()
             return SampleCase(name, np.ascontiguousarray(made, np.float32), f"sweep({name!r}, {self.with_min_p}).logits",
                               self.params(len(made), **given), batch=batch, is_fixed=is_fixed, seeds=seeds, is_flat=flat,
                               is_sweep=True, n_max=n)
-        self.entries.append(Entry(name, n, make, has_rng, size=n * vocab_size))
+        self.entries.append(Entry(name, n, make, has_rng, n * vocab_size, is_late or n * vocab_size > LARGE))
 
     def probes(self, name: str, n: int, vocab_size: int, combos: list[dict[str, float]], batch: int, is_fixed: bool = False,
-               change: Callable[[np.ndarray], np.ndarray] = lambda logits: logits) -> None:
+               change: Callable[[np.ndarray], np.ndarray] = lambda logits: logits, is_late: bool = False) -> None:
         """A row for each of these parameters."""
         combos = [{key: value for key, value in combo.items() if key != "min_p" or self.with_min_p} for combo in combos]
         columns = {key: [combo.get(key, OFF[key]) for combo in combos] for key in OFF}
         self.add(name, n, lambda: change(np.stack([probe(vocab_size, seed=17 * i + 1, **combo) for i, combo in enumerate(combos)])),
-                 vocab_size, batch, is_fixed, **columns)
+                 vocab_size, batch, is_fixed, is_late=is_late, **columns)
 
 
 def filters(vocab_size: int, with_min_p: bool = True) -> list[dict[str, float]]:
@@ -182,13 +183,14 @@ def sample_sweep(with_min_p: bool, profile: str = "quick") -> list[Entry]:
     _vocabularies(maker, profile)
     _random_numbers(maker)
     _batches(maker, profile)
-    return sorted(maker.entries, key=lambda entry: entry.size > LARGE)  # what takes long comes last
+    return sorted(maker.entries, key=lambda entry: entry.is_late)
 
 
 def _filters(maker: Maker) -> None:
     for k in regimes.TOP_K:
-        n = max(64, 40 * k if k < 260 else 4 * k if k < 600 else k)  # one token fewer shows in 35 k draws
-        maker.probes(f"top_k {k}", n, 2 * k + 30, [{"top_k": k}], 64)
+        maker.probes(f"top_k {k}", 128 if k < 1000 else 64, 2 * k + 30, [{"top_k": k}], 64)
+        if 7 < k < 600:  # one token fewer shows in 35 k draws
+            maker.probes(f"top_k {k}, its last token", 40 * k if k < 260 else 8 * k, 2 * k + 30, [{"top_k": k}], 64, is_late=True)
     for size in (12, 64, 1000):
         values = (size - 1, size, size + 1, 2 * size, 2 * size + 1, 2 ** 31 - 1)
         maker.probes(f"top_k about or above V = {size}", 4096 if size < 100 else 384, size, [{"top_k": k} for k in values], 64)
@@ -222,9 +224,10 @@ def _temperatures(maker: Maker) -> None:
             maker.probes(f"temperature {t:g}", 256, 300, combos, 64)
     maker.probes("temperatures about 1", 8192, 300, [{"temperature": t} for t in (0.95, 1.05)], 64)
     cold, hot = (1e-7, 1e-5, 1e-3, 0.01, 0.05), (8.0, 1e3, 1e7)
-    for name, scale in (("cold", 3.0), ("cold and large", 1000.0)):
+    for name, scale, some in (("cold", 3.0, cold), ("cold, large ones", 1000.0, cold[1:])):
         maker.add(f"ordinary logits at temperatures that are {name}", 160,
-                  lambda scale=scale: rows.normal(10, 100, scale, 3), 100, 40, temperature=[*cold, *cold], top_p=[1.0] * 5 + [0.9] * 5)
+                  lambda scale=scale, some=some: rows.normal(2 * len(some), 100, scale, 3), 100, 40, temperature=[*some, *some],
+                  top_p=[1.0] * len(some) + [0.9] * len(some))
     maker.add("ordinary logits at temperatures that are hot", 384, lambda: rows.normal(6, 50, 3.0, 4), 50, 48,
               temperature=[*hot, *hot], top_k=[0] * 3 + [10] * 3)
     greedy = {"temperature": 0.0}

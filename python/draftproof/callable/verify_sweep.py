@@ -175,11 +175,10 @@ def judge_steps(run: StepsRun, alpha: float) -> Judgement:
     out, count, width = steps.out, steps.count, steps.out.shape[1]
     place = np.arange(width)[None, :]
     emitted = place < count[:, None]
-    detectable = evidence.shown_by(run.n)
 
     def refuted(name: str, wrong: np.ndarray, sentence: str) -> Judgement:
         request = int(wrong[0] % case.batch)
-        return Judgement(True, name, f"refuted: {sentence}", run.n, len(wrong) / run.n, detectable, request)
+        return Judgement(True, name, f"refuted: {sentence}", run.n, len(wrong) / run.n, None, request)
 
     malformed = np.flatnonzero(((out != -1) & ~emitted).any(axis=1) | ((count == 0) & (steps.lens == 0)) | (count > steps.lens + 1))
     if malformed.size:
@@ -205,8 +204,8 @@ def judge_steps(run: StepsRun, alpha: float) -> Judgement:
     bets = list(_bets(run, steps, rows, emitted & ~zone, zone))
     best = evidence.best_bet(bets, alpha)
     if best is None:
-        return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, detectable)
-    return Judgement(True, best.name, best.sentence, run.n, best.distance, detectable, int(best.where[0] % case.batch))
+        return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, None)
+    return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch))
 
 
 def _impossible(run: StepsRun, steps: Steps, impossible: np.ndarray, wrong: np.ndarray, refuted: Callable[..., Judgement]) -> Judgement:
