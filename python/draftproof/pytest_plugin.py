@@ -8,8 +8,9 @@
         draftproof_audit(my_verifier)
 
 Every audit takes `--draftproof-alpha` / `--draftproof-audits` of the budget; a session with more audits than that is
-stopped. A bias, an error of the callable and too few samples fail a test with words of their own; with
-`--draftproof-allow-inconclusive` too few samples skip it.
+stopped. `--draftproof-profile` says how long each takes: quick (60 seconds of CPU), full, soak. A bias and an error of the
+callable fail a test with words of their own; regimes that time did not reach skip it, and fail it with
+`--draftproof-fail-inconclusive`.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ class CallableError(AssertionError):
 
 
 class Inconclusive(AssertionError):
-    """Nothing was found, but too few samples were looked at."""
+    """Nothing was found, but not all was looked at."""
 
 
 @dataclasses.dataclass
 class Session:
     alpha: float
     audits_max: int
-    allow_inconclusive: bool
+    profile: str
+    fail_inconclusive: bool
     results: list[tuple[str, Any]] = dataclasses.field(default_factory=list)
 
     @property
@@ -53,7 +55,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
                     help="probability that a session accuses any sound callable (1e-6)")
     group.addoption("--draftproof-audits", type=int, default=100, help="audits of a session that share it (100)")
     group.addoption("--draftproof-json", metavar="FILE", help="write what the audits found")
-    group.addoption("--draftproof-allow-inconclusive", action="store_true", help="too few samples skip, and do not fail")
+    group.addoption("--draftproof-profile", default="quick", help="quick (60 seconds of CPU an audit), full or soak")
+    group.addoption("--draftproof-fail-inconclusive", action="store_true", help="what time did not reach fails, and does not skip")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,7 +66,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if not 0.0 < alpha < 1.0 or audits < 1:
         raise pytest.UsageError(f"--draftproof-alpha is {alpha} and --draftproof-audits {audits}; expected a number in "
                                 "(0, 1) and 1 or more")
-    config.stash[_SESSION] = Session(alpha, audits, config.getoption("--draftproof-allow-inconclusive"))
+    profile = config.getoption("--draftproof-profile")
+    if profile not in ("quick", "full", "soak"):
+        raise pytest.UsageError(f"--draftproof-profile is {profile}; expected quick, full or soak")
+    config.stash[_SESSION] = Session(alpha, audits, profile, config.getoption("--draftproof-fail-inconclusive"))
 
 
 _SESSION: pytest.StashKey[Session] = pytest.StashKey()
@@ -82,16 +88,16 @@ def draftproof_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
         if len(session.results) >= session.audits_max:
             raise pytest.UsageError(f"more than {session.audits_max} audits in this session; raise --draftproof-audits, "
                                     "among which the false alarms are divided")
-        result = audit_callable(sampler, **{"alpha": session.share, **marked, **given})
+        result = audit_callable(sampler, **{"alpha": session.share, "profile": session.profile, **marked, **given})
         session.results.append((request.node.nodeid, result))
         if result.verdict == "biased":
             raise Biased(str(result))
         if result.verdict == "error":
             raise CallableError(str(result))
         if result.verdict == "inconclusive":
-            if session.allow_inconclusive:
-                pytest.skip(result.sentence)
-            raise Inconclusive(result.sentence)
+            if session.fail_inconclusive:
+                raise Inconclusive(result.sentence)
+            pytest.skip(result.sentence)
         return result
 
     return audit

@@ -1,9 +1,10 @@
 """How often is a sound sampler or verifier accused? Runs audit_callable again and again, each time with another seed.
 
-python python/tests/false_alarms.py [--runs 10000] [--first N] [--alpha 1e-6] [--seconds S] [--seed 0] [--json FILE]
+python python/tests/false_alarms.py [--sweep] [--runs 10000] [--first N] [--alpha 1e-6] [--seconds S] [--seed 0] [--json FILE]
 
 A run audits one control with one small case, up to 2048 draws or steps in two looks, so that many fit into an hour: the level
-holds for any n. Run i is the same whatever ran before it: --first goes on where another ended. Ends with status 1 where more
+holds for any n. With --sweep a run is one entry of the sweep with its own draws, of at most so many logits that it takes less
+than half a second. Run i is the same whatever ran before it: --first goes on where another ended. Ends with status 1 where more
 runs accuse than the level lets with a probability of 1e-6. --json appends what was run to FILE.
 """
 
@@ -16,9 +17,14 @@ from pathlib import Path
 import numpy as np
 
 import draftproof
+import faults
 import reference_numpy
+from draftproof.callable.drive import Driver
 from draftproof.callable.sample_cases import sample_cases
+from draftproof.callable.sample_sweep import sample_sweep
+from draftproof.callable.schedule import run_of
 from draftproof.callable.verify_cases import verify_cases
+from draftproof.callable.verify_sweep import verify_sweep
 
 N = 2048
 
@@ -41,8 +47,30 @@ def controls():
             ("chain in numpy", "verify", reference_numpy.NumpyVerifier(), steps)]
 
 
+def swept():
+    """(name, callable, entry) of every sound control and every entry of the sweep that is quick."""
+    samplers = [("sample", draftproof.sample), ("sample by race", lambda *a: draftproof.sample(*a, sampler="race")),
+                ("sampler in numpy", faults.Sampler())]
+    verifiers = [*((name, lambda *a, name=name: draftproof.verify(*a, verifier=name)) for name in ("chain", "block", "sampler_match")),
+                 ("verifier in numpy", faults.Verifier())]
+    draws = [entry for entry in sample_sweep(True) if entry.size < 1 << 19]
+    steps = [entry for entry in verify_sweep() if not entry.name.startswith("V = ") and entry.n < 3000]
+    return [(name, control, entry) for group, entries in ((samplers, draws), (verifiers, steps)) for name, control in group
+            for entry in entries]
+
+
+def run_swept(control, entry, seed, alpha):
+    """What an audit would say of one entry: '' or the failure's sentence."""
+    case = entry.make()
+    run = run_of(Driver(control, 60.0), case, seed)
+    run.draw(entry.n)
+    judgement = run.judge(alpha)
+    return f"{case.name}: {judgement.name}: {judgement.sentence}" if judgement.biased else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--alpha", type=float, default=1e-6)
@@ -51,11 +79,18 @@ def main():
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     end = time.monotonic() + given.seconds
-    every = controls()
+    every = swept() if given.sweep else controls()
     run, accused = given.first, 0
     while run < given.first + given.runs and time.monotonic() < end:
-        name, kind, control, cases = every[run % len(every)]
         rng = np.random.default_rng([given.seed, run])
+        if given.sweep:
+            name, control, entry = every[rng.integers(len(every))]
+            if sentence := run_swept(control, entry, int(rng.integers(1 << 40)), given.alpha):
+                accused += 1
+                print(f"run {run}, {name}, {sentence}", flush=True)
+            run += 1
+            continue
+        name, kind, control, cases = every[run % len(every)]
         case, seed = cases[rng.integers(len(cases))], int(rng.integers(1 << 40))
         found = draftproof.audit_callable(control, kind=kind, tv=0.5 if rng.random() < 0.5 else 0.05, seed=seed, cases=[case],
                                           alpha=given.alpha, n_max=N, failures_max=1)
@@ -66,7 +101,7 @@ def main():
         if run % 1000 == 0:
             print(f"run {run}: {accused} accused", flush=True)
     done = run - given.first
-    print(f"{done} runs of {len(every)} sound controls at level {given.alpha:g}: {accused} accused")
+    print(f"{done} runs of {len({row[0] for row in every})} sound controls{' over the sweep' if given.sweep else ''} at level {given.alpha:g}: {accused} accused")
     if given.json:
         with open(given.json, "a", encoding="utf-8") as out:
             out.write(json.dumps({"runs": done, "first": given.first, "seed": given.seed, "alpha": given.alpha,

@@ -1,11 +1,11 @@
 """The table of planted faults in python/README.md: each of reference_numpy.FAULTS under audit_callable, with its n.
 
 python python/tests/fault_table.py [--write]
-python python/tests/fault_table.py --kind sample|filter|verify [--seconds 60] [NAME ...]
+python python/tests/fault_table.py --kind all|sample|filter|verify [--profile quick] [--write] [NAME ...]
 
 Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py
-instead, and its sound callable first, each for so many seconds. Ends with status 1 where a fault is not found, or a sound
-callable accused.
+instead, and its sound callables first, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
+sound callable accused.
 """
 
 import argparse
@@ -18,6 +18,15 @@ import reference_numpy
 
 BEGIN, END = "| fault | case that found it | test |", "\n\n"
 README = Path(__file__).parents[1] / "README.md"
+AUDIT = Path(__file__).parents[2] / "docs" / "audit.md"
+PLANTED = "| kind | fault | case that finds it | test | suspect | rows drawn | seconds |"
+
+
+def replace(path, begin, lines):
+    """The table that starts with `begin` becomes these lines."""
+    text = path.read_text(encoding="utf-8")
+    at = text.index(begin)
+    path.write_text(text[:at] + "\n".join(lines) + text[text.index(END, at):], encoding="utf-8")
 
 
 def row(fault):
@@ -31,32 +40,48 @@ def row(fault):
     return f"| {fault} | {case} | `{failure.name}` | {failure.n:,} | {found.n:,} | {distance} |", True
 
 
-def look_for(kind, names, seconds):
-    """Prints what an audit of so many seconds says of each fault; were all found, and the sound callable not accused?"""
-    callables = {"sound": faults.SOUND[kind], **faults.FAULTS[kind]}
-    unknown = [name for name in names if name not in callables]
-    if unknown:
-        sys.exit(f"fault_table.py: {unknown[0]!r} is no fault of kind {kind}; expected one of {', '.join(callables)}")
-    right, chosen = 0, names or list(callables)
-    for name in chosen:
-        audit = draftproof.audit_callable(callables[name](), kind=kind, failures_max=1, time_budget=seconds)
-        is_right = (audit.verdict in ("biased", "error")) == (name != "sound")
-        right += is_right
-        case = audit.failures[0].sentence if audit.failures else audit.verdict
-        print(f"{'' if is_right else 'WRONG '}{name}: {audit.n:,} draws, {audit.seconds:.0f} s: {case}", flush=True)
-    print(f"{right} of {len(chosen)} right")
-    return right == len(chosen)
+def what_is_found(kind, name, profile):
+    """(was a fault found, the audit)"""
+    callable_ = faults.SOUND[kind]() if name == "sound" else faults.FAULTS[kind][name]()
+    audit = draftproof.audit_callable(callable_, kind=kind, failures_max=1, profile=profile)
+    return audit.verdict in ("biased", "error") or bool(audit.but), audit
+
+
+def look_for(kinds, names, profile):
+    """Prints what an audit of this profile says of each fault; the lines of the table, and were all found and no sound callable
+    accused?"""
+    lines, right, count = [], 0, 0
+    for kind in kinds:
+        callables = ["sound", *faults.FAULTS[kind]]
+        if unknown := [name for name in names if name not in callables]:
+            sys.exit(f"fault_table.py: {unknown[0]!r} is no fault of kind {kind}; expected one of {', '.join(callables)}")
+        for name in names or callables:
+            is_found, audit = what_is_found(kind, name, profile)
+            is_right = is_found == (name != "sound")
+            right, count = right + is_right, count + 1
+            failure = audit.failures[0] if audit.failures else None
+            case = failure.sentence.split(": ")[0] if failure else audit.but and "consistent, but: " + audit.but
+            suspect = failure.suspect if failure else ""
+            print(f"{'' if is_right else 'WRONG '}{kind}, {name}: {audit.n:,} rows, {audit.seconds:.1f} s: {case or audit.verdict} | "
+                  f"{failure.name if failure else ''} | {suspect}", flush=True)
+            found = f"{case} | `{failure.name}` | {suspect}" if failure else f"{case or '**nothing**'} | | "
+            lines.append(f"| {kind} | {name} | {found} | {audit.n:,} | {audit.seconds:.1f} |")
+    print(f"{right} of {count} right")
+    return lines, right == count
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--kind", choices=sorted(faults.FAULTS))
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--kind", choices=["all", *sorted(faults.FAULTS)])
+    parser.add_argument("--profile", default="quick", choices=["quick", "full", "soak"])
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     if given.kind:
-        return 0 if look_for(given.kind, given.names, given.seconds) else 1
+        lines, every = look_for(list(faults.FAULTS) if given.kind == "all" else [given.kind], given.names, given.profile)
+        if given.write:
+            replace(AUDIT, PLANTED, [PLANTED, "|---|---|---|---|---|---|---|", *lines])
+        return 0 if every else 1
     lines = [BEGIN + " steps of it (n) | steps of all cases | distance, estimated |", "|---|---|---|---|---|---|"]
     every = True
     for fault in reference_numpy.FAULTS:
@@ -65,9 +90,7 @@ def main():
         lines.append(line)
         every = every and was_found
     if given.write:
-        text = README.read_text(encoding="utf-8")
-        begin = text.index(BEGIN)
-        README.write_text(text[:begin] + "\n".join(lines) + text[text.index(END, begin):], encoding="utf-8")
+        replace(README, BEGIN, lines)
     return 0 if every else 1
 
 

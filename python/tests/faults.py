@@ -709,5 +709,175 @@ VERIFIER_FAULTS = {
     "rows shift behind an empty draft": SkipsEmpty,
 }
 
-FAULTS = {"sample": SAMPLER_FAULTS, "filter": FILTER_FAULTS, "verify": VERIFIER_FAULTS}
+class NoTopKBeyond(ManyTokens):
+    beyond = 100_000
+
+    def wrong(self, logits, params, seeds):
+        return Sampler.__call__(self, logits, {**params, "top_k": np.zeros_like(params["top_k"])}, seeds)
+
+
+class MinPWithoutTopK(Sampler):
+    def kept(self, ranked, params):
+        if "min_p" in params:
+            params = {**params, "min_p": np.where(params["top_k"] > 0, 0.0, params["min_p"])}
+        return super().kept(ranked, params)
+
+
+class SeedsWithoutBit40(Sampler):
+    def uniforms(self, seeds, count):
+        return super().uniforms(np.asarray(seeds) & ~np.uint64(1 << 40), count)
+
+
+class NoiseOfTwoBefore(Sampler):
+    """In batches of more than 100 rows, two of four rows take the noise of the two before them."""
+
+    def uniforms(self, seeds, count):
+        rows = np.arange(count)
+        return super().uniforms(seeds, count)[np.where((rows % 4 >= 2) & (count > 100), rows - 2, rows)]
+
+
+class GreedyOfTheFirst50000(Sampler):
+    def scaled(self, x, temperature):
+        greedy = temperature == 0.0
+        cut = np.where(greedy[:, None] & (np.arange(x.shape[1]) >= 50_000)[None, :], -np.inf, x).astype(np.float32)
+        return super().scaled(cut, temperature)
+
+
+class EighthCallRepeats(Sampler):
+    """Every eighth call takes the noise of the first one of its size."""
+
+    def __init__(self):
+        self.calls, self.first = 0, {}
+
+    def uniforms(self, seeds, count):
+        self.calls += 1
+        u = super().uniforms(seeds, count)
+        return self.first[count] if self.calls % 8 == 0 and count in self.first else self.first.setdefault(count, u) * 0.0 + u
+
+
+class AbsoluteMinP(Sampler):
+    def kept(self, ranked, params):
+        rest = {name: value for name, value in params.items() if name != "min_p"}
+        keep = super().kept(ranked, rest)
+        if "min_p" not in params:
+            return keep
+        p = np.where(keep, np.exp(ranked), 0.0)
+        p /= p.sum(axis=1, keepdims=True)
+        enough = p >= params["min_p"][:, None]
+        enough[:, 0] = True
+        return keep & enough
+
+
+class ClampedLogits(Sampler):
+    def scaled(self, x, temperature):
+        return super().scaled(np.where(x == -np.inf, x, np.clip(x, -50.0, 50.0)), temperature)
+
+
+class MaskedRowsWithoutTopP(Sampler):
+    """Rows of which more than half is masked ignore top_p."""
+
+    def probabilities(self, x, params):
+        masked = np.isneginf(x).mean(axis=1) > 0.5
+        return super().probabilities(x, {**params, "top_p": np.where(masked, 1.0, params["top_p"]).astype(np.float32)})
+
+
+class LastRowUnfiltered(Filter):
+    """A batch of 8 n + 1 rows: its last row is not filtered."""
+
+    def parameters(self, params):
+        count = len(params["temperature"])
+        if count % 8 != 1 or count == 1:
+            return params
+        last = np.arange(count) == count - 1
+        return {**params, "top_k": np.where(last, 0, params["top_k"]), "top_p": np.where(last, 1.0, params["top_p"])}
+
+
+class MinPOf100(Filter):
+    """min-p keeps 100 tokens at most."""
+
+    def kept(self, ranked, params):
+        keep = super().kept(ranked, params)
+        on = params["min_p"][:, None] > 0.0 if "min_p" in params else np.zeros((len(ranked), 1), bool)
+        return keep & ~(on & (np.arange(ranked.shape[1]) >= 100)[None, :])
+
+
+class DropsDraftsBeyond16(Verifier):
+    def verify(self, x, p, q, seed, b):
+        return super().verify(x[:16], p[:17], q[:16], seed, b)
+
+
+class QOfTheNextDraft(Verifier):
+    def verify(self, x, p, q, seed, b):
+        return super().verify(x, p, np.roll(q, -1, axis=0) if len(x) else q, seed, b)
+
+
+class GreedyBonusOfLongDrafts(Verifier):
+    def bonus(self, x, p, q, seed, b):
+        return [int(p[len(x)].argmax())] if len(x) >= 5 else super().bonus(x, p, q, seed, b)
+
+
+class ResidualWithoutTheRejected(Verifier):
+    """Only the rejected token is taken out of the target."""
+
+    def verify(self, x, p, q, seed, b):
+        for i, token in enumerate(x):
+            if not self.accepts(self.coin(seed, b, i), p[i][token], q[i][token]):
+                left = p[i].copy()
+                left[token] = 0.0
+                return [*map(int, x[:i]), self.draw(left if left.sum() > 0.0 else p[i], seed, b, i)]
+        return [*map(int, x), *self.bonus(x, p, q, seed, b)]
+
+
+class PairsShareCoins(Verifier):
+    """Requests 2 n and 2 n + 1 of a call have one coin for their first drafts."""
+
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.given = np.asarray(seeds)
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def coin(self, seed, b, i):
+        return super().coin(self.given[b // 2 * 2], b, i)
+
+
+class TopPOfTheLongest(Verifier):
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        return {**chosen, "top_p": np.full_like(chosen["top_p"], params["top_p"][int(np.argmax(lens))])}
+
+
+class RequestsFrom64OnAreGreedy(Verifier):
+    def of_rows(self, params, of_row, lens):
+        return set_where(super().of_rows(params, of_row, lens), "temperature", of_row >= 64, 0.0)
+
+
+#: Written when the sweep was done and not looked at before: how many an audit finds at first try is in docs/audit.md.
+SECOND = {"sample": {
+    "top_k is skipped beyond 100,000 tokens": NoTopKBeyond,
+    "min_p is skipped where top_k is on": MinPWithoutTopK,
+    "top_p is skipped below a temperature of 0.1": with_parameters(
+        lambda params, rows: set_where(params, "top_p", (params["temperature"] < 0.1) & (params["temperature"] > 0), 1.0)),
+    "the last row of an odd batch has the first one's temperature": with_parameters(
+        lambda params, rows: set_where(params, "temperature", (rows == len(rows) - 1) & (len(rows) % 2 == 1), params["temperature"][0])),
+    "seeds without bit 40": SeedsWithoutBit40,
+    "rows share noise in batches above 100": NoiseOfTwoBefore,
+    "greedy looks at the first 50,000 tokens": GreedyOfTheFirst50000,
+    "every eighth call repeats the first one's noise": EighthCallRepeats,
+    "top_k of 8 bits": with_parameters(lambda params, rows: set_where(params, "top_k", rows >= 0, params["top_k"] & 0xFF)),
+    "min_p is absolute": AbsoluteMinP,
+    "temperatures are rounded to tenths": with_parameters(
+        lambda params, rows: set_where(params, "temperature", rows >= 0, np.round(params["temperature"], 1))),
+    "logits are clamped to +-50": ClampedLogits,
+    "masked rows ignore top_p": MaskedRowsWithoutTopP}, "filter": {
+    "the last row of 8 n + 1 is not filtered": LastRowUnfiltered,
+    "min_p keeps 100 tokens at most": MinPOf100}, "verify": {
+    "drafts beyond the 16th are dropped": DropsDraftsBeyond16,
+    "q of the next draft": QOfTheNextDraft,
+    "the bonus token of 5 drafts and more is greedy": GreedyBonusOfLongDrafts,
+    "only the rejected token leaves the residual": ResidualWithoutTheRejected,
+    "pairs of requests share coins": PairsShareCoins,
+    "top_p of the request with the longest draft": TopPOfTheLongest,
+    "requests from the 64th on are greedy": RequestsFrom64OnAreGreedy}}
+
+FAULTS = {kind: {**first, **SECOND[kind]} for kind, first in
+          {"sample": SAMPLER_FAULTS, "filter": FILTER_FAULTS, "verify": VERIFIER_FAULTS}.items()}
 SOUND = {"sample": Sampler, "filter": Filter, "verify": Verifier}

@@ -1,6 +1,5 @@
 """audit_callable: sound callables pass, faulty ones are found, with what they did and a snippet that shows it again."""
 
-import sys
 import time
 import types
 
@@ -9,34 +8,51 @@ import pytest
 
 import draftproof
 import reference_numpy
-from draftproof.callable import schedule
+from draftproof.callable import profiles
+from draftproof.callable.filter_cases import filter_cases
 from draftproof.callable.sample_cases import sample_cases
 from draftproof.callable.verify_cases import endpoint_case, verify_cases
 
-audit_module = sys.modules["draftproof.callable.audit_callable"]
-
 #: Enough for gross faults, quick for tests.
 COARSE = {"tv": 0.15}
+#: Without the sweep, which has tests of its own.
+FINE = {"sample": list(sample_cases(True)), "filter": list(filter_cases(True)), "verify": list(verify_cases())}
 #: Rows that plain Python reads in no time.
 SMALL = {"sample": [case for case in sample_cases(False) if case.vocab_size < 2000],
          "verify": [case for case in verify_cases() if case.vocab_size < 2000]}
 
 
-@pytest.mark.parametrize("sampler, cases", [(draftproof.sample, None), (reference_numpy.sampler, SMALL["sample"])])
+@pytest.mark.parametrize("sampler, cases", [(draftproof.sample, FINE["sample"]), (reference_numpy.sampler, SMALL["sample"])])
 def test_sound_samplers_are_not_accused(sampler, cases):
     found = draftproof.audit_callable(sampler, cases=cases, **COARSE)
     assert found.verdict == "consistent", found
 
 
 def test_a_sound_filter_is_not_accused():
-    found = draftproof.audit_callable(reference_numpy.filter_rows, kind="filter")
+    found = draftproof.audit_callable(reference_numpy.filter_rows, kind="filter", cases=FINE["filter"])
     assert found.verdict == "consistent", found
-    assert not any("min_p" in note for note in found.notes)
+
+
+def test_whether_min_p_is_read_is_found_out(monkeypatch):
+    monkeypatch.setitem(profiles.PROFILES, "brief", profiles.Profile("brief", 0.5, True, 0.5, 1, False))
+
+    def copies(logits, params):  # what is offered does not show in a copy
+        params = dict(params)
+        return reference_numpy.filter_rows(logits, {"min_p": np.zeros(len(logits), np.float32), **params})
+
+    def without(logits, params):
+        return reference_numpy.filter_rows(logits, {**{name: params[name] for name in ("temperature", "top_k", "top_p")},
+                                                    "min_p": np.zeros(len(logits), np.float32)})
+
+    for filter_, reads in ((reference_numpy.filter_rows, True), (copies, True), (without, False)):
+        notes = draftproof.audit_callable(filter_, kind="filter", profile="brief").notes
+        assert any("min_p" in note for note in notes) != reads, notes
 
 
 @pytest.mark.parametrize("verifier", ["chain", "block"])
 def test_sound_verifiers_are_not_accused(verifier):
-    found = draftproof.audit_callable(lambda *a: draftproof.verify(*a, verifier=verifier), kind="verify", **COARSE)
+    found = draftproof.audit_callable(lambda *a: draftproof.verify(*a, verifier=verifier), kind="verify",
+                                      cases=FINE["verify"], **COARSE)
     assert found.verdict == "consistent", found
 
 
@@ -73,14 +89,14 @@ def large_batches(logits, params, seeds):
     (lambda logits, params, seeds: draftproof.sample(logits, {k: np.roll(v, 1) for k, v in params.items()}, seeds), None)],
     ids=["wrong temperature", "large batches", "low bits", "one noise", "another row's parameters"])
 def test_faulty_samplers_are_found(sampler, name):
-    found = draftproof.audit_callable(sampler, **COARSE, failures_max=1)
+    found = draftproof.audit_callable(sampler, cases=FINE["sample"], **COARSE, failures_max=1)
     assert found.verdict == "biased", found
     if name is not None:
         assert found.failures[0].name == name
 
 
 def test_a_failing_case_is_shrunk_and_its_snippet_shows_the_failure_again():
-    found = draftproof.audit_callable(wrong_temperature, **COARSE, failures_max=1)
+    found = draftproof.audit_callable(wrong_temperature, cases=FINE["sample"], **COARSE, failures_max=1)
     failure = found.failures[0]
     assert failure.case.vocab_size <= 8 and failure.case.groups == 1
     printed = []
@@ -96,7 +112,7 @@ def top_p_off(logits, params):
 
 
 def test_a_filter_that_is_off_at_low_temperature_is_found_with_its_case():
-    found = draftproof.audit_callable(top_p_off, kind="filter", failures_max=1)
+    found = draftproof.audit_callable(top_p_off, kind="filter", cases=FINE["filter"], failures_max=1)
     assert found.verdict == "biased"
     assert found.failures[0].name == "wrong_set" and found.failures[0].case.logits.shape[0] == 1
     assert found.failures[0].case.params["temperature"][0] <= 0.1
@@ -216,8 +232,7 @@ def test_a_distribution_of_the_callers_own_is_what_counts():
 def clock(monkeypatch):
     """The audit's clock, which moves where a test moves it: clock.now += seconds."""
     clock = types.SimpleNamespace(now=0.0)
-    for module in (audit_module, schedule):
-        monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(profiles, "time", types.SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
@@ -314,7 +329,7 @@ def test_uniforms_at_their_endpoints_show_impossible_tokens():
 
 
 def test_only_a_callable_with_uniforms_gets_them():
-    cold = {"tv": 0.5, "n_max": 64, "kind": "verify"}
+    cold = {"tv": 0.5, "n_max": 64, "kind": "verify", "time_budget": 5.0}
     names = [case.case for case in draftproof.audit_callable(sound_with_uniforms, **cold).cases]
     assert "uniforms at their endpoints" in names
     assert "uniforms at their endpoints" not in [case.case for case in draftproof.audit_callable(draftproof.verify, **cold).cases]

@@ -24,12 +24,13 @@ KEYS = {"engine": str, "version": str, "component": str, "file": str, "verdict":
 ADAPTER = """
 import draftproof
 from component import Component
+from draftproof.callable.sample_cases import sample_cases
 
 def sample(logits, params, seeds):
     return draftproof.sample(logits, {**params, "temperature": params["temperature"] * FACTOR}, seeds)
 
 def components():
-    return [Component("sampler", "adapter.py", "sample", "sample", sample, tv=0.2)]
+    return [Component("sampler", "adapter.py", "sample", "sample", sample, tv=0.2, options={"cases": list(sample_cases(False))})]
 """
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import Any, Callable
 
 import numpy as np
@@ -11,22 +10,29 @@ import numpy as np
 from .._core import Error
 from . import rows
 from .drive import CallFailure, Driver
-from .filter_cases import FilterCase, filter_cases
+from .evidence import shown_by
+from .filter_cases import FilterCase, filter_case_of, filter_cases
 from .outcome import CallableAudit, CaseResult, Failure, sentence_of, verdict_of
 from .processes import in_processes
+from .profiles import Clock, Profile, profile_of
 from .sample_cases import SampleCase, params_of, sample_cases, step_case
 from .sample_judge import Judgement
 from .schedule import SMALLEST_BATCH, Trial, cost, planned_n, rounds, run_of, with_batch
 from .shrink import shrink
+from .sample_sweep import sample_sweep
 from .snippet import snippet_of
+from .suspects import suspect_of
 from .verify_cases import endpoint_case, verify_cases
+from .verify_sweep import PACE, pace_of, verify_sweep
 
 KINDS = ("sample", "filter", "verify")
 SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
-SHRINK_SECONDS = 5.0
+SHRINK_SECONDS = 3.0
 SHRINK_TIMES = 3.0
 SHRINK_SHARE = 0.25
+#: A case of the sweep gets so many times its share of the time at most.
+SWEEP_TIMES = 6.0
 
 
 @dataclasses.dataclass
@@ -37,20 +43,23 @@ class Found:
     failures: list[Failure] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     n: int = 0
+    pace: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(len(PACE)))
 
     def add(self, other: Found) -> None:
         self.results += other.results
         self.failures += other.failures
         self.notes += other.notes
         self.n += other.n
+        self.pace = self.pace + other.pace
 
 
 class Auditor:
     def __init__(self, sampler: Callable[..., Any], kind: str, tv: float, seed: int, alpha: float, time_limit: float,
-                 time_budget: float, n_max: int, failures_max: int, distribution: Callable[..., Any] | None) -> None:
+                 seconds: float, clock: Clock, profile: Profile, n_max: int, failures_max: int, distribution: Callable[..., Any] | None) -> None:
         self.driver = Driver(sampler, time_limit, distribution)
         self.sampler, self.kind, self.tv, self.seed, self.alpha = sampler, kind, tv, seed, alpha
-        self.deadline = time.monotonic() + time_budget
+        self.clock, self.deadline, self.profile = clock, seconds, profile
+        self.before: Any = None
         self.n_max = n_max
         self.failures_max = failures_max
         self.notes: list[str] = []
@@ -76,12 +85,21 @@ class Auditor:
                               "not tested")
         return cases
 
+    def entries(self) -> list[Any]:
+        """The sweep; of filters what does not draw, of samplers with a distribution of their own none."""
+        if self.kind == "verify":
+            return list(verify_sweep(self.profile.name))
+        if self.driver.distribution is not None:
+            return []
+        entries = sample_sweep("min_p" in self.driver.read, self.profile.name)
+        return entries if self.kind == "sample" else [entry for entry in entries if not entry.has_rng]
+
     def _probe_case(self) -> Any:
-        logits = rows.normal(SMALLEST_BATCH, 33, 1.0, 1)
+        logits, source = rows.normal(SMALLEST_BATCH, 33, 1.0, 1), f"rows.normal({SMALLEST_BATCH}, 33, 1.0, 1)"
         params = params_of(SMALLEST_BATCH, temperature=1.0, top_k=0, top_p=1.0)
         if self.kind == "filter":
-            return FilterCase("probe", logits, "", params)
-        return SampleCase("probe", logits, "", params, batch=SMALLEST_BATCH)
+            return FilterCase("probe", logits, source, params)
+        return SampleCase("probe", logits, source, params, batch=SMALLEST_BATCH)
 
     def _reads_min_p(self) -> bool:
         self.offered = ("min_p",)
@@ -90,7 +108,26 @@ class Auditor:
         except CallFailure:
             pass  # the cases say what is wrong
         self.offered = ()
+        self.before = self._probe_case()
+        if "min_p" not in self.driver.read and self._heeds_min_p():
+            self.driver.read.add("min_p")
         return "min_p" in self.driver.read
+
+    def _heeds_min_p(self) -> bool:
+        """For a callable that copies its parameters before it looks: does min_p of 1 leave the likeliest token alone?"""
+        case = self._probe_case()
+        size = 4 * SMALLEST_BATCH
+        logits = np.repeat(case.logits[:1], size, axis=0)
+        case = dataclasses.replace(case, logits=logits, params=params_of(size, temperature=1.0, top_k=0, top_p=1.0, min_p=1.0),
+                                   **({"batch": size} if self.kind == "sample" else {}))
+        run = run_of(self.driver, case, self.seed)
+        try:
+            run.draw(1)
+        except CallFailure:
+            return False
+        if self.kind == "filter":
+            return bool((np.isfinite(run.left).sum(axis=1) == 1).all())
+        return bool((run.samples[0] == logits[0].argmax()).all())
 
     def _has_state(self) -> bool:
         drawn = []
@@ -110,22 +147,58 @@ class Auditor:
         run = run_of(self.driver, dataclasses.replace(cases[0], batch=SMALLEST_BATCH), self.seed)
         try:
             run.draw(1)
-            begin = time.monotonic()
+            begin = self.clock()
             run.draw(run.n + 1)
         except CallFailure:
             return 0.0  # the case says what is wrong
-        return (time.monotonic() - begin) / SMALLEST_BATCH
+        return (self.clock() - begin) / SMALLEST_BATCH
 
-    def run(self, cases: list[Any], share: float) -> Found:
-        """share: of the level, for each case."""
-        seconds = (self.deadline - time.monotonic()) / max(1, len(cases))
+    def sweep(self, entries: list[Any], share: float, again: int = 0) -> None:
+        """Every regime once. share: of the level, for each entry; again: how often it was done before."""
+        end = (self.profile.sweep if again == 0 else 1.0) * self.deadline
+        for i, entry in enumerate(entries):
+            now = self.clock()
+            if self._is_enough() or now >= end:
+                if again == 0:
+                    self.found.results.append(CaseResult(entry.name, "inconclusive", 0, None, "not reached"))
+                continue
+            case = entry.make()
+            if self.kind == "filter":
+                case = filter_case_of(case)
+                if case is None:
+                    continue
+            n = entry.n if self.kind != "filter" else case.logits.shape[0]
+            trial = Trial(case, run_of(self.driver, case, self.seed + 7919 * again), share, n, n, self.clock)
+            stop = now + SWEEP_TIMES * (end - now) / (len(entries) - i)
+            if self._survives(trial, lambda: trial.draw(n, stop)):  # noqa: B023  # called here
+                if trial.look(True):
+                    self._note_bias(trial)
+                elif again == 0:
+                    judgement = trial.judgement
+                    self.found.results.append(CaseResult(case.name, "consistent", trial.run.n, None, judgement.sentence,
+                                                         None if self.kind == "filter" else shown_by(trial.run.n)))
+            self.found.n += trial.run.n
+            self.found.pace = self.found.pace + getattr(trial.run, "pace", 0.0)
+            self.before = case
+
+    def run(self, cases: list[Any], share: float, entries: list[Any], sweep_share: float) -> Found:
+        """share: of the level, for each case; sweep_share: for each entry of the sweep."""
+        for again in range(self.profile.repeats):
+            self.sweep(entries, sweep_share / self.profile.repeats, again)
+            if again == 0:
+                self._run_cases(cases, share)
+        return self.found
+
+    def _run_cases(self, cases: list[Any], share: float) -> None:
+        seconds = (self.deadline - self.clock()) / max(1, len(cases))
         pace = self.seconds_per_row(cases)
         trials = []
         for case in sorted(cases, key=cost):
             fitting = with_batch(case, pace, seconds)
             planned = planned_n(case, self.tv, share)
-            trials.append(Trial(fitting, run_of(self.driver, fitting, self.seed), share, planned, min(planned, self.n_max)))
-        for trial in rounds(trials, self.deadline, self._survives):
+            trials.append(Trial(fitting, run_of(self.driver, fitting, self.seed), share, planned, min(planned, self.n_max),
+                                self.clock))
+        for trial in rounds(trials, self.deadline, self.clock, self._survives):
             self._note_bias(trial)
             if self._is_enough():
                 break
@@ -136,8 +209,7 @@ class Auditor:
             if not trial.failed:
                 self._note_sound(trial)
         order = {case.name: i for i, case in enumerate(cases)}
-        self.found.results.sort(key=lambda result: order[result.case])
-        return self.found
+        self.found.results.sort(key=lambda result: order.get(result.case, -1))
 
     def _is_enough(self) -> bool:
         return self.hangs or len(self.found.failures) >= self.failures_max
@@ -169,7 +241,7 @@ class Auditor:
         self.found.failures.append(
             Failure(failure.name, smallest, f"{case.name}: {failure.sentence}",
                     snippet_of(self.sampler, smallest, max(1, getattr(smallest, "batch", 1)), self.seed,
-                               self.driver.distribution is not None), run.n, None))
+                               self.driver.distribution is not None), run.n, None, traceback=failure.traceback))
 
     def _call_fails(self, case: Any, name: str) -> bool:
         try:
@@ -182,29 +254,43 @@ class Auditor:
         case, judgement, trial.failed = trial.case, trial.judgement, True
         assert judgement is not None
         self.found.results.append(CaseResult(case.name, "biased", judgement.n, judgement.detectable, judgement.sentence))
-        now = time.monotonic()
+        now = self.clock()
         end = now + min(SHRINK_SHARE * (self.deadline - now), max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
 
         def fails(smaller: Any) -> bool:
             n = smaller.logits.shape[0] if isinstance(smaller, FilterCase) else judgement.n
-            again = Trial(smaller, run_of(self.driver, smaller, self.seed), trial.alpha, n, n)
+            again = Trial(smaller, run_of(self.driver, smaller, trial.run.seed), trial.alpha, n, n, self.clock)
             try:
                 again.draw(n, end)
                 return again.is_whole and again.look(True)
             except (CallFailure, Error):
                 return False
 
-        smallest = shrink(case, judgement.group, fails, SHRINK_TRIES)
+        before = None
+        if not fails(case) and self.before is not None and self._fails_after(self.before, case, trial, end):
+            before = self.before
+        smallest = case if before is not None else shrink(case, judgement.group, fails, SHRINK_TRIES)
+        suspect = suspect_of(smallest, judgement)
+        needs = f"; it needs a call of {before.name!r} before it" if before is not None else ""
         self.found.failures.append(
-            Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}",
-                    snippet_of(self.sampler, smallest, judgement.n, self.seed, self.driver.distribution is not None),
-                    judgement.n, judgement.distance))
+            Failure(judgement.name, smallest, f"{case.name}: {judgement.sentence}{needs}" + (f" (suspect: {suspect})" if suspect else ""),
+                    snippet_of(self.sampler, smallest, judgement.n, trial.run.seed, self.driver.distribution is not None, before),
+                    judgement.n, judgement.distance, suspect, before))
+
+    def _fails_after(self, before: Any, case: Any, trial: Trial, end: float) -> bool:
+        try:
+            run_of(self.driver, before, trial.run.seed).draw(1)
+            again = Trial(case, run_of(self.driver, case, trial.run.seed), trial.alpha, trial.run.n, trial.run.n, self.clock)
+            again.draw(trial.run.n, end)
+            return again.look(True)
+        except (CallFailure, Error):
+            return False
 
 
 def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float = 0.02, seed: int = 0, *,
-                   cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0, time_budget: float = 1800.0,
-                   n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
-                   distribution: Callable[..., Any] | None = None) -> CallableAudit:
+                   cases: Any = None, alpha: float = 1e-6, time_limit: float = 60.0,
+                   time_budget: float | None = None, n_max: int = 2_000_000, failures_max: int = 3, processes: int = 1,
+                   profile: str = "full", emits: str = "any", distribution: Callable[..., Any] | None = None) -> CallableAudit:
     """Drives a sampler, a filter or a verifier through adversarial cases, and says whether it does what it should.
 
     kind 'sample': sampler(logits [B, V] float32, params, seeds [B] uint64) -> tokens [B]. params is a dict of arrays
@@ -221,8 +307,11 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
     alpha: the probability that a sound callable is accused, over all cases and tests.
     distribution: of samplers with filters that this module lacks (kind 'sample'): distribution(logits [G, V], params) ->
         the probabilities [G, V] that the sampler is meant to have.
-    time_limit: seconds of one call; time_budget: of all, shared by the cases: all of them are reached before one gets more
-        than a few draws; n_max: draws of one case; failures_max: stop after so many.
+    profile: 'quick' (60 seconds of CPU: every regime of regimes.py once, then the finer cases as far as time goes; never
+        'inconclusive' where every regime was seen), 'full' (half an hour), 'soak' (eight hours).
+    time_limit: seconds of one call; time_budget: of all, in place of the profile's, by the clock on the wall; n_max: draws of one case; failures_max: stop after so many.
+    emits: of verifiers, 'any' number of tokens a step, of which `but` says what is lost to chain verification of the same drafts;
+        or 'chain': fewer than that is a failure.
     processes: forked ones that share the cases, for slow callables that bear a fork; failures_max counts in each.
     Returns a CallableAudit: verdict 'consistent', 'biased', 'inconclusive' or 'error', sentence, failures, n.
     """
@@ -233,31 +322,45 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
             raise Error(f"{name}: is {value}; expected a number in (0, 1)")
     if distribution is not None and kind != "sample":
         raise Error(f"distribution: is given; expected none with kind {kind!r}")
+    if emits not in ("any", "chain"):
+        raise Error(f"emits: is {emits!r}; expected any or chain")
     if int(seed) < 0:
         raise Error(f"seed: is {seed}; expected 0 or more")
     if int(processes) < 1:
         raise Error(f"processes: is {processes}; expected 1 or more")
-    start = time.monotonic()
-    auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit, time_budget, n_max, failures_max, distribution)
+    chosen_profile = profile_of(profile)
+    clock = Clock(chosen_profile.is_cpu and time_budget is None)
+    auditor = Auditor(sampler, kind, tv, int(seed), alpha, time_limit,
+                      chosen_profile.seconds if time_budget is None else time_budget, clock, chosen_profile, n_max, failures_max,
+                      distribution)
     chosen = list(cases) if cases is not None else auditor.cases()
-    share = alpha / max(1, len(chosen))
+    entries = [] if cases is not None else auditor.entries()
+    share = (0.5 if entries else 1.0) * alpha / max(1, len(chosen))
+    sweep_share = 0.5 * alpha / max(1, len(entries))
     found = Found(notes=auditor.notes)
     if processes == 1:
-        found.add(auditor.run(chosen, share))
+        found.add(auditor.run(chosen, share, entries, sweep_share))
     else:
-        for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share) for i in range(processes)]):
+        for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, entries[i::processes], sweep_share)
+                                  for i in range(processes)]):
             found.add(part)
-    verdict = verdict_of(found.failures, found.results)
-    audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, time.monotonic() - start, found.results,
-                          found.notes)
+    but = pace_of(found.pace)
+    if but and emits == "chain":
+        found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))
+    verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not entries)
+    audit = CallableAudit(kind, verdict, "", found.failures, found.n, alpha, tv, clock(), found.results, found.notes, profile, but)
     return dataclasses.replace(audit, sentence=sentence_of(audit))
 
 
 def run_case(sampler: Callable[..., Any], case: Any, n: int, *, seed: int = 0, alpha: float = 1e-6,
-             time_limit: float = 60.0, distribution: Callable[..., Any] | None = None) -> CaseResult:
-    """One case again, with n draws, steps or rows: what the snippet of a failure calls."""
-    run = run_of(Driver(sampler, time_limit, distribution), case, seed)
+             time_limit: float = 60.0, distribution: Callable[..., Any] | None = None, before: Any = None) -> CaseResult:
+    """One case again, with n draws, steps or rows: what the snippet of a failure calls. before: a case of which a call is made
+    first."""
+    driver = Driver(sampler, time_limit, distribution)
+    run = run_of(driver, case, seed)
     try:
+        if before is not None:
+            run_of(driver, before, seed).draw(1)
         run.draw(n)
     except CallFailure as failure:
         return CaseResult(case.name, "error", run.n, None, f"{failure.name}: {failure.sentence}")

@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import io
 import threading
+import traceback
 from typing import Any, Callable
 
 import numpy as np
@@ -18,12 +19,14 @@ from .. import _forms
 
 
 class CallFailure(Exception):
-    """name: 'raises', 'hangs', 'wrong_shape', 'wrong_dtype', 'mutates_inputs' or 'prints'."""
+    """name: 'raises', 'hangs', 'wrong_shape', 'wrong_dtype', 'mutates_inputs' or 'prints'; traceback: of what was raised, as
+    text, the callable's own frames."""
 
-    def __init__(self, name: str, sentence: str) -> None:
+    def __init__(self, name: str, sentence: str, traceback: str = "") -> None:
         super().__init__(sentence)
         self.name = name
         self.sentence = sentence
+        self.traceback = traceback
 
 
 class ReadDict(dict):
@@ -87,7 +90,8 @@ class Driver:
         if thread.is_alive():
             raise CallFailure("hangs", f"a call took longer than {self.time_limit:g} seconds")
         if "error" in outcome:
-            raise CallFailure("raises", f"a call raised {_described(outcome['error'])}") from None
+            error = outcome["error"]
+            raise CallFailure("raises", f"a call raised {_described(error)}", _traceback(error)) from error
         for argument, after in zip(arguments, given):
             _require_unchanged(argument, after)
         for argument in given:
@@ -97,6 +101,12 @@ class Driver:
             first = output.getvalue().splitlines()[0][:80]
             raise CallFailure("prints", f"a call printed to standard output: {first!r}")
         return outcome["value"]
+
+
+def _traceback(error: BaseException) -> str:
+    frames = error.__traceback__.tb_next if error.__traceback__ is not None else None  # without this module's
+    return "".join(["Traceback of the callable (most recent call last):\n", *traceback.format_tb(frames),
+                    f"{_described(error)}\n"])
 
 
 def _described(error: BaseException) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _audit
 from . import rows
 from .drive import Driver, ReadDict, logits_of
-from .sample_cases import OFF, params_of
+from .sample_cases import OFF, SampleCase, params_of
 from .sample_judge import Judgement
 
 
@@ -66,6 +66,17 @@ def filter_cases(with_min_p: bool) -> Iterator[FilterCase]:
         yield case("min_p", *normal(8, 100, 2.0, 12), min_p=[0.01, 0.1, 0.5, 1.0], temperature=[1.0, 0.5])
 
 
+def filter_case_of(case: SampleCase) -> FilterCase | None:
+    """The rows of a sampler's case in one call; None where nothing is left: filters have no greedy rows."""
+    slots = case.slots(0, 0)
+    slots = slots[case.params["temperature"][slots] > 0.0]
+    if not slots.size:
+        return None
+    whole = slots.size == case.groups and np.array_equal(slots, np.arange(case.groups))
+    return FilterCase(case.name, case.logits[slots], case.source if whole else f"{case.source}[np.array({slots.tolist()})]",
+                      {name: value[slots] for name, value in case.params.items()})
+
+
 def repr_of(array: np.ndarray) -> str:
     return f"np.array({array.tolist()}, np.float32)"
 
@@ -76,6 +87,7 @@ class FilterRun:
     def __init__(self, driver: Driver, case: FilterCase, seed: int, offered: tuple[str, ...] = ()) -> None:
         self.driver = driver
         self.case = case
+        self.seed = seed
         self.offered = offered
         self.left: np.ndarray | None = None
 

@@ -9,7 +9,7 @@ from typing import Any
 from .._results import html_of, number
 
 #: Failures of the code, not of its distribution.
-ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints")
+ERRORS = ("raises", "hangs", "wrong_shape", "wrong_dtype", "mutates_inputs", "prints", "emits_fewer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Failure:
     name: the test that found it ('string_3', 'correlation_rows_1', 'wrong_set'), or how a call went wrong ('raises').
     case: the smallest case that still fails; snippet: Python that runs it again.
     n: draws, steps or rows after which it was found; distance: estimated, where there is one.
+    suspect: what the smallest case still needs to fail; before: a case without a call of which it does not.
+    traceback: of an exception, as text.
     """
 
     name: str
@@ -27,6 +29,9 @@ class Failure:
     snippet: str
     n: int
     distance: float | None
+    suspect: str = ""
+    before: Any = None
+    traceback: str = ""
 
     @property
     def is_error(self) -> bool:
@@ -35,13 +40,16 @@ class Failure:
 
 @dataclasses.dataclass(frozen=True)
 class CaseResult:
-    """One case: its verdict, how often the callable was asked for a row, and what would have been found."""
+    """One case: its verdict, how often the callable was asked for a row, and what would have been found with 99 % probability: a
+    total variation distance, or, of a regime of the sweep, a wrong branch that shows (as an impossible token) in a share
+    of its draws."""
 
     case: str
     verdict: str
     n: int
     detectable_tv: float | None
     sentence: str
+    detectable_share: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +66,8 @@ class CallableAudit:
     seconds: float
     cases: list[CaseResult]
     notes: list[str]
+    profile: str = "full"
+    but: str = ""  # of a verifier that is exact and slow: what it loses
 
     @property
     def would_find(self) -> tuple[CaseResult, CaseResult] | None:
@@ -71,13 +81,15 @@ class CallableAudit:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "verdict": self.verdict, "sentence": self.sentence, "n": self.n, "alpha": self.alpha,
-                "tv": self.tv, "seconds": self.seconds, "notes": self.notes,
-                "failures": [{"name": f.name, "case": f.case.name, "sentence": f.sentence, "n": f.n,
-                              "distance": f.distance, "snippet": f.snippet} for f in self.failures],
+                "tv": self.tv, "profile": self.profile, "but": self.but, "seconds": self.seconds, "notes": self.notes,
+                "failures": [{"name": f.name, "case": f.case.name if f.case is not None else "", "sentence": f.sentence, "n": f.n,
+                              "distance": f.distance, "suspect": f.suspect,
+                              "before": f.before.name if f.before is not None else None, "snippet": f.snippet,
+                              "traceback": f.traceback} for f in self.failures],
                 "cases": [dataclasses.asdict(case) for case in self.cases]}
 
     def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"\n# {f.sentence}\n{f.snippet}" for f in self.failures)])
+        return "\n".join([self.sentence, *(f"\n# {f.sentence}\n{f.snippet}{f.traceback and chr(10)}{f.traceback}" for f in self.failures)])
 
     def dumps(self) -> str:
         return json.dumps(self.to_json(), indent=2)
@@ -87,12 +99,13 @@ class CallableAudit:
         return html_of(self.verdict, self.sentence, ["case", "verdict", "n", "detectable"], rows)
 
 
-def verdict_of(failures: list[Failure], cases: list[CaseResult]) -> str:
+def verdict_of(failures: list[Failure], cases: list[CaseResult], is_open: bool) -> str:
+    """is_open: cases with too few draws leave it open; else those without any."""
     if any(not failure.is_error for failure in failures):
         return "biased"
     if failures:
         return "error"
-    return "inconclusive" if any(case.verdict == "inconclusive" for case in cases) else "consistent"
+    return "inconclusive" if any(case.verdict == "inconclusive" and (is_open or case.n == 0) for case in cases) else "consistent"
 
 
 def sentence_of(audit: CallableAudit) -> str:
@@ -103,13 +116,20 @@ def sentence_of(audit: CallableAudit) -> str:
     if audit.failures:
         first = next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
         return f"{over}: {first.sentence} (after {first.n} {what})"
-    text = f"{over}: nothing found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
+    text = f"{over}: {f'consistent, but {audit.but}; ' if audit.but else ''}nothing found" + ("; every row was compared exactly" if audit.kind == "filter" else _power(audit))
     unreached = [case.case for case in audit.cases if case.n == 0]
     return text + (f"; {len(unreached)} cases were not reached, first '{unreached[0]}'" if unreached else "")
 
 
 def _power(audit: CallableAudit) -> str:
     """Where the cases stood at the end, the coarsest by its name."""
+    seen = sorted((case.detectable_share, case.case) for case in audit.cases if case.detectable_share is not None)
+    regimes = "" if not seen else (f"; of {len(seen)} regimes each was seen, so that a wrong branch in {number(seen[0][0])} "
+                                   f"('{seen[0][1]}') to {number(seen[-1][0])} ('{seen[-1][1]}') of a regime's draws would have been found")
+    return regimes + _power_of_cases(audit)
+
+
+def _power_of_cases(audit: CallableAudit) -> str:
     if audit.would_find is None:
         return ""
     smallest, largest = audit.would_find

@@ -15,6 +15,9 @@ OFF = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
 DTYPES = {"temperature": np.float32, "top_k": np.int32, "top_p": np.float32, "min_p": np.float32}
 
 
+#: Where consecutive seeds begin: beyond what float32, float64 and int64 hold.
+STARTS = {"large": np.uint64(1 << 40), "double": np.uint64(1 << 53), "signed": np.uint64(1 << 63)}
+
 #: Rows of a call where any number will do: a slow callable gets fewer.
 BATCH = 256
 
@@ -23,8 +26,9 @@ BATCH = 256
 class SampleCase:
     """logits: [G, V], distinct rows with params [G] each. Every call holds `batch` rows, group after group in turn, or
     in random order. seeds: 'consecutive', 'random', 'high_bits' (equal in their low 32 bits), 'large' (consecutive
-    beyond 2^24), or 'one' (one seed a place of the batch, step after step). tv: the distance to find; n_max: draws at
-    most. readings: where usual samplers differ (ties at a cut), the distributions [G, V] that are all accepted, with
+    beyond 2^24), 'double' (beyond 2^53), 'signed' (from 2^63 on), 'families' (sixteen seeds of each other's low or folded
+    bits), or 'one' (one seed a place of the batch, step after step). tv: the distance to find; n_max: draws at most.
+    is_fixed: group i is in place i of every call. is_sweep: judged by evidence.py; is_flat: all rows are one flat row. readings: where usual samplers differ (ties at a cut), the distributions [G, V] that are all accepted, with
     `merge` [V], the cell that a token belongs to. may_raise: a row with nothing to draw."""
 
     name: str
@@ -39,6 +43,9 @@ class SampleCase:
     readings: tuple[np.ndarray, ...] = ()
     merge: np.ndarray | None = None
     may_raise: bool = False
+    is_fixed: bool = False
+    is_sweep: bool = False
+    is_flat: bool = False
 
     @property
     def groups(self) -> int:
@@ -50,7 +57,7 @@ class SampleCase:
 
     def slots(self, call: int, seed: int) -> np.ndarray:
         """[batch]: the group in each place of this call's batch."""
-        at = (np.arange(self.batch) + call * self.batch) % self.groups
+        at = (np.arange(self.batch) + (0 if self.is_fixed else call * self.batch)) % self.groups
         return np.random.default_rng([seed, call]).permutation(at) if self.shuffled else at
 
     def seeds_of(self, call: int, seed: int) -> np.ndarray:
@@ -61,12 +68,31 @@ class SampleCase:
             return np.arange(self.batch, dtype=np.uint64) + start + np.uint64(1)
         if self.seeds == "high_bits":  # pairs, then the next low half
             return ((index % np.uint64(2)) << np.uint64(33)) + start + index // np.uint64(2)
-        if self.seeds == "large":
-            return index + (np.uint64(1) << np.uint64(40)) + start
+        if self.seeds in STARTS:
+            return index + STARTS[self.seeds] + start
+        if self.seeds == "families":
+            return family_seeds(index, start)
         if self.seeds == "random":
             mixed = np.random.default_rng([seed, call, 1]).integers(0, 1 << 62, self.batch, dtype=np.uint64)
             return mixed
         return index + start
+
+
+def family_seeds(index: np.ndarray, start: np.uint64) -> np.ndarray:
+    """Sixteen draws of each kind in turn: small seeds, the same with a high bit set, folded onto them by xor, sum and sign."""
+    base = index // np.uint64(256) * np.uint64(16) + index % np.uint64(16)
+    base = np.uint64(4) * (base + (start >> np.uint64(20)) % np.uint64(1 << 12) + np.uint64(250))  # two below one is no other
+    out, mark = base.copy(), np.uint64(0x9E37)
+    kind = index // np.uint64(16) % np.uint64(16)
+    with np.errstate(over="ignore"):
+        for i, more in enumerate((1 << 16, 1 << 20, 1 << 24, 1 << 31, 1 << 32, (1 << 31) - 1, 1 << 40, 1 << 48, 1 << 53, (1 << 32) - 1,
+                                  1 << 63), 1):
+            out[kind == i] += np.uint64(more)
+        out[kind == 12] = (mark << np.uint64(32)) | (base[kind == 12] ^ mark)
+        out[kind == 13] = (mark << np.uint64(32)) + base[kind == 13] - mark
+        out[kind == 14] = np.uint64(0) - base[kind == 14]
+        out[kind == 15] = base[kind == 15] << np.uint64(32)
+    return out
 
 
 def params_of(groups: int, **given: Any) -> dict[str, np.ndarray]:

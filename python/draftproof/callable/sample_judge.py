@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _audit
+from . import evidence
 from .drive import CallFailure, Driver, ReadDict, probabilities_of, tokens_of
 from .sample_cases import OFF, SampleCase
 
@@ -83,6 +84,8 @@ class SampleRun:
             places["draw_seed"] = np.concatenate(self.seeds)
         groups = np.concatenate(self.groups)
         common: dict[str, Any] = {"group": groups, "alpha": alpha, "tv_wanted": 1.0, "seed": self.seed}
+        if case.is_sweep:
+            return self._judge_by_evidence(alpha, groups, samples)
         if self.driver.distribution is not None:
             probs = probabilities_of(self.driver.distribution(case.logits, dict(case.params)), case.logits.shape)
             return self._judged(_audit.audit_draws(samples, probs=probs, **common, **places))
@@ -95,6 +98,43 @@ class SampleRun:
                  for probs in case.readings]
         sound = [judgement for judgement in found if not judgement.biased]
         return sound[0] if sound else min(found, key=lambda judgement: judgement.distance or 0.0)
+
+    def _judge_by_evidence(self, alpha: float, group: np.ndarray, token: np.ndarray) -> Judgement:
+        case = self.case
+        place = np.tile(np.arange(case.batch), self.calls)
+        rows = evidence.Rows.of(case.logits, case.params)
+        inside = (token >= 0) & (token < case.vocab_size)
+        chance = np.where(inside, rows.probabilities[group, np.where(inside, token, 0)], 0.0)
+        zone = inside & rows.zone[group, np.where(inside, token, 0)]
+        wrong = np.flatnonzero((chance == 0.0) & ~zone)
+        if wrong.size:
+            return self._impossible(wrong, group, token, inside)
+        open_ = np.flatnonzero(~zone)
+        bets: list[evidence.Bet] = []
+        if open_.size:
+            found = evidence.ranks(rows, group[open_], token[open_], np.random.default_rng([self.seed, 3]))
+            params = {name: value[group[open_]] for name, value in case.params.items()}
+            bets += evidence.bets_on_ranks(found, params, place[open_], case.batch, group[open_])
+            bets += evidence.bets_on_marks(rows, group[open_], token[open_])
+        if case.is_flat:
+            bets += evidence.bets_on_flat(token, case.vocab_size, (1, 2, 16, 32, 64, 128, 256, 1024, case.batch, case.batch + 1))
+        best = evidence.best_bet(bets, alpha)
+        if best is None:
+            return Judgement(False, "", f"{self.n} draws, none impossible", self.n, None, None)
+        return Judgement(True, best.name, best.sentence, self.n, best.distance, None,
+                         int(group[open_][best.where[0]]) if best.name != "repeats" else 0)
+
+    def _impossible(self, wrong: np.ndarray, group: np.ndarray, token: np.ndarray, inside: np.ndarray) -> Judgement:
+        case, first = self.case, wrong[0]
+        sentence = (f"refuted: {wrong.size} of {self.n} draws are impossible under the distribution, first token {token[first]} of "
+                    f"group {group[first]} in place {first % case.batch} of call {first // case.batch}")
+        of_mask = wrong[inside[wrong]]
+        of_mask = of_mask[np.isneginf(case.logits[group[of_mask], token[of_mask]])]
+        name = "support"
+        if of_mask.size and of_mask.size == wrong.size:
+            name, more = "masked_token", evidence.mask_value(case.logits, case.params, group, token)
+            sentence += f"; all of them have a logit of -infinity{more}"
+        return Judgement(True, name, sentence, self.n, wrong.size / self.n, None, int(group[first]))
 
     def _judged(self, audit: Any) -> Judgement:
         worst = audit.worst()

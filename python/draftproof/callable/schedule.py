@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from typing import Any, Callable, Iterator
 
 from .. import _core
@@ -18,6 +17,7 @@ from .sample_cases import BATCH, SampleCase
 from .sample_judge import Judgement, SampleRun
 from .verify_cases import VerifyCase
 from .verify_judge import VerifyRun
+from .verify_sweep import StepsCase, StepsRun
 
 #: Draws of the first look at a case; every look has so many times those of the one before.
 N_FIRST, GROWTH = 256, 4
@@ -36,7 +36,7 @@ LARGE, ROW = 20_000, 4096
 
 
 def run_of(driver: Driver, case: Any, seed: int, offered: tuple[str, ...] = ()) -> Any:
-    kind = {SampleCase: SampleRun, FilterCase: FilterRun, VerifyCase: VerifyRun}[type(case)]
+    kind = {SampleCase: SampleRun, FilterCase: FilterRun, VerifyCase: VerifyRun, StepsCase: StepsRun}[type(case)]
     return kind(driver, case, seed, offered)
 
 
@@ -88,6 +88,7 @@ class Trial:
     alpha: float
     planned: int
     n_final: int
+    clock: Callable[[], float]
     looks: int = 0
     seconds: float = 0.0
     failed: bool = False
@@ -107,11 +108,11 @@ class Trial:
         return self.run.n >= self.n_final
 
     def draw(self, n: int, end: float) -> None:
-        """Up to n draws, while there is time."""
-        begin = time.monotonic()
-        while self.run.n < n and time.monotonic() < end:
+        """Up to n draws, while there is time; one call in any case."""
+        begin = self.clock()
+        while self.run.n < n and (self.run.n == 0 or self.clock() < end):
             self.run.draw(self.run.n + 1)  # one call: some take seconds
-        self.seconds += time.monotonic() - begin
+        self.seconds += self.clock() - begin
 
     def look(self, is_last: bool) -> bool:
         """Does what was drawn so far show a fault?"""
@@ -123,15 +124,16 @@ class Trial:
         return self.judgement.biased
 
 
-def rounds(trials: list[Trial], deadline: float, guard: Callable[[Trial, Callable[[], None]], bool]) -> Iterator[Trial]:
+def rounds(trials: list[Trial], deadline: float, clock: Callable[[], float],
+           guard: Callable[[Trial, Callable[[], None]], bool]) -> Iterator[Trial]:
     """Runs trials breadth first and gives those that show a fault as they do. guard(trial, draw) draws, and says whether
     the callable survived; a trial that is over is not run again. Ends when all are whole or time is over: each has had its
     last look then."""
     open_trials, target, pace = list(trials), N_FIRST, 0.0
-    while open_trials and time.monotonic() < deadline:
+    while open_trials and clock() < deadline:
         still, reached = [], 0
         for i, trial in enumerate(open_trials):
-            now = time.monotonic()
+            now = clock()
             end = now + (deadline - now) / (len(open_trials) - i)
             # Steps of one seed may have a state that another case would end.
             at_once = isinstance(trial.case, SampleCase) and trial.case.seeds == "one"

@@ -11,6 +11,7 @@ import numpy as np
 from .filter_cases import FilterCase
 from .sample_cases import OFF, SampleCase
 from .verify_cases import VerifyCase
+from .verify_sweep import StepsCase
 
 
 def shrink(case: Any, group: int, fails: Callable[[Any], bool], tries: int) -> Any:
@@ -37,11 +38,21 @@ def smaller_cases(case: Any, group: int) -> Iterator[Any]:
             yield dataclasses.replace(case, shuffled=False)
         if case.seeds != "consecutive":
             yield dataclasses.replace(case, seeds="consecutive")
-        for batch in (2, 16, case.batch // 2):
+        for batch in (2, 16, case.batch // 2) if not case.is_fixed else ():
             if 1 <= batch < case.batch and case.groups <= batch * 64:
                 yield dataclasses.replace(case, batch=batch)
     elif isinstance(case, FilterCase):
         yield from _of_rows(case, group, case.logits.shape[0])
+    elif isinstance(case, StepsCase):
+        if case.batch > 1:
+            everything = np.arange(case.batch)
+            yield case.take(everything[group:group + 1])
+            for part in (everything[:2], everything[:case.batch // 2], everything[case.batch // 2:]):
+                if len(part) < case.batch:
+                    yield case.take(part)
+        yield from _without_parameters(case)
+        if case.seeds != "consecutive":
+            yield dataclasses.replace(case, seeds="consecutive", source=f"dataclasses.replace({case.source}, seeds='consecutive')")
     elif isinstance(case, VerifyCase):
         if len(set(case.draft_lens)) > 1:
             for length in sorted(set(case.draft_lens)):
@@ -58,6 +69,10 @@ def smaller_cases(case: Any, group: int) -> Iterator[Any]:
 
 def _of_rows(case: Any, group: int, groups: int) -> Iterator[Any]:
     def rows(keep: Any, text: str) -> Any:
+        if isinstance(case, SampleCase) and case.is_fixed:  # as many rows in a batch as there are groups
+            return dataclasses.replace(case, logits=case.logits[keep], source=f"{case.source}[{text}]",
+                                       params={name: value[keep] for name, value in case.params.items()},
+                                       batch=len(case.logits[keep]))
         return dataclasses.replace(case, logits=case.logits[keep], source=f"{case.source}[{text}]",
                                    params={name: value[keep] for name, value in case.params.items()})
 

@@ -9,13 +9,16 @@ import numpy as np
 from .filter_cases import FilterCase
 from .sample_cases import SampleCase
 from .verify_cases import VerifyCase
+from .verify_sweep import StepsCase
 
 #: Arrays up to so many numbers are written out.
 LITERAL_MAX = 80
 
 
 def literal(array: np.ndarray) -> str:
-    text = np.array2string(array, separator=", ", threshold=LITERAL_MAX + 1, floatmode="unique", max_line_width=110)
+    if array.size > 8 and array.ndim == 1 and (array == array[0]).all():
+        return f"np.full({array.size}, {array[0]!s}, np.{array.dtype})".replace("inf", "np.inf").replace("nan", "np.nan")
+    text = np.array2string(array, separator=", ", threshold=array.size + 1, floatmode="unique", max_line_width=110)
     return f"np.array({text.replace('inf', 'np.inf').replace('nan', 'np.nan')}, np.{array.dtype})"
 
 
@@ -26,32 +29,48 @@ def import_of(sampler: Callable[..., Any]) -> str:
     return f"# sampler: the callable under audit, {name or type(sampler).__name__}"
 
 
-def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_distribution: bool = False) -> str:
+def expression_of(case: Any) -> str:
+    """The case as Python; large arrays by the source of their rows."""
     params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
-    lines = ["import numpy as np", "import draftproof", "from draftproof.callable import rows"]
-    if isinstance(case, VerifyCase):
-        lines.append("from draftproof.callable.verify_cases import dirichlet, logits, softmax, weighted")
-    lines += [import_of(sampler), ""]
     name = type(case).__name__
+    if isinstance(case, StepsCase):
+        return f"dataclasses.replace({case.source},\n    params={{{params}}})"
     if isinstance(case, VerifyCase):
         small = sum(table.size for table in case.target) * (2 if case.drafter else 1) <= LITERAL_MAX
         rows = case.source
         if small:
             tables = lambda values: "(" + "".join(literal(table) + ", " for table in values) + ")"  # noqa: E731
             rows = f"target={tables(case.target)}, drafter={tables(case.drafter) if case.drafter else None}"
-        lines.append(f"case = draftproof.{name}({case.name!r}, source='', {rows},\n    draft_lens={case.draft_lens}, "
-                     f"params={{{params}}}, batch={case.batch}, seeds={case.seeds!r}{', endpoints=True' if case.endpoints else ''})")
-    else:
-        row = literal(case.logits) if case.logits.size <= LITERAL_MAX else case.source
-        more = ""
-        if isinstance(case, SampleCase):
-            more = f", batch={case.batch}, shuffled={case.shuffled}, seeds={case.seeds!r}"
-            if case.may_raise:
-                more += ", may_raise=True"
-            if case.readings and case.merge is not None:
-                more += f", readings=({', '.join(literal(r) for r in case.readings)},), merge={literal(case.merge)}"
-        assert isinstance(case, (SampleCase, FilterCase))
-        lines.append(f"case = draftproof.{name}({case.name!r}, logits={row}, source='',\n    params={{{params}}}{more})")
-    more = ", distribution=distribution" if with_distribution else ""
-    lines.append(f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)")
+        return (f"draftproof.{name}({case.name!r}, source='', {rows},\n    draft_lens={case.draft_lens}, params={{{params}}}, "
+                f"batch={case.batch}, seeds={case.seeds!r}{', endpoints=True' if case.endpoints else ''})")
+    row = literal(case.logits) if case.logits.size <= LITERAL_MAX else case.source
+    more = ""
+    if isinstance(case, SampleCase):
+        more = f", batch={case.batch}, shuffled={case.shuffled}, seeds={case.seeds!r}"
+        for flag in ("is_fixed", "is_sweep", "is_flat", "may_raise"):
+            more += f", {flag}=True" if getattr(case, flag) else ""
+        if case.readings and case.merge is not None:
+            more += f", readings=({', '.join(literal(r) for r in case.readings)},), merge={literal(case.merge)}"
+    assert isinstance(case, (SampleCase, FilterCase))
+    return f"draftproof.{name}({case.name!r}, logits={row}, source='',\n    params={{{params}}}{more})"
+
+
+def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_distribution: bool = False,
+               before: Any = None) -> str:
+    """before: a case of which a call is made first."""
+    body = [f"case = {expression_of(case)}"]
+    if before is not None:
+        body.append(f"before = {expression_of(before)}")
+    text = "\n".join(body)
+    lines = ["import numpy as np", "import draftproof", "from draftproof.callable import rows"]
+    if "dataclasses." in text:
+        lines.insert(0, "import dataclasses")
+    if isinstance(case, VerifyCase) or isinstance(before, VerifyCase):
+        lines.append("from draftproof.callable.verify_cases import dirichlet, logits, softmax, weighted")
+    if "sweep(" in text:
+        kind = "verify" if isinstance(case, (StepsCase, VerifyCase)) else "sample"
+        lines.append(f"from draftproof.callable.{kind}_sweep import sweep")
+    more = ", before=before" if before is not None else ""
+    more += ", distribution=distribution" if with_distribution else ""
+    lines += [import_of(sampler), "", *body, f"print(draftproof.run_case(sampler, case, n={n}, seed={seed}{more}).sentence)"]
     return "\n".join(lines) + "\n"

@@ -1,0 +1,485 @@
+"""The sweep of a verifier: calls whose requests each have rows, drafts and parameters of their own.
+
+The rows along a draft are given, not a model: of each place a few tokens are possible, others than in the places around
+it, so that a wrong row, a neighbour's parameters or a filter that is skipped gives impossible tokens. A lossless
+verifier's emitted string, completed by uniform numbers, has independent uniform ranks at every place, whatever its
+decisions are; bets on those need no string twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from .. import _sampling
+from . import evidence, regimes
+from .drive import Driver, ReadDict, tokens_of
+from .sample_cases import OFF, SampleCase, params_of
+from .sample_judge import Judgement
+from .sample_sweep import probe
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepsCase:
+    """target: logits [N, V], of each request its drafts' rows, then the bonus row; drafts: probabilities [M, V] that drafts are
+    drawn from; lens: [B]; params: [B]. one_hot: the callable does not get `drafts`. fixed: [M] drafts instead of drawn ones
+    (then one_hot). Every call is the same batch with other drafts and seeds."""
+
+    name: str
+    target: np.ndarray
+    drafts: np.ndarray | None
+    lens: np.ndarray
+    params: dict[str, np.ndarray]
+    source: str
+    seeds: str = "consecutive"
+    one_hot: bool = False
+    fixed: np.ndarray | None = None
+    n_max: int | None = None
+
+    @property
+    def vocab_size(self) -> int:
+        return self.target.shape[1]
+
+    @property
+    def batch(self) -> int:
+        return len(self.lens)
+
+    @property
+    def of_row(self) -> np.ndarray:
+        """[N]: the request of each row."""
+        return np.repeat(np.arange(self.batch), self.lens + 1)
+
+    def take(self, keep: np.ndarray) -> StepsCase:
+        """Some requests alone. keep: their indices."""
+        rows = np.concatenate([np.flatnonzero(self.of_row == b) for b in keep])
+        of_draft = np.repeat(np.arange(self.batch), self.lens)
+        drafts = np.concatenate([np.flatnonzero(of_draft == b) for b in keep])
+        return dataclasses.replace(self, target=self.target[rows], drafts=None if self.drafts is None else self.drafts[drafts],
+                                   lens=self.lens[keep], params={name: value[keep] for name, value in self.params.items()},
+                                   fixed=None if self.fixed is None else self.fixed[drafts],
+                                   source=f"{self.source}.take(np.array({keep.tolist()}))")
+
+
+class StepsRun:
+    """Steps of one case, which grow from call to call."""
+
+    def __init__(self, driver: Driver, case: StepsCase, seed: int, offered: tuple[str, ...] = ()) -> None:
+        self.driver, self.case, self.seed, self.calls = driver, case, seed, 0
+        self.outputs: list[np.ndarray] = []
+        self.drafts: list[np.ndarray] = []
+        self._seeds = SampleCase("", case.target[:1], "", {}, batch=case.batch, seeds=case.seeds)
+        self._cumulative: np.ndarray | None = None
+        self.pace = np.zeros(len(PACE))
+
+    @property
+    def n(self) -> int:
+        return self.calls * self.case.batch
+
+    def _drawn(self, rng: np.random.Generator) -> np.ndarray:
+        case = self.case
+        if case.fixed is not None:
+            return case.fixed
+        if self._cumulative is None:
+            assert case.drafts is not None
+            self._cumulative = np.cumsum(case.drafts, axis=1, dtype=np.float64)
+        total = self._cumulative
+        u = rng.random(len(total)) * total[:, -1]
+        return np.array([np.searchsorted(row, x, side="right") for row, x in zip(total, u)], np.int64)
+
+    def call(self) -> None:
+        case = self.case
+        drafts = self._drawn(np.random.default_rng([self.seed, self.calls, 4])).astype(np.int32)
+        probs = None if case.one_hot or case.fixed is not None else case.drafts
+        longest = int(case.lens.max(initial=0))
+        value = self.driver(drafts, probs, case.target, np.cumsum(case.lens).astype(np.int64), ReadDict(case.params, {}),
+                            self._seeds.seeds_of(self.calls, self.seed))
+        self.outputs.append(tokens_of(value, (case.batch, longest + 1), "output tokens [B, K + 1]"))
+        self.drafts.append(drafts)
+        self.calls += 1
+
+    def draw(self, n: int) -> None:
+        while self.n < n:
+            self.call()
+
+    def judge(self, alpha: float) -> Judgement:
+        return judge_steps(self, alpha)
+
+
+#: How many tokens were emitted beside what chain verification of the same drafts would: sums over steps.
+PACE = ("steps", "emitted", "expected", "variance", "accepted whole", "of those without a bonus token")
+
+
+def _pace(run: StepsRun, steps: Steps, rows: evidence.Rows) -> np.ndarray:
+    case, width = run.case, steps.out.shape[1]
+    is_draft = steps.drafts >= 0
+    x = np.where(is_draft, steps.drafts, 0)
+    p = rows.usual[steps.row, x]
+    if case.drafts is not None and not case.one_hot:
+        start = np.cumsum(case.lens) - case.lens
+        at = np.tile(start[:, None], (run.calls, 1)) + np.arange(width)[None, :]
+        q = case.drafts[np.where(is_draft, at, 0), x] if len(case.drafts) else np.ones(x.shape)
+    else:
+        q = np.ones(x.shape)
+    stands = np.cumprod(np.where(is_draft, np.minimum(1.0, p / np.maximum(q, 1e-30)), 0.0), axis=1)  # P(accepted >= i + 1)
+    mean = stands.sum(axis=1)
+    variance = ((2.0 * np.arange(width) + 1.0) * stands).sum(axis=1) - mean * mean
+    everything = np.arange(len(x))
+    last = np.maximum(steps.lens - 1, 0)
+    whole = (steps.lens > 0) & (steps.count >= steps.lens) & (steps.out[everything, last] == steps.drafts[everything, last])
+    return np.array([len(x), steps.count.sum(), len(x) + mean.sum(), variance.sum(), whole.sum(),
+                     (whole & (steps.count == steps.lens)).sum()])
+
+
+def pace_of(pace: np.ndarray) -> str:
+    """What a verifier leaves on the table, in words; empty where it emits what chain verification does, or more. Six standard
+    deviations: one of 10^9 sound verifiers."""
+    steps, emitted, expected, variance, whole, bare = pace
+    if steps < 1 or emitted >= expected - 6.0 * np.sqrt(max(variance, 1.0)):
+        return ""
+    why = f"; behind {bare:.0f} of {whole:.0f} drafts that were accepted whole it emits no bonus token" if bare else ""
+    return f"emits {emitted / steps:.4g} tokens a step where chain verification of the same drafts emits {expected / steps:.4g}{why}"
+
+
+@dataclasses.dataclass
+class Steps:
+    """What was emitted, by request and step. out: [n, W]; drafts: [n, W], -1 beyond; last: [n], the place of the last token;
+    row: [n, W], the row of each place."""
+
+    out: np.ndarray
+    drafts: np.ndarray
+    lens: np.ndarray
+    count: np.ndarray
+    row: np.ndarray
+
+
+def _steps(run: StepsRun) -> Steps:
+    case = run.case
+    out = np.concatenate(run.outputs)
+    width = out.shape[1]
+    place = np.arange(width)[None, :]
+    drafts = np.full((case.batch, width), -1, np.int64)
+    all_drafts = []
+    for given in run.drafts:
+        drafts[place < case.lens[:, None]] = given
+        all_drafts.append(drafts.copy())
+    lens = np.tile(case.lens, run.calls)
+    first = np.cumsum(case.lens + 1) - (case.lens + 1)
+    return Steps(out, np.concatenate(all_drafts), lens, (np.cumprod(out != -1, axis=1)).sum(axis=1),
+                 np.tile(first[:, None] + np.minimum(place, case.lens[:, None]), (run.calls, 1)))
+
+
+def judge_steps(run: StepsRun, alpha: float) -> Judgement:
+    case, steps = run.case, _steps(run)
+    out, count, width = steps.out, steps.count, steps.out.shape[1]
+    place = np.arange(width)[None, :]
+    emitted = place < count[:, None]
+
+    def refuted(name: str, wrong: np.ndarray, sentence: str) -> Judgement:
+        request = int(wrong[0] % case.batch)
+        return Judgement(True, name, f"refuted: {sentence}", run.n, len(wrong) / run.n, None, request)
+
+    malformed = np.flatnonzero(((out != -1) & ~emitted).any(axis=1) | ((count == 0) & (steps.lens == 0)) | (count > steps.lens + 1))
+    if malformed.size:
+        return refuted("well_formed", malformed, f"{malformed.size} of {run.n} steps emit nothing, too much, or a token after -1, first "
+                       f"request {malformed[0] % case.batch}: {out[malformed[0]].tolist()}")
+    before = emitted & (place < count[:, None] - 1)
+    strange = np.flatnonzero((before & (out != steps.drafts)).any(axis=1))
+    if strange.size:
+        b = strange[0]
+        return refuted("not_a_draft", strange, f"{strange.size} of {run.n} steps emit tokens before their last one that are no drafts, first "
+                       f"request {b % case.batch}: {out[b, :count[b]].tolist()} after drafts {steps.drafts[b, :steps.lens[b]].tolist()}")
+    params = {name: value[case.of_row] for name, value in case.params.items()}
+    rows = evidence.Rows.of(case.target, params)
+    inside = emitted & (out >= 0) & (out < case.vocab_size)
+    ids = np.where(inside, out, 0)
+    chance = np.where(inside, rows.probabilities[steps.row, ids], 0.0)
+    zone = inside & rows.zone[steps.row, ids]
+    impossible = emitted & (chance == 0.0) & ~zone
+    wrong = np.flatnonzero(impossible.any(axis=1))
+    if wrong.size:
+        return _impossible(run, steps, impossible, wrong, refuted)
+    run.pace = _pace(run, steps, rows)
+    bets = list(_bets(run, steps, rows, emitted & ~zone, zone))
+    best = evidence.best_bet(bets, alpha)
+    if best is None:
+        return Judgement(False, "", f"{run.n} steps, no impossible token", run.n, None, None)
+    return Judgement(True, best.name, best.sentence, run.n, best.distance, None, int(best.where[0] % case.batch))
+
+
+def _impossible(run: StepsRun, steps: Steps, impossible: np.ndarray, wrong: np.ndarray, refuted: Callable[..., Judgement]) -> Judgement:
+    case, at = run.case, wrong[0]
+    place = int(np.flatnonzero(impossible[at])[0])
+    token, length, last = int(steps.out[at, place]), int(steps.lens[at]), place == int(steps.count[at]) - 1
+    what = "an accepted draft" if not last or token == steps.drafts[at, place] else "a bonus token" if place == length else "a recovered token"
+    sentence = (f"{wrong.size} of {run.n} steps emit an impossible token, first {what}, {token} at place {place} of request "
+                f"{at % case.batch} with {length} drafts")
+    of_mask = 0 <= token < case.vocab_size and np.isneginf(case.target[steps.row[at, place], token])
+    unfiltered = 0 <= token < case.vocab_size and not of_mask
+    if unfiltered:
+        sentence += "; it is one that the request's filters drop, or greedy decoding does"
+    elsewhere = [f"place {i}" for i in range(length + 1) if i != place and 0 <= token < case.vocab_size and
+                 case.target[steps.row[at, i], token] > case.target[steps.row[at, i]].max() - 12.0]
+    if of_mask and elsewhere:
+        sentence += f"; it would be possible at {elsewhere[0]}"
+    return refuted("support", wrong, sentence)
+
+
+def _bets(run: StepsRun, steps: Steps, rows: evidence.Rows, usable: np.ndarray, zone: np.ndarray) -> Any:
+    """On ranks of the completed strings."""
+    case, rng = run.case, np.random.default_rng([run.seed, 5])
+    width = steps.out.shape[1]
+    by_rank, by_id = rng.random(steps.out.shape), rng.random(steps.out.shape)
+    certain = np.ones(steps.out.shape, bool)
+    request = np.arange(len(steps.out)) % case.batch
+    params = {name: value[request] for name, value in case.params.items()}
+    cells = np.nonzero(usable)
+    found = evidence.ranks(rows, steps.row[cells], steps.out[cells], rng)
+    by_rank[cells], by_id[cells], certain[cells] = found.by_rank, found.by_id, found.certain
+    tail = int(found.tail.argmin()) if found.tail.size else -1
+    if tail >= 0:
+        yield evidence.Bet("tail", f"a token came whose like have a probability of {found.tail[tail]:.2g} together, at place "
+                           f"{cells[1][tail]}", -float(np.log(found.tail[tail] * found.tail.size)), cells[0][tail:tail + 1])
+    open_row = (rows.probabilities > 0.0).sum(axis=1) > 1
+    reach = (np.arange(width)[None, :] <= steps.lens[:, None]) & open_row[steps.row] & ~zone
+    everything = np.arange(len(steps.out))
+    for place in range(width):
+        here = everything[reach[:, place]]
+        if here.size < 8:
+            continue
+        for name, u in (("ranks", by_rank), ("token_ids", by_id)):
+            yield evidence.Bet(name, f"{name.replace('_', ' ')} of the tokens at place {place} of completed strings do not follow the "
+                               f"target ({here.size} steps)", evidence.uniform_log_e(u[here, place]), here, evidence.distance(u[here, place]))
+        of = {name: value[here] for name, value in params.items()}
+        for text, chosen in evidence.classes(of, request[here], case.batch):
+            if chosen.sum() >= 16:
+                u = by_rank[here[chosen], place]
+                yield evidence.Bet("ranks", f"{text}: tokens at place {place} of completed strings do not follow the target "
+                                   f"({chosen.sum()} steps)", evidence.uniform_log_e(u), here[chosen], evidence.distance(u))
+        if case.fixed is not None and place < width - 1:
+            chance = rows.probabilities[steps.row[here, place], steps.drafts[here, place]]
+            hits = by_id[here, place] < chance  # it is the first token
+            if case.fixed[0] == 0 and here.size == (chance < 1.0).sum():
+                yield evidence.Bet("accepted", f"the draft at place {place} stood in {int(hits.sum())} of {here.size} completed strings, where "
+                                   f"{chance.sum():.4g} are expected", evidence.marked_log_e(hits, chance), here,
+                                   abs(float(hits.mean() - chance.mean())))
+        if place + 1 < width:
+            both = here[reach[here, place + 1]]
+            if both.size >= 64:
+                yield evidence.Bet("pairs", f"tokens at places {place} and {place + 1} of a string depend on each other",
+                                   evidence.pairs_log_e(by_id[both, place], by_id[both, place + 1]), both)
+    if not (reach[:, 0].all() and len(set(case.lens.tolist())) == 1):
+        return
+    for lag in dict.fromkeys((1, 2, 16, 32, 64, case.batch)):
+        for a in range(min(2, width)):
+            for b in range(min(2, width)):
+                if lag < len(by_id) and reach[:, a].all() and reach[:, b].all():
+                    yield evidence.Bet("correlation_requests", f"the token at place {b} of a request depends on that at place {a} of the request "
+                                       f"{lag} before it" + (" (the call before)" if lag == case.batch > 64 else ""),
+                                       evidence.pairs_log_e(by_id[:-lag, a], by_id[lag:, b]), everything[lag:])
+    flat = np.ptp(case.target, axis=1).max() == 0.0
+    if flat and (steps.count == 1).all():
+        yield from evidence.bets_on_flat(steps.out[:, 0], case.vocab_size, (1, 2, 16, 32, 64, 128, case.batch, case.batch + 1))
+    if case.fixed is not None and (rows.probabilities[steps.row[:, 0], steps.drafts[:, 0]] == 0.5).all():
+        yield from evidence.bets_on_coins(steps.out[:, 0] == steps.drafts[:, 0])
+
+
+@dataclasses.dataclass(frozen=True)
+class StepsEntry:
+    name: str
+    n: int
+    make: Callable[[], StepsCase]
+    has_rng: bool = False
+
+
+def rows_of(requests: Sequence[dict[str, float]], lens: Sequence[int], vocab_size: int, seed: int, close: float = 0.6,
+            few: int = 6) -> tuple[np.ndarray, np.ndarray]:
+    """(target logits [N, V], draft probabilities [M, V]). A request without filters has all tokens masked but `few`; close: the share
+    of a draft row's mass that is on the target's tokens in their proportion, the rest is on tokens that it drops."""
+    rng = np.random.default_rng([seed, vocab_size, 9])
+    target, of_row = [], []
+    for b, (request, length) in enumerate(zip(requests, lens)):
+        for i in range(length + 1):
+            row = probe(vocab_size, seed=seed * 1_000_003 + b * 101 + i, **request)
+            filtered = 0 < request.get("top_k", 0) < vocab_size or request.get("top_p", 1.0) < 1.0 or request.get("min_p", 0.0) > 0.0
+            if not filtered and vocab_size > few:
+                row[rng.permutation(vocab_size)[few:]] = -np.inf
+            target.append(row)
+            of_row.append(b)
+    logits = np.stack(target)
+    params = params_of(len(requests), **{name: [request.get(name, OFF[name]) for request in requests] for name in OFF})
+    p = _sampling.process_rows(logits, {name: value[of_row] for name, value in params.items()}).probabilities
+    lens = np.asarray(lens)
+    is_draft = np.arange(len(p)) != np.repeat(np.cumsum(lens + 1) - 1, lens + 1)
+    p = p[is_draft].astype(np.float64)
+    others = np.where(p > 0.0, 0.0, rng.random(p.shape) ** 4 + 1e-3 if vocab_size < 5000 else 1.0)
+    rest = others.sum(axis=1, keepdims=True)
+    tilted = p * rng.uniform(0.5, 1.5, p.shape)
+    tilted /= np.maximum(tilted.sum(axis=1, keepdims=True), 1e-30)
+    q = np.where(rest > 0.0, close * tilted + (1.0 - close) * others / np.maximum(rest, 1e-30), tilted)
+    return logits, (q / q.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+class Maker:
+    def __init__(self) -> None:
+        self.entries: list[StepsEntry] = []
+
+    def add(self, name: str, n: int, requests: Sequence[dict[str, float]], lens: Sequence[int],
+            make: Callable[[], tuple[np.ndarray, np.ndarray | None]] | None = None, *, vocab_size: int = 48, close: float = 0.6,
+            few: int = 6, seeds: str = "consecutive", one_hot: bool = False, fixed: int | None = None) -> None:
+        def built() -> StepsCase:
+            target, drafts = make() if make else rows_of(requests, lens, vocab_size, len(name), close, few)
+            params = params_of(len(requests), **{key: [request.get(key, OFF[key]) for request in requests]
+                                                 for key in ("temperature", "top_k", "top_p")})
+            return StepsCase(name, target, drafts, np.asarray(lens, np.int64), params, f"sweep({name!r})", seeds=seeds,
+                             one_hot=one_hot, fixed=None if fixed is None else np.full(sum(lens), fixed), n_max=n)
+        self.entries.append(StepsEntry(name, n, built))
+
+
+PLAIN: dict[str, float] = {}
+GREEDY: dict[str, float] = {"temperature": 0.0}
+SOME: list[dict[str, float]] = [{"top_k": 3}, {"temperature": 0.5, "top_p": 0.5}, {"temperature": 1.5}, {"top_p": 0.9},
+                                {"temperature": 0.01, "top_k": 5}, {"temperature": 8.0, "top_p": 0.3}, {"top_k": 1}, PLAIN]
+
+
+def repeated(row: Sequence[float], count: int) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.tile(np.log(np.asarray(row)), (count, 1)).astype(np.float32)
+
+
+def verify_sweep(profile: str = "quick") -> list[StepsEntry]:
+    """The entries, those that name one feature first."""
+    maker = Maker()
+    _residuals(maker)
+    _parameters(maker)
+    _drafts(maker)
+    _random_numbers(maker)
+    _batches(maker)
+    _vocabularies(maker, profile)
+    return maker.entries
+
+
+def _residuals(maker: Maker) -> None:
+    def pair(name: str, p: Sequence[float], q: Sequence[float], n: int = 512, length: int = 1) -> None:
+        """One row everywhere: target p, proposal q."""
+        maker.add(name, n, [PLAIN] * 64, [length] * 64,
+                  lambda: (repeated(p, 64 * (length + 1)), np.tile(np.asarray(q, np.float32), (64 * length, 1))), vocab_size=len(p))
+
+    pair("a residual of one token", [0.1, 0.1, 0.1, 0.7], [0.3, 0.3, 0.3, 0.1])
+    pair("the proposal on one token", [0.5, 0.5], [1.0, 0.0])
+    pair("proposal and target equal but for two tokens", [0.4, 0.1, 0.3, 0.2], [0.1, 0.4, 0.3, 0.2])
+    pair("a residual of one rare token", [0.98, 0.02], [1.0, 0.0])
+    pair("tokens that the target never draws", [0.9, 0.1, 0.0, 0.0], [0.1, 0.1, 0.5, 0.3])
+    pair("disjoint supports", [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7])
+    pair("proposal equal to target", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], length=2)
+    pair("a residual of many tokens", [0.5] + [0.5 / 64] * 64, [1.0] + [0.0] * 64, 1024)
+    pair("a proposal with half the vocabulary", [1.0 / 32] * 32, [1.0 / 16] * 16 + [0.0] * 16)
+    pair("strings of four tokens", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2048, 3)
+
+    def falling() -> tuple[np.ndarray, np.ndarray]:
+        """Other rows at each place: probable there, improbable before."""
+        p = [np.roll([0.7, 0.2, 0.05, 0.05], i) for i in range(4)]
+        q = [np.roll([0.5, 0.1, 0.2, 0.2], i) for i in range(3)]
+        return np.concatenate([repeated(row, 1) for row in p] * 64), np.tile(np.asarray(q, np.float32), (64, 1))
+    maker.add("rows that differ from place to place", 1024, [PLAIN] * 64, [3] * 64, falling, vocab_size=4)
+    for name, close in (("drafts of which few are accepted", 0.15), ("drafts of which most are accepted", 0.97)):
+        maker.add(name, 1024, [PLAIN] * 32, [3] * 32, close=close)
+    maker.add("drafts without probabilities", 512, [PLAIN] * 32, [2] * 32, one_hot=True)
+
+
+def _parameters(maker: Maker) -> None:
+    for t in regimes.TEMPERATURES:
+        request = {"temperature": t}
+        maker.add(f"temperature {t:g}", 96, [request, {**request, "top_k": 5}, {**request, "top_p": 0.5}] * 8, [2, 1, 2] * 8, close=0.8)
+    for k in (1, 2, 31, 32, 40, 47, 48, 49, 1000):
+        maker.add(f"top_k {k}", 96, [{"top_k": k}] * 24, [2] * 24, close=0.8)
+    for k in (64, 65, 128, 129, 256, 257, 1024, 1025):
+        maker.add(f"top_k {k} of {2 * k + 30}", 96, [{"top_k": k}] * 6, [1] * 6, vocab_size=2 * k + 30, close=0.8)
+    for p in regimes.TOP_P:
+        maker.add(f"top_p {p:.9g}", 96, [{"top_p": p}, {"top_p": p, "temperature": 0.5}] * 12, [2] * 24, close=0.8)
+    mixed = [SOME[(3 * i + i // 8) % 8] for i in range(32)]
+    lens = [(2, 0, 3, 1, 5)[i % 5] for i in range(32)]
+    patterns = {
+        "each request its own parameters": mixed, "greedy and random in turn": [GREEDY if i % 2 else row for i, row in enumerate(mixed)],
+        "greedy first": [GREEDY, *mixed[1:]], "greedy last": [*mixed[:-1], GREEDY],
+        "random first, the others greedy": [{"temperature": 0.7, "top_k": 3}, *[GREEDY] * 31],
+        "random last, the others greedy": [*[GREEDY] * 31, {"temperature": 0.7, "top_k": 3}],
+        "filtered first, the others not": [{"top_k": 3}, *[PLAIN] * 31], "filtered last, the others not": [*[PLAIN] * 31, {"top_p": 0.3}],
+        "off beside neutral": [({"top_k": 48}, {"top_k": 2}, {}, {"top_p": 0.3}, {"top_k": 49, "top_p": 0.5})[i % 5] for i in range(32)],
+        "temperatures that grow with the request": [{"temperature": 0.1 + i / 8.0, "top_k": 1 + i % 7} for i in range(32)]}
+    for name, requests in patterns.items():
+        maker.add(f"{name}, ragged drafts", 160, requests, lens, close=0.8)
+        maker.add(f"{name}, two drafts each", 160, requests, [2] * 32, close=0.8)
+    maker.add("greedy rows of one draft beside random ones", 256, [GREEDY, PLAIN] * 16, [1] * 32, close=0.5, few=40)
+
+
+def _drafts(maker: Maker) -> None:
+    for length in regimes.DRAFTS:
+        maker.add(f"{length} drafts", 96, [PLAIN] * 12, [length] * 12, close=0.95)
+    shapes = {"the first is empty": [0, 2, 2, 2], "the last is empty": [2, 2, 2, 0], "all are empty": [0, 0, 0, 0],
+              "one long among short": [1, 1, 17, 1], "one short among long": [9, 9, 0, 9], "growing": [0, 1, 2, 3, 4, 5, 6, 7, 8],
+              "falling": [5, 4, 3, 2, 1, 0], "empty in turn": [0, 3, 0, 3, 0, 1]}
+    for name, lens in shapes.items():
+        maker.add(f"drafts: {name}", 32 * len(lens), [SOME[i % 8] for i in range(len(lens))], lens, close=0.9)
+        maker.add(f"drafts: {name}, unfiltered", 32 * len(lens), [PLAIN] * len(lens), lens, close=0.9)
+    for length, n in ((2, 2048), (5, 4096), (9, 2048), (17, 1024), (33, 512)):
+        row = [0.9, 0.1]
+        maker.add(f"{length} drafts, each accepted with 0.9", n, [PLAIN] * 64, [length] * 64,
+                  lambda length=length, row=row: (repeated(row, 64 * (length + 1)), None), vocab_size=2, fixed=0)
+
+
+def _random_numbers(maker: Maker) -> None:
+    def flat(length: int, batch: int, size: int) -> Callable[[], tuple[np.ndarray, np.ndarray]]:
+        """Drafts that the target never draws, and flat rows."""
+        def make() -> tuple[np.ndarray, np.ndarray]:
+            target = np.zeros((batch * (length + 1), size), np.float32)
+            drafts = np.zeros((batch * length, size), np.float32)
+            if length:
+                target[:, 0] = -np.inf
+                drafts[:, 0] = 1.0
+            return target, drafts
+        return make
+
+    for kind in ("consecutive", "families", "large", "double", "signed", "random"):
+        maker.add(f"bonus tokens of flat rows, seeds: {kind}", 512, [PLAIN] * 256, [0] * 256, flat(0, 256, 512), vocab_size=512, seeds=kind)
+        maker.add(f"coins and recovered tokens, seeds: {kind}", 4096 if kind == "consecutive" else 1024, [PLAIN] * 256, [1] * 256,
+                  lambda: (repeated([0.5] + [0.5 / 64] * 64, 512), None), vocab_size=65, seeds=kind, fixed=0)
+    maker.add("coins and recovered tokens in batches of 33", 1056, [PLAIN] * 33, [2] * 33,
+              lambda: (repeated([0.5] + [0.5 / 64] * 64, 99), None), vocab_size=65, fixed=0)
+    maker.add("coins and bonus tokens in batches of 65", 1040, [PLAIN] * 65, [1] * 65,
+              lambda: (np.stack([*repeated([0.5] + [0.5 / 64] * 64, 1), np.zeros(65, np.float32)] * 65), None), vocab_size=65, fixed=0)
+    maker.add("a token of probability 2^-20 drafted", 12288, [PLAIN] * 512, [1] * 512,
+              lambda: (repeated([2.0 ** -20, 0.5, 0.5 - 2.0 ** -20], 1024), None), vocab_size=3, fixed=0)
+    for size, batch in ((1 << 17, 4), (1 << 13, 32)):
+        maker.add(f"bonus tokens of a flat row of {size}", 64 if size > 1 << 14 else 128, [PLAIN] * batch, [0] * batch,
+                  flat(0, batch, size), vocab_size=size)
+
+
+def _batches(maker: Maker) -> None:
+    for batch in sorted({b + d for b in regimes.BATCHES for d in (0, 1)} - {2048, 2049, 4096, 4097}):
+        lens = [(1, 0, 2, 1, 3)[i % 5] for i in range(batch)] if batch < 200 else [(1, 0, 1)[i % 3] for i in range(batch)]
+        maker.add(f"batch of {batch}", max(batch, min(64, 4 * batch)), [[*SOME, GREEDY][i % 9] for i in range(batch)], lens, close=0.8)
+
+
+def _vocabularies(maker: Maker, profile: str) -> None:
+    for size in (2, 3, 7, 33, 50, 64, 100, 255, 257, 1000, 1023, 1025, 4097, 8193, 32_000, 50_257, 65_535, 65_537, 131_073, 151_936,
+                 262_144):
+        if size > 60_000 or size < 8:
+            batch, few = (2 if size > 60_000 else 16), 6
+        else:
+            batch, few = (8 if size < 5000 else 4), 6
+        requests = [(PLAIN, {"top_k": min(3, size)}, {"temperature": 0.5, "top_p": 0.5}, GREEDY)[i % 4] for i in range(batch)]
+        maker.add(f"V = {size}, filtered", 8 * batch if size > 9000 else 16 * batch, requests[::-1] if size % 2 else requests,
+                  [1] * batch, vocab_size=size, close=0.7, few=few)
+        maker.add(f"V = {size}", 8 * batch if size > 60_000 else 32 * batch, [PLAIN] * batch, [2] * batch if size < 60_000 else [1] * batch,
+                  vocab_size=size, close=0.7, few=min(few, size))
+
+
+def sweep(name: str) -> StepsCase:
+    """The case of this name: what the code of a failure calls."""
+    for profile in ("quick", "full"):
+        for entry in verify_sweep(profile):
+            if entry.name == name:
+                return entry.make()
+    raise KeyError(name)

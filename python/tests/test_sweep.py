@@ -1,0 +1,185 @@
+"""The sweep over regimes: bets whose mean is 1, rows that show a wrong branch, planted faults with their suspects."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+import draftproof
+import faults
+from draftproof.callable import evidence, profiles, regimes, sample_sweep, verify_sweep
+from draftproof.callable.drive import Driver
+from draftproof.callable.sample_cases import params_of
+from draftproof.callable.schedule import run_of
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """A profile of few seconds of CPU."""
+    monkeypatch.setitem(profiles.PROFILES, "brief", profiles.Profile("brief", 4.0, True, 0.9, 1, False))
+    return "brief"
+
+
+def test_every_pair_of_values_is_in_a_covering_design_and_it_is_smaller_than_the_product():
+    axes = {"a": range(5), "b": range(4), "c": "xyz", "d": (True, False)}
+    for strength, most in ((2, 30), (3, 80)):
+        rows = regimes.covering(axes, strength)
+        for names in itertools.combinations(axes, strength):
+            seen = {tuple(row[name] for name in names) for row in rows}
+            assert seen == set(itertools.product(*(axes[name] for name in names)))
+        assert len(rows) <= most
+
+
+@pytest.mark.parametrize("n, m", [(1, 2), (5, 2), (4, 3), (3, 4)])
+def test_a_bet_on_bins_has_a_mean_of_one(n, m):
+    mean = sum(np.exp(evidence.bins_log_e(np.bincount(bins, minlength=m))) for bins in itertools.product(range(m), repeat=n)) / m ** n
+    assert abs(mean - 1.0) < 1e-12
+
+
+def test_a_bet_on_marked_tokens_has_a_mean_of_one():
+    chances = np.array([0.1, 0.5, 0.9, 0.3])
+    mean = 0.0
+    for hits in itertools.product((False, True), repeat=4):
+        chance = np.prod(np.where(hits, chances, 1.0 - chances))
+        mean += chance * np.exp(evidence.marked_log_e(np.array(hits), chances))
+    assert abs(mean - 1.0) < 1e-12
+
+
+def test_bets_on_uniform_numbers_pairs_and_coins_have_a_mean_of_one_at_most():
+    grid = (np.arange(64) + 0.5) / 64.0  # as fine as the finest bins
+    mean = np.mean([np.exp(evidence.uniform_log_e(np.array(u))) for u in itertools.product(grid, repeat=2)])
+    assert abs(mean - 1.0) < 1e-9
+    eighths = (np.arange(8) + 0.5) / 8.0
+    mean = np.mean([np.exp(evidence.pairs_log_e(np.array(a), np.array(b))) for a in itertools.product(eighths, repeat=2)
+                    for b in itertools.product(eighths, repeat=2)])
+    assert abs(mean - 1.0) < 1e-9
+    rng = np.random.default_rng(1)
+    rejected = sum(bet.log_e > np.log(20.0) for _ in range(200) for bet in evidence.bets_on_coins(rng.random(200) < 0.5))
+    assert rejected <= 25  # a share of 0.05 at most; more than 25 of 200 have a chance of 10^-5
+
+
+def test_draws_of_a_flat_row_are_bet_on_at_the_level():
+    rng = np.random.default_rng(2)
+    accused = 0
+    for _ in range(100):
+        bets = list(evidence.bets_on_flat(rng.integers(64, size=300), 64, (1, 2, 32)))
+        accused += evidence.best_bet(bets, 0.1) is not None
+    assert accused <= 25  # 10 are allowed; more than 25 have a chance of 10^-5
+
+
+@pytest.mark.parametrize("parameters", [{"top_k": 1}, {"top_k": 64}, {"top_p": 0.5}, {"top_p": 0.1}, {"top_p": 0.0}, {"min_p": 0.1},
+                                        {"min_p": 1.0}, {"top_k": 5, "temperature": 0.01}, {"top_p": 0.5, "temperature": 1e7}])
+def test_what_a_row_drops_by_its_parameters_has_most_of_the_mass(parameters):
+    row = sample_sweep.probe(400, seed=3, **parameters)[None, :]
+    every = params_of(1, **{"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, **parameters})
+    filtered = draftproof.process_rows(row, every)
+    assert filtered.kept_mass[0] < 0.66
+    rows = evidence.Rows.of(row, every)
+    assert np.array_equal(rows.probabilities[0] > 0.0, filtered.probabilities[0] > 0.0) and not rows.zone.any()
+
+
+def test_tokens_that_readings_disagree_on_are_left_out():
+    row = np.log(np.array([[0.4, 0.2, 0.2, 0.2]], np.float32))
+    rows = evidence.Rows.of(row, params_of(1, temperature=1.0, top_k=2, top_p=1.0))
+    assert rows.probabilities.tolist() == [[1.0, 0.0, 0.0, 0.0]] and rows.zone.tolist() == [[False, True, True, True]]
+    equal = np.log(np.array([[0.5, 0.3, 0.2]], np.float32))
+    rows = evidence.Rows.of(equal, params_of(1, temperature=1.0, top_k=0, top_p=0.5))  # equal to a cumulative mass
+    assert rows.zone.tolist() == [[False, True, False]]
+
+
+@pytest.mark.parametrize("kind, sound", [("sample", draftproof.sample), ("sample", faults.Sampler()), ("filter", faults.Filter()),
+                                         ("verify", draftproof.verify), ("verify", faults.Verifier())],
+                         ids=["sample", "sampler in numpy", "filter in numpy", "verify", "verifier in numpy"])
+def test_sound_callables_are_not_accused_by_what_a_few_seconds_reach(kind, sound, brief):
+    found = draftproof.audit_callable(sound, kind=kind, profile=brief)
+    assert found.verdict in ("consistent", "inconclusive"), found
+    assert sum(case.n > 0 for case in found.cases) >= 3 and not found.but
+
+
+@pytest.mark.parametrize("kind, fault, suspect", [
+    ("sample", "top_k is at most 64", "top_k 65"), ("sample", "top_p 0 is off", "top_p"), ("sample", "min_p before temperature", "min_p"),
+    ("sample", "logits in half precision", ""), ("filter", "top_k is at most 64", "top_k"),
+    ("filter", "min_p compares logits", "min_p"), ("verify", "the residual is absolute", ""), ("verify", "a thousandth more is accepted", ""),
+    ("verify", "recovered tokens use the coin that rejected", ""), ("verify", "requests 32 apart share their coins", "random numbers")])
+def test_planted_faults_are_found_with_their_suspect(kind, fault, suspect):
+    found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
+    assert found.verdict == "biased", found
+    assert suspect in found.failures[0].suspect, found.failures[0].sentence
+
+
+def judged(entry, callable_):
+    run = run_of(Driver(callable_, 60.0), entry.make(), 0)
+    run.draw(entry.n)
+    return run.judge(1e-9)
+
+
+def entry_of(entries, name):
+    return next(entry for entry in entries if entry.name == name)
+
+
+def test_a_mask_of_a_finite_number_is_called_that_with_the_number():
+    entries = sample_sweep.sample_sweep(False)
+    found = judged(entry_of(entries, "a mask at high temperatures, logits about 0"), faults.FAULTS["sample"]["a mask of -1e4"]())
+    assert found.name == "masked_token", found.sentence
+    assert -2e4 < float(found.sentence.split("a logit of about ")[1]) < -4e3, found.sentence
+
+
+@pytest.mark.parametrize("kind", ["consecutive", "families", "large", "double", "signed", "high_bits", "random"])
+def test_no_seed_comes_twice(kind):
+    case = dataclasses.replace(entry_of(sample_sweep.sample_sweep(False), "equal rows, consecutive seeds").make(), seeds=kind)
+    for seed in (0, 3, 12345, 2 ** 40):
+        seeds = np.concatenate([case.seeds_of(call, seed) for call in range(16)])
+        assert len(np.unique(seeds)) == len(seeds)
+
+
+@pytest.mark.parametrize("fault, name", [
+    ("seeds of 16 bits", "equal rows, seeds: families"), ("seeds of 32 bits", "equal rows, seeds: families"),
+    ("seeds as floats", "equal rows, seeds: large"), ("two calls share their noise", "equal rows, consecutive seeds"),
+    ("the noise goes by seed minus row", "equal rows, consecutive seeds"), ("uniforms of 12 bits", "a flat row of 131072")])
+def test_random_numbers_that_are_used_again_are_found(fault, name):
+    entry = entry_of(sample_sweep.sample_sweep(False), name)
+    assert not judged(entry, faults.Sampler()).biased
+    assert judged(entry, faults.FAULTS["sample"][fault]()).biased
+
+
+def test_a_coin_of_the_last_call_is_found():
+    entry = entry_of(verify_sweep.verify_sweep(), "coins and recovered tokens, seeds: consecutive")
+    found = judged(entry, faults.FAULTS["verify"]["the first coin is the last call's"]())
+    assert found.biased and "256 " in found.sentence, found.sentence
+
+
+def test_a_verifier_without_its_bonus_token_is_consistent_but_slow(brief):
+    found = draftproof.audit_callable(faults.FAULTS["verify"]["no bonus token"](), kind="verify", profile=brief)
+    assert found.verdict in ("consistent", "inconclusive") and "no bonus token" in found.but and "consistent, but" in found.sentence
+    found = draftproof.audit_callable(faults.FAULTS["verify"]["no bonus token"](), kind="verify", profile=brief, emits="chain")
+    assert found.verdict == "error" and found.failures[0].name == "emits_fewer"
+
+
+class SlipsAfterAnotherSize:
+    """The first call of a vocabulary's size after another one is not filtered."""
+
+    def __init__(self):
+        self.size = None
+
+    def __call__(self, logits, params, seeds):
+        changed, self.size = self.size not in (None, logits.shape[1]), logits.shape[1]
+        return draftproof.sample(logits, {"temperature": params["temperature"]} if changed else dict(params), seeds)
+
+
+def test_a_failure_that_needs_the_call_before_it_says_so_and_shows_again():
+    found = draftproof.audit_callable(SlipsAfterAnotherSize(), failures_max=1, profile="quick")
+    failure = found.failures[0]
+    assert failure.before is not None and "it needs a call of" in failure.sentence, failure.sentence
+    printed = []
+    exec(failure.snippet.replace("print(", "show("), {"show": printed.append, "sampler": SlipsAfterAnotherSize()})
+    assert "impossible" in printed[0], printed
+
+
+def test_a_snippet_of_the_sweep_shows_the_failure_again():
+    for kind, fault in (("sample", "top_k is at most 64"), ("verify", "the bonus token is of the unfiltered row")):
+        callable_ = faults.FAULTS[kind][fault]()
+        found = draftproof.audit_callable(callable_, kind=kind, profile="quick", failures_max=1)
+        printed = []
+        exec(found.failures[0].snippet.replace("print(", "show("), {"show": printed.append, "sampler": callable_})
+        assert "impossible" in printed[0] or "do not follow" in printed[0], printed
