@@ -7,7 +7,7 @@
 #
 # Needs nvcc 13, CMake, make or ninja, a C++ compiler, and FOLDER with the header-only libraries CLI/ and nlohmann/, and boost/ where
 # --library shall judge distributions. Nothing else is installed or downloaded; PyTorch is timed where python3 happens to have it.
-# PROGRAM: what --build-only has built elsewhere, with the folder verbs/ beside it; DRAFTPROOF_COMMIT says of which commit, where
+# PROGRAM: what --build-only has built elsewhere, with the folder lib/ beside it; DRAFTPROOF_COMMIT says of which commit, where
 # git cannot. Writes OUT/<gpu>-<date>.json (default: gpu/results)
 # and prints a short table last.
 set -euo pipefail
