@@ -111,8 +111,8 @@ class Options {
   // --- For the main program.
   // ---------------------------------------------------------------------------------------------
 
-  // Reads the arguments behind the verb and runs what on_run() was given, or prints the help. Error (usage) for what
-  // was not declared, is missing or is out of range.
+  // Reads the arguments behind the verb and runs what on_run() was given, or prints the help, or the manual page for
+  // --manual-page alone. Error (usage) for what was not declared, is missing or is out of range.
   void parse_and_run(const std::vector<std::string>& arguments);
 
  private:
