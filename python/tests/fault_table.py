@@ -4,7 +4,7 @@ python python/tests/fault_table.py [--write]
 python python/tests/fault_table.py --kind all|sample|filter|verify [--profile quick] [--write] [NAME ...]
 
 Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py
-instead, and its sound callables first, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
+instead, and its sound callables, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
 sound callable accused.
 """
 
@@ -52,7 +52,7 @@ def look_for(kinds, names, profile):
     accused?"""
     lines, right, count = [], 0, 0
     for kind in kinds:
-        callables = ["sound", *faults.FAULTS[kind]]
+        callables = [*faults.FAULTS[kind], "sound"]
         if unknown := [name for name in names if name not in callables]:
             sys.exit(f"fault_table.py: {unknown[0]!r} is no fault of kind {kind}; expected one of {', '.join(callables)}")
         for name in names or callables:

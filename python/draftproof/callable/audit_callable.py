@@ -43,6 +43,7 @@ class Found:
     failures: list[Failure] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     n: int = 0
+    stops: str = ""
     pace: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(len(PACE)))
 
     def add(self, other: Found) -> None:
@@ -51,6 +52,7 @@ class Found:
         self.notes += other.notes
         self.n += other.n
         self.pace = self.pace + other.pace
+        self.stops = self.stops or other.stops
 
 
 class Auditor:
@@ -179,6 +181,7 @@ class Auditor:
                                                          None if self.kind == "filter" else shown_by(trial.run.n)))
             self.found.n += trial.run.n
             self.found.pace = self.found.pace + getattr(trial.run, "pace", 0.0)
+            self.found.stops = self.found.stops or getattr(trial.run, "stops", "")
             self.before = case
 
     def run(self, cases: list[Any], share: float, entries: list[Any], sweep_share: float) -> Found:
@@ -344,7 +347,7 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         for part in in_processes([lambda i=i: auditor.run(chosen[i::processes], share, entries[i::processes], sweep_share)
                                   for i in range(processes)]):
             found.add(part)
-    but = pace_of(found.pace)
+    but = pace_of(found.pace) or found.stops
     if but and emits == "chain":
         found.failures.append(Failure("emits_fewer", None, f"the verifier {but}", "", int(found.pace[0]), None))
     verdict = verdict_of(found.failures, found.results, chosen_profile.is_open or not entries)

@@ -213,6 +213,10 @@ def _filters(maker: Maker) -> None:
             size = 4096 if m < 0.05 else 200
             maker.probes(f"min_p {m:g}", 256, size, [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}],
                          64 if size < 1000 else 24)
+    if maker.with_min_p:  # many tokens kept
+        maker.add("min_p over 300 and 2000 tokens", 512, lambda: np.stack(
+            [np.random.default_rng(kept).permutation(np.concatenate([np.linspace(0.0, -0.5, kept), np.full(4000 - kept, np.log(0.3 / 1.5))]))
+             for kept in (300, 2000)]), 4000, 32, min_p=0.3)
     pairs = [combo for combo in filters(300, maker.with_min_p) if len(combo) > 1]
     maker.probes("filters together", 512, 300, [{"temperature": t, **combo} for t in (1.0, 0.5, 1.5) for combo in pairs], 64)
 

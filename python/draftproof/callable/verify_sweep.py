@@ -72,6 +72,7 @@ class StepsRun:
         self._seeds = SampleCase("", case.target[:1], "", {}, batch=case.batch, seeds=case.seeds)
         self._cumulative: np.ndarray | None = None
         self.pace = np.zeros(len(PACE))
+        self.stops = ""
 
     @property
     def n(self) -> int:
@@ -126,6 +127,11 @@ def _pace(run: StepsRun, steps: Steps, rows: evidence.Rows) -> np.ndarray:
     mean = stands.sum(axis=1)
     variance = ((2.0 * np.arange(width) + 1.0) * stands).sum(axis=1) - mean * mean
     everything = np.arange(len(x))
+    reached = (steps.count[:, None] > np.arange(width)[None, :] + 1).sum(axis=0)  # drafts that stood, by place
+    never = np.flatnonzero((reached == 0) & (stands.sum(axis=0) >= 30.0))  # of a sound chain with a chance of e^-30
+    if never.size and not reached[never[0]:].any():
+        run.stops = (f"never emits more than {never[0] + 1} tokens in {case.name!r}, where chain verification would in "
+                     f"{stands[:, never[0]].sum():.0f} of {len(x)} steps")
     last = np.maximum(steps.lens - 1, 0)
     whole = (steps.lens > 0) & (steps.count >= steps.lens) & (steps.out[everything, last] == steps.drafts[everything, last])
     return np.array([len(x), steps.count.sum(), len(x) + mean.sum(), variance.sum(), whole.sum(),
@@ -373,6 +379,7 @@ def _residuals(maker: Maker) -> None:
     pair("tokens that the target never draws", [0.9, 0.1, 0.0, 0.0], [0.1, 0.1, 0.5, 0.3])
     pair("disjoint supports", [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7])
     pair("proposal equal to target", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], length=2)
+    pair("33 drafts of the target itself", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], 64, 33)
     pair("a residual of many tokens", [0.5] + [0.5 / 64] * 64, [1.0] + [0.0] * 64, 1024)
     pair("a proposal with half the vocabulary", [1.0 / 32] * 32, [1.0 / 16] * 16 + [0.0] * 16)
     pair("strings of four tokens", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2048, 3)
