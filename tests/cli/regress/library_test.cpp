@@ -112,7 +112,7 @@ class FaultyKernels {
 
   ordered_json run(const std::string& fault, const std::string& filter, int exit_code,
                    std::vector<std::string> more = {}) const {
-    std::vector<std::string> arguments{"regress", "--library", library(), "--filter", filter, "--draws", "2000"};
+    std::vector<std::string> arguments{"regress", "--library", library(), "--filter", filter, "--draws", "3000"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     INFO(fault);
     return json_of(arguments, exit_code, {"FAULT=" + fault, "DRAFTPROOF_REQUIRE_GPU=0"});
