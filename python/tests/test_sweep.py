@@ -10,6 +10,7 @@ import draftproof
 import faults
 from draftproof.callable import evidence, profiles, regimes, sample_sweep, verify_sweep
 from draftproof.callable.drive import Driver
+from draftproof.callable.filter_cases import filter_case_of
 from draftproof.callable.sample_cases import params_of
 from draftproof.callable.schedule import run_of
 
@@ -97,13 +98,26 @@ def test_sound_callables_are_not_accused_by_what_a_few_seconds_reach(kind, sound
     assert sum(case.n > 0 for case in found.cases) >= 3 and not found.but
 
 
-@pytest.mark.parametrize("kind, fault, suspect", [
-    ("sample", "top_k is at most 64", "top_k"), ("sample", "top_p 0 is off", "top_p"), ("sample", "min_p before temperature", "min_p"),
-    ("sample", "logits in half precision", ""), ("filter", "top_k is at most 64", "top_k"),
-    ("filter", "min_p compares logits", "min_p"), ("verify", "the residual is absolute", ""), ("verify", "a thousandth more is accepted", ""),
-    ("verify", "recovered tokens use the coin that rejected", ""), ("verify", "requests 32 apart share their coins", "random numbers")])
-def test_planted_faults_are_found_with_their_suspect(kind, fault, suspect):
-    found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, profile="quick", failures_max=1)
+def entry_of(entries, name):
+    return next(entry for entry in entries if entry.name == name)
+
+
+@pytest.mark.parametrize("kind, fault, name, suspect", [
+    ("sample", "top_k is at most 64", "top_k 128", "top_k"), ("sample", "top_p 0 is off", "top_p 0", "top_p 0"),
+    ("sample", "min_p before temperature", "min_p 0.1", "temperature 0.5, min_p"),
+    ("sample", "logits in half precision", "logits about 30000", ""), ("sample", "greedy beside random goes by the first row",
+                                                                      "batch of 8, greedy and random in turn", "temperature 0 beside others"),
+    ("filter", "top_k is at most 64", "top_k 65", "top_k 65"), ("filter", "min_p compares logits", "min_p 0.1", "min_p"),
+    ("verify", "the residual is absolute", "a residual of one token", ""),
+    ("verify", "a thousandth more is accepted", "drafts of which few are accepted", ""),
+    ("verify", "recovered tokens use the coin that rejected", "a residual of many tokens", ""),
+    ("verify", "greedy beside random is drawn", "greedy and random in turn, ragged drafts", "temperature 0 beside others"),
+    ("verify", "requests 32 apart share their coins", "coins and recovered tokens, seeds: consecutive", "random numbers")])
+def test_planted_faults_are_found_with_their_suspect(kind, fault, name, suspect):
+    case = entry_of(verify_sweep.verify_sweep() if kind == "verify" else sample_sweep.sample_sweep(True), name).make()
+    case = filter_case_of(case) if kind == "filter" else case
+    assert draftproof.audit_callable(faults.SOUND[kind](), kind=kind, cases=[case]).verdict != "biased"
+    found = draftproof.audit_callable(faults.FAULTS[kind][fault](), kind=kind, cases=[case], failures_max=1)
     assert found.verdict == "biased", found
     assert suspect in found.failures[0].suspect, found.failures[0].sentence
 
@@ -112,10 +126,6 @@ def judged(entry, callable_):
     run = run_of(Driver(callable_, 60.0), entry.make(), 0)
     run.draw(entry.n)
     return run.judge(1e-9)
-
-
-def entry_of(entries, name):
-    return next(entry for entry in entries if entry.name == name)
 
 
 def test_a_mask_of_a_finite_number_is_called_that_with_the_number():
@@ -177,9 +187,10 @@ def test_a_failure_that_needs_the_call_before_it_says_so_and_shows_again():
 
 
 def test_a_snippet_of_the_sweep_shows_the_failure_again():
-    for kind, fault in (("sample", "top_k is at most 64"), ("verify", "the bonus token is of the unfiltered row")):
+    for kind, fault, entry in (("sample", "top_p 0 is off", entry_of(sample_sweep.sample_sweep(True), "top_p 0")),
+                               ("verify", "the residual is absolute", entry_of(verify_sweep.verify_sweep(), "a residual of one token"))):
         callable_ = faults.FAULTS[kind][fault]()
-        found = draftproof.audit_callable(callable_, kind=kind, profile="quick", failures_max=1)
+        found = draftproof.audit_callable(callable_, kind=kind, cases=[entry.make()], failures_max=1)
         printed = []
         exec(found.failures[0].snippet.replace("print(", "show("), {"show": printed.append, "sampler": callable_})
         assert "impossible" in printed[0] or "do not follow" in printed[0], printed

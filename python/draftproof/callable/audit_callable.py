@@ -23,7 +23,7 @@ from .sample_sweep import sample_sweep
 from .snippet import snippet_of
 from .suspects import suspect_of
 from .verify_cases import endpoint_case, verify_cases
-from .verify_sweep import PACE, pace_of, verify_sweep
+from .verify_sweep import PACE, StepsCase, pace_of, verify_sweep
 
 KINDS = ("sample", "filter", "verify")
 SHRINK_TRIES = 24
@@ -144,7 +144,7 @@ class Auditor:
 
     def seconds_per_row(self, cases: list[Any]) -> float:
         """Of the first case, in its second call: the first one may load or compile."""
-        if self.kind == "filter" or not cases:
+        if self.kind == "filter" or not cases or isinstance(cases[0], StepsCase):
             return 0.0
         run = run_of(self.driver, dataclasses.replace(cases[0], batch=SMALLEST_BATCH), self.seed)
         try:

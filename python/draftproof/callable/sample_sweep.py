@@ -276,10 +276,11 @@ def _logits(maker: Maker) -> None:
     for left in (1, 2, 3):
         more = [{"top_p": 0.9}, {"top_p": 0.95, "temperature": 0.5}, {"top_k": 50}, {"top_k": 50, "top_p": 0.9}]
         maker.probes(f"all tokens masked but {left}", 136, 100, [*combos, *more], 34, change=lambda x, left=left: masked(x, left))
-    hot = [{"temperature": t} for t in (1e3, 1e4, 1e5, 1e7)]
+    hot = [1e3, 3e3, 1e4, 3e4, 1e5, 1e7]
     for offset in (0.0, -3e4):
-        maker.probes(f"a mask at high temperatures, logits about {offset:g}", 128, 100, hot, 32,
-                     change=lambda x, offset=offset: masked(x + np.float32(offset)))
+        def half_masked(offset: float = offset) -> np.ndarray:
+            return np.where(np.arange(100) % 2, -np.inf, offset + np.linspace(0.0, 0.1, 100))[None, :].repeat(6, axis=0)
+        maker.add(f"a mask at high temperatures, logits about {offset:g}", 192, half_masked, 100, 48, temperature=hot)
     maker.add("a range of 200", 256, lambda: np.stack([np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 92)]),
                                                        np.concatenate([np.linspace(110.0, 0.0, 92), np.full(8, 112.0)])]), 100, 32)
     maker.add("offsets that differ from row to row", 256,

@@ -44,6 +44,8 @@ def planned_n(case: Any, tv: float, alpha: float) -> int:
     """Draws or steps from which a fault of this distance is found with 99 % probability."""
     if isinstance(case, FilterCase):
         return int(case.logits.shape[0])
+    if isinstance(case, StepsCase):
+        return case.n_max or N_MIN
     groups = case.groups if isinstance(case, SampleCase) else 1
     tokens = 1 if isinstance(case, SampleCase) else min(8, max(case.draft_lens) + 1)
     cells = float(case.vocab_size) ** tokens
@@ -70,7 +72,7 @@ def with_batch(case: Any, seconds_per_row: float, share: float) -> Any:
     """The case with a smaller batch, where a call would take too much of its time and any batch will do. seconds_per_row:
     of a small vocabulary."""
     large = case.vocab_size > LARGE
-    if isinstance(case, FilterCase) or not (case.batch == BATCH or large):
+    if isinstance(case, (FilterCase, StepsCase)) or not (case.batch == BATCH or large):
         return case
     batch, smallest = case.batch, 2 if large else SMALLEST_BATCH
     seconds = seconds_per_row * max(1.0, case.vocab_size / ROW)

@@ -379,7 +379,8 @@ def _residuals(maker: Maker) -> None:
     pair("tokens that the target never draws", [0.9, 0.1, 0.0, 0.0], [0.1, 0.1, 0.5, 0.3])
     pair("disjoint supports", [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.3, 0.7])
     pair("proposal equal to target", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], length=2)
-    pair("33 drafts of the target itself", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], 64, 33)
+    for length in regimes.DRAFTS[1:]:  # all are accepted
+        pair(f"{length} drafts of the target itself", [0.4, 0.3, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], 64, length)
     pair("a residual of many tokens", [0.5] + [0.5 / 64] * 64, [1.0] + [0.0] * 64, 1024)
     pair("a proposal with half the vocabulary", [1.0 / 32] * 32, [1.0 / 16] * 16 + [0.0] * 16)
     pair("strings of four tokens", [0.5, 0.3, 0.2], [0.2, 0.3, 0.5], 2048, 3)
