@@ -283,7 +283,8 @@ KernelCase tree_mask(const KernelSizes& sizes) {
           }};
 }
 
-// The cache of a model with 32 layers, 8 KV heads of 128 elements and 16 bits each; every request's path ends in its last node.
+// The cache of a model with 32 layers, 8 KV heads of 128 elements and 16 bits each; every request's path ends in its
+// last node.
 KernelCase kv_commit(const KernelSizes& sizes) {
   constexpr std::int64_t kLayers = 32;
   constexpr std::int64_t kSlotBytes = 2 * 8 * 128 * 2;

@@ -4,10 +4,11 @@
 //   logits [rows, vocab_size], DistributionRow [rows] -> winner_score, winner_token [rows, tiles]
 //
 // Ladder (bytes that must move: vocab_size * sizeof(element) a row, read once; 12 a tile written):
-//   v1         eight tokens a thread from two Philox blocks; scores as ordered integers.
-//   v2 (this)  the noise, two logarithms in double precision, only of tokens that may win the tile: a float logarithm
-//       bounds each score from both sides, within half a bit; of 4,096 tokens one or two pass. A warp a tile where
-//       tiles are many. 596 us instead of 2,233 (H200, 1,024 rows of 200,000 bf16, the mass pass included).
+//   v2 (this)  eight tokens a thread from two Philox blocks; the noise, two logarithms in double precision, only of
+//       tokens that may win the tile: a float logarithm bounds each score from both sides, within half a bit; of 4,096
+//       tokens one or two pass. A warp a tile where tiles are many. 596 us where all noise took 2,233 (H200, 1,024 rows
+//       of 200,000 bf16, the mass pass included).
+//   next: the winner of a row in the last block of its tiles, which saves a launch.
 #pragma once
 
 #include "gpu/kernels/draw.cuh"
@@ -40,7 +41,8 @@ struct Randomness {
 };
 
 // A score in bits, (logit + noise) / ln 2, from above and but for a constant. The noise is -log(-log(1 - v)) for
-// v = (word + 1/2) 2^-32; since v <= -log(1 - v), it is at most -log2(v) bits, and at most kNoiseSlack less up to v = 1/2.
+// v = (word + 1/2) 2^-32; since v <= -log(1 - v), it is at most -log2(v) bits, and at most kNoiseSlack less up to
+// v = 1/2.
 inline constexpr float kNoiseSlack = 0.4713f;  // log2(2 ln 2)
 __device__ inline float score_bits(float logit, std::uint32_t word) {
   constexpr float kLog2E = 0x1.715476p+0f;

@@ -173,7 +173,7 @@ struct RowSource<DRAFTPROOF_LOGITS> {
       for (int e = 0; e < kChunk; ++e) out[e] = out[e] / row.temperature;
     }
     if (row.plain && column + kChunk <= distribution.vocab_size) {
-      // From 151 binary orders below the row's first on, p is 0: logits there, masked ones too, are raised to one of them.
+      // From 151 binary orders below the row's first on, p is 0: logits there, masked ones too, are raised to one.
       const float lowest = (static_cast<float>(record.exponent) - 155.0f) * exp_constants::kLn2High;
       DRAFTPROOF_UNROLL
       for (int e = 0; e < kChunk; ++e) {

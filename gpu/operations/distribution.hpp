@@ -7,8 +7,8 @@ namespace draftproof::DRAFTPROOF_EXECUTOR {
 namespace {
 
 // run(std::integral_constant<int, threads>): how many threads share a tile, where the caller does not say. Many tiles
-// want little work besides their elements: 64 elements a thread where 16 bits each fit its registers. Few want to be done
-// soon.
+// want little work besides their elements: 64 elements a thread where 16 bits each fit its registers. Few want to be
+// done soon.
 template <class Element, class Run>
 void with_tile_threads(const draftproof_settings& settings, std::int64_t tiles, Run run) {
   if constexpr (sizeof(Element) == 2) {

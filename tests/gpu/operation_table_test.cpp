@@ -160,6 +160,9 @@ TEST_CASE("gpu/README.md lists exactly the nine files that a kernel needs", "[op
     std::set<std::string> files = naming_files(texts, one.name);
     CHECK(std::erase_if(files, [](const std::string& file) { return file.starts_with("gpu/reference_executor/"); }) ==
           1);
+    std::erase_if(files, [](const std::string& file) {  // kernels that others write, whose calls only share a name
+      return file.starts_with("gpu/skeleton/") || file.starts_with("gpu/regress/library_");
+    });
     CHECK(files == std::set<std::string>{"gpu/draftproof.h", "gpu/argument_checks.cpp",
                                          "gpu/operations/" + one.name + ".hpp",
                                          "gpu/regress/" + one.name + "_cases.cpp"});
