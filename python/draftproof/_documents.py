@@ -97,6 +97,7 @@ class PredictedRow(Record):
     speedup: float
     low: float
     high: float
+    loss_probability: float
     step_ratio: float
     tokens_per_step: float
     tokens_per_second: float
@@ -105,6 +106,7 @@ class PredictedRow(Record):
 
 class PredictedBest(PredictedRow):
     pays: bool
+    notes: list[str]
     plain_ms: float
     plain_tokens_per_second: float
     plain_pass: Pass
@@ -116,6 +118,7 @@ class Prediction(Document):
     model: str
     gpu: str
     tp: float
+    precision: str
     engine: str
     drafter: str
     context: int
@@ -127,6 +130,8 @@ class Prediction(Document):
     calibration: list[Record]
     rows: list[PredictedRow]
     best: list[PredictedBest]
+    plain_best: list[Record]
+    loss_possible_from: int | None
     break_even_batch: int | None
     break_even_low: int | None
     break_even_high: int | None
@@ -136,6 +141,7 @@ class Prediction(Document):
     drafts: list[Record]
     compared: list[Record]
     measured: Record | None
+    load_advice: str
     advice: str
     files: Record
 
@@ -144,9 +150,10 @@ class Prediction(Document):
 
     def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
         draft = lambda row: f"K = {row.k}" if row.tree is None else f"tree of {row.tree.nodes}"  # noqa: E731
-        return (["batch", "draft", "speedup", "80 % band", "tokens per step", "tokens per second"],
-                [(row.batch, draft(row), row.speedup, _range(row.low, row.high), row.tokens_per_step,
-                  row.tokens_per_second) for row in self.best])
+        return (["batch", "best", "speedup", "80 % band", "P(loss)", "tokens per second"],
+                [(row.batch, draft(row) if row.pays else f"plain ({draft(row)})", row.speedup,
+                  _range(row.low, row.high), row.loss_probability,
+                  row.tokens_per_second if row.pays else row.plain_tokens_per_second) for row in self.best])
 
 
 class AcceptanceSource(Record):
