@@ -16,6 +16,9 @@ if(NOT Boost_FOUND)
   set(Boost_USE_STATIC_LIBS OFF)
   find_package(Boost 1.74 REQUIRED COMPONENTS context)
 endif()
-find_path(HWY_INCLUDE hwy/highway.h REQUIRED)  # its headers alone
+find_path(HWY_INCLUDE hwy/highway.h REQUIRED)  # its headers alone, but for the assertions that it has under sanitizers
+if(DRAFTPROOF_SANITIZE)
+  find_library(HWY_LIBRARY hwy REQUIRED)
+endif()
 find_library(PCRE2_LIBRARY pcre2-8 REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
