@@ -148,10 +148,12 @@ TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier tak
   const std::map<std::string, std::set<std::string>> spoken_of{
       {"chain",
        {"reference/step/verifiers.hpp", "reference/step/request.hpp", "reference/trace/trace_settings.hpp",
-        "exactness/audit/audit.hpp", "gpu/reference_executor/verify.cpp"}},
+        "exactness/audit/audit.hpp", "gpu/reference_executor/verify.cpp", "cli/regress/library_statistics.cpp"}},
       {"block", {"gpu/reference_executor/verify.cpp", "exactness/bugs/algorithm/block.cpp"}},
       {"coupled", {"exactness/bugs/processor/replay.cpp"}},
-      {"naive", {"exactness/audit/filter_check.cpp", "python/src/audit.cpp", "python/src/sampling.cpp"}},
+      {"naive",
+       {"exactness/audit/filter_check.cpp", "python/src/audit.cpp", "python/src/sampling.cpp",
+        "cli/regress/library_statistics.cpp"}},
       {"target_only", {"gpu/reference_executor/verify.cpp"}},
       {"rrsw", {"gpu/reference_executor/verify.cpp"}},
   };
