@@ -7,8 +7,8 @@
 //   v2 (this)  the exponent of the largest logit is the tile's exponent, since rint(x log2 e) does not fall as x grows.
 //       The tile's exponent rides in the constant that rounds, and a conversion to a 64-bit integer makes the mass.
 //       16-bit logits are kept as they are stored, two compared at once; 64 elements a thread and two warps a tile:
-//       45.0 us on an H200 for 384 rows of 128,256 bf16, where 128 elements and one warp take 46.5. Of the instructions of
-//       an element (gpu/golden/budget.txt) 9 are the reduction and the polynomial of exp_parts, which the contract
+//       45.0 us on an H200 for 384 rows of 128,256 bf16, where 128 elements and one warp take 46.5. Of the instructions
+//       of an element (gpu/golden/budget.txt) 9 are the reduction and the polynomial of exp_parts, which the contract
 //       fixes. Tiles that are cut off, unaligned or divided by a temperature are read twice, in a loop; the division
 //       goes through the reciprocal of the temperature.
 //   next: clusters that keep a row in shared memory for the filters that follow.
