@@ -157,6 +157,7 @@ std::vector<std::string> kernel_faults() {
 }
 
 KernelTimes kernel_times_of(const ordered_json& document, const std::string& path) {
+  if (document.is_object() && document.contains("bench")) return kernel_times_of(document.at("bench"), path);
   if (!document.is_object() || !document.contains("copy_bandwidth_bytes_per_s"))
     throw input_error(path,
                       "is no document of `draftproof bench --device cuda --json`; expected "

@@ -71,7 +71,7 @@ struct KernelsSnapshot {
 
 // Ids of the faults whose programs are built.
 std::vector<std::string> kernel_faults();
-// The document of bench, or an error (input) naming the path or the row.
+// The document of bench, alone or as gpu/run_on_gpu.sh keeps it; or an error (input) naming the path or the row.
 KernelTimes kernel_times_of(const nlohmann::ordered_json& document, const std::string& path);
 // The newest document that gpu/run_on_gpu.sh left in gpu/results; empty where there is none.
 std::string latest_gpu_result();

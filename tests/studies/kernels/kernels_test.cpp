@@ -1,6 +1,7 @@
 #include "studies/kernels/kernels.hpp"
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -150,6 +151,17 @@ TEST_CASE("times of a GPU stand beside their floors, and a broken document is re
   CHECK_THAT(refusal(text.replace(text.find("0.02"), 4, "0.00")), Contains("result 1: a time is not above 0"));
   text = kTimes;
   CHECK_THAT(refusal(text.replace(text.find("\"ms_best\": 0.2"), 9, "\"best\"")), Contains("result 0"));
+}
+
+TEST_CASE("the results that were brought from a GPU are read as they lie in gpu/results") {
+  const std::string path = latest_gpu_result();
+  REQUIRE_FALSE(path.empty());
+  const ordered_json document = ordered_json::parse(std::ifstream(path));
+  const KernelTimes times = kernel_times_of(document, path);
+  CHECK(times.gpu == document.at("gpu"));
+  CHECK(times.rows.size() == document.at("bench").at("results").size());
+  CHECK(document.at("regression").at("different") == 0);
+  CHECK(document.at("random").at("equal") == document.at("random").at("calls"));
 }
 
 TEST_CASE("a cancelled regression publishes nothing further") {
