@@ -110,15 +110,9 @@ Json document_of(const RegressionReport& report, const RegressOptions& options, 
 }
 
 void print_text(const RegressionReport& report, const RegressOptions& options) {
-  for (const std::string& finding : report.findings()) std::cout << "different: " << printable_line(finding) << '\n';
+  print_findings(report);
   std::cout << "executor " << options.executor << '\n';
-  for (const regress::CallTally& tally : report.by_call()) {
-    char text[160];
-    std::snprintf(text, sizeof(text), "  %-14s %5lld equal %5lld different %5lld skipped %8.1f s\n",
-                  printable_line(tally.call).c_str(), static_cast<long long>(tally.equal),
-                  static_cast<long long>(tally.different), static_cast<long long>(tally.skipped), tally.seconds);
-    std::cout << text;
-  }
+  print_tallies(report);
   if (const std::string why = report.why_skipped(); !why.empty()) std::cout << "skipped: " << why << '\n';
 }
 
@@ -150,6 +144,20 @@ void run_regress(const RegressOptions& options, ProgramContext& context) {
 bool gpu_is_required() {
   const char* const value = std::getenv("DRAFTPROOF_REQUIRE_GPU");
   return value != nullptr && std::string(value) == "1";
+}
+
+void print_findings(const RegressionReport& report) {
+  for (const std::string& finding : report.findings()) std::cout << "different: " << printable_line(finding) << '\n';
+}
+
+void print_tallies(const RegressionReport& report) {
+  for (const regress::CallTally& tally : report.by_call()) {
+    char text[160];
+    std::snprintf(text, sizeof(text), "  %-14s %5lld equal %5lld different %5lld skipped %8.1f s\n",
+                  printable_line(tally.call).c_str(), static_cast<long long>(tally.equal),
+                  static_cast<long long>(tally.different), static_cast<long long>(tally.skipped), tally.seconds);
+    std::cout << text;
+  }
 }
 
 void add_regress(Options& options, ProgramContext& context) {

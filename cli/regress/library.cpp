@@ -68,18 +68,11 @@ LibraryReport all_skipped(const std::vector<LibraryCase>& cases, const std::stri
 void print_text(const LibraryReport& report, const LibraryDescription& library, const LibraryOptions& options,
                 const std::string& within) {
   const regress::RegressionReport& regression = report.regression;
-  for (const std::string& finding : regression.findings())
-    std::cout << "different: " << printable_line(finding) << '\n';
+  print_findings(regression);
   std::cout << "library " << printable_line(options.file) << " (" << printable_line(library.name) << "), "
             << (library.on_device ? "device" : "host") << " memory, random numbers " << numbers_of(library)
             << ", within " << within << '\n';
-  for (const regress::CallTally& tally : regression.by_call()) {
-    char text[160];
-    std::snprintf(text, sizeof(text), "  %-14s %5lld equal %5lld different %5lld skipped %8.1f s\n",
-                  printable_line(tally.call).c_str(), static_cast<long long>(tally.equal),
-                  static_cast<long long>(tally.different), static_cast<long long>(tally.skipped), tally.seconds);
-    std::cout << text;
-  }
+  print_tallies(regression);
   if (const auto missing = missing_calls(library); !missing.empty())
     std::cout << "not exported, not tested: " << joined(missing, ", ") << '\n';
   if (report.left_out > 0)

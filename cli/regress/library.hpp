@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/shared/command.hpp"
+#include "gpu/regress/regression.hpp"
 
 namespace draftproof {
 
@@ -23,6 +24,10 @@ void run_library_regression(const LibraryOptions& options, ProgramContext& conte
 // Writes a library to begin with into `folder`, which must be empty or not there: `kind` is cpu or cuda. Errors
 // (input) naming the folder or the file.
 void write_skeleton(const std::string& kind, const std::string& folder);
+
+// What differs, and a line a call, of any regression.
+void print_findings(const regress::RegressionReport& report);
+void print_tallies(const regress::RegressionReport& report);
 
 // DRAFTPROOF_REQUIRE_GPU=1: a skip for want of a GPU is an error.
 bool gpu_is_required();
