@@ -29,7 +29,13 @@ class Sha256 {
   std::unique_ptr<SHA256state_st, FreeContext> context_;
 };
 
-std::string sha256_hex(std::span<const std::byte> bytes);
-std::string sha256_hex(std::string_view text);
+inline std::string sha256_hex(std::span<const std::byte> bytes) {
+  Sha256 sha256;
+  sha256.update(bytes);
+  return sha256.hex_digest();
+}
+inline std::string sha256_hex(std::string_view text) {
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
 
 }  // namespace draftproof

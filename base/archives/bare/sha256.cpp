@@ -96,14 +96,4 @@ std::string Sha256::hex_digest() const {
   return text;
 }
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  Sha256 sha256;
-  sha256.update(bytes);
-  return sha256.hex_digest();
-}
-
-std::string sha256_hex(std::string_view text) {
-  return sha256_hex(std::as_bytes(std::span(text)));
-}
-
 }  // namespace draftproof
