@@ -5,6 +5,7 @@
 #   draftproof_floor(engine [AT folder/below] USES reference LINKS ${PCRE2_LIBRARY} [TAKES_POINTERS])
 #   draftproof_sources(engine hot ALONE transformer)    # one object file each: the loops that are measured
 #   draftproof_sources(engine cold weights tokenizer)   # compiled together, neighbours of a folder
+#   draftproof_sources(engine hot OWN_MEMORY decode)    # of a floor that takes callers' pointers or maps files, but not these
 #
 # Levels: hot is the build type's optimisation (-O3), warm -O2, cold what compiles fastest (-O1; without optimisation under the
 # sanitizers). A level belongs to a folder.
@@ -73,7 +74,7 @@ endfunction()
 
 # Folders and files, relative to the floor's; "." is the floor's own folder. A file named before is not taken again with its folder.
 function(draftproof_sources floor level)
-  cmake_parse_arguments(arg "ALONE" "" "" ${ARGN})
+  cmake_parse_arguments(arg "ALONE;OWN_MEMORY" "" "" ${ARGN})
   get_property(taken GLOBAL PROPERTY draftproof_sources_of_${floor})
   set(sources)
   set(files)
@@ -98,11 +99,17 @@ function(draftproof_sources floor level)
   if(arg_ALONE)
     string(APPEND target _alone)
   endif()
+  if(arg_OWN_MEMORY)
+    string(APPEND target _own)
+  endif()
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PUBLIC draftproof_${floor}_headers)
   get_target_property(takes_pointers draftproof_${floor} DRAFTPROOF_TAKES_POINTERS)
   if(DRAFTPROOF_SANITIZE AND NOT takes_pointers)
     set(level cold)  # their tests run in release alone
+  endif()
+  if(arg_OWN_MEMORY)
+    set(takes_pointers OFF)
   endif()
   target_compile_options(${target} PRIVATE ${draftproof_flags_of_${level}})
   set_target_properties(${target} PROPERTIES DRAFTPROOF_TAKES_POINTERS "${takes_pointers}")

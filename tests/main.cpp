@@ -1,10 +1,12 @@
 // The test program: Catch2's, and the choice of tests by folder.
 //
 //   draftproof_tests --folder engine/draft [--part 2/3]   the tests of tests/engine/draft, or the second third of them
+//                    [--without TAG]                       but those with this tag
 //   draftproof_tests "A sentence"                          the test of this name; any other argument is Catch2's
 //
 // It ends with how many passed, failed and were skipped, and names what was skipped.
 #define CATCH_CONFIG_RUNNER
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <charconv>
 #include <cstdio>
@@ -97,6 +99,7 @@ bool read_part(const std::string& text, std::size_t& part, std::size_t& parts) {
 int main(int argument_count, char** arguments) {
   std::vector<const char*> rest = {arguments[0]};
   std::string folder;
+  std::string unwanted;
   std::size_t part = 1;
   std::size_t parts = 1;
   for (int i = 1; i < argument_count; ++i) {
@@ -104,6 +107,8 @@ int main(int argument_count, char** arguments) {
     const bool has_value = i + 1 < argument_count;
     if (argument == "--folder" && has_value) {
       folder = arguments[++i];
+    } else if (argument == "--without" && has_value) {
+      unwanted = arguments[++i];
     } else if (argument == "--part" && has_value) {
       if (!read_part(arguments[++i], part, parts))
         return misuse(std::string("--part: '") + arguments[i] + "'; expected 1/3, say");
@@ -118,7 +123,9 @@ int main(int argument_count, char** arguments) {
     std::string names;
     std::size_t place = 0;
     for (const Catch::TestCase& test : Catch::getAllTestCasesSorted(session.config())) {
-      if (!lies_in(test.lineInfo.file, folder) || place++ % parts != part - 1) continue;
+      if (!lies_in(test.lineInfo.file, folder)) continue;
+      if (std::find(test.tags.begin(), test.tags.end(), unwanted) != test.tags.end()) continue;
+      if (place++ % parts != part - 1) continue;
       names += (chosen++ == 0 ? "" : ",") + quoted(test.name);
     }
     if (chosen == 0) return misuse("--folder: no test lies in tests/" + folder);

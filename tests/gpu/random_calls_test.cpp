@@ -13,7 +13,7 @@
 namespace draftproof::regress {
 
 TEST_CASE("random calls have the same answer from kernels and reference", "[device_api]") {
-  const std::int64_t count = testing::fewer_if_sanitized(1800);
+  const std::int64_t count = testing::fewer_if_sanitized(1000);
   const RegressionReport report = run_cases(random_calls(count, 0), {}, 1);
   CHECK(report.count(Verdict::equal) == count);
   for (const std::string& finding : report.findings()) {

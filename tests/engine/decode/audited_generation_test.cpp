@@ -93,7 +93,8 @@ Audit audit_of(const Counts& counts, const std::vector<double>& probs, int decis
   return audit_draws(read_audit_csv(folder.file("counts.csv"), folder.file("probs.csv")), options);
 }
 
-TEST_CASE("the audit finds the shipped model's tokens consistent with speculation, and biased if drafts always pass") {
+TEST_CASE("the audit finds the shipped model's tokens consistent with speculation, and biased if drafts always pass",
+          "[release]") {
   const auto path = shipped_model_at_full_speed();
   if (!path) return;
   const ModelFiles files = open_model_files(*path);

@@ -119,7 +119,7 @@ TEST_CASE("a drafter that gives too many confidences ends its request") {
 // Three tokens over a vocabulary of 3, drafts drawn at temperature 1: 27 outputs, their probabilities from the target's
 // rows. The second draft is kept or not by the first one's token.
 TEST_CASE("drawn drafts cut by confidences keep the target's distribution, cut by their own token they do not",
-          "[statistical]") {
+          "[statistical][release]") {
   constexpr std::int64_t kTokens = 3;
   ConfidentRun model("off", kTokens, 1.0f);
   std::vector<double> expected;

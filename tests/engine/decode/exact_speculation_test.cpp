@@ -122,7 +122,7 @@ TEST_CASE("speculation with every drafter and verifier gives a small transformer
   CHECK(accepted > fewer_if_sanitized(300));
 }
 
-TEST_CASE("speculation with every drafter gives the shipped model's own tokens and KV") {
+TEST_CASE("speculation with every drafter gives the shipped model's own tokens and KV", "[release]") {
   const auto path = shipped_model_path();
   if (!path) return;
   const ModelFiles files = open_model_files(*path);

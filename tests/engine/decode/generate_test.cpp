@@ -66,7 +66,7 @@ TEST_CASE("without drafts speculation is plain decoding bit for bit at any tempe
   }
 }
 
-TEST_CASE("no address is drawn twice over a whole generation and the audit changes no token") {
+TEST_CASE("no address is drawn twice over a whole generation and the audit changes no token", "[release]") {
   ToyModel target(7, 1, 2);
   Drafters drafters;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race}) {
@@ -198,7 +198,7 @@ std::vector<double> exact_distribution(ToyModel& target, std::size_t length, dou
   return distribution;
 }
 
-TEST_CASE("four tokens of speculative output follow the product of the targets") {
+TEST_CASE("four tokens of speculative output follow the product of the targets", "[release]") {
   // 81 strings. Of 6000 a TV of 0.083 is found with probability 99 %.
   constexpr std::uint64_t kSamples = 6000;
   constexpr int kDecisions = 2 * 4;

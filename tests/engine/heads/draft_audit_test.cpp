@@ -82,7 +82,7 @@ std::vector<HeadSchedule> schedules() {
   return all;
 }
 
-TEST_CASE("a recorded run of ours is the head's, draft for draft and probability for probability") {
+TEST_CASE("a recorded run of ours is the head's, draft for draft and probability for probability", "[release]") {
   for (const auto& [name, taught] : fault_lab().heads)
     for (const HeadSchedule& schedule : schedules()) {
       INFO(name << ", temperature " << schedule.requests[0].options.parameters.temperature);
@@ -104,7 +104,7 @@ TEST_CASE("a recorded run of ours is the head's, draft for draft and probability
     }
 }
 
-TEST_CASE("a run that is shown again to a sound runner has the slow head's rows, bit for bit") {
+TEST_CASE("a run that is shown again to a sound runner has the slow head's rows, bit for bit", "[release]") {
   FaultLab& lab = fault_lab();
   const std::vector<HeadSchedule> all = schedules();
   std::size_t next = 0;
@@ -138,7 +138,7 @@ std::string told(const DraftAudit& audit) {
   return std::to_string(first.number) + " " + first.name;
 }
 
-TEST_CASE("a planted fault is found by an engine's recorded drafts, and named first") {
+TEST_CASE("a planted fault is found by an engine's recorded drafts, and named first", "[release]") {
   // What drafts alone do not tell at the default tolerance: an epsilon moves no logit by 0.02 here, and the scaling of
   // eight slow angles one draft of 808, which another epsilon explains as well.
   const std::map<std::string, std::string> not_told{{"15 epsilon 1e-06 for 1e-05", "consistent"}};
@@ -180,7 +180,7 @@ TEST_CASE("faults that need chunks, shared prefixes or chains are not tried wher
   CHECK(audit.faults.front().number == 1);
 }
 
-TEST_CASE("of drafts that none of the known faults makes the audit says so") {
+TEST_CASE("of drafts that none of the known faults makes the audit says so", "[release]") {
   std::vector<DraftedRequest> run = without_probabilities(sound_run("eagle3", fault_schedule(0.0f, true)));
   std::mt19937 random(3);
   const std::vector<Token>& tokens = fault_lab().heads.at("eagle3").head.tensors.description.draft_tokens;
@@ -235,7 +235,8 @@ std::vector<DraftedRequest> rounded_run(const std::string& name, float step) {
   return requests;
 }
 
-TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, and one rounded to multiples of 4 is") {
+TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, and one rounded to multiples of 4 is",
+          "[release]") {
   std::int64_t near_ties = 0;
   for (const auto& [name, taught] : fault_lab().heads) {
     if (kSanitized && name != "eagle3") continue;
@@ -253,7 +254,8 @@ TEST_CASE("a run whose logits are rounded as bfloat16 would be is not accused, a
   CHECK(near_ties > (kSanitized ? 0 : 10));
 }
 
-TEST_CASE("with the tolerance that a sound run of other arithmetic needs, faults of such runs keep their names") {
+TEST_CASE("with the tolerance that a sound run of other arithmetic needs, faults of such runs keep their names",
+          "[release]") {
   // Int8 activations beside f32's rows. The last matrix of these heads is fitted, and enlarges rounding.
   FaultLab& lab = fault_lab();
   const std::unique_ptr<TransformerModel> f32 = lab.target.with_arithmetic(Arithmetic::f32);

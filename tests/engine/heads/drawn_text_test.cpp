@@ -92,7 +92,8 @@ struct DrawnText {
   }
 };
 
-TEST_CASE("text drawn with heads is consistent, and with a residual over the draft vocabulary only it is not") {
+TEST_CASE("text drawn with heads is consistent, and with a residual over the draft vocabulary only it is not",
+          "[release]") {
   const RandomLlama tiny(9, {TensorKind::q8_0}, RopePairing::adjacent, false);
   TransformerModel target(tiny.weights(), Arithmetic::int8, 1);
   AuditOptions options;

@@ -7,6 +7,7 @@
 #include "engine/decode/engine.hpp"
 #include "tests/engine/decode/random_requests.hpp"
 #include "tests/engine/heads/random_heads.hpp"
+#include "tests/support/sanitizers.hpp"
 
 namespace draftproof::testing {
 namespace {
@@ -36,7 +37,7 @@ TEST_CASE("whatever a head drafts, greedy and coupled text is plain decoding's")
   std::int64_t accepted = 0;
   for (const auto& [name, head] : heads_of_every_kind(target.weights().shape)) {
     INFO(name);
-    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    for (std::uint32_t seed = 0; seed < fewer_if_sanitized(16); ++seed) {
       INFO("seed " << seed);
       std::mt19937 random(seed);
       const bool greedy = seed % 2 == 0;

@@ -11,7 +11,7 @@
 namespace draftproof::testing {
 namespace {
 
-TEST_CASE("the oracle finds every fault that engines had with heads, and the text does not show one") {
+TEST_CASE("the oracle finds every fault that engines had with heads, and the text does not show one", "[release]") {
   auto& [tiny, target, schedule, greedy, heads] = fault_lab();
   const HeadRun drawn = run_schedule_of_heads(target, nullptr, fault_schedule(0.8f, true));
   std::map<std::string, double> clean;  // acceptance lengths

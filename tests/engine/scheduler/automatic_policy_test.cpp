@@ -110,7 +110,8 @@ class Runs {
 
 constexpr std::int64_t kBatches[] = {1, 4, 8, 12, 16, 24, 32};
 
-TEST_CASE("rule auto never loses more than a fiftieth of plain decoding, on any batch, from the first step on") {
+TEST_CASE("rule auto never loses more than a fiftieth of plain decoding, on any batch, from the first step on",
+          "[release]") {
   for (Machine machine : {like_a_cpu(), like_a_gpu()})
     for (const double acceptance : {0.0, 0.2, 0.5})
       for (const std::int64_t batch : kBatches) {
@@ -121,7 +122,7 @@ TEST_CASE("rule auto never loses more than a fiftieth of plain decoding, on any 
       }
 }
 
-TEST_CASE("rule auto finds the best draft length where drafts gain") {
+TEST_CASE("rule auto finds the best draft length where drafts gain", "[release]") {
   for (Machine machine : {like_a_cpu(), like_a_faster_cpu()})
     for (const double acceptance : {0.6, 0.8})
       for (const std::int64_t batch : kBatches) {

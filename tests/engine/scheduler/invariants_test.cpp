@@ -144,7 +144,7 @@ PlantedFault planted(const Fault& fault, bool& done) {
   return out;
 }
 
-TEST_CASE("every invariant fails on the faults that are planted for it", "[scheduler]") {
+TEST_CASE("every invariant fails on the faults that are planted for it", "[scheduler][release]") {
   for (const Fault& fault : kFaults) {
     int times = 0;
     for (std::uint64_t seed = 0; times < 10 && seed < 2000; ++seed) {
@@ -178,7 +178,7 @@ TEST_CASE("a plan without the oldest request is starvation", "[scheduler]") {
   CHECK(violated_invariant(scheduler).value_or("") == "starvation: the oldest request 0 is not in the plan");
 }
 
-TEST_CASE("KV that is not moved to its place is found by the comparison with plain decoding", "[scheduler]") {
+TEST_CASE("KV that is not moved to its place is found by the comparison with plain decoding", "[scheduler][release]") {
   PlantedFault fault;
   fault.moves_are_lost = true;
   int found = 0;

@@ -52,7 +52,8 @@ KnownLogits known_logits() {
 
 }  // namespace
 
-TEST_CASE("logits of the shipped model are those of double precision, within the error of each arithmetic") {
+TEST_CASE("logits of the shipped model are those of double precision, within the error of each arithmetic",
+          "[release]") {
   const std::optional<std::string> path = shipped_model_path();
   if (!path) return;
   const KnownLogits known = known_logits();

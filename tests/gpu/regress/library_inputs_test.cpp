@@ -61,7 +61,8 @@ TEST_CASE("rows and requests that the reference refuses are left out, and the ot
   for (const float x : std::get<GuidanceInputs>(*guided).conditional) CHECK_FALSE(x == HUGE_VALF);
 }
 
-TEST_CASE("what the calls of a library cannot express is not asked of it: penalties, masks, logits in verification") {
+TEST_CASE("what the calls of a library cannot express is not asked of it: penalties, masks, logits in verification",
+          "[release]") {
   CHECK_FALSE(inputs_named("sample/penalties_alone/bf16/V4100/B9"));
   CHECK_FALSE(inputs_named("sample/bitmask_alone/bf16/V4100/B9"));
   CHECK_FALSE(inputs_named("sample/no_rows/f32/V4097/B0"));

@@ -170,7 +170,7 @@ TEST_CASE("a golden file is read back as written, and a bad line is named") {
 }
 
 // One list of all cases: making it makes the inputs of many.
-TEST_CASE("case names are unique, begin with their operation, and any part finds them") {
+TEST_CASE("case names are unique, begin with their operation, and any part finds them", "[release]") {
   std::set<std::string> names;
   std::set<std::string> operations;
   for (const RegressCase& one : cases_named("/")) {

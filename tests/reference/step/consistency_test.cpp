@@ -83,7 +83,8 @@ Simulation simulate(VerifyRequest request, const RowParameters& drafted_with) {
 
 }  // namespace
 
-TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and leave the distribution exact") {
+TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and leave the distribution exact",
+          "[release]") {
   const std::array<Token, 1> draft{0};
   VerifyRequest request = request_with(draft);
   request.draft_parameters.temperature = 3.0f;
@@ -99,7 +100,7 @@ TEST_CASE("Drafts drawn at another temperature cost the reported acceptance and 
   CHECK(report.sentence.find("temperature 3 instead of 1") != std::string::npos);
 }
 
-TEST_CASE("Drafts drawn otherwise than stated change the distribution by the reported distance") {
+TEST_CASE("Drafts drawn otherwise than stated change the distribution by the reported distance", "[release]") {
   struct Case {
     DraftedWith drafted_with;
     std::vector<double> drafted;

@@ -62,7 +62,8 @@ void for_each_step(const VerifierInfo& info, DraftSampling sampling,
 
 }  // namespace
 
-TEST_CASE("the first token depends on rows behind later drafts where the verifier judges jointly, and nowhere else") {
+TEST_CASE("the first token depends on rows behind later drafts where the verifier judges jointly, and nowhere else",
+          "[release]") {
   for (const VerifierInfo& info : verifiers()) {
     int changed = 0;
     for_each_step(info, info.proposal, [&](RandomStep& step, const ModelPair<double>& models, PhiloxSource& source) {

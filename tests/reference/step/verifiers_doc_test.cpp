@@ -102,7 +102,7 @@ std::map<std::string, std::set<std::string>> naming_files() {
 
 }  // namespace
 
-TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
+TEST_CASE("the table of docs/verifiers.md is the registry, row by row", "[release]") {
   const std::string page = testing::read_whole_file(kRoot / "docs/verifiers.md");
   const std::size_t rule = page.find("\n|---");
   REQUIRE(rule != std::string::npos);
@@ -111,7 +111,7 @@ TEST_CASE("the table of docs/verifiers.md is the registry, row by row") {
   CHECK(found == table_of_registry());
 }
 
-TEST_CASE("every section of docs/verifiers.md that code cites exists") {
+TEST_CASE("every section of docs/verifiers.md that code cites exists", "[release]") {
   const std::set<int> sections = sections_of(testing::read_whole_file(kRoot / "docs/verifiers.md"));
   CHECK(sections == std::set<int>{1, 2, 3, 4, 5, 6, 7, 8, 9});
   std::size_t cited = 0;
@@ -136,7 +136,7 @@ TEST_CASE("every section of docs/verifiers.md that code cites exists") {
   CHECK(citations_in("// see docs/verifiers.md\n// sections 1 to 99").sections == std::vector<int>{1, 99});
 }
 
-TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier takes") {
+TEST_CASE("docs/adding_a_verifier.md lists exactly the files that a verifier takes", "[release]") {
   CHECK(listed_files() ==
         std::vector<std::string>{
             "reference/verify/NAME.hpp", "reference/step/verifiers.hpp", "reference/step/verifiers.cpp",

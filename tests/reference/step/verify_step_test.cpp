@@ -108,7 +108,8 @@ bool support_is_kept(const VerifyRequest& request, const Emission& emission, boo
 
 }  // namespace
 
-TEST_CASE("the emitted text has the distribution of the target for every sampler, kind of row and number of drafts") {
+TEST_CASE("the emitted text has the distribution of the target for every sampler, kind of row and number of drafts",
+          "[release]") {
   std::vector<Setting> settings;
   for (const Sampler sampler : {Sampler::inverse, Sampler::race})
     for (const RowKind rows : {RowKind::logits, RowKind::probabilities})
@@ -131,7 +132,7 @@ TEST_CASE("the emitted text has the distribution of the target for every sampler
   }
 }
 
-TEST_CASE("the test of the distribution sees drafts by a rule that are verified with probabilities") {
+TEST_CASE("the test of the distribution sees drafts by a rule that are verified with probabilities", "[release]") {
   // transformers #32867.
   const Setting s{3, 2, Sampler::inverse, RowKind::logits, ProposalKind::logits, 50'000, true};
   CHECK_FALSE(follows_target(s, 910, 12));

@@ -82,11 +82,11 @@ TEST_CASE("of several models one is chosen by its name") {
 
 TEST_CASE("of very many models a few are named") {
   std::string text;
-  constexpr int kModels = 100'000;
+  constexpr int kModels = 20'000;
   for (int i = 0; i < kModels; ++i)
     text += "vllm:spec_decode_num_drafts_total{model_name=\"m" + std::to_string(i) + "\"} 7\n";
   CHECK(refusal_of_metrics(text) ==
-        "metrics.txt: has counters of several models ('m0', 'm1', 'm2', 'm3' and 99996 more); expected one, chosen by "
+        "metrics.txt: has counters of several models ('m0', 'm1', 'm2', 'm3' and 19996 more); expected one, chosen by "
         "its model_name");
   CHECK(metrics_of(text + "vllm:spec_decode_num_accepted_tokens_total{model_name=\"m7\"} 7\n", "m7").drafts == 7);
 }
