@@ -3,11 +3,10 @@
 'use strict';
 
 // In one file, both are in the page as base64 (web/one_file.cmake); in a folder, they lie beside it.
-const glueUrl = (() => {
-  const inside = document.getElementById('glue');
-  if (!inside) return new URL('draftproof.js', document.baseURI).href;
-  return URL.createObjectURL(new Blob([Uint8Array.from(atob(inside.textContent), c => c.charCodeAt(0))], {type: 'text/javascript'}));
-})();
+const glueInside = document.getElementById('glue');
+const glueText = glueInside ? new TextDecoder().decode(Uint8Array.from(atob(glueInside.textContent), c => c.charCodeAt(0))) : '';
+const glueUrl = glueText ? URL.createObjectURL(new Blob([glueText], {type: 'text/javascript'}))
+                         : new URL('draftproof.js', document.baseURI).href;
 async function compiledProgram() {
   const inside = document.getElementById('wasm');
   if (inside) return WebAssembly.compile(Uint8Array.from(atob(inside.textContent), c => c.charCodeAt(0)));
@@ -29,7 +28,7 @@ const opened = [];         // files that the person opened: {path, bytes}
 // Runs in the Web Worker: answers to {place, bytes} are {answer, bytes, text}.
 function secondInstance() {
   self.onmessage = first => {
-    const {program, glue, opened} = first.data;
+    const {program, glueText, glueUrl, opened} = first.data;
     const waiting = [];
     const addFile = ({path, bytes}) => self.Module.FS.writeFile(path, bytes);
     self.Module = {
@@ -53,7 +52,8 @@ function secondInstance() {
       },
     };
     self.onmessage = message => waiting.push(message);
-    importScripts(glue);
+    if (glueText) (0, eval)(glueText);  // a Web Worker of a page from disk may load nothing, not even what the page made
+    else importScripts(glueUrl);
   };
 }
 const workerUrl = URL.createObjectURL(new Blob(['(' + secondInstance + ')()'], {type: 'text/javascript'}));
@@ -69,7 +69,7 @@ class Second {
     this.worker = new Worker(workerUrl);
     this.worker.onmessage = ({data}) => this.take(data);
     this.worker.onerror = event => this.take({answer: 2, bytes: new Uint8Array(0), text: event.message || 'the Web Worker failed'});
-    this.worker.postMessage({program, glue: glueUrl, opened});
+    this.worker.postMessage({program, glueText, glueUrl, opened});
   }
   ask(bytes) {
     if (!this.running) return this.send(bytes);
@@ -214,6 +214,30 @@ addEventListener('paste', event => {
   if (Module.calledRun && Module._draftproof_wants_text()) Module.ccall('draftproof_paste', null, ['string'], [event.clipboardData.getData('text')]);
 });
 Module.canvas.addEventListener('contextmenu', event => event.preventDefault());
+
+// A finger is the mouse with its button down; two scroll. (Emscripten's GLFW does not know where touches are.)
+let scrolledFrom = null;
+for (const type of ['touchstart', 'touchmove', 'touchend', 'touchcancel'])
+  Module.canvas.addEventListener(type, event => {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const touch = event.touches[0] || event.changedTouches[0];
+    const at = {clientX: touch.clientX, clientY: touch.clientY, screenX: touch.screenX, screenY: touch.screenY, button: 0, bubbles: true};
+    const send = name => Module.canvas.dispatchEvent(new MouseEvent(name, at));
+    if (event.touches.length > 1) {
+      if (scrolledFrom === null) send('mouseup');
+      else Module.canvas.dispatchEvent(new WheelEvent('wheel', {...at, deltaY: scrolledFrom - touch.clientY}));
+      scrolledFrom = touch.clientY;
+      return;
+    }
+    if (type === 'touchstart') Module.canvas.focus();
+    if (type !== 'touchend' && type !== 'touchcancel') send('mousemove');
+    if (type === 'touchstart') send('mousedown');
+    if (event.touches.length === 0) {
+      send('mouseup');
+      scrolledFrom = null;
+    }
+  }, {capture: true, passive: false});
 
 if (typeof WebAssembly !== 'object') {
   say('This browser has no WebAssembly; ./draftproof dash shows the same panels in a window.');

@@ -40,6 +40,12 @@ bool stands_at_right(const Panel& panel) {
   return std::find(kAtRight.begin(), kAtRight.end(), std::string(panel.info().name)) != kAtRight.end();
 }
 
+// Is there room for panels side by side?
+bool has_two_sides() {
+  constexpr float kLeast_em = 60;
+  return ImGui::GetMainViewport()->WorkSize.x > kLeast_em * ImGui::GetFontSize();
+}
+
 // Where a panel stands when all are visible at once: a grid as square as may be.
 ImVec2 grid_of(std::size_t count) {
   int columns = 1;
@@ -168,14 +174,12 @@ void Dashboard::draw() {
 
 void Dashboard::lay_out(unsigned dock_id) {
   constexpr float kRightShare = 0.42f;
-  constexpr float kTwoSides_em = 60;
-  const bool two_sides = ImGui::GetMainViewport()->WorkSize.x > kTwoSides_em * ImGui::GetFontSize();
   laid_out_ = true;
   ImGui::DockBuilderRemoveNode(dock_id);
   ImGui::DockBuilderAddNode(dock_id, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dock_id, ImGui::GetMainViewport()->WorkSize);
   ImGuiID left = 0, right = 0;
-  if (two_sides)
+  if (has_two_sides())
     ImGui::DockBuilderSplitNode(dock_id, ImGuiDir_Right, kRightShare, &right, &left);
   else
     left = right = dock_id;
@@ -195,6 +199,11 @@ void Dashboard::lay_out(unsigned dock_id) {
 void Dashboard::draw_menu() {
   controls_.begin_panel("menu");
   if (!ImGui::BeginMainMenuBar()) return;
+  const bool folded = !has_two_sides();  // there is no room for all items side by side
+  if (folded && !ImGui::BeginMenu("Menu")) {
+    controls_.describe("Menu", nullptr);
+    return ImGui::EndMainMenuBar();
+  }
   for (const auto& panel : panels_) {
     if (ImGui::MenuItem(panel->info().title)) bring_to_front(*panel);
     controls_.describe(panel->info().title, panel->info().question);
@@ -217,6 +226,7 @@ void Dashboard::draw_menu() {
     if (ImGui::MenuItem("About")) message_ = options_.about;
     controls_.describe("about", "What is here, and what is not.");
   }
+  if (folded) ImGui::EndMenu();
   ImGui::EndMainMenuBar();
 }
 

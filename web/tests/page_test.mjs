@@ -27,7 +27,7 @@ const native = args => JSON.parse(execFileSync(program, args, {maxBuffer: 1 << 2
 
 // The leaves in which two documents differ. Times are measured, and a path names a folder.
 function differences(a, b, where = '', found = []) {
-  if (/(_ns|_ms|per_second|speedup)$/.test(where) && ignoreTimes) return found;
+  if (ignoreTimes && /(_ns|_ms|_s|_share|per_second|speedup)$/.test(where)) return found;
   if (a !== null && b !== null && typeof a === 'object' && typeof b === 'object') {
     for (const key of new Set([...Object.keys(a), ...Object.keys(b)])) differences(a[key], b[key], where + '/' + key, found);
   } else if (!Object.is(a, b) && !(typeof a === 'string' && a.startsWith('/') && typeof b === 'string' && a.split('share/draftproof/').pop() === b.split('/').slice(-a.split('share/draftproof/').pop().split('/').length).join('/'))) {
@@ -86,7 +86,7 @@ try {
       const one = await Page.open(chromium, site + '?only=' + panel);
       try {
         await one.settled(panel);
-        ignoreTimes = panel === 'speculate';
+        ignoreTimes = ['speculate', 'serving_timeline'].includes(panel);  // of the machine
         return expectEqual(await one.snapshot(panel), native(['dash', '--panel', panel, '--json']).panels[panel]);
       } finally {
         ignoreTimes = false;
@@ -95,6 +95,7 @@ try {
     });
   }
   await test('A slider that is dragged gives what the copied command gives, and no frame waits for it', async () => {
+    await page.call('Page.bringToFront');
     await page.click('menu/Distribution lab');
     await page.settled('distribution_lab');
     await page.run('frames.slowest_build_ms = frames.slowest_take_ms = 0');
@@ -109,7 +110,7 @@ try {
     const keys = ['p', 'q', 'residual', 'counts', 'expected', 'total_variation', 'acceptance', 'mean_accepted'];
     const pick = document => Object.fromEntries(keys.map(key => [key, document[key]]));
     const note = expectEqual(pick(shown), pick(printed));
-    expect(build + take < 20, `a frame was built in ${build} ms, an answer taken in ${take} ms`);
+    expect(build < 20 && take < 20, `a frame was built in ${build} ms, an answer taken in ${take} ms`);
     return `${note}; slowest frame built in ${build.toFixed(1)} ms, slowest answer taken in ${take.toFixed(1)} ms`;
   });
   await test('An address gives the view again', async () => {
@@ -143,23 +144,20 @@ try {
     return `temperature ${before} to ${after.toFixed(2)}`;
   });
   await test('The keyboard changes a number', async () => {
-    const [left, top, right, bottom] = await page.place('distribution_lab/temperature');
-    const before = (await page.snapshot('distribution_lab')).parameters.temperature;
-    await page.mouse('mouseMoved', (left + right) / 2, (top + bottom) / 2);
-    await page.call('Input.dispatchMouseEvent', {type: 'mousePressed', x: (left + right) / 2, y: (top + bottom) / 2, button: 'left', buttons: 1, clickCount: 1, modifiers: 2});
-    await page.nextFrames(2);
-    await page.call('Input.dispatchMouseEvent', {type: 'mouseReleased', x: (left + right) / 2, y: (top + bottom) / 2, button: 'left', clickCount: 1});
-    const key = async (name, text) => {
-      await page.call('Input.dispatchKeyEvent', {type: 'keyDown', key: name, code: name, text, windowsVirtualKeyCode: {Tab: 9, ArrowRight: 39, Enter: 13}[name]});
-      await page.nextFrames(3);
-      await page.call('Input.dispatchKeyEvent', {type: 'keyUp', key: name, code: name, windowsVirtualKeyCode: {Tab: 9, ArrowRight: 39, Enter: 13}[name]});
+    await page.call('Page.bringToFront');
+    const key = async (type, key, windowsVirtualKeyCode, text) => {
+      await page.call('Input.dispatchKeyEvent', {type, key, code: key === 'Control' ? 'ControlLeft' : key, windowsVirtualKeyCode, text});
       await page.nextFrames(2);
     };
-    for (let i = 0; i < 5; ++i) await key('ArrowRight');
+    await key('rawKeyDown', 'Control', 17);
+    await page.click('distribution_lab/temperature');
+    await key('keyUp', 'Control', 17);
+    for (const digit of '2.5') await key('char', digit, digit.charCodeAt(0), digit);
+    await key('rawKeyDown', 'Enter', 13);
+    await key('keyUp', 'Enter', 13);
     await page.settled('distribution_lab');
-    const after = (await page.snapshot('distribution_lab')).parameters.temperature;
-    expect(after !== before, `temperature stays ${before}`);
-    return `temperature ${before.toFixed(3)} to ${after.toFixed(3)}`;
+    const temperature = (await page.snapshot('distribution_lab')).parameters.temperature;
+    expect(temperature === 2.5, `2.5 was typed, temperature is ${temperature}`);
   });
   for (const theme of ['dark', 'light'])
     for (const [width, height] of [[1280, 800], [390, 844]])
