@@ -31,13 +31,13 @@ namespace draftproof {
 namespace {
 
 constexpr const char* kAbout =
-    "Exactness and Kernels are not here: their proofs, bugs and kernels take minutes and a GPU; ./draftproof dash has "
-    "them. "
-    "Speculate and Heads run n-gram models, not SmolLM2. Each panel computes in a Web Worker, in one thread and "
-    "without SIMD, about "
-    "three times slower than the program; the numbers are the same to the last bit. The address of this page holds "
-    "what the controls "
-    "show. 'plot' saves the figure as a script for gnuplot.";
+    "Exactness, Kernels and the lab's bugs are not here: they take programs, kernels and minutes; ./draftproof dash "
+    "has them. "
+    "Speculate runs n-gram models, not SmolLM2, and Heads needs SmolLM2. Each panel computes in a Web Worker, in one "
+    "thread and "
+    "without SIMD, several times slower than the program; the numbers are the same to the last bit. The address of "
+    "this page "
+    "holds what the controls show. 'plot' saves the figure as a script for gnuplot.";
 
 struct Page {
   std::unique_ptr<UiContext> context;

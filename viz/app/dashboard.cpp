@@ -42,7 +42,7 @@ bool stands_at_right(const Panel& panel) {
 
 // Is there room for panels side by side?
 bool has_two_sides() {
-  constexpr float kLeast_em = 60;
+  constexpr float kLeast_em = 48;
   return ImGui::GetMainViewport()->WorkSize.x > kLeast_em * ImGui::GetFontSize();
 }
 
@@ -245,7 +245,9 @@ void Dashboard::draw_panel(Panel& panel) {
 
 void Dashboard::draw_tools(Panel& panel) {
   ImGui::AlignTextToFramePadding();
+  ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled("%s", panel.info().question);
+  ImGui::PopTextWrapPos();
   const float wanted = 19 * ImGui::GetFontSize();
   const float text_end = ImGui::GetItemRectMax().x + ImGui::GetStyle().ItemSpacing.x;
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
