@@ -2,6 +2,10 @@
 // never waits; who tests does (settle()).
 #pragma once
 
+#ifdef __EMSCRIPTEN__
+#include "studies/page_worker.hpp"
+#else
+
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -140,3 +144,5 @@ class Worker {
 };
 
 }  // namespace draftproof
+
+#endif

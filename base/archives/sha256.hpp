@@ -35,7 +35,7 @@ inline std::string sha256_hex(std::span<const std::byte> bytes) {
   return sha256.hex_digest();
 }
 inline std::string sha256_hex(std::string_view text) {
-  return sha256_hex(std::as_bytes(std::span(text)));
+  return sha256_hex(std::as_bytes(std::span(text.data(), text.size())));
 }
 
 }  // namespace draftproof

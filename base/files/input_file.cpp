@@ -104,7 +104,7 @@ InputFile::InputFile(const std::string& path, std::uint64_t limit_bytes) {
                                 bytes_text(memory_bytes()) + "; expected a file that fits into it");
   void* const address = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) throw system_failure(path, "there is no memory for its " + bytes_text(size_bytes), errno);
-  bytes_ = {static_cast<const std::byte*>(address), size_bytes};
+  bytes_ = {static_cast<const std::byte*>(address), static_cast<std::size_t>(size_bytes)};
   // Advice: a failure changes nothing but speed.
   ::madvise(address, size_bytes, MADV_HUGEPAGE);
   try {

@@ -2,8 +2,7 @@
  * every call of NAME, also those of static libraries, to __wrap_NAME here (--wrap; cmake/draftproof_portable.cmake reads the names
  * out of this file).
  *
- *   OLD   has an old version: what glibc changed is error handling (exp, log, pow since 2.29), the last bit (hypot, 2.35) or
- *         the library that holds it (threads and dl* since 2.34).
+ *   OLD   has an old version: what glibc changed is the library that holds it (threads and dl* since 2.34).
  *   NEW   has none. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -32,13 +31,6 @@
   }
 
 // clang-format off
-OLD(exp, double, (double x), (x))
-OLD(exp2, double, (double x), (x))
-OLD(log, double, (double x), (x))
-OLD(log2, double, (double x), (x))
-OLD(pow, double, (double x, double y), (x, y))
-OLD(hypot, double, (double x, double y), (x, y))
-
 OLD(pthread_create, int, (pthread_t* t, const pthread_attr_t* a, void* (*run)(void*), void* with), (t, a, run, with))
 OLD(pthread_detach, int, (pthread_t t), (t))
 OLD(pthread_join, int, (pthread_t t, void** result), (t, result))

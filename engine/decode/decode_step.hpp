@@ -188,8 +188,8 @@ void propose_drafts(Drafter& drafter, DraftCache* cache, std::span<DraftOrder> o
   chances.reserve(orders.size());
   for (const DraftOrder& order : orders) {
     chances.emplace_back(source, *order.options, order.step->step, static_cast<std::uint32_t>(order.step->output_len));
-    DraftJob& job =
-        jobs.emplace_back(order.context, order.plan, &chances.back(), &order.step->draft, order.wants_confidences);
+    DraftJob& job = jobs.emplace_back(
+        DraftJob{order.context, order.plan, &chances.back(), &order.step->draft, order.wants_confidences});
     job.context.parameters = order.options->parameters;
   }
   drafter.propose_all(jobs, cache);

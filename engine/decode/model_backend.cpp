@@ -298,8 +298,8 @@ void ModelBackend::show_features(const StepPlan& plan) {
     if (failures_[i]) continue;
     for (std::int32_t s = 0; s < planned.num_streams; ++s) {
       const PlannedStream& stream = planned.streams[static_cast<std::size_t>(s)];
-      ComputedTokens& of = computed.emplace_back(active.id, s, active.stream(s), stream.context.length,
-                                                 std::vector<std::int32_t>{}, stream.context, planned.sample);
+      ComputedTokens& of = computed.emplace_back(
+          ComputedTokens{active.id, s, active.stream(s), stream.context.length, {}, stream.context, planned.sample});
       const auto first = static_cast<std::int32_t>(places_[i][static_cast<std::size_t>(s)].first_token);
       for (std::int32_t t = 0; t < stream.num_tokens; ++t) of.rows.push_back(first + t);
       if (!planned.sample || !active.speculates) continue;

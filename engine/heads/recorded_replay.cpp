@@ -55,7 +55,7 @@ std::int64_t RecordedReplay::shared_by(const Runner& runner, std::size_t request
     const std::vector<Token>& earlier = requests_[i].tokens;
     // What its runner may not have been shown yet when it drafted last is left out.
     const std::int64_t common =
-        std::min(std::ranges::mismatch(earlier, of.tokens).in1 - earlier.begin(), computed_[i] - 1);
+        std::min<std::int64_t>(std::ranges::mismatch(earlier, of.tokens).in1 - earlier.begin(), computed_[i] - 1);
     if (common <= longest) continue;
     longest = common;
     owner = i;

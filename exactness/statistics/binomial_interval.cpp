@@ -1,5 +1,7 @@
 #include "exactness/statistics/binomial_interval.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <boost/math/distributions/beta.hpp>
 #include <string>
 

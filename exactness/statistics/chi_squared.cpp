@@ -1,5 +1,7 @@
 #include "exactness/statistics/chi_squared.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_chi_squared.hpp>

@@ -1,5 +1,7 @@
 #include "exactness/statistics/e_process.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>

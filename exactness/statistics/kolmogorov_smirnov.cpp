@@ -1,5 +1,7 @@
 #include "exactness/statistics/kolmogorov_smirnov.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "sim/acceptance/beta_mixture.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
 #include <cmath>

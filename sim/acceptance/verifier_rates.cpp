@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "engine/draft/planned_tree.hpp"
+#include "reference/numerics/natural_sin_cos.hpp"
 #include "reference/step/draft_plan.hpp"
 #include "reference/step/verify_step.hpp"
 
@@ -100,9 +101,9 @@ std::vector<double> synthetic_row(const SyntheticPairs& pairs, std::uint64_t see
     const RandomBlock block =
         philox_block(seed, static_cast<std::uint32_t>(i), row, 0, static_cast<std::uint32_t>(Purpose::simulator));
     const double radius = pairs.noise * std::sqrt(-2.0 * std::log1p(-uniform_53(high_half(block))));
-    const double angle = 2.0 * std::numbers::pi * uniform_53(low_half(block));
-    masses[i] += radius * std::cos(angle);
-    if (i + 1 < masses.size()) masses[i + 1] += radius * std::sin(angle);
+    const SinCos direction = natural_sin_cos(2.0 * std::numbers::pi * uniform_53(low_half(block)));
+    masses[i] += radius * direction.cos;
+    if (i + 1 < masses.size()) masses[i + 1] += radius * direction.sin;
   }
   double total = 0.0;
   for (double& mass : masses) total += mass = std::exp(mass);

@@ -86,7 +86,7 @@ std::vector<Whitening> whitenings_of(const std::vector<Configuration>& all, cons
   std::vector<Whitening> whitenings;
   for (const auto& [source, indices] : of_source) {
     const auto size = static_cast<Eigen::Index>(indices.size());
-    const auto scale = [&](Eigen::Index i) {
+    const auto scale = [&, &indices = indices](Eigen::Index i) {
       const MeasuredPoint& point = *all[indices[static_cast<std::size_t>(i)]].point;
       return point.moe || !point.assumptions.empty() ? 2.0 : 1.0;
     };

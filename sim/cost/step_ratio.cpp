@@ -1,6 +1,10 @@
 #include "sim/cost/step_ratio.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
+#include <boost/math/special_functions/erf.hpp>
+#include <cmath>
 #include <numbers>
 
 namespace draftproof {
@@ -62,7 +66,7 @@ double SpeedupBand::spread() const {
 
 double SpeedupBand::loss_probability() const {
   if (!(half_width > 0.0)) return middle < 1.0 ? 1.0 : 0.0;
-  return 0.5 * std::erfc(std::log(middle) / (spread() * std::numbers::sqrt2));
+  return 0.5 * boost::math::erfc(std::log(middle) / (spread() * std::numbers::sqrt2));
 }
 
 double SpeedupBand::expected_time() const {

@@ -1,5 +1,7 @@
 #include "sim/cost/validation.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>

@@ -1,5 +1,7 @@
 #include "sim/serving/comparison.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <boost/math/distributions/students_t.hpp>
 #include <chrono>
 #include <cmath>

@@ -26,7 +26,9 @@ bool agree(const SpeculateLane& plain, const SpeculateLane& speculation) {
     return tokens;
   };
   if (plain.ended && speculation.ended)
-    return std::ranges::equal(plain.outputs, speculation.outputs, {}, &Generation::tokens, &Generation::tokens);
+    return std::equal(plain.outputs.begin(), plain.outputs.end(), speculation.outputs.begin(),
+                      speculation.outputs.end(),
+                      [](const Generation& a, const Generation& b) { return a.tokens == b.tokens; });
   const std::vector<Token> a = tokens_of(plain);
   const std::vector<Token> b = tokens_of(speculation);
   return first_difference(a, b).value_or(a.size()) >= std::min(a.size(), b.size());

@@ -57,7 +57,8 @@ std::span<const StepBox> StepLevels::visible(std::int64_t from_ns, std::int64_t 
     const auto first = std::ranges::partition_point(level, [&](const StepBox& box) { return box.end_ns < from_ns; });
     const auto last =
         std::partition_point(first, level.end(), [&](const StepBox& box) { return box.begin_ns <= to_ns; });
-    found = {first, last};
+    found = std::span(level).subspan(static_cast<std::size_t>(first - level.begin()),
+                                     static_cast<std::size_t>(last - first));
     if (found.size() <= most) break;
   }
   return found;

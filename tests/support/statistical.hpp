@@ -3,6 +3,8 @@
 // found by the same question, to be answered no. What was computed is shown where the next assertion fails.
 #pragma once
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <boost/math/distributions/normal.hpp>
 #include <catch2/catch.hpp>
 #include <cmath>

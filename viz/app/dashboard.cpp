@@ -40,6 +40,12 @@ bool stands_at_right(const Panel& panel) {
   return std::find(kAtRight.begin(), kAtRight.end(), std::string(panel.info().name)) != kAtRight.end();
 }
 
+// Is there room for panels side by side?
+bool has_two_sides() {
+  constexpr float kLeast_em = 48;
+  return ImGui::GetMainViewport()->WorkSize.x > kLeast_em * ImGui::GetFontSize();
+}
+
 // Where a panel stands when all are visible at once: a grid as square as may be.
 ImVec2 grid_of(std::size_t count) {
   int columns = 1;
@@ -108,6 +114,28 @@ void Dashboard::open(const std::string& path) {
   }
 }
 
+void Dashboard::bring_to_front(const Panel& panel) {
+  in_front_ = panel.info().name;
+  to_front_ = {panel.info().title};
+}
+
+std::string Dashboard::address() const {
+  const std::string controls = controls_.address();
+  if (in_front_.empty()) return controls;
+  return "panel=" + in_front_ + (controls.empty() ? "" : "&" + controls);
+}
+
+void Dashboard::go_to(const std::string& address) {
+  controls_.go_to(address);
+  const std::string wanted(split(address, '&').front());
+  for (const auto& panel : panels_) {
+    if (wanted != std::string("panel=") + panel->info().name) continue;
+    in_front_ = panel->info().name;
+    first_in_front_ = panel->info().title;
+    if (laid_out_) bring_to_front(*panel);
+  }
+}
+
 void Dashboard::draw() {
   controls_.begin_frame();
   if (!options_.only_panel.empty()) {
@@ -151,10 +179,14 @@ void Dashboard::lay_out(unsigned dock_id) {
   ImGui::DockBuilderAddNode(dock_id, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(dock_id, ImGui::GetMainViewport()->WorkSize);
   ImGuiID left = 0, right = 0;
-  ImGui::DockBuilderSplitNode(dock_id, ImGuiDir_Right, kRightShare, &right, &left);
+  if (has_two_sides())
+    ImGui::DockBuilderSplitNode(dock_id, ImGuiDir_Right, kRightShare, &right, &left);
+  else
+    left = right = dock_id;
   for (const auto& panel : panels_)
     ImGui::DockBuilderDockWindow(panel->info().title, stands_at_right(*panel) ? right : left);
   ImGui::DockBuilderFinish(dock_id);
+  if (!first_in_front_.empty()) to_front_.push_back(first_in_front_);
   // The first of each side is in front, and the left one has the keyboard.
   for (const bool right_side : {false, true}) {
     const auto first = std::find_if(panels_.begin(), panels_.end(),
@@ -167,8 +199,13 @@ void Dashboard::lay_out(unsigned dock_id) {
 void Dashboard::draw_menu() {
   controls_.begin_panel("menu");
   if (!ImGui::BeginMainMenuBar()) return;
+  const bool folded = !has_two_sides();  // there is no room for all items side by side
+  if (folded && !ImGui::BeginMenu("Menu")) {
+    controls_.describe("Menu", nullptr);
+    return ImGui::EndMainMenuBar();
+  }
   for (const auto& panel : panels_) {
-    if (ImGui::MenuItem(panel->info().title)) to_front_ = {panel->info().title};
+    if (ImGui::MenuItem(panel->info().title)) bring_to_front(*panel);
     controls_.describe(panel->info().title, panel->info().question);
   }
   ImGui::Separator();
@@ -185,6 +222,11 @@ void Dashboard::draw_menu() {
     }
     controls_.describe(label.c_str(), "Size of text and controls.");
   }
+  if (!options_.about.empty()) {
+    if (ImGui::MenuItem("About")) message_ = options_.about;
+    controls_.describe("about", "What is here, and what is not.");
+  }
+  if (folded) ImGui::EndMenu();
   ImGui::EndMainMenuBar();
 }
 
@@ -203,18 +245,26 @@ void Dashboard::draw_panel(Panel& panel) {
 
 void Dashboard::draw_tools(Panel& panel) {
   ImGui::AlignTextToFramePadding();
+  ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled("%s", panel.info().question);
+  ImGui::PopTextWrapPos();
   const float wanted = 19 * ImGui::GetFontSize();
   const float text_end = ImGui::GetItemRectMax().x + ImGui::GetStyle().ItemSpacing.x;
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
   if (right - text_end > wanted) ImGui::SameLine(ImGui::GetWindowContentRegionMax().x - wanted);
   if (controls_.button("Copy command", "Copies the command line that prints the numbers that are shown."))
     ImGui::SetClipboardText(shell_command(panel.command()).c_str());
-  for (const char* const ending : {"csv", "svg", "png", "pdf"}) {
+  const std::vector<const char*> endings =
+      options_.save ? std::vector{"csv", "plot", "png"} : std::vector{"csv", "svg", "png", "pdf"};
+  for (const char* const ending : endings) {
     ImGui::SameLine();
-    const std::string tooltip = std::string(ending) == "csv"
-                                    ? "Writes what is shown as rows to " + options_.out_folder + "/."
-                                    : "Writes the figure, drawn by gnuplot, to " + options_.out_folder + "/.";
+    const bool is_rows = std::string(ending) == "csv";
+    std::string tooltip = is_rows ? "Writes what is shown as rows" : "Writes the figure, drawn by gnuplot,";
+    tooltip += " to " + options_.out_folder + "/.";
+    if (options_.save)
+      tooltip = is_rows                         ? "Saves what is shown as rows."
+                : std::string(ending) == "plot" ? "Saves the figure as a script for gnuplot, which draws SVG."
+                                                : "Saves a picture of the page.";
     if (controls_.button(ending, tooltip.c_str())) export_panel(panel, ending);
   }
 }
@@ -225,6 +275,7 @@ void Dashboard::export_panel(const Panel& panel, const std::string& ending) {
     message_ = "There is nothing to export yet.";
     return;
   }
+  if (options_.save) return options_.save(std::string(panel.info().name) + "." + ending, contents);
   exported_ = &panel;
   exporter_.write({options_.out_folder + "/" + panel.info().name + "." + ending, contents});
 }

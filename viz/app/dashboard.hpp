@@ -1,6 +1,7 @@
 // All panels in one docked layout, with what they have in common: command lines to copy, exports, progress, errors.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ struct DashboardOptions {
   std::string only_panel;               // fills the window; empty: all panels, docked
   bool side_by_side = false;            // every panel is visible at once, for measuring frames
   std::string out_folder = "out/dash";  // of exports
+  // Where it is set, exports go there and not to files: the rows as CSV, the figure's script, for there is no gnuplot, and
+  // the wish for a picture of the whole, whose contents are the script too.
+  std::function<void(const std::string& name, const std::string& contents)> save;
+  std::string about;  // a menu item shows it, where it is not empty
 };
 
 class Dashboard {
@@ -55,11 +60,15 @@ class Dashboard {
   // Usage error for a name that none has.
   Panel& panel(const std::string& name) const;
   Controls& controls() { return controls_; }
+  // What is shown, as text: the panel in front and what its and the others' controls show, if they have been changed.
+  std::string address() const;
+  void go_to(const std::string& address);
   const UiOptions& ui() const { return options_.ui; }
   // Waits for all panels, for tests and replays.
   void settle();
 
  private:
+  void bring_to_front(const Panel& panel);
   void draw_menu();
   void draw_panel(Panel& panel);
   void draw_tools(Panel& panel);
@@ -74,6 +83,8 @@ class Dashboard {
   Exporter exporter_;
   const Panel* exported_ = nullptr;  // whose message the exporter's is
   std::string message_;
+  std::string in_front_;               // name of the panel that was brought to the front last
+  std::string first_in_front_;         // title of the panel that an address asks for, until the first layout
   std::vector<std::string> to_front_;  // titles of windows to be focused, the last one in the next frame
   bool laid_out_ = false;
 };

@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace draftproof {
 
@@ -45,6 +46,15 @@ class Controls {
   // Takes over what was typed when the person presses Enter or leaves the field.
   bool text(const char* label, std::string& value, const char* tooltip);
 
+  // For a setting that no control above edits as a whole, as rows whose bars are dragged: it becomes part of the address.
+  void remember(const char* label, std::vector<double>& value);
+  void remember(const char* label, std::uint64_t& value);
+
+  // The address of what the controls show: "<panel>/<label>=<value>&..." of those that no longer stand as when they were first
+  // drawn, percent-encoded. Taken over by controls as they are drawn in the next frames; what names no control is ignored.
+  std::string address() const;
+  void go_to(const std::string& address);
+
   // For what a panel draws itself: shows `tooltip` over the item drawn last, and keeps its place as "<panel>/<label>".
   void describe(const char* label, const char* tooltip);
   // Keeps a place that is no item, in pixels of the window.
@@ -63,8 +73,20 @@ class Controls {
     return true;
   }
   void width_of_controls() const;
+  // Keeps `value` for the address. True where an address gave it another one.
+  template <class Value>
+  bool addressed(const char* label, Value& value);
 
+  struct Addressed {
+    std::string first, now;  // values
+  };
+  struct Asked {
+    std::string value;
+    int frames = 3;  // a control that sets others, as a lesson, may be drawn behind them
+  };
   std::string panel_;
+  std::map<std::string, Addressed> addressed_;
+  std::map<std::string, Asked> asked_;
   std::map<std::string, ControlRect> rects_;
   std::map<std::string, std::string> typed_;  // text that is being edited
 };

@@ -211,6 +211,10 @@ void DistributionLabPanel::draw_controls(Controls& controls, DistributionLabSett
                                          const DistributionLabSnapshot* snapshot) {
   static const std::vector<std::string> kDragged{"probabilities", "logits"};
   ImGui::SeparatorText("Rows");
+  controls.remember("target", settings.target);
+  controls.remember("draft", settings.draft);
+  controls.remember("unconditional", settings.unconditional);
+  controls.remember("seed", settings.seed);
   controls.choice("drag", dragged_, kDragged,
                   "What the bars of the first plot show: softmax(l), which is renormalised, or the logits l.");
   controls.slider("temperature", settings.temperature, {0, 4}, "T of softmax(l / T), of p and q; 0 is the argmax.");

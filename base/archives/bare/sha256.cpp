@@ -80,7 +80,7 @@ void Sha256::update(std::span<const std::byte> bytes) {
 }
 
 void Sha256::update(std::string_view text) {
-  take(*context_, std::as_bytes(std::span(text)));
+  take(*context_, std::as_bytes(std::span(text.data(), text.size())));
 }
 
 std::string Sha256::hex_digest() const {

@@ -1,5 +1,7 @@
 #include "reference/random/uniform.hpp"
 
+#include "reference/numerics/boost_math.hpp"
+
 #include <boost/math/special_functions/expm1.hpp>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -120,6 +120,52 @@ TEST_CASE("what a computation refuses stands in the window, and the snapshot sta
   CHECK(panel.shown()->values == std::vector<double>{1, 2, 4, 8, 16});
 }
 
+TEST_CASE("an address gives the view again, and what it asks for stays in the controls' ranges") {
+  std::string address;
+  {
+    Driver driver(panels());
+    CHECK(driver.dashboard().address().empty());
+    driver.type_into_slider("powers/base", "2.5");
+    driver.type_into_slider("powers/count", "2");
+    driver.choose("powers/kind", "inverses");
+    driver.click("powers/negated");
+    driver.type_into("powers/note", "it's 50 %");
+    driver.click("menu/Powers");
+    address = driver.dashboard().address();
+    CHECK(address ==
+          "panel=powers&powers/base=2.5&powers/count=2&powers/kind=inverses&powers/negated=1&powers/"
+          "note=it%27s%2050%20%25");
+  }
+  Driver driver(panels());
+  const auto& panel = driver.panel<PowersPanel>("powers");
+  driver.dashboard().go_to(address + "&powers/nothing=1&powers");
+  driver.frames(5);
+  CHECK(panel.shown()->values == std::vector<double>{-1, -1 / 2.5});
+  CHECK(panel.shown()->settings.note == "it's 50 %");
+  CHECK(driver.dashboard().address() == address);
+  driver.dashboard().go_to("powers/count=1000&powers/kind=roots&powers/base=two");
+  driver.frames(5);
+  CHECK(panel.settings().count == 100);
+  CHECK(panel.settings().kind == "inverses");
+  CHECK(panel.settings().base == 2.5);
+}
+
+TEST_CASE("where there are no files, rows and the figure's script go where the page wants them") {
+  std::vector<std::pair<std::string, std::string>> saved;
+  DashboardOptions options;
+  options.save = [&](const std::string& name, const std::string& contents) { saved.emplace_back(name, contents); };
+  options.about = "About this page.";
+  Driver driver(panels(), options);
+  CHECK_FALSE(driver.has("powers/svg"));
+  driver.click("powers/csv");
+  driver.click("powers/plot");
+  REQUIRE(saved.size() == 2);
+  CHECK(saved[0] == std::pair<std::string, std::string>("powers.csv", "power\n1\n2\n4\n8\n16\n"));
+  CHECK(saved[1] == std::pair<std::string, std::string>("powers.plot", "plot x"));
+  driver.click("menu/about");
+  CHECK(driver.dashboard().message() == "About this page.");
+}
+
 TEST_CASE("the command line is copied, and rows are exported") {
   const testing::TemporaryFolder folder;
   DashboardOptions options;
