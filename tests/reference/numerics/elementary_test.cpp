@@ -13,27 +13,28 @@
 
 namespace {
 
-using Wide = boost::multiprecision::cpp_bin_float_50;
-using Function = double (*)(double);
+using Digits50 = boost::multiprecision::cpp_bin_float_50;
+using DoubleFunction = double (*)(double);
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kEndless = std::numeric_limits<double>::infinity();
 constexpr double kClaimedUlp = 0.51;
 
 // Called through pointers, so that the compiler puts no value of its own in their place.
 struct Elementary {
   const char* name;
-  volatile Function function;
-  std::function<Wide(const Wide&)> exact;
+  volatile DoubleFunction function;
+  std::function<Digits50(const Digits50&)> exact;
   double least, most;  // of the arguments drawn
 };
 
-double error_ulp(double value, const Wide& exact) {
+double error_ulp(double value, const Digits50& exact) {
   int exponent = 0;
   std::frexp(static_cast<double>(exact), &exponent);
-  return std::abs(static_cast<double>(Wide(boost::multiprecision::ldexp(Wide(Wide(value) - exact), 53 - exponent))));
+  return std::abs(
+      static_cast<double>(Digits50(boost::multiprecision::ldexp(Digits50(Digits50(value) - exact), 53 - exponent))));
 }
 
-double uniform(std::mt19937_64& random, double least, double most) {
+double drawn_between(std::mt19937_64& random, double least, double most) {
   return least + (most - least) * std::ldexp(static_cast<double>(random() >> 11), -53);
 }
 
@@ -41,14 +42,14 @@ double uniform(std::mt19937_64& random, double least, double most) {
 
 TEST_CASE("The elementary functions are within 0.51 ulp, and are not the C library's") {
   namespace wide = boost::multiprecision;
-  const Wide ln2 = wide::log(Wide(2)), ln10 = wide::log(Wide(10));
-  const auto exp = [](const Wide& x) { return Wide(wide::exp(x)); };
-  const auto log = [](const Wide& x) { return Wide(wide::log(x)); };
-  const auto exp2 = [&](const Wide& x) { return Wide(wide::exp(Wide(x * ln2))); };
-  const auto expm1 = [](const Wide& x) { return Wide(wide::exp(x) - 1); };
-  const auto log1p = [](const Wide& x) { return Wide(wide::log(Wide(1 + x))); };
-  const auto log2 = [&](const Wide& x) { return Wide(wide::log(x) / ln2); };
-  const auto log10 = [&](const Wide& x) { return Wide(wide::log(x) / ln10); };
+  const Digits50 ln2 = wide::log(Digits50(2)), ln10 = wide::log(Digits50(10));
+  const auto exp = [](const Digits50& x) { return Digits50(wide::exp(x)); };
+  const auto log = [](const Digits50& x) { return Digits50(wide::log(x)); };
+  const auto exp2 = [&](const Digits50& x) { return Digits50(wide::exp(Digits50(x * ln2))); };
+  const auto expm1 = [](const Digits50& x) { return Digits50(wide::exp(x) - 1); };
+  const auto log1p = [](const Digits50& x) { return Digits50(wide::log(Digits50(1 + x))); };
+  const auto log2 = [&](const Digits50& x) { return Digits50(wide::log(x) / ln2); };
+  const auto log10 = [&](const Digits50& x) { return Digits50(wide::log(x) / ln10); };
   Elementary cases[] = {{"exp", std::exp, exp, -700, 700},         {"exp", std::exp, exp, -1, 1},
                         {"exp2", std::exp2, exp2, -1000, 1000},    {"expm1", std::expm1, expm1, -5, 5},
                         {"expm1", std::expm1, expm1, -1e-3, 1e-3}, {"log", std::log, log, 0, 2},
@@ -59,8 +60,8 @@ TEST_CASE("The elementary functions are within 0.51 ulp, and are not the C libra
   for (const Elementary& elementary : cases) {
     double worst = 0.0;
     for (int i = 0; i < 150; ++i) {
-      const double x = uniform(random, elementary.least, elementary.most);
-      worst = std::max(worst, error_ulp(elementary.function(x), elementary.exact(Wide(x))));
+      const double x = drawn_between(random, elementary.least, elementary.most);
+      worst = std::max(worst, error_ulp(elementary.function(x), elementary.exact(Digits50(x))));
     }
     CAPTURE(elementary.name, worst);
     CHECK(worst <= kClaimedUlp);
@@ -77,10 +78,12 @@ TEST_CASE("Powers and hypotenuses are within 0.51 ulp") {
   std::mt19937_64 random(2);
   double worst_power = 0.0, worst_hypotenuse = 0.0;
   for (int i = 0; i < 300; ++i) {
-    const double x = std::exp(uniform(random, -20, 20)), y = uniform(random, -30, 30);
-    worst_power = std::max(worst_power, error_ulp(pow(x, y), Wide(boost::multiprecision::pow(Wide(x), Wide(y)))));
-    const Wide square = Wide(x) * x + Wide(y) * y;
-    worst_hypotenuse = std::max(worst_hypotenuse, error_ulp(hypot(x, y), Wide(boost::multiprecision::sqrt(square))));
+    const double x = std::exp(drawn_between(random, -20, 20)), y = drawn_between(random, -30, 30);
+    worst_power =
+        std::max(worst_power, error_ulp(pow(x, y), Digits50(boost::multiprecision::pow(Digits50(x), Digits50(y)))));
+    const Digits50 square = Digits50(x) * x + Digits50(y) * y;
+    worst_hypotenuse =
+        std::max(worst_hypotenuse, error_ulp(hypot(x, y), Digits50(boost::multiprecision::sqrt(square))));
   }
   CHECK(worst_power <= kClaimedUlp);
   CHECK(worst_power > 0.25);
@@ -91,17 +94,17 @@ TEST_CASE("Powers and hypotenuses are within 0.51 ulp") {
 TEST_CASE("The elementary functions end as C's standard says") {
   double (*volatile pow)(double, double) = std::pow;
   const volatile double nan = std::numeric_limits<double>::quiet_NaN(), zero = 0.0, one = 1.0;
-  CHECK(std::exp(1000.0 * one) == kInfinite);
+  CHECK(std::exp(1000.0 * one) == kEndless);
   CHECK(std::exp(-1000.0 * one) == 0.0);
   CHECK(std::exp(-745.0 * one) == std::numeric_limits<double>::denorm_min());
   CHECK(std::exp2(-1074.0 * one) == std::numeric_limits<double>::denorm_min());
-  CHECK(std::exp2(2000.0 * one) == kInfinite);
+  CHECK(std::exp2(2000.0 * one) == kEndless);
   CHECK(std::expm1(-zero) == 0.0);
-  CHECK(std::log(zero) == -kInfinite);
+  CHECK(std::log(zero) == -kEndless);
   CHECK(std::isnan(std::log(-one)));
-  CHECK(std::log(kInfinite * one) == kInfinite);
+  CHECK(std::log(kEndless * one) == kEndless);
   CHECK(std::log2(8.0 * one) == 3.0);
-  CHECK(std::log1p(-one) == -kInfinite);
+  CHECK(std::log1p(-one) == -kEndless);
   CHECK(std::isnan(std::log1p(-2.0 * one)));
   CHECK(std::isnan(std::exp(nan)));
   CHECK(pow(nan, 0.0) == 1.0);
@@ -109,13 +112,13 @@ TEST_CASE("The elementary functions end as C's standard says") {
   CHECK(std::isnan(pow(-2.0, 0.5)));
   CHECK(pow(-2.0, 3.0) == -8.0);
   CHECK(pow(-2.0, 2.0) == 4.0);
-  CHECK(pow(0.0, -1.0) == kInfinite);
-  CHECK(pow(-0.0, -1.0) == -kInfinite);
-  CHECK(pow(0.5, kInfinite) == 0.0);
-  CHECK(pow(-1.0, kInfinite) == 1.0);
-  CHECK(pow(10.0, 400.0) == kInfinite);
+  CHECK(pow(0.0, -1.0) == kEndless);
+  CHECK(pow(-0.0, -1.0) == -kEndless);
+  CHECK(pow(0.5, kEndless) == 0.0);
+  CHECK(pow(-1.0, kEndless) == 1.0);
+  CHECK(pow(10.0, 400.0) == kEndless);
   CHECK(std::hypot(3.0 * one, 4.0) == 5.0);
-  CHECK(std::hypot(kInfinite * one, nan) == kInfinite);
+  CHECK(std::hypot(kEndless * one, nan) == kEndless);
 }
 
 TEST_CASE("A p-value is computed in doubles on every platform") {
