@@ -54,6 +54,7 @@ class Dashboard {
   const std::vector<std::unique_ptr<Panel>>& panels() const { return panels_; }
   // Usage error for a name that none has.
   Panel& panel(const std::string& name) const;
+  const std::string& only_panel() const { return options_.only_panel; }
   Controls& controls() { return controls_; }
   const UiOptions& ui() const { return options_.ui; }
   // Waits for all panels, for tests and replays.

@@ -4,6 +4,7 @@
 #include <imgui.h>
 #include <implot.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -55,6 +56,22 @@ inline void setup_axis_of_powers(ImAxis axis, double least, double most) {
   }
   for (const std::string& text : texts) labels.push_back(text.c_str());
   if (ticks.size() > 1) ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+}
+
+// A plot, and below it one sentence that says what is to be seen; both together have `size`, of which a side that is not
+// positive is all the room there is. `plot` gets the size that is left.
+template <class Plot>
+void with_caption(const char* sentence, ImVec2 size, const Plot& plot) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (size.x <= 0) size.x = room.x;
+  if (size.y <= 0) size.y = room.y;
+  const float text = ImGui::CalcTextSize(sentence, nullptr, false, size.x).y + 2 * ImGui::GetStyle().ItemSpacing.y;
+  ImGui::BeginGroup();
+  plot(ImVec2{size.x, std::max(size.y - text, 4 * ImGui::GetFontSize())});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+  ImGui::TextDisabled("%s", sentence);
+  ImGui::PopTextWrapPos();
+  ImGui::EndGroup();
 }
 
 inline int size_of(const std::vector<double>& values) {
