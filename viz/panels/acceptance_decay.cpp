@@ -20,7 +20,7 @@ ImPlotSpec line_of(std::size_t curve, bool has_markers = true) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(series_colour(curve));
   spec.FillColor = spec.LineColor;
-  spec.LineWeight = 0.12f * ImGui::GetFontSize();
+  spec.LineWeight = 0.16f * ImGui::GetFontSize();
   if (has_markers) spec.Marker = ImPlotMarker_Circle;
   spec.MarkerSize = 0.25f * ImGui::GetFontSize();
   return spec;

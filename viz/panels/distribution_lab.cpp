@@ -34,7 +34,7 @@ ImPlotSpec bar_spec(const PaletteColour& colour) {
 ImPlotSpec line_spec(const PaletteColour& colour) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(colour);
-  spec.LineWeight = 2;
+  spec.LineWeight = 2.6f;
   return spec;
 }
 

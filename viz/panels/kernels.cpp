@@ -270,8 +270,8 @@ void KernelsPanel::draw_body(Controls& controls, KernelsSettings& settings, cons
     const float times = snapshot->times ? std::max(0.4f * inside.y, inside.y - rows) : 2.4f * em;
     draw_matrix(controls, *snapshot, inside.x, inside.y - times - ImGui::GetStyle().ItemSpacing.y);
     if (snapshot->times) {
-      with_caption("A bar at 1 would be as fast as the GPU's memory allows; launches dominate the smallest kernels.",
-                   {-1, times}, [&](ImVec2 size) { plot_times(*snapshot->times, size); });
+      with_caption("A bar at 1 would take no longer than its bytes at the GPU's bandwidth.", {-1, times},
+                   [&](ImVec2 size) { plot_times(*snapshot->times, size); });
     } else {
       ImGui::TextDisabled("Times against their floors: drop the JSON of `draftproof bench --device cuda --json` here.");
     }

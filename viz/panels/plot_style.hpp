@@ -13,7 +13,7 @@
 
 namespace draftproof {
 
-inline ImPlotSpec line_of(const PaletteColour& colour, float weight = 2.0f, float alpha = 1.0f) {
+inline ImPlotSpec line_of(const PaletteColour& colour, float weight = 2.6f, float alpha = 1.0f) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(colour, alpha);
   spec.LineWeight = weight;
@@ -69,7 +69,11 @@ void with_caption(const char* sentence, ImVec2 size, const Plot& plot) {
   ImGui::BeginGroup();
   plot(ImVec2{size.x, std::max(size.y - text, 4 * ImGui::GetFontSize())});
   ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
-  ImGui::TextDisabled("%s", sentence);
+  ImVec4 colour = ImGui::GetStyleColorVec4(ImGuiCol_Text);
+  colour.w *= 0.75f;  // quieter than the plot, and still seen from the last row
+  ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  ImGui::TextUnformatted(sentence);
+  ImGui::PopStyleColor();
   ImGui::PopTextWrapPos();
   ImGui::EndGroup();
 }

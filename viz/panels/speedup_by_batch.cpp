@@ -38,7 +38,7 @@ double highest(const SpeedupByBatchSnapshot& snapshot) {
 void plot_curve(const SpeedupCurve& curve, std::size_t index) {
   const PaletteColour& colour = colour_of(index);
   const bool compared = curve.kind == SpeedupCurve::Kind::compared;
-  ImPlotSpec spec = line_of(colour, index == 0 ? 3.5f : 1.8f, compared ? kCompared : 1.0f);
+  ImPlotSpec spec = line_of(colour, index == 0 ? 4.0f : 2.6f, compared ? kCompared : 1.0f);
   if (compared || curve.kind == SpeedupCurve::Kind::tree) {
     spec.Marker = compared ? ImPlotMarker_Diamond : ImPlotMarker_Up;
     spec.MarkerSize = 0.18f * ImGui::GetFontSize();

@@ -191,7 +191,7 @@ void draw_budgets(Controls& controls, const TreeExplorerSnapshot& snapshot, ImVe
       ImPlotSpec spec;
       spec.LineColor = to_vec4(series_colour(c));
       spec.FillColor = spec.LineColor;
-      spec.LineWeight = 0.12f * ImGui::GetFontSize();
+      spec.LineWeight = 0.16f * ImGui::GetFontSize();
       spec.Marker = curve.verifier.empty() ? ImPlotMarker_Circle : ImPlotMarker_Square;
       spec.MarkerSize = 0.22f * ImGui::GetFontSize();
       const std::string label = curve.builder + (curve.verifier.empty() ? "" : ", " + curve.verifier);
