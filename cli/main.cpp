@@ -14,6 +14,7 @@
 #include "base/files/own_files.hpp"
 #include "base/near_names.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/build_commit.hpp"
 #include "cli/shared/manual_page.hpp"
 #include "cli/verbs.hpp"
 
@@ -44,7 +45,7 @@ std::string help() {
       "Usage: draftproof [OPTIONS] SUBCOMMAND\n\n"
       "Options:\n"
       "  -h,--help                   Print this help message and exit\n"
-      "  --version                   Print the version and exit\n";
+      "  --version                   Print the version and its commit, and exit\n";
   std::string_view group;
   for (const Verb& verb : kVerbs) {
     if (verb.group != group) text += std::string("\n") + verb.group + "\n";
@@ -136,7 +137,7 @@ int run(int argument_count, char** arguments) {
   const std::string first = arguments[1];
   if (first == "--help" || first == "-h") return print(help());
   if (first == "--manual-page") return print(manual_page());
-  if (first == "--version") return print(DRAFTPROOF_VERSION "\n");
+  if (first == "--version") return print(DRAFTPROOF_VERSION " (" + build_commit() + ")\n");
   for (const Verb& verb : kVerbs) {
     if (first == verb.name) return start(verb, argument_count, arguments);
   }

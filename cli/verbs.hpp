@@ -49,6 +49,8 @@ inline constexpr Verb kVerbs[] = {
      "A window: speculation live, distributions, trees, predictions, serving, proofs"},
     {"tree", "studies", "See and explain",
      "Build a draft tree and verify it step by step, with every number that is compared"},
+    {"lesson", "studies", "See and explain",
+     "A course in eight lessons: a page each, and exercises whose answers it checks"},
     {"machine", "engine", "Inspect", "Describe this machine: processor, memory, vector instructions"},
     {"verifiers", "engine", "Inspect", "List the verifiers: the draft that each takes, its guarantee, its source"},
     {"presets", "sim", "Inspect", "List the presets of the simulator: GPUs, models, engines, drafters"},

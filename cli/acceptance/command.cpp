@@ -10,6 +10,7 @@
 #include "base/printable.hpp"
 #include "cli/acceptance/heads.hpp"
 #include "cli/shared/acceptance_terms.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
@@ -25,6 +26,7 @@ struct AcceptanceArguments {
   std::vector<std::string> sources;
   std::string rates = "as said";
   HeadsSettings heads;
+  Artefacts artefacts;
   bool no_download = false;
   bool json = false;
 
@@ -87,6 +89,7 @@ void run_head(const AcceptanceArguments& arguments, const ProgramContext& contex
   settings.head = arguments.sources.front();
   settings.num_speculative_tokens = arguments.settings.drafts;
   const auto snapshot = last_snapshot<HeadsSnapshot>(settings);
+  write_artefacts(arguments.artefacts, snapshot, context);
   if (!arguments.json) return print_heads(std::cout, snapshot);
   Json document = json_document(context.arguments);
   document.update(to_json(snapshot));
@@ -94,6 +97,7 @@ void run_head(const AcceptanceArguments& arguments, const ProgramContext& contex
 }
 
 void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
+  require_artefacts(arguments.artefacts);
   if (arguments.of_head()) return run_head(arguments, context);
   AcceptanceDecaySettings settings = arguments.settings;
   if (!arguments.sources.empty()) settings.sources = arguments.sources;
@@ -102,6 +106,7 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   for (const DecayCurve& curve : snapshot.curves)
     if (curve.error) throw *curve.error;
   require_use(settings, snapshot);
+  write_artefacts(arguments.artefacts, snapshot, context);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));
@@ -148,8 +153,9 @@ void add_acceptance(Options& options, ProgramContext& context) {
   options.used_only({"--draft-cost", "--drafts-max", "--context", "--name", "--rates"}, "with a head, which is run",
                     [arguments] { return !arguments->of_head(); });
   add_acceptance_terms(options);
+  add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"", "server.log --draft-cost 0.05", "metrics.csv -k 4 --json",
+  options.examples({"", "server.log --draft-cost 0.05 --table decay.tex --figure decay.pdf", "metrics.csv -k 4 --json",
                     "head:experiments/heads/smollm2-eagle3/eagle3.gguf --per-work 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

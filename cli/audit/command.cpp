@@ -186,7 +186,7 @@ void add_audit(Options& options, ProgramContext& context) {
   options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
                  "Total variation distance that should be detectable; else the verdict is inconclusive");
   options.file("--figure", arguments->figure,
-               "Figure to write (.svg, .png or .pdf): the worst cells, observed and expected");
+               "Figure to write (.svg, .png, .pdf or .tex): the worst cells, observed and expected");
   std::vector<std::string> about_traces{"--verifier", "--no-row-check"};
   for (const TraceSettingInfo& setting : trace_settings()) {
     if (!is_about_distributions(setting.name)) continue;

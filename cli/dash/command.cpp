@@ -15,7 +15,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> files;
-  std::string panel, screenshot, record, replay, theme = "dark", out = "out/dash";
+  std::string panel, lesson, screenshot, record, replay, theme = "dark", out = "out/dash";
   std::string size = "1600x1000";
   std::optional<double> scale;
   int frames = 0;
@@ -46,6 +46,7 @@ RunOptions options_of(const Arguments& arguments) {
   options.dashboard.only_panel = arguments.panel;
   options.dashboard.out_folder = arguments.out;
   options.opened = arguments.files;
+  options.lesson = arguments.lesson;
   read_size(arguments.size, options);
   return options;
 }
@@ -89,6 +90,7 @@ void add_dash(Options& options, ProgramContext& context) {
   options.files("files", arguments->files,
                 "Results to open: of demo, predict, sim, regress, ...; or drop them on the window");
   options.text("--panel", arguments->panel, "Show this panel alone", "NAME");
+  options.text("--lesson", arguments->lesson, "Show this lesson alone, in its panel (draftproof lesson)", "NAME");
   options.text("--screenshot", arguments->screenshot, "Write a picture (PNG) instead of opening a window", "FILE");
   options.text("--size", arguments->size, "Of the window or picture, in pixels", "WIDTHxHEIGHT");
   options.number("--scale", arguments->scale, {0.5, 4.0},
@@ -107,8 +109,12 @@ void add_dash(Options& options, ProgramContext& context) {
   options.used_only({"--theme", "--size", "--scale", "--out"}, "with --json, which draws nothing", [arguments] {
     return !arguments->json || !arguments->screenshot.empty() || !arguments->replay.empty() || arguments->frames > 0;
   });
+  options.used_only({"--lesson"}, "with --panel, --record, --replay or --measure-frames", [arguments] {
+    return arguments->panel.empty() && arguments->record.empty() && arguments->replay.empty() && arguments->frames == 0;
+  });
   options.json(arguments->json);
-  options.examples({"", "--panel lab", "result.json --screenshot result.png"});
+  options.examples(
+      {"", "--panel lab", "--lesson rejection --screenshot rejection.png", "result.json --screenshot result.png"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

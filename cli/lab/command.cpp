@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -21,6 +22,7 @@ struct LabArguments {
   std::string verifier;  // empty: not given
   std::optional<std::int32_t> draft_tokens;
   bool logits = false;
+  Artefacts artefacts;
   bool json = false;
 };
 
@@ -58,6 +60,7 @@ void print_snapshot(const DistributionLabSnapshot& snapshot) {
 }
 
 void run(LabArguments arguments, ProgramContext& context) {
+  require_artefacts(arguments.artefacts);
   DistributionLabSettings& settings = arguments.settings;
   if (!settings.bug.empty() && (!arguments.verifier.empty() || arguments.draft_tokens))
     throw usage_error("--bug", "has a verifier and a draft of its own; expected neither --verifier nor -k");
@@ -80,6 +83,7 @@ void run(LabArguments arguments, ProgramContext& context) {
       last = std::move(snapshot);
     });
   }
+  write_artefacts(arguments.artefacts, last, context);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(last));
@@ -115,6 +119,7 @@ void add_lab(Options& options, ProgramContext& context) {
   options.seed(settings.seed, "Of the samples");
   options.used_only({"--unconditional"}, "without --cfg-scale",
                     [arguments] { return arguments->settings.guidance_scale != 1.0; });
+  add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
   options.examples(
       {"--verifier block -k 2", "--target 0.5,0.3,0.2 --draft 0.2,0.3,0.5 --verifier rrs -k 2", "--bug B38"});

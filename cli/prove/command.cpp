@@ -5,12 +5,14 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "base/files/atomic_file.hpp"
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "base/split.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
+#include "exactness/proof/certificate.hpp"
 #include "exactness/proof/claims.hpp"
 #include "exactness/proof/proof_json.hpp"
 #include "exactness/proof/prove.hpp"
@@ -23,6 +25,7 @@ namespace {
 struct ProveArguments {
   std::string verifier = "all";
   ProofOptions options;
+  std::string certificate, counterexamples;  // files; empty: none
   bool long_run = false;
   int threads = 1;
   bool json = false;
@@ -102,6 +105,28 @@ std::vector<const ProofCase*> wanted_cases(const std::string& name) {
   return cases;
 }
 
+Json path_or_null(const std::string& path) {
+  return path.empty() ? Json() : Json(path);
+}
+
+void write_certificate(const std::string& path, const std::vector<const ProofCase*>& cases, const ProofOptions& options,
+                       const ProgramContext& context) {
+  Json document = json_document(context.arguments);
+  document["proofs"] =
+      json_list(cases, [&](const ProofCase* proof_case) { return certificate_of(*proof_case, options); });
+  AtomicFile file(path);
+  file.stream() << document.dump() << '\n';  // in one line: indented it would be three times as long
+  file.commit();
+}
+
+// The counterexamples of all refuted rules, a table each.
+void write_counterexamples(const std::string& path, const std::vector<std::string>& tables) {
+  AtomicFile file(path);
+  file.stream() << "% Needs \\usepackage{booktabs}.\n";
+  for (const std::string& table : tables) file.stream() << table;
+  file.commit();
+}
+
 void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   ProofOptions options = arguments.options;
   if (arguments.long_run) {
@@ -110,6 +135,13 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     options.long_run = true;
   }
   const std::vector<const ProofCase*> cases = wanted_cases(arguments.verifier);
+  const std::vector<NamedFile> outputs{{"--certificate", arguments.certificate},
+                                       {"--counterexamples", arguments.counterexamples}};
+  require_no_overwriting({}, outputs);
+  require_writable(outputs);
+  // First, since one that would be too large is refused.
+  if (!arguments.certificate.empty()) write_certificate(arguments.certificate, cases, options, context);
+  std::vector<std::string> counterexamples;
   Json document = json_document(context.arguments);
   document["vocab"] = options.vocab_size;
   document["draft"] = options.draft_len;
@@ -134,6 +166,8 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     progress.advance();
     if (!arguments.json) print_row(result);
     proofs.push_back(json_of(result));
+    if (result.counterexample && !result.counterexample->failure)
+      counterexamples.push_back(counterexample_table(result));
   }
   document["proofs"] = proofs;
   document["claims"] = Json::array();
@@ -150,6 +184,9 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   document["top_k_resample"] = has_top_k ? top_k_resample_json() : Json::array();
   if (arguments.verifier == kTopKResample && !arguments.json) print_top_k_resample();
   document["as_claimed"] = all_as_claimed;
+  if (!arguments.counterexamples.empty()) write_counterexamples(arguments.counterexamples, counterexamples);
+  document["files"] = {{"certificate", path_or_null(arguments.certificate)},
+                       {"counterexamples", path_or_null(arguments.counterexamples)}};
   if (arguments.json) print_json(document);
   if (!all_as_claimed) context.exit_code = ExitCode::finding;
 }
@@ -169,8 +206,13 @@ void add_prove(Options& options, ProgramContext& context) {
   options.seed(proof.seed, "Of the models");
   options.threads(arguments->threads);
   options.flag("--long", arguments->long_run, "V and K of at least 4, deeper trees: hours");
+  options.file("--certificate", arguments->certificate,
+               "Write one step of every case as data that exactness/proof/check_certificate.py checks on its own");
+  options.file("--counterexamples", arguments->counterexamples,
+               "Write the counterexamples of refuted rules as LaTeX tables (booktabs)");
   options.json(arguments->json);
-  options.examples({"", "--verifier block --json", "--vocab 2 -k 1 --instances 5"});
+  options.examples({"", "--verifier block --json", "--verifier chain -k 2 --instances 7 --certificate chain.json",
+                    "--vocab 2 -k 1 --instances 5"});
   options.on_run([arguments, &context] { run_prove(*arguments, context); });
 }
 

@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/build_commit.hpp"
 #include "reference/row_kernels/row_kernels.hpp"
 
 namespace draftproof {
@@ -91,6 +92,7 @@ std::string compiler() {
 Json json_document(const std::vector<std::string>& arguments) {
   Json document;
   document["version"] = DRAFTPROOF_VERSION;
+  document["commit"] = build_commit();
   document["command"] = shell_command(arguments);
   document["machine"] = describe_machine(row_kernels().target);
   return document;

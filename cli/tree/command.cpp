@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
@@ -20,6 +21,7 @@ namespace {
 
 struct TreeArguments {
   TreeExplorerSettings settings;
+  Artefacts artefacts;
   bool no_download = false;
   bool json = false;
 };
@@ -86,7 +88,9 @@ void run(const TreeArguments& arguments, const ProgramContext& context) {
   if (sum > 1.0 + 1e-9)
     throw usage_error("--rank-rates", "has the sum " + short_number(sum) +
                                           "; expected at most 1, since at most one child is the accepted one");
+  require_artefacts(arguments.artefacts);
   const auto snapshot = last_snapshot<TreeExplorerSnapshot>(settings);
+  write_artefacts(arguments.artefacts, snapshot, context);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));
@@ -131,6 +135,7 @@ void add_tree(Options& options, ProgramContext& context) {
   options.used_only({"--vocab", "--sharpness", "--quality"}, "with a --model", is_synthetic);
   options.used_only({"--rank-rates"}, "without --builder sequoia",
                     [arguments] { return arguments->settings.builder == name_of(TreeBuilder::sequoia); });
+  add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
   options.examples({"", "--builder sequoia --nodes 8", "--builder static --shape 3x2x1 --json"});
   options.on_run([arguments, &context] { run(*arguments, context); });

@@ -59,6 +59,7 @@ class Document(Record):
     """What `draftproof VERB --json` prints."""
 
     version: str
+    commit: str
     command: str
     machine: Record
 

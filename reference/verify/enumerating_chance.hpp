@@ -69,6 +69,22 @@ class EnumeratingChance {
     return reused_;
   }  // decisions at an address used before, on this path (coupled noise is shared on purpose)
 
+  // Decisions of the path just taken, in their order: the outcome (of a coin 0: accepted), and its share of the
+  // probability before.
+  struct Decision {
+    Address address;
+    std::size_t outcome;
+    Number share;
+  };
+  std::vector<Decision> decisions() const {
+    std::vector<Decision> path;
+    for (std::size_t i = 0; i < depth_; ++i) {
+      const Part& part = choices_[i].parts[choices_[i].taken];
+      path.push_back({choices_[i].address, part.outcome, part.share});
+    }
+    return path;
+  }
+
   // Steps to the next path; false when all have been taken.
   bool next();
   // After next(): how many decisions at the start of the coming path have the masses they had on the last one.
@@ -84,6 +100,7 @@ class EnumeratingChance {
     Interval interval;
   };
   struct Choice {
+    Address address;
     std::vector<Part> parts;  // those of positive share
     std::size_t taken = 0;
   };
@@ -106,7 +123,7 @@ class EnumeratingChance {
             "races over one list and over several at one position: their joint distribution is not known here");
   }
   Known& known(const Address& address);
-  Choice& decide();
+  Choice& decide(const Address& address);
   std::size_t settle(Known& variable, const Choice& choice);
 
   std::uint32_t step_;
@@ -177,8 +194,8 @@ typename EnumeratingChance<Number>::Known& EnumeratingChance<Number>::known(cons
 
 // The choice of this decision: an empty new one, to be filled by the caller, or the one that the replay passes again.
 template <class Number>
-typename EnumeratingChance<Number>::Choice& EnumeratingChance<Number>::decide() {
-  if (depth_ == choices_.size()) choices_.emplace_back();
+typename EnumeratingChance<Number>::Choice& EnumeratingChance<Number>::decide(const Address& address) {
+  if (depth_ == choices_.size()) choices_.push_back({address, {}, 0});
   return choices_[depth_++];
 }
 
@@ -201,7 +218,7 @@ bool EnumeratingChance<Number>::accept_at(const Address& address, const Number& 
 template <class Number>
 Token EnumeratingChance<Number>::draw_at(const Address& address, const DenseMasses<Number>& masses) {
   Known& variable = known(address);
-  Choice& choice = decide();
+  Choice& choice = decide(address);
   if (choice.parts.empty()) {
     const Number total = total_of(masses);
     const Interval& whole = variable.interval;
@@ -223,7 +240,7 @@ Token EnumeratingChance<Number>::race_at(const Address& address, const DenseMass
   Known& variable = known(address);
   if (++variable.races > 2)
     throw std::logic_error("three races over one noise vector: their joint distribution is not known here");
-  Choice& choice = decide();
+  Choice& choice = decide(address);
   if (choice.parts.empty()) {
     const bool first = variable.winner == kPaddingToken;
     const Number total = total_of(first ? masses : variable.masses);

@@ -148,12 +148,13 @@ struct FigureFormat {
   const char* mark;      // stands at the end of every complete picture
 };
 
-constexpr std::array<FigureFormat, 3> kFormats{
+constexpr std::array<FigureFormat, 4> kFormats{
     {{".svg", "svg noenhanced font 'sans-serif,14' background '#ffffff' size ", 1, "</svg>"},
      {".png", "pngcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 1, "IEND"},
-     {".pdf", "pdfcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 96, "%%EOF"}}};
+     {".pdf", "pdfcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 96, "%%EOF"},
+     {".tex", "tikz size ", 160, "\\end{tikzpicture}"}}};
 
-constexpr const char* kExpectedName = "expected a name that ends with .svg, .png or .pdf";
+constexpr const char* kExpectedName = "expected a name that ends with .svg, .png, .pdf or .tex";
 
 const FigureFormat* find_format(const std::string& path) {
   const auto found = std::find_if(kFormats.begin(), kFormats.end(),
@@ -197,6 +198,28 @@ std::string run_gnuplot(const std::string& figure, const FigureFormat& format, c
   return picture;
 }
 
+// gnuplot hands texts to TeX as they are: their special characters are escaped here, but for numbers, "$0.5$".
+std::string with_tex_escapes(const std::string& picture) {
+  std::string out = "% Needs \\usepackage{gnuplot-lua-tikz}, a file of gnuplot's.\n";
+  for (std::size_t begin = 0; begin < picture.size();) {
+    const std::size_t end = std::min(picture.find('\n', begin), picture.size() - 1) + 1;
+    const std::string line = picture.substr(begin, end - begin);
+    begin = end;
+    const std::size_t text = line.find(") {");
+    if (!line.starts_with("\\node[gp node") || text == std::string::npos || line[text + 3] == '$') {
+      out += line;
+      continue;
+    }
+    out += line.substr(0, text + 3);
+    const std::size_t last = line.rfind("};");
+    for (std::size_t i = text + 3; i < last; ++i)
+      out += std::string("&%$#_{}").find(line[i]) == std::string::npos ? std::string(1, line[i])
+                                                                       : std::string("\\") + line[i];
+    out += line.substr(last);
+  }
+  return out;
+}
+
 }  // namespace
 
 void require_figure_name(const std::string& option, const std::string& path) {
@@ -209,7 +232,7 @@ void write_figure(const std::string& path, const std::string& script, FigureOpti
       std::string("set encoding utf8\nset terminal ") + format.terminal + size_text(format, options) + "\n";
   const std::string picture = run_gnuplot(path, format, terminal + script + "\n", options.time_limit);
   AtomicFile file(path);
-  file.stream() << picture;
+  file.stream() << (path.ends_with(".tex") ? with_tex_escapes(picture) : picture);
   file.commit();
 }
 

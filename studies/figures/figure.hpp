@@ -1,4 +1,4 @@
-// Figures for papers: a gnuplot script becomes an SVG, PNG or PDF file.
+// Figures for papers: a gnuplot script becomes an SVG, PNG or PDF file, or TikZ for LaTeX.
 #pragma once
 
 #include <chrono>

@@ -16,22 +16,30 @@
 namespace draftproof {
 namespace {
 
-void add_row(SpeedupCurve& curve, const PredictionRow& row) {
+template <class Pass>
+void add_pass(SpeedupCurve& curve, const Pass& pass, double ridge) {
+  const double intensity = pass.floor.intensity();
+  curve.intensity.push_back(intensity);
+  curve.over_floor.push_back(pass.over_floor());
+  curve.share_of_peak.push_back(std::min(1.0, intensity / ridge) / pass.over_floor());
+}
+
+void add_row(SpeedupCurve& curve, const PredictionRow& row, double ridge) {
   curve.batch.push_back(static_cast<double>(row.batch));
   curve.speedup.push_back(row.speedup);
   curve.low.push_back(row.low);
   curve.high.push_back(row.high);
   curve.step_ratio.push_back(row.step_ratio);
   curve.tokens_per_second.push_back(row.tokens_per_second);
-  curve.intensity.push_back(row.verify.floor.intensity());
-  curve.over_floor.push_back(row.verify.over_floor());
+  add_pass(curve, row.verify, ridge);
 }
 
 SpeedupCurve best_curve(const Prediction& prediction, SpeedupCurve::Kind kind, const std::string& name) {
   SpeedupCurve curve;
   curve.kind = kind;
   curve.name = name;
-  for (const BatchPrediction& batch : prediction.batches) add_row(curve, batch.rows[batch.best]);
+  for (const BatchPrediction& batch : prediction.batches)
+    add_row(curve, batch.rows[batch.best], prediction.ridge_intensity);
   curve.break_even = prediction.break_even;
   return curve;
 }
@@ -44,7 +52,8 @@ SpeedupCurve curve_of(const Prediction& prediction, const DraftLimits& limits) {
   curve.name = (tree ? "tree of " : "K = ") + std::to_string(limits.form.nodes);
   for (const BatchPrediction& batch : prediction.batches)
     for (const PredictionRow& row : batch.rows)
-      if (row.form.is_tree() == tree && row.form.nodes == limits.form.nodes) add_row(curve, row);
+      if (row.form.is_tree() == tree && row.form.nodes == limits.form.nodes)
+        add_row(curve, row, prediction.ridge_intensity);
   curve.break_even = limits.break_even;
   curve.memory_bound_up_to = limits.memory_bound_up_to;
   return curve;
@@ -56,8 +65,7 @@ SpeedupCurve plain_curve(const Prediction& prediction) {
   for (const BatchPrediction& batch : prediction.batches) {
     curve.batch.push_back(static_cast<double>(batch.batch));
     curve.tokens_per_second.push_back(batch.plain_tokens_per_second);
-    curve.intensity.push_back(batch.plain_pass.floor.intensity());
-    curve.over_floor.push_back(batch.plain_pass.over_floor());
+    add_pass(curve, batch.plain_pass, prediction.ridge_intensity);
   }
   return curve;
 }
@@ -92,7 +100,7 @@ std::vector<SpeedupPreset> make_presets() {
   settings.batch_max = 512;
   settings.request = request_of("Llama-3.1-8B", "H100", "EAGLE-3");
   settings.request.compared_drafters = {"n-gram", "Llama-3.2-1B"};
-  presets.push_back({"8B with EAGLE-3",
+  presets.push_back({"batch",
                      "The best K shrinks as the batch grows: verification stops being free where its passes leave the "
                      "memory's slope.",
                      settings});
@@ -173,14 +181,14 @@ nlohmann::ordered_json to_json(const SpeedupByBatchSnapshot& snapshot) {
 
 Table to_table(const SpeedupByBatchSnapshot& snapshot) {
   Table table;
-  table.columns = {"curve",     "batch",      "speedup",           "low",
-                   "high",      "step_ratio", "tokens_per_second", "operations_per_byte",
-                   "over_floor"};
+  table.columns = {"curve",      "batch",        "speedup",           "low",
+                   "high",       "step_ratio",   "tokens_per_second", "operations_per_byte",
+                   "over_floor", "share_of_peak"};
   for (const SpeedupCurve& curve : snapshot.curves)
     for (std::size_t i = 0; i < curve.batch.size(); ++i)
       table.rows.push_back({curve.name, static_cast<std::int64_t>(curve.batch[i]), curve.speedup[i], curve.low[i],
                             curve.high[i], curve.step_ratio[i], curve.tokens_per_second[i], curve.intensity[i],
-                            curve.over_floor[i]});
+                            curve.over_floor[i], curve.share_of_peak[i]});
   return table;
 }
 

@@ -9,6 +9,7 @@
 
 #include "sim/predict/prediction_request.hpp"
 #include "studies/job.hpp"
+#include "studies/lesson.hpp"
 #include "studies/table.hpp"
 
 namespace draftproof {
@@ -33,6 +34,7 @@ struct SpeedupCurve {
   std::vector<double> batch, speedup, low, high, step_ratio, tokens_per_second;
   // Verification pass: operations a byte, and its time over the time that they take at the GPU's peak rates.
   std::vector<double> intensity, over_floor;
+  std::vector<double> share_of_peak;       // of the GPU's operations a second: roof at the intensity / over_floor
   std::optional<std::int64_t> break_even;  // the batch from which on it does not pay
   std::int64_t memory_bound_up_to = 0;     // the largest batch whose verification the memory bounds; of chains, trees
 };
@@ -45,12 +47,7 @@ struct SpeedupByBatchSnapshot {
   std::string head;                  // what is predicted, in one line
 };
 
-// Settings that teach one thing each.
-struct SpeedupPreset {
-  std::string name;
-  std::string lesson;  // one sentence: what to watch for
-  SpeedupByBatchSettings settings;
-};
+using SpeedupPreset = Lesson<SpeedupByBatchSettings>;
 const std::vector<SpeedupPreset>& speedup_presets();
 
 // From 1 to `most`, eight to a factor of two from 8 on.

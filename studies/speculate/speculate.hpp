@@ -19,6 +19,7 @@
 
 #include "engine/decode/generation.hpp"
 #include "studies/job.hpp"
+#include "studies/lesson.hpp"
 #include "studies/opened_result.hpp"
 #include "studies/palette.hpp"
 #include "studies/table.hpp"
@@ -161,12 +162,7 @@ Table to_table(const SpeculateSnapshot& snapshot);
 std::string to_figure(const SpeculateSnapshot& snapshot);
 std::vector<std::string> command_arguments(const SpeculateSettings& settings);
 
-// A lesson, and what to watch for.
-struct SpeculatePreset {
-  std::string name;
-  std::string watch;
-  SpeculateSettings settings;
-};
+using SpeculatePreset = Lesson<SpeculateSettings>;
 // For the shipped model, or for an n-gram model.
 std::vector<SpeculatePreset> speculate_presets(const std::string& model);
 

@@ -1,8 +1,14 @@
 // prove, bugs and soak as scripts meet them.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "exactness/proof/prove.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
 
 namespace {
@@ -69,6 +75,80 @@ TEST_CASE("prove checks equivalences and orderings and golden numbers with all v
     CHECK(claim.at("holds") == true);
     CHECK(claim.at("refutation").is_null());
   }
+}
+
+// What the checker, which uses nothing of this project, says of a certificate; `change` plants a fault in it first.
+ProgramResult checked_certificate(const std::string& path, const std::function<void(json&)>& change = {}) {
+  std::ifstream in(path);
+  json certificate = json::parse(in);
+  const std::string changed = path + ".changed";
+  json& proofs = certificate.at("proofs");
+  const auto of_chain =
+      std::find_if(proofs.begin(), proofs.end(), [](const json& proof) { return proof.at("verifier") == "chain"; });
+  if (change) change((of_chain == proofs.end() ? proofs.at(0) : *of_chain).at("instances").at(0));
+  write_whole_file(changed, certificate.dump());
+  return run_command({"python3", DRAFTPROOF_SOURCE_DIR "/exactness/proof/check_certificate.py", changed});
+}
+
+TEST_CASE("a certificate is checked without this project, and one with a fault in it is rejected") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("chain.json");
+  const json document = json_of(
+      {"prove", "--verifier", "chain_markov", "--vocab", "2", "-k", "2", "--instances", "7", "--certificate", path});
+  CHECK(document.at("files").at("certificate") == path);
+  if (run_command({"python3", "--version"}).exit_code != 0) {
+    WARN("SKIPPED: python3 is not installed");
+    return;
+  }
+  CHECK(checked_certificate(path).exit_code == 0);
+  json_of({"prove", "--verifier", "chain", "--vocab", "2", "-k", "2", "--instances", "7", "--certificate", path});
+  const ProgramResult sound = checked_certificate(path);
+  INFO(sound.err);
+  CHECK(sound.exit_code == 0);
+  CHECK_THAT(sound.out, Catch::Contains("chain: lossless, as stated, on 7 pairs of models"));
+  const auto rejected = [&](const char* word, const std::function<void(json&)>& change) {
+    const ProgramResult result = checked_certificate(path, change);
+    INFO(result.out);
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Catch::Contains("invalid: ") && Catch::Contains(word));
+  };
+  rejected("sum to", [](json& instance) { instance.at("outcomes").erase(0); });
+  rejected("two shares", [](json& instance) { instance.at("outcomes").at(0).at("decisions").at(0).at(4) = "1/7"; });
+  rejected("add up", [](json& instance) { instance.at("emitted").at(0).at("probability") = "1/7"; });
+  rejected("no distribution", [](json& instance) { instance.at("rows").at(0).at("p").at(0) = "9/7"; });
+  rejected("the rule gives", [](json& instance) {
+    std::swap(instance.at("rows").at(0).at("q").at(0), instance.at("rows").at(0).at("q").at(1));
+  });
+  rejected("first difference", [](json& instance) {
+    instance.at("difference") = {{"string", {0}}, {"emitted", "1/2"}, {"expected", "1/3"}};
+  });
+}
+
+TEST_CASE("the certificate and the LaTeX table of a refuted rule hold its counterexample") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("lossy.json");
+  const std::string table = folder.file("lossy.tex");
+  json_of({"prove", "--verifier", "typical_acceptance", "-k", "1", "--instances", "1", "--certificate", path,
+           "--counterexamples", table});
+  std::ifstream in(path);
+  const json certificate = json::parse(in);
+  const json& difference = certificate.at("proofs").at(0).at("instances").at(0).at("difference");
+  CHECK(difference == json{{"string", {0}}, {"emitted", "1/3"}, {"expected", "4/13"}});
+  std::ifstream tex(table);
+  const std::string text{std::istreambuf_iterator<char>(tex), {}};
+  CHECK_THAT(text, Catch::Contains("typical\\_acceptance") &&
+                       Catch::Contains("$p$ & $\\frac{4}{13}$ & $\\frac{4}{13}$ & $\\frac{5}{13}$") &&
+                       Catch::Contains("with probability $\\frac{1}{3}$; the target has $\\frac{4}{13}$"));
+  if (run_command({"python3", "--version"}).exit_code != 0) return;
+  CHECK(checked_certificate(path).exit_code == 0);
+  // Claimed to be exact, it is rejected.
+  CHECK(checked_certificate(path, [](json& instance) { instance.at("difference") = nullptr; }).exit_code == 1);
+}
+
+TEST_CASE("prove writes no two results to one file") {
+  const TemporaryFolder folder;
+  check_refused({"prove", "--certificate", folder.file("c"), "--counterexamples", folder.file("c")},
+                {"--counterexamples"});
 }
 
 TEST_CASE("bugs counts what was killed and shows the evidence of those that are asked for") {

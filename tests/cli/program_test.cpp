@@ -174,7 +174,14 @@ TEST_CASE("the version is one line that the JSON documents repeat") {
   const ProgramResult version = run_draftproof({"--version"});
   CHECK(version.exit_code == 0);
   const auto document = ordered_json::parse(run_draftproof({"machine", "--json"}).out);
-  CHECK(version.out == document.at("version").get<std::string>() + "\n");
+  const auto commit = document.at("commit").get<std::string>();
+  CHECK(version.out == document.at("version").get<std::string>() + " (" + commit + ")\n");
+  const ProgramResult described =
+      run_command({"git", "-C", DRAFTPROOF_SOURCE_DIR, "describe", "--always", "--abbrev=12", "--exclude=*"});
+  if (described.exit_code == 0)
+    CHECK(commit.size() >= 12);
+  else
+    CHECK(commit == "unknown");
 }
 
 TEST_CASE("machine prints one JSON document with the envelope, and as text what it says") {

@@ -45,7 +45,7 @@ inline nlohmann::ordered_json printed_by(const std::vector<std::string>& command
 
 // Without what a document says of the run that wrote it.
 inline nlohmann::ordered_json without_envelope(nlohmann::ordered_json document) {
-  for (const char* const key : {"version", "command", "machine", "files"}) document.erase(key);
+  for (const char* const key : {"version", "commit", "command", "machine", "files"}) document.erase(key);
   return document;
 }
 

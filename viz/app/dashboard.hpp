@@ -59,6 +59,7 @@ class Dashboard {
   const std::vector<std::unique_ptr<Panel>>& panels() const { return panels_; }
   // Usage error for a name that none has.
   Panel& panel(const std::string& name) const;
+  const std::string& only_panel() const { return options_.only_panel; }
   Controls& controls() { return controls_; }
   // What is shown, as text: the panel in front and what its and the others' controls show, if they have been changed.
   std::string address() const;

@@ -5,10 +5,15 @@
 #include <imgui.h>
 #include <algorithm>
 #include <ctime>
+#include <iterator>
+#include <memory>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
+#include "base/near_names.hpp"
+#include "base/printable.hpp"
+#include "base/split.hpp"
 #include "viz/app/ui_context.hpp"
 #include "viz/app/window.hpp"
 #include "viz/panels/all_panels.hpp"
@@ -39,6 +44,23 @@ void write_png(const std::string& path, const Picture& picture) {
 
 // Frames until sizes, scroll bars and docked windows have found their places, and each side's first panel is in front.
 constexpr int kSettlingFrames = 6;
+
+// The panel that has the lesson of the options is alone in it, with the lesson's settings. Usage error for a lesson that none has.
+std::unique_ptr<Dashboard> dashboard_of(const RunOptions& options) {
+  DashboardOptions of_dashboard = options.dashboard;
+  std::vector<std::unique_ptr<Panel>> panels = all_panels();
+  if (!options.lesson.empty()) {
+    std::vector<std::string> known;
+    for (const auto& panel : panels) {
+      if (panel->begin_lesson(options.lesson)) of_dashboard.only_panel = panel->info().name;
+      std::ranges::copy(panel->lesson_names(), std::back_inserter(known));
+    }
+    if (of_dashboard.only_panel.empty())
+      throw usage_error("--lesson", in_quotes(options.lesson) + " is not one of " + joined(known, ", ") +
+                                        did_you_mean(options.lesson, known));
+  }
+  return std::make_unique<Dashboard>(std::move(panels), of_dashboard);
+}
 
 void open_all(Dashboard& dashboard, const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
@@ -80,7 +102,8 @@ double cpu_time_ms() {
 void run_in_window(const RunOptions& options, const std::string& record_to) {
   const UiContext context(options.dashboard.ui);
   Window window(options.width_px, options.height_px, Window::Visibility::shown);
-  Dashboard dashboard(all_panels(), options.dashboard);
+  const auto owned = dashboard_of(options);
+  Dashboard& dashboard = *owned;
   Recording recording{
       options.width_px, options.height_px, options.dashboard.ui.scale, options.dashboard.only_panel, {}};
   std::vector<std::string> dropped = options.opened;
@@ -104,20 +127,22 @@ void run_in_window(const RunOptions& options, const std::string& record_to) {
 nlohmann::ordered_json take_screenshot(const RunOptions& options, const std::string& path) {
   const UiContext context(options.dashboard.ui);
   Window window(options.width_px, options.height_px, Window::Visibility::hidden);
-  Dashboard dashboard(all_panels(), options.dashboard);
+  const auto owned = dashboard_of(options);
+  Dashboard& dashboard = *owned;
   open_all(dashboard, options.opened);
   draw_settled(window, dashboard);
   write_png(path, window.picture());
-  return snapshots(dashboard, options.dashboard.only_panel);
+  return snapshots(dashboard, dashboard.only_panel());
 }
 
 nlohmann::ordered_json snapshots_of(const RunOptions& options) {
   const UiContext context(options.dashboard.ui);
   NullSurface surface(options.width_px, options.height_px);
-  Dashboard dashboard(all_panels(), options.dashboard);
+  const auto owned = dashboard_of(options);
+  Dashboard& dashboard = *owned;
   open_all(dashboard, options.opened);
   draw_settled(surface, dashboard);
-  return snapshots(dashboard, options.dashboard.only_panel);
+  return snapshots(dashboard, dashboard.only_panel());
 }
 
 nlohmann::ordered_json replay(const RunOptions& options, const Recording& recording) {

@@ -14,6 +14,7 @@ struct RunOptions {
   bool scale_as_display = false;  // in a window: instead of dashboard.ui.scale
   int width_px = 1600, height_px = 1000;
   std::vector<std::string> opened;  // files and folders, in this order
+  std::string lesson;               // that is begun, in its panel alone; empty: none
 };
 
 // Until the window is closed. `record_to`: where what happened is written at its end; empty: nowhere.

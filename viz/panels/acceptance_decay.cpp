@@ -8,6 +8,7 @@
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "viz/panels/colours.hpp"
+#include "viz/panels/plot_style.hpp"
 
 namespace draftproof {
 namespace {
@@ -19,7 +20,7 @@ ImPlotSpec line_of(std::size_t curve, bool has_markers = true) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(series_colour(curve));
   spec.FillColor = spec.LineColor;
-  spec.LineWeight = 0.12f * ImGui::GetFontSize();
+  spec.LineWeight = 0.16f * ImGui::GetFontSize();
   if (has_markers) spec.Marker = ImPlotMarker_Circle;
   spec.MarkerSize = 0.25f * ImGui::GetFontSize();
   return spec;
@@ -145,11 +146,11 @@ void AcceptanceDecayPanel::draw_sources(Controls& controls, AcceptanceDecaySetti
   }
 }
 
-void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const {
+void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecaySnapshot& snapshot, ImVec2 size) const {
   const char* const title = conditional_ ? "conditional: P(draft i | those before it)##rates"
                                          : "unconditional: P(drafts 1..i), the survival##rates";
-  if (ImPlot::BeginPlot(title, {-1, -1})) {
-    ImPlot::SetupAxes("draft position i", nullptr);
+  if (ImPlot::BeginPlot(title, size)) {
+    ImPlot::SetupAxes("draft position i", "probability");
     setup_positions(snapshot.settings.drafts_max, 0.6);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
     ImPlot::SetupLegend(ImPlotLocation_NorthEast);
@@ -166,11 +167,12 @@ void AcceptanceDecayPanel::draw_rates(Controls& controls, const AcceptanceDecayS
   controls.describe("rates", nullptr);
 }
 
-void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const {
+void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDecaySnapshot& snapshot,
+                                        ImVec2 size) const {
   ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, {0.0f, 0.08f});
-  if (ImPlot::BeginPlot(tokens_ ? "tokens of a step, E(K)##speedup" : "speedup over plain decoding##speedup", {-1, -1},
+  if (ImPlot::BeginPlot(tokens_ ? "tokens of a step, E(K)##speedup" : "speedup over plain decoding##speedup", size,
                         ImPlotFlags_NoLegend)) {
-    ImPlot::SetupAxes("drafts K", nullptr, 0, ImPlotAxisFlags_AutoFit);
+    ImPlot::SetupAxes("drafts K", tokens_ ? "tokens per target step" : "speedup", 0, ImPlotAxisFlags_AutoFit);
     setup_positions(snapshot.settings.drafts_max, -0.4);
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const DecayCurve& curve = snapshot.curves[c];
@@ -193,9 +195,9 @@ void AcceptanceDecayPanel::draw_speedup(Controls& controls, const AcceptanceDeca
   controls.describe("speedup", nullptr);
 }
 
-void AcceptanceDecayPanel::draw_best(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const {
-  if (ImPlot::BeginPlot("best K by draft cost (line: c)##best", {-1, -1}, ImPlotFlags_NoLegend)) {
-    ImPlot::SetupAxes("draft cost c (target steps)", nullptr);
+void AcceptanceDecayPanel::draw_best(Controls& controls, const AcceptanceDecaySnapshot& snapshot, ImVec2 size) const {
+  if (ImPlot::BeginPlot("best K by draft cost (line: c)##best", size, ImPlotFlags_NoLegend)) {
+    ImPlot::SetupAxes("draft cost c (target steps)", "best K");
     ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
     ImPlot::SetupAxisLimits(ImAxis_X1, snapshot.costs.front(), snapshot.costs.back(), ImPlotCond_Once);
     ImPlot::SetupAxisLimits(ImAxis_Y1, -0.3, snapshot.settings.drafts_max + 0.5, ImPlotCond_Always);
@@ -231,14 +233,17 @@ void AcceptanceDecayPanel::draw_body(Controls& controls, AcceptanceDecaySettings
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float height = (room.y - ImGui::GetStyle().ItemSpacing.y) / 2;
   ImGui::BeginChild("rates", {0, height});
-  draw_rates(controls, *snapshot);
+  with_caption("A draft counts only if all before it stand; faint points are extrapolated.", {},
+               [&](ImVec2 size) { draw_rates(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::BeginChild("speedup", {0.58f * room.x, 0});
-  draw_speedup(controls, *snapshot);
+  with_caption("Rings stand at the best K: near it one draft more or less costs little.", {},
+               [&](ImVec2 size) { draw_speedup(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::SameLine();
   ImGui::BeginChild("best");
-  draw_best(controls, *snapshot);
+  with_caption("The dearer a draft, the shorter the best chain.", {},
+               [&](ImVec2 size) { draw_best(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::EndChild();
 }

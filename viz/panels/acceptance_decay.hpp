@@ -22,9 +22,9 @@ class AcceptanceDecayPanel final : public SnapshotPanel<AcceptanceDecaySettings,
                  const AcceptanceDecaySnapshot* snapshot) override;
   void draw_controls(Controls& controls, AcceptanceDecaySettings& settings, const AcceptanceDecaySnapshot* snapshot);
   void draw_sources(Controls& controls, AcceptanceDecaySettings& settings, const AcceptanceDecaySnapshot* snapshot);
-  void draw_rates(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const;
-  void draw_speedup(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const;
-  void draw_best(Controls& controls, const AcceptanceDecaySnapshot& snapshot) const;
+  void draw_rates(Controls& controls, const AcceptanceDecaySnapshot& snapshot, ImVec2 size) const;
+  void draw_speedup(Controls& controls, const AcceptanceDecaySnapshot& snapshot, ImVec2 size) const;
+  void draw_best(Controls& controls, const AcceptanceDecaySnapshot& snapshot, ImVec2 size) const;
 
   bool conditional_ = false;  // rates given those before, instead of the survival
   bool tokens_ = false;       // tokens of a step, instead of the speedup

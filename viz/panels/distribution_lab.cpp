@@ -8,6 +8,7 @@
 
 #include "exactness/statistics/distribution_check.hpp"
 #include "viz/panels/colours.hpp"
+#include "viz/panels/plot_style.hpp"
 
 namespace draftproof {
 namespace {
@@ -33,18 +34,8 @@ ImPlotSpec bar_spec(const PaletteColour& colour) {
 ImPlotSpec line_spec(const PaletteColour& colour) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(colour);
-  spec.LineWeight = 2;
+  spec.LineWeight = 2.6f;
   return spec;
-}
-
-// Bars of several rows side by side, a group for each token.
-void plot_rows(std::initializer_list<std::tuple<const char*, const std::vector<double>*, const PaletteColour*>> rows) {
-  const double width = 0.8 / static_cast<double>(rows.size());
-  double shift = -0.4 + width / 2;
-  for (const auto& [label, row, colour] : rows) {
-    ImPlot::PlotBars(label, row->data(), static_cast<int>(row->size()), width, shift, bar_spec(*colour));
-    shift += width;
-  }
 }
 
 void setup_tokens(std::size_t vocab_size, const char* y_label) {
@@ -54,16 +45,26 @@ void setup_tokens(std::size_t vocab_size, const char* y_label) {
   ImPlot::SetupLegend(ImPlotLocation_NorthEast);
 }
 
-void plot_processed_rows(const DistributionLabSnapshot& snapshot, ImVec2 size) {
-  if (!ImPlot::BeginPlot("After the pipeline##rows", size)) return;
+// Why rejection keeps p: each token's mass from accepted drafts, and on it what the residual adds; above p what is
+// rejected. Unnormalised.
+void plot_stacks(const DistributionLabSnapshot& snapshot, ImVec2 size) {
+  if (!ImPlot::BeginPlot("p = min(p, q) + redistributed mass##rows", size)) return;
   setup_tokens(snapshot.p.size(), "probability");
-  const auto most = [](const std::vector<double>& row) { return *std::max_element(row.begin(), row.end()); };
-  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * std::max({most(snapshot.p), most(snapshot.q), most(snapshot.residual)}),
-                          ImPlotCond_Always);
-  plot_rows({{"p", &snapshot.p, &palette::kTarget},
-             {"q", &snapshot.q, &palette::kDraft},
-             {"min(p, q)", &snapshot.overlap, &palette::kAccepted},
-             {"residual", &snapshot.residual, &palette::kRecovered}});
+  std::array<double, kLabVocabMax> larger{};
+  for (std::size_t i = 0; i < snapshot.p.size(); ++i) larger[i] = std::max(snapshot.p[i], snapshot.q[i]);
+  const auto count = static_cast<int>(snapshot.p.size());
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0, 1.12 * *std::max_element(larger.begin(), larger.end()), ImPlotCond_Always);
+  // The lowest piece is drawn last, over the others.
+  ImPlot::PlotBars("rejected, q above p", larger.data(), count, 0.67, 0, bar_spec(palette::kRejected));
+  ImPlot::PlotBars("redistributed, p above q", snapshot.p.data(), count, 0.67, 0, bar_spec(palette::kRecovered));
+  ImPlot::PlotBars("accepted, min(p, q)", snapshot.overlap.data(), count, 0.67, 0, bar_spec(palette::kAccepted));
+  ImPlotSpec tops = line_spec(palette::kTarget);
+  tops.Marker = ImPlotMarker_Square;
+  tops.MarkerSize = 0.22f * ImGui::GetFontSize();
+  tops.MarkerFillColor = tops.MarkerLineColor = to_vec4(palette::kTarget);
+  std::array<double, kLabVocabMax> tokens{};
+  for (std::size_t i = 0; i < snapshot.p.size(); ++i) tokens[i] = static_cast<double>(i);
+  ImPlot::PlotScatter("p", tokens.data(), snapshot.p.data(), count, tops);
   ImPlot::EndPlot();
 }
 
@@ -102,7 +103,7 @@ void plot_emitted(const DistributionLabSnapshot& snapshot, const LabLook* look, 
 void plot_test(const DistributionLabSnapshot& snapshot, const LabLook* shown, ImVec2 size) {
   constexpr double kLeast = 1e-12;
   if (!ImPlot::BeginPlot("The test as samples come in##test", size)) return;
-  ImPlot::SetupAxes("samples", nullptr);
+  ImPlot::SetupAxes("samples", "p-value; total variation");
   ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLimits(ImAxis_X1, 50, static_cast<double>(std::max<std::int64_t>(snapshot.settings.samples, 100)),
@@ -294,13 +295,17 @@ void DistributionLabPanel::draw_plots(Controls& controls, DistributionLabSetting
   const bool two_columns = room.x > 44 * ImGui::GetFontSize();
   const ImVec2 size = two_columns ? ImVec2{(room.x - gap.x) / 2, (room.y - gap.y) / 2}
                                   : ImVec2{room.x, std::max(14 * ImGui::GetFontSize(), (room.y - 3 * gap.y) / 4)};
-  draw_given_rows(controls, settings, size);
+  with_caption("What target and draft say of the next token, before temperature and filters.", size,
+               [&](ImVec2 room_of_plot) { draw_given_rows(controls, settings, room_of_plot); });
   if (snapshot == nullptr) return;
   if (two_columns) ImGui::SameLine();
-  plot_processed_rows(*snapshot, size);
-  plot_emitted(*snapshot, look_, size);
+  with_caption("Green and orange end at p, whatever q is; grey weighs as much as orange.", size,
+               [&](ImVec2 room_of_plot) { plot_stacks(*snapshot, room_of_plot); });
+  with_caption("Where the bars reach the points, what is emitted follows p.", size,
+               [&](ImVec2 room_of_plot) { plot_emitted(*snapshot, look_, room_of_plot); });
   if (two_columns) ImGui::SameLine();
-  plot_test(*snapshot, look_, size);
+  with_caption("Biased once the p-value falls below the level; a distance above the detectable one would be found.",
+               size, [&](ImVec2 room_of_plot) { plot_test(*snapshot, look_, room_of_plot); });
 }
 
 void DistributionLabPanel::draw_body(Controls& controls, DistributionLabSettings& settings,

@@ -109,8 +109,8 @@ void HeadsPanel::draw_summary(const HeadsSnapshot& snapshot) {
 }
 
 void HeadsPanel::draw_acceptance(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size) {
-  if (ImPlot::BeginPlot("P(accepted | slot reached)##acceptance", size)) {
-    ImPlot::SetupAxes("slot", nullptr);
+  if (ImPlot::BeginPlot("acceptance by slot and work##acceptance", size)) {
+    ImPlot::SetupAxes("slot", "accepted, given that it was reached");
     setup_slots(1, snapshot.num_speculative_tokens);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
     ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Horizontal | ImPlotLegendFlags_Outside);
@@ -127,19 +127,12 @@ void HeadsPanel::draw_acceptance(Controls& controls, const HeadsSnapshot& snapsh
   controls.describe("acceptance", "Accepted drafts over reached ones, by slot, with 95 % intervals.");
 }
 
-void HeadsPanel::draw_drift(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size) {
-  ImGui::BeginChild("drift", size);
-  if (snapshot.drafts_in_parallel) {
-    ImGui::TextWrapped("%s drafts all slots at once: no state goes on from slot to slot, and none drifts.",
-                       snapshot.family.c_str());
-    ImGui::EndChild();
-    return;
-  }
-  controls.toggle("relative L2", relative_l2_, "|s - t| / |t| of the two states, instead of their cosine.");
+void HeadsPanel::plot_drift(const HeadsSnapshot& snapshot, ImVec2 plot) const {
   const char* const title =
       relative_l2_ ? "drift: relative L2 of the state##drift" : "drift: cosine of the state##drift";
-  if (ImPlot::BeginPlot(title, {-1, -1})) {
-    ImPlot::SetupAxes("slot that is drafted from it", nullptr, 0, relative_l2_ ? ImPlotAxisFlags_AutoFit : 0);
+  if (ImPlot::BeginPlot(title, plot)) {
+    ImPlot::SetupAxes("slot that is drafted from it", relative_l2_ ? "relative L2" : "cosine", 0,
+                      relative_l2_ ? ImPlotAxisFlags_AutoFit : 0);
     setup_slots(2, snapshot.num_speculative_tokens);
     if (!relative_l2_) ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.05, ImPlotCond_Once);
     ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Horizontal | ImPlotLegendFlags_Outside);
@@ -154,23 +147,31 @@ void HeadsPanel::draw_drift(Controls& controls, const HeadsSnapshot& snapshot, I
     own.plot("to its own", palette::kDraft);
     ImPlot::EndPlot();
   }
+}
+
+void HeadsPanel::draw_drift(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size) {
+  ImGui::BeginChild("drift", size);
+  if (snapshot.drafts_in_parallel) {
+    ImGui::TextWrapped("%s drafts all slots at once: no state goes on from slot to slot, and none drifts.",
+                       snapshot.family.c_str());
+    ImGui::EndChild();
+    return;
+  }
+  controls.toggle("relative L2", relative_l2_, "|s - t| / |t| of the two states, instead of their cosine.");
+  with_caption("The head goes on from its own guess: the state drifts slot by slot.", {},
+               [&](ImVec2 plot) { plot_drift(snapshot, plot); });
   controls.describe("drift",
                     "State that a slot is drafted from against the one made of the target's features, and against the "
                     "head's own behind the target's states; bars: 10 to 90 % of the steps.");
   ImGui::EndChild();
 }
 
-void HeadsPanel::draw_reliability(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size) {
-  ImGui::BeginChild("reliability", size);
-  const std::int64_t slots = std::ssize(snapshot.reliability) - 1;
-  slot_ = std::min(slot_, slots);
-  if (slots > 0) controls.slider("slot", slot_, 0, slots, "The slot whose confidences are shown; 0: all.");
-  const Reliability& shown = snapshot.reliability[static_cast<std::size_t>(slot_)];
+void HeadsPanel::plot_reliability(const HeadsSnapshot& snapshot, const Reliability& shown, ImVec2 plot) {
   char title[96];
   std::snprintf(title, sizeof title, "accepted by confidence, ECE %.3f, n = %lld##reliability", shown.ece,
                 static_cast<long long>(shown.count));
-  if (ImPlot::BeginPlot(title, {-1, -1}, ImPlotFlags_NoLegend)) {
-    ImPlot::SetupAxes(snapshot.has_confidence_head ? "confidence head" : "largest probability", nullptr);
+  if (ImPlot::BeginPlot(title, plot, ImPlotFlags_NoLegend)) {
+    ImPlot::SetupAxes(snapshot.has_confidence_head ? "confidence head" : "largest probability", "accepted");
     ImPlot::SetupAxisLimits(ImAxis_X1, 0.0, 1.0, ImPlotCond_Always);
     ImPlot::SetupAxisLimits(ImAxis_Y1, 0.0, 1.03, ImPlotCond_Once);
     const std::array diagonal{0.0, 1.0};
@@ -181,6 +182,16 @@ void HeadsPanel::draw_reliability(Controls& controls, const HeadsSnapshot& snaps
     points.plot("accepted", palette::kAccepted);
     ImPlot::EndPlot();
   }
+}
+
+void HeadsPanel::draw_reliability(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size) {
+  ImGui::BeginChild("reliability", size);
+  const std::int64_t slots = std::ssize(snapshot.reliability) - 1;
+  slot_ = std::min(slot_, slots);
+  if (slots > 0) controls.slider("slot", slot_, 0, slots, "The slot whose confidences are shown; 0: all.");
+  const Reliability& shown = snapshot.reliability[static_cast<std::size_t>(slot_)];
+  with_caption("A calibrated head lies on the diagonal.", {},
+               [&](ImVec2 plot) { plot_reliability(snapshot, shown, plot); });
   controls.describe("reliability",
                     "Slots that were reached, in ten bins by the head's confidence; ECE = sum of a bin's share times "
                     "|accepted - mean confidence|.");
@@ -253,7 +264,8 @@ void HeadsPanel::draw_body(Controls& controls, HeadsSettings& settings, const He
     const ImVec2 room = ImGui::GetContentRegionAvail();
     const ImVec2 spacing = ImGui::GetStyle().ItemSpacing;
     const ImVec2 plot{(room.x - 2 * spacing.x) / 3, std::max(14 * em, 0.48f * room.y)};
-    draw_acceptance(controls, *snapshot, plot);
+    with_caption("Acceptance falls with the slot; bars are 95 % intervals over prompts.", plot,
+                 [&](ImVec2 size) { draw_acceptance(controls, *snapshot, size); });
     ImGui::SameLine();
     draw_drift(controls, *snapshot, plot);
     ImGui::SameLine();

@@ -31,6 +31,8 @@ class HeadsPanel final : public SnapshotPanel<HeadsSettings, HeadsSnapshot> {
   static void draw_settings(Controls& controls, HeadsSettings& settings);
   static void draw_summary(const HeadsSnapshot& snapshot);
   static void draw_acceptance(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size);
+  void plot_drift(const HeadsSnapshot& snapshot, ImVec2 plot) const;
+  static void plot_reliability(const HeadsSnapshot& snapshot, const Reliability& shown, ImVec2 plot);
   void draw_drift(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size);
   void draw_reliability(Controls& controls, const HeadsSnapshot& snapshot, ImVec2 size);
   std::optional<Choice> draw_drafts(Controls& controls, const HeadsSnapshot& snapshot);

@@ -71,19 +71,22 @@ void plot_times(const KernelTimes& times, ImVec2 size) {
     best.push_back(time.best_ms / time.floor_ms);
     names.push_back(time.name.c_str());
   }
-  ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines, ImPlotAxisFlags_AutoFit);
-  ImPlot::SetupAxisLimits(ImAxis_X1, -0.6, static_cast<double>(names.size()) - 0.4, ImPlotCond_Always);
-  if (!names.empty()) ImPlot::SetupAxisTicks(ImAxis_X1, positions.data(), static_cast<int>(names.size()), names.data());
-  ImPlot::PlotBars("median", positions.data(), ratios.data(), size_of(ratios), 0.6, fill_of(palette::kBlue, 1.0f));
+  ImPlot::SetupAxes("time / floor", nullptr, 0, ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
+  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLimits(ImAxis_X1, 0.8, ratios.empty() ? 10.0 : 1.5 * std::ranges::max(ratios), ImPlotCond_Once);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, -0.6, static_cast<double>(names.size()) - 0.4, ImPlotCond_Always);
+  ImPlot::SetupLegend(ImPlotLocation_North, ImPlotLegendFlags_Outside | ImPlotLegendFlags_Horizontal);
+  if (!names.empty()) ImPlot::SetupAxisTicks(ImAxis_Y1, positions.data(), static_cast<int>(names.size()), names.data());
+  ImPlotSpec bars = fill_of(palette::kBlue, 1.0f);
+  bars.Flags = ImPlotBarsFlags_Horizontal;
+  ImPlot::PlotBars("median", ratios.data(), positions.data(), size_of(ratios), 0.6, bars);
   ImPlotSpec spec = line_with_markers(palette::kOrange);
   spec.LineColor = to_vec4(palette::kOrange, 0);
-  ImPlot::PlotScatter("best", positions.data(), best.data(), size_of(best), spec);
+  ImPlot::PlotScatter("best", best.data(), positions.data(), size_of(best), spec);
   const double floor = 1.0;
-  ImPlotSpec line = line_of(palette::kVermilion, 1.5f);
-  line.Flags = ImPlotInfLinesFlags_Horizontal;
-  ImPlot::PlotInfLines("floor", &floor, 1, line);
+  ImPlot::PlotInfLines("floor", &floor, 1, line_of(palette::kVermilion, 1.5f));
   if (ImPlot::IsPlotHovered()) {
-    const auto at = static_cast<std::int64_t>(std::llround(ImPlot::GetPlotMousePos().x));
+    const auto at = static_cast<std::int64_t>(std::llround(ImPlot::GetPlotMousePos().y));
     if (at >= 0 && at < static_cast<std::int64_t>(times.rows.size()) && ImGui::BeginTooltip()) {
       const KernelTime& time = times.rows[static_cast<std::size_t>(at)];
       ImGui::Text("%s, %s", time.name.c_str(), printable_line(time.what).c_str());
@@ -262,10 +265,13 @@ void KernelsPanel::draw_body(Controls& controls, KernelsSettings& settings, cons
   if (wide) ImGui::SameLine();
   if (ImGui::BeginChild("matrix and times") && snapshot != nullptr) {
     const ImVec2 inside = ImGui::GetContentRegionAvail();
-    const float times = snapshot->times ? std::max(12 * em, 0.4f * inside.y) : 2.4f * em;
+    // The matrix takes what it needs, the times what is left.
+    const float rows = 1.6f * em * static_cast<float>(snapshot->kernels.size() + 2);
+    const float times = snapshot->times ? std::max(0.4f * inside.y, inside.y - rows) : 2.4f * em;
     draw_matrix(controls, *snapshot, inside.x, inside.y - times - ImGui::GetStyle().ItemSpacing.y);
     if (snapshot->times) {
-      plot_times(*snapshot->times, {-1, times});
+      with_caption("A bar at 1 would take no longer than its bytes at the GPU's bandwidth.", {-1, times},
+                   [&](ImVec2 size) { plot_times(*snapshot->times, size); });
     } else {
       ImGui::TextDisabled("Times against their floors: drop the JSON of `draftproof bench --device cuda --json` here.");
     }

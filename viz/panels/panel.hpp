@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "studies/lessons.hpp"
 #include "studies/opened_result.hpp"
 #include "studies/table.hpp"
 #include "studies/worker.hpp"
 #include "viz/panels/controls.hpp"
+#include "viz/panels/lesson_choice.hpp"
 
 namespace draftproof {
 
@@ -46,13 +48,17 @@ class Panel {
   virtual Table table() const = 0;
   virtual std::string figure_script() const = 0;  // for gnuplot
 
+  // Settings that each show one thing: their names, and the panel with those of one. False where it has no such lesson.
+  virtual std::vector<std::string> lesson_names() const = 0;
+  virtual bool begin_lesson(const std::string& name) = 0;
+
   // Shows a result that the program wrote, or a file of somebody's. False for what is not this panel's; Error naming
   // the file for what is, and broken: then the panel stays as it was.
   virtual bool open(const OpenedResult&) { return false; }
 };
 
 // A panel whose snapshot is a function of its settings. For both types, studies/<panel>.hpp has compute(), to_json(),
-// to_table(), to_figure() and command_arguments().
+// to_table(), to_figure() and command_arguments(); studies/lessons.hpp has lessons() of the settings.
 template <class Settings, class Snapshot>
 class SnapshotPanel : public Panel {
  public:
@@ -64,8 +70,23 @@ class SnapshotPanel : public Panel {
 
   void draw(Controls& controls) final {
     take_latest();
+    draw_lesson(controls);
     draw_body(controls, settings_, shown_.get());
     ask_if_changed();
+  }
+
+  std::vector<std::string> lesson_names() const final {
+    std::vector<std::string> names;
+    for (const auto& lesson : lessons(settings_)) names.push_back(lesson.name);
+    return names;
+  }
+  bool begin_lesson(const std::string& name) final {
+    for (const auto& lesson : lessons(settings_)) {
+      if (lesson.name != name) continue;
+      settings_ = lesson.settings;
+      return true;
+    }
+    return false;
   }
 
   WorkerState state() const final { return worker_.state(); }
@@ -99,6 +120,16 @@ class SnapshotPanel : public Panel {
   virtual void draw_body(Controls& controls, Settings& settings, const Snapshot* snapshot) = 0;
 
  private:
+  void draw_lesson(Controls& controls) {
+    std::string current = kOwnSettings;
+    for (const auto& lesson : lessons(settings_)) {
+      if (!(lesson.settings == settings_)) continue;
+      current = lesson.name;
+      watch_ = lesson.watch;
+      break;
+    }
+    if (const auto chosen = draw_lesson_choice(controls, lesson_names(), current, watch_)) begin_lesson(*chosen);
+  }
   void take_latest() { shown_ = worker_.latest(); }
   void ask_if_changed() {
     if (requested_ && *requested_ == settings_) return;
@@ -107,6 +138,7 @@ class SnapshotPanel : public Panel {
   }
 
   Settings settings_;
+  std::string watch_;  // of the lesson that was shown last
   std::unique_ptr<Settings> requested_;
   std::shared_ptr<const Snapshot> shown_;
   Worker<Settings, Snapshot> worker_;

@@ -4,6 +4,7 @@
 #include <imgui.h>
 #include <implot.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@
 
 namespace draftproof {
 
-inline ImPlotSpec line_of(const PaletteColour& colour, float weight = 2.0f, float alpha = 1.0f) {
+inline ImPlotSpec line_of(const PaletteColour& colour, float weight = 2.6f, float alpha = 1.0f) {
   ImPlotSpec spec;
   spec.LineColor = to_vec4(colour, alpha);
   spec.LineWeight = weight;
@@ -55,6 +56,26 @@ inline void setup_axis_of_powers(ImAxis axis, double least, double most) {
   }
   for (const std::string& text : texts) labels.push_back(text.c_str());
   if (ticks.size() > 1) ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+}
+
+// A plot, and below it one sentence that says what is to be seen; both together have `size`, of which a side that is not
+// positive is all the room there is. `plot` gets the size that is left.
+template <class Plot>
+void with_caption(const char* sentence, ImVec2 size, const Plot& plot) {
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (size.x <= 0) size.x = room.x;
+  if (size.y <= 0) size.y = room.y;
+  const float text = ImGui::CalcTextSize(sentence, nullptr, false, size.x).y + 2 * ImGui::GetStyle().ItemSpacing.y;
+  ImGui::BeginGroup();
+  plot(ImVec2{size.x, std::max(size.y - text, 4 * ImGui::GetFontSize())});
+  ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + size.x);
+  ImVec4 colour = ImGui::GetStyleColorVec4(ImGuiCol_Text);
+  colour.w *= 0.75f;  // quieter than the plot, and still seen from the last row
+  ImGui::PushStyleColor(ImGuiCol_Text, colour);
+  ImGui::TextUnformatted(sentence);
+  ImGui::PopStyleColor();
+  ImGui::PopTextWrapPos();
+  ImGui::EndGroup();
 }
 
 inline int size_of(const std::vector<double>& values) {

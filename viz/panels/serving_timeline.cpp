@@ -8,6 +8,7 @@
 
 #include "base/strict_number.hpp"
 #include "sim/toml.hpp"
+#include "viz/panels/plot_style.hpp"
 #include "viz/panels/timeline_plots.hpp"
 
 namespace draftproof {
@@ -128,10 +129,15 @@ void ServingTimelinePanel::draw_time(Controls& controls, const ServingTimelineSn
   const TimeView view{from_s_, to_s_, static_cast<double>(snapshot.upper()->steps.end_ns()) * 1e-9};
   const PolicyTimeline& followed = snapshot.lower() != nullptr ? *snapshot.lower() : *snapshot.upper();
   ImPlot::BeginAlignedPlots("time");
-  plot_steps(controls, snapshot, view, {-1, 0.27f * room});
-  plot_requests(followed, view, {-1, 0.28f * room});
-  plot_blocks(followed, snapshot.scenario.scheduler.num_blocks, with_committed_, view, {-1, 0.24f * room});
-  plot_queue(snapshot, view, {-1, 0.21f * room});
+  with_caption("Where a step's time goes: drafting is what speculation adds, prompts hold everybody up.",
+               {-1, 0.27f * room}, [&](ImVec2 size) { plot_steps(controls, snapshot, view, size); });
+  with_caption("A bar a request: how long it waits, and how long it decodes.", {-1, 0.28f * room},
+               [&](ImVec2 size) { plot_requests(followed, view, size); });
+  with_caption(
+      "Memory that holds tokens, and memory that drafts and open ends only borrow.", {-1, 0.24f * room},
+      [&](ImVec2 size) { plot_blocks(followed, snapshot.scenario.scheduler.num_blocks, with_committed_, view, size); });
+  with_caption("Who finishes sooner has fewer requests at a time.", {-1, 0.21f * room},
+               [&](ImVec2 size) { plot_queue(snapshot, view, size); });
   ImPlot::EndAlignedPlots();
 }
 
@@ -146,7 +152,9 @@ void ServingTimelinePanel::draw_body(Controls& controls, ServingTimelineSettings
     if (snapshot != nullptr) {
       ImGui::TextDisabled("%s", printable_line(snapshot->scenario.server).c_str());
       draw_policies(controls, *snapshot, 1.6f * em * static_cast<float>(snapshot->reports.size() + 1));
-      plot_loads(*snapshot, {-1, std::max(24 * em, ImGui::GetContentRegionAvail().y)});
+      with_caption("Colours as in the table: speculation halves the time per token until the load fills the steps.",
+                   {-1, std::max(24 * em, ImGui::GetContentRegionAvail().y)},
+                   [&](ImVec2 size) { plot_loads(*snapshot, size); });
     }
   }
   ImGui::EndChild();

@@ -10,6 +10,7 @@
 #include "viz/panels/colours.hpp"
 #include "viz/panels/controls.hpp"
 #include "viz/panels/draft_tree_view.hpp"
+#include "viz/panels/plot_style.hpp"
 #include "viz/panels/speculate_lanes_view.hpp"
 
 namespace draftproof {
@@ -52,9 +53,6 @@ void large(const PaletteColour& colour, const char* text) {
 
 SpeculatePanel::SpeculatePanel(const std::string& model)
     : SnapshotPanel(speculate_presets(model).front().settings),
-      presets_(speculate_presets(model)),
-      lesson_(presets_.front().name),
-      watch_(presets_.front().watch),
       pace_(kPaces.front().name),
       shown_settings_(settings()) {}
 
@@ -265,7 +263,6 @@ void SpeculatePanel::draw_acceptance(Controls& controls, const SpeculateSnapshot
 }
 
 void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, const SpeculateSnapshot* snapshot) {
-  draw_lesson(controls, settings);
   draw_settings(controls, settings);
   draw_playback(controls, snapshot);
   if (snapshot == nullptr) {
@@ -275,6 +272,7 @@ void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, 
   if (!(snapshot->settings == shown_settings_)) {
     shown_settings_ = snapshot->settings;
     playback_.restart();
+    if (!demo_) note_.clear();
   }
   check_demo(*snapshot);
   playback_.advance(static_cast<double>(ImGui::GetIO().DeltaTime), known_until_ns(*snapshot));
@@ -304,7 +302,9 @@ void SpeculatePanel::draw_body(Controls& controls, SpeculateSettings& settings, 
   const float acceptance = is_low_ ? height : std::clamp(0.38f * height, 8 * em, 16 * em);
   if (!is_low_ || !shows_acceptance_)
     draw_step(controls, *snapshot, {right, is_low_ ? height : height - acceptance - spacing.y});
-  if (!is_low_ || shows_acceptance_) draw_acceptance(controls, *snapshot, {right, acceptance});
+  if (!is_low_ || shows_acceptance_)
+    with_caption("Blue falls with the position: a draft counts only if all before it stand.", {right, acceptance},
+                 [&](ImVec2 size) { draw_acceptance(controls, *snapshot, size); });
   ImGui::EndGroup();
   const LanesView lanes = draw_lanes(*snapshot, playback_.moment_ns(), has_changed, lanes_height);
   controls.describe("lanes", nullptr);

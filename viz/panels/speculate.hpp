@@ -28,7 +28,6 @@ class SpeculatePanel final : public SnapshotPanel<SpeculateSettings, SpeculateSn
 
  private:
   void draw_body(Controls& controls, SpeculateSettings& settings, const SpeculateSnapshot* snapshot) override;
-  void draw_lesson(Controls& controls, SpeculateSettings& settings);
   void draw_settings(Controls& controls, SpeculateSettings& settings);
   void draw_more_settings(Controls& controls, SpeculateSettings& settings);
   void draw_playback(Controls& controls, const SpeculateSnapshot* snapshot);
@@ -41,9 +40,6 @@ class SpeculatePanel final : public SnapshotPanel<SpeculateSettings, SpeculateSn
   void take_step(const SpeculateSnapshot& snapshot, int direction);
   void check_demo(const SpeculateSnapshot& snapshot);
 
-  std::vector<SpeculatePreset> presets_;
-  std::string lesson_;
-  std::string watch_;
   Playback playback_;
   std::string pace_;
   SpeculateView view_;

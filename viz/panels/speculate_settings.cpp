@@ -1,4 +1,4 @@
-// Choices of the panel "Speculate": the lesson, and the settings of both lanes.
+// Choices of the panel "Speculate": the settings of both lanes.
 #include <imgui.h>
 
 #include <algorithm>
@@ -12,7 +12,6 @@
 namespace draftproof {
 namespace {
 
-constexpr const char* kOwnSettings = "own settings";
 constexpr const char* kChain = "chain of K";
 
 std::vector<std::string> with_own(std::vector<std::string> items, const std::string& value) {
@@ -79,26 +78,6 @@ std::string without_escapes(const std::string& escaped) {
 
 }  // namespace
 
-void SpeculatePanel::draw_lesson(Controls& controls, SpeculateSettings& settings) {
-  std::vector<std::string> names;
-  for (const SpeculatePreset& preset : presets_) names.push_back(preset.name);
-  const auto current = std::find_if(presets_.begin(), presets_.end(),
-                                    [&](const SpeculatePreset& preset) { return preset.settings == settings; });
-  lesson_ = current == presets_.end() ? kOwnSettings : current->name;
-  if (current != presets_.end()) watch_ = current->watch;
-  if (controls.choice("lesson", lesson_, with_own(names, lesson_),
-                      "Settings that each teach one thing; choosing one starts the request again."))
-    for (const SpeculatePreset& preset : presets_)
-      if (preset.name == lesson_) {
-        settings = preset.settings;
-        note_.clear();
-      }
-  ImGui::SameLine();
-  ImGui::PushTextWrapPos(0.0f);
-  ImGui::TextUnformatted(("Watch: " + watch_).c_str());
-  ImGui::PopTextWrapPos();
-}
-
 void SpeculatePanel::draw_settings(Controls& controls, SpeculateSettings& settings) {
   static const std::vector<std::string> kTrees{kChain, "2x2", "2x2x1x1", "3x2x1", "3x2x1x1", "4x2x2x1", "8x1x1"};
   controls.choice("drafter", settings.drafter, drafters(settings),
@@ -149,10 +128,8 @@ void SpeculatePanel::draw_settings(Controls& controls, SpeculateSettings& settin
 
 void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& settings) {
   if (controls.choice("model", settings.model, models(settings.model),
-                      "The target, which p comes from; restarts the request with the first lesson.")) {
-    presets_ = speculate_presets(settings.model);
-    settings = presets_.front().settings;
-  }
+                      "The target, which p comes from; restarts the request with the first lesson."))
+    settings = speculate_presets(settings.model).front().settings;
   next_control(15);
   controls.slider("top_p", settings.top_p, {0.05, 1}, "Least set of tokens with mass top_p is kept; 1 is off.");
   next_control(15);

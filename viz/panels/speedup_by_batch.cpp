@@ -38,7 +38,7 @@ double highest(const SpeedupByBatchSnapshot& snapshot) {
 void plot_curve(const SpeedupCurve& curve, std::size_t index) {
   const PaletteColour& colour = colour_of(index);
   const bool compared = curve.kind == SpeedupCurve::Kind::compared;
-  ImPlotSpec spec = line_of(colour, index == 0 ? 3.5f : 1.8f, compared ? kCompared : 1.0f);
+  ImPlotSpec spec = line_of(colour, index == 0 ? 4.0f : 2.6f, compared ? kCompared : 1.0f);
   if (compared || curve.kind == SpeedupCurve::Kind::tree) {
     spec.Marker = compared ? ImPlotMarker_Diamond : ImPlotMarker_Up;
     spec.MarkerSize = 0.18f * ImGui::GetFontSize();
@@ -95,7 +95,7 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   char id[64];
   std::snprintf(id, sizeof id, "Speedup over plain decoding##%g %g", batch_max, top);
   if (!ImPlot::BeginPlot(id, size)) return;
-  ImPlot::SetupAxes("requests at a time (B)", nullptr);
+  ImPlot::SetupAxes("requests at a time (B)", "speedup");
   setup_axis_of_powers(ImAxis_X1, 1, batch_max);
   ImPlot::SetupAxisLimits(ImAxis_X1, 0.93, batch_max * 1.08, ImPlotCond_Once);
   ImPlot::SetupAxisLimits(ImAxis_Y1, 0, top, ImPlotCond_Once);
@@ -113,7 +113,11 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   for (std::size_t i = 0; i < snapshot.curves.size(); ++i) {
     const auto& off = snapshot.curves[i].break_even;
     if (!off || static_cast<double>(*off) > batch_max) continue;
-    ImPlot::TagX(static_cast<double>(*off), to_vec4(colour_of(i)), "%lld", static_cast<long long>(*off));
+    // On the line of no gain, above and below it by turns: nothing covers the ticks.
+    const float side = i % 2 == 0 ? -1.0f : 1.0f;
+    ImPlot::Annotation(static_cast<double>(*off), 1.0, to_vec4(colour_of(i)),
+                       {0.0f, side * (0.9f + 0.7f * static_cast<float>(i / 2)) * ImGui::GetFontSize()}, true, "%lld",
+                       static_cast<long long>(*off));
     if (i != 0) continue;
     const auto x = static_cast<double>(*off);
     ImPlotSpec spec = line_of(palette::kGrey, 1.0f);
@@ -124,25 +128,38 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
   ImPlot::EndPlot();
 }
 
+// Share of the GPU's operations a second that a pass reaches, by its operations a byte: the roof rises with the bytes
+// a second, and is flat behind the ridge.
 void plot_roofline(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
-  if (!ImPlot::BeginPlot("Verification pass: time over its floor", size)) return;
-  ImPlot::SetupAxes("operations a byte", nullptr, ImPlotAxisFlags_AutoFit, ImPlotAxisFlags_AutoFit);
+  if (!ImPlot::BeginPlot("Roofline of the verification pass, B = 1 at the left", size)) return;
+  const double ridge = snapshot.report.prediction.ridge_intensity;
+  ImPlot::SetupAxes("operations a byte, about B (K + 1)", "share of peak operations/s", ImPlotAxisFlags_AutoFit, 0);
   ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
-  ImPlot::SetupLegend(ImPlotLocation_NorthWest);
+  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, 0.5 / ridge, 2.0, ImPlotCond_Once);
+  ImPlot::SetupLegend(ImPlotLocation_SouthEast);
   const SpeedupCurve& plain = snapshot.plain;
-  ImPlotSpec spec = line_with_markers(palette::kGrey, ImPlotMarker_Square);
-  ImPlot::PlotLine(plain.name.c_str(), plain.intensity.data(), plain.over_floor.data(), size_of(plain.intensity), spec);
+  double last = 8.0 * ridge;
+  for (const SpeedupCurve& curve : snapshot.curves)
+    for (const double intensity : curve.intensity) last = std::max(last, intensity);
+  const std::array roof_x{1.0, ridge, last};
+  const std::array roof_y{1.0 / ridge, 1.0, 1.0};
+  ImPlotSpec roof = line_of(palette::kGrey, 2.5f);
+  roof.LineColor = ImGui::GetStyleColorVec4(ImGuiCol_Text);
+  ImPlot::PlotLine("roof", roof_x.data(), roof_y.data(), 3, roof);
+  ImPlot::PlotLine(plain.name.c_str(), plain.intensity.data(), plain.share_of_peak.data(), size_of(plain.intensity),
+                   line_with_markers(palette::kGrey, ImPlotMarker_Square));
   for (std::size_t i = 1; i < snapshot.curves.size(); ++i) {
     const SpeedupCurve& curve = snapshot.curves[i];
     if (curve.kind == SpeedupCurve::Kind::compared) continue;
-    ImPlot::PlotLine(curve.name.c_str(), curve.intensity.data(), curve.over_floor.data(), size_of(curve.intensity),
+    ImPlot::PlotLine(curve.name.c_str(), curve.intensity.data(), curve.share_of_peak.data(), size_of(curve.intensity),
                      line_with_markers(colour_of(i)));
   }
-  const double ridge = snapshot.report.prediction.ridge_intensity;
   ImPlotSpec line = line_of(palette::kVermilion, 1.5f);
   line.Flags = ImPlotItemFlags_NoLegend | ImPlotItemFlags_NoFit;
   ImPlot::PlotInfLines("ridge", &ridge, 1, line);
-  ImPlot::TagX(ridge, to_vec4(palette::kVermilion), "%.0f", ridge);
+  ImPlot::Annotation(ridge, 1.0, to_vec4(palette::kVermilion), {-0.5f * ImGui::GetFontSize(), 0}, true, "ridge %.0f",
+                     ridge);
   ImPlot::EndPlot();
 }
 
@@ -150,7 +167,7 @@ void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImV
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY;
   if (!ImGui::BeginTable("limits", 4, kFlags, size)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  for (const char* const name : {"draft", "at B = 1", "memory to", "off from"}) ImGui::TableSetupColumn(name);
+  for (const char* const name : {"draft", "at B = 1", "memory to", "no gain from"}) ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   const auto limit = [](const std::optional<std::int64_t>& batch) {
     if (batch) {
@@ -189,9 +206,12 @@ void draw_speedup_plots(Controls& controls, const SpeedupByBatchSnapshot& snapsh
   const float gap = ImGui::GetStyle().ItemSpacing.y;
   const float upper = std::max(14 * em, 0.56f * (room.y - gap));
   const float lower = std::max(11 * em, room.y - gap - upper);
-  plot_speedups(snapshot, {-1, upper});
+  with_caption("Below 1 speculation loses; a label is the batch from which on a draft gains no more.", {-1, upper},
+               [&](ImVec2 size) { plot_speedups(snapshot, size); });
   const float table = std::min(24 * em, 0.45f * room.x);
-  plot_roofline(snapshot, {room.x - table - ImGui::GetStyle().ItemSpacing.x, lower});
+  with_caption("More rows climb the roof for nothing up to the ridge; behind it every row costs time.",
+               {room.x - table - ImGui::GetStyle().ItemSpacing.x, lower},
+               [&](ImVec2 size) { plot_roofline(snapshot, size); });
   ImGui::SameLine();
   draw_limits(controls, snapshot, {table, lower});
 }
@@ -337,17 +357,6 @@ void SpeedupByBatchPanel::draw_curves_shown(Controls& controls, SpeedupByBatchSe
 }
 
 void SpeedupByBatchPanel::draw_controls(Controls& controls, SpeedupByBatchSettings& settings) {
-  static const std::vector<std::string> kPresets = [] {
-    std::vector<std::string> names;
-    for (const SpeedupPreset& preset : speedup_presets()) names.push_back(preset.name);
-    return names;
-  }();
-  if (preset_.empty()) preset_ = kPresets.front();
-  if (controls.choice("lesson", preset_, kPresets, "Settings that show one thing each."))
-    settings = std::ranges::find(speedup_presets(), preset_, &SpeedupPreset::name)->settings;
-  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(palette::kVermilion));
-  ImGui::TextWrapped("%s", std::ranges::find(speedup_presets(), preset_, &SpeedupPreset::name)->lesson.c_str());
-  ImGui::PopStyleColor();
   ImGui::SeparatorText("Machine");
   draw_choices(controls, settings.request);
   ImGui::SeparatorText("What if");

@@ -20,8 +20,6 @@ class SpeedupByBatchPanel final : public SnapshotPanel<SpeedupByBatchSettings, S
   void draw_choices(Controls& controls, PredictionRequest& request);
   void draw_what_if(Controls& controls, SpeedupByBatchSettings& settings);
   void draw_curves_shown(Controls& controls, SpeedupByBatchSettings& settings);
-
-  std::string preset_;  // that was chosen last
 };
 
 }  // namespace draftproof

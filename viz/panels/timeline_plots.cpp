@@ -25,7 +25,7 @@ std::int64_t ns_of(double seconds) {
 bool begin_time_plot(const char* title, const char* y_label, TimeView view, ImVec2 size, ImPlotAxisFlags y_flags,
                      bool last) {
   if (!ImPlot::BeginPlot(title, size)) return false;
-  ImPlot::SetupAxes(last ? "s" : nullptr, y_label, last ? 0 : ImPlotAxisFlags_NoTickLabels, y_flags);
+  ImPlot::SetupAxes(last ? "simulated time, s" : nullptr, y_label, last ? 0 : ImPlotAxisFlags_NoTickLabels, y_flags);
   ImPlot::SetupAxisLinks(ImAxis_X1, &view.from_s, &view.to_s);
   ImPlot::SetupAxisLimitsConstraints(ImAxis_X1, -0.02 * view.end_s, 1.02 * view.end_s + 0.1);
   ImPlot::SetupAxisZoomConstraints(ImAxis_X1, 1e-4, 2.0 * view.end_s + 1.0);
@@ -162,7 +162,7 @@ void plot_steps(Controls& controls, const ServingTimelineSnapshot& snapshot, Tim
 void plot_requests(const PolicyTimeline& timeline, TimeView view, ImVec2 size) {
   const auto lanes = timeline.requests_between(ns_of(view.from_s), ns_of(view.to_s), kLanesMax);
   const std::string title = "Requests of " + timeline.policy + "###requests";
-  if (!begin_time_plot(title.c_str(), nullptr, view, size,
+  if (!begin_time_plot(title.c_str(), "request", view, size,
                        ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_NoTickMarks | ImPlotAxisFlags_NoTickLabels |
                            ImPlotAxisFlags_Invert,
                        false))
@@ -206,7 +206,7 @@ void plot_requests(const PolicyTimeline& timeline, TimeView view, ImVec2 size) {
 void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool with_committed, TimeView view,
                  ImVec2 size) {
   const std::string title = "KV blocks of " + timeline.policy + ", of " + std::to_string(num_blocks) + "###blocks";
-  if (!begin_time_plot(title.c_str(), nullptr, view, size, ImPlotAxisFlags_AutoFit, false)) return;
+  if (!begin_time_plot(title.c_str(), "blocks", view, size, ImPlotAxisFlags_AutoFit, false)) return;
   const Areas areas = areas_of(timeline, view, with_committed);
   const auto area = [&](const char* name, const std::vector<double>& low, const std::vector<double>& high,
                         const PaletteColour& colour) {
@@ -221,7 +221,7 @@ void plot_blocks(const PolicyTimeline& timeline, std::int32_t num_blocks, bool w
 }
 
 void plot_queue(const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 size) {
-  if (!begin_time_plot("Requests running and waiting", nullptr, view, size, ImPlotAxisFlags_AutoFit, true)) return;
+  if (!begin_time_plot("Requests running and waiting", "requests", view, size, ImPlotAxisFlags_AutoFit, true)) return;
   std::size_t colour = 0;
   for (const PolicyTimeline* const timeline : {snapshot.upper(), snapshot.lower()}) {
     if (timeline == nullptr) continue;
@@ -236,12 +236,13 @@ void plot_queue(const ServingTimelineSnapshot& snapshot, TimeView view, ImVec2 s
 void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
   struct Plot {
     const char* title;
+    const char* y;
     Figure figure;
     bool log_y;
   };
-  constexpr std::array<Plot, 3> kPlots{Plot{"TTFT p50, ms", Figure::ttft_p50, true},
-                                       Plot{"TPOT p50, ms", Figure::tpot_p50, false},
-                                       Plot{"Goodput, requests/s", Figure::goodput, false}};
+  constexpr std::array<Plot, 3> kPlots{Plot{"Time to first token, p50", "ms", Figure::ttft_p50, true},
+                                       Plot{"Time per output token, p50", "ms", Figure::tpot_p50, false},
+                                       Plot{"Goodput", "requests/s", Figure::goodput, false}};
   const float gap = ImGui::GetStyle().ItemSpacing.y;
   const float height = (size.y - 2 * gap) / 3;
   std::vector<double> loads;
@@ -249,7 +250,7 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
   for (std::size_t i = 0; i < kPlots.size(); ++i) {
     if (!ImPlot::BeginPlot(kPlots[i].title, {size.x, height}, ImPlotFlags_NoLegend)) continue;  // names: the table
     const char* const load = snapshot.closed ? "requests at a time" : "requests/s";
-    ImPlot::SetupAxes(i + 1 == kPlots.size() ? load : nullptr, nullptr, ImPlotAxisFlags_AutoFit,
+    ImPlot::SetupAxes(i + 1 == kPlots.size() ? load : nullptr, kPlots[i].y, ImPlotAxisFlags_AutoFit,
                       ImPlotAxisFlags_AutoFit);
     if (loads.size() > 1) setup_axis_of_powers(ImAxis_X1, std::ranges::min(loads), std::ranges::max(loads));
     if (kPlots[i].log_y) ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);

@@ -11,6 +11,7 @@
 #include "studies/tree/tree_explorer.hpp"
 #include "viz/panels/colours.hpp"
 #include "viz/panels/controls.hpp"
+#include "viz/panels/plot_style.hpp"
 
 namespace draftproof {
 namespace {
@@ -93,9 +94,12 @@ class TreeDrawing {
       std::snprintf(text, sizeof text, "%s  q %.2f p %.2f", node.text.c_str(), node.q, node.p);
       const char* shown = text;
       if (ImGui::CalcTextSize(text).x > text_width_) shown = node.text.c_str();
-      // Above the edge that goes on to the right.
-      list_.AddText({at.x - 0.2f * em_, at.y - 0.45f * em_ - ImGui::GetTextLineHeight()},
-                    ImGui::GetColorU32(ImGuiCol_Text), shown);
+      // Above the edge that goes on to the right, and on a ground of its own: edges to children rise through it.
+      const ImVec2 corner{at.x - 0.2f * em_, at.y - 0.45f * em_ - ImGui::GetTextLineHeight()};
+      const ImVec2 extent = ImGui::CalcTextSize(shown);
+      list_.AddRectFilled({corner.x - 0.1f * em_, corner.y}, {corner.x + extent.x + 0.1f * em_, corner.y + extent.y},
+                          ImGui::GetColorU32(ImGuiCol_WindowBg, 0.85f), 0.2f * em_);
+      list_.AddText(corner, ImGui::GetColorU32(ImGuiCol_Text), shown);
     }
     const ImVec2 mouse = ImGui::GetMousePos();
     if (ImPlot::IsPlotHovered() && std::hypot(mouse.x - at.x, mouse.y - at.y) < 0.8f * em_) hovered_ = i;
@@ -114,14 +118,14 @@ class TreeDrawing {
 };
 
 // The tree after `step` decisions of the walk. It can be panned and zoomed; refit: the whole of it is shown again.
-void draw_tree(Controls& controls, const TreeExplorerSnapshot& snapshot, std::int64_t step, bool refit) {
+void draw_tree(Controls& controls, const TreeExplorerSnapshot& snapshot, std::int64_t step, bool refit, ImVec2 size) {
   double deepest = 1.0;
   double lowest = 1.0;
   for (const TreeExplorerNode& node : snapshot.nodes) {
     deepest = std::max(deepest, node.x);
     lowest = std::max(lowest, node.y);
   }
-  if (ImPlot::BeginPlot("##tree", {-1, -1}, ImPlotFlags_CanvasOnly)) {
+  if (ImPlot::BeginPlot("##tree", size, ImPlotFlags_CanvasOnly)) {
     ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoDecorations,
                       ImPlotAxisFlags_NoDecorations | ImPlotAxisFlags_Invert);
     ImPlot::SetupAxesLimits(-0.25, deepest + 1.0, -0.9, lowest + 0.9, refit ? ImPlotCond_Always : ImPlotCond_Once);
@@ -132,12 +136,12 @@ void draw_tree(Controls& controls, const TreeExplorerSnapshot& snapshot, std::in
 }
 
 // Who attends to whom.
-void draw_mask(Controls& controls, const TreeExplorerSnapshot& snapshot, bool refit) {
+void draw_mask(Controls& controls, const TreeExplorerSnapshot& snapshot, bool refit, ImVec2 size_px) {
   const std::size_t rows = snapshot.nodes.size() + 1;
   const auto size = static_cast<double>(rows);
-  if (ImPlot::BeginPlot("ancestor mask##mask", {-1, -1},
+  if (ImPlot::BeginPlot("ancestor mask##mask", size_px,
                         ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_Equal)) {
-    ImPlot::SetupAxes(nullptr, nullptr, ImPlotAxisFlags_NoGridLines,
+    ImPlot::SetupAxes("attended to (0: context)", "row", ImPlotAxisFlags_NoGridLines,
                       ImPlotAxisFlags_NoGridLines | ImPlotAxisFlags_Invert);
     ImPlot::SetupAxesLimits(0.0, size, 0.0, size, refit ? ImPlotCond_Always : ImPlotCond_Once);
     ImDrawList& list = *ImPlot::GetPlotDrawList();
@@ -171,10 +175,10 @@ void draw_mask(Controls& controls, const TreeExplorerSnapshot& snapshot, bool re
   controls.describe("mask", nullptr);
 }
 
-void draw_budgets(Controls& controls, const TreeExplorerSnapshot& snapshot) {
+void draw_budgets(Controls& controls, const TreeExplorerSnapshot& snapshot, ImVec2 size) {
   ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, {0.04f, 0.08f});
-  if (ImPlot::BeginPlot("expected tokens of a step by node budget##budgets", {-1, -1})) {
-    ImPlot::SetupAxes("nodes verified", nullptr, ImPlotAxisFlags_AutoFit, ImPlotAxisFlags_AutoFit);
+  if (ImPlot::BeginPlot("expected tokens of a step by node budget##budgets", size)) {
+    ImPlot::SetupAxes("nodes verified", "tokens per target step", ImPlotAxisFlags_AutoFit, ImPlotAxisFlags_AutoFit);
     ImPlot::SetupLegend(ImPlotLocation_NorthWest);
     for (std::size_t c = 0; c < snapshot.curves.size(); ++c) {
       const BudgetCurve& curve = snapshot.curves[c];
@@ -187,7 +191,7 @@ void draw_budgets(Controls& controls, const TreeExplorerSnapshot& snapshot) {
       ImPlotSpec spec;
       spec.LineColor = to_vec4(series_colour(c));
       spec.FillColor = spec.LineColor;
-      spec.LineWeight = 0.12f * ImGui::GetFontSize();
+      spec.LineWeight = 0.16f * ImGui::GetFontSize();
       spec.Marker = curve.verifier.empty() ? ImPlotMarker_Circle : ImPlotMarker_Square;
       spec.MarkerSize = 0.22f * ImGui::GetFontSize();
       const std::string label = curve.builder + (curve.verifier.empty() ? "" : ", " + curve.verifier);
@@ -360,11 +364,13 @@ void TreeExplorerPanel::draw_body(Controls& controls, TreeExplorerSettings& sett
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float upper = 0.56f * room.y;
   ImGui::BeginChild("tree", {0.66f * room.x, upper});
-  draw_tree(controls, *snapshot, playback_.step, is_new);
+  with_caption("Green: accepted, orange: rejected, grey: not judged. Thick edges: the draft was sure.", {},
+               [&](ImVec2 size) { draw_tree(controls, *snapshot, playback_.step, is_new, size); });
   ImGui::EndChild();
   ImGui::SameLine();
   ImGui::BeginChild("mask", {0, upper});
-  draw_mask(controls, *snapshot, is_new);
+  with_caption("A node sees its ancestors and itself, and no sibling.", {},
+               [&](ImVec2 size) { draw_mask(controls, *snapshot, is_new, size); });
   ImGui::EndChild();
   ImGui::BeginChild("walk", {0.5f * room.x, 0});
   draw_playback(controls, *snapshot);
@@ -374,7 +380,8 @@ void TreeExplorerPanel::draw_body(Controls& controls, TreeExplorerSettings& sett
   ImGui::EndChild();
   ImGui::SameLine();
   ImGui::BeginChild("budgets");
-  draw_budgets(controls, *snapshot);
+  with_caption("A chain stops gaining after a few nodes; trees go on.", {},
+               [&](ImVec2 size) { draw_budgets(controls, *snapshot, size); });
   ImGui::EndChild();
   ImGui::EndChild();
 }

@@ -172,7 +172,7 @@ TEST_CASE("names of files and folders that cannot be are refused before any work
   check_refused({"experiments", "--folder", files.corpus}, {"a folder of experiments"});
   check_refused({"generate", "--model", long_name, "--prompt", "a"}, {"there is no model"});
   check_refused({"audit", files.steps, "--figure", files.folder.file("figure")},
-                {"expected a name that ends with .svg, .png or .pdf"});
+                {"expected a name that ends with .svg, .png, .pdf or .tex"});
 }
 
 TEST_CASE("a corpus in the output folder of the demo is read and stays") {

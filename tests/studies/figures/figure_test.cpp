@@ -50,8 +50,12 @@ TEST_CASE("the ending of its name is a figure's format") {
   CHECK(png.substr(16, 8) == std::string({0, 0, 1, 0x40, 0, 0, 0, static_cast<char>(0xa0)}));
   write_figure(folder.file("f.pdf"), "plot x notitle");
   CHECK(read_whole_file(folder.file("f.pdf")).starts_with("%PDF"));
+  write_figure(folder.file("f.tex"), "set title 'a_b & 50 %' noenhanced\nplot x title 'x^2'");
+  const std::string tikz = read_whole_file(folder.file("f.tex"));
+  CHECK(tikz.find("{a\\_b \\& 50 \\%};") != std::string::npos);
+  CHECK(tikz.find("{$0$};") != std::string::npos);
   CHECK_THROWS_WITH(write_figure(folder.file("f.gif"), "plot x notitle"),
-                    Catch::Contains("f.gif") && Catch::Contains(".svg, .png or .pdf"));
+                    Catch::Contains("f.gif") && Catch::Contains(".svg, .png, .pdf or .tex"));
 }
 
 // A program named gnuplot that runs these shell commands, and is the one that is found while it lives.

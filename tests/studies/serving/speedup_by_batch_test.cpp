@@ -43,7 +43,7 @@ TEST_CASE("the speedup panel shows the numbers that its command prints, for ever
   REQUIRE(speedup_presets().size() >= 5);
   for (const SpeedupPreset& preset : speedup_presets()) {
     INFO(preset.name);
-    CHECK_FALSE(preset.lesson.empty());
+    CHECK_FALSE(preset.watch.empty());
     SpeedupByBatchSettings settings = preset.settings;
     settings.batch_max = 24;
     settings.request.acceptance_factor = 1.1;

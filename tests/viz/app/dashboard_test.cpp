@@ -49,6 +49,9 @@ Table to_table(const PowersSnapshot& snapshot) {
 std::string to_figure(const PowersSnapshot&) {
   return "plot x";
 }
+std::vector<Lesson<PowersSettings>> lessons(const PowersSettings&) {
+  return {};
+}
 std::vector<std::string> command_arguments(const PowersSettings& settings) {
   return {"draftproof", "powers", "--note", settings.note};
 }
