@@ -1,5 +1,6 @@
-// An unevaluated sum of two doubles, about 104 bits, from + - * / alone: the same bits on every target. For elementary functions
-// (elementary.cpp). T. J. Dekker, "A floating-point technique for extending the available precision", Numer. Math. 18 (1971).
+// An unevaluated sum of two doubles, about 104 bits, from + - * / alone: the same bits on every target. For elementary
+// functions (elementary.cpp). T. J. Dekker, "A floating-point technique for extending the available precision", Numer.
+// Math. 18 (1971).
 #pragma once
 
 namespace draftproof {

@@ -1,10 +1,13 @@
-// exp, log, pow and their kin as the C library names them, in place of the C library's: one definition for every platform, so that
-// what the program prints has the same bits wherever it runs. Whatever calls std::exp(double), Boost.Math included, is linked to
-// these. Each is computed to about 2^-66 and rounded once: within 0.51 ulp (tested), and correctly rounded but for one argument
-// in a thousand. errno and the floating-point flags are not set. Loops over rows have functions of their own (exp_parts.hpp).
+// exp, log, pow and their kin as the C library names them, in place of the C library's: one definition for every
+// platform, so that what the program prints has the same bits wherever it runs. Whatever calls std::exp(double),
+// Boost.Math included, is linked to these. Each is computed to about 2^-66 and rounded once: within 0.51 ulp (tested),
+// and correctly rounded but for one argument in a thousand. errno and the floating-point flags are not set. Loops over
+// rows have functions of their own (exp_parts.hpp).
 //   exp:  x = (128 k + i) ln2 / 128 + r;   e^x = 2^k 2^(i/128) (1 + r + r^2/2 + ...)
 //   log:  x = 2^k m, c = j/256 close to 1/m;   log x = k ln2 - log c + log1p(c m - 1)
 //   pow:  x^y = e^(y log x)
+// exp and log are first tried with a remainder of one double. The result is taken if the bound of its error shows how
+// it rounds (A. Ziv, ACM Trans. Math. Softw. 17, 1991), else computed to the end: the same bits, five times as fast.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -13,7 +16,8 @@
 
 #include "reference/numerics/double_double.hpp"
 
-// Names of our own for what the linker knows by the C library's, and of this library alone where it is part of a shared one.
+// Names of our own for what the linker knows by the C library's, and of this library alone where it is part of a shared
+// one.
 #define DRAFTPROOF_AS(name) __asm__(name) __attribute__((visibility("hidden"), used))
 extern "C" {
 double draftproof_exp(double x) DRAFTPROOF_AS("exp");
@@ -42,6 +46,17 @@ constexpr DoubleDouble negated(DoubleDouble x) {
 }
 constexpr DoubleDouble scaled(DoubleDouble x, double power_of_two) {
   return {x.high * power_of_two, x.low * power_of_two};
+}
+
+// Is every number within `error` of high + low rounded to the same double, `rounded`? |low| is far below |high|.
+bool rounds_alike(double high, double low, double error, double& rounded) {
+  const DoubleDouble sum = fast_two_sum(high, low);
+  rounded = sum.high + (sum.low + error);
+  return rounded == sum.high + (sum.low - error);
+}
+
+constexpr double power_of_two(int exponent) {  // of a normal number
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);
 }
 
 // --- exp -------------------------------------------------------------------------------------------------------------
@@ -76,19 +91,44 @@ struct Scaled {
   int exponent;  // of the factor 2^exponent
 };
 
+// x in units of ln2 / 128, to the nearest integer.
+double parts_of(double x) {
+  constexpr double kRoundMagic = 0x1.8p+52;
+  return (x * (kParts * kLog2E.high) + kRoundMagic) - kRoundMagic;
+}
+
+// ln2 in parts of which the first two have 33 bits each: their products with integers below 2^18 are exact.
+constexpr double kLn2First = 0x1.62e42feep-1, kLn2Second = 0x1.a39ef35600000p-33;
+constexpr double kLn2Third = ((kLn2.high - kLn2First) - kLn2Second) + kLn2.low;
+constexpr double kFirst = kLn2First / kParts, kSecond = kLn2Second / kParts, kThird = kLn2Third / kParts;
+
 // e^x for |x| < 800.
 Scaled exp_of(DoubleDouble x) {
-  constexpr double kRoundMagic = 0x1.8p+52;
-  const double n = (x.high * (kParts * kLog2E.high) + kRoundMagic) - kRoundMagic;
-  // ln2 / 128 in parts of which the first two have 33 bits each: their products with n are exact.
-  constexpr double kFirst = 0x1.62e42feep-1 / kParts, kSecond = 0x1.a39ef35600000p-33 / kParts;
-  constexpr double kThird = ((kLn2.high - 0x1.62e42feep-1) - 0x1.a39ef35600000p-33 + kLn2.low) / kParts;
+  const double n = parts_of(x.high);
   DoubleDouble r = two_sum(x.high - n * kFirst, -(n * kSecond));
   r = r + two_sum(x.low, -(n * kThird));
   const auto whole = static_cast<int>(n);
   const int part = whole & (kParts - 1);
   const DoubleDouble power = kPowers[static_cast<std::size_t>(part)];
   return {power + power * expm1_small(r), (whole - part) / kParts};
+}
+
+// e^x for |x| < 700, if a remainder of one double shows how it rounds.
+bool exp_quickly(double x, double& result) {
+  const double n = parts_of(x);
+  const DoubleDouble r = two_sum(x - n * kFirst, -(n * kSecond));
+  double p = 1.0 / 720;
+  p = p * r.high + 1.0 / 120;
+  p = p * r.high + 1.0 / 24;
+  p = p * r.high + 1.0 / 6;
+  p = p * r.high + 0.5;
+  const double growth = r.high + (p * (r.high * r.high) + (r.low - n * kThird));  // |growth| < 2^-8, to 2^-61
+  const auto whole = static_cast<int>(n);
+  const int part = whole & (kParts - 1);
+  const DoubleDouble power = kPowers[static_cast<std::size_t>(part)];
+  if (!rounds_alike(power.high, power.low + power.high * growth, 0x1p-59 * power.high, result)) return false;
+  result *= power_of_two((whole - part) / kParts);
+  return true;
 }
 
 double exp_rounded(DoubleDouble x) {
@@ -156,6 +196,36 @@ DoubleDouble log_of(DoubleDouble x) {
   return whole + (negated(kLogs[static_cast<std::size_t>(centre - kFirstCentre)]) + log1p_small(z));
 }
 
+// log x of a normal positive finite x, if a remainder of one double shows how it rounds.
+bool log_quickly(double x, double& result) {
+  constexpr std::uint64_t kMantissa = (std::uint64_t{1} << 52) - 1, kHalf = std::uint64_t{1022} << 52;
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  auto exponent = static_cast<double>(static_cast<int>(bits >> 52) - 1022);
+  double m = std::bit_cast<double>((bits & kMantissa) | kHalf);  // [1/2, 1)
+  if (m < 0x1.6a09e667f3bcdp-1) {
+    m *= 2;
+    exponent -= 1;
+  }
+  const auto centre = static_cast<int>(256.0 / m + 0.5);
+  const double c = centre / 256.0;
+  // c has nine bits and the halves of m 33 and 20: their products are exact, and so is what is left of 1.
+  const double m_high = std::bit_cast<double>(std::bit_cast<std::uint64_t>(m) & ~((std::uint64_t{1} << 20) - 1));
+  const DoubleDouble z = two_sum(c * m_high - 1.0, c * (m - m_high));
+  double p = 1.0 / 7;
+  p = p * -z.high + 1.0 / 6;
+  p = p * -z.high + 1.0 / 5;
+  p = p * -z.high + 1.0 / 4;
+  p = p * -z.high + 1.0 / 3;
+  p = p * -z.high + 1.0 / 2;
+  const double bend = z.low - p * (z.high * z.high);  // log1p(z) = z.high + bend
+  if (exponent == 0.0 && centre == 256) return rounds_alike(z.high, bend, 0x1p-60 * std::abs(z.high), result);
+  const DoubleDouble log_c = kLogs[static_cast<std::size_t>(centre - kFirstCentre)];
+  const DoubleDouble large = two_sum(exponent * kLn2First, -log_c.high);
+  const DoubleDouble sum = two_sum(large.high, z.high);
+  const double low = sum.low + (large.low + (exponent * kLn2Second + (bend + (exponent * kLn2Third - log_c.low))));
+  return rounds_alike(sum.high, low, 0x1p-66, result);
+}
+
 // What a logarithm is where it is no finite number; 1 where it is one.
 double log_special(double x) {
   if (std::isnan(x) || x == kInfinity) return x;
@@ -197,6 +267,8 @@ double pow_positive(double x, double y) {
 using draftproof::DoubleDouble;
 
 double draftproof_exp(double x) {
+  double result = 0.0;
+  if (std::abs(x) < 700.0 && draftproof::exp_quickly(x, result)) return result;
   return draftproof::exp_rounded({x, 0});
 }
 
@@ -220,6 +292,9 @@ double draftproof_expm1(double x) {
 }
 
 double draftproof_log(double x) {
+  double result = 0.0;
+  if (x >= std::numeric_limits<double>::min() && x < draftproof::kInfinity && draftproof::log_quickly(x, result))
+    return result;
   return draftproof::has_log(x) ? draftproof::log_of({x, 0}).high : draftproof::log_special(x);
 }
 
