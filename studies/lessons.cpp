@@ -1,9 +1,8 @@
 #include "studies/lessons.hpp"
 
+#include "exactness/bugs/run_bugs.hpp"
 #include "studies/acceptance/acceptance_decay.hpp"
-#include "studies/exactness/exactness.hpp"
 #include "studies/heads/heads.hpp"
-#include "studies/kernels/kernels.hpp"
 #include "studies/lab/distribution_lab.hpp"
 #include "studies/serving/serving_timeline.hpp"
 #include "studies/serving/speedup_by_batch.hpp"
@@ -25,17 +24,22 @@ std::vector<Lesson<DistributionLabSettings>> lessons(const DistributionLabSettin
   DistributionLabSettings honest;
   honest.bug = "B04";
   honest.samples = 1000;
-  return {
+  std::vector<Lesson<DistributionLabSettings>> all{
       {"filters",
        "Pull temperature: every bar changes and none goes. Pull top-p: whole bars go, the others grow by one factor.",
        filters},
       {"rejection",
        "Drag the bars of p and q: green and orange together always end at p, and grey weighs as much as orange.",
-       rejection},
-      {"a wrong residual", "Bug B38 subtracts q at the rejected token only: token 0 comes out at 0.405, not 0.5.", bug},
+       rejection}};
+  static const bool has_bugs = !all_bugs().empty();  // a page has none
+  if (!has_bugs) return all;
+  all.push_back({"a wrong residual",
+                 "Bug B38 subtracts q at the rejected token only: token 0 comes out at 0.405, not 0.5.", bug});
+  all.push_back(
       {"honest",
        "Bug B04 passes with 1,000 samples: its distance of 0.02 is below the detectable one. Choose 100000 samples.",
-       honest}};
+       honest});
+  return all;
 }
 
 std::vector<Lesson<AcceptanceDecaySettings>> lessons(const AcceptanceDecaySettings&) {
@@ -73,25 +77,6 @@ std::vector<Lesson<ServingTimelineSettings>> lessons(const ServingTimelineSettin
            "Below 16 requests a second speculation halves the time per token; beyond, prompts fill the steps, and "
            "goodput falls whatever the policy.",
            {}}};
-}
-
-std::vector<Lesson<ExactnessSettings>> lessons(const ExactnessSettings&) {
-  ExactnessSettings bugs;
-  bugs.view = ExactnessView::bugs;
-  return {{"proofs", "Every lossless verifier is exact, every lossy one refuted: click 'refuted' for the string.", {}},
-          {"bugs", "Each bug is caught by at least one detector, and no detector accuses its sound twin.", bugs}};
-}
-
-std::vector<Lesson<KernelsSettings>> lessons(const KernelsSettings& current) {
-  KernelsSettings sound;
-  sound.bench = current.bench;
-  KernelsSettings fault = sound;
-  if (const auto faults = kernel_faults(); !faults.empty()) fault.fault = faults.front();
-  std::vector<Lesson<KernelsSettings>> all{
-      {"bit for bit", "Every field is a case; all bits of its outputs are those of the reference.", sound}};
-  if (!fault.fault.empty())
-    all.push_back({"a planted fault", "A kernel with one fault in it: red fields are the cases that show it.", fault});
-  return all;
 }
 
 std::vector<Lesson<SpeculateSettings>> lessons(const SpeculateSettings& current) {

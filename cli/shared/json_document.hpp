@@ -14,7 +14,8 @@ namespace draftproof {
 
 using Json = nlohmann::ordered_json;
 
-// A document that has `version`, `commit`, `command` (the arguments as one would type them) and `machine`; append the rest.
+// A document that has `version`, `commit`, `command` (the arguments as one would type them) and `machine`; append the
+// rest.
 Json json_document(const std::vector<std::string>& arguments);
 
 // The value itself. Internal error naming `name` for an infinity or NaN: JSON has no such numbers, and the library

@@ -165,17 +165,17 @@ constexpr std::array<DoubleDouble, kLastCentre - kFirstCentre + 1> kLogs = [] {
 
 // log(1 + z) to 2^-72 of it, for |z| < 2^-7.
 DoubleDouble log1p_small(DoubleDouble z) {
-  constexpr int kFirst = 4, kLast = 13;
+  constexpr int kFirstTerm = 4, kLastTerm = 13;
   constexpr auto kReciprocals = [] {
-    std::array<double, kLast + 1> reciprocals{};
-    for (std::size_t n = kFirst; n <= kLast; ++n) reciprocals[n] = 1.0 / static_cast<double>(n);
+    std::array<double, kLastTerm + 1> reciprocals{};
+    for (std::size_t n = kFirstTerm; n <= kLastTerm; ++n) reciprocals[n] = 1.0 / static_cast<double>(n);
     return reciprocals;
   }();
-  constexpr DoubleDouble kThird = DoubleDouble{1, 0} / DoubleDouble{3, 0};
-  double p = kReciprocals[kLast];
-  for (std::size_t n = kLast - 1; n >= kFirst; --n) p = p * -z.high + kReciprocals[n];
+  constexpr DoubleDouble kOneThird = DoubleDouble{1, 0} / DoubleDouble{3, 0};
+  double p = kReciprocals[kLastTerm];
+  for (std::size_t n = kLastTerm - 1; n >= kFirstTerm; --n) p = p * -z.high + kReciprocals[n];
   const DoubleDouble square = z * z;
-  const DoubleDouble cube = square * z * kThird;
+  const DoubleDouble cube = square * z * kOneThird;
   return z + (scaled(square, -0.5) + (cube + DoubleDouble{-p * square.high * square.high, 0}));
 }
 

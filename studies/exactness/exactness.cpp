@@ -12,6 +12,7 @@
 #include "exactness/bugs/bugs_json.hpp"
 #include "exactness/json_fields.hpp"
 #include "exactness/proof/proof_json.hpp"
+#include "studies/lessons.hpp"
 
 namespace draftproof {
 namespace {
@@ -195,6 +196,13 @@ Json to_json(const ExactnessSnapshot& snapshot) {
   }
   erase_times(json);
   return json;
+}
+
+std::vector<Lesson<ExactnessSettings>> lessons(const ExactnessSettings&) {
+  ExactnessSettings bugs;
+  bugs.view = ExactnessView::bugs;
+  return {{"proofs", "Every lossless verifier is exact, every lossy one refuted: click 'refuted' for the string.", {}},
+          {"bugs", "Each bug is caught by at least one detector, and no detector accuses its sound twin.", bugs}};
 }
 
 }  // namespace draftproof

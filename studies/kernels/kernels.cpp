@@ -15,6 +15,7 @@
 #include "gpu/regress/fault_program.hpp"
 #include "gpu/regress/regression_json.hpp"
 #include "studies/figures/figure.hpp"
+#include "studies/lessons.hpp"
 #include "studies/opened_result.hpp"
 #include "studies/palette.hpp"
 
@@ -272,6 +273,18 @@ std::vector<std::string> command_arguments(const KernelsSettings& settings) {
   }
   arguments.insert(arguments.end(), {"--seed", std::to_string(settings.seed)});
   return arguments;
+}
+
+std::vector<Lesson<KernelsSettings>> lessons(const KernelsSettings& current) {
+  KernelsSettings sound;
+  sound.bench = current.bench;
+  KernelsSettings fault = sound;
+  if (const auto faults = kernel_faults(); !faults.empty()) fault.fault = faults.front();
+  std::vector<Lesson<KernelsSettings>> all{
+      {"bit for bit", "Every field is a case; all bits of its outputs are those of the reference.", sound}};
+  if (!fault.fault.empty())
+    all.push_back({"a planted fault", "A kernel with one fault in it: red fields are the cases that show it.", fault});
+  return all;
 }
 
 }  // namespace draftproof

@@ -1,4 +1,5 @@
-// The functions that reference/numerics/elementary.cpp puts in place of the C library's, called as everybody calls them.
+// The functions that reference/numerics/elementary.cpp puts in place of the C library's, called as everybody calls
+// them.
 #include "reference/numerics/boost_math.hpp"
 
 #include <algorithm>
