@@ -1,6 +1,6 @@
-// Before any header of Boost.Math: it computes doubles as doubles. By default it takes long double, which has 64 bits on
-// x86, 113 in software on AArch64 and in a browser, and would give each platform last bits of its own. exp, log and pow
-// are those of elementary.cpp.
+// Before any header of Boost.Math: it computes doubles as doubles. By default it takes long double, which has 64 bits
+// on x86, 113 in software on AArch64 and in a browser, and would give each platform last bits of its own. exp, log
+// and pow are those of elementary.cpp.
 #pragma once
 
 #ifndef BOOST_MATH_PROMOTE_DOUBLE_POLICY
