@@ -23,6 +23,10 @@ target_compile_options(draftproof_floating_point INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false --ftz=false --prec-div=true --prec-sqrt=true
     -Xcompiler=-ffp-contract=off>)
 
+# The compiler collects its garbage less often: 8 % less time for 130 MB more a process.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=200>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=500000>)
+
 # --- What is ours is compiled without warnings. ------------------------------------------------------------------------
 # -Wrestrict is off: in g++ 12 it fires on `"text" + std::string` as soon as that is inlined (GCC bug 105651).
 add_library(draftproof_ours INTERFACE)
