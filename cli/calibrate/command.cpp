@@ -88,7 +88,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
   if (!arguments.out.empty()) {
     FitRecord record;
     record.state = fit_prior();
-    record = validate(data, record).record;
+    record = validate(data, record, Constants::refitted).record;
     record.state = fit.state;
     record.sources = fit.sources;
     write_profiles(arguments.out, record, engines);

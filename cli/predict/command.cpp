@@ -51,6 +51,10 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
                "MODEL");
   options.integers("--batch", a.batches, {1, 1 << 20}, "Requests at a time");
   options.integer("--context", a.context, {1, 1 << 24}, "Tokens in the cache of a request, on average");
+  options.integer("--prompt", a.prompt, {1, 1 << 24},
+                  "With --output: tokens of a request in a closed loop, whose throughput contains the prefills");
+  options.integer("--output", a.output, {1, 1 << 24}, "Tokens that it writes; context is prompt and half of them");
+  options.used_only({"--context"}, "with --prompt", [&a] { return a.prompt == 0; });
   options.integer("--drafts-max", a.drafts_max, {1, 64}, "Longest chain, and deepest tree");
   options.integers("--tree-nodes", a.trees, {2, 256}, "Sizes of trees");
   options.flag("--no-trees", arguments.no_trees, "Chains alone, for engines that verify no trees");
@@ -100,6 +104,8 @@ void print_decision(std::ostream& out, const BatchPrediction& batch) {
                 batch.pays() ? best.tokens_per_second : batch.plain_tokens_per_second,
                 batch.pays() && best.band().may_lose() ? "  measure first" : "");
   out << line.data();
+  if (batch.prefill_share > 0.0)
+    out << "        prefills take " << number("%.0f %%", 100.0 * batch.prefill_share) << " of plain decoding's time\n";
   for (const std::string& note : batch.notes) out << "        " << printable_line(note) << "\n";
 }
 
@@ -123,7 +129,11 @@ void print_compared(std::ostream& out, const PredictionReport& report) {
 
 void print_prediction(std::ostream& out, const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
-  out << printable_line(head_of(report)) << ", context " << report.options.context << "\n"
+  const LoopLengths& lengths = report.options.lengths;
+  out << printable_line(head_of(report)) << ", context " << report.options.context;
+  if (lengths.prompt > 0)
+    out << ", prefills of " << lengths.prompt << " tokens for " << lengths.output << " written included";
+  out << "\n"
       << "acceptance: " << printable_line(report.acceptance) << "\n";
   for (const std::string& note : report.notes) out << "  " << printable_line(note) << "\n";
   for (std::size_t i = 0; i < report.measured_steps.size(); ++i) {

@@ -180,7 +180,8 @@ constexpr GroupColumn kGroupColumns[] = {{"step_ratio_median", "median", 8, 1, &
                                          {"speedup_median", "speedup", 8, 1, &GroupFigures::speedup_median},
                                          {"speedup_p90", "p90", 7, 1, &GroupFigures::speedup_p90},
                                          {"textbook_median", "textbook", 10, 1, &GroupFigures::textbook_median},
-                                         {"band80_coverage", "in band", 9, 0, &GroupFigures::band80_coverage}};
+                                         {"band80_coverage", "in band", 9, 0, &GroupFigures::band80_coverage},
+                                         {"band80_by_source", "by source", 11, 0, &GroupFigures::band80_by_source}};
 
 Json json_of(const GroupFigures& figures) {
   Json json;
@@ -260,8 +261,10 @@ void print_group(std::ostream& out, const std::string& name, const GroupFigures&
   out << std::setw(8) << (figures.choices == 0 ? std::string("-") : percent(figures.regret, 2)) << "\n";
 }
 
-void print_text(const Validation& validation, const MeasuredData& data, std::ostream& out) {
-  out << "Step ratio and speedup of each row, predicted without its source; errors in per cent\n\n"
+void print_text(const Validation& validation, const Validation& refitted, const MeasuredData& data, std::ostream& out) {
+  out << "Step ratio and speedup of each row, by the constants and bands that ship, fitted without its source; errors "
+         "in "
+         "per cent\n\n"
       << std::left << std::setw(30) << "group" << std::right << std::setw(5) << "rows";
   for (const GroupColumn& column : kGroupColumns) out << std::setw(column.width) << column.head;
   out << std::setw(8) << "regret"
@@ -273,6 +276,9 @@ void print_text(const Validation& validation, const MeasuredData& data, std::ost
       out << "  " << name << ": median " << percent(figures.step_ratio_median) << ", p90 "
           << percent(figures.step_ratio_p90) << " (" << figures.predictions << " predictions)\n";
   };
+  out << "\nFitted again to the other sources of this file\n";
+  print_group(out, "overall", refitted.overall);
+  print_group(out, "complete", refitted.groups.front().second);
   const SwitchDecisions& d = validation.overall.decisions;
   out << "\nDecisions: of " << d.losses << " measured losses the band holds a loss for " << d.losses_found
       << ", and speculation is turned off for " << d.losses_off << "; of " << d.gains << " gains " << d.gains_kept
@@ -305,12 +311,15 @@ void run(const Arguments& arguments, ProgramContext& context) {
   if (!arguments.replay.empty()) return run_replay(arguments.replay, arguments.json, context);
   if (arguments.this_machine) return validate_this_machine(arguments.table, arguments.json, context);
   const MeasuredData data = read_measured_data(arguments.data);
-  const Validation validation = validate(data, shipped_fit());
-  if (!arguments.json) return print_text(validation, data, std::cout);
+  const Validation validation = validate(data, shipped_fit(), Constants::as_shipped);
+  const Validation refitted = validate(data, shipped_fit(), Constants::refitted);
+  if (!arguments.json) return print_text(validation, refitted, data, std::cout);
   Json document = json_document(context.arguments);
   document["overall"] = json_of(validation.overall);
   document["groups"] = Json::object();
   for (const auto& [name, figures] : validation.groups) document["groups"][printable_line(name)] = json_of(figures);
+  document["refitted"] = {{"overall", json_of(refitted.overall)},
+                          {"complete", json_of(refitted.groups.front().second)}};
   document["calibrated"] = {{"complete", json_of(validation.calibrated_complete)},
                             {"all", json_of(validation.calibrated_all)}};
   document["excluded"] = json_of(data.excluded);

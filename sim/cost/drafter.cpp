@@ -157,15 +157,25 @@ const char* name_of(DraftingKind kind) {
 std::optional<DrafterShape> match_drafter(const std::string& method, const std::string& draft_model,
                                           const ModelShape& target) {
   const DrafterPreset* preset = drafter_folder().match(method);
-  if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0))
-    return drafter_for(*preset, target);
   // The checkpoint may say what the method leaves open: "speculative decoding", yuhuili/EAGLE3-LLaMA3.1-Instruct-8B.
+  const DrafterPreset* checkpoint = nullptr;
   const std::vector<std::string> words = name_words(draft_model);
-  for (const char* head : {"P-EAGLE", "EAGLE-3", "EAGLE", "Medusa", "MTP", "DSpark", "DFlash"}) {
+  for (const char* head : {"P-EAGLE", "EAGLE-3", "EAGLE", "Medusa", "Hydra", "MTP", "DSpark", "DFlash"}) {
     const std::vector<std::string> name = name_words(head);
-    if (std::search(words.begin(), words.end(), name.begin(), name.end()) != words.end())
-      return drafter_for(*drafter_folder().match(head), target);
+    if (!checkpoint && std::search(words.begin(), words.end(), name.begin(), name.end()) != words.end())
+      checkpoint = drafter_folder().match(head);
   }
+  if (preset && (preset->kind != DraftingKind::model || preset->target_share > 0.0)) {
+    // Or contradict it: a head's method with a language model as drafter costs what the language model costs.
+    const bool reads_weights = preset->kind != DraftingKind::ngram && preset->target_share == 0.0;
+    const auto shape = reads_weights && !checkpoint ? match_model(draft_model) : std::nullopt;
+    if (!shape || shape->name == target.name) return drafter_for(*preset, target);
+    DrafterShape drafter = model_drafter(*shape, draft_model);
+    drafter.default_nodes = preset->default_nodes;
+    drafter.default_depth = preset->default_depth;
+    return drafter;
+  }
+  if (checkpoint) return drafter_for(*checkpoint, target);
   const std::string model = draft_model.empty() && preset ? method : draft_model;
   auto shape = match_model(model);
   if (!shape) shape = guess_model(model);

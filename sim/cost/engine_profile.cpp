@@ -3,6 +3,7 @@
 #include <iomanip>
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -26,10 +27,42 @@ double constant_of(const TomlValue& value, std::size_t index) {
   return is_share(index) ? value.number(0.001, 1.5) : value.number(0.0, 1e5);
 }
 
+// The first "A.B" in a name as people write it.
+std::optional<std::pair<int, int>> version_in(const std::string& name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    std::size_t begin = dot, end = dot + 1;
+    while (begin > 0 && is_digit(name[begin - 1])) --begin;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (begin == dot || end == dot + 1 || dot - begin > 6 || end - dot > 7) continue;
+    return std::pair(std::stoi(name.substr(begin, dot - begin)), std::stoi(name.substr(dot + 1, end - dot - 1)));
+  }
+  return std::nullopt;
+}
+
 EngineProfile engine_of(const TomlValue& entry) {
-  entry.allow_only({"name", "aliases", "source", "eager", "eager_drafts", "generic", "graph_rows",
-                    "eager_layer_launch_ms", kNames[0], kNames[1], kNames[2], kNames[3], kNames[4], kNames[5],
-                    kNames[6], kNames[7], kNames[8], kNames[9], kNames[10]});
+  entry.allow_only({"name",
+                    "aliases",
+                    "source",
+                    "eager",
+                    "eager_drafts",
+                    "generic",
+                    "graph_rows",
+                    "graphs_by_request",
+                    "eager_layer_launch_ms",
+                    "drafts_captured_from",
+                    "eager_draft_pass_ms",
+                    kNames[0],
+                    kNames[1],
+                    kNames[2],
+                    kNames[3],
+                    kNames[4],
+                    kNames[5],
+                    kNames[6],
+                    kNames[7],
+                    kNames[8],
+                    kNames[9],
+                    kNames[10]});
   EngineProfile profile;
   profile.name = entry.at("name").text();
   profile.aliases = entry.texts_or_none("aliases");
@@ -51,6 +84,12 @@ EngineProfile engine_of(const TomlValue& entry) {
       if (profile.graph_rows.size() > 1 && profile.graph_rows.end()[-2] >= profile.graph_rows.back())
         throw input_error(row.where(), "it is not above the one before; expected sizes that rise");
     }
+  profile.graphs_by_request = entry.flag_or("graphs_by_request", false);
+  profile.drafts_captured_from = entry.text_or("drafts_captured_from", "");
+  if (!profile.drafts_captured_from.empty() && !version_in(profile.drafts_captured_from))
+    throw input_error(entry.at("drafts_captured_from").where(),
+                      "it is " + in_quotes(profile.drafts_captured_from) + "; expected a version, as '0.11'");
+  profile.eager_draft_pass_ms = entry.number_or("eager_draft_pass_ms", 0.0, 0.0, 1e4);
   profile.eager_layer_launch_ms = entry.number_or("eager_layer_launch_ms", 0.0, 0.0, 1e4);
   return profile;
 }
@@ -87,8 +126,12 @@ const char* name_of(EngineConstant constant) {
 }
 
 std::optional<EngineProfile> match_engine(const std::string& name) {
-  const EngineProfile* profile = engine_folder().match(name);
-  return profile ? std::optional(*profile) : std::nullopt;
+  const EngineProfile* preset = engine_folder().match(name);
+  if (!preset) return std::nullopt;
+  EngineProfile profile = *preset;
+  const auto version = version_in(name), captured_from = version_in(profile.drafts_captured_from);
+  profile.captures_drafts = !version || !captured_from || *version >= *captured_from;
+  return profile;
 }
 
 EngineProfile find_engine(const std::string& name_or_path) {
@@ -119,8 +162,11 @@ std::string toml_of(const EngineProfile& profile) {
   if (!profile.graph_rows.empty()) {
     out << "graph_rows = [";
     for (std::size_t i = 0; i < profile.graph_rows.size(); ++i) out << (i ? ", " : "") << profile.graph_rows[i];
-    out << "]\n";
+    out << "]\n" << (profile.graphs_by_request ? "graphs_by_request = true\n" : "");
   }
+  if (!profile.drafts_captured_from.empty())
+    out << "drafts_captured_from = " << toml_quoted(profile.drafts_captured_from)
+        << "\neager_draft_pass_ms = " << profile.eager_draft_pass_ms << "\n";
   out << "eager_layer_launch_ms = " << profile.eager_layer_launch_ms << "\n";
   return out.str();
 }

@@ -42,10 +42,22 @@ struct EngineProfile {
   bool generic = false;       // stands for engines of which no constants are known
   std::array<UncertainConstant, kEngineConstants> constants;
   // Rows are padded to the next size for which a graph was captured; past the largest one a pass runs eagerly, at
-  // eager_layer_launch_ms a layer. Empty: no graphs.
+  // eager_layer_launch_ms a layer. Empty: no graphs. Some engines capture by requests, whatever the drafts of each.
   std::vector<int> graph_rows;
+  bool graphs_by_request = false;
   double eager_layer_launch_ms = 0.0;
 
+  // Versions before this one, as "0.11", draft without captured graphs, which takes so much longer a draft pass. Empty:
+  // none. `match_engine` takes the version from the name, as of "vLLM 0.8.5"; without one it is today's.
+  std::string drafts_captured_from;
+  double eager_draft_pass_ms = 0.0;
+  bool captures_drafts = true;
+
+  // What graph_rows counts of a pass. A prefill, with more rows a request than any draft has, counts by rows.
+  double captured_by(double rows, double streams) const {
+    constexpr double kDraftRowsMost = 256.0;
+    return graphs_by_request && rows <= kDraftRowsMost * streams ? streams : rows;
+  }
   double value(EngineConstant constant) const { return constants[static_cast<std::size_t>(constant)].value; }
 };
 

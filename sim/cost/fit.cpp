@@ -148,7 +148,7 @@ const std::vector<FitParameter>& fit_parameters() {
   // state them.
   static const std::vector<FitParameter> parameters{
       {"bandwidth_efficiency", C::bandwidth_efficiency, 0.07, any},
-      {"flop_efficiency", C::flop_efficiency, 0.25, any},
+      {"flop_efficiency", C::flop_efficiency, 0.12, any},
       {"expert_bandwidth_efficiency", C::expert_bandwidth_efficiency, 0.2, any},
       {"expert_exponent", C::expert_exponent, 0.1, any},
       {"layer_launch_graph", C::layer_launch_ms, 0.25, graph},
@@ -216,11 +216,12 @@ double StepRatioModel::log_ratio(const MeasuredPoint& point) const {
     for (const EngineProfile& engine : engines_)
       if (engine.name == setup.engine.name) roofline.set_constants(engine.constants);
     const double plain_ms = plain_step_ns(roofline, point.batch) / 1e6;
-    const double speculative_ms = speculative_step_ns(roofline, point.batch, point.form, point.kind) / 1e6;
+    const double ratio = step_ratio(roofline, point.batch, point.form, point.kind, point.draft_share);
+    const double prefill = prefill_share(roofline, point.batch, point.lengths);
     double weight = 1.0;
     if (point.setups.size() > 1 && point.baseline_ms > 0.0)
       weight = std::exp(-0.5 * std::pow(std::log(plain_ms / point.baseline_ms) / kBaselineSpread, 2)) + 1e-9;
-    sum += weight * std::log(speculative_ms / plain_ms);
+    sum += weight * std::log(point.acceptance_length / with_prefill(point.acceptance_length / ratio, prefill));
     weights += weight;
   }
   return sum / weights;

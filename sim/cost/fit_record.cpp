@@ -10,10 +10,11 @@
 namespace draftproof {
 namespace {
 
-constexpr std::array<const char*, 3> kScatterNames{"dense", "dense_other", "moe"};
+constexpr std::array<const char*, kScatterClasses> kScatterNames{"dense", "dense_eager", "dense_other", "moe"};
 
 FitRecord record_of(const TomlValue& table) {
-  table.allow_only({"sources", "noise", "parameter", "without", "dense", "dense_other", "moe"});
+  table.allow_only({"sources", "noise", "parameter", "without", kScatterNames[0], kScatterNames[1], kScatterNames[2],
+                    kScatterNames[3]});
   FitRecord record;
   record.sources = table.texts_or_none("sources");
   record.noise = table.at("noise").number(1e-4, 1.0);

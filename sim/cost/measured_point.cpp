@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kContextUnknown = 1024.0;  // tokens, where a row does not say: a chat's
 // A measured speedup may pass the acceptance length by its noise; more is an inconsistency of what was reported.
+constexpr double kNgramShare = 0.5;  // of steps with a draft, where a row does not say: 0.27 to 0.72 in recordings
 constexpr double kStepRatioLeast = 0.96;
 constexpr double kStepRatioMost = 30.0;
 
@@ -194,6 +195,7 @@ MeasuredPoint point_of(const MeasuredRow& row) {
     point.assumptions.emplace_back("cache of 8 bits on a GPU without such units");
   point.kind = drafter->kind;
   point.moe = setup.model.is_moe();
+  point.eager = setup.engine.eager;
 
   for (const double tp : possible_tps(row, setup, setup.offloaded)) {
     point.setups.push_back(setup);
@@ -212,6 +214,13 @@ MeasuredPoint point_of(const MeasuredRow& row) {
   const auto input = row.number("input_len", 0, 1e8);
   const auto output = row.number("output_len", 0, 1e8);
   point.batch.context = std::lround(input ? std::max(1.0, *input + output.value_or(0.0) / 2.0) : kContextUnknown);
+
+  if (contains(row.lower("batch_kind"), {"closed", "concurrency"}) && input && output)
+    point.lengths = {std::lround(*input), std::lround(*output)};
+  if (point.kind == DraftingKind::ngram && !contains(row.lower("tau_kind"), {"only steps with", "steps that had"})) {
+    point.draft_share = kNgramShare;
+    point.assumptions.emplace_back("share of steps with a draft not stated: half");
+  }
 
   const auto tpot = row.number("baseline_tpot_ms", 1e-6, 1e9);
   const auto tokens = row.number("baseline_tok_s", 1e-9, 1e9);

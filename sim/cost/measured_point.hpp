@@ -58,6 +58,8 @@ struct MeasuredPoint {
   BatchLoad batch;
   DraftSize form;
   DraftingKind kind = DraftingKind::head;
+  double draft_share = 1.0;  // of the steps, that have a draft
+  LoopLengths lengths;       // where the speedup is a ratio of a closed loop's throughputs
   double baseline_ms = 0.0;  // a measured plain step; 0: not stated. It tells how many GPUs there were, and no more
 
   double acceptance_length = 0.0;
@@ -66,6 +68,7 @@ struct MeasuredPoint {
   double textbook_ratio = 0.0;  // 1 + passes x parameters of the drafter / parameters of the target
 
   bool moe = false;
+  bool eager = false;  // the engine captures no graphs
   bool multi_gpu = false;
   std::vector<std::string> assumptions;  // what the row did not say, or what the model is not made for
   // One GPU, dense, batch and draft stated, nothing assumed.

@@ -26,8 +26,15 @@ PassLoad plain_pass(const BatchLoad& batch) {
   return pass_of(batch, 1);
 }
 
-PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form) {
-  return pass_of(batch, form.nodes + 1);
+PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share) {
+  if (draft_share >= 1.0) return pass_of(batch, form.nodes + 1);
+  PassLoad pass = plain_pass(batch);
+  const auto drafted = static_cast<std::int64_t>(
+      std::llround(draft_share * static_cast<double>(form.nodes) * static_cast<double>(pass.streams)));
+  pass.rows += drafted;
+  pass.logit_rows += drafted;
+  pass.attended += drafted * batch.context;
+  return pass;
 }
 
 DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
@@ -50,13 +57,31 @@ double plain_step_ns(const StepCost& model, const BatchLoad& batch) {
   return model.target_ns(plain_pass(batch)) + model.overhead_ns(batch.batch, {});
 }
 
-double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
+double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+                           double draft_share) {
+  if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
   const DraftLoad draft = drafting(batch, form, kind);
-  return model.target_ns(verify_pass(batch, form)) + model.draft_ns(draft) + model.overhead_ns(batch.batch, draft);
+  const double verify = model.target_ns(verify_pass(batch, form, draft_share));
+  const double drafts = model.draft_ns(draft) + model.overhead_ns(batch.batch, draft);
+  if (draft_share >= 1.0) return verify + drafts;
+  // Drafting and its overhead where anyone does.
+  const double any = 1.0 - std::pow(1.0 - draft_share, static_cast<double>(batch.batch));
+  return verify + any * drafts + (1.0 - any) * model.overhead_ns(batch.batch, {});
 }
 
-double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind) {
-  return speculative_step_ns(model, batch, form, kind) / plain_step_ns(model, batch);
+double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+                  double draft_share) {
+  return speculative_step_ns(model, batch, form, kind, draft_share) / plain_step_ns(model, batch);
+}
+
+double prefill_share(const StepCost& model, const BatchLoad& batch, const LoopLengths& lengths) {
+  if (lengths.prompt <= 0 || lengths.output <= 0) return 0.0;
+  PassLoad pass;
+  pass.streams = pass.logit_rows = 1;
+  pass.rows = pass.kv_tokens = lengths.prompt;
+  pass.attended = lengths.prompt * (lengths.prompt + 1) / 2;
+  const double prefills = static_cast<double>(batch.batch) * model.target_ns(pass);
+  return prefills / (prefills + static_cast<double>(lengths.output) * plain_step_ns(model, batch));
 }
 
 double SpeedupBand::spread() const {

@@ -24,13 +24,29 @@ struct BatchLoad {
 };
 
 PassLoad plain_pass(const BatchLoad& batch);
-PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form);
+// Where the drafter has a draft in a share of the steps only (n-grams), so many of a batch's requests have one.
+PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share = 1.0);
 DraftLoad drafting(const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
 
 double plain_step_ns(const StepCost& model, const BatchLoad& batch);
-double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
+double speculative_step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+                           double draft_share = 1.0);
 // speculative / plain; acceptance length / step ratio is the speedup.
-double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind);
+double step_ratio(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
+                  double draft_share = 1.0);
+
+// Requests of a closed loop, tokens: as soon as one ends the next is prefilled, alone. Its throughput, and a ratio of
+// throughputs, contain the prefills, which speculation does not make faster.
+struct LoopLengths {
+  std::int64_t prompt = 0;  // 0: decoding alone
+  std::int64_t output = 0;
+};
+// Share of the time of plain decoding in such a loop that is prefill.
+double prefill_share(const StepCost& model, const BatchLoad& batch, const LoopLengths& lengths);
+// The ratio of throughputs where decoding alone is so many times as fast (Amdahl's law).
+inline double with_prefill(double speedup, double share) {
+  return 1.0 / ((1.0 - share) / speedup + share);
+}
 
 // A predicted speedup whose logarithm is normal, with half the width of its 80 % band there.
 //

@@ -114,11 +114,20 @@ double robust_total(const std::vector<SourceSquare>& squares, const FitRecord::S
   return total;
 }
 
+const char* const kClassNames[kScatterClasses] = {"dense", "dense_eager", "dense_other", "moe"};
+
 // The constants with which a source is predicted.
 struct SourceConstants {
   FitState state;
   bool from_shipped = false;
 };
+
+SourceConstants shipped_without(const std::string& source, const FitRecord& shipped) {
+  SourceConstants used{shipped.state, true};
+  const auto without = shipped.without.find(source);
+  if (without != shipped.without.end()) used.state.offset = without->second;
+  return used;
+}
 
 SourceConstants constants_without(const std::string& source, const MeasuredData& data, const FitRecord& shipped) {
   const std::set<std::string> seen(shipped.sources.begin(), shipped.sources.end());
@@ -165,14 +174,19 @@ bool PredictedPoint::in_band() const {
 GroupFigures figures_of(const std::vector<const PredictedPoint*>& points) {
   GroupFigures figures;
   std::vector<double> errors, absolute, speedups, textbook;
-  std::set<std::string> sources;
+  struct Covered {
+    double rows = 0.0, covered = 0.0;
+  };
+  std::map<std::string, Covered> sources;
   double covered = 0.0;
   for (const PredictedPoint* predicted : points) {
     errors.push_back(predicted->error());
     absolute.push_back(std::abs(predicted->error()));
     speedups.push_back(std::abs(predicted->speedup_error()));
     textbook.push_back(std::abs(predicted->textbook_error()));
-    sources.insert(predicted->point->source);
+    Covered& source = sources[predicted->point->source];
+    source.rows += 1.0;
+    source.covered += predicted->in_band() ? 1.0 : 0.0;
     covered += predicted->in_band() ? 1.0 : 0.0;
     const SpeedupBand band = predicted->band();
     SwitchDecisions& d = figures.decisions;
@@ -195,18 +209,19 @@ GroupFigures figures_of(const std::vector<const PredictedPoint*>& points) {
   figures.speedup_p90 = quantile(speedups, 0.9);
   figures.textbook_median = quantile(textbook, 0.5);
   figures.band80_coverage = points.empty() ? 0.0 : covered / static_cast<double>(points.size());
+  for (const auto& [name, source] : sources)
+    figures.band80_by_source += source.covered / source.rows / static_cast<double>(sources.size());
   add_regret(points, figures);
   return figures;
 }
 
 std::size_t scatter_class(const MeasuredPoint& point) {
-  if (point.moe) return 2;
-  return point.complete() ? 0 : 1;
+  return scatter_class(point.moe, !point.complete(), point.eager);
 }
 
-std::array<FitRecord::Scatter, 3> scatter_of(const std::vector<PredictedPoint>& residuals,
-                                             const std::array<FitRecord::Scatter, 3>& prior) {
-  std::array<FitRecord::Scatter, 3> scatter = prior;
+std::array<FitRecord::Scatter, kScatterClasses> scatter_of(
+    const std::vector<PredictedPoint>& residuals, const std::array<FitRecord::Scatter, kScatterClasses>& prior) {
+  std::array<FitRecord::Scatter, kScatterClasses> scatter = prior;
   for (std::size_t kind = 0; kind < scatter.size(); ++kind) {
     // Means over the rows of each configuration of each source.
     std::map<std::string, std::map<std::string, std::vector<double>>> sources;
@@ -255,22 +270,23 @@ double calibrated_log_ratio(double log_ratio, double measured_log_ratio, double 
   return std::log1p(std::expm1(log_ratio) * measured_extra / predicted_extra);
 }
 
-Validation validate(const MeasuredData& data, const FitRecord& shipped) {
+Validation validate(const MeasuredData& data, const FitRecord& shipped, Constants constants) {
   Validation result;
   result.points.resize(data.points.size());
   std::set<std::string> sources;
   for (const MeasuredPoint& point : data.points) sources.insert(point.source);
   std::map<std::string, bool> from_shipped;
   for (const std::string& source : sources) {
-    const SourceConstants constants = constants_without(source, data, shipped);
-    const StepRatioModel model(engines_with(constants.state));
-    result.record.without[source] = constants.state.offset;
-    from_shipped[source] = constants.from_shipped;
+    const SourceConstants used = constants == Constants::as_shipped ? shipped_without(source, shipped)
+                                                                    : constants_without(source, data, shipped);
+    const StepRatioModel model(engines_with(used.state));
+    result.record.without[source] = used.state.offset;
+    from_shipped[source] = used.from_shipped;
     for (std::size_t i = 0; i < data.points.size(); ++i) {
       if (data.points[i].source != source) continue;
       result.points[i].point = &data.points[i];
       result.points[i].log_ratio = model.log_ratio(data.points[i]);
-      result.points[i].from_shipped = constants.from_shipped;
+      result.points[i].from_shipped = used.from_shipped;
     }
   }
 
@@ -282,7 +298,9 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
     for (const PredictedPoint& predicted : result.points)
       if (predicted.point->source != source && !(from_shipped[source] && seen.count(predicted.point->source)))
         others.push_back(predicted);
-    const auto scatter = scatter_of(others, from_shipped[source] ? shipped.scatter : before.scatter);
+    const auto scatter = constants == Constants::as_shipped
+                             ? shipped.scatter
+                             : scatter_of(others, from_shipped[source] ? shipped.scatter : before.scatter);
     for (PredictedPoint& predicted : result.points)
       if (predicted.point->source == source)
         predicted.half_width = band_half_width(scatter[scatter_class(*predicted.point)], shipped.noise, 0.8);
@@ -296,7 +314,8 @@ Validation validate(const MeasuredData& data, const FitRecord& shipped) {
   };
   group("complete", [](const MeasuredPoint& p) { return p.complete(); });
   group("dense_multi_gpu", [](const MeasuredPoint& p) { return !p.moe && p.multi_gpu; });
-  group("moe", [](const MeasuredPoint& p) { return p.moe; });
+  for (std::size_t kind = 0; kind < kScatterClasses; ++kind)
+    group(kClassNames[kind], [kind](const MeasuredPoint& p) { return scatter_class(p) == kind; });
   for (const DraftingKind kind : {DraftingKind::head, DraftingKind::parallel, DraftingKind::model, DraftingKind::ngram})
     group(name_of(kind), [kind](const MeasuredPoint& p) { return p.kind == kind; });
   std::set<std::string> names;

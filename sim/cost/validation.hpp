@@ -1,10 +1,10 @@
 // Prediction of step ratios and speedups of sources that the constants have not seen.
 //
-// Leave-one-source-out: refit without the source, then predict it. A source that the shipped constants have not seen:
-// they are the prior, and the other unseen sources of the file are the data. A source that they have seen: the engines'
-// priors and all other sources of the file if these are as many as the shipped constants have seen, else the shipped
-// constants without that source. Bands come from the residuals of other sources, a source being one observation, with
-// Student's factor.
+// As shipped: the constants and bands that `predict` uses, of a source that they have seen those shipped without it.
+// Refitted: without the source, then predict it. A source that the shipped constants have not seen: they are the prior,
+// and the other unseen sources of the file are the data. A source that they have seen: the engines' priors and all
+// other sources of the file if these are as many as the shipped constants have seen, else the shipped constants without
+// that source. Bands come from the residuals of other sources, a source being one observation, with Student's factor.
 #pragma once
 
 #include <map>
@@ -48,9 +48,10 @@ struct GroupFigures {
   double speedup_median = 0.0;
   double speedup_p90 = 0.0;
   double textbook_median = 0.0;
-  double band80_coverage = 0.0;  // share of the rows
-  std::size_t choices = 0;       // machines, loads and data with several drafts to choose from
-  double regret = 0.0;           // mean share of the best speedup that is lost by the model's choice; 0 without choices
+  double band80_coverage = 0.0;   // share of the rows
+  double band80_by_source = 0.0;  // mean over the sources of the share of their rows: a source is what is drawn
+  std::size_t choices = 0;        // machines, loads and data with several drafts to choose from
+  double regret = 0.0;  // mean share of the best speedup that is lost by the model's choice; 0 without choices
   double textbook_regret = 0.0;
   SwitchDecisions decisions;
 };
@@ -72,14 +73,14 @@ struct Validation {
   FitRecord record;                          // with the scatter of these residuals
 };
 
-Validation validate(const MeasuredData& data, const FitRecord& shipped);
+enum class Constants { as_shipped, refitted };
+Validation validate(const MeasuredData& data, const FitRecord& shipped, Constants constants);
 
-// A band's class: 0 dense, one GPU, nothing assumed; 1 dense otherwise; 2 a mixture of experts.
 std::size_t scatter_class(const MeasuredPoint& point);
 // Scatter by class from residuals (logarithms, of sources that were not seen), with `prior` as so many sources as it
 // has degrees of freedom.
-std::array<FitRecord::Scatter, 3> scatter_of(const std::vector<PredictedPoint>& residuals,
-                                             const std::array<FitRecord::Scatter, 3>& prior);
+std::array<FitRecord::Scatter, kScatterClasses> scatter_of(
+    const std::vector<PredictedPoint>& residuals, const std::array<FitRecord::Scatter, kScatterClasses>& prior);
 // Half the width of the band in the logarithm that covers `share` of the rows of unseen sources.
 double band_half_width(const FitRecord::Scatter& scatter, double noise, double share);
 

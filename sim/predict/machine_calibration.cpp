@@ -88,29 +88,6 @@ Steady steady_of(const std::vector<ThroughputWindow>& windows, const std::string
 
 }  // namespace
 
-PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share) {
-  if (draft_share >= 1.0) return verify_pass(batch, form);
-  PassLoad pass = plain_pass(batch);
-  const auto drafted = static_cast<std::int64_t>(
-      std::llround(draft_share * static_cast<double>(form.nodes) * static_cast<double>(pass.streams)));
-  pass.rows += drafted;
-  pass.logit_rows += drafted;
-  pass.attended += drafted * batch.context;
-  return pass;
-}
-
-double step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
-               double draft_share) {
-  if (form.nodes == 0 || draft_share <= 0.0) return plain_step_ns(model, batch);
-  if (draft_share >= 1.0) return speculative_step_ns(model, batch, form, kind);
-  // Rows of those that draft; drafting and its overhead where anyone does.
-  const DraftLoad draft = drafting(batch, form, kind);
-  const PassLoad pass = verify_pass(batch, form, draft_share);
-  const double any = 1.0 - std::pow(1.0 - draft_share, static_cast<double>(batch.batch));
-  return model.target_ns(pass) + any * (model.draft_ns(draft) + model.overhead_ns(batch.batch, draft)) +
-         (1.0 - any) * model.overhead_ns(batch.batch, {});
-}
-
 MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::vector<MeasuredStep>& measured)
     : setup_(preset) {
   if (preset.drafter) kind_ = preset.drafter->kind;
@@ -123,7 +100,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
   }
   const auto log_time_of = [&](const MeasuredStep& step) {
     return [&step, this](const StepCost& model) {
-      return std::log(step_ns(model, step.batch, step.form, kind_, step.draft_share) * 1e-6);
+      return std::log(speculative_step_ns(model, step.batch, step.form, kind_, step.draft_share) * 1e-6);
     };
   };
   for (const MeasuredStep& step : measured) {
@@ -157,7 +134,7 @@ MachineCalibration::MachineCalibration(const RooflineSetup& preset, const std::v
 double MachineCalibration::variance_left(const BatchLoad& batch, const DraftSize& form, double draft_share) const {
   if (before_.empty()) return 1.0;
   const Vector slope = gradient(setup_, Vector(prior_variance_.size()), [&](const StepCost& model) {
-    return std::log(step_ns(model, batch, form, kind_, draft_share) / plain_step_ns(model, batch));
+    return std::log(speculative_step_ns(model, batch, form, kind_, draft_share) / plain_step_ns(model, batch));
   });
   double prior = 0.0;
   for (std::size_t i = 0; i < slope.size(); ++i) prior += slope[i] * slope[i] * prior_variance_[i];

@@ -22,12 +22,6 @@ struct MeasuredStep {
   double draft_share = 1.0;  // of the requests, that had a draft
 };
 
-// The target's pass of such a step.
-PassLoad verify_pass(const BatchLoad& batch, const DraftSize& form, double draft_share);
-// The time of a step in which this share of the requests has a draft.
-double step_ns(const StepCost& model, const BatchLoad& batch, const DraftSize& form, DraftingKind kind,
-               double draft_share);
-
 class MachineCalibration {
  public:
   // Errors (usage): a time that is not positive.

@@ -50,12 +50,14 @@ class Predictor {
     prediction.batch = batch;
     const double plain = plain_step_ns(cost_, load);
     prediction.plain_ms = plain * 1e-6;
-    prediction.plain_tokens_per_second = static_cast<double>(batch) / (plain * 1e-9);
+    prediction.prefill_share = prefill_share(cost_, load, options_.lengths);
+    prediction.plain_tokens_per_second = (1.0 - prediction.prefill_share) * static_cast<double>(batch) / (plain * 1e-9);
     prediction.plain_pass = time_of(plain_pass(load));
     std::vector<PredictionRow>& rows = prediction.rows;
     for (const Candidate& candidate : candidates_) {
       PredictionRow row = row_of(load, candidate, plain);
       set_band(load, row, candidate.length.spread);
+      add_prefill(prediction, row);
       if (candidate.form.is_tree() && !rows.empty() && rows.back().form.is_tree() &&
           rows.back().form.nodes == candidate.form.nodes) {
         if (is_better(row, rows.back())) rows.back() = row;
@@ -110,7 +112,7 @@ class Predictor {
     row.form = candidate.form;
     const double share = acceptance_.draft_share();
     row.tokens_per_step = 1.0 + share * (candidate.length.length - 1.0);
-    const double step = step_ns(cost_, load, candidate.form, kind_, share);
+    const double step = speculative_step_ns(cost_, load, candidate.form, kind_, share);
     row.step_ratio = step / plain;
     row.speedup = row.tokens_per_step / row.step_ratio;
     row.tokens_per_second = static_cast<double>(load.batch) * row.tokens_per_step / (step * 1e-9);
@@ -135,6 +137,13 @@ class Predictor {
     row.high = band.high();
   }
 
+  static void add_prefill(const BatchPrediction& prediction, PredictionRow& row) {
+    const double share = prediction.prefill_share;
+    if (share <= 0.0) return;
+    for (double* speedup : {&row.speedup, &row.low, &row.high}) *speedup = with_prefill(*speedup, share);
+    row.tokens_per_second = prediction.plain_tokens_per_second * row.speedup;
+  }
+
   void add_notes(const BatchLoad& load, BatchPrediction& prediction) const {
     const RooflineSetup& setup = machine_.setup();
     const PassLoad plain = plain_pass(load);
@@ -142,14 +151,16 @@ class Predictor {
     const PassLoad verify = verify_pass(load, form, acceptance_.draft_share());
     if (!setup.engine.graph_rows.empty()) {
       const std::int64_t last = setup.engine.graph_rows.back();
-      const auto past = [&](const char* what, std::int64_t rows) {
-        prediction.notes.push_back(std::string(what) + " has " + std::to_string(rows) +
-                                   " rows, and captured graphs end at " + std::to_string(last));
+      const auto is_past = [&](const char* what, const PassLoad& pass) {
+        const double captured_by =
+            setup.engine.captured_by(static_cast<double>(pass.rows), static_cast<double>(pass.streams));
+        if (captured_by <= static_cast<double>(last)) return false;
+        prediction.notes.push_back(std::string(what) + " has " + fixed(captured_by, 0) +
+                                   (setup.engine.graphs_by_request ? " requests" : " rows") +
+                                   ", and captured graphs end at " + std::to_string(last));
+        return true;
       };
-      if (plain.rows > last)
-        past("a plain step", plain.rows);
-      else if (verify.rows > last)
-        past(("verification of " + name_of(form)).c_str(), verify.rows);
+      if (!is_past("a plain step", plain)) is_past(("verification of " + name_of(form)).c_str(), verify);
     }
     if (setup.model.is_moe()) {
       const auto touched = [&](const PassLoad& pass) {
@@ -244,8 +255,8 @@ std::string advice_of(const Prediction& prediction, const std::string& drafter) 
 }  // namespace
 
 StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record) {
-  const bool other = setup.tp > 1.0 || !setup.model.assumption.empty();
-  return {record.scatter[setup.model.is_moe() ? 2 : other ? 1 : 0], record.noise};
+  const bool other = setup.tp > 1.0 || !setup.model.assumption.empty() || setup.engine.generic;
+  return {record.scatter[scatter_class(setup.model.is_moe(), other, setup.engine.eager)], record.noise};
 }
 
 std::string name_of(const DraftSize& form) {

@@ -25,6 +25,7 @@ StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record)
 struct PredictOptions {
   std::vector<std::int64_t> batches{1, 8, 32};
   std::int64_t context = 1024;
+  LoopLengths lengths;  // given: speedups are ratios of a closed loop's throughputs, prefills included
   bool guidance = false;
   std::int32_t drafts_max = 8;
   std::vector<std::int32_t> tree_nodes{8, 16, 32, 60};
@@ -58,6 +59,7 @@ struct BatchPrediction {
   std::int64_t batch = 1;
   double plain_ms = 0.0;  // a step without speculation
   double plain_tokens_per_second = 0.0;
+  double prefill_share = 0.0;  // of the time of plain decoding in a closed loop
   PassTime plain_pass;
   std::vector<PredictionRow> rows;  // chains of 1, 2, ..., then trees
   std::size_t best = 0;             // of rows that the engine takes

@@ -1,5 +1,7 @@
 #include "sim/predict/prediction_request.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/json_values.hpp"
 #include "base/printable.hpp"
@@ -56,6 +58,13 @@ PredictOptions options_of(const PredictionRequest& request, const std::string& e
   PredictOptions options;
   options.batches.assign(request.batches.begin(), request.batches.end());
   options.context = request.context;
+  if ((request.prompt > 0) != (request.output > 0))
+    throw usage_error(request.prompt > 0 ? "--output" : "--prompt",
+                      "is missing; expected both --prompt and --output, tokens of a request");
+  if (request.prompt > 0) {
+    options.lengths = {request.prompt, request.output};
+    options.context = request.prompt + std::max(1, request.output / 2);
+  }
   options.guidance = request.guidance;
   options.drafts_max = request.drafts_max;
   options.tree_nodes.assign(request.trees.begin(), request.trees.end());
@@ -192,6 +201,8 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   json["engine"] = s.engine.name;
   json["drafter"] = s.drafter->name;
   json["context"] = report.options.context;
+  json["prompt"] = report.options.lengths.prompt > 0 ? Json(report.options.lengths.prompt) : Json(nullptr);
+  json["output"] = report.options.lengths.output > 0 ? Json(report.options.lengths.output) : Json(nullptr);
   json["guidance"] = report.options.guidance;
   json["acceptance"] = report.acceptance;
   json["acceptance_factor"] = report.acceptance_factor;
@@ -216,6 +227,7 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
     entry["notes"] = batch.notes;
     entry["plain_ms"] = batch.plain_ms;
     entry["plain_tokens_per_second"] = batch.plain_tokens_per_second;
+    entry["prefill_share"] = batch.prefill_share;
     entry["plain_pass"] = pass_json(batch.plain_pass);
     entry["best_k"] = row_json(batch.rows[batch.best_chain]);
     entry["best_tree"] = batch.best_tree ? row_json(batch.rows[*batch.best_tree]) : Json(nullptr);

@@ -27,6 +27,7 @@ struct PredictionRequest {
   std::string acceptance;  // an acceptance model, or empty
   std::vector<int> batches{1, 8, 32};
   int context = 1024;
+  int prompt = 0, output = 0;  // tokens of a closed loop's requests; they give the context. 0: decoding alone
   int drafts_max = 8;
   std::vector<int> trees{8, 16, 32, 60};
   bool guidance = false;

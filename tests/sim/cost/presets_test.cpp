@@ -118,6 +118,13 @@ TEST_CASE("Names of engines and drafters are matched as people and files write t
                                            {"z-lab/Qwen3-8B-DFlash-b16", "DFlash"},
                                            {"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B", "EAGLE-3"}})
     CHECK(match_drafter("speculative decoding", checkpoint, target).value().name == preset);
+  // Or contradicts it: a language model costs what it costs, whatever the method is called.
+  const DrafterShape as_model = match_drafter("EAGLE-3 chain", "meta-llama/Llama-3.2-1B-Instruct", target).value();
+  CHECK(as_model.kind == DraftingKind::model);
+  CHECK(as_model.shape.layers == 16.0);
+  CHECK(match_drafter("EAGLE-3 chain", "lmsys/sglang-EAGLE3-Llama-4-Scout", target).value().name == "EAGLE-3");
+  CHECK(match_drafter("MTP", target.name, target).value().name == "MTP");
+  CHECK(match_drafter("n-gram", "Llama-3.2-1B", target).value().kind == DraftingKind::ngram);
 }
 
 TEST_CASE("An EAGLE-3 head has the parameters that its published configuration has") {

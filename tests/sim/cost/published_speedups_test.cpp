@@ -14,14 +14,18 @@ TEST_CASE("Published speedups are predicted within the goals by constants that h
   const MeasuredData data = read_measured_data(*path);
   CHECK(data.points.size() + data.excluded.size() == 601);
   CHECK(data.excluded.empty());
-  const Validation validation = validate(data, shipped_fit());
+  const Validation validation = validate(data, shipped_fit(), Constants::refitted);
   std::map<std::string, GroupFigures> groups(validation.groups.begin(), validation.groups.end());
   const GroupFigures& complete = groups.at("complete");
   CHECK(complete.rows >= 200);
   CHECK(complete.step_ratio_median <= 0.10);
   CHECK(complete.step_ratio_p90 <= 0.25);
-  CHECK(complete.band80_coverage >= 0.75);
-  CHECK(complete.band80_coverage <= 0.88);
+  // Sources are what is drawn: a band of 80 % holds four of five of a source's rows in the mean. Of eager engines and
+  // mixtures it is wider than these rows ask for, since those of other laboratories did (docs/cost_model.md).
+  CHECK(complete.band80_by_source >= 0.72);
+  CHECK(complete.band80_by_source <= 0.88);
+  CHECK(groups.at("moe").band80_by_source >= 0.72);
+  CHECK(groups.at("moe").band80_by_source <= 0.88);
   CHECK(complete.regret <= 0.01);
   CHECK(groups.at("moe").step_ratio_median <= 0.20);
   CHECK(groups.at("moe").step_ratio_p90 <= 0.40);
@@ -37,7 +41,7 @@ TEST_CASE(
   const auto path = testing::shared_data("speedups.csv");
   if (!path) return;
   const MeasuredData data = read_measured_data(*path);
-  const Validation whole = validate(data, shipped_fit());
+  const Validation whole = validate(data, shipped_fit(), Constants::refitted);
   MeasuredData alone;
   std::vector<double> expected;
   for (const PredictedPoint& predicted : whole.points)
@@ -45,11 +49,15 @@ TEST_CASE(
       alone.points.push_back(*predicted.point);
       expected.push_back(predicted.log_ratio);
     }
-  const Validation part = validate(alone, shipped_fit());
-  REQUIRE(part.points.size() == 17);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    CHECK(part.points[i].from_shipped);
-    CHECK(part.points[i].log_ratio == Approx(expected[i]).margin(1e-3));
+  for (const Constants constants : {Constants::refitted, Constants::as_shipped}) {
+    const Validation part = validate(alone, shipped_fit(), constants);
+    REQUIRE(part.points.size() == 17);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CHECK(part.points[i].from_shipped);
+      CHECK(part.points[i].log_ratio == Approx(expected[i]).margin(1e-3));
+      if (constants == Constants::as_shipped)
+        CHECK(part.points[i].half_width == band_half_width(shipped_fit().scatter[1], shipped_fit().noise, 0.8));
+    }
   }
 }
 

@@ -41,25 +41,42 @@ TEST_CASE("A plain pass of Llama-3.1-8B on an H100 takes what a sum by hand says
   CHECK(roofline.kv_bytes_per_token() == 131072.0);  // models.csv
   PassLoad load{4, 4, 4000, 4000, 4};
   const double memory = (2.0 * (body + head) + 4000 * 131072.0) / (0.5 * 3350e9);
-  const double compute = (2.0 * 4 * body + 2.0 * 4 * head + 4.0 * 4000 * 32 * 32 * 128) / (0.25 * 989e12);
+  const double efficiency = 0.25 * std::pow(4.0 / 256.0, 0.2);  // four rows, and a quarter at 256
+  const double compute = (2.0 * 4 * body + 2.0 * 4 * head + 4.0 * 4000 * 32 * 32 * 128) / (efficiency * 989e12);
   const double seconds = std::pow(std::pow(memory, 1.5) + std::pow(compute, 1.5), 1.0 / 1.5) + 32 * 0.01e-3;
   CHECK(milliseconds(roofline.target_ns(load)) == Approx(1e3 * seconds));
   CHECK(milliseconds(roofline.overhead_ns(4, {})) == Approx(1.0));
 }
 
-TEST_CASE("The published fit of Llama-3.1-8B on an H100 with vLLM is met within a quarter") {
+TEST_CASE("The published fit of Llama-3.1-8B on an H100 with vLLM is met within a tenth") {
   // SpecDecode-Bench/simulator@2fdccbd: verify 5.886 ms + 21.01 us a token + 39.26 ns a KV token, and 1.207 ms a step.
   RooflineSetup setup = llama_setup();
   setup.engine = find_engine("vLLM");
   const Roofline roofline(setup);
   for (const auto& [tokens, kv] : {std::pair{1, 1000}, std::pair{6, 1000}, std::pair{32, 32'000}, std::pair{64, 60'000},
-                                   std::pair{256, 131'072}}) {
+                                   std::pair{256, 131'072}, std::pair{512, 0}, std::pair{512, 131'072}}) {
     INFO(tokens << " tokens, " << kv << " KV tokens");
     const double published_ms = 5.886 + 0.02101 * tokens + 39.26e-6 * kv + 1.207;
     const PassLoad load{tokens, tokens, kv, kv, tokens};
     const double modelled_ms = milliseconds(roofline.target_ns(load) + roofline.overhead_ns(tokens, {}));
-    CHECK(modelled_ms == Approx(published_ms).epsilon(0.25));
+    CHECK(modelled_ms == Approx(published_ms).epsilon(0.1));
   }
+}
+
+TEST_CASE("Matrix products of more rows reach more of the peak rate, up to seven tenths") {
+  RooflineSetup setup = llama_setup();
+  setup.engine = find_engine("vLLM");
+  setup.engine.graph_rows.clear();
+  setup.model.kv_layers = 0.0;
+  const Roofline roofline(setup);
+  // From the slope of the published fit, 21.01 us a token where the peak rate takes 16.24: 0.77 between any two points.
+  const auto share_of_peak = [&](std::int64_t rows) {
+    const PassLoad load{rows, rows, 0, 0, rows};
+    return roofline.target_floor(load).compute_ns / roofline.target_ns(load);
+  };
+  CHECK(share_of_peak(256) < share_of_peak(1024));
+  CHECK(share_of_peak(1024) < share_of_peak(4096));
+  CHECK(share_of_peak(1 << 20) == Approx(0.7).epsilon(0.01));
 }
 
 TEST_CASE("Step ratios over the batch are those of the published fit within an eighth") {
@@ -86,7 +103,8 @@ TEST_CASE("Draft passes take their own roofline, launches and floor, one after t
   const ModelShape& head = setup.drafter->shape;
   const DraftLoad load{1, 5, 5, 0, false};
   const double memory_ms = 1e3 * 2.0 * (head.body_parameters + head.head_parameters) / (0.5 * 3350e9);
-  const double compute_ms = 1e3 * 2.0 * (head.body_parameters + head.head_parameters) / (0.25 * 989e12);
+  const double efficiency = 0.25 * std::pow(1.0 / 256.0, 0.2);  // one row a pass
+  const double compute_ms = 1e3 * 2.0 * (head.body_parameters + head.head_parameters) / (efficiency * 989e12);
   const double pass_ms = std::pow(std::pow(memory_ms, 1.5) + std::pow(compute_ms, 1.5), 1.0 / 1.5) + 0.02 + 0.1;
   const double first_ms = 1e3 * 2.0 * 3.0 * 4096 * 4096 / (0.5 * 3350e9);
   CHECK(milliseconds(roofline.draft_ns(load)) == Approx(5 * pass_ms + first_ms));
@@ -146,7 +164,7 @@ TEST_CASE("Graphs are padded to their sizes, and past the largest a pass falls o
   CHECK(pass_ms(65) > 64.0);  // 32 layers at 2 ms, and not less
 }
 
-TEST_CASE("Verification over a cache of 8 bits falls back to eager mode on GPUs without FP8 tensor cores") {
+TEST_CASE("Verification over a cache of 8 bits takes 0.3 ms a layer more on GPUs without FP8 tensor cores") {
   RooflineSetup setup = llama_setup();
   setup.gpu = find_gpu("A100");
   setup.engine = find_engine("vLLM");
@@ -154,9 +172,59 @@ TEST_CASE("Verification over a cache of 8 bits falls back to eager mode on GPUs 
   const double as_fp16 = Roofline(setup).target_ns(verify_pass(batch, {5, 5}));
   setup.precision.kv_bytes = 1.0;
   CHECK(Roofline(setup).target_ns(plain_pass(batch)) < as_fp16);
-  CHECK(Roofline(setup).target_ns(verify_pass(batch, {5, 5})) > 1.4 * as_fp16);
+  const double added = milliseconds(Roofline(setup).target_ns(verify_pass(batch, {5, 5})) - as_fp16);
+  CHECK(added > 8.7);  // measured: 8.7 to 10.7 ms a step of 32 layers
+  CHECK(added < 10.7);
   setup.gpu = find_gpu("H100");
   CHECK(Roofline(setup).target_ns(verify_pass(batch, {5, 5})) < as_fp16);
+}
+
+TEST_CASE("An engine that captures graphs by requests pays for a large batch and not for its drafts") {
+  RooflineSetup setup = llama_setup();
+  setup.engine.graph_rows = {8, 64};
+  setup.engine.eager_layer_launch_ms = 2.0;
+  setup.engine.graphs_by_request = true;
+  const Roofline roofline(setup);
+  const auto pass_ms = [&](std::int64_t streams, std::int64_t rows) {
+    return milliseconds(roofline.target_ns({streams * rows, streams, 0, 0, 1}));
+  };
+  CHECK(pass_ms(64, 17) < 70.0);  // 1,088 rows of 64 requests, at a third of the peak rate
+  CHECK(pass_ms(65, 1) > 64.0);   // 32 layers at 2 ms
+  const double graph_ms = pass_ms(64, 20);
+  setup.engine.graphs_by_request = false;
+  CHECK(milliseconds(Roofline(setup).target_ns({64 * 20, 64, 0, 0, 1})) > graph_ms);
+  CHECK(find_engine("SGLang").graphs_by_request);
+  CHECK_FALSE(find_engine("vLLM").graphs_by_request);
+}
+
+TEST_CASE("vLLM before 0.11 drafts without captured graphs, 0.64 ms a pass more") {
+  RooflineSetup setup = llama_setup();
+  setup.drafter = find_drafter("EAGLE-3", setup.model);
+  const auto drafting_ms = [&](const char* engine) {
+    setup.engine = find_engine(engine);
+    return milliseconds(Roofline(setup).draft_ns(drafting({1, 1000, false}, {3, 3}, DraftingKind::head)));
+  };
+  CHECK(drafting_ms("vLLM 0.8.5") == Approx(drafting_ms("vLLM") + 3 * 0.64));
+  CHECK(drafting_ms("vLLM v0.10.2") == Approx(drafting_ms("vLLM 0.8.5")));
+  CHECK(drafting_ms("vLLM 0.11.0") == Approx(drafting_ms("vLLM")));
+  CHECK(drafting_ms("vLLM 0.24.0") == Approx(drafting_ms("vLLM")));
+}
+
+TEST_CASE("A ratio of a closed loop's throughputs contains the prefills") {
+  const Roofline roofline(llama_setup());
+  const BatchLoad batch{32, 1100, false};
+  CHECK(prefill_share(roofline, batch, {}) == 0.0);
+  // A round of 32 requests: 200 plain steps and 32 prefills of 1,000 tokens.
+  PassLoad prefill;
+  prefill.streams = prefill.logit_rows = 1;
+  prefill.rows = prefill.kv_tokens = 1000;
+  prefill.attended = 500'500;
+  const double prefills = 32 * roofline.target_ns(prefill);
+  const double share = prefill_share(roofline, batch, {1000, 200});
+  CHECK(share == Approx(prefills / (prefills + 200 * plain_step_ns(roofline, batch))));
+  CHECK(with_prefill(2.0, 0.0) == 2.0);
+  CHECK(with_prefill(2.0, 0.25) == Approx(1.6));  // 0.25 + 0.75 / 2 of the time
+  CHECK(with_prefill(0.5, 0.25) == Approx(1.0 / 1.75));
 }
 
 TEST_CASE("Guidance doubles streams and rows of the target, and not the draft") {

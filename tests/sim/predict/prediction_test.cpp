@@ -104,6 +104,7 @@ TEST_CASE(
   RooflineSetup setup = setup_of("Llama-3.1-8B");
   setup.model = find_model("Llama-3.1-70B");
   setup.engine = find_engine("vLLM");
+  setup.engine.eager_layer_launch_ms = 0.45;  // a slow host
   setup.tp = 8;
   setup.drafter = find_drafter("Llama-3.1-8B", setup.model);
   const MachineCalibration machine(setup, {});
@@ -128,7 +129,7 @@ TEST_CASE(
   CHECK(first <= prediction.plain_best.front().from);
   options.batches = {first - 1, first};
   const Prediction around = predict(machine, acceptance, scatter(), options);
-  CHECK(around.batches[0].rows[around.batches[0].best].low > 0.99);
+  CHECK(around.batches[0].rows[around.batches[0].best].low > 0.97);
   CHECK(around.batches[1].rows[around.batches[1].best].low < 1.0);
   const std::string from = std::to_string(prediction.plain_best.front().from);
   CHECK(prediction.load_advice.starts_with("Turn speculation off at " + from + " to "));
@@ -137,8 +138,10 @@ TEST_CASE(
 }
 
 TEST_CASE("jumps are explained where they are: graphs that end, experts that only drafts read, memory that is full") {
-  const auto notes = [](const char* model, const char* drafter, std::int64_t batch, std::int64_t context) {
+  const auto notes = [](const char* model, const char* drafter, std::int64_t batch, std::int64_t context,
+                        const char* engine = "vLLM") {
     RooflineSetup setup = setup_of();
+    setup.engine = find_engine(engine);
     setup.model = find_model(model);
     setup.drafter = find_drafter(drafter, setup.model);
     PredictOptions options;
@@ -154,12 +157,34 @@ TEST_CASE("jumps are explained where they are: graphs that end, experts that onl
         Notes{"verification of K = 3 has 516 rows, and captured graphs end at 512"});
   CHECK(notes("Llama-3.1-8B", "EAGLE-3", 513, 64) ==
         Notes{"a plain step has 513 rows, and captured graphs end at 512"});
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 129, 64, "SGLang") == Notes{});  // of requests, whatever their rows
+  CHECK(notes("Llama-3.1-8B", "EAGLE-3", 513, 64, "SGLang") ==
+        Notes{"a plain step has 513 requests, and captured graphs end at 512"});
   // 16 GB of weights in 72 of 80: 56 GB for caches of 131,072 bytes a token.
   CHECK(notes("Llama-3.1-8B", "EAGLE-3", 100, 16384) == Notes{"the memory holds 26 requests"});
   const Notes of_experts = notes("Qwen3-30B-A3B", "EAGLE-3", 1, 1024);
   REQUIRE(of_experts.size() == 1);
   CHECK(of_experts[0].starts_with("verification of K = 3 reads "));
   CHECK(of_experts[0].ends_with(" of 128 experts of a layer, a plain step 8"));
+}
+
+TEST_CASE("with the lengths of a closed loop's requests a speedup is of throughputs, and its band shrinks with it") {
+  const MachineCalibration machine(setup_of(), {});
+  PredictOptions options;
+  options.batches = {32};
+  options.context = 1100;
+  const BatchPrediction decoding = predict(machine, model_of("constant:0.7"), scatter(), options).batches[0];
+  options.lengths = {1000, 200};
+  const BatchPrediction loop = predict(machine, model_of("constant:0.7"), scatter(), options).batches[0];
+  const double share = loop.prefill_share;
+  CHECK(share == Approx(prefill_share(Roofline(machine.setup()), {32, 1100, false}, {1000, 200})));
+  CHECK(loop.plain_tokens_per_second == Approx((1.0 - share) * decoding.plain_tokens_per_second));
+  const PredictionRow &before = chain(decoding, 3), &after = chain(loop, 3);
+  CHECK(after.step_ratio == before.step_ratio);
+  CHECK(1.0 / after.speedup == Approx(share + (1.0 - share) / before.speedup));
+  CHECK(1.0 / after.low == Approx(share + (1.0 - share) / before.low));
+  CHECK(after.tokens_per_second == Approx(after.speedup * loop.plain_tokens_per_second));
+  CHECK(after.high / after.low < before.high / before.low);
 }
 
 TEST_CASE("trees have rows, and are advised where the engine takes them") {
