@@ -33,6 +33,12 @@ Json range_json(ValueRange range) {
   return Json::array({finite("low", range.low), finite("high", range.high)});
 }
 
+const char* outcome_words(ClaimOutcome outcome) {
+  return outcome == ClaimOutcome::consistent ? "consistent"
+         : outcome == ClaimOutcome::possible ? "possible"
+                                             : "not consistent";
+}
+
 void print_experiment(std::ostream& out, const ExperimentResult& result) {
   const Palette palette(wants_colour(1));
   out << result.title << "  (" << result.name << ")\n" << result.question << '\n';
@@ -42,8 +48,8 @@ void print_experiment(std::ostream& out, const ExperimentResult& result) {
   for (const ClaimVerdict& claim : result.claims)
     out << "  " << padded(claim.what, width + 2) << padded(text_of(claim.claimed), 14)
         << padded(text_of(claim.model), 14)
-        << palette.paint(claim.consistent ? Colour::green : Colour::red,
-                         claim.consistent ? "consistent" : "not consistent")
+        << palette.paint(claim.outcome == ClaimOutcome::refuted ? Colour::red : Colour::green,
+                         outcome_words(claim.outcome))
         << ": " << claim.why << '\n';
   out << result.reading << "\n\n";
 }
@@ -54,25 +60,32 @@ Json experiment_json(const ExperimentResult& result) {
             {"x", result.x_name.empty() ? Json(nullptr) : Json(claim.x)},
             {"claimed", range_json(claim.claimed)},
             {"model", range_json(claim.model)},
-            {"consistent", claim.consistent},
+            {"verdict", name_of(claim.outcome)},
             {"why", claim.why}};
   });
-  return {{"name", result.name},       {"title", result.title},         {"question", result.question},
-          {"source", result.source},   {"kind", result.kind},           {"quantity", result.quantity},
-          {"reading", result.reading}, {"tolerance", result.tolerance}, {"consistent", result.consistent()},
+  return {{"name", result.name},
+          {"title", result.title},
+          {"question", result.question},
+          {"source", result.source},
+          {"kind", result.kind},
+          {"quantity", result.quantity},
+          {"reading", result.reading},
+          {"tolerance", result.tolerance},
+          {"consistent", result.count(ClaimOutcome::consistent)},
+          {"possible", result.count(ClaimOutcome::possible)},
           {"claims", claims}};
 }
 
-// what,x,claimed_low,claimed_high,model_low,model_high,consistent
+// what,x,claimed_low,claimed_high,model_low,model_high,verdict
 std::string experiment_csv(const ExperimentResult& result) {
   std::ostringstream out;
   out.precision(17);
-  out << "what,x,claimed_low,claimed_high,model_low,model_high,consistent\n";
+  out << "what,x,claimed_low,claimed_high,model_low,model_high,verdict\n";
   for (const ClaimVerdict& claim : result.claims) {
     out << '"' << claim.what << "\",";
     if (!result.x_name.empty()) out << claim.x;
     out << ',' << claim.claimed.low << ',' << claim.claimed.high << ',' << claim.model.low << ',' << claim.model.high
-        << ',' << (claim.consistent ? "yes" : "no") << '\n';
+        << ',' << name_of(claim.outcome) << '\n';
   }
   return out.str();
 }
@@ -146,13 +159,13 @@ void write_text(const std::string& path, const std::string& text) {
 void write_rows(RunFolder& folder, const std::vector<ExperimentResult>& results) {
   RowStore store(
       folder.staged("rows.sqlite"), "experiments", "experiment_number",
-      {"claim", "experiment", "x", "claimed_low", "claimed_high", "model_low", "model_high", "consistent", "why"});
+      {"claim", "experiment", "x", "claimed_low", "claimed_high", "model_low", "model_high", "verdict", "why"});
   for (std::size_t i = 0; i < results.size(); ++i) {
     std::vector<Row> rows;
     for (const ClaimVerdict& claim : results[i].claims)
       rows.push_back({claim.what, results[i].name, results[i].x_name.empty() ? Cell() : Cell(claim.x),
                       claim.claimed.low, claim.claimed.high, claim.model.low, claim.model.high,
-                      std::int64_t{claim.consistent}, claim.why});
+                      std::string(name_of(claim.outcome)), claim.why});
     store.add(static_cast<std::int64_t>(i), rows);
     write_text(folder.staged(results[i].name + ".csv"), experiment_csv(results[i]));
   }
@@ -211,14 +224,15 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
     print_json(document);
     return;
   }
-  int claims = 0, consistent = 0;
+  int claims = 0, consistent = 0, possible = 0;
   for (const ExperimentResult& result : results) {
     print_experiment(std::cout, result);
     claims += static_cast<int>(result.claims.size());
-    consistent += result.consistent();
+    consistent += result.count(ClaimOutcome::consistent);
+    possible += result.count(ClaimOutcome::possible);
   }
-  std::cout << consistent << " of " << claims << " claims are consistent; rows, tables and figures in "
-            << printable_line(arguments.out) << '\n';
+  std::cout << consistent << " of " << claims << " claims are consistent, " << possible
+            << " possible; rows, tables and figures in " << printable_line(arguments.out) << '\n';
 }
 
 }  // namespace

@@ -13,11 +13,12 @@ std::string claims_markdown(const std::vector<ExperimentResult>& results) {
          "inside the "
          "claim, widened "
          "by the tolerance of the "
-         "experiment.\n\n"
-         "| experiment | consistent | tolerance |\n|---|---|---|\n";
+         "experiment. Where the model is only a bound it is at best possible.\n\n"
+         "| experiment | consistent | possible | tolerance |\n|---|---|---|---|\n";
   for (const ExperimentResult& result : results)
-    out << "| [" << result.title << "](#" << result.name << ") | " << result.consistent() << " of "
-        << result.claims.size() << " | " << text_of({100.0 * result.tolerance, 100.0 * result.tolerance}) << " % |\n";
+    out << "| [" << result.title << "](#" << result.name << ") | " << result.count(ClaimOutcome::consistent) << " of "
+        << result.claims.size() << " | " << result.count(ClaimOutcome::possible) << " | "
+        << text_of({100.0 * result.tolerance, 100.0 * result.tolerance}) << " % |\n";
   for (const ExperimentResult& result : results) {
     out << "\n<a id=\"" << result.name << "\"></a>\n## " << result.title << "\n\n"
         << result.question << "\n\nSource: " << result.source << "\n\n| claim | " << result.quantity
@@ -25,7 +26,8 @@ std::string claims_markdown(const std::vector<ExperimentResult>& results) {
     for (const ClaimVerdict& claim : result.claims)
       out << "| " << claim.what << " | " << text_of(claim.claimed) << " | "
           << (result.kind == "bytes" ? "at least " + text_of({claim.model.low, claim.model.low}) : text_of(claim.model))
-          << " | " << (claim.consistent ? "yes" : "**no**") << " | " << claim.why << " |\n";
+          << " | " << (claim.outcome == ClaimOutcome::refuted ? "**no**" : name_of(claim.outcome)) << " | " << claim.why
+          << " |\n";
     out << '\n' << result.reading << '\n';
   }
   return out.str();

@@ -87,8 +87,9 @@ class Experiment {
                                                       "'; expected one of chain_formula, draft_cost, target_latency, "
                                                       "draft_passes, bytes, scenario");
     }
+    const ClaimOutcome holds = result_.kind == "bytes" ? ClaimOutcome::possible : ClaimOutcome::consistent;
     for (ClaimVerdict& claim : result_.claims)
-      claim.consistent = lies_in(claim.claimed, claim.model) || lies_in(claim.model, claim.claimed);
+      if (lies_in(claim.claimed, claim.model) || lies_in(claim.model, claim.claimed)) claim.outcome = holds;
   }
 
  private:
@@ -282,8 +283,12 @@ class Experiment {
 
 }  // namespace
 
-int ExperimentResult::consistent() const {
-  return static_cast<int>(std::ranges::count(claims, true, &ClaimVerdict::consistent));
+const char* name_of(ClaimOutcome outcome) {
+  return outcome == ClaimOutcome::consistent ? "yes" : outcome == ClaimOutcome::possible ? "possible" : "no";
+}
+
+int ExperimentResult::count(ClaimOutcome outcome) const {
+  return static_cast<int>(std::ranges::count(claims, outcome, &ClaimVerdict::outcome));
 }
 
 std::vector<std::string> experiment_names(const std::string& folder) {

@@ -9,7 +9,7 @@
 //   scenario        of a scenario (sim/serving/scenario.hpp) with some keys changed: the speedup of a policy over the
 //                   first, or a `figure` of it, or that `over` another policy's
 // A claim is consistent if it lies inside what the model says, or that inside the claim, widened by the experiment's
-// tolerance.
+// tolerance. A model that gives only a bound (bytes) finds a claim impossible or possible, which is not consistent.
 #pragma once
 
 #include <string>
@@ -22,12 +22,15 @@ struct ValueRange {
   double high = 0.0;
 };
 
+enum class ClaimOutcome { refuted, possible, consistent };
+const char* name_of(ClaimOutcome outcome);  // "no", "possible", "yes"
+
 struct ClaimVerdict {
   std::string what;
   double x = 0.0;  // where the claim is a point of a curve
   ValueRange claimed;
   ValueRange model;
-  bool consistent = false;
+  ClaimOutcome outcome = ClaimOutcome::refuted;
   std::string why;  // what it would take, or what was found
 };
 
@@ -39,7 +42,7 @@ struct ExperimentResult {
   double tolerance = 0.0;
   std::vector<ClaimVerdict> claims;
 
-  int consistent() const;
+  int count(ClaimOutcome outcome) const;
 };
 
 // The experiments of a folder, in alphabetical order.

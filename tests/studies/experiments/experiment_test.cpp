@@ -66,9 +66,9 @@ TEST_CASE("a claim of accepted tokens is held against the chain formula, a tenth
   REQUIRE(good.claims.size() == 1);
   CHECK(good.claims[0].model.low == Approx(0.75));
   CHECK(good.claims[0].model.high == Approx(0.96));
-  CHECK(good.consistent() == 1);
+  CHECK(good.count(ClaimOutcome::consistent) == 1);
   const ExperimentResult bad = run_text(claim + "[0.85, 1.06]\n");
-  CHECK(bad.consistent() == 0);
+  CHECK(bad.count(ClaimOutcome::consistent) == 0);
   // a + a^2 = 1.06 for a = (sqrt(1 + 4 * 1.06) - 1) / 2
   CHECK(bad.claims[0].why.find(text_of(
             {100 * (std::sqrt(1 + 4 * 0.85) - 1) / 2, 100 * (std::sqrt(1 + 4 * 1.06) - 1) / 2})) != std::string::npos);
@@ -83,9 +83,20 @@ TEST_CASE("one draft cost that explains all speedups is found, and rows that no 
            "\n[[claim]]\nwhat = \"b\"\nrate = 0.9\ndrafts = 1\nclaimed = " + std::to_string(second) + "\n";
   };
   const ExperimentResult good = run_text(claims(1.5 / 1.1, 1.9 / 1.1));
-  CHECK(good.consistent() == 2);
+  CHECK(good.count(ClaimOutcome::consistent) == 2);
   CHECK(good.claims[0].model.low == Approx(1.5 / 1.1).epsilon(1e-3));
-  CHECK(run_text(claims(1.5 / 1.02, 1.9 / 1.3)).consistent() == 0);
+  CHECK(run_text(claims(1.5 / 1.02, 1.9 / 1.3)).count(ClaimOutcome::consistent) == 0);
+}
+
+TEST_CASE("what must be read is a bound: a time above it is possible and not consistent, one below is refuted") {
+  const std::string claim =
+      "kind = \"bytes\"\n[[claim]]\nwhat = \"w\"\nrows = 1000\nvocab = 67000\nvalue_bytes = 2\ngpu = \"H100\"\nclaimed "
+      "= ";
+  const ExperimentResult above = run_text(claim + "0.041\n");
+  CHECK(above.claims[0].model.low == Approx(0.04));  // 134 MB at 3,350 GB/s
+  CHECK(above.claims[0].outcome == ClaimOutcome::possible);
+  CHECK(above.count(ClaimOutcome::consistent) == 0);
+  CHECK(run_text(claim + "0.039\n").claims[0].outcome == ClaimOutcome::refuted);
 }
 
 TEST_CASE("speedups of one target latency are consistent, others are not") {
@@ -95,8 +106,8 @@ TEST_CASE("speedups of one target latency are consistent, others are not") {
            "\n[[claim]]\nwhat = \"b\"\ndraft_ms = 0.2\npasses = 5\ntokens = 3.0\nclaimed = " + std::to_string(second) +
            "\n";
   };
-  CHECK(run_text(claims(3.0 * 20 / 21)).consistent() == 2);
-  CHECK(run_text(claims(3.0 * 5 / 6)).consistent() < 2);
+  CHECK(run_text(claims(3.0 * 20 / 21)).count(ClaimOutcome::consistent) == 2);
+  CHECK(run_text(claims(3.0 * 5 / 6)).count(ClaimOutcome::consistent) < 2);
 }
 
 TEST_CASE("an experiment that is none is refused by file and line") {
@@ -152,7 +163,7 @@ TEST_CASE("a claim may be of any figure of a run, of one slot's acceptance, and 
   CHECK(run_scenario("figure = \"acceptance_at:2\"\n").claims[0].model.low == Approx(0.0));
   const ClaimVerdict ratio = run_scenario("figure = \"throughput\"\nover = \"k1\"\n").claims[0];
   CHECK(ratio.model.low == Approx(0.75).epsilon(0.01));
-  CHECK(!ratio.consistent);
+  CHECK(ratio.outcome == ClaimOutcome::refuted);
   const auto refusal = [](const std::string& rest) { return error_of(ErrorKind::input, [&] { run_scenario(rest); }); };
   for (const auto& [rest, error] :
        {std::pair("figure = \"speed\"\n", "it is 'speed'; expected a figure of a run (throughput, "),
