@@ -31,10 +31,13 @@ struct PredictArguments {
 void add_predict_options(Options& options, PredictArguments& arguments) {
   PredictionRequest& a = arguments.request;
   constexpr NumberRange kFactorRange{0.01, 100.0};
-  options.required_text("--model", a.model, "Target: a preset's name, a TOML preset, a config.json or its folder",
-                        "MODEL");
-  options.required_text("--gpu", a.gpu, "GPU: a preset's name or a TOML preset", "GPU");
-  options.required_text("--drafter", a.drafter, "EAGLE-3, Medusa, MTP, n-gram, ... or a draft model", "DRAFTER");
+  options.file(
+      "log", a.log,
+      "A server's log (vLLM, SGLang), gzip or - for standard input: model, precision, GPUs that share a layer, "
+      "drafter, acceptance, load and time of a step are taken from it where no option says them");
+  options.text("--model", a.model, "Target: a preset's name, a TOML preset, a config.json or its folder", "MODEL");
+  options.text("--gpu", a.gpu, "GPU: a preset's name or a TOML preset", "GPU");
+  options.text("--drafter", a.drafter, "EAGLE-3, Medusa, MTP, n-gram, ... or a draft model", "DRAFTER");
   options.text("--engine", a.engine, "Engine: a preset's name or a profile written by calibrate", "ENGINE");
   options.integer("--tp", a.tp, {1, 1024}, "GPUs that share every layer; as many as the weights need, if not given");
   options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\"; the model's own");
@@ -232,6 +235,11 @@ void write_files(const PredictArguments& arguments, const PredictionReport& repo
 
 void run(const PredictArguments& given, const ProgramContext& context) {
   PredictArguments arguments = given;
+  if (arguments.request.log.empty())
+    for (const auto& [option, value] :
+         {std::pair("--model", &arguments.request.model), std::pair("--gpu", &arguments.request.gpu),
+          std::pair("--drafter", &arguments.request.drafter)})
+      if (value->empty()) throw usage_error(option, "is missing; expected it, or a server's log that says it");
   if (arguments.no_trees) arguments.request.trees.clear();
   const PredictionReport report = answer(arguments.request);
   Json document = json_document(context.arguments);
@@ -248,7 +256,7 @@ void run(const PredictArguments& given, const ProgramContext& context) {
 void add_predict(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<PredictArguments>();
   add_predict_options(options, *arguments);
-  options.examples({"--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3",
+  options.examples({"--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3", "server.log.gz --gpu H100",
                     "--model Llama-3.1-8B --gpu A100 --drafter n-gram --acceptance constant:0.6 --batch 1,8,32"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

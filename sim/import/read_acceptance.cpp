@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
-#include "base/files/input_file.hpp"
 #include "base/json_text.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/acceptance/replay.hpp"
@@ -214,12 +214,11 @@ AcceptanceData parse_acceptance(std::string_view text, const std::string& name, 
 }
 
 bool holds_acceptance(const std::string& path) {
-  return format_of(InputFile(path, kFileBytesMax).text()).has_value();
+  return format_of(read_text(path, kFileBytesMax)).has_value();
 }
 
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options) {
-  const InputFile file(path, kFileBytesMax);
-  return parse_acceptance(file.text(), path, options);
+  return parse_acceptance(read_text(path, kFileBytesMax), path, options);
 }
 
 }  // namespace draftproof

@@ -1,4 +1,5 @@
-// Reads what an operator has of acceptance; the format is found out from the content.
+// Reads what an operator has of acceptance; the format is found out from the content. Files may be gzip, and "-" is
+// standard input.
 //
 //   vLLM log               vllm_log.hpp
 //   Prometheus text        prometheus_text.hpp

@@ -6,11 +6,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
-#include "base/files/input_file.hpp"
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
+#include "sim/import/sglang_log.hpp"
 #include "sim/import/text_lines.hpp"
 #include "sim/import/vllm_log.hpp"
 
@@ -146,7 +147,17 @@ MeasuredStep measured_step_of_log(std::string_view log, const std::string& name,
   MeasuredStep step;
   step.batch = batch;
   double tokens = 1.0;
-  const std::vector<ThroughputWindow> windows = read_vllm_throughput(log, name);
+  std::vector<ThroughputWindow> windows;
+  if (is_sglang_log(log) && !is_vllm_log(log)) {
+    const AcceptanceData data = read_sglang_log(log, name);
+    windows = data.throughput;
+    step.form = {data.tree_nodes > 0 ? data.tree_nodes : data.draft_len, data.draft_len};
+    tokens = data.tokens_per_step();
+    if (data.draft_len < 1)
+      throw input_error(name, "does not say how many tokens a draft has; expected speculative_num_steps");
+  } else {
+    windows = read_vllm_throughput(log, name);
+  }
   if (has_words(log, "SpecDecoding metrics")) {
     const AcceptanceData data = read_vllm_log(log, name);
     step.form = {data.draft_len, data.draft_len};
@@ -165,8 +176,7 @@ MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch,
   const std::size_t at = text.find('@');
   const auto ms = read_number(text.substr(0, at));
   if (!ms) {
-    const InputFile log(text, kLogBytesMax);
-    return measured_step_of_log(log.text(), text, batch);
+    return measured_step_of_log(read_text(text, kLogBytesMax), text, batch);
   }
   MeasuredStep step;
   step.ms = *ms;

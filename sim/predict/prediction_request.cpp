@@ -2,15 +2,61 @@
 
 #include <algorithm>
 
+#include "base/archives/text_file.hpp"
 #include "base/error.hpp"
 #include "base/json_values.hpp"
 #include "base/printable.hpp"
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/import/read_acceptance.hpp"
+#include "sim/import/server_setup.hpp"
+#include "sim/import/text_lines.hpp"
 #include "sim/predict/machine_calibration.hpp"
 
 namespace draftproof {
 namespace {
+
+constexpr std::uint64_t kServerLogBytesMax = std::uint64_t{1} << 30;
+
+// What the log says, in the place of what the request leaves at its default; in words, for people.
+std::string take_from_log(PredictionRequest& request) {
+  const PredictionRequest usual;
+  const std::string& log = request.log;
+  const std::string text = read_text(log, kServerLogBytesMax);
+  const std::string name = log == "-" ? "standard input" : printable_line(log);
+  const ServerSetup server = read_server_setup(text, name);
+  std::string found;
+  const auto take = [&](auto& value, const auto& usual_value, const auto& of_log, const std::string& words) {
+    if (!(value == usual_value) || words.empty()) return;
+    value = of_log;
+    found += (found.empty() ? "" : ", ") + words;
+  };
+  take(request.model, usual.model, server.model, server.model);
+  take(request.precision, usual.precision, server.precision, server.precision);
+  if (server.tp)
+    take(request.tp, usual.tp, server.tp, std::to_string(*server.tp) + (*server.tp == 1 ? " GPU" : " GPUs"));
+  take(request.engine, usual.engine, server.engine, server.engine);
+  take(request.drafter, usual.drafter, server.drafter, server.drafter);
+  if (request.metrics.empty() && request.acceptance.empty() && holds_acceptance(log)) {
+    request.metrics = log;
+    if (server.drafts && !request.metrics_drafts) request.metrics_drafts = server.drafts;
+    found += (found.empty() ? "" : ", ") + std::string("its acceptance");
+  }
+  if (request.calibrate_with.empty() &&
+      (has_words(text, "Avg generation throughput") || has_words(text, "gen throughput"))) {
+    const MeasuredStep step = read_measured_step(log, {}, "--calibrate-with");
+    request.calibrate_with = {log};
+    take(request.batches, usual.batches, std::vector<int>{static_cast<int>(step.batch.batch)},
+         "the load of " + std::to_string(step.batch.batch) + " requests at a time");
+    found += (found.empty() ? "" : ", ") + std::string("the time of a step");
+  }
+  const auto require = [&](const char* option, const std::string& value, const char* what) {
+    if (value.empty()) throw usage_error(option, "is missing, and " + name + " does not say it; expected " + what);
+  };
+  require("--model", request.model, "the model's name");
+  require("--gpu", request.gpu, "the GPU's name, which no server logs");
+  require("--drafter", request.drafter, "EAGLE-3, MTP, n-gram, ..., or a draft model");
+  return found.empty() ? "Nothing that is needed stands in " + name + "." : "From " + name + ": " + found + ".";
+}
 
 RooflineSetup setup_of(const PredictionRequest& request) {
   RooflineSetup setup;
@@ -147,8 +193,10 @@ Json limits_json(const DraftLimits& limits) {
 
 }  // namespace
 
-PredictionReport answer(const PredictionRequest& request, const std::function<void()>& check) {
+PredictionReport answer(const PredictionRequest& asked, const std::function<void()>& check) {
   PredictionReport report;
+  PredictionRequest request = asked;
+  if (!request.log.empty()) report.notes.push_back(take_from_log(request));
   const RooflineSetup preset = setup_of(request);
   check();
   report.options = options_of(request, preset.engine.name);

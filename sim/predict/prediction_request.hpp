@@ -13,6 +13,9 @@
 namespace draftproof {
 
 struct PredictionRequest {
+  // A server's log, from which what is left at its default is taken: model, precision, tp, engine, drafter, its
+  // acceptance, the load, and a measured step. Or empty.
+  std::string log;
   std::string model;
   std::string gpu;
   std::string engine = "vLLM";

@@ -20,6 +20,7 @@
 #include "sim/import/read_acceptance.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/machine/machine_profile.hpp"
+#include "sim/predict/prediction_request.hpp"
 #include "sim/predict/speedup_points.hpp"
 #include "sim/serving/grid.hpp"
 #include "tests/engine/heads/head_folders.hpp"
@@ -373,6 +374,20 @@ void read_step_cost(const std::string& path) {
 
 }  // namespace
 
+std::vector<std::string> server_logs() {
+  return {
+      "(EngineCore pid=42) INFO Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.1-8B', "
+      "speculative_config=SpeculativeConfig(method='eagle3', model='a/b', num_spec_tokens=3), dtype=torch.bfloat16, "
+      "tensor_parallel_size=2, quantization=fp8, kv_cache_dtype=auto\n"
+      "Avg prompt throughput: 12.0 tokens/s, Avg generation throughput: 4050.0 tokens/s, Running: 32 reqs\n"
+      "SpecDecoding metrics: Mean acceptance length: 2.31, Accepted: 22960 tokens, Drafted: 52580 tokens, "
+      "Per-position acceptance rate: 0.655, 0.410, 0.245\n",
+      "[2026-11-20] server_args=ServerArgs(model_path='Qwen/Qwen3-8B', quantization=None, tp_size=4, "
+      "speculative_algorithm='EAGLE3', speculative_draft_model_path='c', speculative_num_steps=3, "
+      "speculative_eagle_topk=1, speculative_num_draft_tokens=4)\n"
+      "[TP0] Decode batch. #running-req: 8, #token: 5371, accept len: 2.50, gen throughput (token/s): 612.3\n"};
+}
+
 std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
   std::ofstream(fs::path(folder) / "light.toml") << scenarios().back();
   std::ofstream(fs::path(folder) / "scenario.toml") << source_file("experiments/speedup_by_batch/scenario.toml");
@@ -394,6 +409,14 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
       {"npz", "arrays.npz", npz_archives(folder), read_arrays},
       {"npy", "array.npy", npy_members(), read_member},
       {"prometheus", "metrics.txt", prometheus_texts(), [](const std::string& path) { read_acceptance(path); }},
+      {"server_log", "server.log", server_logs(),
+       [](const std::string& path) {
+         PredictionRequest request;
+         request.log = path;
+         request.gpu = "H100";
+         request.trees.clear();
+         answer(request);
+       }},
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
       {"speedup_csv", "speedups.csv", speedups_csv(), points},

@@ -137,4 +137,35 @@ TEST_CASE("predict refuses what it cannot use in one line") {
                 {"--draft-precision: has no use with drafter n-gram, which has no weights"});
 }
 
+TEST_CASE("a server's log alone says what predict asks for, but for the GPU, packed or on standard input") {
+  const TemporaryFolder folder;
+  const std::string log = folder.path() + "/server.log";
+  const std::string start =
+      "INFO Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.1-8B-Instruct', "
+      "speculative_config=SpeculativeConfig(method='eagle3', model='a/b', num_spec_tokens=5), dtype=torch.bfloat16, "
+      "tensor_parallel_size=1, quantization=None, kv_cache_dtype=auto\n";
+  const std::string load =
+      "INFO Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: 2400.0 tokens/s, "
+      "Running: 16 reqs, Waiting: 0 reqs\n";
+  write_whole_file(log, start + load + kLog);
+  const ordered_json document = json_of({"predict", log, "--gpu", "H100"});
+  CHECK(document.at("model") == "Llama-3.1-8B");
+  CHECK(document.at("drafter") == "EAGLE-3");
+  CHECK(document.at("tp") == 1);
+  REQUIRE(document.at("best").size() == 1);
+  CHECK(document.at("best")[0].at("batch") == 16);
+  // 2,400 tokens a second of 16 requests in steps of 2.6: 17.3 ms, but for the share of steps without a draft.
+  REQUIRE(document.at("calibration").size() == 1);
+  CHECK(document.at("calibration")[0].at("k") == 5);
+  CHECK(document.at("notes")[0].get<std::string>().starts_with("From " + log + ": meta-llama/Llama-3.1-8B-Instruct, "));
+  // What an option says holds.
+  const ordered_json asked = json_of({"predict", log, "--gpu", "H100", "--model", "Qwen3-8B", "--batch", "1,4"});
+  CHECK(asked.at("model") == "Qwen3-8B");
+  CHECK(asked.at("best").size() == 2);
+  const ProgramResult refused = run_draftproof({"predict", log});
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("--gpu: is missing, and " + log + " does not say it") != std::string::npos);
+  CHECK(run_draftproof({"predict", "--gpu", "H100"}).err.find("--model: is missing") != std::string::npos);
+}
+
 }  // namespace draftproof

@@ -1,0 +1,34 @@
+// What a server's log says of how it was started: model, precision, GPUs, draft. The lines that tell:
+//
+//   vLLM:   "Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.1-8B-Instruct',
+//           speculative_config=SpeculativeConfig(method='eagle3', model='yuhuili/...', num_spec_tokens=3), ...,
+//           dtype=torch.bfloat16, max_seq_len=8192, ..., tensor_parallel_size=1, ..., quantization=None, ...,
+//           kv_cache_dtype=auto, ..."
+//   SGLang: "server_args=ServerArgs(model_path='...', dtype='auto', quantization='fp8', kv_cache_dtype='auto', tp_size=4,
+//           speculative_algorithm='EAGLE3', speculative_draft_model_path='...', speculative_num_steps=3,
+//           speculative_eagle_topk=1, speculative_num_draft_tokens=4, ...)"
+//
+// The last such line holds: a log may be of several starts.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace draftproof {
+
+struct ServerSetup {
+  std::string engine;     // "vLLM 0.11.0", "SGLang"; empty: no such line
+  std::string model;      // as the server names it, a path's last part
+  std::string precision;  // as --precision takes it; empty: the model's own
+  std::optional<int> tp;
+  std::string drafter;  // EAGLE-3, MTP, n-gram, ..., or the draft model's name; empty: no speculation, or not said
+  std::optional<int> drafts;
+
+  bool found() const { return !engine.empty(); }
+};
+
+// Errors (input) naming the line: a number of GPUs or drafts that is none.
+ServerSetup read_server_setup(std::string_view text, const std::string& name);
+
+}  // namespace draftproof
