@@ -11,7 +11,7 @@
 #include "sim/predict/prediction_request.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 namespace {
