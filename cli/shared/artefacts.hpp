@@ -1,6 +1,7 @@
 // --table and --figure, of verbs that print rows or draw.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "base/printable.hpp"
 #include "cli/shared/build_commit.hpp"
 #include "cli/shared/command.hpp"
+#include "cli/shared/json_document.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/figures/table_file.hpp"
 
@@ -45,10 +47,38 @@ inline PaperForm paper_form(const Artefacts& artefacts, const std::string& capti
   return {.caption = caption,
           .label = context.arguments.size() > 1 ? context.arguments[1] : "",
           .command = shell_command(context.arguments),
-          .program = std::string("draftproof ") + DRAFTPROOF_VERSION + " (" + build_commit() + ")",
+          .program = program_and_commit(),
           .width = artefacts.width == "single"   ? PaperWidth::single_column
                    : artefacts.width == "double" ? PaperWidth::double_column
                                                  : PaperWidth::screen};
+}
+
+// Rows of a document as a table. A key may be a path, as "ttft_ms/p50", which is the column ttft_ms_p50; null and what
+// is missing are empty cells, two numbers an interval.
+inline TableCell cell_of(const Json& row, const std::string& key) {
+  const Json::json_pointer path("/" + key);
+  if (!row.contains(path) || row.at(path).is_null()) return std::string();
+  const Json& value = row.at(path);
+  if (value.is_boolean()) return std::string(value.get<bool>() ? "yes" : "no");
+  if (value.is_number_float()) return value.get<double>();
+  if (value.is_number()) return value.get<std::int64_t>();
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number())
+    return "[" + number("%.4g", value[0].get<double>()) + ", " + number("%.4g", value[1].get<double>()) + "]";
+  return value.dump();
+}
+
+inline Table table_of(const Json& rows, const std::vector<std::string>& keys) {
+  Table table;
+  for (std::string name : keys) {
+    std::ranges::replace(name, '/', '_');
+    table.columns.push_back(name);
+  }
+  for (const Json& row : rows) {
+    std::vector<TableCell>& cells = table.rows.emplace_back();
+    for (const std::string& key : keys) cells.push_back(cell_of(row, key));
+  }
+  return table;
 }
 
 // Computes what is asked for, and nothing else. The caption is the table's.

@@ -178,15 +178,15 @@ PaperWidth width_of(const FigureFormat& format, const FigureOptions& options) {
   return on_screen && std::string_view(format.ending) == ".tex" ? PaperWidth::single_column : options.form.width;
 }
 
-std::string terminal_text(const FigureFormat& format, const FigureOptions& options) {
+std::string terminal_text(const FigureFormat& format, const FigureOptions& options, int panels) {
   constexpr double kPixelsPerInch = 96.0;
   const PaperWidth paper = width_of(format, options);
   double width = options.width_px;
   double height = options.height_px;
   if (paper != PaperWidth::screen) {
     const bool is_single = paper == PaperWidth::single_column;
-    width = kPixelsPerInch * (is_single ? 3.25 : 6.75);
-    height = (is_single ? 1.1 : 0.65) * width * options.height_px / options.width_px;
+    width = kPixelsPerInch * inches_of(paper);
+    height = (is_single ? 1.1 * panels : 0.65) * width * options.height_px / options.width_px;
   }
   const auto length = [&](double pixels) {
     if (format.pixels_per_unit == 1) return std::to_string(static_cast<int>(pixels));
@@ -195,6 +195,16 @@ std::string terminal_text(const FigureFormat& format, const FigureOptions& optio
   return std::string("set encoding utf8\nset terminal ") + format.terminal + " " +
          (paper == PaperWidth::screen ? format.font : format.paper_font) + " size " + length(width) + "," +
          length(height) + "\n";
+}
+
+// Panels beside one another, as "layout 1,2", stand below one another in a single column; their number.
+int stack_panels(std::string& script) {
+  constexpr std::string_view kLayout = "set multiplot layout 1,";
+  const std::size_t at = script.find(kLayout);
+  if (at == std::string::npos) return 1;
+  const int panels = script[at + kLayout.size()] - '0';
+  script.replace(at, kLayout.size() + 1, "set multiplot layout " + std::to_string(panels) + ",1");
+  return panels;
 }
 
 struct TitledScript {
@@ -240,7 +250,7 @@ std::string run_gnuplot(const std::string& figure, const FigureFormat& format, c
   return picture;
 }
 
-// The macros of gnuplot's pictures, in terms of tikz, so that a document needs no file of gnuplot's: colours, dashes and
+// The macros of gnuplot's pictures, in terms of tikz: a document needs no file of gnuplot's. Colours, dashes and
 // widths of lines stay in force until others are set, marks are a dot (7), a square (5) or, for all others, a circle.
 constexpr const char* kTikzMacros = R"(\begingroup
 \pgfqkeys{/draftproof}{
@@ -279,6 +289,10 @@ std::string tikz_of(const std::string& picture, const std::vector<std::string>& 
     const std::size_t end = std::min(picture.find('\n', begin), picture.size() - 1) + 1;
     const std::string line = picture.substr(begin, end - begin);
     begin = end;
+    if (line.starts_with("\\end{tikzpicture}")) {
+      out += "\\end{tikzpicture}%\n";  // a space would be wider than the column
+      break;
+    }
     if (line.starts_with("%%") || line.starts_with("\\gpdefrectangularnode")) continue;
     const std::size_t text = line.find(") {");
     const std::size_t last = line.rfind("};");
@@ -311,10 +325,11 @@ void require_figure_name(const std::string& option, const std::string& path) {
 
 void write_figure(const std::string& path, const std::string& script, FigureOptions options) {
   const FigureFormat& format = format_of(path);
-  const bool for_paper = width_of(format, options) != PaperWidth::screen;
-  const TitledScript titled = for_paper ? without_titles(script) : TitledScript{script, ""};
-  const std::string picture =
-      run_gnuplot(path, format, terminal_text(format, options) + titled.script + "\n", options.time_limit);
+  const PaperWidth width = width_of(format, options);
+  TitledScript titled = width == PaperWidth::screen ? TitledScript{script, ""} : without_titles(script);
+  const int panels = width == PaperWidth::single_column ? stack_panels(titled.script) : 1;
+  const std::string terminal = terminal_text(format, options, panels);
+  const std::string picture = run_gnuplot(path, format, terminal + titled.script + "\n", options.time_limit);
   std::vector<std::string> comments;
   for (const std::string& comment : {options.form.program, options.form.command, titled.title})
     if (!comment.empty()) comments.push_back(comment);

@@ -5,14 +5,19 @@
 
 namespace draftproof {
 
-// Widths on a page with two columns, 3.25 and 6.75 inches, as most conferences of the field have them. `screen`: none.
+// Width on a page. `screen`: none of a paper's.
 enum class PaperWidth { screen, single_column, double_column };
 
+// Those of LaTeX's article in two columns, a little less than most conferences of the field have.
+inline constexpr double inches_of(PaperWidth width) {
+  return width == PaperWidth::double_column ? 6.4 : 3.15;
+}
+
 struct PaperForm {
-  std::string caption;  // plain text, escaped where it is written; empty: none
-  std::string label;    // "lab" makes \label{tab:lab}; empty: none
-  std::string command;  // that made it, as shell_command() writes it; empty: not stated
-  std::string program;  // "draftproof 0.4.0 (3d1f2a...)"; empty: not stated
+  std::string caption{};  // plain text, escaped where it is written; empty: none
+  std::string label{};    // "lab" makes \label{tab:lab}; empty: none
+  std::string command{};  // that made it, as shell_command() writes it; empty: not stated
+  std::string program{};  // "draftproof 0.4.0 (3d1f2a...)"; empty: not stated
   PaperWidth width = PaperWidth::screen;
 };
 

@@ -149,7 +149,7 @@ std::string latex_cell(const std::string& text, bool is_number) {
 std::string to_latex(const Table& table, const PaperForm& form) {
   constexpr double kPointsPerInch = 72.27;
   const std::vector<std::vector<std::string>> grid = grid_of(table, latex_cell);
-  const double room_pt = kPointsPerInch * (form.width == PaperWidth::double_column ? 6.75 : 3.25);
+  const double room_pt = kPointsPerInch * inches_of(form.width);
   const bool scaled = form.width != PaperWidth::screen && width_pt(table) > room_pt;
   const std::string environment = form.width == PaperWidth::double_column ? "table*" : "table";
   std::string columns;
