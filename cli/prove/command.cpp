@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
+#include "base/latex.hpp"
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "base/split.hpp"
@@ -122,8 +123,10 @@ void write_certificate(const std::string& path, const std::vector<const ProofCas
 }
 
 // The counterexamples of all refuted rules, a table each.
-void write_counterexamples(const std::string& path, const std::vector<std::string>& tables) {
+void write_counterexamples(const std::string& path, const std::vector<std::string>& tables,
+                           const ProgramContext& context) {
   AtomicFile file(path);
+  file.stream() << latex_comment(program_and_commit()) << latex_comment(shell_command(context.arguments));
   file.stream() << "% Needs \\usepackage{booktabs}.\n";
   for (const std::string& table : tables) file.stream() << table;
   file.commit();
@@ -195,7 +198,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   write_table_of(arguments.artefacts,
                  "Proofs over fractions: " + std::to_string(options.instances) + " pairs of models", context,
                  [&] { return table_of(proofs, proof_keys()); });
-  if (!arguments.counterexamples.empty()) write_counterexamples(arguments.counterexamples, counterexamples);
+  if (!arguments.counterexamples.empty()) write_counterexamples(arguments.counterexamples, counterexamples, context);
   document["files"] = {{"certificate", path_or_null(arguments.certificate)},
                        {"counterexamples", path_or_null(arguments.counterexamples)}};
   if (arguments.json) print_json(document);

@@ -186,7 +186,7 @@ std::string terminal_text(const FigureFormat& format, const FigureOptions& optio
   if (paper != PaperWidth::screen) {
     const bool is_single = paper == PaperWidth::single_column;
     width = kPixelsPerInch * inches_of(paper);
-    height = (is_single ? 1.1 * panels : 0.65) * width * options.height_px / options.width_px;
+    height = (is_single ? 1.25 * panels : 0.7) * width * options.height_px / options.width_px;
   }
   const auto length = [&](double pixels) {
     if (format.pixels_per_unit == 1) return std::to_string(static_cast<int>(pixels));
@@ -194,7 +194,7 @@ std::string terminal_text(const FigureFormat& format, const FigureOptions& optio
   };
   return std::string("set encoding utf8\nset terminal ") + format.terminal + " " +
          (paper == PaperWidth::screen ? format.font : format.paper_font) + " size " + length(width) + "," +
-         length(height) + "\n";
+         length(height) + "\n" + (paper == PaperWidth::screen ? "" : "set key samplen 1.5 width -3\nset xlabel offset 0,0.4\n");
 }
 
 // Panels beside one another, as "layout 1,2", stand below one another in a single column; their number.

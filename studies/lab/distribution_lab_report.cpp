@@ -145,11 +145,10 @@ std::string to_figure(const DistributionLabSnapshot& snapshot) {
          << "', \\\n"
          << "     $rows using 1:4 with boxes title 'accepted, min(p, q)' lc rgb '" << palette::kAccepted.hex
          << "', \\\n"
-         << "     $rows using 1:2 with points pt 5 ps 0.7 title 'p' lc rgb '" << palette::kTarget.hex << "'";
+         << "     $rows using 1:2 with points pt 5 ps 0.7 lc rgb '" << palette::kTarget.hex << "' title 'p'";
   if (is_sampled)
-    script << ", \\\n     $rows using ($1 + 0.2):5:6 with yerrorbars pt 7 ps 0.6 lw 1.5 title 'emitted, 2 standard "
-              "errors' lc rgb '"
-           << palette::kPurple.hex << "'";
+    script << ", \\\n     $rows using ($1 + 0.2):5:6 with yerrorbars pt 7 ps 0.6 lw 1.5 lc rgb '"
+           << palette::kPurple.hex << "' title 'emitted, 2 standard errors'";
   script << "\n";
   return script.str();
 }

@@ -10,6 +10,8 @@ namespace draftproof {
 namespace {
 
 using Catch::Matchers::Contains;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 using testing::check_refused;
 using testing::gnuplot_is_here;
 using testing::read_whole_file;
@@ -55,25 +57,96 @@ TEST_CASE("a table becomes Markdown in which no cell ends early") {
         "| a\\|b\\\\c | -- | 12 |\n\ndraftproof lab\n");
 }
 
-TEST_CASE("lab, tree and acceptance write tables and figures, and refuse names that say nothing of the form") {
+TEST_CASE("every verb with rows writes them as a table, with its program, commit and command") {
   const testing::TemporaryFolder folder;
-  const std::vector<std::string> lab{"lab", "--target", "0.5,0.3,0.2", "--draft", "0.2,0.5,0.3", "--samples", "1000"};
-  auto with = [](std::vector<std::string> arguments, const char* option, const std::string& path) {
-    arguments.insert(arguments.end(), {option, path});
-    return arguments;
+  const std::string counts = folder.file("counts.csv");
+  const std::string probabilities = folder.file("probabilities.csv");
+  testing::write_whole_file(counts, "group,token,count\n0,0,480\n0,1,520\n");
+  testing::write_whole_file(probabilities, "group,token,prob\n0,0,0.5\n0,1,0.5\n");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> verbs{
+      {{"lab", "--target", "0.5,0.3,0.2", "--draft", "0.2,0.5,0.3", "--samples", "1000"}, "residual"},
+      {{"tree", "--nodes", "3", "--samples", "0"}, "reach"},
+      {{"acceptance", "constant:0.8"}, "tokens per step"},
+      {{"predict", "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3", "--batch", "1"}, "speedup"},
+      {{"prove", "--verifier", "typical", "--vocab", "2", "-k", "1", "--instances", "2"}, "mean accepted"},
+      {{"verifiers"}, "proposal"},
+      {{"presets", "gpus"}, "bandwidth gb s"},
+      {{"soak", "--trials", "1000"}, "statistic"},
+      {{"bugs", "--only", "B38"}, "detector"},
+      {{"audit", counts, "--probs", probabilities, "--tv-wanted", "0.2"}, "detectable tv"}};
+  for (const auto& [verb, column] : verbs) {
+    INFO(verb.front());
+    const std::string path = folder.file(verb.front() + ".tex");
+    std::vector<std::string> arguments = verb;
+    arguments.insert(arguments.end(), {"--table", path, "--paper-width", "double"});
+    const testing::ProgramResult result = run_draftproof(arguments);
+    INFO(result.err);
+    CHECK(result.exit_code <= 1);
+    const std::string text = read_whole_file(path);
+    CHECK_THAT(text, StartsWith("% draftproof ") && Contains("\n% draftproof " + verb.front()) &&
+                         Contains("\\begin{table*}") && Contains("\\label{tab:" + verb.front() + "}") &&
+                         Contains(column) && EndsWith("\\end{table*}\n"));
+  }
+}
+
+TEST_CASE("names that say nothing of the form are refused, and a width that nothing has") {
+  const testing::TemporaryFolder folder;
+  check_refused({"lab", "--table", folder.file("lab.txt")}, {"--table", ".tex, .md or .csv"});
+  check_refused({"lab", "--figure", folder.file("lab.gif")}, {"--figure", ".tex"});
+  check_refused({"lab", "--paper-width", "single"}, {"--paper-width", "has no use"});
+  check_refused({"presets", "--table", folder.file("all.tex")}, {"--table", "gpus"});
+}
+
+// Braces and environments of a .tex in balance, its macros defined in it or of tikz, and no time of day: what its
+// compilation needs, as far as it can be seen without TeX.
+void check_tikz(const std::string& text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+      continue;
+    }
+    depth += text[i] == '{' ? 1 : text[i] == '}' ? -1 : 0;
+    REQUIRE(depth >= 0);
+  }
+  CHECK(depth == 0);
+  const auto count = [&](const std::string& word) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+    return n;
   };
-  CHECK(run_draftproof(with(lab, "--table", folder.file("lab.tex"))).exit_code == 0);
-  CHECK_THAT(read_whole_file(folder.file("lab.tex")), Contains("\\caption{draftproof lab --target 0.5,0.3,0.2") &&
-                                                          Contains("\n0 & 0.5 & 0.2 & 0.2 & 1 & 0.5 &"));
-  CHECK(run_draftproof({"tree", "--nodes", "3", "--samples", "0", "--table", folder.file("tree.csv")}).exit_code == 0);
-  CHECK(run_draftproof({"acceptance", "constant:0.8", "--table", folder.file("a.md")}).exit_code == 0);
-  CHECK_THAT(read_whole_file(folder.file("a.md")), Contains("| constant:0.8 |"));
-  check_refused(with(lab, "--table", folder.file("lab.txt")), {"--table", ".tex, .md or .csv"});
-  check_refused(with(lab, "--figure", folder.file("lab.gif")), {"--figure", ".tex"});
+  CHECK(count("\\begingroup") == count("\\endgroup"));
+  CHECK(count("\\begin{tikzpicture}") == 1);
+  CHECK(count("\\end{tikzpicture}") == 1);
+  CHECK(count("%% ") == 0);
+  for (std::size_t at = text.find("\n\\gp"); at != std::string::npos; at = text.find("\n\\gp", at + 1)) {
+    const std::string macro = text.substr(at + 1, text.find_first_of("{#", at) - at - 1);
+    INFO(macro);
+    CHECK(count("\\def" + macro + "#1") == 1);
+  }
+}
+
+TEST_CASE("figures as TikZ need no package but tikz, and fit a column") {
   if (!gnuplot_is_here()) return;
-  CHECK(run_draftproof(with(lab, "--figure", folder.file("figure.tex"))).exit_code == 0);
-  CHECK_THAT(read_whole_file(folder.file("figure.tex")),
-             Contains("\\begin{tikzpicture}") && Contains("{min(p, q)};") && Contains("\\end{tikzpicture}"));
+  const testing::TemporaryFolder folder;
+  for (const std::vector<std::string>& verb :
+       {std::vector<std::string>{"lab", "--samples", "1000"},
+        {"tree", "--nodes", "4", "--samples", "50"},
+        {"acceptance", "constant:0.8"},
+        {"predict", "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3", "--batch", "1"}}) {
+    INFO(verb.front());
+    for (const auto& [width, right_cm] : {std::pair("single", "8.001"), {"double", "16.256"}}) {
+      const std::string path = folder.file(verb.front() + width + ".tex");
+      std::vector<std::string> arguments = verb;
+      arguments.insert(arguments.end(), {"--figure", path, "--paper-width", width});
+      const testing::ProgramResult result = run_draftproof(arguments);
+      INFO(result.err);
+      REQUIRE(result.exit_code == 0);
+      const std::string text = read_whole_file(path);
+      check_tikz(text);
+      CHECK_THAT(text, StartsWith("% draftproof ") && Contains(std::string("rectangle (") + right_cm + ","));
+    }
+  }
 }
 
 }  // namespace
