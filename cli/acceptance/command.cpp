@@ -89,7 +89,7 @@ void run_head(const AcceptanceArguments& arguments, const ProgramContext& contex
   settings.head = arguments.sources.front();
   settings.num_speculative_tokens = arguments.settings.drafts;
   const auto snapshot = last_snapshot<HeadsSnapshot>(settings);
-  write_artefacts(arguments.artefacts, snapshot, context);
+  write_artefacts(arguments.artefacts, "Acceptance and drift of a draft head, slot by slot", snapshot, context);
   if (!arguments.json) return print_heads(std::cout, snapshot);
   Json document = json_document(context.arguments);
   document.update(to_json(snapshot));
@@ -106,7 +106,7 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   for (const DecayCurve& curve : snapshot.curves)
     if (curve.error) throw *curve.error;
   require_use(settings, snapshot);
-  write_artefacts(arguments.artefacts, snapshot, context);
+  write_artefacts(arguments.artefacts, "Acceptance along a draft", snapshot, context);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));

@@ -12,10 +12,12 @@
 #include "base/printable.hpp"
 #include "cli/audit/drafts.hpp"
 #include "cli/audit/report.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/progress.hpp"
 #include "cli/shared/stopwatch.hpp"
 #include "cli/shared/terminal.hpp"
+#include "cli/shared/test_report.hpp"
 #include "exactness/audit/audit_file.hpp"
 #include "exactness/audit/fitting.hpp"
 #include "studies/figures/figure.hpp"
@@ -33,7 +35,7 @@ struct AuditArguments {
   std::string path;
   std::string probs_path;
   std::string outputs_path;
-  std::string figure;
+  Artefacts artefacts;
   std::string verifier = "chain";
   std::map<std::string, std::string> settings;  // by name, without those that were not given
   bool no_row_check = false;
@@ -65,7 +67,7 @@ AuditRun run_audit(const AuditArguments& arguments) {
   AuditRun run;
   run.path = arguments.path;
   run.verifier = text_of(arguments.options.verifier);
-  run.figure = arguments.figure;
+  run.figure = arguments.artefacts.figure;
   const Stopwatch reading;
   const AuditInput input = read_audit_file(arguments.path, file_options);
   run.read_ms = reading.elapsed_ms();
@@ -74,7 +76,8 @@ AuditRun run_audit(const AuditArguments& arguments) {
     if (const auto* draws = std::get_if<DrawSample>(&input)) {
       run.audit = audit_draws(*draws, arguments.options);
     } else if (const auto* filters = std::get_if<FilterSample>(&input)) {
-      if (!arguments.figure.empty()) throw usage_error("--figure", "has no use: there are no cells to show of filters");
+      if (!arguments.artefacts.figure.empty())
+        throw usage_error("--figure", "has no use: there are no cells to show of filters");
       run.filters = check_filter(*filters, arguments.options.threads);
       run.vocab_size = filters->rows.empty() ? 0 : filters->rows.front().target.vocab_size;
     } else {
@@ -90,10 +93,10 @@ AuditRun run_audit(const AuditArguments& arguments) {
 }
 
 // Draws the figure; returns what went wrong if there is none.
-std::optional<std::string> draw_figure(AuditRun& run) {
+std::optional<std::string> draw_figure(AuditRun& run, const AuditArguments& arguments, const ProgramContext& context) {
   if (run.figure.empty()) return std::nullopt;
   try {
-    write_figure(run.figure, audit_figure(run), {1000, 560});
+    write_figure_of(arguments.artefacts, context, [&] { return audit_figure(run); }, {1000, 560});
     return std::nullopt;
   } catch (const Error& error) {
     run.figure.clear();
@@ -102,8 +105,14 @@ std::optional<std::string> draw_figure(AuditRun& run) {
 }
 
 void answer_filters(const AuditRun& run, const AuditArguments& arguments, ProgramContext& context) {
+  const Json document = filter_json(run, context.arguments);
+  write_table_of(arguments.artefacts, run.filters->sentence, context, [&] {
+    return table_of(document.at("rows"),
+                    {"row", "fault", "expected_count", "kept_count", "wrongly_kept_count", "wrongly_kept_mass",
+                     "wrongly_dropped_count", "wrongly_dropped_mass", "distance"});
+  });
   if (arguments.json) {
-    print_json(filter_json(run, context.arguments));
+    print_json(document);
   } else {
     print_filters(std::cout, run, Palette(wants_colour(1)));
     std::cout << std::flush;
@@ -114,15 +123,17 @@ void answer_filters(const AuditRun& run, const AuditArguments& arguments, Progra
 }
 
 void answer(const AuditArguments& arguments, ProgramContext& context) {
-  require_no_overwriting(
-      {{"file", arguments.path}, {"--probs", arguments.probs_path}, {"--outputs", arguments.outputs_path}},
-      {{"--figure", arguments.figure}});
-  if (!arguments.figure.empty()) require_figure_name("--figure", arguments.figure);
+  require_artefacts(
+      arguments.artefacts,
+      {{"file", arguments.path}, {"--probs", arguments.probs_path}, {"--outputs", arguments.outputs_path}});
   AuditRun run = run_audit(arguments);
   if (run.filters) return answer_filters(run, arguments, context);
-  const std::optional<std::string> figure_error = draw_figure(run);
+  const std::optional<std::string> figure_error = draw_figure(run, arguments, context);
+  const Json document = audit_json(run, context.arguments);
+  write_table_of(arguments.artefacts, run.audit.sentence, context,
+                 [&] { return table_of(document.at("tests"), test_keys()); });
   if (arguments.json) {
-    print_json(audit_json(run, context.arguments));
+    print_json(document);
   } else {
     print_audit(std::cout, run, Palette(wants_colour(1)));
     if (!run.figure.empty()) std::cout << "figure: " << printable_line(run.figure) << '\n';
@@ -135,9 +146,14 @@ void answer(const AuditArguments& arguments, ProgramContext& context) {
 }
 
 void answer_drafts(const AuditArguments& arguments, ProgramContext& context) {
+  require_artefacts(arguments.artefacts, {{"file", arguments.path}});
   const DraftAuditRun run = run_draft_audit(arguments.path, arguments.drafts, arguments.options.threads);
+  const Json document = draft_audit_json(run, context.arguments);
+  write_table_of(arguments.artefacts, run.audit.sentence, context, [&] {
+    return table_of(document.at("faults"), {"number", "name", "different", "explained", "introduced", "distance"});
+  });
   if (arguments.json) {
-    print_json(draft_audit_json(run, context.arguments));
+    print_json(document);
   } else {
     print_draft_audit(std::cout, run, Palette(wants_colour(1)));
   }
@@ -152,13 +168,18 @@ void answer_self_test(const AuditArguments& arguments, ProgramContext& context) 
   options.batteries = *arguments.self_test;
   options.seed = arguments.options.seed;
   options.threads = arguments.options.threads;
+  require_artefacts(arguments.artefacts);
   SelfTest result;
   {
     Progress progress("null batteries", static_cast<std::uint64_t>(options.batteries), "batteries");
     result = test_null_batteries(options, [&](std::int64_t) { progress.advance(); });
   }
+  const Json document = self_test_json(result, context.arguments);
+  write_table_of(arguments.artefacts, result.sentence(), context, [&] {
+    return table_of(document.at("tests"), {"name", "count", "ks_distance", "ks_p_value", "below_alpha"});
+  });
   if (arguments.json) {
-    print_json(self_test_json(result, context.arguments));
+    print_json(document);
   } else {
     print_self_test(std::cout, result);
     std::cout << std::flush;
@@ -185,8 +206,7 @@ void add_audit(Options& options, ProgramContext& context) {
   options.number("--alpha", audit.alpha, kLevelRange, "Probability of accusing a correct sampler, over all tests");
   options.number("--tv-wanted", audit.tv_wanted, kDistanceRange,
                  "Total variation distance that should be detectable; else the verdict is inconclusive");
-  options.file("--figure", arguments->figure,
-               "Figure to write (.svg, .png, .pdf or .tex): the worst cells, observed and expected");
+  add_artefacts(options, arguments->artefacts);
   std::vector<std::string> about_traces{"--verifier", "--no-row-check"};
   for (const TraceSettingInfo& setting : trace_settings()) {
     if (!is_about_distributions(setting.name)) continue;

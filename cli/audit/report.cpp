@@ -163,18 +163,23 @@ std::string audit_figure(const AuditRun& run) {
   const std::size_t count = test->worst_cells.size();
   const bool as_ratio = std::all_of(test->worst_cells.begin(), test->worst_cells.end(),
                                     [](const CountedCell& cell) { return cell.expected > 0.0; });
+  const auto label_of = [](const CountedCell& cell) {
+    return cell.label() + ": " + short_number(cell.observed) + " of " + short_number(cell.expected);
+  };
+  std::size_t longest_label = 0;
+  for (const CountedCell& cell : test->worst_cells) longest_label = std::max(longest_label, label_of(cell).size());
   script << "set title "
          << gnuplot_quoted("Worst cells of " + test->name + ", p = " + short_number(test->p_value) + ", " +
                            std::to_string(test->n) + " " + test->unit)
-         << "\nset xlabel " << (as_ratio ? "'observed / expected (bars: one standard deviation)'" : "'count'")
-         << "\nset yrange [" << static_cast<double>(count) - 0.4 << ":-0.6]\nset grid xtics\nset lmargin 44\n"
+         << "\nset xlabel " << (as_ratio ? "'observed / expected, one s. d.'" : "'count'")
+         << "\nset yrange [" << static_cast<double>(count) - 0.4
+         << ":-0.6]\nset grid xtics\nset xtics rotate by 40 right\nset lmargin " << longest_label + 2 << "\n"
          << "set bmargin 4\nset key off\nset style fill solid 0.8 noborder\n$cells << END\n";
   script.precision(17);
   for (std::size_t i = 0; i < count; ++i) {
     const CountedCell& cell = test->worst_cells[i];
     script << i << ' ' << (as_ratio ? cell.observed / cell.expected : cell.observed) << ' '
-           << (as_ratio ? 1.0 / std::sqrt(cell.expected) : 0.0) << " \"" << cell.label() << ": "
-           << short_number(cell.observed) << " of " << short_number(cell.expected) << "\"\n";
+           << (as_ratio ? 1.0 / std::sqrt(cell.expected) : 0.0) << " \"" << label_of(cell) << "\"\n";
   }
   script << "END\n";
   if (as_ratio) {

@@ -14,6 +14,7 @@
 #include "cli/bench/device.hpp"
 #include "cli/bench/peer.hpp"
 #include "cli/bench/result.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -30,6 +31,7 @@ struct BenchOptions {
   std::string pytorch = "auto";
   std::string llama_cpp = "auto";
   std::string out;
+  Artefacts artefacts;
   bool json = false;
   std::string device = "cpu";
   std::string write_inputs;
@@ -211,6 +213,7 @@ Json document_of(const Bench& bench, const ProgramContext& context) {
 
 void run_bench(BenchOptions options, const ProgramContext& context) {
   require_writable({{"--out", options.out}});
+  require_artefacts(options.artefacts);
   if (options.device == "cuda") {
     return run_device_bench(
         {options.filter, options.repeat, options.quick, options.write_inputs, options.out, options.json},
@@ -226,6 +229,10 @@ void run_bench(BenchOptions options, const ProgramContext& context) {
   bench.run();
   const Json document = document_of(bench, context);
   if (!options.out.empty()) write_json_file(options.out, document);
+  write_table_of(options.artefacts, "Time of the reference", context, [&] {
+    return table_of(document.at("results"), {"name", "threads", "ms", "ns_per_element", "gb_per_s",
+                                             "ratio_to_bandwidth", "ratio_to_pytorch", "ratio_to_llama_cpp"});
+  });
   if (options.json) return print_json(document);
   print_bench_table(std::cout, bench.results());
   const auto measured_with = [](const std::string& name, const std::string& version) {
@@ -255,7 +262,8 @@ void add_bench(Options& options, ProgramContext& context) {
                  "Time llama.cpp on the shipped model too: auto (when installed), off, on");
   options.file("--out", arguments->out, "Also write the JSON document to this file");
   options.used_only({"--write-inputs"}, "without --device cuda", [arguments] { return arguments->device == "cuda"; });
-  options.used_only({"--threads", "--pytorch", "--llama-cpp"}, "with --device cuda",
+  add_table(options, arguments->artefacts);
+  options.used_only({"--threads", "--pytorch", "--llama-cpp", "--table"}, "with --device cuda",
                     [arguments] { return arguments->device != "cuda"; });
   options.examples({"--quick", "--filter rows --threads 1,2", "--device cuda --out bench.json"});
   options.on_run([arguments, &context] { run_bench(*arguments, context); });

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -15,6 +16,7 @@ namespace {
 struct BugsArguments {
   std::vector<std::string> only;
   int threads = 1;
+  Artefacts artefacts;
   bool markdown = false;
   bool json = false;
 };
@@ -63,14 +65,18 @@ void print_report(const BugReport& report, bool with_evidence) {
 
 void run(const BugsArguments& arguments, ProgramContext& context) {
   const std::size_t total = arguments.only.empty() ? count_of_bugs() : arguments.only.size();
+  require_artefacts(arguments.artefacts);
   BugReport report;
   {
     Progress progress("hunting", total, "bugs");
     report = run_bugs(arguments.only, arguments.threads, [&] { progress.advance(); });
   }
+  Json document = json_document(context.arguments);
+  document.update(json_of(report));
+  write_table_of(arguments.artefacts, "Bugs that shipped, and what catches them", context, [&] {
+    return table_of(document["rows"], {"id", "source", "fault", "killed", "detector", "cases", "unit", "twin_passes"});
+  });
   if (arguments.json) {
-    Json document = json_document(context.arguments);
-    document.update(json_of(report));
     print_json(document);
   } else if (arguments.markdown) {
     std::cout << markdown_table(report);
@@ -88,8 +94,9 @@ void add_bugs(Options& options, ProgramContext& context) {
   options.threads(arguments->threads);
   options.flag("--markdown", arguments->markdown, "The table of docs/exactness.md");
   options.used_only({"--markdown"}, "with --json", [arguments] { return !arguments->json; });
+  add_table(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"", "--only B38", "--json"});
+  options.examples({"", "--only B38", "--json", "--table bugs.tex --paper-width double"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

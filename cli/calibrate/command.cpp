@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
@@ -25,6 +26,7 @@ struct Arguments {
   std::string out;
   std::string start = "prior";
   bool no_download = false;
+  Artefacts artefacts;
   bool json = false;
 };
 
@@ -73,6 +75,7 @@ void run(const Arguments& arguments, const ProgramContext& context) {
     throw usage_error("calibrate", arguments.this_machine ? "--data and --this-machine exclude each other"
                                                           : "expected --data CSV or --this-machine");
   require_writable({{"--out", arguments.out}});
+  require_artefacts(arguments.artefacts, {{"--data", arguments.data}});
   if (arguments.this_machine) return run_this_machine(arguments, context);
   require_no_overwriting({{"--data", arguments.data}}, {{"--out", arguments.out}});
   const MeasuredData data = read_measured_data(arguments.data);
@@ -94,24 +97,25 @@ void run(const Arguments& arguments, const ProgramContext& context) {
     write_profiles(arguments.out, record, engines);
   }
 
-  if (arguments.json) {
-    Json document = json_document(context.arguments);
-    document["rows"] = fit.rows;
-    document["configurations"] = fit.configurations;
-    document["sources"] = fit.sources;
-    document["excluded"] = data.excluded.size();
-    document["converged"] = fit.converged;
-    document["parameters"] = Json::array();
-    for (std::size_t i = 0; i < fit_parameters().size(); ++i)
-      document["parameters"].push_back({{"name", fit_parameters()[i].name},
-                                        {"factor", std::exp(fit.state.offset[i])},
-                                        {"spread", fit.state.spread[i]},
-                                        {"prior_spread", prior.spread[i]},
-                                        {"determined", fit.determined(i, prior)}});
-    document["engines"] = json_of(engines);
-    document["out"] = text_or_null(arguments.out);
-    return print_json(document);
-  }
+  Json document = json_document(context.arguments);
+  document["rows"] = fit.rows;
+  document["configurations"] = fit.configurations;
+  document["sources"] = fit.sources;
+  document["excluded"] = data.excluded.size();
+  document["converged"] = fit.converged;
+  document["parameters"] = Json::array();
+  for (std::size_t i = 0; i < fit_parameters().size(); ++i)
+    document["parameters"].push_back({{"name", fit_parameters()[i].name},
+                                      {"factor", std::exp(fit.state.offset[i])},
+                                      {"spread", fit.state.spread[i]},
+                                      {"prior_spread", prior.spread[i]},
+                                      {"determined", fit.determined(i, prior)}});
+  document["engines"] = json_of(engines);
+  document["out"] = text_or_null(arguments.out);
+  write_table_of(arguments.artefacts, "Constants of engines, as factors on their priors", context, [&] {
+    return table_of(document["parameters"], {"name", "factor", "spread", "prior_spread", "determined"});
+  });
+  if (arguments.json) return print_json(document);
   std::cout << fit.rows << " rows in " << fit.configurations << " configurations from " << fit.sources.size()
             << " sources; " << data.excluded.size() << " rows excluded\n\n"
             << std::left << std::setw(38) << "factor on the prior of" << std::right << std::setw(8) << "factor"
@@ -141,6 +145,8 @@ void add_calibrate(Options& options, ProgramContext& context) {
   options.used_only({"--model", "--threads", "--no-download"}, "without --this-machine",
                     [arguments] { return arguments->this_machine; });
   options.used_only({"--start"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
+  add_table(options, arguments->artefacts);
+  options.used_only({"--table"}, "with --this-machine", [arguments] { return !arguments->this_machine; });
   options.json(arguments->json);
   options.examples({"--data speedups.csv --out engines.toml", "--this-machine --model smollm2"});
   options.on_run([arguments, &context] { run(*arguments, context); });

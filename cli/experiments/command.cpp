@@ -14,6 +14,7 @@
 #include "base/files/own_files.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -107,7 +108,7 @@ std::string experiment_figure(const ExperimentResult& result) {
   block("claimed", true, -0.1);
   block("model", false, 0.1);
   out << "set title " << gnuplot_quoted(result.title) << "\nset ylabel " << gnuplot_quoted(result.quantity)
-      << "\nset yrange [0:*]\nset key top right\nset grid ytics\n";
+      << "\nset yrange [0:*]\nset key below\nset grid ytics\n";
   if (curve) {
     out << "set xlabel " << gnuplot_quoted(result.x_name) << '\n';
     if (result.log_x) out << "set logscale x 2\n";
@@ -116,16 +117,26 @@ std::string experiment_figure(const ExperimentResult& result) {
     return out.str();
   }
   if (result.kind == "bytes") out << "set logscale y\nset yrange [*:*]\n";
-  out << "set xrange [-0.6:" << static_cast<double>(result.claims.size()) - 0.4 << "]\nset xtics rotate by -25 (";
+  out << "set xrange [-0.6:" << static_cast<double>(result.claims.size()) - 0.4 << "]\nset xtics rotate by 40 right (";
   for (std::size_t i = 0; i < result.claims.size(); ++i) {
     // Labels of tics are formats, in which a percent sign is written twice.
     std::string label;
     for (const char c : result.claims[i].what) label += c == '%' ? std::string("%%") : std::string(1, c);
     out << (i == 0 ? "" : ", ") << gnuplot_quoted(label) << ' ' << i;
   }
-  out << ")\nset rmargin 12\nplot $claimed using 1:2:3:4 with yerrorbars lw 2 pt 7 title 'claimed', "
+  out << ")\nplot $claimed using 1:2:3:4 with yerrorbars lw 2 pt 7 title 'claimed', "
          "$model using 1:2:3:4 with yerrorbars lw 2 pt 5 title 'model'\n";
   return out.str();
+}
+
+Table claims_table(const Json& experiments) {
+  Json rows = Json::array();
+  for (const Json& experiment : experiments)
+    for (Json claim : experiment.at("claims")) {
+      claim["experiment"] = experiment.at("name");
+      rows.push_back(std::move(claim));
+    }
+  return table_of(rows, {"experiment", "what", "claimed", "model", "consistent"});
 }
 
 struct ExperimentsArguments {
@@ -133,6 +144,7 @@ struct ExperimentsArguments {
   std::string folder = own_file("experiments");
   std::string out = "out/experiments";
   std::string claims;
+  Artefacts artefacts;
   int threads = 1;
   bool json = false;
 };
@@ -189,6 +201,9 @@ Json draw(RunFolder& folder, const std::vector<ExperimentResult>& results, std::
 
 void run(const ExperimentsArguments& arguments, ProgramContext& context) {
   const std::vector<std::string> names = chosen(arguments);
+  require_artefacts(arguments.artefacts);
+  if (!arguments.artefacts.figure.empty() && names.size() > 1)
+    throw usage_error("--figure", "is of one experiment; expected its name, or the figures that --out holds");
   std::vector<std::string> files{"rows.sqlite", "claims.md"};
   for (const std::string& name : experiment_names(arguments.folder))
     for (const char* const suffix : {".csv", ".svg"}) files.push_back(name + suffix);
@@ -216,9 +231,12 @@ void run(const ExperimentsArguments& arguments, ProgramContext& context) {
   }
   folder.commit();
   if (!no_figures.empty()) print_message("warning", "no figures: " + no_figures);
+  Json document = json_document(context.arguments);
+  document["experiments"] = json_list(results, experiment_json);
+  write_table_of(arguments.artefacts, "Published claims, and what the model says", context,
+                 [&] { return claims_table(document["experiments"]); });
+  write_figure_of(arguments.artefacts, context, [&] { return experiment_figure(results.front()); });
   if (arguments.json) {
-    Json document = json_document(context.arguments);
-    document["experiments"] = json_list(results, experiment_json);
     document["files"] = {
         {"rows", folder.final_path("rows.sqlite")}, {"claims", folder.final_path("claims.md")}, {"figures", figures}};
     print_json(document);
@@ -244,8 +262,9 @@ void add_experiments(Options& options, ProgramContext& context) {
   options.text("--out", arguments->out, "Folder for rows (SQLite), tables (CSV), figures (SVG) and claims.md", "DIR");
   options.file("--claims", arguments->claims, "Also write claims.md here");
   options.threads(arguments->threads);
+  add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"", "low_acceptance --out out/experiments"});
+  options.examples({"", "low_acceptance --out out/experiments", "--table claims.tex --paper-width double"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -83,7 +83,7 @@ void run(LabArguments arguments, ProgramContext& context) {
       last = std::move(snapshot);
     });
   }
-  write_artefacts(arguments.artefacts, last, context);
+  write_artefacts(arguments.artefacts, last.sentence.empty() ? "One step over p and q" : last.sentence, last, context);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(last));

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/options.hpp"
@@ -25,6 +26,7 @@ struct PredictArguments {
   PredictionRequest request;
   bool no_trees = false;
   std::string out;
+  Artefacts artefacts;
   bool json = false;
 };
 
@@ -80,6 +82,7 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.used_only({"--metrics-name", "--metrics-drafts", "--metrics-rates"}, "without --metrics",
                     [&a] { return !a.metrics.empty(); });
   options.used_only({"--tree-nodes"}, "with --no-trees", [&arguments] { return !arguments.no_trees; });
+  add_artefacts(options, arguments.artefacts);
   options.json(arguments.json);
 }
 
@@ -187,7 +190,7 @@ std::string prediction_figure(const PredictionReport& report, const Prediction& 
   script << "EOD\n"
          << "set title " << gnuplot_quoted(printable_line(head_of(report))) << "\n"
          << "set logscale x 2\nset xlabel 'requests at a time'\nset ylabel 'speedup over plain decoding'\n"
-         << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key top right\n"
+         << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key below\n"
          << "plot $rows using 1:3:4 with filledcurves lc rgb '#dbe7f5' title '80 % band of the best', "
          << "1 with lines lc rgb '#999999' dt 2 notitle, "
          << "$rows using 1:2 with lines lw 3 lc rgb '#1f5fa8' title 'best'";
@@ -241,11 +244,18 @@ void run(const PredictArguments& given, const ProgramContext& context) {
           std::pair("--drafter", &arguments.request.drafter)})
       if (value->empty()) throw usage_error(option, "is missing; expected it, or a server's log that says it");
   if (arguments.no_trees) arguments.request.trees.clear();
+  require_artefacts(arguments.artefacts);
   const PredictionReport report = answer(arguments.request);
   Json document = json_document(context.arguments);
   document.update(prediction_json(report));
   document["files"] = {{"result", nullptr}, {"figure", nullptr}};
   if (!arguments.out.empty()) write_files(arguments, report, document);
+  write_table_of(arguments.artefacts, "Predicted speedups of " + head_of(report), context, [&] {
+    return table_of(document["rows"], {"batch", "k", "tree/nodes", "tree/depth", "tokens_per_step", "step_ratio",
+                                       "speedup", "low", "high", "loss_probability", "tokens_per_second"});
+  });
+  write_figure_of(arguments.artefacts, context,
+                  [&] { return prediction_figure(report, curve_of(arguments.request, report.prediction)); });
   if (arguments.json) return print_json(document);
   print_prediction(std::cout, report);
   if (!arguments.out.empty()) std::cout << "written to " << printable_line(arguments.out) << '\n';
@@ -256,8 +266,10 @@ void run(const PredictArguments& given, const ProgramContext& context) {
 void add_predict(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<PredictArguments>();
   add_predict_options(options, *arguments);
-  options.examples({"--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3", "server.log.gz --gpu H100",
-                    "--model Llama-3.1-8B --gpu A100 --drafter n-gram --acceptance constant:0.6 --batch 1,8,32"});
+  options.examples(
+      {"--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3", "server.log.gz --gpu H100",
+       "--model Llama-3.1-8B --gpu H100 --drafter EAGLE-3 --table t.tex --figure f.tex --paper-width single",
+       "--model Llama-3.1-8B --gpu A100 --drafter n-gram --acceptance constant:0.6 --batch 1,8,32"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

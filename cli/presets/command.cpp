@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/split.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "sim/cost/drafter.hpp"
@@ -17,6 +20,7 @@ namespace {
 
 struct PresetsArguments {
   std::string kind = "all";
+  Artefacts artefacts;
   bool json = false;
 };
 
@@ -58,6 +62,10 @@ struct PresetKind {
 constexpr PresetKind kPresetKinds[] = {
     {"gpus", gpus_json}, {"models", models_json}, {"engines", engines_json}, {"drafters", drafters_json}};
 
+std::string kinds_text() {
+  return joined(kPresetKinds, " or ", [](const PresetKind& kind) { return std::string(kind.name); });
+}
+
 void print_presets(const std::string& kind, const Json& rows) {
   std::cout << kind << '\n';
   for (const Json& row : rows) {
@@ -77,15 +85,24 @@ void add_presets(Options& options, ProgramContext& context) {
   std::vector<std::string> kinds{"all"};
   for (const PresetKind& kind : kPresetKinds) kinds.emplace_back(kind.name);
   options.choice("kind", arguments->kind, kinds, "Which of them");
+  add_table(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"gpus", "models --json"});
+  options.examples({"gpus", "models --json", "gpus --table gpus.tex"});
   options.on_run([arguments, &context] {
+    require_artefacts(arguments->artefacts);
+    if (!arguments->artefacts.table.empty() && arguments->kind == "all")
+      throw usage_error("--table", "is of one kind; expected " + kinds_text() + " before it");
     Json document = json_document(context.arguments);
     for (const PresetKind& kind : kPresetKinds) {
       if (arguments->kind != "all" && arguments->kind != kind.name) continue;
       document[kind.name] = kind.rows();
       if (!arguments->json) print_presets(kind.name, document[kind.name]);
     }
+    write_table_of(arguments->artefacts, "Presets: " + arguments->kind, context, [&] {
+      std::vector<std::string> keys;
+      for (const auto& [key, value] : document[arguments->kind].front().items()) keys.push_back(key);
+      return table_of(document[arguments->kind], keys);
+    });
     if (arguments->json) print_json(document);
   });
 }

@@ -6,9 +6,11 @@
 
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
+#include "base/latex.hpp"
 #include "base/near_names.hpp"
 #include "base/parallel.hpp"
 #include "base/split.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -26,6 +28,7 @@ struct ProveArguments {
   std::string verifier = "all";
   ProofOptions options;
   std::string certificate, counterexamples;  // files; empty: none
+  Artefacts artefacts;
   bool long_run = false;
   int threads = 1;
   bool json = false;
@@ -120,11 +123,18 @@ void write_certificate(const std::string& path, const std::vector<const ProofCas
 }
 
 // The counterexamples of all refuted rules, a table each.
-void write_counterexamples(const std::string& path, const std::vector<std::string>& tables) {
+void write_counterexamples(const std::string& path, const std::vector<std::string>& tables,
+                           const ProgramContext& context) {
   AtomicFile file(path);
+  file.stream() << latex_comment(program_and_commit()) << latex_comment(shell_command(context.arguments));
   file.stream() << "% Needs \\usepackage{booktabs}.\n";
   for (const std::string& table : tables) file.stream() << table;
   file.commit();
+}
+
+std::vector<std::string> proof_keys() {
+  return {"verifier",         "lossless",           "exact", "vocab", "draft", "outcomes_enumerated", "mean_accepted",
+          "acceptance_equal", "total_variation_max"};
 }
 
 void run_prove(const ProveArguments& arguments, ProgramContext& context) {
@@ -139,6 +149,7 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
                                        {"--counterexamples", arguments.counterexamples}};
   require_no_overwriting({}, outputs);
   require_writable(outputs);
+  require_artefacts(arguments.artefacts);
   // First, since one that would be too large is refused.
   if (!arguments.certificate.empty()) write_certificate(arguments.certificate, cases, options, context);
   std::vector<std::string> counterexamples;
@@ -184,7 +195,10 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
   document["top_k_resample"] = has_top_k ? top_k_resample_json() : Json::array();
   if (arguments.verifier == kTopKResample && !arguments.json) print_top_k_resample();
   document["as_claimed"] = all_as_claimed;
-  if (!arguments.counterexamples.empty()) write_counterexamples(arguments.counterexamples, counterexamples);
+  write_table_of(arguments.artefacts,
+                 "Proofs over fractions: " + std::to_string(options.instances) + " pairs of models", context,
+                 [&] { return table_of(proofs, proof_keys()); });
+  if (!arguments.counterexamples.empty()) write_counterexamples(arguments.counterexamples, counterexamples, context);
   document["files"] = {{"certificate", path_or_null(arguments.certificate)},
                        {"counterexamples", path_or_null(arguments.counterexamples)}};
   if (arguments.json) print_json(document);
@@ -210,9 +224,10 @@ void add_prove(Options& options, ProgramContext& context) {
                "Write one step of every case as data that exactness/proof/check_certificate.py checks on its own");
   options.file("--counterexamples", arguments->counterexamples,
                "Write the counterexamples of refuted rules as LaTeX tables (booktabs)");
+  add_table(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"", "--verifier block --json", "--verifier chain -k 2 --instances 7 --certificate chain.json",
-                    "--vocab 2 -k 1 --instances 5"});
+  options.examples({"", "--verifier block --json", "--table proofs.tex --counterexamples appendix.tex",
+                    "--verifier chain -k 2 --instances 7 --certificate chain.json", "--vocab 2 -k 1 --instances 5"});
   options.on_run([arguments, &context] { run_prove(*arguments, context); });
 }
 

@@ -16,4 +16,12 @@ inline std::string build_commit() {
   return std::getline(file, commit) && !commit.empty() ? commit : "unknown";
 }
 
+// "draftproof 0.1.0 (f3e2a1b4c5d6)", as tables and figures state it.
+inline std::string program_and_commit() {
+  std::string text = "draftproof " DRAFTPROOF_VERSION " (";
+  text += build_commit();
+  text += ")";
+  return text;
+}
+
 }  // namespace draftproof

@@ -43,6 +43,10 @@ Json test_json(const TestResult& test) {
   return json;
 }
 
+std::vector<std::string> test_keys() {
+  return {"name", "n", "df", "statistic", "p_value", "p_value_holm", "detectable_tv", "estimated_tv"};
+}
+
 void print_tests(std::ostream& out, std::span<const TestResult> tests, const Palette& palette) {
   out << std::left << std::setw(24) << "test" << std::right << std::setw(10) << "n" << std::setw(7) << "df"
       << std::setw(11) << "statistic" << std::setw(11) << "p" << std::setw(11) << "p (Holm)" << std::setw(15)

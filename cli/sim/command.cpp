@@ -1,5 +1,6 @@
 // draftproof sim: a scenario served in simulated time, one policy of speculation against another.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <ostream>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "base/files/atomic_file.hpp"
 #include "base/files/run_folder.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "sim/serving/comparison.hpp"
@@ -110,6 +113,7 @@ struct SimArguments {
   ScenarioRequest request;
   std::vector<double> loads;
   std::string out;
+  Artefacts artefacts;
   int threads = 1;
   bool json = false;
 };
@@ -163,7 +167,58 @@ class OutFolder {
   std::deque<PolicyFiles> files_;  // which stay where they are
 };
 
+// A row for each policy, with --load at each load.
+Table sim_table(const Json& document) {
+  std::vector<std::string> keys{"name",        "throughput",  "goodput",         "ttft_ms/p50",  "ttft_ms/p99",
+                                "tpot_ms/p50", "tpot_ms/p99", "tokens_per_step", "speedup/mean", "speedup/interval"};
+  if (document.at("load").empty()) return table_of(document.at("policies"), keys);
+  Json rows = Json::array();
+  for (const Json& point : document.at("load"))
+    for (Json policy : point.at("policies")) {
+      policy["load"] = point.at("load");
+      rows.push_back(std::move(policy));
+    }
+  keys.insert(keys.begin(), "load");
+  return table_of(rows, keys);
+}
+
+// Throughput of each policy: by load, or with its interval beside the others'.
+std::string sim_figure(const Scenario& scenario, std::span<const PolicyReport> reports,
+                       std::span<const LoadPoint> loads) {
+  constexpr std::array kColours{"#1f5fa8", "#d98c3f", "#4f9a5b", "#a6517c", "#555555"};
+  std::ostringstream script;
+  const auto put = [&](double x, const PolicyReport& report) {
+    const Estimate& value = report.figure(Figure::throughput);
+    script << x << ' ' << value.mean << ' ' << value.low.value_or(value.mean) << ' ' << value.high.value_or(value.mean)
+           << '\n';
+  };
+  for (std::size_t policy = 0; policy < reports.size(); ++policy) {
+    script << "$policy" << policy << " << EOD\n";
+    if (loads.empty()) put(static_cast<double>(policy), reports[policy]);
+    for (const LoadPoint& point : loads) put(point.load, point.policies[policy]);
+    script << "EOD\n";
+  }
+  const bool closed = scenario.workload.arrivals.kind == ArrivalKind::closed;
+  script << "set title " << gnuplot_quoted(scenario.server) << "\nset ylabel 'tokens per second'\nset yrange [0:*]\n"
+         << "set grid ytics lc rgb '#dddddd'\n";
+  if (loads.empty()) {
+    script << "set key off\nset xrange [-0.6:" << reports.size() << " - 0.4]\nset xtics (";
+    for (std::size_t policy = 0; policy < reports.size(); ++policy)
+      script << (policy == 0 ? "" : ", ") << gnuplot_quoted(reports[policy].name) << ' ' << policy;
+    script << ")\n";
+  } else {
+    script << "set key below\nset xlabel '" << (closed ? "requests at a time" : "requests per second") << "'\n";
+  }
+  for (std::size_t policy = 0; policy < reports.size(); ++policy)
+    script << (policy == 0 ? "plot " : ", ") << "$policy" << policy << " using 1:2:3:4 with yerror"
+           << (loads.empty() ? "bars" : "lines") << " pt 7 ps 0.6 lw 2 lc rgb '" << kColours[policy % kColours.size()]
+           << "' title " << gnuplot_quoted(reports[policy].name);
+  script << "\n";
+  return script.str();
+}
+
 void run(const SimArguments& arguments, ProgramContext& context) {
+  require_artefacts(arguments.artefacts, {{"the scenario", arguments.request.file}});
   const Scenario scenario = scenario_of(arguments.request);
   std::vector<Scenario> loaded;  // all of them before the work, which takes long
   for (const double load : arguments.loads) loaded.push_back(with_load(scenario, load, "--load"));
@@ -177,6 +232,9 @@ void run(const SimArguments& arguments, ProgramContext& context) {
   Json document = json_document(context.arguments);
   document.update(sim_json(arguments.request.file, scenario, reports, loads));
   if (out) out->commit(document);
+  write_table_of(arguments.artefacts, "Policies on the same requests: " + scenario.server, context,
+                 [&] { return sim_table(document); });
+  write_figure_of(arguments.artefacts, context, [&] { return sim_figure(scenario, reports, loads); });
   if (arguments.json) {
     print_json(document);
   } else {
@@ -203,8 +261,10 @@ void add_sim(Options& options, ProgramContext& context) {
       "--load", arguments->loads, {},
       "Besides, every policy at these loads, as 4,8,16: requests per second, or at a time with closed arrivals");
   options.threads(arguments->threads);
+  add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"experiments/scenarios/chat.toml", "experiments/scenarios/chat.toml --load 4,8,16 --out out/sim"});
+  options.examples({"experiments/scenarios/chat.toml", "experiments/scenarios/chat.toml --load 4,8,16 --out out/sim",
+                    "experiments/scenarios/chat.toml --load 4,8,16 --table t.tex --figure f.pdf"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

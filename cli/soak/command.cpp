@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -25,6 +26,7 @@ constexpr std::int64_t kTrialsMax = std::int64_t{1} << 47;
 struct SoakArguments {
   SoakOptions options;
   std::string models = "zeros";
+  Artefacts artefacts;
   bool json = false;
 };
 
@@ -80,6 +82,7 @@ void print_report(const SoakOptions& options, const SoakResult& result) {
 
 void run(SoakArguments arguments, ProgramContext& context) {
   arguments.options.kind = kind_named(arguments.models);
+  require_artefacts(arguments.artefacts);
   SoakResult result;
   {
     Progress progress("soak", static_cast<std::uint64_t>(std::max<std::int64_t>(0, arguments.options.trials)),
@@ -87,9 +90,11 @@ void run(SoakArguments arguments, ProgramContext& context) {
     result =
         soak(arguments.options, [&](std::int64_t trials) { progress.advance(static_cast<std::uint64_t>(trials)); });
   }
+  Json document = json_document(context.arguments);
+  document.update(json_of(arguments.options, result));
+  write_table_of(arguments.artefacts, result.sentence(), context,
+                 [&] { return table_of(document["tests"], test_keys()); });
   if (arguments.json) {
-    Json document = json_document(context.arguments);
-    document.update(json_of(arguments.options, result));
     print_json(document);
   } else {
     print_report(arguments.options, result);
@@ -109,6 +114,7 @@ void add_soak(Options& options, ProgramContext& context) {
   options.seed(soak.seed, "Of the models and of the trials");
   options.number("--alpha", soak.alpha, {1e-300, 0.5}, "Level of the verdict: false alarms of a correct verifier");
   options.threads(soak.threads);
+  add_table(options, arguments->artefacts);
   options.json(arguments->json);
   options.examples({"--trials 1000000", "--models ties -k 2 --json"});
   options.on_run([arguments, &context] { run(*arguments, context); });

@@ -35,6 +35,7 @@ Json settings_of(const SpeculateOptions& options, const TextModel& model, const 
 
 void run_command(const SpeculateOptions& options, ProgramContext& context) {
   const SpeculateGrid grid = grid_of(options);
+  require_artefacts(options.artefacts, {{"--prompts", options.prompts}});
   const PromptSet prompts = read_prompt_set(options.prompts.empty() ? own_prompts() : options.prompts);
   ContentsRead model_contents;
   const TextModel model = open_text_model(options.model, model_path(options.model),
@@ -72,6 +73,13 @@ void run_command(const SpeculateOptions& options, ProgramContext& context) {
   const std::string no_figure = table.draw();
   envelope["oracle"] = measurement.oracle_json();
   table.write(envelope);
+  write_table_of(
+      options.artefacts, "Speculation against plain decoding of the same prompts, " + model.name, context, [&] {
+        return table_of(table.rows(),
+                        {"work", "drafter", "k", "tree", "temperature", "batch", "acceptance_length", "tokens_per_step",
+                         "draft_ms", "verify_ms", "plain_ms", "speedup", "speedup_low", "speedup_high", "equal"});
+      });
+  write_figure_of(options.artefacts, context, [&] { return table.figure(); }, {1200, 640});
   if (!no_figure.empty()) print_message("warning", "no figure: " + no_figure);
   const Json document = table.document(envelope);
   if (options.json) {
@@ -94,7 +102,8 @@ void add_speculate(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<SpeculateOptions>();
   add_speculate_options(options, *arguments);
   add_acceptance_terms(options);
-  options.examples({"--quick", "--drafters suffix,prompt_lookup -k 2,4 --trees none,2x2x1"});
+  options.examples({"--quick", "--quick --table speedups.tex --figure speedups.tex --paper-width double",
+                    "--drafters suffix,prompt_lookup -k 2,4 --trees none,2x2x1"});
   options.on_run([arguments, &context] { run_command(*arguments, context); });
 }
 

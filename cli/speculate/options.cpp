@@ -101,6 +101,7 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
       "--oracle", options.oracle,
       "Compare every draft of heads, as they are measured, with a slow head that sees the tokens alone (times are "
       "then no measure)");
+  add_artefacts(command, options.artefacts);
   command.json(options.json);
 }
 

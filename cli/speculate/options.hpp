@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/options.hpp"
 
 namespace draftproof {
@@ -31,6 +32,7 @@ struct SpeculateOptions {
   std::string out = "out/speculate";
   bool quick = false;
   bool no_download = false;
+  Artefacts artefacts;
   bool json = false;
 
   std::int64_t prompts_per_work() const { return per_work.value_or(quick ? 2 : 0); }  // 0: all

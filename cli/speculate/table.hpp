@@ -33,6 +33,8 @@ class SpeculateTable {
   std::string draw();
 
   Json document(const Json& envelope) const;
+  // A gnuplot script of the speedups.
+  std::string figure() const;
   // The rows as CSV.
   std::string csv() const;
   const Json& rows() const { return rows_; }

@@ -90,7 +90,8 @@ void run(const TreeArguments& arguments, const ProgramContext& context) {
                                           "; expected at most 1, since at most one child is the accepted one");
   require_artefacts(arguments.artefacts);
   const auto snapshot = last_snapshot<TreeExplorerSnapshot>(settings);
-  write_artefacts(arguments.artefacts, snapshot, context);
+  write_artefacts(arguments.artefacts, "Nodes of a tree by " + settings.builder + ", verified by " + settings.verifier,
+                  snapshot, context);
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -139,18 +140,27 @@ void print_text(const std::vector<Replayed>& all, double worst) {
 
 // DIR holds JSON lines as of sim/acceptance/replay.hpp, *.jsonl. Errors (input): no such file in it, or a malformed
 // one. A published speedup that is missed by more than 3 % is a failure.
-void run_replay(const std::string& folder, bool json, ProgramContext& context) {
+void run_replay(const std::string& folder, bool json, const Artefacts& artefacts, ProgramContext& context) {
   const std::vector<Replayed> all = replay_all(folder);
   double worst = 0.0;
   for (const Replayed& replayed : all)
     for (const ReplayedSpeedup& row : replayed.rows)
       if (const auto published = published_of(replayed.dataset, row))
         worst = std::max(worst, std::abs(row.speedup / *published - 1.0));
+  Json document = json_document(context.arguments);
+  document["replay"] = Json::array();
+  for (const Replayed& replayed : all) document["replay"].push_back(json_of(replayed));
+  document["worst_error"] = worst;
+  write_table_of(artefacts, "Recorded acceptances at the published cost, beside published speedups", context, [&] {
+    Json rows = Json::array();
+    for (const Json& replayed : document["replay"])
+      for (Json row : replayed.at("rows")) {
+        row["dataset"] = replayed.at("dataset");
+        rows.push_back(std::move(row));
+      }
+    return table_of(rows, {"dataset", "policy", "batch", "acceptance_length", "speedup", "published", "error"});
+  });
   if (json) {
-    Json document = json_document(context.arguments);
-    document["replay"] = Json::array();
-    for (const Replayed& replayed : all) document["replay"].push_back(json_of(replayed));
-    document["worst_error"] = worst;
     print_json(document);
   } else {
     print_text(all, worst);
@@ -162,7 +172,8 @@ struct Arguments {
   std::string data;
   std::string replay;
   bool this_machine = false;
-  std::string table = kSpeculateTable;
+  std::string measured = kSpeculateTable;
+  Artefacts artefacts;
   bool json = false;
 };
 
@@ -308,12 +319,19 @@ void run(const Arguments& arguments, ProgramContext& context) {
   const int kinds =
       (arguments.data.empty() ? 0 : 1) + (arguments.replay.empty() ? 0 : 1) + (arguments.this_machine ? 1 : 0);
   if (kinds != 1) throw usage_error("validate", "expected one of --data CSV, --replay DIR and --this-machine");
-  if (!arguments.replay.empty()) return run_replay(arguments.replay, arguments.json, context);
-  if (arguments.this_machine) return validate_this_machine(arguments.table, arguments.json, context);
+  require_artefacts(arguments.artefacts, {{"--data", arguments.data}, {"--measured", arguments.measured}});
+  if (!arguments.replay.empty()) return run_replay(arguments.replay, arguments.json, arguments.artefacts, context);
+  if (arguments.this_machine) {
+    const Json document = validate_this_machine(arguments.measured, arguments.json, context);
+    write_table_of(arguments.artefacts, "Speedups of this computer, predicted from five timed passes", context, [&] {
+      return table_of(document.at("rows"), {"work", "drafter", "k", "tree", "temperature", "batch", "predicted",
+                                            "measured", "measured_low", "measured_high", "error"});
+    });
+    return;
+  }
   const MeasuredData data = read_measured_data(arguments.data);
   const Validation validation = validate(data, shipped_fit(), Constants::as_shipped);
   const Validation refitted = validate(data, shipped_fit(), Constants::refitted);
-  if (!arguments.json) return print_text(validation, refitted, data, std::cout);
   Json document = json_document(context.arguments);
   document["overall"] = json_of(validation.overall);
   document["groups"] = Json::object();
@@ -322,6 +340,19 @@ void run(const Arguments& arguments, ProgramContext& context) {
                           {"complete", json_of(refitted.groups.front().second)}};
   document["calibrated"] = {{"complete", json_of(validation.calibrated_complete)},
                             {"all", json_of(validation.calibrated_all)}};
+  write_table_of(arguments.artefacts, "Errors of predictions without their own source", context, [&] {
+    Json rows = Json::array({document["overall"]});
+    rows[0]["group"] = "overall";
+    for (const auto& [name, figures] : document["groups"].items()) {
+      rows.push_back(figures);
+      rows.back()["group"] = name;
+    }
+    std::vector<std::string> keys{"group", "rows"};
+    for (const GroupColumn& column : kGroupColumns) keys.emplace_back(column.key);
+    keys.emplace_back("regret");
+    return table_of(rows, keys);
+  });
+  if (!arguments.json) return print_text(validation, refitted, data, std::cout);
   document["excluded"] = json_of(data.excluded);
   document["worst"] = Json::array();
   for (const PredictedPoint* predicted : validation.worst) document["worst"].push_back(json_of(*predicted));
@@ -340,10 +371,12 @@ void add_validate(Options& options, ProgramContext& context) {
                "DIR");
   options.flag("--this-machine", arguments->this_machine,
                "Predict what `draftproof speculate` measured on this computer, from five timed passes");
-  options.file("--table", arguments->table, "With --this-machine: the result of `draftproof speculate`");
-  options.used_only({"--table"}, "without --this-machine", [arguments] { return arguments->this_machine; });
+  options.file("--measured", arguments->measured, "With --this-machine: the result of `draftproof speculate`");
+  add_table(options, arguments->artefacts);
+  options.used_only({"--measured"}, "without --this-machine", [arguments] { return arguments->this_machine; });
   options.json(arguments->json);
-  options.examples({"--data speedups.csv", "--this-machine"});
+  options.examples(
+      {"--data speedups.csv", "--data speedups.csv --table errors.tex --paper-width double", "--this-machine"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

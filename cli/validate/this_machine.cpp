@@ -62,8 +62,8 @@ Json read_table(const std::string& path) {
 // Times were measured there and are predicted here: it must be one computer and one arithmetic.
 void require_same(const Json& settings, const char* key, const std::string& here, const std::string& path) {
   if (settings.at(key) != here)
-    throw usage_error("--table", path + " was measured with " + key + " " + settings.at(key).dump() +
-                                     ", and here it is \"" + here + "\"; expected a table of this computer");
+    throw usage_error("--measured", path + " was measured with " + key + " " + settings.at(key).dump() +
+                                        ", and here it is \"" + here + "\"; expected a table of this computer");
 }
 
 std::string name_of(const Json& row) {
@@ -114,7 +114,7 @@ double quantile(std::vector<double> values, double share) {
 
 }  // namespace
 
-void validate_this_machine(const std::string& path, bool json, const ProgramContext& context) {
+Json validate_this_machine(const std::string& path, bool json, const ProgramContext& context) {
   const Json table = read_table(path);
   const Json& settings = table.at("settings");
   const TextModelOptions options{settings.at("arithmetic").get<std::string>().starts_with("f32"),
@@ -136,25 +136,26 @@ void validate_this_machine(const std::string& path, bool json, const ProgramCont
   if (rows.empty()) throw input_error(path, "it has no rows; expected some that speculate measured");
   const double median = quantile(errors, 0.5);
   const double p90 = quantile(errors, 0.9);
+  Json document = json_document(context.arguments);
+  document["table"] = path;
+  document["profile"] = machine_profile_json(timed.profile);
+  document["median"] = median;
+  document["p90"] = p90;
+  document["rows"] = Json::array();
+  for (const Row& row : rows) {
+    Json entry;
+    for (const char* const key : {"work", "drafter", "k", "tree", "temperature", "batch"})
+      entry[key] = row.measured->at(key);
+    entry["predicted"] = row.predicted;
+    entry["measured"] = row.measured->at("speedup");
+    entry["measured_low"] = row.measured->at("speedup_low");
+    entry["measured_high"] = row.measured->at("speedup_high");
+    entry["error"] = row.error();
+    document["rows"].push_back(entry);
+  }
   if (json) {
-    Json document = json_document(context.arguments);
-    document["table"] = path;
-    document["profile"] = machine_profile_json(timed.profile);
-    document["median"] = median;
-    document["p90"] = p90;
-    document["rows"] = Json::array();
-    for (const Row& row : rows) {
-      Json entry;
-      for (const char* const key : {"work", "drafter", "k", "tree", "temperature", "batch"})
-        entry[key] = row.measured->at(key);
-      entry["predicted"] = row.predicted;
-      entry["measured"] = row.measured->at("speedup");
-      entry["measured_low"] = row.measured->at("speedup_low");
-      entry["measured_high"] = row.measured->at("speedup_high");
-      entry["error"] = row.error();
-      document["rows"].push_back(entry);
-    }
-    return print_json(document);
+    print_json(document);
+    return document;
   }
   print_machine_profile(timed.profile, std::cout);
   char line[200];
@@ -175,6 +176,7 @@ void validate_this_machine(const std::string& path, bool json, const ProgramCont
   std::snprintf(line, sizeof line, "\n%zu rows: absolute relative error median %.1f %%, 90th percentile %.1f %%\n",
                 rows.size(), 100.0 * median, 100.0 * p90);
   std::cout << line;
+  return document;
 }
 
 }  // namespace draftproof

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "reference/step/verifiers.hpp"
@@ -53,14 +54,23 @@ void print_table(std::ostream& out) {
 }  // namespace
 
 void add_verifiers(Options& options, ProgramContext& context) {
-  const auto json = std::make_shared<bool>(false);
-  options.json(*json);
-  options.examples({"", "--json"});
-  options.on_run([json, &context] {
-    if (!*json) return print_table(std::cout);
+  struct Arguments {
+    Artefacts artefacts;
+    bool json = false;
+  };
+  const auto arguments = std::make_shared<Arguments>();
+  add_table(options, arguments->artefacts);
+  options.json(arguments->json);
+  options.examples({"", "--json", "--table verifiers.tex --paper-width double"});
+  options.on_run([arguments, &context] {
+    require_artefacts(arguments->artefacts);
     Json document = json_document(context.arguments);
     document["verifiers"] = Json::array();
     for (const VerifierInfo& info : verifiers()) document["verifiers"].push_back(json_of(info));
+    write_table_of(arguments->artefacts, "Verifiers", context, [&] {
+      return table_of(document["verifiers"], {"name", "draft", "proposal", "lossless", "source"});
+    });
+    if (!arguments->json) return print_table(std::cout);
     print_json(document);
   });
 }

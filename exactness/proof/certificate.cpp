@@ -4,6 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/json_values.hpp"
+#include "base/latex.hpp"
+#include "base/printable.hpp"
 #include "exactness/proof/distribution_text.hpp"
 #include "reference/random/philox.hpp"
 
@@ -35,12 +37,35 @@ Json fractions_json(const DenseMasses<Rational>& masses) {
   return json_list(masses, [](const Rational& x) { return text_of(x); });
 }
 
-void require_size(std::int64_t outcomes) {
-  if (outcomes > kCertificateOutcomesMax)
-    throw usage_error("--certificate", "would hold more than " + std::to_string(kCertificateOutcomesMax) +
-                                           " outcomes; expected fewer --instances, or a smaller --vocab or "
-                                           "--num-speculative-tokens");
+[[noreturn]] void refuse_size(const std::string& outcomes) {
+  throw usage_error("--certificate", "would hold " + outcomes +
+                                         " outcomes; expected fewer --instances, or a smaller --vocab or "
+                                         "--num-speculative-tokens");
 }
+
+void require_size(std::int64_t outcomes) {
+  if (outcomes > kCertificateOutcomesMax) refuse_size("more than " + std::to_string(kCertificateOutcomesMax));
+}
+
+// Refuses a step long before its outcomes are all enumerated: where every decision's branches are taken to be of one
+// size, those seen so far are this share of all.
+class SizeEstimate {
+ public:
+  void add(const std::vector<ExactChance::Decision>& decisions) {
+    double share = 1.0;
+    for (const ExactChance::Decision& decision : decisions) share /= static_cast<double>(decision.branches);
+    share_ += share;
+    if (++outcomes_ % kOften != 0) return;
+    const double all = static_cast<double>(outcomes_) / share_;
+    if (all > kMargin * static_cast<double>(kCertificateOutcomesMax)) refuse_size("about " + number("%.0f", all));
+  }
+
+ private:
+  static constexpr std::int64_t kOften = 1000;
+  static constexpr double kMargin = 4.0;  // branches differ in size
+  std::int64_t outcomes_ = 0;
+  double share_ = 0.0;
+};
 
 // The outcomes of one step, and the distribution that they make.
 struct Outcomes {
@@ -50,12 +75,15 @@ struct Outcomes {
 
 Outcomes outcomes_of(const ProofCase& proof_case, const Models& models, std::int32_t draft_len) {
   Outcomes out;
+  SizeEstimate size;
   ExactChance chance;
   do {
     const ProofStep step = proof_case.step.exact(models, {}, draft_len, chance);
     out.distribution[step.emitted] += chance.probability();
     Json decisions = Json::array();
-    for (const ExactChance::Decision& decision : chance.decisions())
+    const std::vector<ExactChance::Decision> taken = chance.decisions();
+    size.add(taken);
+    for (const ExactChance::Decision& decision : taken)
       decisions.push_back({purpose_name(decision.address.purpose), decision.address.row, decision.address.index,
                            decision.outcome, text_of(decision.share)});
     out.paths.push_back({{"decisions", std::move(decisions)}, {"emitted", step.emitted}});
@@ -91,20 +119,6 @@ Json difference_json(const std::optional<DistributionDifference>& difference) {
   TokenString string = difference->prefix;
   string.push_back(difference->token);
   return {{"string", string}, {"emitted", text_of(difference->emitted)}, {"expected", text_of(difference->expected)}};
-}
-
-std::string in_latex(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += std::string("&%$#_{}").find(c) == std::string::npos ? std::string(1, c) : std::string("\\") + c;
-  return out;
-}
-
-std::string latex_fraction(const Rational& x) {
-  const std::string text = text_of(x);
-  const std::size_t slash = text.find('/');
-  return slash == std::string::npos ? "$" + text + "$"
-                                    : "$\\frac{" + text.substr(0, slash) + "}{" + text.substr(slash + 1) + "}$";
 }
 
 }  // namespace
@@ -153,19 +167,20 @@ std::string counterexample_table(const ProofResult& result) {
   const Counterexample& found = result.counterexample.value();
   const auto texts = [](const DenseMasses<Rational>& masses) {
     std::string row;
-    for (const Rational& x : masses) row += " & " + latex_fraction(x);
+    for (const Rational& x : masses) row += " & " + latex_fraction(text_of(x));
     return row + " \\\\\n";
   };
   TokenString string = found.difference.prefix;
   string.push_back(found.difference.token);
   std::string tokens;
   for (std::size_t i = 0; i < found.p.size(); ++i) tokens += " & " + std::to_string(i);
-  return "\\begin{table}\n\\centering\n\\caption{" + in_latex(result.name) + " (" + in_latex(result.source) +
-         ") is refuted: after " + text_of(found.difference.prefix) + " the string " + text_of(string) +
-         " is emitted with probability " + latex_fraction(found.difference.emitted) + "; the target has " +
-         latex_fraction(found.difference.expected) + ".}\n\\begin{tabular}{l" + std::string(found.p.size(), 'r') +
-         "}\n\\toprule\ntoken" + tokens + " \\\\\n\\midrule\n$p$" + texts(found.p) + "$q$" + texts(found.q) +
-         "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+  return "\\begin{table}\n\\centering\\small\n\\caption{" + latex_text(result.name) + " (" + latex_text(result.source) +
+         ") is refuted: after " + latex_text(text_of(found.difference.prefix)) + " the string " +
+         latex_text(text_of(string)) + " is emitted with probability " +
+         latex_fraction(text_of(found.difference.emitted)) + "; the target has " +
+         latex_fraction(text_of(found.difference.expected)) + ".}\n\\begin{tabular}{l" +
+         std::string(found.p.size(), 'r') + "}\n\\toprule\ntoken" + tokens + " \\\\\n\\midrule\n$p$" + texts(found.p) +
+         "$q$" + texts(found.q) + "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
 }
 
 }  // namespace draftproof

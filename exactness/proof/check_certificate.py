@@ -8,9 +8,9 @@ Of every pair of models it checks that
   2. the outcomes are complete: at every decision the shares of the branches sum to 1,
   3. the outcomes add up to the stated distribution of emitted strings,
   4. completed by draws from p, that distribution is p's, string by string; or first differs where the file says so,
-and that a lossless claim has no difference while another has one. Of the case `chain` it also checks every decision
-against the rule of Leviathan et al. (arXiv 2211.17192, Algorithm 1): drafts from q, coins min(1, p / q), the residual
-max(p - q, 0), and the bonus token from p.
+  5. of the cases in verifier_rules.py, beside this file: every outcome is what the paper's rule, written there again,
+     does with these decisions, and every share is the one that the rule gives,
+and that a lossless claim has no difference while another has one.
 """
 
 import itertools
@@ -18,29 +18,17 @@ import json
 import sys
 from fractions import Fraction
 
-
-class Invalid(Exception):
-    pass
-
-
-def require(holds, message):
-    if not holds:
-        raise Invalid(message)
-
-
-def fractions(texts):
-    return [Fraction(text) for text in texts]
+from verifier_rules import RULES, Invalid, Replay, require
 
 
 def read_rows(instance, vocab):
     """{prefix: (p, q)}, each a distribution over `vocab` tokens."""
     rows = {}
     for row in instance["rows"]:
-        p, q = fractions(row["p"]), fractions(row["q"])
-        for name, masses in (("p", p), ("q", q)):
-            require(len(masses) == vocab and min(masses) >= 0 and sum(masses) == 1,
+        rows[tuple(row["prefix"])] = masses = [[Fraction(text) for text in row[name]] for name in "pq"]
+        for name, m in zip("pq", masses):
+            require(len(m) == vocab and min(m) >= 0 and sum(m) == 1,
                     f"{name} after {row['prefix']} is no distribution over {vocab} tokens")
-        rows[tuple(row["prefix"])] = p, q
     return rows
 
 
@@ -53,8 +41,7 @@ def read_outcomes(instance):
 
 def check_complete(outcomes, depth=0):
     """The outcomes are the leaves of one tree, whose branches share their parent's probability."""
-    ended = [outcome for outcome in outcomes if len(outcome[0]) == depth]
-    if ended:
+    if any(len(outcome[0]) == depth for outcome in outcomes):
         return require(len(outcomes) == 1, "two outcomes have the same decisions")
     addresses = {decisions[depth][0] for decisions, _ in outcomes}
     require(len(addresses) == 1, f"after {depth} equal decisions two different ones follow: {sorted(addresses)}")
@@ -102,24 +89,6 @@ def first_difference(emitted, rows, vocab):
     return None
 
 
-def check_chain(decisions, emitted, rows):
-    drafted, accepted, last = [], 0, None
-    for (purpose, row, _), outcome, share in decisions:
-        p, q = rows[tuple(drafted if purpose == "draft_sample" else drafted[:row])]
-        if purpose == "draft_sample":
-            expected = q[outcome]
-            drafted.append(outcome)
-        elif purpose == "accept":
-            rate = min(Fraction(1), p[drafted[row]] / q[drafted[row]])
-            expected = rate if outcome == 0 else 1 - rate
-            accepted += outcome == 0
-        else:
-            masses = [max(a - b, Fraction(0)) for a, b in zip(p, q)] if purpose == "residual" else p
-            expected, last = masses[outcome] / sum(masses), outcome
-        require(share == expected, f"decision {purpose} of row {row} has share {share}; the rule gives {expected}")
-    require(list(emitted) == drafted[:accepted] + [last], f"{list(emitted)} is not what these decisions emit")
-
-
 def check_instance(proof, instance):
     """Whether the emitted distribution differs from p's."""
     rows, outcomes = read_rows(instance, proof["vocab"]), read_outcomes(instance)
@@ -127,9 +96,10 @@ def check_instance(proof, instance):
     emitted = distribution_of(outcomes)
     stated = {tuple(entry["string"]): Fraction(entry["probability"]) for entry in instance["emitted"]}
     require(emitted == stated, "the outcomes do not add up to the stated distribution")
-    if proof["verifier"] == "chain":
-        for decisions, string in outcomes:
-            check_chain(decisions, string, rows)
+    for decisions, string in outcomes if proof["verifier"] in RULES else []:
+        chance = Replay(decisions)
+        by_rule = RULES[proof["verifier"]](chance, rows, proof["draft"])
+        require(by_rule == string and not chance.left, f"{string} is emitted; the rule gives {by_rule}")
     found = first_difference(emitted, rows, proof["vocab"])
     claimed = instance["difference"]
     if claimed is not None:
@@ -152,7 +122,8 @@ def check(certificate):
         else:
             require(differing > 0, f"{proof['verifier']} is claimed to be {proof['claim']} and is not refuted")
         print(f"{proof['verifier']}: {proof['claim']}, as stated, on {len(proof['instances'])} pairs of models"
-              + (f", refuted on {differing}" if differing else ""))
+              + (f", refuted on {differing}" if differing else "")
+              + (", every decision by the paper's rule" if proof["verifier"] in RULES else ""))
 
 
 def main(arguments):

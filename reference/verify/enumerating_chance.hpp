@@ -75,12 +75,13 @@ class EnumeratingChance {
     Address address;
     std::size_t outcome;
     Number share;
+    std::size_t branches;  // outcomes of positive share
   };
   std::vector<Decision> decisions() const {
     std::vector<Decision> path;
     for (std::size_t i = 0; i < depth_; ++i) {
       const Part& part = choices_[i].parts[choices_[i].taken];
-      path.push_back({choices_[i].address, part.outcome, part.share});
+      path.push_back({choices_[i].address, part.outcome, part.share, choices_[i].parts.size()});
     }
     return path;
   }

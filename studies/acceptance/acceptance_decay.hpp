@@ -18,7 +18,7 @@
 
 #include "base/error.hpp"
 #include "studies/job.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

@@ -14,7 +14,7 @@
 #include "exactness/proof/prove.hpp"
 #include "studies/job.hpp"
 #include "studies/palette.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

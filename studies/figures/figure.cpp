@@ -20,6 +20,8 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/files/signal_cleanup.hpp"
+#include "base/latex.hpp"
+#include "base/printable.hpp"
 
 namespace draftproof {
 namespace {
@@ -143,16 +145,19 @@ std::string ending_of(int status) {
 
 struct FigureFormat {
   const char* ending;
-  const char* terminal;  // the size goes behind it
-  int pixels_per_unit;   // of the size
-  const char* mark;      // stands at the end of every complete picture
+  const char* terminal;  // font and size go behind it
+  const char* font;      // on the screen
+  const char* paper_font;
+  int pixels_per_unit;  // of the size
+  const char* mark;     // stands at the end of every complete picture
 };
 
+constexpr const char* kTexFont = "font '\\footnotesize' charsize 4.3pt,9.5pt";
 constexpr std::array<FigureFormat, 4> kFormats{
-    {{".svg", "svg noenhanced font 'sans-serif,14' background '#ffffff' size ", 1, "</svg>"},
-     {".png", "pngcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 1, "IEND"},
-     {".pdf", "pdfcairo noenhanced font 'sans-serif,11' background '#ffffff' size ", 96, "%%EOF"},
-     {".tex", "tikz size ", 160, "\\end{tikzpicture}"}}};
+    {{".svg", "svg noenhanced background '#ffffff'", "font 'sans-serif,14'", "font 'serif,11'", 1, "</svg>"},
+     {".png", "pngcairo noenhanced background '#ffffff'", "font 'sans-serif,11'", "font 'serif,8'", 1, "IEND"},
+     {".pdf", "pdfcairo noenhanced background '#ffffff'", "font 'sans-serif,11'", "font 'serif,8'", 96, "%%EOF"},
+     {".tex", "tikz", kTexFont, kTexFont, 96, "\\end{tikzpicture}"}}};
 
 constexpr const char* kExpectedName = "expected a name that ends with .svg, .png, .pdf or .tex";
 
@@ -168,12 +173,59 @@ const FigureFormat& format_of(const std::string& path) {
   return *format;
 }
 
-std::string size_text(const FigureFormat& format, const FigureOptions& options) {
-  const auto length = [&](int pixels) {
-    if (format.pixels_per_unit == 1) return std::to_string(pixels);
-    return std::to_string(static_cast<double>(pixels) / format.pixels_per_unit) + "in";
+PaperWidth width_of(const FigureFormat& format, const FigureOptions& options) {
+  const bool on_screen = options.form.width == PaperWidth::screen;
+  return on_screen && std::string_view(format.ending) == ".tex" ? PaperWidth::single_column : options.form.width;
+}
+
+std::string terminal_text(const FigureFormat& format, const FigureOptions& options, int panels) {
+  constexpr double kPixelsPerInch = 96.0;
+  const PaperWidth paper = width_of(format, options);
+  double width = options.width_px;
+  double height = options.height_px;
+  if (paper != PaperWidth::screen) {
+    const bool is_single = paper == PaperWidth::single_column;
+    width = kPixelsPerInch * inches_of(paper);
+    height = (is_single ? 1.25 * panels : 0.7) * width * options.height_px / options.width_px;
+  }
+  const auto length = [&](double pixels) {
+    if (format.pixels_per_unit == 1) return std::to_string(static_cast<int>(pixels));
+    return std::to_string(pixels / format.pixels_per_unit) + "in";
   };
-  return length(options.width_px) + "," + length(options.height_px);
+  return std::string("set encoding utf8\nset terminal ") + format.terminal + " " +
+         (paper == PaperWidth::screen ? format.font : format.paper_font) + " size " + length(width) + "," +
+         length(height) + "\n" + (paper == PaperWidth::screen ? "" : "set key samplen 1.5 width -3\nset xlabel offset 0,0.4\n");
+}
+
+// Panels beside one another, as "layout 1,2", stand below one another in a single column; their number.
+int stack_panels(std::string& script) {
+  constexpr std::string_view kLayout = "set multiplot layout 1,";
+  const std::size_t at = script.find(kLayout);
+  if (at == std::string::npos) return 1;
+  const int panels = script[at + kLayout.size()] - '0';
+  script.replace(at, kLayout.size() + 1, "set multiplot layout " + std::to_string(panels) + ",1");
+  return panels;
+}
+
+struct TitledScript {
+  std::string script, title;  // the first title, without its quotes
+};
+
+TitledScript without_titles(const std::string& script) {
+  TitledScript out;
+  for (std::size_t begin = 0; begin < script.size();) {
+    const std::size_t end = std::min(script.find('\n', begin), script.size() - 1) + 1;
+    const std::string line = script.substr(begin, end - begin);
+    begin = end;
+    if (!line.starts_with("set title ")) {
+      out.script += line;
+      continue;
+    }
+    const std::size_t quote = line.find('\'');
+    if (out.title.empty() && quote != std::string::npos)
+      out.title = line.substr(quote + 1, line.rfind('\'') - quote - 1);
+  }
+  return out;
 }
 
 std::string run_gnuplot(const std::string& figure, const FigureFormat& format, const std::string& script,
@@ -198,26 +250,71 @@ std::string run_gnuplot(const std::string& figure, const FigureFormat& format, c
   return picture;
 }
 
-// gnuplot hands texts to TeX as they are: their special characters are escaped here, but for numbers, "$0.5$".
-std::string with_tex_escapes(const std::string& picture) {
-  std::string out = "% Needs \\usepackage{gnuplot-lua-tikz}, a file of gnuplot's.\n";
+// The macros of gnuplot's pictures, in terms of tikz: a document needs no file of gnuplot's. Colours, dashes and
+// widths of lines stay in force until others are set, marks are a dot (7), a square (5) or, for all others, a circle.
+constexpr const char* kTikzMacros = R"(\begingroup
+\pgfqkeys{/draftproof}{
+  rgb color/.code={\definecolor{draftproof}{rgb}{#1}\color{draftproof}}, color/.code={\color{#1}},
+  opacity/.code={\pgfsetfillopacity{#1}},
+  gp dt solid/.code={\pgfsetdash{}{0pt}}, gp dt axes/.code={\pgfsetdash{{0.4pt}{1.6pt}}{0pt}},
+  gp dt 1/.code={\pgfsetdash{}{0pt}}, gp dt 2/.code={\pgfsetdash{{4pt}{2.5pt}}{0pt}},
+  gp dt 3/.code={\pgfsetdash{{0.8pt}{1.8pt}}{0pt}}, gp dt 4/.code={\pgfsetdash{{5pt}{2pt}{0.8pt}{2pt}}{0pt}},
+  gp dt 5/.code={\pgfsetdash{{6pt}{2pt}{0.8pt}{2pt}{0.8pt}{2pt}}{0pt}}}
+\definecolor{gp lt color border}{gray}{0}\definecolor{gp lt color axes}{gray}{0.7}
+\definecolor{gpbgfillcolor}{gray}{1}
+\def\gpcolor#1{\pgfqkeys{/draftproof}{#1}}
+\def\gpsetdashtype#1{\pgfqkeys{/draftproof}{#1}}
+\def\gpsetlinetype#1{}
+\def\gpsetlinewidth#1{\pgfsetlinewidth{#1\dimexpr0.4pt\relax}}
+\def\gpfill#1#2;{\begin{pgfscope}\pgfqkeys{/draftproof}{#1}\fill #2;\end{pgfscope}}
+\newdimen\draftproofpoint\draftproofpoint=1.2pt
+\def\gpsetpointsize#1{\draftproofpoint=0.5\dimexpr#1pt\relax}
+\expandafter\def\csname draftproof gp mark 7\endcsname#1{\fill #1 circle[radius=\draftproofpoint];}
+\expandafter\def\csname draftproof gp mark 5\endcsname#1{%
+  \fill #1 +(-\draftproofpoint,-\draftproofpoint) rectangle +(\draftproofpoint,\draftproofpoint);}
+\def\gp3point#1#2#3{\ifcsname draftproof #1\endcsname\csname draftproof #1\endcsname{#3}%
+  \else\draw #3 circle[radius=\draftproofpoint];\fi}
+\tikzset{gnuplot/.style={line join=round}, gp path/.style={},
+  gp node left/.style={anchor=mid west, inner sep=0pt}, gp node center/.style={anchor=mid, inner sep=0pt},
+  gp node right/.style={anchor=mid east, inner sep=0pt}}
+)";
+
+// gnuplot hands texts to TeX as they are: their special characters are escaped here, but for numbers, "$0.5$". Its own
+// comments, one of which is the time, and names of places go away.
+std::string tikz_of(const std::string& picture, const std::vector<std::string>& comments) {
+  std::string out;
+  for (const std::string& comment : comments) out += latex_comment(comment);
+  out += std::string("% Needs \\usepackage{tikz}.\n") + kTikzMacros;
   for (std::size_t begin = 0; begin < picture.size();) {
     const std::size_t end = std::min(picture.find('\n', begin), picture.size() - 1) + 1;
     const std::string line = picture.substr(begin, end - begin);
     begin = end;
+    if (line.starts_with("\\end{tikzpicture}")) {
+      out += "\\end{tikzpicture}%\n";  // a space would be wider than the column
+      break;
+    }
+    if (line.starts_with("%%") || line.starts_with("\\gpdefrectangularnode")) continue;
     const std::size_t text = line.find(") {");
+    const std::size_t last = line.rfind("};");
     if (!line.starts_with("\\node[gp node") || text == std::string::npos || line[text + 3] == '$') {
       out += line;
-      continue;
+    } else {
+      out += line.substr(0, text + 3) + latex_text(line.substr(text + 3, last - text - 3)) + line.substr(last);
     }
-    out += line.substr(0, text + 3);
-    const std::size_t last = line.rfind("};");
-    for (std::size_t i = text + 3; i < last; ++i)
-      out += std::string("&%$#_{}").find(line[i]) == std::string::npos ? std::string(1, line[i])
-                                                                       : std::string("\\") + line[i];
-    out += line.substr(last);
   }
-  return out;
+  return out + "\\endgroup\n";
+}
+
+// gnuplot's description of an SVG says that gnuplot made it.
+std::string described(const std::string& picture, const std::vector<std::string>& comments) {
+  const std::size_t begin = picture.find("<desc>");
+  const std::size_t end = picture.find("</desc>");
+  if (comments.empty() || begin == std::string::npos || end == std::string::npos) return picture;
+  std::string text;
+  for (const std::string& comment : comments)
+    for (const char c : (text.empty() ? "" : "; ") + printable_line(comment))
+      text += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '>' ? "&gt;" : std::string(1, c);
+  return picture.substr(0, begin + 6) + text + picture.substr(end);
 }
 
 }  // namespace
@@ -228,11 +325,18 @@ void require_figure_name(const std::string& option, const std::string& path) {
 
 void write_figure(const std::string& path, const std::string& script, FigureOptions options) {
   const FigureFormat& format = format_of(path);
-  const std::string terminal =
-      std::string("set encoding utf8\nset terminal ") + format.terminal + size_text(format, options) + "\n";
-  const std::string picture = run_gnuplot(path, format, terminal + script + "\n", options.time_limit);
+  const PaperWidth width = width_of(format, options);
+  TitledScript titled = width == PaperWidth::screen ? TitledScript{script, ""} : without_titles(script);
+  const int panels = width == PaperWidth::single_column ? stack_panels(titled.script) : 1;
+  const std::string terminal = terminal_text(format, options, panels);
+  const std::string picture = run_gnuplot(path, format, terminal + titled.script + "\n", options.time_limit);
+  std::vector<std::string> comments;
+  for (const std::string& comment : {options.form.program, options.form.command, titled.title})
+    if (!comment.empty()) comments.push_back(comment);
   AtomicFile file(path);
-  file.stream() << (path.ends_with(".tex") ? with_tex_escapes(picture) : picture);
+  file.stream() << (path.ends_with(".tex")   ? tikz_of(picture, comments)
+                    : path.ends_with(".svg") ? described(picture, comments)
+                                             : picture);
   file.commit();
 }
 

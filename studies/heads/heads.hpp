@@ -22,7 +22,7 @@
 #include "studies/heads/reliability.hpp"
 #include "studies/heads/state_drift.hpp"
 #include "studies/job.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

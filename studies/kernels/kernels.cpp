@@ -249,12 +249,11 @@ std::string to_figure(const KernelsSnapshot& snapshot) {
   script << "$kernels << EOD\n";
   for (const KernelRow& row : snapshot.kernels)
     script << '"' << row.kernel << "\" " << row.equal << ' ' << row.different << ' ' << row.skipped << '\n';
-  script
-      << "EOD\nset style data histogram\nset style histogram rowstacked\nset style fill solid\nset boxwidth 0.7\n"
-      << "set ylabel 'results'\nset xtics rotate by -35\nset grid ytics lc rgb '#dddddd'\nset key outside right top\n"
-      << "plot $kernels using 2:xtic(1) lc rgb '" << palette::kAccepted.hex
-      << "' title 'equal', $kernels using 3 lc rgb '" << palette::kRecovered.hex
-      << "' title 'different', $kernels using 4 lc rgb '" << palette::kGrey.hex << "' title 'skipped'\n";
+  script << "EOD\nset style data histogram\nset style histogram rowstacked\nset style fill solid\nset boxwidth 0.7\n"
+         << "set ylabel 'results'\nset xtics rotate by -35\nset grid ytics lc rgb '#dddddd'\nset key below\n"
+         << "plot $kernels using 2:xtic(1) lc rgb '" << palette::kAccepted.hex
+         << "' title 'equal', $kernels using 3 lc rgb '" << palette::kRecovered.hex
+         << "' title 'different', $kernels using 4 lc rgb '" << palette::kGrey.hex << "' title 'skipped'\n";
   return script.str();
 }
 

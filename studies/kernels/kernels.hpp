@@ -10,7 +10,7 @@
 
 #include "gpu/regress/regression.hpp"
 #include "studies/job.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

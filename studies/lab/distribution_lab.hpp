@@ -12,7 +12,7 @@
 #include "exactness/statistics/chi_squared.hpp"
 #include "reference/step/verifiers.hpp"
 #include "studies/job.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

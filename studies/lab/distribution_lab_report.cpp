@@ -1,6 +1,8 @@
 // The distribution lab's snapshot as JSON, table, figure and command line.
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 #include "base/error.hpp"
@@ -116,27 +118,38 @@ Table to_table(const DistributionLabSnapshot& snapshot) {
 }
 
 std::string to_figure(const DistributionLabSnapshot& snapshot) {
+  // Columns: token, p, the larger of p and q, min(p, q), share emitted, two standard errors of that.
   std::ostringstream script;
   script << "$rows << EOD\n";
-  for (const std::vector<TableCell>& row : to_table(snapshot).rows) {
-    for (const TableCell& cell : row)
-      std::visit(
-          [&](const auto& value) {
-            if constexpr (requires { std::to_chars(nullptr, nullptr, value); }) script << text_of_number(value) << ' ';
-          },
-          cell);
+  const bool is_sampled = !snapshot.looks.empty();
+  const double n = is_sampled ? static_cast<double>(snapshot.looks.back().samples) : 1.0;
+  for (std::size_t i = 0; i < snapshot.p.size(); ++i) {
+    const double share = is_sampled ? static_cast<double>(snapshot.looks.back().counts[i]) / n : 0.0;
+    const double expected = snapshot.expected[i];
+    script << i;
+    for (const double value : {snapshot.p[i], std::max(snapshot.p[i], snapshot.q[i]), snapshot.overlap[i], share,
+                               2.0 * std::sqrt(expected * std::max(0.0, 1.0 - expected) / n)})
+      script << ' ' << text_of_number(value);
     script << '\n';
   }
   script << "EOD\n";
-  const std::string title = snapshot.sentence.empty() ? "p, q and what they share" : snapshot.sentence;
-  script << "set title " << gnuplot_quoted(title) << " noenhanced font ',10'\n"
-         << "set style data histograms\nset style histogram clustered gap 1\nset style fill solid 0.85 noborder\n"
-         << "set key outside right top\nset xlabel 'token'\nset ylabel 'probability'\nset yrange [0:*]\n"
-         << "plot $rows using 2:xtic(1) title 'p' lc rgb '" << palette::kTarget.hex << "', \\\n"
-         << "     $rows using 3 title 'q' lc rgb '" << palette::kDraft.hex << "', \\\n"
-         << "     $rows using 4 title 'min(p, q)' lc rgb '" << palette::kAccepted.hex << "', \\\n"
-         << "     $rows using 5 title 'residual' lc rgb '" << palette::kRecovered.hex << "', \\\n"
-         << "     $rows using 8 title 'emitted' lc rgb '" << palette::kPurple.hex << "'\n";
+  const std::string title = snapshot.sentence.empty() ? "p = min(p, q) + redistributed mass" : snapshot.sentence;
+  // The picture of the window: the lowest piece is drawn last, over the others.
+  script << "set title " << gnuplot_quoted(title) << "\n"
+         << "set style fill solid noborder\nset boxwidth 0.67\nset key below\nset xlabel 'token'\n"
+         << "set ylabel 'probability'\nset yrange [0:*]\nset xrange [-0.6:" << snapshot.p.size() << " - 0.4]\n"
+         << "set xtics " << (snapshot.p.size() > 16 ? 4 : 1) << " nomirror\n"
+         << "plot $rows using 1:3 with boxes title 'rejected, q above p' lc rgb '" << palette::kRejected.hex
+         << "', \\\n"
+         << "     $rows using 1:2 with boxes title 'redistributed, p above q' lc rgb '" << palette::kRecovered.hex
+         << "', \\\n"
+         << "     $rows using 1:4 with boxes title 'accepted, min(p, q)' lc rgb '" << palette::kAccepted.hex
+         << "', \\\n"
+         << "     $rows using 1:2 with points pt 5 ps 0.7 lc rgb '" << palette::kTarget.hex << "' title 'p'";
+  if (is_sampled)
+    script << ", \\\n     $rows using ($1 + 0.2):5:6 with yerrorbars pt 7 ps 0.6 lw 1.5 lc rgb '"
+           << palette::kPurple.hex << "' title 'emitted, 2 standard errors'";
+  script << "\n";
   return script.str();
 }
 

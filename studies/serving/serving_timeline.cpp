@@ -14,7 +14,7 @@
 #include "sim/serving/comparison.hpp"
 #include "studies/figures/figure.hpp"
 #include "studies/palette.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 namespace {

@@ -10,7 +10,7 @@
 #include "sim/serving/comparison.hpp"
 #include "studies/job.hpp"
 #include "studies/serving/timeline_recorder.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

@@ -10,8 +10,8 @@
 #include "base/split.hpp"
 #include "sim/predict/prediction_request.hpp"
 #include "studies/figures/figure.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/palette.hpp"
-#include "studies/table.hpp"
 
 namespace draftproof {
 namespace {
@@ -211,7 +211,7 @@ std::string to_figure(const SpeedupByBatchSnapshot& snapshot) {
   }
   script << "set title " << gnuplot_quoted(printable_line(snapshot.head)) << "\n"
          << "set logscale x 2\nset xlabel 'requests at a time'\nset ylabel 'speedup over plain decoding'\n"
-         << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key outside right top\n";
+         << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key below\n";
   if (const auto off = snapshot.curves.front().break_even)
     script << "set arrow from " << *off << ", graph 0 to " << *off << ", graph 1 nohead dt 2 lc rgb '#7F7F7F'\n"
            << "set label 'off from " << *off << "' at " << *off << ", graph 0.95 right offset -1,0\n";

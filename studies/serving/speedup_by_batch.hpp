@@ -10,7 +10,7 @@
 #include "sim/predict/prediction_request.hpp"
 #include "studies/job.hpp"
 #include "studies/lesson.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

@@ -22,7 +22,7 @@
 #include "studies/lesson.hpp"
 #include "studies/opened_result.hpp"
 #include "studies/palette.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

@@ -17,7 +17,7 @@
 
 #include "studies/job.hpp"
 #include "studies/lab/draft_pair.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/tree/tree_building.hpp"
 #include "studies/tree/verification_walk.hpp"
 

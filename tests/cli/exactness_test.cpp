@@ -124,6 +124,41 @@ TEST_CASE("a certificate is checked without this project, and one with a fault i
   });
 }
 
+TEST_CASE("a certificate whose decisions are another verifier's is rejected, though its distribution is right") {
+  if (run_command({"python3", "--version"}).exit_code != 0) {
+    WARN("SKIPPED: python3 is not installed");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string path = folder.file("certificate.json");
+  const std::string changed = folder.file("changed.json");
+  const std::string checker = DRAFTPROOF_SOURCE_DIR "/exactness/proof/check_certificate.py";
+  for (const auto& [made_by, called] : {std::pair("chain", "block"),
+                                        {"block", "chain"},
+                                        {"sampler_match", "chain"},
+                                        {"tree_naive", "tree_rrs"},
+                                        {"tree_rrs", "tree_k_seq_rho_k"},
+                                        {"tree_rrsw", "tree_target_only"},
+                                        {"tree_target_only", "tree_rrsw"},
+                                        {"tree_greedy_draft", "tree_rrsw"},
+                                        {"traversal", "traversal_merged"}}) {
+    INFO(made_by << " called " << called);
+    json_of({"prove", "--verifier", made_by, "--vocab", "2", "-k", "2", "--steps", "1", "--instances", "2",
+             "--certificate", path});
+    const ProgramResult sound = run_command({"python3", checker, path});
+    CHECK(sound.exit_code == 0);
+    CHECK_THAT(sound.out, Catch::Contains("every decision by the paper's rule"));
+    std::ifstream in(path);
+    json certificate = json::parse(in);
+    for (json& proof : certificate.at("proofs"))
+      if (proof.at("verifier") == made_by) proof.at("verifier") = called;
+    write_whole_file(changed, certificate.dump());
+    const ProgramResult result = run_command({"python3", checker, changed});
+    CHECK(result.exit_code == 1);
+    CHECK_THAT(result.err, Catch::Contains("the rule gives") || Catch::Contains("is missing"));
+  }
+}
+
 TEST_CASE("the certificate and the LaTeX table of a refuted rule hold its counterexample") {
   const TemporaryFolder folder;
   const std::string path = folder.file("lossy.json");

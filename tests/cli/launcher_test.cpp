@@ -123,6 +123,21 @@ TEST_CASE("the launcher builds once and then only runs the program") {
   CHECK(checkout.calls() == "cmake\nninja\n");
 }
 
+TEST_CASE("a commit that changes no source renews what the program calls its commit, and builds nothing") {
+  WorkingCheckout checkout;
+  checkout.run({"machine"});
+  for (const char* folder : {".git/logs", "build/release/share/draftproof"})
+    fs::create_directories(checkout.file(folder));
+  write_whole_file(checkout.file(".git/logs/HEAD"), "");
+  write_whole_file(checkout.file("build/release/share/draftproof/commit"), "before");
+  checkout.date(".git/logs/HEAD", 10);
+  CHECK(checkout.run({"machine"}).exit_code == 7);
+  CHECK(checkout.calls() == "cmake\nninja\ncmake\n");
+  checkout.date("build/release/share/draftproof/commit", 20);
+  checkout.run({"machine"});
+  CHECK(checkout.calls() == "cmake\nninja\ncmake\n");
+}
+
 TEST_CASE("the launcher builds again when a source changes or goes away or the presets change") {
   WorkingCheckout checkout;
   checkout.run({"machine"});

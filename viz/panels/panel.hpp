@@ -11,7 +11,7 @@
 #include "base/printable.hpp"
 #include "studies/lessons.hpp"
 #include "studies/opened_result.hpp"
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/worker.hpp"
 #include "viz/panels/controls.hpp"
 #include "viz/panels/lesson_choice.hpp"

@@ -23,7 +23,7 @@ TEST_CASE("this machine's timed passes predict every row of its own table of spe
   json_of({"speculate", "--drafters", "suffix,layer_skip:5-24", "--trees", "2x1", "--temperatures", "0", "--per-work",
            "1", "--max-tokens", "3", "--out", out});
   const std::string table = out + "/result.json";
-  const ordered_json result = json_of({"validate", "--this-machine", "--table", table});
+  const ordered_json result = json_of({"validate", "--this-machine", "--measured", table});
   CHECK(result.at("profile").at("timed_configurations").size() == 5);
   const ordered_json& rows = result.at("rows");
   const ordered_json measured = ordered_json::parse(read_whole_file(table)).at("rows");
@@ -46,10 +46,11 @@ TEST_CASE("this machine's timed passes predict every row of its own table of spe
   ordered_json elsewhere = ordered_json::parse(read_whole_file(table));
   elsewhere["settings"]["cpu"] = "another";
   write_whole_file(folder.file("elsewhere.json"), elsewhere.dump());
-  check_refused({"validate", "--this-machine", "--table", folder.file("elsewhere.json")}, {"a table of this computer"});
+  check_refused({"validate", "--this-machine", "--measured", folder.file("elsewhere.json")},
+                {"a table of this computer"});
   elsewhere["rows"][3].erase("requests");
   write_whole_file(folder.file("old.json"), elsewhere.dump());
-  check_refused({"validate", "--this-machine", "--table", folder.file("old.json")}, {"row 3 has no 'requests'"});
+  check_refused({"validate", "--this-machine", "--measured", folder.file("old.json")}, {"row 3 has no 'requests'"});
 
   // calibrate writes this machine's profile.
   const ordered_json profile =
@@ -63,10 +64,10 @@ TEST_CASE("validate and calibrate refuse what they cannot start from, in one lin
   check_refused({"validate"}, {"expected one of --data CSV, --replay DIR and --this-machine"});
   check_refused({"calibrate"}, {"expected --data CSV or --this-machine"});
   check_refused({"validate", "--this-machine", "--data", "x.csv"}, {"expected one of"});
-  check_refused({"validate", "--this-machine", "--table", folder.file("absent.json")},
+  check_refused({"validate", "--this-machine", "--measured", folder.file("absent.json")},
                 {"is not there; expected the result of draftproof speculate"});
   write_whole_file(folder.file("no.json"), "[1]");
-  check_refused({"validate", "--this-machine", "--table", folder.file("no.json")}, {"is no table"});
+  check_refused({"validate", "--this-machine", "--measured", folder.file("no.json")}, {"is no table"});
   write_whole_file(folder.file("text"), "a text of a few words");
   check_refused({"calibrate", "--this-machine", "--model", "ngram:2:" + folder.file("text")},
                 {"computes no passes; expected a transformer"});

@@ -50,10 +50,14 @@ TEST_CASE("the ending of its name is a figure's format") {
   CHECK(png.substr(16, 8) == std::string({0, 0, 1, 0x40, 0, 0, 0, static_cast<char>(0xa0)}));
   write_figure(folder.file("f.pdf"), "plot x notitle");
   CHECK(read_whole_file(folder.file("f.pdf")).starts_with("%PDF"));
-  write_figure(folder.file("f.tex"), "set title 'a_b & 50 %' noenhanced\nplot x title 'x^2'");
+  write_figure(folder.file("f.tex"), "set title 'a_b & 50 %'\nplot x title 'x_2'",
+               {.form = {.command = "draftproof lab", .program = "draftproof 1.0 (abc)"}});
   const std::string tikz = read_whole_file(folder.file("f.tex"));
-  CHECK(tikz.find("{a\\_b \\& 50 \\%};") != std::string::npos);
+  CHECK(tikz.starts_with("% draftproof 1.0 (abc)\n% draftproof lab\n% a_b & 50 %\n"));  // the title is no part of it
+  CHECK(tikz.find("{x\\_2};") != std::string::npos);
   CHECK(tikz.find("{$0$};") != std::string::npos);
+  write_figure(folder.file("g.svg"), "plot x notitle", {.form = {.command = "draftproof lab"}});
+  CHECK(read_whole_file(folder.file("g.svg")).find("<desc>draftproof lab</desc>") != std::string::npos);
   CHECK_THROWS_WITH(write_figure(folder.file("f.gif"), "plot x notitle"),
                     Catch::Contains("f.gif") && Catch::Contains(".svg, .png, .pdf or .tex"));
 }

@@ -278,7 +278,10 @@ TEST_CASE("the lab's table and figure hold every token") {
   REQUIRE(table.rows.size() == 3);
   CHECK(std::get<std::int64_t>(table.rows[0][6]) == snapshot.looks.back().counts[0]);
   CHECK(to_csv(table).find("token,p,q,min_p_q") == 0);
-  CHECK(to_figure(snapshot).find("$rows") != std::string::npos);
+  // The bars of a token with p = 0.5 and q = 0.2: up to the larger, to p, and to min(p, q).
+  CHECK(to_figure(snapshot).find("\n0 0.5 0.5 0.2 ") != std::string::npos);
+  CHECK(to_figure(snapshot).find("'emitted, 2 standard errors'") != std::string::npos);
+  CHECK(to_figure(rows_of(settings)).find("emitted") == std::string::npos);
   if (!testing::gnuplot_is_here()) return;
   const testing::TemporaryFolder folder;
   write_figure(folder.file("sampled.svg"), to_figure(snapshot));

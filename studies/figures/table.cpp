@@ -1,4 +1,4 @@
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 #include <array>
 #include <charconv>

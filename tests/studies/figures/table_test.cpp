@@ -1,4 +1,4 @@
-#include "studies/table.hpp"
+#include "studies/figures/table.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>
