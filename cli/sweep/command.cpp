@@ -1,10 +1,12 @@
 // draftproof sweep: a grid of scenarios over threads, and over processes that mpirun has started; rows go to SQLite as
 // they finish, and a later run computes the points that are missing.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +16,7 @@
 #include "base/error.hpp"
 #include "base/files/atomic_file.hpp"
 #include "base/printable.hpp"
+#include "cli/shared/artefacts.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
@@ -28,8 +31,55 @@ struct SweepArguments {
   std::string out;
   std::optional<int> threads;
   std::optional<std::int64_t> points;
+  Artefacts artefacts;
   bool json = false;
 };
+
+TableCell table_cell(const Cell& cell) {
+  if (const auto* integer = std::get_if<std::int64_t>(&cell)) return *integer;
+  if (const auto* real = std::get_if<double>(&cell)) return *real;
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  return std::string();
+}
+
+// All columns of the rows that are there.
+Table table_of(const Grid& grid, const std::vector<Row>& rows) {
+  Table table;
+  table.columns = grid.columns();
+  for (const Row& row : rows) std::ranges::transform(row, std::back_inserter(table.rows.emplace_back()), table_cell);
+  return table;
+}
+
+// Policy, keys and the figures that one reads first, a row a line.
+void print_rows(std::ostream& out, const Table& table) {
+  constexpr std::array<std::string_view, 5> kShown{"throughput", "goodput", "ttft_ms_p50", "tpot_ms_p50", "speedup"};
+  const auto first_figure = std::ranges::find(table.columns, std::string(name_of(static_cast<Figure>(0))));
+  std::vector<std::size_t> shown;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    if (static_cast<std::ptrdiff_t>(c) < first_figure - table.columns.begin() ||
+        std::ranges::find(kShown, table.columns[c]) != kShown.end())
+      shown.push_back(c);
+  std::vector<std::vector<std::string>> lines{{}};
+  for (const std::size_t c : shown) lines[0].push_back(table.columns[c]);
+  for (const std::vector<TableCell>& row : table.rows) {
+    std::vector<std::string>& line = lines.emplace_back();
+    for (const std::size_t c : shown) {
+      const auto* text = std::get_if<std::string>(&row[c]);
+      const auto* real = std::get_if<double>(&row[c]);
+      line.push_back(text   ? printable_line(*text)
+                     : real ? number("%.4g", *real)
+                            : std::to_string(std::get<std::int64_t>(row[c])));
+    }
+  }
+  for (const std::vector<std::string>& line : lines) {
+    for (std::size_t c = 0; c < line.size(); ++c) {
+      std::size_t width = 0;
+      for (const std::vector<std::string>& other : lines) width = std::max(width, other[c].size());
+      out << (c == 0 ? "" : "  ") << std::string(width - line[c].size(), ' ') << line[c];
+    }
+    out << '\n';
+  }
+}
 
 // Computes points on so many threads until there are none. The first error of a thread is thrown at the end.
 void compute(const Grid& grid, Points& points, int threads, const std::function<void()>& on_error) {
@@ -55,6 +105,7 @@ void compute(const Grid& grid, Points& points, int threads, const std::function<
 struct Swept {
   std::size_t there = 0;
   std::size_t computed = 0;
+  Table rows;  // all that the file has
 };
 
 Swept sweep_with_file(const SweepArguments& arguments, const Grid& grid, Ranks& ranks, int threads) {
@@ -70,7 +121,7 @@ Swept sweep_with_file(const SweepArguments& arguments, const Grid& grid, Ranks& 
     if (!there.contains(static_cast<std::int64_t>(point))) missing.push_back(point);
   if (arguments.points && missing.size() > static_cast<std::size_t>(*arguments.points))
     missing.resize(static_cast<std::size_t>(*arguments.points));
-  const Swept swept{there.size(), missing.size()};
+  Swept swept{there.size(), missing.size(), {}};
   Progress progress("sweep", missing.size(), "points");
   OwnPoints points(std::move(missing), store, [&] { progress.advance(); });
   std::exception_ptr error;
@@ -84,6 +135,7 @@ Swept sweep_with_file(const SweepArguments& arguments, const Grid& grid, Ranks& 
   ranks.serve(points);
   own.join();
   if (error) std::rethrow_exception(error);
+  swept.rows = table_of(grid, store.rows());
   return swept;
 }
 
@@ -98,6 +150,7 @@ void run(const SweepArguments& arguments, ProgramContext& context) {
     const Grid grid(arguments.grid);
     size = grid.size();
     require_no_overwriting({{"the grid", arguments.grid}}, {{"--out", arguments.out}});
+    require_artefacts(arguments.artefacts, {{"the grid", arguments.grid}, {"--out", arguments.out}});
     if (ranks.rank() != 0) {
       const std::unique_ptr<Points> points = ranks.points_of_rank_0();
       compute(grid, *points, threads, [] {});
@@ -112,6 +165,7 @@ void run(const SweepArguments& arguments, ProgramContext& context) {
     }
     throw;
   }
+  write_table_of(arguments.artefacts, "Policies over the grid " + arguments.grid, context, [&] { return swept.rows; });
   const double wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (arguments.json) {
     Json document = json_document(context.arguments);
@@ -125,6 +179,7 @@ void run(const SweepArguments& arguments, ProgramContext& context) {
                      {"wall_s", finite("wall_s", wall_s)}});
     print_json(document);
   } else {
+    print_rows(std::cout, swept.rows);
     std::cout << swept.computed << " points computed, " << swept.there << " were there, of " << size << "; rows in "
               << printable_line(arguments.out) << '\n';
   }
@@ -140,11 +195,13 @@ void add_sweep(Options& options, ProgramContext& context) {
   options.integer("--threads", arguments->threads, kThreadRange,
                   "Threads of each process; all cores if left out, shared by the processes of a machine");
   options.integer("--points", arguments->points, {1, 1'000'000}, "Stop after so many points; a later run goes on");
+  add_table(options, arguments->artefacts);
   options.json(arguments->json);
   options.footer(
       "Over machines: mpirun -n N ./draftproof sweep ...; ./draftproof build --with-mpi installs what it needs.");
   options.examples({"experiments/scenarios/chat_load.toml --out sweep.sqlite",
-                    "experiments/scenarios/chat_load.toml --out sweep.sqlite --points 10"});
+                    "experiments/scenarios/chat_load.toml --out sweep.sqlite --points 10",
+                    "experiments/scenarios/chat_load.toml --out sweep.sqlite --table sweep.csv"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 

@@ -59,6 +59,8 @@ std::vector<std::string> name_words(std::string_view name) {
     const char c = text[i];
     const bool point = c == '.' && i > 0 && is_digit(text[i - 1]) && i + 1 < text.size() && is_digit(text[i + 1]);
     if (!is_digit(c) && !is_letter(c) && !point) {
+      const bool ends = i + 1 == text.size() || text[i + 1] == ' ' || text[i + 1] == '-';
+      if (c == '+' && open && ends) words.emplace_back("plus");  // "Command R+" is another model than "Command R"
       open = false;
       continue;
     }

@@ -36,18 +36,17 @@ std::string take_from_log(PredictionRequest& request) {
     take(request.tp, usual.tp, server.tp, std::to_string(*server.tp) + (*server.tp == 1 ? " GPU" : " GPUs"));
   take(request.engine, usual.engine, server.engine, server.engine);
   take(request.drafter, usual.drafter, server.drafter, server.drafter);
-  if (request.metrics.empty() && request.acceptance.empty() && holds_acceptance(log)) {
+  const bool drafts = !server.found() || !server.drafter.empty();
+  if (drafts && request.metrics.empty() && request.acceptance.empty() && holds_acceptance(log)) {
     request.metrics = log;
     if (server.drafts && !request.metrics_drafts) request.metrics_drafts = server.drafts;
     found += (found.empty() ? "" : ", ") + std::string("its acceptance");
   }
-  if (request.calibrate_with.empty() &&
-      (has_words(text, "Avg generation throughput") || has_words(text, "gen throughput"))) {
+  if (has_words(text, "Avg generation throughput") || has_words(text, "gen throughput")) {
     const MeasuredStep step = read_measured_step(log, {}, "--calibrate-with");
-    request.calibrate_with = {log};
     take(request.batches, usual.batches, std::vector<int>{static_cast<int>(step.batch.batch)},
          "the load of " + std::to_string(step.batch.batch) + " requests at a time");
-    found += (found.empty() ? "" : ", ") + std::string("the time of a step");
+    take(request.calibrate_with, usual.calibrate_with, std::vector<std::string>{log}, "the time of a step");
   }
   const auto require = [&](const char* option, const std::string& value, const char* what) {
     if (value.empty()) throw usage_error(option, "is missing, and " + name + " does not say it; expected " + what);

@@ -2,7 +2,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
+#include "base/printable.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/run_verb.hpp"
 
@@ -166,6 +168,32 @@ TEST_CASE("a server's log alone says what predict asks for, but for the GPU, pac
   CHECK(refused.exit_code == 2);
   CHECK(refused.err.find("--gpu: is missing, and " + log + " does not say it") != std::string::npos);
   CHECK(run_draftproof({"predict", "--gpu", "H100"}).err.find("--model: is missing") != std::string::npos);
+}
+
+// A command of the page is an indented line, what it prints are the quoted lines behind it.
+TEST_CASE("the page on whether to turn speculation on runs, and its commands print what it quotes") {
+  const std::string root = DRAFTPROOF_SOURCE_DIR;
+  std::istringstream page(read_whole_file(root + "/docs/should_i.md"));
+  std::string line, out;
+  int commands = 0, quotes = 0;
+  while (std::getline(page, line)) {
+    if (line.starts_with("    ./draftproof ")) {
+      std::vector<std::string> words = shell_arguments(line.substr(17));
+      for (std::string& word : words)
+        if (word.starts_with("docs/")) word.insert(0, root + "/");
+      const ProgramResult result = run_draftproof(words);
+      INFO(result.err);
+      REQUIRE(result.exit_code == 0);
+      out = result.out;
+      ++commands;
+    } else if (line.starts_with("> ")) {
+      INFO(line << "\n" << out);
+      CHECK(out.find(line.substr(2)) != std::string::npos);
+      ++quotes;
+    }
+  }
+  CHECK(commands == 4);
+  CHECK(quotes == 7);
 }
 
 }  // namespace draftproof

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <iomanip>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "sim/serving/grid.hpp"
 #include "tests/reference/trace/temporary_folder.hpp"
@@ -89,6 +92,24 @@ TEST_CASE("a sweep has a row for each point and policy, the same on any number o
   CHECK(rest.at("points_there") == 2);
   CHECK(rest.at("points_computed") == 4);
   CHECK(grid.rows("three") == rows);
+}
+
+TEST_CASE("a sweep prints its rows and writes all of their columns as a table") {
+  const SmallGrid grid;
+  const std::string csv = grid.folder.file("sweep.csv");
+  const ProgramResult run = run_draftproof({"sweep", grid.path, "--out", grid.out("table"), "--table", csv});
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.starts_with("policy  "));
+  CHECK(std::ranges::count(run.out, '\n') == 1 + 12 + 1);  // a header, two policies at six points, a summary
+  const std::string table = read_whole_file(csv);
+  CHECK(std::ranges::count(table, '\n') >= 13);
+  const std::vector<Row> rows = grid.rows("table");
+  const auto columns = Grid(grid.path).columns();
+  const auto at = static_cast<std::size_t>(std::ranges::find(columns, "throughput") - columns.begin());
+  std::ostringstream first;
+  first << std::setprecision(4) << std::get<double>(rows.front()[at]);
+  CHECK(run.out.find(first.str()) != std::string::npos);
+  CHECK(run_draftproof({"sweep", grid.path, "--out", grid.out("table"), "--table", "rows.txt"}).exit_code == 2);
 }
 
 TEST_CASE("a sweep is not resumed with other contents of a file that its points come from") {

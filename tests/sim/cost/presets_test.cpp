@@ -127,6 +127,21 @@ TEST_CASE("Names of engines and drafters are matched as people and files write t
   CHECK(match_drafter("n-gram", "Llama-3.2-1B", target).value().kind == DraftingKind::ngram);
 }
 
+TEST_CASE("Models add up to the parameters that their names or papers state, by their preset's counts") {
+  for (const auto& [name, billions] : {std::pair("Grok-1", 314.0),
+                                       {"Command R", 35.0},
+                                       {"Command R+", 104.0},
+                                       {"CohereForAI/c4ai-command-r-plus", 104.0},
+                                       {"Command A", 111.0},
+                                       {"Jamba-v0.1", 51.6},
+                                       {"Nemotron-H-8B", 8.1}})
+    CHECK(find_model(name).total_parameters() / 1e9 == Approx(billions).epsilon(0.015));
+  // arXiv:2403.19887: 12 B active; and four layers of 32 with keys and values.
+  CHECK(find_model("Jamba").active_parameters() / 1e9 == Approx(12.0).epsilon(0.06));
+  CHECK(find_model("Jamba").kv_values_per_token() == 4 * 2 * 8 * 128.0);
+  CHECK(find_gpu("Trn2").bandwidth == Approx(2.9e12));
+}
+
 TEST_CASE("An EAGLE-3 head has the parameters that its published configuration has") {
   // models.csv: 0.425 B for Llama-3.1-8B, of which 3 width^2 are read once a step.
   const DrafterShape head = find_drafter("EAGLE-3", find_model("Llama-3.1-8B"));
