@@ -117,7 +117,7 @@ std::string experiment_figure(const ExperimentResult& result) {
     return out.str();
   }
   if (result.kind == "bytes") out << "set logscale y\nset yrange [*:*]\n";
-  out << "set xrange [-0.6:" << static_cast<double>(result.claims.size()) - 0.4 << "]\nset xtics rotate by 40 right (";
+  out << "set xrange [-0.6:" << static_cast<double>(result.claims.size()) - 0.4 << "]\nset xtics rotate by 60 right (";
   for (std::size_t i = 0; i < result.claims.size(); ++i) {
     // Labels of tics are formats, in which a percent sign is written twice.
     std::string label;

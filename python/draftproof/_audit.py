@@ -1,4 +1,4 @@
-"""Audits of what a sampler drew, checks of filters, and proofs."""
+"""Audits of what a sampler drew, and checks of filters."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from . import _core, _forms, _requests
 from ._core import Error
-from ._results import Audit, FilterCheck, FilterRow, Proof, audit_of
-from ._sampling import CORES, row_arguments, threads_of
+from ._results import Audit, FilterCheck, FilterRow, audit_of
+from ._sampling import row_arguments, threads_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -105,11 +105,3 @@ def check_filter(logits: Array, filtered_logits: Array | None = None, params: Pa
                                      "wrongly_dropped": tuple(map(int, row["wrongly_dropped"]))})
                         for row in found["failing"]]
     return FilterCheck(**found)
-
-
-def prove(verifier: str = "all", *, vocab_size: int = 3, draft_len: int = 3, steps: int = 2, instances: int = 20,
-          seed: int = 0, threads: int | None = None) -> list[Proof]:
-    """Is the distribution of a verifier exactly the target's? By enumeration over fractions, case by case."""
-    return [Proof(**row) for row in _core.prove({"verifier": verifier, "vocab_size": vocab_size, "draft_len": draft_len,
-                                                 "steps": steps, "instances": instances, "seed": seed,
-                                                 "threads": threads if threads is not None else CORES})]

@@ -360,3 +360,64 @@ class Lab(Document):
         return (["token", "p", "q", "min(p, q)", "residual", "drawn"],
                 [(token, *row, count / self.samples) for token, (*row, count) in enumerate(
                     zip(self.p, self.q, self.min_p_q, self.residual, self.counts))])
+
+
+class Proof(Record):
+    """A case of a verifier, on random small models."""
+
+    verifier: str
+    lossless: bool
+    receives_drawn_q: bool
+    exact: bool
+    as_claimed: bool
+    instances: int
+    vocab: int
+    draft: int
+    outcomes_enumerated: int
+    acceptance_oracles: int
+    acceptance_equal: bool
+    mean_accepted: float
+    total_variation_max: float
+    float_distance_max: float | None
+    counterexample: Record | None
+    source: str
+    ms: float
+
+    @property
+    def verdict(self) -> str:
+        return "exact" if self.exact else "refuted"
+
+    @property
+    def sentence(self) -> str:
+        claim = "lossless" if self.lossless else "lossy" if self.receives_drawn_q else "biased"
+        found = self.counterexample
+        if found is None:
+            against = ""
+        elif "failure" in found:
+            against = f"; after {found.prefix} it throws '{found.failure}'"
+        else:
+            against = (f"; string {[*found.prefix, found.token]} comes out with probability {found.probability_emitted}, "
+                       f"the target has {found.probability_expected}")
+        return (f"{self.verifier}, {claim}: {self.verdict} in {self.instances} models, {self.outcomes_enumerated} outcomes"
+                + against)
+
+
+class Proofs(Document):
+    vocab: int
+    draft: int
+    steps: int
+    seed: int
+    proofs: list[Proof]
+    claims: list[Record]
+    top_k_resample: list[Record]
+    as_claimed: bool
+    files: Record
+
+    def _head(self) -> tuple[str, str]:
+        right = sum(proof.as_claimed for proof in self.proofs)
+        return "as claimed:" if self.as_claimed else "not as claimed:", f"{right} of {len(self.proofs)} cases"
+
+    def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+        return (["case", "lossless", "distribution", "K", "outcomes", "accepted drafts", "counterexample"],
+                [(proof.verifier, "yes" if proof.lossless else "no", proof.verdict, proof.draft, proof.outcomes_enumerated,
+                  proof.mean_accepted, "" if proof.exact else proof.sentence.partition("; ")[2]) for proof in self.proofs])

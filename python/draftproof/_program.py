@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Sequence, TypeVar, Union
 
 from ._core import Error
-from ._documents import Acceptance, Document, Lab, Prediction, Simulation, Tree
+from ._documents import Acceptance, Document, Lab, Prediction, Proofs, Simulation, Tree
 
 Found = TypeVar("Found", bound=Document)
 Path_ = Union[str, "os.PathLike[str]"]
@@ -92,6 +92,12 @@ def lab(target: Any, draft: Any, **options: Any) -> Lab:
     """One verification step over a p and a q given by hand: what do they share, do samples follow p?
     docs/exactness.md."""
     return run(Lab, "lab", (), {"target": _weights(target), "draft": _weights(draft), **options})
+
+
+def prove(verifier: str = "all", **options: Any) -> Proofs:
+    """Is the distribution of a verifier exactly the target's? By enumeration over fractions, case by case.
+    docs/exactness.md."""
+    return run(Proofs, "prove", (), {"verifier": verifier, **options})
 
 
 def _weights(value: Any) -> Any:

@@ -138,31 +138,3 @@ class FilterCheck:
                  r.distance) for r in self.failing[:20]]
         header = ["row", "fault", "expected", "kept", "wrongly kept", "wrongly dropped", "distance"]
         return html_of(self.verdict, self.sentence, header, rows)
-
-
-@dataclasses.dataclass(frozen=True)
-class Proof:
-    """A verifier's distribution by enumeration over exact fractions, in random small models."""
-
-    name: str
-    lossless: bool
-    exact: bool
-    as_claimed: bool
-    instances: int
-    outcomes: int
-    mean_accepted: float
-    total_variation_max: float
-    counterexample: str | None
-
-    @property
-    def verdict(self) -> str:
-        return "exact" if self.exact else "refuted"
-
-    @property
-    def sentence(self) -> str:
-        claim = "lossless" if self.lossless else "lossy"
-        return (f"{self.name}, {claim}: {self.verdict} in {self.instances} models, {self.outcomes} outcomes"
-                + ("" if self.counterexample is None else f"; {self.counterexample}"))
-
-    def _repr_html_(self) -> str:
-        return html_of(self.verdict, self.sentence, [], [])

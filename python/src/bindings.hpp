@@ -9,6 +9,5 @@ namespace nb = nanobind;
 
 void bind_sampling(nb::module_& module);
 void bind_audit(nb::module_& module);
-void bind_prove(nb::module_& module);
 
 }  // namespace draftproof::python

@@ -9,5 +9,4 @@ NB_MODULE(_core, m) {
       "Raised for an invalid argument, with the text that the program draftproof prints.";
   draftproof::python::bind_sampling(m);
   draftproof::python::bind_audit(m);
-  draftproof::python::bind_prove(m);
 }

@@ -217,10 +217,6 @@ def call(rng, verifiers):
         if rng.random() < 0.5:
             given.update(filtered_logits=None, kept=np.isfinite(given["logits"]))
         return draftproof.check_filter(**spoil(rng, given), threads=threads)
-    if which == 6 and rng.random() < 0.01:
-        given = {"verifier": verifiers[rng.integers(len(verifiers))], "vocab_size": 2, "draft_len": 1, "steps": 1, "instances": 1,
-                 "seed": 3}
-        return draftproof.prove(**spoil(rng, given), threads=1)
     return draftproof.process_rows(**spoil(rng, given), threads=threads)
 
 

@@ -22,6 +22,8 @@ CALLS = {
             ["--target", "0.5,0.3,0.2", "--draft", "0.2,0.5,0.3", "--samples", "1000"]),
     "sim": (lambda: draftproof.sim(SCENARIO, replications=1, set={"workload.requests": 150}),
             [str(SCENARIO), "--replications", "1", "--set", "workload.requests=150"]),
+    "prove": (lambda: draftproof.prove("typical", instances=2, num_speculative_tokens=1),
+              ["--verifier", "typical", "--instances", "2", "--num-speculative-tokens", "1"]),
 }
 
 
@@ -44,7 +46,7 @@ def plain(value):
 
 def without_clocks(value):
     if isinstance(value, dict):
-        return {key: without_clocks(part) for key, part in value.items() if key not in ("wall_s", "command")}
+        return {key: without_clocks(part) for key, part in value.items() if key not in ("wall_s", "command", "ms")}
     return [without_clocks(part) for part in value] if isinstance(value, list) else value
 
 
@@ -89,6 +91,16 @@ def test_what_the_program_refuses_is_an_error_with_its_line():
         draftproof.predict(**PREDICT, gpus="H100")
     with pytest.raises(ValueError, match="--top-p is '1.5'; expected a number in"):
         draftproof.lab([1, 1], [1, 2], top_p=1.5)
+
+
+def test_a_verifier_is_proved_and_a_lossy_one_refuted():
+    proofs = draftproof.prove("chain", instances=2).proofs
+    assert all(proof.as_claimed for proof in proofs) and any(proof.lossless for proof in proofs)
+    refuted = draftproof.prove("typical", instances=2)
+    assert refuted.as_claimed and not any(proof.exact for proof in refuted.proofs)
+    assert "the target has " in refuted.proofs[0].sentence and "the target has " in refuted._repr_html_()
+    with pytest.raises(draftproof.Error, match="'nobody' is not a verifier"):
+        draftproof.prove("nobody")
 
 
 def test_a_bias_is_a_document_and_no_error():

@@ -129,7 +129,6 @@ def test_a_tree_is_verified_with_its_path():
     (lambda x: draftproof.verify([1], x[:1, :5], x[:2], [1]), r"draft_probs: has shape \[1, 5\]; expected \[rows, 33\]"),
     (lambda x: draftproof.audit_draws([1], x), "group: is missing"),
     (lambda x: draftproof.check_filter(x), "give either filtered_logits or kept"),
-    (lambda x: draftproof.prove("nobody"), "expected 'all' or one of chain"),
 ])
 def test_what_is_refused_is_named(call, text):
     with pytest.raises(draftproof.Error, match=text):

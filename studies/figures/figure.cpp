@@ -194,7 +194,8 @@ std::string terminal_text(const FigureFormat& format, const FigureOptions& optio
   };
   return std::string("set encoding utf8\nset terminal ") + format.terminal + " " +
          (paper == PaperWidth::screen ? format.font : format.paper_font) + " size " + length(width) + "," +
-         length(height) + "\n" + (paper == PaperWidth::screen ? "" : "set key samplen 1.5 width -3\nset xlabel offset 0,0.4\n");
+         length(height) + "\n" +
+         (paper == PaperWidth::screen ? "" : "set key samplen 1.5 width -3\nset xlabel offset 0,0.4\n");
 }
 
 // Panels beside one another, as "layout 1,2", stand below one another in a single column; their number.
@@ -292,6 +293,10 @@ std::string tikz_of(const std::string& picture, const std::vector<std::string>& 
     if (line.starts_with("\\end{tikzpicture}")) {
       out += "\\end{tikzpicture}%\n";  // a space would be wider than the column
       break;
+    }
+    if (line.starts_with("\\path (0.000,0.000) rectangle")) {  // the size; no label makes it wider than the column
+      out += "\\path[use as bounding box]" + line.substr(5);
+      continue;
     }
     if (line.starts_with("%%") || line.starts_with("\\gpdefrectangularnode")) continue;
     const std::size_t text = line.find(") {");

@@ -112,7 +112,9 @@ def sentence_of(audit: CallableAudit) -> str:
     what = {"sample": "draws", "filter": "rows", "verify": "steps"}[audit.kind]
     reached = [case for case in audit.cases if case.n > 0]
     of_all = "" if len(reached) == len(audit.cases) else f" of {len(audit.cases)}"
-    over = f"{audit.verdict} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
+    coarsest = audit.would_find[1].detectable_tv if audit.verdict == "consistent" and audit.would_find else None
+    distance = "" if coarsest is None else f" at distance {number(coarsest)}"
+    over = f"{audit.verdict}{distance} ({len(reached)}{of_all} cases, {audit.n} {what}, at level {number(audit.alpha)})"
     if audit.failures:
         first = next((f for f in audit.failures if f.is_error == (audit.verdict == "error")), audit.failures[0])
         return f"{over}: {first.sentence} (after {first.n} {what})"
