@@ -45,6 +45,8 @@ inline constexpr Verb kVerbs[] = {
     {"calibrate", "sim", "Does it pay?", "Fit the constants of engines to measured speedups, with their uncertainty"},
     {"experiments", "studies", "Does it pay?",
      "What people quote of speculation, and what the simulator says of each claim"},
+    {"study", "studies", "Does it pay?",
+     "Run the commands that a file names; write tables, figures, comparisons and a report for a paper"},
     {"dash", "viz", "See and explain",
      "A window: speculation live, distributions, trees, predictions, serving, proofs"},
     {"tree", "studies", "See and explain",
