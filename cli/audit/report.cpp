@@ -171,9 +171,9 @@ std::string audit_figure(const AuditRun& run) {
   script << "set title "
          << gnuplot_quoted("Worst cells of " + test->name + ", p = " + short_number(test->p_value) + ", " +
                            std::to_string(test->n) + " " + test->unit)
-         << "\nset xlabel " << (as_ratio ? "'observed / expected, one s. d.'" : "'count'")
-         << "\nset yrange [" << static_cast<double>(count) - 0.4
-         << ":-0.6]\nset grid xtics\nset xtics rotate by 40 right\nset lmargin " << longest_label + 2 << "\n"
+         << "\nset xlabel " << (as_ratio ? "'observed / expected, one s. d.'" : "'count'") << "\nset yrange ["
+         << static_cast<double>(count) - 0.4 << ":-0.6]\nset grid xtics\nset xtics rotate by 40 right\nset lmargin "
+         << longest_label + 2 << "\n"
          << "set bmargin 4\nset key off\nset style fill solid 0.8 noborder\n$cells << END\n";
   script.precision(17);
   for (std::size_t i = 0; i < count; ++i) {

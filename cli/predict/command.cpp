@@ -191,7 +191,7 @@ std::string prediction_figure(const PredictionReport& report, const Prediction& 
          << "set title " << gnuplot_quoted(printable_line(head_of(report))) << "\n"
          << "set logscale x 2\nset xlabel 'requests at a time'\nset ylabel 'speedup over plain decoding'\n"
          << "set yrange [0:*]\nset grid ytics lc rgb '#dddddd'\nset key below\n"
-         << "plot $rows using 1:3:4 with filledcurves lc rgb '#dbe7f5' title '80 % band of the best', "
+         << "plot $rows using 1:3:4 with filledcurves lc rgb '#dbe7f5' title '80 % band', "
          << "1 with lines lc rgb '#999999' dt 2 notitle, "
          << "$rows using 1:2 with lines lw 3 lc rgb '#1f5fa8' title 'best'";
   constexpr std::array<const char*, 3> kColours{"#d98c3f", "#4f9a5b", "#a6517c"};

@@ -207,7 +207,8 @@ std::string sim_figure(const Scenario& scenario, std::span<const PolicyReport> r
       script << (policy == 0 ? "" : ", ") << gnuplot_quoted(reports[policy].name) << ' ' << policy;
     script << ")\n";
   } else {
-    script << "set key below\nset xlabel '" << (closed ? "requests at a time" : "requests per second") << "'\n";
+    script << "set key below\nset offsets graph 0.05,graph 0.05,0,0\nset xlabel '"
+           << (closed ? "requests at a time" : "requests per second") << "'\n";
   }
   for (std::size_t policy = 0; policy < reports.size(); ++policy)
     script << (policy == 0 ? "plot " : ", ") << "$policy" << policy << " using 1:2:3:4 with yerror"

@@ -126,8 +126,9 @@ std::string figure_script(const Json& rows) {
          "set title 'Speculation against plain decoding of the same prompts (95 % intervals)'\n"
          "set ylabel 'speedup, wall clock'\nset yrange [0:1.5 * " +
          std::to_string(highest) + "]\nset xrange [-0.5:" + std::to_string(configurations.size()) +
-         " - 0.5]\nset xtics rotate by 40 right (" + labels.str() + ")\nset grid ytics lc rgb '#dddddd'\nset key below\n" +
-         "plot 1 with lines dt 2 lc rgb '#222222' notitle" + plots.str() + "\n";
+         " - 0.5]\nset xtics rotate by 40 right (" + labels.str() +
+         ")\nset grid ytics lc rgb '#dddddd'\nset key below\n" + "plot 1 with lines dt 2 lc rgb '#222222' notitle" +
+         plots.str() + "\n";
 }
 
 }  // namespace

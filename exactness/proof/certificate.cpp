@@ -61,8 +61,8 @@ class SizeEstimate {
   }
 
  private:
-  static constexpr std::int64_t kOften = 1000;
-  static constexpr double kMargin = 2.0;  // branches differ in size
+  static constexpr std::int64_t kOften = 2000;
+  static constexpr double kMargin = 1.25;  // branches differ in size
   std::int64_t outcomes_ = 0;
   double share_ = 0.0;
 };

@@ -195,7 +195,7 @@ std::string terminal_text(const FigureFormat& format, const FigureOptions& optio
   return std::string("set encoding utf8\nset terminal ") + format.terminal + " " +
          (paper == PaperWidth::screen ? format.font : format.paper_font) + " size " + length(width) + "," +
          length(height) + "\n" +
-         (paper == PaperWidth::screen ? "" : "set key samplen 1.5 width -3\nset xlabel offset 0,0.4\n");
+         (paper == PaperWidth::screen ? "" : "set key samplen 1.5 width -1\nset xlabel offset 0,0.7\n");
 }
 
 // Panels beside one another, as "layout 1,2", stand below one another in a single column; their number.

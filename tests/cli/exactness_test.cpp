@@ -159,6 +159,16 @@ TEST_CASE("a certificate whose decisions are another verifier's is rejected, tho
   }
 }
 
+TEST_CASE("a certificate that would be far too large is refused by its first outcomes, and none is written") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("certificate.json");
+  const ProgramResult result = run_draftproof(
+      {"prove", "--verifier", "block", "--long", "--vocab", "6", "-k", "6", "--instances", "1", "--certificate", path});
+  CHECK(result.exit_code == 2);
+  CHECK_THAT(result.err, Catch::Contains("--certificate: would hold about 1") && Catch::Contains("--instances"));
+  CHECK(folder.file_names().empty());
+}
+
 TEST_CASE("the certificate and the LaTeX table of a refuted rule hold its counterexample") {
   const TemporaryFolder folder;
   const std::string path = folder.file("lossy.json");
