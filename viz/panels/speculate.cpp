@@ -159,7 +159,7 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
   if (!note_.empty()) {
     ImGui::TextUnformatted(note_.c_str());
   } else if (!snapshot.agree && snapshot.must_agree) {
-    ImGui::TextColored(to_vec4(palette::kRecovered), "The texts differ, and must not.");
+    ImGui::TextColored(text_colour_of(palette::kRecovered), "The texts differ, and must not.");
   } else if (snapshot.agree) {
     ImGui::TextDisabled(snapshot.must_agree ? "Both lanes write the same tokens, as they must."
                                             : "Both lanes have written the same tokens so far.");
