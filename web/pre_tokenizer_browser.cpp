@@ -1,13 +1,13 @@
-// Regular expressions by the browser, in place of PCRE2's (engine/tokenizer/pre_tokenizer_pcre2.cpp). Both take the first
-// alternative that matches and go back where the rest does not; Unicode's tables are the browser's.
+// Regular expressions by the browser, in place of PCRE2's (engine/tokenizer/pre_tokenizer_pcre2.cpp). Both take the
+// first alternative that matches and go back where the rest does not; Unicode's tables are the browser's.
 #include <emscripten.h>
 
 #include "base/error.hpp"
 #include "engine/tokenizer/pre_tokenizer.hpp"
 
 // clang-format off
-// web/page.js: the number of an expression, or -1 where the browser does not take it; and how many matches it has in UTF-8 of
-// `bytes` bytes, whose begins and ends in bytes go to `to`, which has room for all.
+// web/page.js: the number of an expression, or -1 where the browser does not take it; and how many matches it has in
+// UTF-8 of `bytes` bytes, whose begins and ends in bytes go to `to`, which has room for all.
 EM_JS(int, draftproof_expression, (const char* pattern), { return Module.draftproof.expression(UTF8ToString(pattern)); });
 EM_JS(int, draftproof_matches, (int expression, const char* text, int bytes, int* to), {
   const ends = Module.draftproof.matches(expression, HEAPU8.slice(text, text + bytes));

@@ -1,6 +1,6 @@
-// Products of int8 rows with WebAssembly's vectors of 128 bits. Codes are widened to 16 bits and multiplied in pairs; there
-// is no fused multiply-add, and none is needed: a product of two binary32 is exact in binary64, and a sum rounded to
-// binary64 and then to binary32 is the fused one unless it lies halfway between two binary32, which is looked for.
+// Products of int8 rows with WebAssembly's vectors of 128 bits. Codes are widened to 16 bits and multiplied in pairs.
+// There is no fused multiply-add, and none is needed: a product of two binary32 is exact in binary64, and a sum rounded
+// to binary64 and then to binary32 is the fused one unless it lies halfway between two binary32, which is looked for.
 #include "engine/transformer/transformer_kernels.hpp"
 
 #ifdef __wasm_simd128__
@@ -61,8 +61,8 @@ template <PackedLayout kLayout>
   return 0;
 }
 
-// dot[m]: of four rows of weights, whose codes of part p lie at codes + 64 p, the products with the codes of row m of x; of
-// formats with halves those of one half of the columns.
+// dot[m]: of four rows of weights, whose codes of part p lie at codes + 64 p, the products with the codes of row m of
+// x; of formats with halves those of one half of the columns.
 template <PackedLayout kLayout, int kRows>
 [[gnu::always_inline]] inline void dots(v128_t (&dot)[kRows], const std::byte* codes, const Int8Block* x, int half) {
   v128_t two[2][kRows];  // sums of pairs, of the first two rows of weights and of the others

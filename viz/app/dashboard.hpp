@@ -44,8 +44,8 @@ struct DashboardOptions {
   std::string only_panel;               // fills the window; empty: all panels, docked
   bool side_by_side = false;            // every panel is visible at once, for measuring frames
   std::string out_folder = "out/dash";  // of exports
-  // Where it is set, exports go there and not to files: the rows as CSV, the panel as SVG (there is no gnuplot), the figure's
-  // script, and the wish for a picture of the whole, whose contents are the script too.
+  // Where it is set, exports go there and not to files: the rows as CSV, the panel as SVG (there is no gnuplot), the
+  // figure's script, and the wish for a picture of the whole, whose contents are the script too.
   std::function<void(const std::string& name, const std::string& contents)> save;
   std::vector<MenuAction> actions;  // further items of the menu
   std::string about;                // a menu item shows it, where it is not empty
