@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -32,7 +33,10 @@ class Job {
   void report(double fraction, std::string doing) {
     const std::lock_guard lock(mutex_);
     progress_ = {fraction, std::move(doing)};
+    if (on_report_) on_report_(progress_);
   }
+  // Called with every report, by who computes: for a page, whose computations have no memory in common with it.
+  void on_report(std::function<void(const JobProgress&)> tell) { on_report_ = std::move(tell); }
   JobProgress progress() const {
     const std::lock_guard lock(mutex_);
     return progress_;
@@ -42,6 +46,7 @@ class Job {
   std::atomic<bool> cancelled_{false};
   mutable std::mutex mutex_;
   JobProgress progress_;
+  std::function<void(const JobProgress&)> on_report_;
 };
 
 // Final snapshot of a panel's settings, computed here and now: for command lines and tests, which have no window.

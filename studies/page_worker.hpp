@@ -3,6 +3,7 @@
 // address in all instances, as have functions and tables, so that their pointers hold on the other side.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -33,18 +34,18 @@ class IntoArena {
 };
 void* arena_begin();
 
-enum class Answer { snapshot, end, error };
+enum class Answer { snapshot, end, error, progress };
 
 // Known by its place in the order in which they are made, which is the same in all instances.
 class Computation {
  public:
   Computation();
-  virtual ~Computation() = default;
+  virtual ~Computation();
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;
 
   virtual void compute_here() = 0;  // in the second instance: the settings are in the arena
-  // In the page. `more`: a newer request waits or runs; an error's text is in `text`.
+  // In the page. `more`: a newer request waits or runs. text: of an error, or of progress (text_of()).
   virtual void take(Answer answer, bool more, std::string text) = 0;
 
  protected:
@@ -55,6 +56,15 @@ class Computation {
  private:
   int place_;
 };
+
+// "0.25 verifying chains", and back.
+inline std::string text_of(const JobProgress& progress) {
+  return std::to_string(progress.fraction) + " " + progress.doing;
+}
+inline JobProgress progress_of(const std::string& text) {
+  const std::size_t space = text.find(' ');
+  return {std::stod(text.substr(0, space)), text.substr(space + 1)};
+}
 
 // Shared objects of a copy become its own; those that nobody draws, and of a kind that only its maker knows, are dropped.
 template <class Value>
@@ -102,6 +112,7 @@ class Worker : page::Computation {
 
   void request(Settings settings) {
     page::pack(settings);
+    if (!busy_) progress_ = {0, "waiting for the instance beside the page"};
     busy_ = true;
     ask();
   }
@@ -115,13 +126,20 @@ class Worker : page::Computation {
     latest_ = std::make_shared<const Snapshot>(std::move(snapshot));
     error_.clear();
   }
-  WorkerState state() const { return {busy_, {0, busy_ ? "computing beside the page" : ""}, error_}; }
+  WorkerState state() const { return {busy_, busy_ ? progress_ : JobProgress{}, error_}; }
   void settle() {}  // nobody waits in a page
 
  private:
   void compute_here() override {
     try {
       Job job;
+      job.on_report([this, told = std::chrono::steady_clock::time_point()](const JobProgress& progress) mutable {
+        constexpr std::chrono::milliseconds kInterval{50};
+        const auto now = std::chrono::steady_clock::now();
+        if (now - told < kInterval) return;
+        told = now;
+        publish(page::Answer::progress, page::text_of(progress));
+      });
       compute_(page::unpacked<Settings>(), job, [&](Snapshot snapshot) {
         page::pack(snapshot);
         publish(page::Answer::snapshot);
@@ -139,12 +157,17 @@ class Worker : page::Computation {
       error_.clear();
       return;
     }
+    if (answer == page::Answer::progress) {
+      progress_ = page::progress_of(text);
+      return;
+    }
     busy_ = more;
     error_ = std::move(text);
   }
 
   Compute compute_;
   bool busy_ = false;
+  JobProgress progress_;
   std::shared_ptr<const Snapshot> latest_;
   std::string error_;
 };

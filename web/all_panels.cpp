@@ -1,4 +1,4 @@
-// The panels of a page: all but those whose studies take the CPU executor and the bugs' programs with them, Exactness and Kernels.
+// The panels of a page: all but Exactness and Kernels, whose studies take proofs, hunts or the CPU executor with them.
 #include "viz/panels/all_panels.hpp"
 
 #include "viz/panels/acceptance_decay.hpp"

@@ -79,6 +79,9 @@ void* arena_begin() {
 Computation::Computation() : place_(static_cast<int>(computations().size())) {
   computations().push_back(this);
 }
+Computation::~Computation() {
+  std::erase(computations(), this);  // their places are those of the panels that are made next, once all are gone
+}
 void Computation::ask() const {
   draftproof_ask(place_, arena, static_cast<int>(arena_used));
 }

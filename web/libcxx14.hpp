@@ -17,6 +17,7 @@
 #include <cstring>
 #include <functional>
 #include <iterator>
+#include <ranges>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -248,6 +249,29 @@ constexpr void replace(R&& range, const T& a, const U& b) { std::replace(std::be
 // clang-format on
 
 }  // namespace ranges
+
+// Whole numbers, for loops.
+namespace views {
+template <class Number>
+auto iota(Number begin, Number end) {
+  struct Iterator {
+    Number value;
+    Number operator*() const { return value; }
+    Iterator& operator++() {
+      ++value;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return value != other.value; }
+  };
+  struct Numbers {
+    Number from, until;
+    Iterator begin() const { return {from}; }
+    Iterator end() const { return {until}; }
+  };
+  return Numbers{begin, end};
+}
+}  // namespace views
+
 }  // namespace std
 
 // A signal handler that no page calls reads a folder with it.

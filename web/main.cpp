@@ -24,6 +24,7 @@ EM_JS(void, draftproof_save, (const char* name, const char* contents), {
 });
 EM_JS(void, draftproof_frame_done, (double build_ms), { Module.draftproof.frameDone(build_ms); });
 EM_JS(bool, draftproof_is_second, (), { return typeof importScripts === 'function'; });
+EM_JS(void, draftproof_load_model, (), { Module.draftproof.loadModel(); });
 EM_JS(void, draftproof_failed, (const char* text), { Module.draftproof.fail(UTF8ToString(text)); });
 // clang-format on
 
@@ -31,17 +32,16 @@ namespace draftproof {
 namespace {
 
 constexpr const char* kAbout =
-    "Exactness, Kernels and the lab's bugs are not here: they take programs, kernels and minutes; ./draftproof dash "
-    "has them. "
-    "Speculate runs n-gram models, not SmolLM2, and Heads needs SmolLM2. Each panel computes in a Web Worker, in one "
-    "thread and "
-    "without SIMD, several times slower than the program; the numbers are the same to the last bit. The address of "
-    "this page "
-    "holds what the controls show. 'plot' saves the figure as a script for gnuplot.";
+    "Exactness and Kernels are not here: they take proofs, hunts and an executor of kernels with them; ./draftproof "
+    "dash has them. 'SmolLM2' loads the language model for Speculate, Heads and the tree explorer: 98 MB, from beside "
+    "this page or from your own file. Each panel computes in a Web Worker, in one thread and with vectors of 128 bits, "
+    "several times slower than the program; the numbers are the same to the last bit. The address of this page holds "
+    "what the controls show.";
 
 struct Page {
   std::unique_ptr<UiContext> context;
   std::vector<std::unique_ptr<Panel>> panels;  // of a second instance
+  DashboardOptions options;
   std::unique_ptr<Dashboard> dashboard;
   GLFWwindow* window = nullptr;
 };
@@ -72,6 +72,7 @@ void draw() {
   ImGui::NewFrame();
   the_page.dashboard->draw();
   ImGui::Render();
+  the_page.dashboard->take_picture(*ImGui::GetDrawData());
   const double build_ms = emscripten_get_now() - begin_ms;
   int width_px = 0, height_px = 0;
   glfwGetFramebufferSize(the_page.window, &width_px, &height_px);
@@ -95,13 +96,15 @@ void open_window(bool dark, float scale, const std::string& only_panel) {
   glfwWindowHint(GLFW_CLIENT_API, GLFW_OPENGL_ES_API);
   the_page.window = glfwCreateWindow(800, 600, "draftproof", nullptr, nullptr);
   glfwMakeContextCurrent(the_page.window);
-  DashboardOptions options;
+  DashboardOptions& options = the_page.options;
   options.ui = {scale, dark};
   options.only_panel = only_panel;
   options.about = kAbout;
   options.save = [](const std::string& name, const std::string& contents) {
     draftproof_save(name.c_str(), contents.c_str());
   };
+  options.actions = {{"SmolLM2", "Loads the language model, 98 MB: from beside this page, or from your own file.",
+                      [] { draftproof_load_model(); }}};
   the_page.context = std::make_unique<UiContext>(options.ui);
   ImGui::GetIO().IniFilename = nullptr;
   ImGui_ImplGlfw_InitForOpenGL(the_page.window, true);
@@ -142,6 +145,18 @@ EMSCRIPTEN_KEEPALIVE void draftproof_go_to(const char* address) {
 }
 EMSCRIPTEN_KEEPALIVE void draftproof_open(const char* path) {
   draftproof::the_page.dashboard->open(path);
+}
+// After files of the language model came: panels that ask for it have it.
+EMSCRIPTEN_KEEPALIVE void draftproof_begin_again() {
+  using namespace draftproof;
+  const std::string address = the_page.dashboard->address();
+  the_page.options.ui = the_page.dashboard->ui();
+  the_page.dashboard.reset();
+  the_page.dashboard = std::make_unique<Dashboard>(all_panels(), the_page.options);
+  the_page.dashboard->go_to(address);
+}
+EMSCRIPTEN_KEEPALIVE void draftproof_tell(const char* text) {
+  draftproof::the_page.dashboard->tell(text);
 }
 EMSCRIPTEN_KEEPALIVE void draftproof_paste(const char* text) {
   ImGui::GetIO().AddInputCharactersUTF8(text);

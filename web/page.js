@@ -25,21 +25,64 @@ const kPatience_ms = 250;  // for an answer that nobody wants any more; then its
 let program = null;        // the compiled module, shared by all instances
 const opened = [];         // files that the person opened: {path, bytes}
 
+// Files of the language model: loaded on request, from beside the page or from the person's own disk, and read where they lie
+// by the instances that compute with them.
+const kModelFiles = {
+  'SmolLM2-135M-Instruct.gguf': {folder: '/share/draftproof/models', bytes: 98362432},
+  'eagle3.gguf': {folder: '/share/draftproof/experiments/heads/smollm2-eagle3', bytes: 5771328},
+};
+const modelFiles = [];  // {name, folder, data}
+
 // Runs in the Web Worker: answers to {place, bytes} are {answer, bytes, text}.
 function secondInstance() {
   self.onmessage = first => {
-    const {program, glueText, glueUrl, opened} = first.data;
-    const waiting = [];
+    const {program, glueText, glueUrl, opened, modelFiles} = first.data;
+    const waiting = [], expressions = [];
     const addFile = ({path, bytes}) => self.Module.FS.writeFile(path, bytes);
     self.Module = {
       instantiateWasm(imports, done) {
         WebAssembly.instantiate(program, imports).then(instance => done(instance, program));
         return {};
       },
-      draftproof: {publish: (answer, bytes, text) => self.postMessage({answer, bytes, text}, [bytes.buffer])},
+      draftproof: {
+        publish: (answer, bytes, text) => self.postMessage({answer, bytes, text}, [bytes.buffer]),
+        // Tokenizers' expressions (web/pre_tokenizer_browser.cpp), written for PCRE2. Not all browsers know (?i:...): its letters
+        // are written out, the long s with its capital, as case folding has it.
+        expression(pattern) {
+          const either = letter => '[' + letter + letter.toUpperCase() + (letter === 's' ? '\\u017f' : '') + ']';
+          const written = pattern.replace(/\\x\{/g, '\\u{')
+                              .replace(/\(\?i:([^()]*)\)/g, (all, inner) => '(?:' + inner.replace(/[a-z]/g, either) + ')');
+          try {
+            return expressions.push(new RegExp(written, 'gu')) - 1;
+          } catch (error) {
+            return -1;
+          }
+        },
+        matches(expression, utf8) {
+          const characters = new TextDecoder('utf-8', {ignoreBOM: true}).decode(utf8);
+          const ends = [];
+          let at = 0, place = 0;
+          const bytesUntil = end => {
+            for (; at < end; ++at) {
+              const unit = characters.charCodeAt(at);
+              // Each half of a pair stands for two of its four bytes.
+              place += unit < 0x80 ? 1 : unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3;
+            }
+            return place;
+          };
+          for (const match of characters.matchAll(expressions[expression]))
+            if (match[0].length > 0) ends.push(bytesUntil(match.index), bytesUntil(match.index + match[0].length));
+          return ends;
+        },
+      },
       onRuntimeInitialized() {
         // main() runs next.
         setTimeout(() => {
+          const {FS} = self.Module;
+          for (const {name, folder, data} of modelFiles) {
+            FS.mkdirTree(folder);
+            FS.mount(FS.filesystems.WORKERFS, {blobs: [{name, data}]}, folder);
+          }
           opened.forEach(addFile);
           const answerTo = ({data}) => {
             if (data.file) return addFile(data.file);
@@ -69,7 +112,7 @@ class Second {
     this.worker = new Worker(workerUrl);
     this.worker.onmessage = ({data}) => this.take(data);
     this.worker.onerror = event => this.take({answer: 2, bytes: new Uint8Array(0), text: event.message || 'the Web Worker failed'});
-    this.worker.postMessage({program, glueText, glueUrl, opened});
+    this.worker.postMessage({program, glueText, glueUrl, opened, modelFiles});
   }
   ask(bytes) {
     if (!this.running) return this.send(bytes);
@@ -89,7 +132,7 @@ class Second {
     this.worker.postMessage({place: this.place, bytes});
   }
   take({answer, bytes, text}) {
-    const ended = answer !== 0;
+    const ended = answer === 1 || answer === 2;  // not a snapshot, not progress
     if (ended) this.running = false;
     const begin_ms = performance.now();
     Module.HEAPU8.set(bytes, Module._draftproof_arena());
@@ -98,9 +141,12 @@ class Second {
     if (ended && this.next) this.send(this.next);
   }
   stop() {
+    this.end();
+    this.begin();
+  }
+  end() {
     clearTimeout(this.patience);
     this.worker.terminate();
-    this.begin();
   }
 }
 const seconds = new Map();
@@ -128,6 +174,52 @@ function open(path, bytes) {
   Module.FS.writeFile(path, bytes);
   for (const second of seconds.values()) second.worker.postMessage({file: {path, bytes}});
   Module.ccall('draftproof_open', null, ['string'], [path]);
+}
+
+// Makes the language model's files known; the panels begin again with them.
+function addModelFiles(files) {
+  for (const file of files) {
+    const known = kModelFiles[file.name];
+    const expected = Object.entries(kModelFiles).map(([name, {bytes}]) => `${name} (${bytes} bytes)`).join(' or ');
+    if (!known || file.size !== known.bytes)
+      return tell(`${file.name} has ${file.size} bytes and is not a file that the page runs; expected ${expected}, as ./draftproof fetch smollm2 puts them into build/models and experiments/heads/smollm2-eagle3`);
+  }
+  for (const file of files) {
+    const {folder} = kModelFiles[file.name];
+    if (modelFiles.some(({name}) => name === file.name)) continue;
+    modelFiles.push({name: file.name, folder, data: file});
+    Module.FS.mkdirTree(folder);
+    Module.FS.writeFile(folder + '/' + file.name, '');  // the page itself only asks whether it is there
+  }
+  for (const second of seconds.values()) second.end();
+  seconds.clear();
+  Module._draftproof_begin_again();
+}
+function tell(text) {
+  Module.ccall('draftproof_tell', null, ['string'], [text]);
+}
+const besideThePage = (document.body.dataset.models || '').split(' ').filter(name => name);
+async function loadModel() {
+  if (besideThePage.length === 0) {
+    const picker = document.createElement('input');
+    Object.assign(picker, {type: 'file', multiple: true, accept: '.gguf'});
+    picker.onchange = () => addModelFiles(picker.files);
+    picker.click();
+    return;
+  }
+  try {
+    const files = [];
+    for (const name of besideThePage) {
+      tell('loading ' + name);
+      const answer = await fetch(name);
+      if (!answer.ok) throw new Error(name + ': ' + answer.status + ' ' + answer.statusText);
+      files.push(new File([await answer.blob()], name));
+    }
+    tell('');
+    addModelFiles(files);
+  } catch (error) {
+    tell('The language model could not be loaded: ' + error.message);
+  }
 }
 
 var Module = {
@@ -162,13 +254,15 @@ var Module = {
     stop(place) {
       if (seconds.has(place)) seconds.get(place).stop();
     },
+    loadModel,
     copy(text) {
       Module.draftproof.copied = text;
       if (navigator.clipboard) navigator.clipboard.writeText(text).catch(() => say(''));
     },
     save(name, contents) {
+      Module.draftproof.saved = {name, contents};
       if (name.endsWith('.png')) pictureWanted = name;
-      else download(name, new Blob([contents], {type: name.endsWith('.csv') ? 'text/csv' : 'text/plain'}));
+      else download(name, new Blob([contents], {type: name.endsWith('.csv') ? 'text/csv' : name.endsWith('.svg') ? 'image/svg+xml' : 'text/plain'}));
     },
     fail(text) {
       say('draftproof ended: ' + text);
@@ -208,7 +302,10 @@ function keepAddress() {
 addEventListener('dragover', event => event.preventDefault());
 addEventListener('drop', async event => {
   event.preventDefault();
-  for (const file of event.dataTransfer.files) open('/' + file.name, new Uint8Array(await file.arrayBuffer()));
+  const files = [...event.dataTransfer.files], ofModel = files.filter(({name}) => name.endsWith('.gguf'));
+  if (ofModel.length > 0) addModelFiles(ofModel);
+  for (const file of files)
+    if (!ofModel.includes(file)) open('/' + file.name, new Uint8Array(await file.arrayBuffer()));
 });
 addEventListener('paste', event => {
   if (Module.calledRun && Module._draftproof_wants_text()) Module.ccall('draftproof_paste', null, ['string'], [event.clipboardData.getData('text')]);
@@ -239,8 +336,12 @@ for (const type of ['touchstart', 'touchmove', 'touchend', 'touchcancel'])
     }
   }, {capture: true, passive: false});
 
+// A function that makes a vector and drops it.
+const kVectors = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 15, 26, 11);
 if (typeof WebAssembly !== 'object') {
   say('This browser has no WebAssembly; ./draftproof dash shows the same panels in a window.');
+} else if (!WebAssembly.validate(kVectors)) {
+  say('This browser\'s WebAssembly has no vectors of 128 bits (Safari has them since 16.4); ./draftproof dash shows the same panels in a window.');
 } else if (!document.createElement('canvas').getContext('webgl2')) {
   say('This browser has no WebGL 2; ./draftproof dash shows the same panels in a window, and --json prints their numbers.');
 } else {

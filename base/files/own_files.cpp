@@ -23,7 +23,7 @@ std::string own_file(const std::string& name) {
   const fs::path path = program_prefix() / "share" / "draftproof" / name;
   std::error_code failed;
   const fs::path resolved = fs::weakly_canonical(path, failed);
-  return (failed ? path : resolved).string();
+  return (failed || resolved.empty() ? path : resolved).string();  // mounts of a page have no canonical names
 }
 
 }  // namespace draftproof

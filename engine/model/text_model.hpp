@@ -14,6 +14,13 @@ namespace draftproof {
 class NgramModel;
 class TransformerModel;
 
+// Most threads that may be asked for.
+#ifdef __EMSCRIPTEN__
+inline constexpr int kModelThreadsMax = 1;  // a page has no more
+#else
+inline constexpr int kModelThreadsMax = 1024;
+#endif
+
 struct TextModelOptions {
   bool float_activations = false;  // of transformers: f32 activations instead of int8
   int threads = 1;

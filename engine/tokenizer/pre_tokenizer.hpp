@@ -9,8 +9,8 @@
 namespace draftproof {
 
 // Expressions are those of the reference implementations, with \s for Unicode's white space (which is not what PCRE2
-// takes it for). Unicode's tables are those of the installed PCRE2: the newest characters may be classed otherwise than
-// by a reference implementation of another year.
+// takes it for). Unicode's tables are those of the installed PCRE2, in a page those of the browser: the newest
+// characters may be classed otherwise than by a reference implementation of another year.
 class PreTokenizer {
  public:
   // Each step cuts every piece of the step before into the matches of its expression and what lies between them.
@@ -29,7 +29,9 @@ class PreTokenizer {
   std::vector<std::string_view> split(std::string_view text) const;
 
  private:
-  struct Expression;
+  struct Expression;  // of PCRE2, or of a browser
+  // With \s and \S written as Unicode's white space, inside and outside of brackets.
+  static std::string with_unicode_spaces(const std::string& expression);
   void split_characters(std::string_view text, std::vector<std::string_view>& pieces) const;
 
   std::string where_;

@@ -99,8 +99,9 @@ using Int8Product = void (*)(const ProductPart& part, std::span<const Int8Tile> 
 Int8Product int8_product_avx2();
 Int8Product int8_product_avxvnni();
 Int8Product int8_product_avx512_vnni();
+Int8Product int8_product_wasm();
 
-// Which of them a set takes, by the instructions: "AVX-512 VNNI", "AVX-VNNI", "AVX2" or "scalar".
+// Which of them a set takes, by the instructions: "AVX-512 VNNI", "AVX-VNNI", "AVX2", "WebAssembly" or "scalar".
 const char* int8_instructions(const TransformerKernels& kernels);
 
 }  // namespace draftproof

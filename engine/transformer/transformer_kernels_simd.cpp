@@ -20,7 +20,9 @@ namespace HWY_NAMESPACE {
 
 #if !DRAFTPROOF_TRANSFORMER_TARGET
 TransformerKernels transformer_kernels_of_target() {
-  return scalar_transformer_kernels();
+  TransformerKernels kernels = scalar_transformer_kernels();
+  if (int8_product_wasm() != nullptr) kernels.int8_product = int8_product_wasm();
+  return kernels;
 }
 #else
 TransformerKernels transformer_kernels_of_target() {
@@ -78,6 +80,7 @@ std::vector<TransformerKernels> available_transformer_kernels() {
 const char* int8_instructions(const TransformerKernels& kernels) {
   if (kernels.int8_product == scalar_transformer_kernels().int8_product) return "scalar";
   if (kernels.int8_product == int8_product_avx512_vnni()) return "AVX-512 VNNI";
+  if (kernels.int8_product == int8_product_wasm()) return "WebAssembly";
   return kernels.int8_product == int8_product_avxvnni() ? "AVX-VNNI" : "AVX2";
 }
 

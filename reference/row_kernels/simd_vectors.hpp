@@ -18,7 +18,7 @@
 #ifndef DRAFTPROOF_TARGET_FUSES
 #define DRAFTPROOF_TARGET_FUSES                                                                                 \
   (HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128 && HWY_TARGET != HWY_SSE2 && HWY_TARGET != HWY_SSSE3 && \
-   HWY_TARGET != HWY_SSE4)
+   HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_WASM)
 #endif
 
 #if DRAFTPROOF_TARGET_FUSES

@@ -206,11 +206,15 @@ std::string text_of(const LoadInterval& interval, const Prediction& prediction) 
 
 std::string load_advice_of(const Prediction& prediction) {
   std::ostringstream out;
-  const std::vector<LoadInterval>& off = prediction.plain_best;
+  // Loads beyond the memory may be asked for, but no server has them.
+  const std::int64_t most = prediction.batch_of_memory >= 1
+                                ? std::min(prediction.looked_up_to, prediction.batch_of_memory)
+                                : prediction.looked_up_to;
+  std::vector<LoadInterval> off = prediction.plain_best;
+  std::erase_if(off, [&](const LoadInterval& interval) { return interval.from > most; });
   if (off.empty()) {
-    out << "Speculation pays up to " << prediction.looked_up_to << " requests at a time, "
-        << (prediction.looked_up_to == prediction.batch_of_memory ? "as many as the memory holds"
-                                                                  : "as far as was looked");
+    out << "Speculation pays up to " << most << " requests at a time, "
+        << (most == prediction.batch_of_memory ? "as many as the memory holds" : "as far as was looked");
   } else {
     out << "Turn speculation off ";
     for (std::size_t i = 0; i < off.size(); ++i)
@@ -218,7 +222,7 @@ std::string load_advice_of(const Prediction& prediction) {
   }
   out << ".";
   const auto& loss = prediction.loss_possible_from;
-  if (!loss || (!off.empty() && off.front().from <= *loss)) return out.str();
+  if (!loss || *loss > most || (!off.empty() && off.front().from <= *loss)) return out.str();
   out << (*loss == 1 ? std::string(" The 80 % band includes a loss at every load")
                      : " From " + std::to_string(*loss) + " on the 80 % band includes a loss")
       << ": measure before you rely on it.";

@@ -30,7 +30,7 @@ void validate(const HeadsSettings& settings) {
   require_between(settings.per_work, 0, 1'000'000, "prompts of each work");
   require_between(settings.max_tokens, 1, 1'000'000, "max tokens");
   require_between(settings.num_speculative_tokens, 0, kSpeculativeTokensMax, "K");
-  require_between(settings.threads, 1, 1024, "threads");
+  require_between(settings.threads, 1, kModelThreadsMax, "threads");
   validate(row_parameters(settings.temperature, 1.0, 0, 0.0), "temperature");
 }
 

@@ -39,7 +39,7 @@ void validate(const SpeculateSettings& settings) {
   require_in(settings.outputs, 1, kOutputsMax, "outputs");
   require_in(settings.num_speculative_tokens, 0, kSpeculativeTokensMax, "K");
   require_in(settings.top_k, 0, 1 << 30, "top_k");
-  require_in(settings.threads, 1, 1024, "threads");
+  require_in(settings.threads, 1, kModelThreadsMax, "threads");
   if (parse_drafter(settings.drafter, "drafter").kind == DrafterKind::none)
     throw usage_error("drafter", "is none; expected one that drafts: plain decoding is the lane above");
   validate(decoding_of(settings).parameters, "target parameters");

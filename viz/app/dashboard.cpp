@@ -13,6 +13,7 @@
 #include "base/printable.hpp"
 #include "base/split.hpp"
 #include "studies/figures/figure.hpp"
+#include "viz/app/vector_picture.hpp"
 #include "viz/panels/colours.hpp"
 
 namespace draftproof {
@@ -222,6 +223,10 @@ void Dashboard::draw_menu() {
     }
     controls_.describe(label.c_str(), "Size of text and controls.");
   }
+  for (const MenuAction& action : options_.actions) {
+    if (ImGui::MenuItem(action.label.c_str())) action.act();
+    controls_.describe(action.label.c_str(), action.tooltip.c_str());
+  }
   if (!options_.about.empty()) {
     if (ImGui::MenuItem("About")) message_ = options_.about;
     controls_.describe("about", "What is here, and what is not.");
@@ -248,14 +253,16 @@ void Dashboard::draw_tools(Panel& panel) {
   ImGui::PushTextWrapPos(0);
   ImGui::TextDisabled("%s", panel.info().question);
   ImGui::PopTextWrapPos();
-  const float wanted = 19 * ImGui::GetFontSize();
+  constexpr float kButtons_em = 19, kAction_em = 6;
+  const std::size_t actions = options_.only_panel.empty() ? 0 : options_.actions.size();
+  const float wanted = (kButtons_em + kAction_em * static_cast<float>(actions)) * ImGui::GetFontSize();
   const float text_end = ImGui::GetItemRectMax().x + ImGui::GetStyle().ItemSpacing.x;
   const float right = ImGui::GetWindowPos().x + ImGui::GetWindowContentRegionMax().x;
   if (right - text_end > wanted) ImGui::SameLine(ImGui::GetWindowContentRegionMax().x - wanted);
   if (controls_.button("Copy command", "Copies the command line that prints the numbers that are shown."))
     ImGui::SetClipboardText(shell_command(panel.command()).c_str());
   const std::vector<const char*> endings =
-      options_.save ? std::vector{"csv", "plot", "png"} : std::vector{"csv", "svg", "png", "pdf"};
+      options_.save ? std::vector{"csv", "svg", "plot", "png"} : std::vector{"csv", "svg", "png", "pdf"};
   for (const char* const ending : endings) {
     ImGui::SameLine();
     const bool is_rows = std::string(ending) == "csv";
@@ -263,9 +270,15 @@ void Dashboard::draw_tools(Panel& panel) {
     tooltip += " to " + options_.out_folder + "/.";
     if (options_.save)
       tooltip = is_rows                         ? "Saves what is shown as rows."
-                : std::string(ending) == "plot" ? "Saves the figure as a script for gnuplot, which draws SVG."
+                : std::string(ending) == "svg"  ? "Saves a picture of the panel as SVG."
+                : std::string(ending) == "plot" ? "Saves the figure for papers as a script for gnuplot."
                                                 : "Saves a picture of the page.";
     if (controls_.button(ending, tooltip.c_str())) export_panel(panel, ending);
+  }
+  if (options_.only_panel.empty()) return;  // the menu has them
+  for (const MenuAction& action : options_.actions) {
+    ImGui::SameLine();
+    if (controls_.button(action.label.c_str(), action.tooltip.c_str())) action.act();
   }
 }
 
@@ -275,15 +288,33 @@ void Dashboard::export_panel(const Panel& panel, const std::string& ending) {
     message_ = "There is nothing to export yet.";
     return;
   }
+  if (options_.save && ending == "svg") {
+    pictured_ = &panel;
+    return;
+  }
   if (options_.save) return options_.save(std::string(panel.info().name) + "." + ending, contents);
   exported_ = &panel;
   exporter_.write({options_.out_folder + "/" + panel.info().name + "." + ending, contents});
 }
 
+void Dashboard::take_picture(const ImDrawData& drawn) {
+  if (pictured_ == nullptr) return;
+  if (!is_drawn_for_picture_) {  // the next frame is
+    set_hard_edges(true);
+    is_drawn_for_picture_ = true;
+    return;
+  }
+  set_hard_edges(false);
+  is_drawn_for_picture_ = false;
+  const PanelInfo info = pictured_->info();
+  pictured_ = nullptr;
+  options_.save(std::string(info.name) + ".svg", svg_of(drawn, info.title));
+}
+
 void Dashboard::draw_state(Panel& panel) {
   const WorkerState state = panel.state();
   if (!state.error.empty()) {
-    ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(palette::kVermilion));
+    ImGui::PushStyleColor(ImGuiCol_Text, text_colour_of(palette::kVermilion));
     ImGui::TextWrapped("%s", printable(state.error).c_str());
     ImGui::PopStyleColor();
   }

@@ -11,6 +11,8 @@
 #include "viz/panels/controls.hpp"
 #include "viz/panels/panel.hpp"
 
+struct ImDrawData;
+
 namespace draftproof {
 
 // Writes what a panel shows to files, on a thread of its own: CSV, and the figure by gnuplot.
@@ -32,15 +34,21 @@ class Exporter {
   Worker<ExportRequest, std::string> worker_;
 };
 
+struct MenuAction {
+  std::string label, tooltip;
+  std::function<void()> act;
+};
+
 struct DashboardOptions {
   UiOptions ui;
   std::string only_panel;               // fills the window; empty: all panels, docked
   bool side_by_side = false;            // every panel is visible at once, for measuring frames
   std::string out_folder = "out/dash";  // of exports
-  // Where it is set, exports go there and not to files: the rows as CSV, the figure's script, for there is no gnuplot, and
-  // the wish for a picture of the whole, whose contents are the script too.
+  // Where it is set, exports go there and not to files: the rows as CSV, the panel as SVG (there is no gnuplot), the
+  // figure's script, and the wish for a picture of the whole, whose contents are the script too.
   std::function<void(const std::string& name, const std::string& contents)> save;
-  std::string about;  // a menu item shows it, where it is not empty
+  std::vector<MenuAction> actions;  // further items of the menu
+  std::string about;                // a menu item shows it, where it is not empty
 };
 
 class Dashboard {
@@ -50,11 +58,14 @@ class Dashboard {
 
   // One frame, between ImGui::NewFrame() and ImGui::Render().
   void draw();
+  // After ImGui::Render(), where exports go to `save`: the SVG that was asked for.
+  void take_picture(const ImDrawData& drawn);
 
   // A result for all panels that take it, of which the first comes to the front. What is wrong with one that none takes
   // is a message in the window.
   void open(const std::string& path);
   const std::string& message() const { return message_; }
+  void tell(std::string message) { message_ = std::move(message); }
 
   const std::vector<std::unique_ptr<Panel>>& panels() const { return panels_; }
   // Usage error for a name that none has.
@@ -82,6 +93,8 @@ class Dashboard {
   DashboardOptions options_;
   Controls controls_;
   Exporter exporter_;
+  const Panel* pictured_ = nullptr;  // a picture of it as SVG is asked for
+  bool is_drawn_for_picture_ = false;
   const Panel* exported_ = nullptr;  // whose message the exporter's is
   std::string message_;
   std::string in_front_;               // name of the panel that was brought to the front last

@@ -36,7 +36,7 @@ void draw_curve_text(Controls& controls, const DecayCurve& curve, std::size_t in
     ImGui::TextWrapped("%s", printable_line(curve.error->what()).c_str());
     return;
   }
-  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(series_colour(index)));
+  ImGui::PushStyleColor(ImGuiCol_Text, text_colour_of(series_colour(index)));
   if (curve.name != curve.source)
     ImGui::TextUnformatted(printable_line(curve.name.substr(curve.source.size() + 2)).c_str());
   ImGui::Text("best K = %d, speedup %.2f; pays below c = %.2f", curve.best_k, curve.best_speedup, curve.pays_below);
@@ -123,6 +123,7 @@ void AcceptanceDecayPanel::draw_controls(Controls& controls, AcceptanceDecaySett
 
 void AcceptanceDecayPanel::draw_sources(Controls& controls, AcceptanceDecaySettings& settings,
                                         const AcceptanceDecaySnapshot* snapshot) {
+  controls.remember("sources", settings.sources);
   std::size_t removed = settings.sources.size();
   for (std::size_t i = 0; i < settings.sources.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));

@@ -28,6 +28,12 @@ std::string value_text(const std::vector<double>& values) {
   return text;
 }
 
+std::string value_text(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : "\n") + value;
+  return text;
+}
+
 template <class Number>
 void read_value(const std::string& text, Number& value) {
   Number read{};
@@ -49,6 +55,11 @@ void read_value(const std::string& text, std::vector<double>& values) {
     read.push_back(value);
   }
   if (read.size() == values.size() || values.empty()) values = std::move(read);
+}
+
+void read_value(const std::string& text, std::vector<std::string>& values) {
+  values.clear();
+  for (const auto& part : split(text, '\n')) values.emplace_back(part);
 }
 
 std::string percent_encoded(const std::string& text) {
@@ -107,6 +118,10 @@ bool Controls::addressed(const char* label, Value& value) {
 }
 
 void Controls::remember(const char* label, std::vector<double>& value) {
+  addressed(label, value);
+}
+
+void Controls::remember(const char* label, std::vector<std::string>& value) {
   addressed(label, value);
 }
 

@@ -48,6 +48,7 @@ class Controls {
 
   // For a setting that no control above edits as a whole, as rows whose bars are dragged: it becomes part of the address.
   void remember(const char* label, std::vector<double>& value);
+  void remember(const char* label, std::vector<std::string>& value);  // of one line each
   void remember(const char* label, std::uint64_t& value);
 
   // The address of what the controls show: "<panel>/<label>=<value>&..." of those that no longer stand as when they were first

@@ -238,7 +238,8 @@ void DistributionLabPanel::draw_numbers(const DistributionLabSnapshot& snapshot)
   ImGui::Text("chi-squared %.4g, df %lld", look_->test.statistic, static_cast<long long>(look_->test.df));
   ImGui::Text("p-value %.3g (level %.0e)", look_->test.p_value, kDistributionAlpha);
   ImGui::Text("TV observed %.4f, detectable %.4f", look_->observed_tv, look_->detectable_tv);
-  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(colour_of(is_playing() ? LabVerdict::sampling : snapshot.verdict)));
+  ImGui::PushStyleColor(ImGuiCol_Text,
+                        text_colour_of(colour_of(is_playing() ? LabVerdict::sampling : snapshot.verdict)));
   ImGui::TextWrapped("%s", is_playing() || snapshot.sentence.empty() ? "sampling" : snapshot.sentence.c_str());
   ImGui::PopStyleColor();
   for (const LabBug& bug : lab_bugs())

@@ -113,7 +113,7 @@ void ExactnessPanel::draw_explanation(Controls& controls) {
     return;
   }
   ImGui::TextWrapped("%s, %s. %s", row->name.c_str(), shown()->matrix.columns[column_].c_str(), row->about.c_str());
-  ImGui::PushStyleColor(ImGuiCol_Text, to_vec4(colour_of(cell->state)));
+  ImGui::PushStyleColor(ImGuiCol_Text, text_colour_of(colour_of(cell->state)));
   ImGui::TextWrapped("%s", cell->sentence.c_str());
   ImGui::PopStyleColor();
   const std::string command = shell_command(row->command);

@@ -114,7 +114,7 @@ void draw_head_step(const HeadStep& step) {
   ImGui::TableNextRow();
   for (const HeadSlot& slot : step.slots) {
     ImGui::TableNextColumn();
-    ImGui::TextColored(to_vec4(colour_of(slot)), "%s", slot.draft.text.c_str());
+    ImGui::TextColored(text_colour_of(colour_of(slot)), "%s", slot.draft.text.c_str());
     ImGui::SameLine();
     ImGui::TextDisabled("%s", outcome_of(slot));
     ImGui::TextDisabled("confidence %.3f", static_cast<double>(slot.confidence));
@@ -135,7 +135,8 @@ void draw_head_step(const HeadStep& step) {
     }
   }
   ImGui::TableNextColumn();
-  ImGui::TextColored(to_vec4(has_bonus(step) ? palette::kBonus : palette::kRecovered), "%s", step.next.text.c_str());
+  ImGui::TextColored(text_colour_of(has_bonus(step) ? palette::kBonus : palette::kRecovered), "%s",
+                     step.next.text.c_str());
   ImGui::EndTable();
 }
 

@@ -3,6 +3,7 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "engine/heads/head_files.hpp"
 #include "engine/model/shipped_model.hpp"
@@ -15,7 +16,8 @@ namespace {
 HeadsSettings standard_heads_settings() {
   HeadsSettings settings;
   settings.per_work = 1;
-  if (has_shipped_model()) settings.head = shipped_head_path();
+  std::error_code ignored;
+  if (has_shipped_model() && std::filesystem::exists(shipped_head_path(), ignored)) settings.head = shipped_head_path();
   return settings;
 }
 
@@ -168,8 +170,7 @@ void HeadsPanel::draw_drift(Controls& controls, const HeadsSnapshot& snapshot, I
 
 void HeadsPanel::plot_reliability(const HeadsSnapshot& snapshot, const Reliability& shown, ImVec2 plot) {
   char title[96];
-  std::snprintf(title, sizeof title, "accepted by confidence, ECE %.3f, n = %lld##reliability", shown.ece,
-                static_cast<long long>(shown.count));
+  std::snprintf(title, sizeof title, "ECE %.3f, n = %lld##reliability", shown.ece, static_cast<long long>(shown.count));
   if (ImPlot::BeginPlot(title, plot, ImPlotFlags_NoLegend)) {
     ImPlot::SetupAxes(snapshot.has_confidence_head ? "confidence head" : "largest probability", "accepted");
     ImPlot::SetupAxisLimits(ImAxis_X1, 0.0, 1.0, ImPlotCond_Always);

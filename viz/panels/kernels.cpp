@@ -51,9 +51,9 @@ void draw_values(const regress::Difference& difference) {
     ImGui::TableNextColumn();
     ImGui::TextUnformatted(who);
     ImGui::TableNextColumn();
-    ImGui::TextColored(to_vec4(colour), "%s", value.hex.c_str());
+    ImGui::TextColored(text_colour_of(colour), "%s", value.hex.c_str());
     ImGui::TableNextColumn();
-    ImGui::TextColored(to_vec4(colour), "%s", value.decimal.empty() ? "-" : value.decimal.c_str());
+    ImGui::TextColored(text_colour_of(colour), "%s", value.decimal.empty() ? "-" : value.decimal.c_str());
   };
   row("kernel", difference.found, palette::kRecovered);
   row("reference", difference.expected, palette::kAccepted);
@@ -159,12 +159,12 @@ void KernelsPanel::draw_controls(Controls& controls, KernelsSettings& settings, 
   ImGui::SeparatorText("Results");
   std::int64_t counts[3] = {};
   for (const CaseResult& result : snapshot->report.results) ++counts[static_cast<std::size_t>(result.verdict)];
-  ImGui::TextColored(to_vec4(palette::kAccepted), "%lld equal", static_cast<long long>(counts[0]));
+  ImGui::TextColored(text_colour_of(palette::kAccepted), "%lld equal", static_cast<long long>(counts[0]));
   ImGui::SameLine();
-  ImGui::TextColored(to_vec4(counts[1] > 0 ? palette::kRecovered : palette::kGrey), "%lld different",
+  ImGui::TextColored(text_colour_of(counts[1] > 0 ? palette::kRecovered : palette::kGrey), "%lld different",
                      static_cast<long long>(counts[1]));
   ImGui::SameLine();
-  ImGui::TextColored(to_vec4(palette::kGrey), "%lld skipped", static_cast<long long>(counts[2]));
+  ImGui::TextColored(text_colour_of(palette::kGrey), "%lld skipped", static_cast<long long>(counts[2]));
   draw_explanation(*snapshot);
 }
 
@@ -181,7 +181,7 @@ void KernelsPanel::draw_explanation(const KernelsSnapshot& snapshot) {
   for (const std::size_t i : cell->results) {
     const CaseResult& result = snapshot.report.results[i];
     ImGui::PushID(static_cast<int>(i));
-    ImGui::TextColored(to_vec4(colour_of(result.verdict)), "%s", name_of(result.verdict).c_str());
+    ImGui::TextColored(text_colour_of(colour_of(result.verdict)), "%s", name_of(result.verdict).c_str());
     ImGui::SameLine();
     ImGui::Text(
         "%s, %.1f ms",
@@ -245,7 +245,7 @@ void KernelsPanel::draw_matrix(Controls& controls, const KernelsSnapshot& snapsh
     ImGui::TableNextColumn();
     ImGui::Text("%lld", static_cast<long long>(row.equal));
     ImGui::SameLine();
-    ImGui::TextColored(to_vec4(row.different > 0 ? palette::kRecovered : palette::kGrey), "%lld",
+    ImGui::TextColored(text_colour_of(row.different > 0 ? palette::kRecovered : palette::kGrey), "%lld",
                        static_cast<long long>(row.different));
     ImGui::SameLine(0, em);
     ImGui::TextDisabled("%.2f s", row.seconds);

@@ -131,13 +131,17 @@ void SpeculatePanel::draw_playback(Controls& controls, const SpeculateSnapshot* 
 
 void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
   char text[96];
-  std::snprintf(text, sizeof text, "plain %.3g tokens/s", view_.plain_tokens_per_second);
+  const auto rate = [&](const char* lane, double tokens_per_second) {
+    std::snprintf(text, sizeof text, tokens_per_second < 1000.0 ? "%s %.3g tokens/s" : "%s %.0f tokens/s", lane,
+                  tokens_per_second);
+  };
+  rate("plain", view_.plain_tokens_per_second);
   large(palette::kTarget, text);
-  ImGui::SameLine(0.0f, 2 * ImGui::GetFontSize());
-  std::snprintf(text, sizeof text, "speculation %.3g tokens/s", view_.speculation_tokens_per_second);
+  rate("speculation", view_.speculation_tokens_per_second);
+  next_control(22);
   large(palette::kAccepted, text);
   if (view_.plain_tokens_per_second > 0.0 && view_.speculation_tokens_per_second > 0.0) {
-    ImGui::SameLine(0.0f, 2 * ImGui::GetFontSize());
+    next_control(16);
     const double ratio = view_.speculation_tokens_per_second / view_.plain_tokens_per_second;
     std::snprintf(text, sizeof text, "%.2f times as fast", ratio);
     large(ratio >= 1.0 ? palette::kAccepted : palette::kRecovered, text);
@@ -159,7 +163,7 @@ void SpeculatePanel::draw_counters(const SpeculateSnapshot& snapshot) const {
   if (!note_.empty()) {
     ImGui::TextUnformatted(note_.c_str());
   } else if (!snapshot.agree && snapshot.must_agree) {
-    ImGui::TextColored(to_vec4(palette::kRecovered), "The texts differ, and must not.");
+    ImGui::TextColored(text_colour_of(palette::kRecovered), "The texts differ, and must not.");
   } else if (snapshot.agree) {
     ImGui::TextDisabled(snapshot.must_agree ? "Both lanes write the same tokens, as they must."
                                             : "Both lanes have written the same tokens so far.");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/model/shipped_model.hpp"
+#include "engine/model/text_model.hpp"
 #include "reference/step/verifiers.hpp"
 #include "studies/heads/heads.hpp"
 #include "viz/panels/controls.hpp"
@@ -136,10 +137,12 @@ void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& s
   controls.slider("top_k", settings.top_k, 0, 100, "The k likeliest tokens are kept; 0 is off.");
   next_control(15);
   controls.slider("min_p", settings.min_p, {0, 0.5}, "Tokens with p below min_p max p are dropped; 0 is off.");
-  next_control(15);
-  std::int64_t threads = settings.threads;
-  if (controls.slider("threads", threads, 1, 16, "Threads of a forward pass; they change times and no token."))
-    settings.threads = static_cast<int>(threads);
+  if (constexpr std::int64_t kMost = std::min(16, kModelThreadsMax); kMost > 1) {
+    next_control(15);
+    std::int64_t threads = settings.threads;
+    if (controls.slider("threads", threads, 1, kMost, "Threads of a forward pass; they change times and no token."))
+      settings.threads = static_cast<int>(threads);
+  }
   next_control(15);
   auto seed = static_cast<std::int64_t>(settings.seed);
   if (controls.slider("seed", seed, 0, 99, "Of the first output; the same seed gives the same tokens anywhere."))

@@ -20,7 +20,7 @@ namespace {
 
 // The plots of the panel "Speedup versus batch".
 
-constexpr float kCompared = 0.6f;  // alpha of what is beside the question
+constexpr float kCompared = 0.75f;  // alpha of what is beside the question
 
 const PaletteColour& colour_of(std::size_t curve) {
   return series_colour(curve);
@@ -124,6 +124,15 @@ void plot_speedups(const SpeedupByBatchSnapshot& snapshot, ImVec2 size) {
     spec.Flags = ImPlotItemFlags_NoLegend;
     ImPlot::PlotInfLines("break-even", &x, 1, spec);
   }
+  if (const auto held = static_cast<double>(snapshot.report.prediction.batch_of_memory);
+      held >= 1 && held < batch_max) {
+    const PaletteColour& colour = palette::kVermilion;
+    ImPlotSpec spec = line_of(colour, 1.5f);
+    spec.Flags = ImPlotItemFlags_NoLegend;
+    ImPlot::PlotInfLines("memory", &held, 1, spec);
+    ImPlot::Annotation(held, top, to_vec4(colour), {-0.5f * ImGui::GetFontSize(), 0.8f * ImGui::GetFontSize()}, true,
+                       "memory holds %.0f", held);
+  }
   show_values(snapshot);
   ImPlot::EndPlot();
 }
@@ -167,7 +176,8 @@ void draw_limits(Controls& controls, const SpeedupByBatchSnapshot& snapshot, ImV
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY;
   if (!ImGui::BeginTable("limits", 4, kFlags, size)) return;
   ImGui::TableSetupScrollFreeze(0, 1);
-  for (const char* const name : {"draft", "at B = 1", "memory to", "no gain from"}) ImGui::TableSetupColumn(name);
+  ImGui::TableSetupColumn("draft", ImGuiTableColumnFlags_WidthFixed);  // as wide as the longest name
+  for (const char* const name : {"at B = 1", "memory to", "no gain from"}) ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   const auto limit = [](const std::optional<std::int64_t>& batch) {
     if (batch) {

@@ -247,6 +247,7 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
   const float height = (size.y - 2 * gap) / 3;
   std::vector<double> loads;
   for (const LoadPoint& point : snapshot.loads) loads.push_back(point.load);
+  ImPlot::PushStyleVar(ImPlotStyleVar_FitPadding, ImVec2(0.03f, 0.08f));  // no point is cut by the frame
   for (std::size_t i = 0; i < kPlots.size(); ++i) {
     if (!ImPlot::BeginPlot(kPlots[i].title, {size.x, height}, ImPlotFlags_NoLegend)) continue;  // names: the table
     const char* const load = snapshot.closed ? "requests at a time" : "requests/s";
@@ -262,6 +263,7 @@ void plot_loads(const ServingTimelineSnapshot& snapshot, ImVec2 size) {
     }
     ImPlot::EndPlot();
   }
+  ImPlot::PopStyleVar();
 }
 
 void draw_policies(Controls& controls, const ServingTimelineSnapshot& snapshot, float height) {
@@ -283,7 +285,7 @@ void draw_policies(Controls& controls, const ServingTimelineSnapshot& snapshot, 
   for (std::size_t p = 0; p < snapshot.reports.size(); ++p) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
-    ImGui::TextColored(to_vec4(series_colour(p)), "%s", snapshot.reports[p].name.c_str());
+    ImGui::TextColored(text_colour_of(series_colour(p)), "%s", snapshot.reports[p].name.c_str());
     for (const Column& column : kColumns) {
       ImGui::TableNextColumn();
       const double value = snapshot.reports[p].figure(column.figure).mean;

@@ -323,8 +323,8 @@ void TreeExplorerPanel::draw_walk(Controls& controls, const TreeExplorerSnapshot
     const bool is_judgement = step.kind == WalkStep::Kind::coin || step.kind == WalkStep::Kind::shares;
     ImVec4 colour = ImGui::GetStyleColorVec4(ImGuiCol_TextDisabled);
     if (is_taken)
-      colour = step.accepted  ? to_vec4(palette::kAccepted)
-               : is_judgement ? to_vec4(palette::kRecovered)
+      colour = step.accepted  ? text_colour_of(palette::kAccepted)
+               : is_judgement ? text_colour_of(palette::kRecovered)
                               : ImGui::GetStyleColorVec4(ImGuiCol_Text);
     ImGui::PushStyleColor(ImGuiCol_Text, colour);
     ImGui::TextWrapped("%s%d. %s", is_last ? "> " : "  ", static_cast<int>(i + 1), printable_line(step.text).c_str());

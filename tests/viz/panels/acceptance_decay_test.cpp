@@ -62,6 +62,20 @@ TEST_CASE("sources are typed in and taken away, and a wrong one has its message"
   CHECK(panel.shown()->curves.size() == 1);
 }
 
+TEST_CASE("an address holds the sources that are shown") {
+  std::string address;
+  {
+    const DecayDriver driver({"constant:0.8", "drafter:MTP"});
+    driver->type_into("acceptance_decay/add", "constant:0.5");
+    driver->click("acceptance_decay/remove 1");
+    address = driver->dashboard().address();
+  }
+  const DecayDriver other({"constant:0.8", "drafter:MTP"});
+  other->dashboard().go_to(address);
+  other->frames(3);
+  CHECK(other.panel().shown()->settings.sources == std::vector<std::string>{"drafter:MTP", "constant:0.5"});
+}
+
 TEST_CASE("a server's log is opened, and what is broken or somebody else's changes nothing") {
   const testing::TemporaryFolder folder;
   const DecayDriver driver({"constant:0.8"});
