@@ -35,10 +35,10 @@ inline void add_artefacts(Options& options, Artefacts& artefacts) {
 inline void require_artefacts(const Artefacts& artefacts, const std::vector<NamedFile>& inputs = {}) {
   if (artefacts.width != "screen" && artefacts.table.empty() && artefacts.figure.empty())
     throw usage_error("--paper-width", "has no use without a --table or --figure");
-  if (!artefacts.table.empty()) require_table_name("--table", artefacts.table);
-  if (!artefacts.figure.empty()) require_figure_name("--figure", artefacts.figure);
   const std::vector<NamedFile> outputs{{"--table", artefacts.table}, {"--figure", artefacts.figure}};
   require_no_overwriting(inputs, outputs);
+  if (!artefacts.table.empty()) require_table_name("--table", artefacts.table);
+  if (!artefacts.figure.empty()) require_figure_name("--figure", artefacts.figure);
   require_writable(outputs);
 }
 

@@ -453,7 +453,8 @@ void add_study(Options& options, ProgramContext& context) {
                         "DIR");
   options.integer("--jobs", arguments->jobs, {1, 256}, "Runs side by side; one where times are measured");
   options.json(arguments->json);
-  options.examples({"experiments/studies/verifiers.toml --out out/verifiers"});
+  options.examples({"experiments/studies/verifiers.toml --out out/verifiers",
+                    "experiments/studies/slots.toml --out out/slots --jobs 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }
 
