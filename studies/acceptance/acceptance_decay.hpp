@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "studies/job.hpp"
 #include "studies/figures/table.hpp"
+#include "studies/job.hpp"
 
 namespace draftproof {
 

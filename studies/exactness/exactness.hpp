@@ -12,9 +12,9 @@
 #include "exactness/bugs/run_bugs.hpp"
 #include "exactness/proof/claims.hpp"
 #include "exactness/proof/prove.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/job.hpp"
 #include "studies/palette.hpp"
-#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

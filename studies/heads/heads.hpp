@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "engine/metrics/acceptance.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/heads/head_recorder.hpp"
 #include "studies/heads/reliability.hpp"
 #include "studies/heads/state_drift.hpp"
 #include "studies/job.hpp"
-#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gpu/regress/regression.hpp"
-#include "studies/job.hpp"
 #include "studies/figures/table.hpp"
+#include "studies/job.hpp"
 
 namespace draftproof {
 

@@ -11,8 +11,8 @@
 
 #include "exactness/statistics/chi_squared.hpp"
 #include "reference/step/verifiers.hpp"
-#include "studies/job.hpp"
 #include "studies/figures/table.hpp"
+#include "studies/job.hpp"
 
 namespace draftproof {
 

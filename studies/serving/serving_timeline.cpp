@@ -13,8 +13,8 @@
 #include "base/strict_number.hpp"
 #include "sim/serving/comparison.hpp"
 #include "studies/figures/figure.hpp"
-#include "studies/palette.hpp"
 #include "studies/figures/table.hpp"
+#include "studies/palette.hpp"
 
 namespace draftproof {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/serving/comparison.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/job.hpp"
 #include "studies/serving/timeline_recorder.hpp"
-#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/predict/prediction_request.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/job.hpp"
 #include "studies/lesson.hpp"
-#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

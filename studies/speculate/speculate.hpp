@@ -18,11 +18,11 @@
 #include <vector>
 
 #include "engine/decode/generation.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/job.hpp"
 #include "studies/lesson.hpp"
 #include "studies/opened_result.hpp"
 #include "studies/palette.hpp"
-#include "studies/figures/table.hpp"
 
 namespace draftproof {
 

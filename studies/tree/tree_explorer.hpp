@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "studies/figures/table.hpp"
 #include "studies/job.hpp"
 #include "studies/lab/draft_pair.hpp"
-#include "studies/figures/table.hpp"
 #include "studies/tree/tree_building.hpp"
 #include "studies/tree/verification_walk.hpp"
 

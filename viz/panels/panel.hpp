@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/printable.hpp"
+#include "studies/figures/table.hpp"
 #include "studies/lessons.hpp"
 #include "studies/opened_result.hpp"
-#include "studies/figures/table.hpp"
 #include "studies/worker.hpp"
 #include "viz/panels/controls.hpp"
 #include "viz/panels/lesson_choice.hpp"

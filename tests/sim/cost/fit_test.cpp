@@ -74,7 +74,7 @@ TEST_CASE("From exact step ratios of other constants the fit predicts these rati
     CHECK(fitted.log_ratio(point) == Approx(std::log(point.step_ratio)).margin(0.004));
     worst_before = std::max(worst_before, std::abs(before.log_ratio(point) - std::log(point.step_ratio)));
   }
-  CHECK(worst_before > 0.05);  // there was something to find
+  CHECK(worst_before > 0.05);                   // there was something to find
   CHECK(fit.determined(1, fit_prior()) > 0.8);  // the prior is tight
 }
 
