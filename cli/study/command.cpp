@@ -99,12 +99,28 @@ int run_into(const std::vector<std::string>& arguments, const fs::path& out, con
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// What a run's document is made of: the program, the command, and the files that it names.
-std::string key_of(const StudyRun& run) {
-  std::string key = program_and_commit() + "\n" + shell_command(run.arguments) + "\n";
+// The files that a command names, in whole arguments or parts of them (--prompts=FILE, a,head:FILE), with their digests,
+// a line each.
+std::string inputs_of(const StudyRun& run) {
+  std::set<std::string> files;
   for (const std::string& argument : run.arguments)
-    if (fs::is_regular_file(argument)) key += argument + " " + sha256_hex(InputFile(argument).bytes()) + "\n";
-  return key;
+    for (std::size_t begin = 0; begin < argument.size(); ++begin) {
+      if (begin > 0 && std::string_view(",=:").find(argument[begin - 1]) == std::string_view::npos) continue;
+      for (std::size_t end = begin; end != std::string::npos;) {
+        end = argument.find_first_of(",=:", end + 1);
+        const std::string part = argument.substr(begin, end == std::string::npos ? end : end - begin);
+        std::error_code error;
+        if (fs::is_regular_file(part, error)) files.insert(part);
+      }
+    }
+  std::string lines;
+  for (const std::string& file : files) lines += file + " " + sha256_hex(InputFile(file).bytes()) + "\n";
+  return lines;
+}
+
+// What a run's document is made of.
+std::string key_of(const StudyRun& run) {
+  return program_and_commit() + "\n" + shell_command(run.arguments) + "\n" + inputs_of(run);
 }
 
 class Folder {
@@ -259,6 +275,15 @@ std::vector<double> quantities(const Json& items, const StudyComparison& compari
   return values;
 }
 
+// Items that say the length of their prompt are pairs of prompts.
+void require_same_items(const Json& a, const Json& b, const std::string& where) {
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    if (a[i].is_object() && b[i].is_object() &&
+        a[i].value("prompt_tokens", Json()) != b[i].value("prompt_tokens", Json()))
+      throw input_error(where, "item " + std::to_string(i) +
+                                   " is of another prompt in a than in b; expected the same prompts in the same order");
+}
+
 Table comparisons_of(const Study& study, const std::vector<Finished>& all) {
   std::vector<PairedDifference> family;
   const auto document_of = [&](const std::string& name) -> const Json& {
@@ -268,6 +293,7 @@ Table comparisons_of(const Study& study, const std::vector<Finished>& all) {
   for (const StudyComparison& comparison : study.comparisons) {
     const Json a = items_of(document_of(comparison.a.run), comparison.a, comparison.where);
     const Json b = items_of(document_of(comparison.b.run), comparison.b, comparison.where);
+    require_same_items(a, b, comparison.where);
     try {
       family.push_back(paired_difference(quantities(a, comparison), quantities(b, comparison)));
     } catch (const Error& error) {
@@ -281,7 +307,8 @@ Table comparisons_of(const Study& study, const std::vector<Finished>& all) {
   for (std::size_t i = 0; i < family.size(); ++i) {
     const PairedDifference& d = family[i];
     table.rows.push_back({study.comparisons[i].title, static_cast<std::int64_t>(d.pairs), d.mean_a, d.mean_b,
-                          d.difference, d.low, d.high, d.p_value, d.p_holm, d.detectable});
+                          d.difference, d.low, d.high, d.p_value, d.p_holm,
+                          d.detectable ? TableCell(*d.detectable) : TableCell("too few pairs")});
   }
   return table;
 }
@@ -386,6 +413,12 @@ std::string how_to_reproduce(const Study& study, const std::vector<Finished>& al
   if (all.front().document.contains("machine"))
     for (const auto& [key, value] : all.front().document.at("machine").items())
       out << "* " << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
+  std::set<std::string> inputs;
+  for (const StudyRun& one : study.runs) {
+    std::istringstream lines(inputs_of(one));
+    for (std::string line; std::getline(lines, line);) inputs.insert(line);
+  }
+  for (const std::string& input : inputs) out << "* input: " << input << "\n";
   out << "\n| run | command | exit code | document, SHA-256 |\n|---|---|---|---|\n";
   for (std::size_t i = 0; i < all.size(); ++i)
     out << "| " << study.runs[i].name << " | `draftproof " << shell_command(study.runs[i].arguments) << "` | "
@@ -439,7 +472,9 @@ void run(const StudyArguments& arguments, ProgramContext& context) {
               << number("%.4g", std::get<double>(row[4])) << number(" [%.4g", std::get<double>(row[5]))
               << number(", %.4g]", std::get<double>(row[6])) << number(", p %.3g", std::get<double>(row[7]))
               << number(" (Holm %.3g)", std::get<double>(row[8]))
-              << number("; %.3g would have shown", std::get<double>(row[9])) << "\n";
+              << (std::holds_alternative<double>(row[9]) ? number("; %.3g would have shown", std::get<double>(row[9]))
+                                                         : "; too few pairs for any p below 0.05")
+              << "\n";
   std::cout << all.size() << " runs; report, tables, figures and how to reproduce them in "
             << printable_line(arguments.out) << "\n";
 }

@@ -850,6 +850,29 @@ class RequestsFrom64OnAreGreedy(Verifier):
         return set_where(super().of_rows(params, of_row, lens), "temperature", of_row >= 64, 0.0)
 
 
+class UnfilteredWithoutProbabilities(Verifier):
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        self.filtered = draft_probs is not None
+        return super().__call__(draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds)
+
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        off = np.full(len(of_row), not self.filtered)
+        return set_where(set_where(chosen, "top_k", off, 0), "top_p", off, 1.0)
+
+
+class ClampsTheTarget(Verifier):
+    def __call__(self, draft_tokens, draft_probs, target_logits, cu_num_draft_tokens, params, seeds):
+        logits = np.where(np.isfinite(target_logits), np.clip(target_logits, -1000.0, 1000.0), target_logits)
+        return super().__call__(draft_tokens, draft_probs, logits, cu_num_draft_tokens, params, seeds)
+
+
+class RequestsFrom1500OnAreUnfiltered(Verifier):
+    def of_rows(self, params, of_row, lens):
+        chosen = super().of_rows(params, of_row, lens)
+        return set_where(set_where(chosen, "top_k", of_row >= 1500, 0), "top_p", of_row >= 1500, 1.0)
+
+
 #: Written when the sweep was done and not looked at before: how many an audit finds at first try is in docs/audit.md.
 SECOND = {"sample": {
     "top_k is skipped beyond 100,000 tokens": NoTopKBeyond,
@@ -878,6 +901,16 @@ SECOND = {"sample": {
     "top_p of the request with the longest draft": TopPOfTheLongest,
     "requests from the 64th on are greedy": RequestsFrom64OnAreGreedy}}
 
-FAULTS = {kind: {**first, **SECOND[kind]} for kind, first in
+#: Of holes that a reading of the sweep found; its rows for them were added with these.
+THIRD = {"sample": {
+    "greedy rows of batches above 300 are drawn": with_parameters(
+        lambda params, rows: set_where(params, "temperature", (params["temperature"] == 0) & (len(rows) > 300), 1.0)),
+    "min_p below 1e-5 is off": with_parameters(lambda params, rows: set_where(params, "min_p", params["min_p"] < 1e-5, 0.0))},
+    "filter": {}, "verify": {
+    "drafts without probabilities are not filtered": UnfilteredWithoutProbabilities,
+    "logits are clamped to +-1,000": ClampsTheTarget,
+    "requests from the 1,500th on are not filtered": RequestsFrom1500OnAreUnfiltered}}
+
+FAULTS = {kind: {**first, **SECOND[kind], **THIRD[kind]} for kind, first in
           {"sample": SAMPLER_FAULTS, "filter": FILTER_FAULTS, "verify": VERIFIER_FAULTS}.items()}
 SOUND = {"sample": Sampler, "filter": Filter, "verify": Verifier}

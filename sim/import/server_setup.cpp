@@ -95,7 +95,8 @@ ServerSetup of_vllm(std::string_view line, const std::string& where) {
   std::string rest(line);
   constexpr std::string_view kDraft = "speculative_config=";
   if (const std::size_t at = rest.find(kDraft); at != std::string::npos) {
-    const std::size_t end = std::min(rest.find(')', at), rest.size());
+    const bool none = rest.compare(at + kDraft.size(), 4, "None") == 0;
+    const std::size_t end = none ? at + kDraft.size() + 4 : std::min(rest.find(')', at), rest.size());
     const std::string draft = rest.substr(at + kDraft.size(), end - at - kDraft.size());
     rest.erase(at, end - at);
     if (!draft.starts_with("None")) {

@@ -15,6 +15,7 @@ namespace draftproof {
 namespace {
 
 constexpr std::size_t kFlippedPairsMax = 20;  // a million sign patterns
+constexpr std::size_t kPairsLeast = 6;        // 2 / 2^5 is above 0.05
 
 double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -62,7 +63,7 @@ PairedDifference paired_difference(std::span<const double> a, std::span<const do
   const double t95 = boost::math::quantile(student, 0.975);
   result.low = result.difference - t95 * error;
   result.high = result.difference + t95 * error;
-  result.detectable = (t95 + boost::math::quantile(student, 0.8)) * error;
+  if (a.size() >= kPairsLeast) result.detectable = (t95 + boost::math::quantile(student, 0.8)) * error;
   result.exact = a.size() <= kFlippedPairsMax;
   if (result.exact)
     result.p_value = p_of_sign_flips(differences);

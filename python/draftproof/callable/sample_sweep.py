@@ -131,7 +131,7 @@ def patterns(batch: int, vocab_size: int, with_min_p: bool, seed: int) -> Iterat
     def beside(one: dict[str, float], others: list[dict[str, float]], *places: int) -> list[dict[str, float]]:
         return [one if i in [place % batch for place in places] else row for i, row in enumerate(others)]
 
-    yield "each row its own", random
+    yield "each row its own", [greedy if i % 9 == 4 else row for i, row in enumerate(random)]
     yield "all rows equal", [{"temperature": 0.7, "top_k": 5, "top_p": 0.9}] * batch
     yield "greedy and random in turn", [greedy if i % 2 else row for i, row in enumerate(random)]
     yield "greedy first", beside(greedy, random, 0)
@@ -213,6 +213,8 @@ def _filters(maker: Maker) -> None:
             size = 4096 if m < 0.05 else 200
             maker.probes(f"min_p {m:g}", 256, size, [{"min_p": m}, {"min_p": m, "temperature": 0.5}, {"min_p": m, "temperature": 2.0}],
                          64 if size < 1000 else 24)
+    if maker.with_min_p:
+        maker.probes("min_p 1e-06 of 262144", 48, 262_144, [{"min_p": 1e-6}], 4, is_late=True)  # a sixth of the mass is below it
     if maker.with_min_p:  # many tokens kept
         maker.add("min_p over 300 and 2000 tokens", 512, lambda: np.stack(
             [np.random.default_rng(kept).permutation(np.concatenate([np.linspace(0.0, -0.5, kept), np.full(4000 - kept, np.log(0.3 / 1.5))]))

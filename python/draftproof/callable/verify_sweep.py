@@ -359,10 +359,13 @@ def verify_sweep(profile: str = "quick") -> list[StepsEntry]:
     maker = Maker()
     _residuals(maker)
     _parameters(maker)
+    _logits(maker)
     _drafts(maker)
     _random_numbers(maker)
     _batches(maker)
     _vocabularies(maker, profile)
+    for batch in (2048, 4096):
+        maker.add(f"batch of {batch}", batch, [[*SOME, GREEDY][i % 9] for i in range(batch)], [i % 2 for i in range(batch)], close=0.8)
     return maker.entries
 
 
@@ -419,7 +422,23 @@ def _parameters(maker: Maker) -> None:
     for name, requests in patterns.items():
         maker.add(f"{name}, ragged drafts", 160, requests, lens, close=0.8)
         maker.add(f"{name}, two drafts each", 160, requests, [2] * 32, close=0.8)
+    for name in ("each request its own parameters", "greedy and random in turn"):
+        maker.add(f"drafts without probabilities, {name}", 160, patterns[name], lens, close=0.8, one_hot=True)
     maker.add("greedy rows of one draft beside random ones", 256, [GREEDY, PLAIN] * 16, [1] * 32, close=0.5, few=40)
+
+
+def _logits(maker: Maker) -> None:
+    requests = [PLAIN, {"top_p": 0.9}, {"temperature": 0.5}, {"top_k": 5}, {"temperature": 2.0, "top_p": 0.5}, GREEDY] * 4
+
+    def about(offset: float) -> tuple[np.ndarray, np.ndarray]:
+        target, drafts = rows_of(requests, [2] * len(requests), 48, int(abs(offset)), 0.8)
+        return target + np.float32(offset), drafts
+
+    for offset in regimes.OFFSETS[1:]:
+        maker.add(f"logits about {offset:g}", 96, requests, [2] * len(requests), lambda offset=offset: about(offset))
+    wide = np.concatenate([np.zeros(8), np.linspace(-90.0, -200.0, 40)]).astype(np.float32)
+    maker.add("a range of 200", 256, [PLAIN] * 32, [2] * 32,
+              lambda: (np.tile(wide, (96, 1)), np.full((64, 48), 1.0 / 48, np.float32)))
 
 
 def _drafts(maker: Maker) -> None:

@@ -83,6 +83,15 @@ TEST_CASE("a study runs its commands once, compares pairs, and writes what a pap
   const ordered_json second = study.run();
   for (const ordered_json& run : second.at("runs")) CHECK(run.at("was_there") == true);
   CHECK(read_whole_file(study.out + "/tables/k4.csv") == csv);
+  // From nothing, in another folder: the same bytes where no times are.
+  fs::remove_all(study.folder.file("speculate_2"));
+  fs::remove_all(study.folder.file("speculate_4"));
+  json_of({"study", study.path, "--out", study.folder.file("again")});
+  CHECK(read_whole_file(study.folder.file("again") + "/tables/k4.csv") == csv);
+  CHECK(read_whole_file(study.folder.file("again") + "/tables/comparisons.csv") ==
+        read_whole_file(study.out + "/tables/comparisons.csv"));
+  CHECK(read_whole_file(study.out + "/REPRODUCE.md").find("* input: " + study.folder.file("prompts.jsonl") + " ") !=
+        std::string::npos);
   // A file that a command names has changed: that command runs again.
   write_whole_file(study.folder.file("prompts.jsonl"), read_whole_file(study.folder.file("prompts.jsonl")) +
                                                            "{\"work\": \"prose\", \"prompt\": \"In no event\"}\n");

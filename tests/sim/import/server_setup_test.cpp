@@ -31,6 +31,7 @@ TEST_CASE("vLLM's first line says model, version, GPUs, precision and draft") {
   const ServerSetup plain =
       read_server_setup(vllm_line("None", "tensor_parallel_size=1, quantization=None, kv_cache_dtype=auto"), "log");
   CHECK(plain.precision.empty());
+  CHECK(plain.tp == 1);
   CHECK(plain.drafter.empty());
   CHECK_FALSE(plain.drafts);
   const ServerSetup model = read_server_setup(

@@ -21,7 +21,8 @@ TEST_CASE("Student's own pairs give Student's own figures") {
   CHECK(d.exact);
   CHECK(d.p_value == 4.0 / 1024.0);  // all signs alike, twice, and the one difference of 0 either way
   // s / sqrt(10) = 1.58 / 4.0621; t(0.975, 9) = 2.262157, t(0.8, 9) = 0.883404.
-  CHECK(d.detectable == Approx((2.262157 + 0.883404) * 1.58 / 4.0621).epsilon(1e-4));
+  REQUIRE(d.detectable);
+  CHECK(*d.detectable == Approx((2.262157 + 0.883404) * 1.58 / 4.0621).epsilon(1e-4));
 
   // The same pairs three times are too many to flip: Student's t of 30 pairs.
   std::vector<double> a, b;
@@ -40,6 +41,11 @@ TEST_CASE("pairs without a difference have none, and one pair or lists of two le
   const PairedDifference d = paired_difference(same, same);
   CHECK(d.p_value == 1.0);
   CHECK(d.detectable == 0.0);
+  // Five pairs that all differ alike: the least p of sign flips is 2 / 32, and no difference could have shown.
+  const PairedDifference few =
+      paired_difference(std::vector<double>{2, 3, 4, 5, 6}, std::vector<double>{1, 2, 3, 4, 4});
+  CHECK(few.p_value == 0.0625);
+  CHECK_FALSE(few.detectable);
   CHECK_THROWS_AS(paired_difference(std::vector<double>{1.0}, std::vector<double>{2.0}), Error);
   CHECK_THROWS_AS(paired_difference(same, std::vector<double>(24, 1.0)), Error);
 }
@@ -61,7 +67,7 @@ TEST_CASE("the detectable difference is found four times in five") {
   for (int i = 0; i < 12; ++i) pattern.push_back(i % 2 == 0 ? 1.0 : -1.0);
   const PairedDifference none = paired_difference(pattern, zeros);
   std::vector<double> shifted = pattern;
-  for (double& value : shifted) value += none.detectable;
+  for (double& value : shifted) value += *none.detectable;
   const PairedDifference found = paired_difference(shifted, zeros);
   CHECK(none.p_value == 1.0);
   CHECK(found.p_value < 0.05);
