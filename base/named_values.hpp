@@ -22,8 +22,8 @@ class NamedValues {
   NamedValues& number(std::string_view name, const NumberRange& range, double& value);
   NamedValues& whole(std::string_view name, const IntegerRange& range, std::int32_t& value);
 
-  // Reads "NAME=VALUE,NAME=VALUE". Errors (usage) at `where`: a name that is not known or given twice, no value, a number
-  // outside its range; none of them for a text that is empty.
+  // Reads "NAME=VALUE,NAME=VALUE". Errors (usage) at `where`: a name that is not known or given twice, no value, a
+  // number outside its range; none of them for a text that is empty.
   void read(std::string_view text) const;
 
  private:

@@ -1,6 +1,6 @@
 // Kernels for every vector instruction set that was compiled and that this processor has. Included by files that
-// Highway compiles once a target. Highway's headers alone are used: which sets a processor has is asked of the compiler's
-// runtime here, and not of the library libhwy.
+// Highway compiles once a target. Highway's headers alone are used: which sets a processor has is asked of the
+// compiler's runtime here, and not of the library libhwy.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +60,8 @@ std::vector<Function> usable_targets(const std::vector<Function>& of_target) {
   return usable;
 }
 
-// Adds to `found` the kernels of each target, as a function of `of_target` (DRAFTPROOF_TARGETS_OF) returns them with the
-// name of their target; what has the name of one that is there already is left out.
+// Adds to `found` the kernels of each target, as a function of `of_target` (DRAFTPROOF_TARGETS_OF) returns them with
+// the name of their target; what has the name of one that is there already is left out.
 template <class Kernels, class Function>
 std::vector<Kernels> kernels_of_every_target(std::vector<Kernels> found, const std::vector<Function>& of_target) {
   for (const Function& function : of_target) {

@@ -1,5 +1,5 @@
-// The lessons of every panel, by the type of its settings; those of the course (docs/course/course.toml) are among them.
-// Those of Exactness and Kernels, which a web page leaves out, are defined with their studies.
+// The lessons of every panel, by the type of its settings; those of the course (docs/course/course.toml) are among
+// them. Those of Exactness and Kernels, which a web page leaves out, are defined with their studies.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,7 @@
-// The worker of studies/worker.hpp in a web page, which has no threads: each computes in an instance of its own of the same program, in
-// a Web Worker. Settings go there and snapshots come back as they lie in memory: copies whose every byte is in an arena that has the same
-// address in all instances, as have functions and tables, so that their pointers hold on the other side.
+// The worker of studies/worker.hpp in a web page, which has no threads: each computes in an instance of its own of the
+// same program, in a Web Worker. Settings go there and snapshots come back as they lie in memory: copies whose every
+// byte is in an arena that has the same address in all instances, as have functions and tables, so that their pointers
+// hold on the other side.
 #pragma once
 
 #include <chrono>
@@ -66,7 +67,8 @@ inline JobProgress progress_of(const std::string& text) {
   return {std::stod(text.substr(0, space)), text.substr(space + 1)};
 }
 
-// Shared objects of a copy become its own; those that nobody draws, and of a kind that only its maker knows, are dropped.
+// Shared objects of a copy become its own; those that nobody draws, and of a kind that only its maker knows, are
+// dropped.
 template <class Value>
 void detach(std::vector<std::shared_ptr<const Value>>& shared) {
   for (auto& value : shared) value = std::make_shared<const Value>(*value);

@@ -1,4 +1,5 @@
-// The page and its second instances (studies/page_worker.hpp): the arena, and what JavaScript calls and is called for (web/page.js).
+// The page and its second instances (studies/page_worker.hpp): the arena, and what JavaScript calls and is called for
+// (web/page.js).
 #include <emscripten.h>
 
 #include <cstddef>

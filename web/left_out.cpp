@@ -1,4 +1,5 @@
-// What stands in a page in place of sources that it leaves out (DRAFTPROOF_WITHOUT in CMakeLists.txt), and says so where it is asked for.
+// What stands in a page in place of sources that it leaves out (DRAFTPROOF_WITHOUT in CMakeLists.txt), and says so
+// where it is asked for.
 #include <cerrno>
 
 #include "base/archives/npz.hpp"

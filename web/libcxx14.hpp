@@ -1,5 +1,6 @@
-// Included before every source of the page: what the C++20 library of Debian's Emscripten (3.1.6, libc++ 14) lacks, as far as our
-// sources use it. An algorithm of std::ranges takes a range, not an iterator and a sentinel, but where both are used below.
+// Included before every source of the page: what the C++20 library of Debian's Emscripten (3.1.6, libc++ 14) lacks, as
+// far as our sources use it. An algorithm of std::ranges takes a range, not an iterator and a sentinel, but where both
+// are used below.
 #pragma once
 #ifdef __cplusplus
 

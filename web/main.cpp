@@ -1,5 +1,5 @@
-// The dashboard in a page: a canvas with WebGL 2, a frame when the browser asks for one. In a Web Worker, where there is no canvas, the same
-// program has the panels' computations alone (studies/page_worker.hpp).
+// The dashboard in a page: a canvas with WebGL 2, a frame when the browser asks for one. In a Web Worker, where there
+// is no canvas, the same program has the panels' computations alone (studies/page_worker.hpp).
 #define GLFW_INCLUDE_ES3
 #include <GLFW/glfw3.h>
 #include <emscripten.h>

@@ -182,8 +182,8 @@ class ZipArchive {
     throw input_error(path_, "is no archive that can be read (" + what + "); expected what numpy.savez writes");
   }
 
-  // The directory stands before its end record, which stands at the end of the file, with a comment behind it. Where its
-  // numbers do not fit there, another record has them.
+  // The directory stands before its end record, which stands at the end of the file, with a comment behind it. Where
+  // its numbers do not fit there, another record has them.
   Directory directory() const {
     constexpr std::size_t kRecordBytes = 22;
     constexpr std::size_t kLocatorBytes = 20;

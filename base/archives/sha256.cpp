@@ -1,7 +1,7 @@
 #include "base/archives/sha256.hpp"
 
-// The functions of SHA-256 alone, which OpenSSL 3 calls deprecated: its general ones bring 5 MB of other algorithms into a
-// program that is linked statically.
+// The functions of SHA-256 alone, which OpenSSL 3 calls deprecated: its general ones bring 5 MB of other algorithms
+// into a program that is linked statically.
 #define OPENSSL_API_COMPAT 0x10100000L
 #include <openssl/sha.h>
 

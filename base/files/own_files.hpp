@@ -1,6 +1,6 @@
-// Files that come with the program: presets, scenarios, golden digests. They lie in share/draftproof beside it; in a build
-// folder these are links into the source tree (draftproof_data in cmake/draftproof_floor.cmake). No program holds a path of
-// its build, so that an installed tree can be moved.
+// Files that come with the program: presets, scenarios, golden digests. They lie in share/draftproof beside it; in a
+// build folder these are links into the source tree (draftproof_data in cmake/draftproof_floor.cmake). No program holds
+// a path of its build, so that an installed tree can be moved.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace draftproof {
 
-// The folder above this program that holds share/draftproof: the prefix of an installed program, the build folder of one
-// that is not; that of the program where there is none.
+// The folder above this program that holds share/draftproof: the prefix of an installed program, the build folder of
+// one that is not; that of the program where there is none.
 const std::filesystem::path& program_prefix();
 
 // share/draftproof/`name`, with links resolved.

@@ -99,7 +99,7 @@ int run_into(const std::vector<std::string>& arguments, const fs::path& out, con
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// The files that a command names, in whole arguments or parts of them (--prompts=FILE, a,head:FILE), with their digests,
+// The files that a command names, in whole arguments or parts of them (--prompts=FILE, a,head:FILE), and their digests,
 // a line each.
 std::string inputs_of(const StudyRun& run) {
   std::set<std::string> files;

@@ -32,8 +32,8 @@ struct DecodeRoom {
   bool share_prefixes = false;             // else no job profits from what another computed
 };
 
-// Options of an engine for these jobs. The cache has room for the largest `batch` of them, each with its longest output,
-// the largest draft behind it and, of guided ones, the companion.
+// Options of an engine for these jobs. The cache has room for the largest `batch` of them, each with its longest
+// output, the largest draft behind it and, of guided ones, the companion.
 EngineOptions engine_options(std::span<const DecodeJob> jobs, const DecodeRoom& room, const LanguageModel& target,
                              SpeculationPolicy policy = SpeculationPolicy());
 

@@ -35,8 +35,8 @@ struct DrafterChoice {
 DrafterChoice parse_drafter(std::string_view text, const std::string& where);
 
 // Meaning of "auto" with the model at `path`: head:PATH of a folder `head` or a file `head.gguf` in the model's folder
-// or beside its file; else head:PATH of the model's own files where they carry an MTP layer; else model:PATH of a folder
-// `draft` or a file `draft.gguf`; else suffix.
+// or beside its file; else head:PATH of the model's own files where they carry an MTP layer; else model:PATH of a
+// folder `draft` or a file `draft.gguf`; else suffix.
 std::string automatic_drafter(const std::string& path);
 
 }  // namespace draftproof

@@ -5,7 +5,8 @@
 //   a row of logits that drafts were made from   equals a slow head's (slow_head.hpp), bit for bit; where drafts are
 //                                                guided the slow head's two rows, combined
 //   the state that the next pair begins with     the same
-//   drafts that are the most probable tokens     are those of the row, in the row's order, through the head's vocabulary
+//   drafts that are the most probable tokens     are those of the row, in the row's order, by the head's
+//                                                vocabulary
 //   the proposal of drawn drafts                 is the row at the head's tokens and -infinity elsewhere; they are such
 #pragma once
 

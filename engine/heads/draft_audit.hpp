@@ -2,7 +2,8 @@
 // head (slow_head.hpp) after the recorded tokens and the recorded drafts before it: by margins, since another engine's
 // arithmetic rounds otherwise.
 //
-//   m children of a node   are the row's m most probable tokens; the margin is how far a logit is below the m-th largest
+//   m children of a node   are the row's m most probable tokens; the margin is how far a logit is below the m-th
+//                          largest
 //   recorded probability   differs from softmax(logits / T) by a factor; its logarithm is compared
 //   margin 0: exact; up to the tolerance (logarithms: twice that): a near tie; else different
 //

@@ -1,9 +1,9 @@
 // A head at work on its target: states made of features, and rows of logits made of states. The bits of a row depend
 // on the tokens and states before it alone, as the target's do (language_model.hpp).
 //
-// Positions of pairs: the pair (state of token i, embedding of token i + 1) has its KV in the slot of token i + 1 and is
-// rotated as position i. So the tokens of a full block of slots determine all KV in it, and blocks can be shared. Token
-// 0 has no pair. A block head's KV of a token lies in that token's slot.
+// Positions of pairs: the pair (state of token i, embedding of token i + 1) has its KV in the slot of token i + 1 and
+// is rotated as position i. So the tokens of a full block of slots determine all KV in it, and blocks can be shared.
+// Token 0 has no pair. A block head's KV of a token lies in that token's slot.
 #pragma once
 
 #include <memory>

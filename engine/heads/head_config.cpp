@@ -335,7 +335,7 @@ HeadConfig read_medusa(const JsonFields& config, const TensorCollector& tensors)
   return head;
 }
 
-// --- which format is it? ----------------------------------------------------------------------------------------------
+// --- which format is it? ---------------------------------------------------------------------------------------------
 
 bool has_any(const JsonFields& config, std::initializer_list<const char*> keys) {
   return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return config.find(key) != nullptr; });

@@ -1,8 +1,8 @@
 // A drafting head as the drafter of an engine.
 //
-// After every pass of the target it is shown the features of what was computed, and keeps them (head_entries.hpp); before
-// every pass it drafts for all requests together, so that its weights are read once a level of the drafts. Entries are
-// computed when a draft needs them, whoever's, so requests that do not draft cost nothing but the copy.
+// After every pass of the target it is shown the features of what was computed, and keeps them (head_entries.hpp);
+// before every pass it drafts for all requests together, so that its weights are read once a level of the drafts.
+// Entries are computed when a draft needs them, whoever's, so requests that do not draft cost nothing but the copy.
 #pragma once
 
 #include <functional>

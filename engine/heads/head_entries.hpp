@@ -1,9 +1,10 @@
 // The entries of a drafting head beside an engine's KV, and the features that they are made of.
 //
-// The KV of true tokens lies in the target's blocks; entries made of drafts lie elsewhere and live for one step. So a full
-// block holds what its tokens determine, whoever finds it in the prefix cache, and nothing of a rejected draft stays. Until
-// a draft needs the entries of a block, the features of its tokens are kept; of a block that holds all its entries those of
-// the last token: the first pair behind it begins with them, also where the block is found in the prefix cache.
+// The KV of true tokens lies in the target's blocks; entries made of drafts lie elsewhere and live for one step. So a
+// full block holds what its tokens determine, whoever finds it in the prefix cache, and nothing of a rejected draft
+// stays. Until a draft needs the entries of a block, the features of its tokens are kept; of a block that holds all its
+// entries those of the last token: the first pair behind it begins with them, also where the block is found in the
+// prefix cache.
 #pragma once
 
 #include <map>

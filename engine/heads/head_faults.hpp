@@ -1,6 +1,6 @@
 // Faults of engines' runners of heads (docs/heads.md, "Faults"), each planted by itself: in the weights that the runner
-// reads, or between an engine and its head, where what one shows the other is altered. The oracle's tests find them, and
-// the audit of other engines' drafts (draft_audit.hpp) asks which of them would look like a run.
+// reads, or between an engine and its head, where what one shows the other is altered. The oracle's tests find them,
+// and the audit of other engines' drafts (draft_audit.hpp) asks which of them would look like a run.
 #pragma once
 
 #include <array>

@@ -68,8 +68,8 @@ struct HeadDescription {
 
 // The layers whose features a head reads, of a target with this many layers, counted from 1, the last norm being
 // num_layers + 1. Where its files do not say: {2, L / 2, L - 3} of EAGLE-3, the last norm of EAGLE-1, Medusa and MTP,
-// 1 + round(1 + i (L - 4) / (n - 1)) of DFlash with n layers (halves to even), 1 + L / 2 with one. Error (input) at `where`: a layer that
-// the target has not, layers that do not rise.
+// 1 + round(1 + i (L - 4) / (n - 1)) of DFlash with n layers (halves to even), 1 + L / 2 with one. Error (input) at
+// `where`: a layer that the target has not, layers that do not rise.
 std::vector<std::int32_t> feature_layers_of(const HeadDescription& head, std::int64_t num_layers,
                                             const std::string& where);
 

@@ -17,8 +17,8 @@ struct DraftedStep {
   std::int64_t position = 0;  // of the first draft in the text: the tokens that were known when it was drafted
   DraftTree drafts;           // breadth first; empty: the step drafted nothing
   std::int64_t num_accepted = 0;
-  // [n] log of what the head gave each draft, softmax(logits / T) before filters, T the draft temperature or, where that
-  // is 0, 1; empty: not recorded.
+  // [n] log of what the head gave each draft, softmax(logits / T) before filters, T the draft temperature or, where
+  // that is 0, 1; empty: not recorded.
   std::vector<double> log_probs;
 };
 

@@ -1,7 +1,7 @@
 // A head's rows of logits from the tokens alone: the definition that a run of a head is compared with, in straight-line
-// code over plain vectors. It has no cache of slots, no batch, no tree mask and no scheduler, and shares with the runner
-// (draft_head.hpp, head_drafter.hpp) only the weights' values and the kernels' definitions of products, norms and
-// sigmoids; attention, rotation and the order of pairs are written out again.
+// code over plain vectors. It has no cache of slots, no batch, no tree mask and no scheduler, and shares with the
+// runner (draft_head.hpp, head_drafter.hpp) only the weights' values and the kernels' definitions of products, norms
+// and sigmoids; attention, rotation and the order of pairs are written out again.
 //
 // Features are those of one pass of the target over the true tokens. What was computed of a text is remembered with its
 // tokens, so that a text that grows costs what is new.

@@ -14,13 +14,14 @@
 //   tree:nodes=16,budget=64                    trees: as many nodes as the budget leaves each request, at most `nodes`
 //   likely                                     of drafts that were looked up, the nodes that are likely enough to be
 //                                              worth their rows (draft_selection.hpp); of others all
-//   auto                                       where tokens do not depend on drafts: drafts that were looked up as likely,
-//                                              others as goodput, both by what steps take here (own_step_cost.hpp);
-//                                              else as likely
+//   auto                                       where tokens do not depend on drafts: drafts that were looked up as
+//                                              likely, others as goodput, both by what steps take here
+//                                              (own_step_cost.hpp); else as likely
 //   confidence:max=7,threshold=0.3,budget=0    of drafters that say of each draft how likely it is accepted, before it
-//                                              is drawn: `max` are drafted, and of these the first ones verified, as far
-//                                              as the product of their confidences is at least `threshold`; with a budget
-//                                              above 0 those with the largest products over the batch, in so many rows
+//                                              is drawn: `max` are drafted, and of these the first ones verified, as
+//                                              far as the product of their confidences is at least `threshold`; with a
+//                                              budget above 0 those with the largest products over the batch, in so
+//                                              many rows
 // Parameters that are left out have the values above.
 #pragma once
 

@@ -10,18 +10,19 @@
 // largest. For each longest K the best set of n drafts is that of the n largest a^j, so trying all n is exact, but that
 // a class has one K.
 //
-// Automatic: drafts that were looked up are kept as rule likely keeps them, of others as many as goodput finds best, both
-// by what steps take here (own_step_cost.hpp). A draft length is tried only where the one below it has been timed, and
-// first none. What could be better than it seems is looked at now and then, for a hundredth of the time: a draft of one
-// request (acceptance), one of every request where none drafts, and none where they do (time). A batch that has a
+// Automatic: drafts that were looked up are kept as rule likely keeps them, of others as many as goodput finds best,
+// both by what steps take here (own_step_cost.hpp). A draft length is tried only where the one below it has been timed,
+// and first none. What could be better than it seems is looked at now and then, for a hundredth of the time: a draft of
+// one request (acceptance), one of every request where none drafts, and none where they do (time). A batch that has a
 // request whose tokens depend on its drafts is drafted whole, by the costs expected.
 //
 // Confidence-scheduled (DSpark, arXiv:2607.05147, section 3.2): a drafter says of draft j of a request the probability
 // c_j that it is accepted where those before it are, from what is known before it is drawn. Of the drafts those are
 // verified whose survival c_1 ... c_j is at least the threshold, or, with a budget of rows, is among the largest of the
 // batch. A survival never rises along a draft, so what is kept is its beginning, and whether draft j is kept depends on
-// c_1 .. c_j and other requests alone: nothing that token j or a later one says. So verifiers stay exact, as they do not
-// where the budget itself is chosen by all confidences of the same step (the paper's appendix A has a counterexample).
+// c_1 .. c_j and other requests alone: nothing that token j or a later one says. So verifiers stay exact, as they do
+// not where the budget itself is chosen by all confidences of the same step (the paper's appendix A has a
+// counterexample).
 #pragma once
 
 #include <array>

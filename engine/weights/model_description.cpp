@@ -159,8 +159,8 @@ std::vector<float> divisors_of(const JsonFields& scaling, const ModelDescription
                          number("original_max_position_embeddings"));
 }
 
-// The base and the scaling of RoPE. Older files have the base beside the scaling, newer ones inside it; where a file has
-// both they agree.
+// The base and the scaling of RoPE. Older files have the base beside the scaling, newer ones inside it; where a file
+// has both they agree.
 void describe_rope(const JsonFields& config, ModelDescription& model) {
   const std::string& where = config.where();
   const std::optional<JsonFields> parameters = config.object("rope_parameters");

@@ -44,9 +44,9 @@ Finding find_wrong_token_distribution(std::span<const Rational> expected,
 Finding find_wrong_draws(std::span<const double> distribution, const std::function<Token(std::uint64_t draw)>& draw,
                          std::int64_t draws_max);
 
-// Compares the rate of an event with its probability, known exactly, after 32, 64, ... draws and stops at the first look
-// whose exact binomial interval leaves the probability out, at a level that keeps all looks together below 1e-9. Cases
-// are draws. `event` is how evidence names it: "tokens of the tail".
+// Compares the rate of an event with its probability, known exactly, after 32, 64, ... draws and stops at the first
+// look whose exact binomial interval leaves the probability out, at a level that keeps all looks together below 1e-9.
+// Cases are draws. `event` is how evidence names it: "tokens of the tail".
 Finding find_wrong_rate(double probability, const std::function<bool(std::uint64_t draw)>& happens,
                         std::int64_t draws_max, const std::string& event);
 

@@ -11,8 +11,8 @@ const std::vector<ProofCase>& proof_cases() {
   constexpr ProofDepths kGrowing{2, 3};  // children are drawn where the walk comes
   constexpr ProofDepths kWhole{2, 2};    // every node of the tree is drawn
   constexpr ProofDepths kHalf{2, 3};     // of a vocabulary of twice the size
-  // name, verifier, lossless, source, step, acceptance oracles, greatest depths, output distribution, draft tokens, told
-  // as drawn
+  // name, verifier, lossless, source, step, acceptance oracles, greatest depths, output distribution, draft tokens,
+  // told as drawn
   static const std::vector<ProofCase> cases{
       {"greedy",
        Verifier::chain,

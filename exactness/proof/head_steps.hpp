@@ -1,7 +1,7 @@
-// Steps whose drafts are those of learned heads (docs/verifiers.md, "Drafts of learned heads"): drawn over a part of the
-// vocabulary (EAGLE-3's d2t), in parallel slots (Medusa, P-EAGLE, DFlash), left to right with a Markov bias (DSpark), and
-// EAGLE-2's reranked tree. The models of a proof stand for the network: what matters to a verifier is how tokens are
-// drawn from the head's rows.
+// Steps whose drafts are those of learned heads (docs/verifiers.md, "Drafts of learned heads"): drawn over a part of
+// the vocabulary (EAGLE-3's d2t), in parallel slots (Medusa, P-EAGLE, DFlash), left to right with a Markov bias
+// (DSpark), and EAGLE-2's reranked tree. The models of a proof stand for the network: what matters to a verifier is how
+// tokens are drawn from the head's rows.
 #pragma once
 
 #include <algorithm>
@@ -56,8 +56,8 @@ inline constexpr auto parallel_slots = [](const auto& models, const TokenString&
   };
 };
 
-// exp of the bias w2[token] w1[previous] of a Markov head of rank 1, with weights -1, 0 and 1 by the token and a unit of
-// ln 2, so that it is a fraction.
+// exp of the bias w2[token] w1[previous] of a Markov head of rank 1, with weights -1, 0 and 1 by the token and a unit
+// of ln 2, so that it is a fraction.
 template <class Number>
 Number markov_factor(Token previous, Token token) {
   const Token bias = (1 - previous % 3) * ((token + 1) % 3 - 1);
@@ -117,8 +117,8 @@ ProofCase::Oracle of_head(Head head, Rational (*oracle)(const Models&, const Tok
 
 // ---- EAGLE-2, Li et al. 2406.16858 ----
 
-// The product of q along the path to every node. Doubles are rounded to 2^-40, so that products that are equal as fractions
-// are equal.
+// The product of q along the path to every node. Doubles are rounded to 2^-40, so that products that are equal as
+// fractions are equal.
 template <class Distribution>
 auto path_probabilities(const DraftTree& tree, const Distribution& distribution) {
   using Number = typename std::remove_cvref_t<decltype(distribution(std::span<const Token>()))>::value_type;
@@ -147,8 +147,8 @@ std::vector<std::int32_t> best_nodes(const std::vector<Number>& scores, std::int
   return nodes;
 }
 
-// The `count` best nodes of a tree by the product of q along their path, in the tree's order. Scores do not rise along a
-// path and parents come first, so that a node is kept with its parent.
+// The `count` best nodes of a tree by the product of q along their path, in the tree's order. Scores do not rise along
+// a path and parents come first, so that a node is kept with its parent.
 template <class Distribution>
 DraftTree reranked(const DraftTree& tree, const Distribution& distribution, std::size_t count) {
   std::vector<std::int32_t> kept = best_nodes(path_probabilities(tree, distribution), 0, count);

@@ -12,8 +12,8 @@
 //   replay:FILE, replay:drafter=ngram,file=FILE
 //                                              recorded acceptances (recording.hpp)
 //   verifier:vocab=128,zipf=1,noise=1,drafts=8,tree=4x2,samples=2000,by=block
-//                                              a verifier of the reference on synthetic pairs (verifier_rates.hpp); `by`
-//                                              comes last, and the verifier's own parameters may follow it
+//                                              a verifier of the reference on synthetic pairs (verifier_rates.hpp);
+//                                              `by` comes last, and the verifier's own parameters may follow it
 //   published:DSpark, published:drafter=DSpark,domain=code,length=5.38
 //                                              conditional, by slot, of a head as published (sim/presets/drafters;
 //                                              domains: mathematics, code, chat; default: chat), with +block of its

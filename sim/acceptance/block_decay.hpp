@@ -1,7 +1,7 @@
-// A head that was trained to draft a block of so many tokens: each draft beyond it makes all slots worse, since the whole
-// block is then one that the head has never seen. Of a draft of K > trained tokens every conditional rate of another
-// model is multiplied by factor^(K - trained), so that the acceptance length may fall where K rises. Measured: DSpark of
-// DeepSeek-V4-Pro, 3.73 tokens a step with 7 drafts and 3.47 with 8 (sim/presets/drafters).
+// A head that was trained to draft a block of so many tokens: each draft beyond it makes all slots worse, since the
+// whole block is then one that the head has never seen. Of a draft of K > trained tokens every conditional rate of
+// another model is multiplied by factor^(K - trained), so that the acceptance length may fall where K rises. Measured:
+// DSpark of DeepSeek-V4-Pro, 3.73 tokens a step with 7 drafts and 3.47 with 8 (sim/presets/drafters).
 #pragma once
 
 #include <array>

@@ -1,17 +1,17 @@
 // Confidences of a drafter that has a head for them (DSpark's, arXiv:2607.05147): before a draft is drawn, the
 // probability that it is accepted where those before it are. Acceptances are those of another model, to the word;
-// confidences are drawn around them so that they are calibrated: among the drafts of a slot with confidence c the share c
-// is accepted.
+// confidences are drawn around them so that they are calibrated: among the drafts of a slot with confidence c the share
+// c is accepted.
 //
 //   a_k        the other model's conditional rate of slot k in a run
 //   c          ~ Beta(kappa a_k, kappa (1 - a_k)), kappa = 1 / explained - 1
 //   accepted   ~ Bernoulli(c), so that
 //   c | accepted ~ Beta(kappa a_k + 1, kappa (1 - a_k)),   c | rejected ~ Beta(kappa a_k, kappa (1 - a_k) + 1)
 //
-// explained is the share of the variance of an acceptance that its confidence explains: at 0 every confidence is a_k, at
-// 1 it is the outcome itself. Drafts behind the first rejected one have no outcome: they get one with probability a_k.
-// The confidences of one draft are independent of each other. (Requests of one mixture are not told apart: the rates are
-// those over all of them.)
+// explained is the share of the variance of an acceptance that its confidence explains: at 0 every confidence is a_k,
+// at 1 it is the outcome itself. Drafts behind the first rejected one have no outcome: they get one with probability
+// a_k. The confidences of one draft are independent of each other. (Requests of one mixture are not told apart: the
+// rates are those over all of them.)
 //
 // A drafter may be wrong of itself: `error` is added to the logarithm of the odds of every confidence that is reported;
 // above 0 it is too sure.

@@ -13,9 +13,9 @@ constexpr double kExpertLayerLaunches =
 // A level of a Markov head gathers a row, multiplies and draws: a quarter of a layer's kernels (assumed).
 constexpr double kLevelLaunches = 0.25;
 constexpr double kHostLinkBandwidth = 25e9;  // bytes a second, PCIe 4.0 x16 in practice
-// Matrix products reach flop_efficiency at so many rows, less with fewer, more with more: rows^0.2 fits the verification
-// passes of 1 to 512 rows of an 8B model on an H100 (github:SpecDecode-Bench/simulator@2fdccbd) within 2 %, one value
-// for all rows within 12 %. The growth ends where products of some thousand rows do.
+// Matrix products reach flop_efficiency at so many rows, less with fewer, more with more: rows^0.2 fits the
+// verification passes of 1 to 512 rows of an 8B model on an H100 (github:SpecDecode-Bench/simulator@2fdccbd) within 2
+// %, one value for all rows within 12 %. The growth ends where products of some thousand rows do.
 constexpr double kEfficiencyRows = 256.0;
 constexpr double kEfficiencyGrowth = 0.2;
 constexpr double kEfficiencyMost = 0.7;

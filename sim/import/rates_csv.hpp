@@ -2,8 +2,8 @@
 //
 //   one configuration or window a row   p1, p2, ... with rate_kind (conditional or unconditional, in words), and of
 //                                       mean_acceptance_length with tau_kind (with or without the bonus token), K,
-//                                       num_drafts, num_draft_tokens, num_accepted_tokens what is known; further columns
-//                                       name the configuration (engine, hardware, target_model, draft_method,
+//                                       num_drafts, num_draft_tokens, num_accepted_tokens what is known; further
+//                                       columns name the configuration (engine, hardware, target_model, draft_method,
 //                                       draft_model) and are otherwise ignored
 //   one position a row                  position with conditional or unconditional, or with counts: accepted with
 //                                       reached (conditional), accepted (or accepted_all_steps) with steps or drafts

@@ -4,8 +4,8 @@
 //           speculative_config=SpeculativeConfig(method='eagle3', model='yuhuili/...', num_spec_tokens=3), ...,
 //           dtype=torch.bfloat16, max_seq_len=8192, ..., tensor_parallel_size=1, ..., quantization=None, ...,
 //           kv_cache_dtype=auto, ..."
-//   SGLang: "server_args=ServerArgs(model_path='...', dtype='auto', quantization='fp8', kv_cache_dtype='auto', tp_size=4,
-//           speculative_algorithm='EAGLE3', speculative_draft_model_path='...', speculative_num_steps=3,
+//   SGLang: "server_args=ServerArgs(model_path='...', dtype='auto', quantization='fp8', kv_cache_dtype='auto',
+//           tp_size=4, speculative_algorithm='EAGLE3', speculative_draft_model_path='...', speculative_num_steps=3,
 //           speculative_eagle_topk=1, speculative_num_draft_tokens=4, ...)"
 //
 // The last such line holds: a log may be of several starts.

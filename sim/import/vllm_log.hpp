@@ -5,8 +5,8 @@
 //     rate: 32.4%
 //       one window of time a line; fields in any order, and earlier versions have fewer of them. The rates are
 //       unconditional, the length has the bonus token and is that of steps with a draft.
-//   Speculative metrics: Draft acceptance rate: 0.642, System efficiency: 0.598, Number of speculative tokens: 3, Number
-//     of accepted tokens: 8547, Number of draft tokens: 13311, Number of emitted tokens: 10616
+//   Speculative metrics: Draft acceptance rate: 0.642, System efficiency: 0.598, Number of speculative tokens: 3,
+//     Number of accepted tokens: 8547, Number of draft tokens: 13311, Number of emitted tokens: 10616
 //       (0.3 to 0.8) counters since the start. Their "accepted tokens" count drafts behind a rejected one too, so that
 //       only the emitted ones give the acceptance length: emitted / (draft tokens / K).
 //   vllm bench serve and the offline examples: "Acceptance length: 2.69", "Drafts: 3221", "Position 0: 73.21",

@@ -45,7 +45,8 @@ void write_png(const std::string& path, const Picture& picture) {
 // Frames until sizes, scroll bars and docked windows have found their places, and each side's first panel is in front.
 constexpr int kSettlingFrames = 6;
 
-// The panel that has the lesson of the options is alone in it, with the lesson's settings. Usage error for a lesson that none has.
+// The panel that has the lesson of the options is alone in it, with the lesson's settings. Usage error for a lesson
+// that none has.
 std::unique_ptr<Dashboard> dashboard_of(const RunOptions& options) {
   DashboardOptions of_dashboard = options.dashboard;
   std::vector<std::unique_ptr<Panel>> panels = all_panels();

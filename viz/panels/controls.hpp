@@ -46,13 +46,15 @@ class Controls {
   // Takes over what was typed when the person presses Enter or leaves the field.
   bool text(const char* label, std::string& value, const char* tooltip);
 
-  // For a setting that no control above edits as a whole, as rows whose bars are dragged: it becomes part of the address.
+  // For a setting that no control above edits as a whole, as rows whose bars are dragged: it becomes part of the
+  // address.
   void remember(const char* label, std::vector<double>& value);
   void remember(const char* label, std::vector<std::string>& value);  // of one line each
   void remember(const char* label, std::uint64_t& value);
 
-  // The address of what the controls show: "<panel>/<label>=<value>&..." of those that no longer stand as when they were first
-  // drawn, percent-encoded. Taken over by controls as they are drawn in the next frames; what names no control is ignored.
+  // The address of what the controls show: "<panel>/<label>=<value>&..." of those that no longer stand as when they
+  // were first drawn, percent-encoded. Taken over by controls as they are drawn in the next frames; what names no
+  // control is ignored.
   std::string address() const;
   void go_to(const std::string& address);
 

@@ -58,8 +58,8 @@ inline void setup_axis_of_powers(ImAxis axis, double least, double most) {
   if (ticks.size() > 1) ImPlot::SetupAxisTicks(axis, ticks.data(), static_cast<int>(ticks.size()), labels.data());
 }
 
-// A plot, and below it one sentence that says what is to be seen; both together have `size`, of which a side that is not
-// positive is all the room there is. `plot` gets the size that is left.
+// A plot, and below it one sentence that says what is to be seen; both together have `size`, of which a side that is
+// not positive is all the room there is. `plot` gets the size that is left.
 template <class Plot>
 void with_caption(const char* sentence, ImVec2 size, const Plot& plot) {
   const ImVec2 room = ImGui::GetContentRegionAvail();

@@ -1,5 +1,5 @@
-// B27, B28, B30, B34 and B86: the verifier is right, and a distribution it is given is not the one that was drawn from or
-// asked for.
+// B27, B28, B30, B34 and B86: the verifier is right, and a distribution it is given is not the one that was drawn from
+// or asked for.
 #include <algorithm>
 #include <utility>
 

@@ -33,8 +33,8 @@ Rational confidence_of(const ExactMasses& q) {
   return *std::ranges::max_element(q);
 }
 
-// The length of the most tokens a unit of time: 1 + c_1 + c_1 c_2 + ... over the cost, 1 without drafts and 9/5 with one
-// or two, as of kernels that take both at one price.
+// The length of the most tokens a unit of time: 1 + c_1 + c_1 c_2 + ... over the cost, 1 without drafts and 9/5 with
+// one or two, as of kernels that take both at one price.
 std::size_t best_length(std::span<const Rational> confidences) {
   const Rational cost = Rational(9) / 5;
   std::size_t best = 0;
@@ -51,8 +51,8 @@ std::size_t best_length(std::span<const Rational> confidences) {
   return best;
 }
 
-// The best length over the confidences of all slots, the later of which have read drafts that it may cut; or the one over
-// what is known before the first draw, which takes later slots to be as sure as the first.
+// The best length over the confidences of all slots, the later of which have read drafts that it may cut; or the one
+// over what is known before the first draw, which takes later slots to be as sure as the first.
 EnumeratedStep scheduled_chain_step(bool faulty, EnumeratedVerify verify) {
   return [faulty, verify = std::move(verify)](const Models& models, const TokenString& prefix, std::int32_t draft_len,
                                               ExactChance& chance) {

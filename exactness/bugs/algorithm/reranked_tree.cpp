@@ -20,8 +20,8 @@ Finding find_reranked(bool faulty) {
   return find_wrong_distribution(kTwoLevels, proof_steps::tree_step(draw, proof_steps::top_down(proof_steps::rrsw)));
 }
 
-// E: EAGLE-2's rerank over children that are drawn, judged by RRS; or over the most probable ones, which no chance chose,
-// judged without a q.
+// E: EAGLE-2's rerank over children that are drawn, judged by RRS; or over the most probable ones, which no chance
+// chose, judged without a q.
 Finding find_drawn_candidates(bool faulty) {
   if (!faulty) {
     const auto judge = proof_steps::top_down(proof_steps::target_only);
