@@ -110,6 +110,7 @@ class PredictedBest(PredictedRow):
     notes: list[str]
     plain_ms: float
     plain_tokens_per_second: float
+    prefill_share: float
     plain_pass: Pass
     best_k: PredictedRow
     best_tree: PredictedRow | None
@@ -123,6 +124,8 @@ class Prediction(Document):
     engine: str
     drafter: str
     context: int
+    prompt: int | None
+    output: int | None
     guidance: bool
     acceptance: str
     acceptance_factor: float
