@@ -6,6 +6,7 @@
 #include "cli/shared/model_path.hpp"
 #include "cli/shared/painted_text.hpp"
 #include "engine/draft/drafter_factory.hpp"
+#include "engine/grammar/compile_grammar.hpp"
 
 namespace draftproof {
 namespace {
@@ -35,6 +36,10 @@ LanguageModelRun run_language_model(const DemoOptions& options) {
   job.decoding.detokeniser = run.model.tokenizer.get();
   job.decoding.num_speculative_tokens = kDraftLen;
   job.decoding.seed = options.seed;
+  if (const std::optional<GrammarSource> source = grammar_source(options.grammar)) {
+    GrammarCompiler grammars(run.model.tokenizer, run.model.model->vocab_size(), job.decoding.stop.eos_ids);
+    job.decoding.grammar = {grammars.compile(*source), !options.grammar.unmasked_drafts};
+  }
   const auto drafter =
       make_drafter(parse_drafter(kDrafter, "--drafter"), run.model, std::nullopt, model_options, "--drafter");
   warm_up(*run.model.model, job);

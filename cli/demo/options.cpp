@@ -53,6 +53,7 @@ void add_demo_options(Options& command, DemoOptions& options) {
                  "Children of a node at each depth, as 3x2x1 (default for verifiers of trees: 2x2x1..., K deep)",
                  [&options](const std::string& text) { options.tree = text; });
   command.integer("--tokens", options.tokens, {1, kTokensMax}, "Tokens (bytes) of the text that is shown");
+  add_grammar_options(command, options.grammar);
   add_sampling_options(command, options.temperature, options.top_p, options.top_k, options.min_p);
   add_further_samplers(command, options.samplers);
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/shared/grammar_options.hpp"
 #include "cli/shared/options.hpp"
 #include "engine/decode/decoding_options.hpp"
 
@@ -30,6 +31,7 @@ struct DemoOptions {
   std::int64_t top_k = 0;
   double min_p = 0.0;
   SamplerParameters samplers;
+  GrammarOptions grammar;                   // of the language model's answer
   std::optional<double> draft_temperature;  // like the target's, as are the two below
   std::optional<double> draft_top_p;
   std::optional<std::int64_t> draft_top_k;

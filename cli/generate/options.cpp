@@ -71,10 +71,13 @@ class PromptLine {
         p.seed = static_cast<std::uint64_t>(integer(name, value, 0, std::numeric_limits<std::int64_t>::max()));
       else if (name == "stop")
         p.stop = texts(name, value);
+      else if (is_grammar_field(name))
+        own_grammar(p, grammar_field(name, value, where_));
       else
         throw fail("has the field \"" + name +
                    "\"; expected prompt, chat, max_tokens, temperature, top_p, top_k, min_p, "
-                   "a further sampler (docs/trace.md), cfg_scale, negative_prompt, seed or stop");
+                   "a further sampler (docs/trace.md), cfg_scale, negative_prompt, seed, stop, grammar, json_schema, "
+                   "regex or choice");
     }
     if (!line_.contains("prompt")) throw fail("has no \"prompt\"");
   }
@@ -110,8 +113,15 @@ class PromptLine {
     return all;
   }
 
+  void own_grammar(RequestParameters& p, GrammarSource source) {
+    if (has_grammar_) throw fail("has two grammars; expected one of grammar, json_schema, regex and choice");
+    has_grammar_ = true;
+    p.grammar = std::move(source);
+  }
+
   std::string where_;
   const nlohmann::json& line_;
+  bool has_grammar_ = false;
 };
 
 // Declares where options have no use: beside others, and where nothing is sampled or drafted.
@@ -127,14 +137,17 @@ void add_uses(Options& command, GenerateOptions& options, const std::vector<std:
                     "with --beams", samples);
   command.used_only({"--batch", "--context", "--kv-blocks", "--token-budget", "--metrics"}, "with --beams", samples);
   command.used_only(further_samplers, "with --beams", samples);
+  command.used_only({"--grammar", "--json-schema", "--regex", "--choice"}, "with --beams", samples);
   const auto drafts = [&options] { return options.drafter != "none"; };
   command.used_only({"--draft-temperature", "--tree", "--num-speculative-tokens", "--policy", "--cost"},
                     "with --drafter none", drafts);
   command.used_only({"--verifier"}, "with --drafter none, unless it is a coupled one", [=, &options] {
     return drafts() || parse_verifier(options.verifier, "--verifier").info().is_coupled();
   });
-  command.used_only({"--record-drafts"}, "without a drafter that is a head, head:PATH",
-                    [&options] { return drafter_of(options).kind == DrafterKind::head; });
+  command.used_only({"--record-drafts"}, "without a drafter that is a head, head:PATH", [&options] {
+    const DrafterChoice drafter = drafter_of(options);
+    return drafter.kind == DrafterKind::head && !drafter.grammar_first;
+  });
   command.used_only({"--draft-temperature"}, "with a drafter that has no probabilities",
                     [&options] { return drafter_of(options).has_probabilities(); });
   command.used_only({"--guided-drafts"}, "with a drafter that is no head",
@@ -182,6 +195,7 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.texts("--stop", request.stop, "Ends the output; may be given again", "TEXT");
   command.integer("--min-tokens", options.min_tokens, {0, 1'000'000}, "Tokens before which nothing ends the output");
   command.flag("--ignore-eos", options.ignore_eos, "Go on behind the token that ends a turn");
+  add_grammar_options(command, options.grammar, [&options] { return !options.prompts.empty(); });
   command.integer("--logprobs", options.logprobs, {0, kLogprobsMax},
                   "Log-probabilities of each token and of the N likeliest");
   command.integer("--beams", options.beams, {1, 64}, "Beam search of this width instead of sampling");
@@ -192,7 +206,8 @@ void add_generate_options(Options& command, GenerateOptions& options) {
   command.text(
       "--drafter", options.drafter,
       "none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST, requantised:BITS, or auto: a head in the "
-      "model's folder or in its own files, else a draft model in the folder, else suffix",
+      "model's folder or in its own files, else a draft model in the folder, else suffix; grammar: what the request's "
+      "grammar forces, grammar+NAME: that, and else NAME",
       "NAME");
   command.number("--draft-temperature", options.draft_temperature, kTemperatureRange,
                  "Of drafters with probabilities (default: like the target)");
@@ -246,6 +261,11 @@ void validate(const GenerateOptions& options) {
                                           std::to_string(options.request.max_tokens));
   const bool automatic = options.drafter == "auto";
   const DrafterChoice drafter = parse_drafter(automatic ? "suffix" : options.drafter, "--drafter");
+  if ((drafter.kind == DrafterKind::grammar || drafter.grammar_first) && !options.grammar.any() &&
+      options.prompts.empty())
+    throw usage_error("--drafter", "is " + options.drafter +
+                                       ", and there is no grammar; expected --grammar, --json-schema, --regex or "
+                                       "--choice beside it");
   const VerifierChoice verifier = parse_verifier(options.verifier, "--verifier");
   std::optional<TreeShape> tree;
   if (options.tree) tree = parse_tree(*options.tree, "--tree");
@@ -287,7 +307,11 @@ std::vector<PromptRequest> read_prompts(const GenerateOptions& options) {
   return requests;
 }
 
-RequestMaker::RequestMaker(const GenerateOptions& options, const TextModel& model) : options_(options), model_(model) {
+RequestMaker::RequestMaker(const GenerateOptions& options, const TextModel& model)
+    : options_(options),
+      model_(model),
+      end_tokens_(options.ignore_eos ? std::vector<Token>() : model.tokenizer->end_tokens()),
+      grammars_(model.tokenizer, model.model->vocab_size(), end_tokens_) {
   const auto vocab_size = model.model->vocab_size();
   for (const std::string& text : options.logit_bias) {
     const std::size_t equals = text.find('=');
@@ -304,7 +328,8 @@ RequestMaker::RequestMaker(const GenerateOptions& options, const TextModel& mode
     for (const std::string& form : {word, " " + word})
       sequences.push_back(model.tokenizer->encode(form, {false, false}));
   if (!sequences.empty()) bad_words_.emplace(std::move(sequences), static_cast<std::size_t>(vocab_size));
-  if (!options.ignore_eos) end_tokens_ = model.tokenizer->end_tokens();
+  if (const std::optional<GrammarSource> source = grammar_source(options.grammar))
+    grammar_ = grammars_.compile(*source);
 }
 
 std::vector<Token> RequestMaker::tokens_of(const PromptRequest& request) const {
@@ -340,6 +365,7 @@ DecodingOptions RequestMaker::decoding_options(const PromptRequest& request) con
       if (!prompt.empty()) decoding.unconditional_prompt = {prompt.back()};
     }
   }
+  decoding.grammar = {p.grammar ? grammars_.compile(*p.grammar) : grammar_, !options_.grammar.unmasked_drafts};
   decoding.stop.eos_ids = end_tokens_;
   decoding.stop.stop_strings = p.stop;
   decoding.stop.min_tokens = options_.min_tokens;

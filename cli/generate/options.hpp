@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/shared/grammar_options.hpp"
 #include "cli/shared/options.hpp"
 #include "engine/decode/decoding_options.hpp"
 #include "engine/decode/engine.hpp"
 #include "engine/draft/drafter_choice.hpp"
+#include "engine/grammar/compile_grammar.hpp"
 #include "engine/model/text_model.hpp"
 
 namespace draftproof {
@@ -27,6 +29,7 @@ struct RequestParameters {
   std::optional<std::string> negative_prompt;
   std::uint64_t seed = 0;
   std::vector<std::string> stop;
+  std::optional<GrammarSource> grammar;
 };
 
 struct GenerateOptions {
@@ -42,6 +45,7 @@ struct GenerateOptions {
   std::vector<std::string> bad_words;
   std::int64_t min_tokens = 0;
   bool ignore_eos = false;
+  GrammarOptions grammar;  // of requests that have none of their own
   std::optional<std::int64_t> logprobs;
   std::optional<std::int64_t> beams;
 
@@ -90,6 +94,7 @@ std::vector<PromptRequest> read_prompts(const GenerateOptions& options);
 // The part that does not depend on the request; its spans point into the object.
 class RequestMaker {
  public:
+  // Errors: those of the options' grammar.
   RequestMaker(const GenerateOptions& options, const TextModel& model);
 
   // The prompt as tokens, the model's chat template around it where asked for.
@@ -102,6 +107,8 @@ class RequestMaker {
   std::vector<LogitBias> logit_bias_;
   std::optional<BadWords> bad_words_;
   std::vector<Token> end_tokens_;
+  mutable GrammarCompiler grammars_;
+  std::shared_ptr<const Grammar> grammar_;  // of the options
 };
 
 }  // namespace draftproof

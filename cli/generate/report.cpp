@@ -56,6 +56,11 @@ Json request_json(const GenerateOptions& options, const GenerateRun& run, const 
   json["tokens"] = generation.tokens;
   json["finish_reason"] = request.error.empty() ? std::string(detail_name(generation.finish_reason)) : "error";
   json["error"] = text_or_null(request.error);
+  const std::optional<GrammarSource>& own = request.prompt.parameters.grammar;
+  json["grammar"] = nullptr;
+  if (generation.grammar_complete)
+    json["grammar"] = {{"form", own ? name_of(own->form) : name_of(grammar_form(options.grammar))},
+                       {"complete", *generation.grammar_complete}};
   json["num_steps"] = generation.target_steps;
   const bool drafted = speculates(run) && generation.acceptance.drafts > 0;
   json["acceptance_length"] = drafted ? Json(generation.acceptance.acceptance_length()) : Json(nullptr);
@@ -84,6 +89,9 @@ void print_generate(std::ostream& out, const GenerateOptions& options, const Gen
       out << "\n\n";
     } else {
       out << painted_text(request.generation, palette, *run.model.tokenizer) << "\n\n";
+      if (request.generation.grammar_complete == false)
+        out << "This is no whole sentence of its grammar: it ended by " << detail_name(request.generation.finish_reason)
+            << ".\n\n";
     }
   }
   const double seconds = run.generation_ms / 1e3;
@@ -116,6 +124,7 @@ Json generate_json(const GenerateOptions& options, const GenerateRun& run, const
   document["tokens_per_second"] = per_second(run.tokens, run.generation_ms);
   document["drafter_share"] = share(run.metrics.draft_ns, run.metrics);
   document["target_share"] = share(run.metrics.verify_ns, run.metrics);
+  document["mask_share"] = share(run.metrics.mask_ns, run.metrics);
   document["preemptions"] = run.metrics.preemptions;
   document["files"] = {{"trace", text_or_null(options.trace)},
                        {"metrics", text_or_null(options.metrics)},

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/archives/sha256.hpp"
 #include "base/files/inputs_read.hpp"
 #include "cli/shared/acceptance_terms.hpp"
 #include "cli/shared/command.hpp"
@@ -18,6 +19,17 @@
 namespace draftproof {
 namespace {
 
+// Rows under one grammar, or with other drafts, are not those without.
+Json grammar_setting(const GrammarOptions& options) {
+  const std::optional<GrammarSource> source = grammar_source(options);
+  Json setting{{"sha256", nullptr}, {"unmasked_drafts", options.unmasked_drafts}};
+  if (!source) return options.unmasked_drafts ? setting : Json(nullptr);
+  std::string text = name_of(source->form) + "\n" + source->text;
+  for (const std::string& choice : source->choices) text += "\n" + choice;
+  setting["sha256"] = sha256_hex(text);
+  return setting;
+}
+
 // Settings that make rows comparable: a table has one of each.
 Json settings_of(const SpeculateOptions& options, const TextModel& model, const std::string& model_sha256,
                  const PromptSet& prompts, const Json& machine) {
@@ -27,6 +39,7 @@ Json settings_of(const SpeculateOptions& options, const TextModel& model, const 
           {"prompts_sha256", prompts.sha256},
           {"per_work", options.prompts_per_work() > 0 ? Json(options.prompts_per_work()) : Json("all")},
           {"max_tokens", options.output_tokens()},
+          {"grammar", grammar_setting(options.grammar)},
           {"threads", options.threads},
           {"seed", options.seed},
           {"cpu", machine.at("cpu")},

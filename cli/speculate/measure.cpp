@@ -18,10 +18,14 @@ DecodedTime time_of(const DecodedJobs& jobs) {
 
 }  // namespace
 
-Measurement::Measurement(const SpeculateOptions& options, const TextModel& model) : options_(options), model_(model) {
+Measurement::Measurement(const SpeculateOptions& options, const TextModel& model)
+    : options_(options),
+      model_(model),
+      grammars_(model.tokenizer, model.model->vocab_size(), model.tokenizer->end_tokens()) {
   const ContentsRead contents;
   cost_ = read_step_cost(options.cost, 0.0);
   if (!options.cost.empty()) cost_sha256_ = contents.sha256();
+  grammar_ = grammar_source(options.grammar);
 }
 
 std::shared_ptr<Drafter> Measurement::make(const Configuration& configuration) const {
@@ -78,7 +82,15 @@ std::span<const WorkPrompt> Measurement::wanted(const Work& work) const {
 
 void Measurement::require_readable(const PromptSet& prompts) const {
   for (const Work& work : prompts.works)
-    for (const WorkPrompt& prompt : wanted(work)) tokens_of(prompt, model_);
+    for (const WorkPrompt& prompt : wanted(work)) {
+      tokens_of(prompt, model_);
+      grammar_of(prompt);
+    }
+}
+
+std::shared_ptr<const Grammar> Measurement::grammar_of(const WorkPrompt& prompt) const {
+  const std::optional<GrammarSource>& source = prompt.grammar ? prompt.grammar : grammar_;
+  return source ? grammars_.compile(*source) : nullptr;
 }
 
 DecodeJob Measurement::job_of(const WorkPrompt& prompt, const Configuration& configuration, std::uint64_t seed) const {
@@ -88,6 +100,7 @@ DecodeJob Measurement::job_of(const WorkPrompt& prompt, const Configuration& con
   decoding.stop.eos_ids = model_.tokenizer->end_tokens();
   decoding.stop.max_tokens = options_.output_tokens();
   decoding.seed = seed;
+  decoding.grammar = {grammar_of(prompt), !options_.grammar.unmasked_drafts};
   decoding.verify.verifier = parse_verifier(configuration.verifier, "--verifier");
   if (configuration.tree) decoding.tree = parse_tree(*configuration.tree, "--trees");
   decoding.num_speculative_tokens = configuration.k;

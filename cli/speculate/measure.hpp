@@ -14,6 +14,7 @@
 #include "cli/speculate/speedup.hpp"
 #include "engine/decode/paired_run.hpp"
 #include "engine/draft/drafter.hpp"
+#include "engine/grammar/compile_grammar.hpp"
 #include "engine/heads/acceptance_oracle.hpp"
 #include "engine/metrics/acceptance.hpp"
 #include "engine/model/prompt_set.hpp"
@@ -43,7 +44,8 @@ class Measurement {
   // Both must outlive the object. Error (input): the file of costs.
   Measurement(const SpeculateOptions& options, const TextModel& model);
 
-  // Checks the prompts that are measured. Error (input): one asks for a chat, and the model has no chat template.
+  // Checks the prompts that are measured, and compiles their grammars. Errors (input): one asks for a chat, and the
+  // model has no chat template; a grammar's own.
   void require_readable(const PromptSet& prompts) const;
   // Makes the drafters of the configurations. Errors (usage, input): one that the model has not got.
   void open_drafters(const std::vector<Configuration>& configurations);
@@ -62,6 +64,7 @@ class Measurement {
  private:
   std::span<const WorkPrompt> wanted(const Work& work) const;
   DecodeJob job_of(const WorkPrompt& prompt, const Configuration& configuration, std::uint64_t seed) const;
+  std::shared_ptr<const Grammar> grammar_of(const WorkPrompt& prompt) const;
   std::shared_ptr<Drafter> drafter_of(const Configuration& configuration);
   std::shared_ptr<Drafter> make(const Configuration& configuration) const;
 
@@ -69,6 +72,8 @@ class Measurement {
   const TextModel& model_;
   std::shared_ptr<const StepCost> cost_;  // of the likely policy
   std::string cost_sha256_;
+  mutable GrammarCompiler grammars_;
+  std::optional<GrammarSource> grammar_;               // of prompts that have none of their own
   std::map<std::string, std::string> drafter_sha256_;  // by name
   // With a model of their own, by name and draft temperature.
   std::map<std::pair<std::string, double>, std::shared_ptr<Drafter>> drafters_;

@@ -41,8 +41,9 @@ std::vector<std::string> drafters_of(const std::string& text) {
 
 // Why the drafter cannot draft this for the verifier; empty where it can.
 std::string misfit(const DrafterChoice& drafter, const VerifierChoice& verifier, const DraftPlan& plan) {
-  if (!plan.is_chain() && plan.num_paths == 1 && drafter.kind == DrafterKind::prompt_lookup)
-    return "prompt lookup drafts chains";
+  if (!plan.is_chain() && plan.num_paths == 1 &&
+      (drafter.kind == DrafterKind::prompt_lookup || drafter.kind == DrafterKind::grammar))
+    return "prompt lookup and grammars draft chains";
   // Tokens of siblings differ.
   std::vector<Token> tokens;
   for (Token token = 0; token < plan.shape.size(); ++token) tokens.push_back(token);
@@ -101,6 +102,11 @@ void add_speculate_options(Options& command, SpeculateOptions& options) {
       "--oracle", options.oracle,
       "Compare every draft of heads, as they are measured, with a slow head that sees the tokens alone (times are "
       "then no measure)");
+  add_grammar_options(command, options.grammar, [&options] { return !options.prompts.empty(); });
+  command.used_only({"--oracle"},
+                    "with drafts that follow a grammar, which are not the head's alone; give "
+                    "--unmasked-drafts beside it",
+                    [&options] { return !options.grammar.any() || options.grammar.unmasked_drafts; });
   add_artefacts(command, options.artefacts);
   command.json(options.json);
 }
@@ -114,6 +120,11 @@ SpeculateGrid grid_of(const SpeculateOptions& options) {
   SpeculateGrid grid;
   for (const std::string& name : options.drafters) {
     const DrafterChoice drafter = parse_drafter(name, "--drafters");
+    if ((drafter.kind == DrafterKind::grammar || drafter.grammar_first) && !options.grammar.any() &&
+        options.prompts.empty())
+      throw usage_error("--drafters", "has " + name +
+                                          ", and there is no grammar; expected --grammar, --json-schema, "
+                                          "--regex or --choice beside it");
     if (drafter.kind == DrafterKind::none)
       throw usage_error("--drafters", "has none; expected drafters, plain decoding is measured beside each of them");
     for (const std::string& tree : options.trees) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/shared/artefacts.hpp"
+#include "cli/shared/grammar_options.hpp"
 #include "cli/shared/options.hpp"
 
 namespace draftproof {
@@ -22,6 +23,7 @@ struct SpeculateOptions {
   std::string tree_verifier = "target_only";
   std::string policy = "likely";
   bool oracle = false;
+  GrammarOptions grammar;
   std::string cost;                      // of the likely policy: what calibrate --this-machine wrote
   std::optional<std::int64_t> per_work;  // absent: every prompt
   std::optional<std::int64_t> max_tokens;

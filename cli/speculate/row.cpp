@@ -57,6 +57,7 @@ Json row_json(const std::string& work, const Configuration& configuration, std::
       {"draft_ms", ms_per_step(speculative.draft_ns, speculative)},
       {"verify_ms", ms_per_step(speculative.verify_ns, speculative)},
       {"sample_ms", ms_per_step(speculative.sample_ns, speculative)},
+      {"mask_ms", ms_per_step(speculative.mask_ns, speculative)},
       {"step_ms", ms_per_step(speculative.wall_ns, speculative)},
       {"plain_ms", ms_per_step(measured.plain.wall_ns, measured.plain)},
       {"requests", counted_requests_json(measured.requests)},

@@ -22,6 +22,7 @@ VerifyRequest request_of(const SpeculativeStep& step, const TargetRows& rows, co
   if (!rows.unconditional.empty()) request.unconditional = matrix_of(rows.unconditional, vocab_size);
   request.parameters = options.parameters;
   request.constraints = options.constraints;
+  request.allowed_masks = step.allowed_masks;
   request.proposal_kind = step.draft.proposal_kind;
   if (request.proposal_kind != ProposalKind::one_hot) request.proposal = matrix_of(step.draft.logits, vocab_size);
   request.draft_parameters = step.draft.draft_parameters;

@@ -72,8 +72,9 @@ struct SpeculativeStep {
   std::uint32_t step = 0;
   std::size_t output_len = 0;  // tokens of the output before it
   Draft draft;
-  std::vector<float> target_logits;         // [K' + 1, V]
-  std::vector<float> unconditional_logits;  // [K' + 1, V] when guided
+  std::vector<float> target_logits;          // [K' + 1, V]
+  std::vector<float> unconditional_logits;   // [K' + 1, V] when guided
+  std::vector<std::uint32_t> allowed_masks;  // [K' + 1, ceil(V/32)] where the request follows a grammar
   Emission emission;
 
   TargetRows rows() const { return {target_logits, unconditional_logits}; }

@@ -8,6 +8,7 @@
 
 #include "base/token.hpp"
 #include "engine/decode/stop.hpp"
+#include "engine/grammar/grammar.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/step/request.hpp"
 #include "reference/verify/tree_shape.hpp"
@@ -19,6 +20,7 @@ inline constexpr int kSpeculativeTokensMax = 64;
 struct DecodingOptions {
   RowParameters parameters;
   RowConstraints constraints;               // of every row; its spans must outlive the generation
+  GrammarChoice grammar;                    // whose masks come on top of the constraints
   std::vector<Token> unconditional_prompt;  // for guidance_scale other than 1: empty, or a negative prompt
   StopParameters stop;                      // max_tokens, max_model_len or max_steps must be given
   const Detokeniser* detokeniser = nullptr;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Generation {
   std::vector<TokenOrigin> origins;                 // of every token
   std::string text;                                 // released, where there is a detokeniser
   FinishReason finish_reason = FinishReason::none;  // none: max_steps were done, or it failed
+  std::optional<bool> grammar_complete;             // where there is one: the tokens are a sentence of it
   std::exception_ptr failure;                       // an Error that says why it failed; null where it did not
   // With num_logprobs: of every token, the likeliest ones of its row before parameters, and the token itself.
   std::vector<std::vector<TokenLogprob>> logprobs;

@@ -1,6 +1,7 @@
 #include "engine/decode/model_backend.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <utility>
 
@@ -48,18 +49,49 @@ DraftPlan limited(const DraftPlan& plan, std::int32_t nodes, std::int32_t depth_
   return fitting;
 }
 
+// Keeps these nodes, which are closed under parents, ascending; of a draft without rows.
+void keep_nodes(Draft& draft, std::span<const std::int32_t> nodes) {
+  if (std::ssize(nodes) == draft.tree.size()) return;
+  Draft kept;
+  std::vector<std::int32_t> number(draft.tree.tokens.size());
+  for (const std::int32_t node : nodes) {
+    const auto i = static_cast<std::size_t>(node);
+    const std::int32_t parent = draft.tree.parents[i];
+    number[i] =
+        kept.tree.add(draft.tree.tokens[i], parent == kRootNode ? kRootNode : number[static_cast<std::size_t>(parent)]);
+    if (!draft.evidence.empty()) kept.evidence.push_back(draft.evidence[i]);
+    if (!draft.confidences.empty()) kept.confidences.push_back(draft.confidences[i]);
+  }
+  draft.tree = std::move(kept.tree);
+  draft.evidence = std::move(kept.evidence);
+  draft.confidences = std::move(kept.confidences);
+}
+
+// Of a grammar that this vocabulary cannot write to its end.
+Error dead_end(const ActiveRequest& request, std::size_t new_tokens) {
+  return input_error("request " + std::to_string(request.id),
+                     "no token of the vocabulary goes on with its grammar behind " +
+                         std::to_string(request.generation.tokens.size() + new_tokens) +
+                         " tokens; expected a grammar that this vocabulary can write");
+}
+
 }  // namespace
 
 ActiveRequest::ActiveRequest(std::uint64_t request_id, const LanguageModel& target, std::span<const Token> prompt,
                              DecodingOptions decoding, bool does_speculate)
     : id(request_id),
       options(bounded(std::move(decoding), target, prompt)),
+      own_mask(options.constraints.allowed_mask),
       speculates(does_speculate),
       sequence(start_sequence(options, prompt)),
       streams{stream_of(target, prompt)},
       stop(options.stop, static_cast<std::size_t>(target.vocab_size()), static_cast<std::int64_t>(prompt.size()),
            options.detokeniser) {
   if (sequence.guided()) streams.push_back(stream_of(target, options.unconditional_prompt));
+  if (options.grammar.grammar) {
+    grammar = options.grammar.grammar->start();
+    generation.grammar_complete = grammar->is_complete();
+  }
   if (speculates) {
     plan = plan_for(options.verify.verifier, options.tree, options.num_speculative_tokens, "tree");
     generation.acceptance = AcceptanceCounts(static_cast<std::size_t>(options.num_speculative_tokens));
@@ -115,6 +147,7 @@ void ModelBackend::propose(const StepPlan& plan) {
   const bool by_confidence = policy_.choice().rule == SpeculationRule::confidence;
   std::vector<DraftOrder> orders;
   std::vector<std::size_t> indices;
+  std::deque<DraftMask> masks;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     const PlannedRequest& planned = plan.requests[i];
     ActiveRequest& active = request(planned.request);
@@ -136,6 +169,10 @@ void ModelBackend::propose(const StepPlan& plan) {
       orders.back().context.companion_stream = active.stream(1);
       orders.back().context.companion_kv = planned.streams[1].context;
     }
+    if (active.grammar) {
+      orders.back().context.grammar = &masks.emplace_back(*active.grammar, target_.vocab_size());
+      orders.back().context.follows_grammar = active.options.grammar.masks_drafts;
+    }
     indices.push_back(i);
   }
   if (orders.empty()) return;
@@ -144,13 +181,16 @@ void ModelBackend::propose(const StepPlan& plan) {
     std::exception_ptr& failure = failures_[indices[i]] = orders[i].failure;
     if (failure) continue;
     try {
-      const Draft& draft = orders[i].step->draft;
+      Draft& draft = orders[i].step->draft;
       const std::int32_t nodes_max = plan.requests[indices[i]].num_drafts_max;
       if (draft.tree.size() > nodes_max)
         throw Error(ErrorKind::internal, "drafter",
                     "it proposed " + std::to_string(draft.tree.size()) + " nodes; expected at most " +
                         std::to_string(nodes_max));
       if (by_confidence) require_confidences(draft.confidences, draft.tree.tokens.size());
+      // What was drawn is told as it was drawn; what was looked up depends on what is known, the grammar too.
+      if (orders[i].context.follows_grammar && draft.proposal_kind == ProposalKind::one_hot)
+        keep_nodes(draft, allowed_nodes(*orders[i].context.grammar, draft.tree));
     } catch (const Error&) {
       failure = std::current_exception();
     }
@@ -189,6 +229,16 @@ void ModelBackend::keep_confident(const StepPlan& plan) {
     if (!draft.evidence.empty()) draft.evidence.resize(kept);
     if (!draft.logits.empty()) draft.logits.resize(kept * static_cast<std::size_t>(target_.vocab_size()));
   }
+}
+
+// What the request's grammar allows in the rows of the step. The request's own mask stays within it.
+void ModelBackend::fill_grammar_masks(ActiveRequest& request) const {
+  DraftMask mask(*request.grammar, target_.vocab_size());
+  if (mask.allowed_after({}).empty()) throw dead_end(request, 0);
+  request.step.allowed_masks.clear();
+  fill_masks(mask, request.speculates ? request.step.draft.tree : DraftTree(), request.own_mask, target_.vocab_size(),
+             request.step.allowed_masks);
+  if (!request.speculates) request.options.constraints.allowed_mask = request.step.allowed_masks;
 }
 
 // Adds the request's committed tokens, and the draft behind them, to the batch.
@@ -234,6 +284,17 @@ TargetRows ModelBackend::rows_of(std::size_t index, const ActiveRequest& request
   return {of(0), request.sequence.guided() ? of(1) : std::span<const float>()};
 }
 
+// Moves the request's grammar along the tokens, up to where it ends; how many these are.
+std::size_t ModelBackend::follow_grammar(ActiveRequest& request, std::span<const Token> tokens) const {
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (!request.grammar->accept(tokens[i])) throw dead_end(request, i);
+    if (request.grammar->goes_on()) continue;
+    if (!request.grammar->is_complete()) throw dead_end(request, i + 1);
+    return i + 1;
+  }
+  return tokens.size();
+}
+
 void ModelBackend::emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome) {
   SequenceOutcome& sequence = outcome.sequences[index];
   Generation& generation = request.generation;
@@ -247,7 +308,14 @@ void ModelBackend::emit(std::size_t index, ActiveRequest& request, StepOutcome& 
   } else {
     tokens = {sampler_.sample(rows, request.options, request.sequence, request.history ? &*request.history : nullptr)};
   }
-  const StopResult result = request.stop.push(tokens);
+  if (request.grammar) tokens.resize(follow_grammar(request, tokens));
+  StopResult result = request.stop.push(tokens);
+  if (request.grammar) {
+    request.grammar->roll_back(tokens.size() - result.tokens_kept);
+    generation.grammar_complete = request.grammar->is_complete();
+    if (!request.stop.finished() && !request.grammar->goes_on())
+      result.released_text += request.stop.end(FinishReason::grammar).released_text;
+  }
   ++generation.target_steps;
   generation.text += result.released_text;
   for (std::size_t i = 0; i < result.tokens_kept; ++i) {
@@ -334,6 +402,11 @@ void ModelBackend::run(const StepPlan& plan, StepOutcome& outcome) {
   if (selection_) select_drafts(plan);
   if (policy_.choice().rule == SpeculationRule::confidence) keep_confident(plan);
   outcome.draft_ns = now() - outcome.begin_ns;
+  for (std::size_t i = 0; i < plan.requests.size(); ++i)
+    guarded(i, [&](const PlannedRequest& planned, ActiveRequest& active) {
+      if (planned.sample && active.grammar) fill_grammar_masks(active);
+    });
+  outcome.mask_ns = now() - outcome.begin_ns - outcome.draft_ns;
   for (std::size_t i = 0; i < plan.requests.size(); ++i) {
     if (!failures_[i]) {
       gather(plan.requests[i], request(plan.requests[i].request));

@@ -35,14 +35,16 @@ struct ActiveRequest {
 
   std::uint64_t id;
   DecodingOptions options;
+  std::span<const std::uint32_t> own_mask;  // of the options' constraints
   bool speculates;
   Sequence sequence;
   std::vector<std::vector<Token>> streams;
   StopConditions stop;
-  std::optional<History> history;  // for plain decoding, where the parameters look at it
-  DraftPlan plan;                  // the whole shape
-  SpeculativeStep step;            // the one under way
-  LookedUpDraft offered;           // its draft before the selection
+  std::unique_ptr<GrammarState> grammar;  // behind the output; null: none
+  std::optional<History> history;         // for plain decoding, where the parameters look at it
+  DraftPlan plan;                         // the whole shape
+  SpeculativeStep step;                   // the one under way
+  LookedUpDraft offered;                  // its draft before the selection
   Generation generation;
 };
 
@@ -75,6 +77,8 @@ class ModelBackend final : public Backend {
   void propose(const StepPlan& plan);
   void select_drafts(const StepPlan& plan);
   void keep_confident(const StepPlan& plan);
+  void fill_grammar_masks(ActiveRequest& request) const;
+  std::size_t follow_grammar(ActiveRequest& request, std::span<const Token> tokens) const;
   void gather(const PlannedRequest& planned, const ActiveRequest& request);
   TargetRows rows_of(std::size_t index, const ActiveRequest& request) const;
   void emit(std::size_t index, ActiveRequest& request, StepOutcome& outcome);

@@ -12,7 +12,7 @@ constexpr std::int64_t kWarmUpTokens = 2;  // a pass over the prompt, and one of
 
 constexpr std::array kParts{&StepTimes::steps,     &StepTimes::prompt_tokens, &StepTimes::tokens,
                             &StepTimes::wall_ns,   &StepTimes::engine_ns,     &StepTimes::draft_ns,
-                            &StepTimes::verify_ns, &StepTimes::sample_ns};
+                            &StepTimes::verify_ns, &StepTimes::sample_ns,     &StepTimes::mask_ns};
 
 template <class Action>
 std::int64_t ns_of(Action action) {
@@ -95,7 +95,8 @@ StepTimes DecodeRun::all_steps() const {
           .engine_ns = metrics.busy_ns - observer_ns,
           .draft_ns = drafts_ ? metrics.draft_ns : 0,
           .verify_ns = metrics.verify_ns,
-          .sample_ns = metrics.sample_ns - observer_ns};
+          .sample_ns = metrics.sample_ns - observer_ns,
+          .mask_ns = metrics.mask_ns};
 }
 
 std::optional<StepTimes> DecodeRun::step() {

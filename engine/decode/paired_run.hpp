@@ -48,10 +48,11 @@ struct StepTimes {
   std::int64_t prompt_tokens = 0;  // computed
   std::int64_t tokens = 0;         // emitted
   std::int64_t wall_ns = 0;
-  std::int64_t engine_ns = 0;  // on the engine's clock: the three parts below, and bookkeeping
+  std::int64_t engine_ns = 0;  // on the engine's clock: the four parts below, and bookkeeping
   std::int64_t draft_ns = 0;
   std::int64_t verify_ns = 0;  // forward passes of the target
   std::int64_t sample_ns = 0;  // its rows, the verifier, stop conditions
+  std::int64_t mask_ns = 0;    // masks of grammars
 
   StepTimes& operator+=(const StepTimes& other);
   double wall_ms() const { return 1e-6 * static_cast<double>(wall_ns); }

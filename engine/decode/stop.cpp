@@ -101,6 +101,8 @@ std::string_view detail_name(FinishReason reason) {
       return "length";
     case FinishReason::model_length:
       return "model_length";
+    case FinishReason::grammar:
+      return "grammar";
     case FinishReason::abort:
       return "abort";
   }
@@ -114,6 +116,7 @@ std::string_view engine_name(FinishReason reason) {
     case FinishReason::eos:
     case FinishReason::stop_token:
     case FinishReason::stop_string:
+    case FinishReason::grammar:
       return "stop";
     case FinishReason::length:
     case FinishReason::model_length:
@@ -207,10 +210,10 @@ StopResult StopConditions::push(std::span<const Token> tokens) {
   return result;
 }
 
-StopResult StopConditions::abort() {
+StopResult StopConditions::end(FinishReason reason) {
   StopResult result;
   if (!finished()) {
-    finish_reason_ = FinishReason::abort;
+    finish_reason_ = reason;
     release_decided(result.released_text);
   }
   result.finish_reason = finish_reason_;

@@ -25,9 +25,9 @@
 
 namespace draftproof {
 
-enum class FinishReason { none, eos, stop_token, stop_string, length, model_length, abort };
+enum class FinishReason { none, eos, stop_token, stop_string, length, model_length, grammar, abort };
 
-// The condition itself: "none", "eos", "stop_token", "stop_string", "length", "model_length", "abort".
+// The condition itself: "none", "eos", "stop_token", "stop_string", "length", "model_length", "grammar", "abort".
 std::string_view detail_name(FinishReason reason);
 
 // Name in serving engines: "stop", "length" or "abort"; empty while the request runs.
@@ -100,7 +100,8 @@ class StopConditions {
   StopResult push(std::span<const Token> tokens);
 
   // Ends the request from outside and releases what was held back; without effect on a request that has ended.
-  StopResult abort();
+  // grammar: its grammar allows nothing more, and there is no end token.
+  StopResult end(FinishReason reason);
 
   FinishReason finish_reason() const { return finish_reason_; }
   bool finished() const { return finish_reason_ != FinishReason::none; }

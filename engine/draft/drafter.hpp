@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/token.hpp"
+#include "engine/grammar/draft_mask.hpp"
 #include "engine/model/language_model.hpp"
 #include "reference/logits/parameters.hpp"
 #include "reference/sampling/distribution.hpp"
@@ -61,6 +62,8 @@ struct DraftContext {
   StreamContext kv = {};               // where the KV of the stream lies; the blocks hold its newest token, and more
   std::span<const Token> companion_stream = {};  // under guidance: the companion's
   StreamContext companion_kv = {};
+  DraftMask* grammar = nullptr;  // what the request's grammar allows; null: it has none
+  bool follows_grammar = false;  // the draft is to hold nothing else
 
   std::span<const Token> output() const { return tokens.subspan(prompt_len); }
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/near_names.hpp"
@@ -14,19 +15,29 @@ namespace {
 constexpr std::int64_t kLayersMax = 4096;
 
 Error unknown(std::string_view text, const std::string& where) {
-  const std::vector<std::string> names{"none",       "prompt_lookup", "suffix", "model",
+  const std::vector<std::string> names{"none",       "prompt_lookup", "suffix", "grammar", "model",
                                        "layer_skip", "requantised",   "ngram",  "head"};
   const std::string_view name = text.substr(0, text.find_first_of(":@"));
   const bool known = std::ranges::find(names, name) != names.end();
   return usage_error(where, "is '" + std::string(text) +
                                 "'; expected none, prompt_lookup, suffix, model:PATH, head:PATH, layer_skip:LIST (as "
-                                "10-14,20), requantised:BITS (2 to 8) or, of n-gram models, ngram:ORDER (1 to 12)" +
+                                "10-14,20), requantised:BITS (2 to 8), of n-gram models ngram:ORDER (1 to 12), or "
+                                "grammar, alone or before one of "
+                                "these as grammar+suffix" +
                                 (known ? "" : did_you_mean(name, names)));
 }
 
 }  // namespace
 
 DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
+  if (constexpr std::string_view first = "grammar+"; text.starts_with(first)) {
+    DrafterChoice choice = parse_drafter(text.substr(first.size()), where);
+    if (choice.kind == DrafterKind::none || choice.kind == DrafterKind::grammar || choice.grammar_first)
+      throw usage_error(where, "is '" + std::string(text) + "'; expected grammar alone, or one other drafter behind +");
+    choice.grammar_first = true;
+    choice.text = text;
+    return choice;
+  }
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   const std::string_view argument = colon == std::string_view::npos ? "" : text.substr(colon + 1);
@@ -34,8 +45,12 @@ DrafterChoice parse_drafter(std::string_view text, const std::string& where) {
   choice.text = text;
   const bool bare = colon == std::string_view::npos;
   if (bare && name == "none") return choice;
-  if (bare && (name == "prompt_lookup" || name == "suffix")) {
-    choice.kind = name == "suffix" ? DrafterKind::suffix : DrafterKind::prompt_lookup;
+  const std::pair<std::string_view, DrafterKind> bare_kinds[] = {{"prompt_lookup", DrafterKind::prompt_lookup},
+                                                                 {"suffix", DrafterKind::suffix},
+                                                                 {"grammar", DrafterKind::grammar}};
+  for (const auto& [known, kind] : bare_kinds) {
+    if (!bare || name != known) continue;
+    choice.kind = kind;
     return choice;
   }
   if (argument.empty()) throw unknown(text, where);

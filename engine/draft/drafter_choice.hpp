@@ -12,6 +12,7 @@ enum class DrafterKind : std::uint8_t {
   none,           // plain decoding
   prompt_lookup,  // what followed an earlier occurrence of the context's last tokens
   suffix,         // suffix decoding, over this request and earlier ones
+  grammar,        // what the request's grammar forces, alone
   model,          // model:PATH, another model with the same vocabulary
   layer_skip,     // layer_skip:10-14,20, the target without these layers (counted from 0)
   requantised,    // requantised:3, the target with its weights rounded to 2 to 8 bits
@@ -25,6 +26,7 @@ struct DrafterChoice {
   std::vector<std::int64_t> left_out;  // layer_skip, ascending
   int number = 0;                      // requantised: bits; ngram: order; head: bits, 0 as in the file
   bool guided = false;                 // head: under guidance drafts are guided too
+  bool grammar_first = false;          // grammar+NAME: what the request's grammar forces, and else the drafter NAME
   std::string text = "none";           // as it was given
 
   // Has its drafts a proposal distribution, from which trees can be drawn?

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "engine/draft/grammar_drafter.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
@@ -62,6 +63,7 @@ std::shared_ptr<LanguageModel> make_draft_model(const DrafterChoice& choice, con
     case DrafterKind::none:
     case DrafterKind::prompt_lookup:
     case DrafterKind::suffix:
+    case DrafterKind::grammar:
     case DrafterKind::head:
       return nullptr;
     case DrafterKind::model: {
@@ -105,6 +107,13 @@ std::shared_ptr<Drafter> make_drafter(const DrafterChoice& choice, const TextMod
                                       std::optional<float> draft_temperature, const TextModelOptions& options,
                                       const std::string& where) {
   if (choice.kind == DrafterKind::none) return nullptr;
+  if (choice.kind == DrafterKind::grammar || choice.grammar_first) {
+    DrafterChoice other = choice;
+    other.grammar_first = false;
+    return std::make_shared<GrammarDrafter>(
+        choice.grammar_first ? make_drafter(other, target, draft_temperature, options, where) : nullptr,
+        target.tokenizer);
+  }
   if (choice.kind == DrafterKind::prompt_lookup)
     return std::make_shared<LookupDrafter>(PromptLookup(target.ngram ? kByteLookupMin : kLookupMin, kLookupMax));
   if (choice.kind == DrafterKind::suffix) return std::make_shared<SuffixDrafter>();

@@ -80,6 +80,7 @@ void ModelDrafter::propose_chain(const DraftPlan& plan, DraftChance& chance, Dra
   for (std::uint32_t row = 0; row < plan.shape.parents.size(); ++row) {
     const std::span<float> logits = std::span(out.logits).subspan(row * vocab_size, vocab_size);
     model_.logits(context_, logits, request_);
+    if (mask_ != nullptr) mask_->apply(out.tree.tokens, logits);
     const Distribution& q = process(logits, row);
     context_.push_back(plan.coupled ? chance.coupled_race(q, row, 0) : chance.draw(q, row));
     out.tree.add(context_.back(), static_cast<std::int32_t>(row) - 1);
@@ -97,6 +98,7 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
       context_.insert(context_.end(), path.begin(), path.end());
       found->second.resize(vocab_size);
       model_.logits(context_, found->second, request_);
+      if (mask_ != nullptr) mask_->apply(path, found->second);
     }
     return found->second;
   };
@@ -108,6 +110,9 @@ void ModelDrafter::propose_tree(const DraftPlan& plan, DraftChance& chance, Draf
       node_rows.resize((tree.tokens.size() + 1) * vocab_size);
       model_.tree_logits(context_, tree.tokens, tree.parents, node_rows, request_);
       num_known = tree.size();
+      for (std::int32_t known = kRootNode; mask_ != nullptr && known < num_known; ++known)
+        mask_->apply(known == kRootNode ? Path() : tree.path(known),
+                     std::span(node_rows).subspan(DraftTree::row_after(known) * vocab_size, vocab_size));
     }
     return std::span(node_rows).subspan(DraftTree::row_after(node) * vocab_size, vocab_size);
   };
@@ -147,6 +152,7 @@ void ModelDrafter::propose(const DraftContext& context, const DraftPlan& plan, D
   out.draft_parameters = draft_parameters_;
   out.tree = {};
   request_ = context.request;
+  mask_ = context.follows_grammar ? context.grammar : nullptr;
   context_.assign(context.tokens.begin(), context.tokens.end());
   if (plan.is_chain()) {
     propose_chain(plan, chance, out);

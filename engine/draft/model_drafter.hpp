@@ -29,6 +29,7 @@ class ModelDrafter final : public Drafter {
   RowParameters draft_parameters_;
   bool as_request_ = false;
   std::uint64_t request_ = 0;
+  DraftMask* mask_ = nullptr;  // of the request under way, where its drafts follow a grammar
   std::vector<Token> context_;
   Pipeline pipeline_;
   Distribution distribution_;

@@ -415,7 +415,18 @@ void HeadDrafter::compute_frontiers(std::span<Growth> growths, HeadEntries& cach
       }
 }
 
-// The row over the target's vocabulary: tokens that the head does not draft are impossible.
+bool HeadDrafter::follows_grammar(const Growth& growth) {
+  return growth.job->context.follows_grammar;
+}
+
+// The row after a node over the target's vocabulary: tokens that the head does not draft are impossible, and those that
+// the request's grammar does not allow.
+std::vector<float> HeadDrafter::target_row_after(const Growth& growth, std::int32_t node) const {
+  std::vector<float> full = scattered(row_after(growth, node));
+  if (follows_grammar(growth)) growth.job->context.grammar->apply(growth.path(node), full);
+  return full;
+}
+
 std::vector<float> HeadDrafter::scattered(std::span<const float> row) const {
   if (head_->description().draft_tokens.empty()) return {row.begin(), row.end()};
   std::vector<float> full(static_cast<std::size_t>(head_->target_vocab_size()),
@@ -425,10 +436,12 @@ std::vector<float> HeadDrafter::scattered(std::span<const float> row) const {
   return full;
 }
 
-// The proposal distribution after a node: over the target's vocabulary, of dynamic trees over the head's rows.
+// The proposal distribution after a node: over the target's vocabulary, of dynamic trees without a grammar over the
+// head's rows.
 const Distribution& HeadDrafter::process(const Growth& growth, std::int32_t node) {
   const std::span<const float> row = row_after(growth, node);
-  full_row_ = growth.kind == Growth::Kind::dynamic ? std::vector<float>() : scattered(row);
+  const bool over_head_rows = growth.kind == Growth::Kind::dynamic && !follows_grammar(growth);
+  full_row_ = over_head_rows ? std::vector<float>() : target_row_after(growth, node);
   RowInput input;
   input.logits = full_row_.empty() ? RowView{DType::f32, row.data(), static_cast<std::int64_t>(row.size())}
                                    : RowView{DType::f32, full_row_.data(), static_cast<std::int64_t>(full_row_.size())};
@@ -473,11 +486,15 @@ void HeadDrafter::add_level(Growth& growth) {
   switch (growth.kind) {
     case Growth::Kind::most_probable: {
       const std::span<const float> row = row_after(growth, behind.front());
-      const auto best = std::ranges::max_element(row);
       if (!std::ranges::all_of(row, [](float x) { return std::isfinite(x); }))
         throw input_error("draft", "a row of the head's logits is not finite; expected a head whose numbers stay so");
       const float confidence = growth.job->wants_confidences ? confidence_after(growth, behind.front()) : 0.0f;
-      const std::int32_t node = growth.add(head_->token_of(best - row.begin()), behind.front());
+      std::vector<float> target_row;
+      if (follows_grammar(growth)) target_row = target_row_after(growth, behind.front());
+      const Token best = target_row.empty()
+                             ? head_->token_of(std::ranges::max_element(row) - row.begin())
+                             : static_cast<Token>(std::ranges::max_element(target_row) - target_row.begin());
+      const std::int32_t node = growth.add(best, behind.front());
       growth.at(node).confidence = confidence;
       if (!is_last) growth.frontier = {node};
       return;
@@ -538,7 +555,8 @@ void HeadDrafter::add_level(Growth& growth) {
     const DenseMasses<double> masses = dense_row(process(growth, node));
     std::vector<DraftCandidate> candidates;
     for (const Token row : most_probable_tokens(masses, kTreeTopK))
-      candidates.push_back({head_->token_of(row), masses[static_cast<std::size_t>(row)]});
+      candidates.push_back(
+          {follows_grammar(growth) ? row : head_->token_of(row), masses[static_cast<std::size_t>(row)]});
     growth.pool.add(node, candidates, kTreeTopK);
     for (const DraftCandidate& candidate : candidates) growth.add(candidate.token, node);
   }
@@ -585,7 +603,7 @@ void HeadDrafter::finish_draft(Growth& growth) {
     const std::int32_t node = static_cast<std::int32_t>(row) - 1;
     if (out.tree.children(node).empty()) continue;
     const std::int32_t from = node == kRootNode ? kRootNode : of_tree[static_cast<std::size_t>(node)];
-    std::ranges::copy(scattered(row_after(growth, from)),
+    std::ranges::copy(target_row_after(growth, from),
                       out.logits.begin() + static_cast<std::ptrdiff_t>(row * vocab_size));
   }
 }

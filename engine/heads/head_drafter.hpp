@@ -75,6 +75,8 @@ class HeadDrafter final : public Drafter {
   void finish_draft(Growth& growth);
   float confidence_after(const Growth& growth, std::int32_t node);
   std::vector<float> scattered(std::span<const float> row) const;
+  static bool follows_grammar(const Growth& growth);
+  std::vector<float> target_row_after(const Growth& growth, std::int32_t node) const;
 
   struct Batch {
     std::vector<Token> tokens;

@@ -85,6 +85,7 @@ struct EngineMetrics {
   std::int64_t draft_ns = 0;
   std::int64_t verify_ns = 0;
   std::int64_t sample_ns = 0;
+  std::int64_t mask_ns = 0;
   std::int64_t busy_ns = 0;  // of all steps
   std::int64_t first_begin_ns = 0;
   std::int64_t last_end_ns = 0;

@@ -24,9 +24,16 @@ std::string text_of(const nlohmann::json& line, const char* key, const std::stri
 
 WorkPrompt prompt_of(const nlohmann::json& line, const std::string& where) {
   for (const auto& item : line.items())
-    if (item.key() != "work" && item.key() != "prompt" && item.key() != "chat")
-      throw input_error(where, "has the field \"" + item.key() + "\"; expected work, prompt or chat");
-  WorkPrompt prompt{where, text_of(line, "work", where), text_of(line, "prompt", where), false};
+    if (item.key() != "work" && item.key() != "prompt" && item.key() != "chat" && !is_grammar_field(item.key()))
+      throw input_error(where, "has the field \"" + item.key() +
+                                   "\"; expected work, prompt, chat, or one of grammar, json_schema, regex and choice");
+  WorkPrompt prompt{where, text_of(line, "work", where), text_of(line, "prompt", where), false, std::nullopt};
+  for (const auto& [name, value] : line.items()) {
+    if (!is_grammar_field(name)) continue;
+    if (prompt.grammar)
+      throw input_error(where, "has two grammars; expected one of grammar, json_schema, regex and choice");
+    prompt.grammar = grammar_field(name, value, where);
+  }
   if (line.contains("chat")) {
     if (!line.at("chat").is_boolean())
       throw input_error(where, "\"chat\" is " + line.at("chat").dump() + "; expected true or false");

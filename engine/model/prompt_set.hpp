@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "engine/grammar/grammar_source.hpp"
 #include "engine/model/text_model.hpp"
 
 namespace draftproof {
@@ -15,6 +17,7 @@ struct WorkPrompt {
   std::string work;   // code, prose, question, editing, or what the file says
   std::string prompt;
   bool chat = false;
+  std::optional<GrammarSource> grammar;  // what the answer follows
 };
 
 struct Work {
@@ -27,7 +30,8 @@ struct PromptSet {
   std::string sha256;       // of the file
 };
 
-// The file's prompts: an object a line, with `work` and `prompt`, and maybe `chat`. Errors (input) name file and line;
+// The file's prompts: an object a line, with `work` and `prompt`, and maybe `chat` and a grammar
+// (grammar_source.hpp). Errors (input) name file and line;
 // a file without prompts.
 PromptSet read_prompt_set(const std::string& path);
 

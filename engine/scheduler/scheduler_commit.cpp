@@ -64,6 +64,7 @@ std::span<const SlotMove> Scheduler::commit(const StepOutcome& outcome) {
   metrics_.draft_ns += outcome.draft_ns;
   metrics_.verify_ns += outcome.verify_ns;
   metrics_.sample_ns += outcome.sample_ns;
+  metrics_.mask_ns += outcome.mask_ns;
   metrics_.busy_ns += duration_ns;
   metrics_.last_end_ns = outcome.end_ns;
   metrics_.num_running = static_cast<std::int64_t>(running_.size());

@@ -92,6 +92,7 @@ struct StepOutcome {
   std::int64_t late_ns = 0;    // of draft_ns, what made up for steps that did not draft
   std::int64_t verify_ns = 0;  // the target's forward pass
   std::int64_t sample_ns = 0;  // rows processed, verification, stop conditions
+  std::int64_t mask_ns = 0;    // masks of grammars
 };
 
 // The part that computes: models and drafters on a wall clock, or a simulation on its own.

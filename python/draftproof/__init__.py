@@ -4,8 +4,8 @@ from importlib.metadata import version
 
 from ._audit import audit_draws, audit_steps, check_filter
 from ._core import Error
-from ._documents import Acceptance, Lab, Prediction, Proof, Proofs, Simulation, Tree
-from ._program import acceptance, lab, predict, program, prove, sim, tree
+from ._documents import Acceptance, Generated, Lab, Prediction, Proof, Proofs, Simulation, Tree
+from ._program import acceptance, generate, lab, predict, program, prove, sim, tree
 from ._results import Audit, FilterCheck, FilterRow, Position, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
@@ -17,8 +17,9 @@ from .callable.verify_cases import VerifyCase
 __version__ = version("draftproof")
 
 __all__ = [
-    "Acceptance", "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck", "FilterRow",
-    "Lab", "Position", "Prediction", "Proof", "Proofs", "Rows", "SampleCase", "Simulation", "Test", "Tree", "Verified", "Verifier",
-    "VerifyCase", "acceptance", "audit_callable", "audit_draws", "audit_steps", "check_filter", "lab", "predict",
-    "process_rows", "program", "prove", "run_case", "sample", "sim", "tree", "verifiers", "verify",
+    "Acceptance", "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck",
+    "FilterRow", "Generated", "Lab", "Position", "Prediction", "Proof", "Proofs", "Rows", "SampleCase",
+    "Simulation", "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance", "audit_callable",
+    "audit_draws", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove",
+    "run_case", "sample", "sim", "tree", "verifiers", "verify",
 ]

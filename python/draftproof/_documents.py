@@ -271,6 +271,46 @@ class Simulation(Document):
                     policy.tokens_per_step))) for policy in self.policies])
 
 
+class GeneratedRequest(Record):
+    prompt: str
+    prompt_tokens: int
+    text: str
+    tokens: list[int]
+    finish_reason: str
+    error: str | None
+    grammar: Record | None
+    num_steps: int
+    acceptance_length: float | None
+    tokens_per_step: float | None
+
+
+class Generated(Document):
+    model: str
+    arithmetic: str
+    drafter: str
+    verifier: str | None
+    tree: str | None
+    requests: list[GeneratedRequest]
+    acceptance_length: float | None
+    tokens_per_step: float | None
+    acceptance_by_position: list[Record]
+    tokens: int
+    generation_ms: float
+    tokens_per_second: float | None
+    drafter_share: float
+    target_share: float
+    mask_share: float
+    preemptions: int
+    files: Record
+
+    def _head(self) -> tuple[str, str]:
+        return f"{self.model}, drafter {self.drafter}:", f"{self.tokens} tokens"
+
+    def _table(self) -> tuple[Sequence[str], list[Sequence[Any]]]:
+        return (["prompt", "text", "ended by", "steps"],
+                [(row.prompt, row.text, row.finish_reason, row.num_steps) for row in self.requests])
+
+
 class Node(Record):
     token: int
     text: str

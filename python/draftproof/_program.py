@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Sequence, TypeVar, Union
 
 from ._core import Error
-from ._documents import Acceptance, Document, Lab, Prediction, Proofs, Simulation, Tree
+from ._documents import Acceptance, Document, Generated, Lab, Prediction, Proofs, Simulation, Tree
 
 Found = TypeVar("Found", bound=Document)
 Path_ = Union[str, "os.PathLike[str]"]
@@ -92,6 +92,12 @@ def lab(target: Any, draft: Any, **options: Any) -> Lab:
     """One verification step over a p and a q given by hand: what do they share, do samples follow p?
     docs/exactness.md."""
     return run(Lab, "lab", (), {"target": _weights(target), "draft": _weights(draft), **options})
+
+
+def generate(prompt: str, **options: Any) -> Generated:
+    """Text from a language model, plain or with speculation, as `draftproof generate` has it: json_schema="FILE",
+    regex="[0-9]+" or choice="yes,no" for structured output. docs/structured.md."""
+    return run(Generated, "generate", (), {"prompt": prompt, **options})
 
 
 def prove(verifier: str = "all", **options: Any) -> Proofs:

@@ -12,11 +12,14 @@ from draftproof._documents import Record
 
 PREDICT = {"model": "Llama-3.1-8B", "gpu": "H100", "drafter": "EAGLE-3"}
 SCENARIO = Path(__file__).parents[2] / "experiments/scenarios/chat.toml"
+CORPUS = Path(__file__)
 CALLS = {
     "predict": (lambda: draftproof.predict(**PREDICT),
                 ["--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3"]),
     "acceptance": (lambda: draftproof.acceptance("constant:0.8", "drafter:EAGLE-3", draft_cost=0.1),
                    ["constant:0.8", "drafter:EAGLE-3", "--draft-cost", "0.1"]),
+    "generate": (lambda: draftproof.generate("x = ", model=f"ngram:3:{CORPUS}", max_tokens=20),
+                 ["--prompt", "x = ", "--model", f"ngram:3:{CORPUS}", "--max-tokens", "20"]),
     "tree": (lambda: draftproof.tree(seed=5), ["--seed", "5"]),
     "lab": (lambda: draftproof.lab([0.5, 0.3, 0.2], [0.2, 0.5, 0.3], samples=1000),
             ["--target", "0.5,0.3,0.2", "--draft", "0.2,0.5,0.3", "--samples", "1000"]),
@@ -44,9 +47,12 @@ def plain(value):
     return [plain(part) for part in value] if isinstance(value, list) else value
 
 
+TIMES = ("generation_ms", "tokens_per_second", "drafter_share", "target_share", "mask_share")
+
+
 def without_clocks(value):
     if isinstance(value, dict):
-        return {key: without_clocks(part) for key, part in value.items() if key not in ("wall_s", "command", "ms")}
+        return {key: without_clocks(part) for key, part in value.items() if key not in ("wall_s", "command", "ms") and key not in TIMES}
     return [without_clocks(part) for part in value] if isinstance(value, list) else value
 
 

@@ -45,6 +45,7 @@ struct SpeculateSettings {
   double min_p = 0.0;
   double cfg_scale = 1.0;
   std::string negative_prompt;
+  std::string grammar;  // regex:TEXT, choice:A,B, json_schema:FILE or gbnf:FILE; empty: none
   std::string drafter = "suffix";
   std::string verifier = "chain";
   std::string tree;                // children of a node by depth, as "3x2x1"; empty: a chain of K

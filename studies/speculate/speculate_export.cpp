@@ -185,6 +185,11 @@ std::vector<std::string> command_arguments(const SpeculateSettings& settings) {
   add_changed("--cfg-scale", &SpeculateSettings::cfg_scale);
   if (settings.cfg_scale != plain.cfg_scale && !settings.negative_prompt.empty())
     add_text("--negative-prompt", settings.negative_prompt);
+  if (const std::size_t colon = settings.grammar.find(':'); colon != std::string::npos) {
+    const std::string form = settings.grammar.substr(0, colon);
+    const std::string option = form == "gbnf" ? "--grammar" : form == "json_schema" ? "--json-schema" : "--" + form;
+    add_text(option, settings.grammar.substr(colon + 1));
+  }
   add({"--drafter", settings.drafter, "--verifier", settings.verifier});
   if (!settings.tree.empty()) add({"--tree", settings.tree});
   add_number("-k", settings.num_speculative_tokens);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "engine/grammar/compile_grammar.hpp"
 #include "reference/step/draft_plan.hpp"
 
 namespace draftproof {
@@ -52,6 +53,10 @@ std::vector<DecodeJob> jobs_of(const SpeculateSettings& settings, const TextMode
   if (decoding.parameters.guidance_scale != 1.0f)
     decoding.unconditional_prompt = tokens_of(settings, model, settings.negative_prompt);
   if (!settings.ignore_eos) decoding.stop.eos_ids = model.tokenizer->end_tokens();
+  if (!settings.grammar.empty()) {
+    GrammarCompiler grammars(model.tokenizer, model.model->vocab_size(), decoding.stop.eos_ids);
+    decoding.grammar.grammar = grammars.compile(parse_grammar(settings.grammar, "grammar"));
+  }
   decoding.stop.max_tokens = settings.max_tokens;
   decoding.detokeniser = model.tokenizer.get();
   decoding.verify.logprobs = false;

@@ -154,6 +154,8 @@ void SpeculatePanel::draw_more_settings(Controls& controls, SpeculateSettings& s
   controls.text("verifier by name", settings.verifier,
                 "As --verifier takes it, with parameters, as greedy_multipath:paths=3.");
   controls.text("tree by name", settings.tree, "As --tree takes it, as 4x2x1; empty is a chain of K.");
+  controls.text("grammar", settings.grammar,
+                "What the output follows: regex:TEXT, choice:A,B, json_schema:FILE or gbnf:FILE; empty: nothing.");
   controls.text("negative prompt", settings.negative_prompt, "What guidance leads away from, where s is not 1.");
   controls.text("model by name", settings.model, "As --model takes it: a GGUF file, a folder, ngram:ORDER:FILE.");
 }

@@ -164,7 +164,7 @@ std::vector<std::size_t> compare_with_oracle(const std::vector<std::string>& alp
         REQUIRE(result.tokens_kept + result.tokens_discarded == size);
         REQUIRE(stop.output_tokens() == static_cast<std::int64_t>(kept));
       }
-      if (!stop.finished()) released += stop.abort().released_text;
+      if (!stop.finished()) released += stop.end(FinishReason::abort).released_text;
       std::string text;
       for (std::size_t i = 0; i < kept; ++i) text += detokeniser.bytes_of(tokens[i]);
       if (end.reason == FinishReason::none) REQUIRE(released == text);
@@ -288,8 +288,8 @@ TEST_CASE("limits and abort end a request with the names engines use") {
   held.stop_strings = {"aab"};
   StopConditions aborted(held, 2, 0, &detokeniser);
   CHECK(engine_name(aborted.push(Tokens{0, 0}).finish_reason).empty());
-  CHECK(aborted.abort().released_text == "aa");
-  CHECK(aborted.abort().released_text.empty());
+  CHECK(aborted.end(FinishReason::abort).released_text == "aa");
+  CHECK(aborted.end(FinishReason::abort).released_text.empty());
   CHECK(engine_name(aborted.finish_reason()) == "abort");
   CHECK(engine_name(FinishReason::eos) == "stop");
   CHECK(engine_name(FinishReason::stop_token) == "stop");

@@ -1,0 +1,226 @@
+// XGrammar behind our interface. The build takes this file where the library is, and without_xgrammar.cpp where not.
+#include <dlpack/dlpack.h>
+#include <xgrammar/xgrammar.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "engine/grammar/compile_grammar.hpp"
+#include "engine/grammar/json_schema_check.hpp"
+#include "engine/grammar/probe.hpp"
+
+namespace draftproof {
+namespace {
+
+// White space between the parts of a document: without a limit a model may write nothing else.
+constexpr int kWhiteSpaceMax = 16;
+
+// What the library says while it compiles: where it leaves something out, it says so and goes on.
+thread_local std::string* warnings = nullptr;
+
+// "0 < 1; expected" of "Check failed: (x) is false: 0 < 1": without the library's own places.
+std::string without_place(std::string text) {
+  if (const std::size_t end = text.find("is false: "); text.starts_with("Check failed") && end != std::string::npos)
+    text = text.substr(end + 10);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+}  // namespace draftproof
+
+namespace xgrammar {
+
+// The library's hooks (XGRAMMAR_LOG_CUSTOMIZE).
+[[noreturn]] void LogFatalImpl(const std::string&, int, const std::string& message) {
+  throw std::runtime_error(draftproof::without_place(message));
+}
+void LogMessageImpl(const std::string&, int, int level, const std::string& message) {
+  constexpr int kWarning = 2;
+  if (draftproof::warnings != nullptr && level >= kWarning && draftproof::warnings->empty())
+    *draftproof::warnings = draftproof::without_place(message);
+}
+
+}  // namespace xgrammar
+
+namespace draftproof {
+namespace {
+
+class LibraryState final : public GrammarState {
+ public:
+  LibraryState(const xgrammar::CompiledGrammar& grammar, std::size_t words) : matcher_(grammar), words_(words) {}
+
+  bool accept(Token token) override { return !matcher_.IsTerminated() && matcher_.AcceptToken(token); }
+  void roll_back(std::size_t tokens) override {
+    if (tokens > 0) matcher_.Rollback(static_cast<int>(tokens));
+  }
+  void allowed(std::span<std::uint32_t> mask) override {
+    if (matcher_.IsTerminated()) {
+      std::ranges::fill(mask, 0u);
+      return;
+    }
+    std::int64_t shape = std::ssize(mask);
+    DLTensor tensor{mask.data(), DLDevice{kDLCPU, 0}, 1, xgrammar::GetBitmaskDLType(), &shape, nullptr, 0};
+    matcher_.FillNextTokenBitmask(&tensor);
+  }
+  bool goes_on() override {
+    if (matcher_.IsTerminated()) return false;
+    if (!matcher_.IsCompleted() || !matcher_.GetStopTokenIds().empty()) return true;
+    mask_.resize(words_);
+    allowed(mask_);
+    return std::ranges::any_of(mask_, [](std::uint32_t word) { return word != 0; });
+  }
+  bool is_complete() const override { return matcher_.IsTerminated() || matcher_.IsCompleted(); }
+  std::string forced_text() override {
+    return matcher_.IsTerminated() ? std::string() : matcher_.FindJumpForwardString();
+  }
+
+ private:
+  xgrammar::GrammarMatcher matcher_;
+  std::size_t words_;
+  std::vector<std::uint32_t> mask_;
+};
+
+class LibraryGrammar final : public Grammar {
+ public:
+  LibraryGrammar(xgrammar::CompiledGrammar grammar, std::size_t words) : grammar_(std::move(grammar)), words_(words) {}
+  std::unique_ptr<GrammarState> start() const override { return std::make_unique<LibraryState>(grammar_, words_); }
+
+ private:
+  xgrammar::CompiledGrammar grammar_;
+  std::size_t words_;
+};
+
+// A text as a string of the library's grammars, byte by byte where it is more than letters and digits.
+std::string quoted(const std::string& text) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || (c != '"' && c != '\\' && byte >= 0x20 && byte != 0x7f)) {
+      quoted += c;
+    } else {
+      quoted += {'\\', 'x', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+  }
+  return quoted + "\"";
+}
+
+std::string form_name(GrammarForm form) {
+  switch (form) {
+    case GrammarForm::json_schema:
+      return "a JSON Schema that can be satisfied";
+    case GrammarForm::regex:
+      return "a regular expression";
+    case GrammarForm::gbnf:
+    case GrammarForm::choice:
+      break;
+  }
+  return "a grammar in GBNF whose rule `root` is there";
+}
+
+xgrammar::Grammar parsed(const GrammarSource& source) {
+  switch (source.form) {
+    case GrammarForm::json_schema:
+      return xgrammar::Grammar::FromJSONSchema(source.text, true, std::nullopt, std::nullopt, true, kWhiteSpaceMax);
+    case GrammarForm::regex:
+      return xgrammar::Grammar::FromRegex(source.text);
+    case GrammarForm::gbnf:
+      return xgrammar::Grammar::FromEBNF(source.text);
+    case GrammarForm::choice:
+      break;
+  }
+  std::string rule = "root ::= ";
+  for (std::size_t i = 0; i < source.choices.size(); ++i) rule += (i == 0 ? "" : " | ") + quoted(source.choices[i]);
+  return xgrammar::Grammar::FromEBNF(rule + "\n");
+}
+
+void require_choices(const GrammarSource& source) {
+  if (source.choices.empty()) throw usage_error(source.where, "names no text; expected one or more");
+  for (const std::string& choice : source.choices)
+    if (choice.empty()) throw usage_error(source.where, "has an empty text; expected texts of a byte or more");
+}
+
+}  // namespace
+
+struct GrammarCompiler::Library {
+  Library(const Tokenizer& tokenizer, std::int64_t vocab_size, std::span<const Token> end_tokens)
+      : tokens(bytes_of(tokenizer, vocab_size), xgrammar::VocabType::RAW, static_cast<int>(vocab_size),
+               std::vector<std::int32_t>(end_tokens.begin(), end_tokens.end())),
+        compiler(tokens, 1, false),
+        words(static_cast<std::size_t>((vocab_size + 31) / 32)) {}
+
+  static std::vector<std::string> bytes_of(const Tokenizer& tokenizer, std::int64_t vocab_size) {
+    std::vector<std::string> bytes;
+    for (Token token = 0; token < std::min(tokenizer.vocab_size(), vocab_size); ++token) {
+      const VocabularyEntry& entry = tokenizer.entry(token);
+      bytes.push_back(entry.is_special ? std::string() : entry.bytes);  // no grammar allows an empty one
+    }
+    return bytes;
+  }
+
+  xgrammar::TokenizerInfo tokens;
+  xgrammar::GrammarCompiler compiler;
+  std::size_t words;
+};
+
+bool has_grammars() {
+  return true;
+}
+
+GrammarCompiler::GrammarCompiler(std::shared_ptr<const Tokenizer> tokenizer, std::int64_t vocab_size,
+                                 std::vector<Token> end_tokens)
+    : tokenizer_(std::move(tokenizer)), vocab_size_(vocab_size), end_tokens_(std::move(end_tokens)) {}
+
+GrammarCompiler::~GrammarCompiler() = default;
+
+std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& source) {
+  for (const auto& [known, grammar] : compiled_)
+    if (known == source) return grammar;
+  if (source.form == GrammarForm::json_schema) require_supported_schema(source.text, source.where);
+  if (source.form == GrammarForm::choice) require_choices(source);
+  if (!library_) library_ = std::make_unique<Library>(*tokenizer_, vocab_size_, end_tokens_);
+  std::string said;
+  const auto compile = [&]() -> xgrammar::CompiledGrammar {
+    warnings = &said;
+    try {
+      xgrammar::CompiledGrammar grammar = library_->compiler.CompileGrammar(parsed(source));
+      warnings = nullptr;
+      return grammar;
+    } catch (const std::bad_alloc&) {
+      warnings = nullptr;
+      throw;
+    } catch (const std::exception& error) {
+      warnings = nullptr;
+      throw input_error(source.where, printable(without_place(error.what())) + "; expected " + form_name(source.form));
+    }
+  };
+  // What would take too long, or too much memory, is found in a process of its own.
+  if (!ends_within(kGrammarSeconds, kGrammarBytes, [&] {
+        try {
+          compile();
+        } catch (const Error&) {  // said below
+        }
+      }))
+    throw input_error(source.where, "takes more than " + std::to_string(kGrammarSeconds) + " s or " +
+                                        std::to_string(kGrammarBytes >> 20) +
+                                        " MiB to compile; expected a smaller grammar, as one with fewer repetitions");
+  auto grammar = std::make_shared<LibraryGrammar>(compile(), library_->words);
+  if (!said.empty())
+    throw input_error(source.where, printable(said) +
+                                        "; expected a grammar without it, since what is left out would "
+                                        "not be kept");
+  std::vector<std::uint32_t> mask(library_->words);
+  grammar->start()->allowed(mask);
+  if (std::ranges::all_of(mask, [](std::uint32_t word) { return word == 0; }))
+    throw input_error(source.where,
+                      "no token of the vocabulary begins a sentence of it; expected a grammar that this "
+                      "vocabulary can write");
+  compiled_.emplace_back(source, grammar);
+  return grammar;
+}
+
+}  // namespace draftproof
