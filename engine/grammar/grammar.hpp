@@ -24,8 +24,8 @@ class GrammarState {
   // The tokens that may follow, as RowConstraints::allowed_mask has them: [ceil(V/32)] words. The end tokens are among
   // them where is_complete().
   virtual void allowed(std::span<std::uint32_t> mask) = 0;
-  // Something may follow: not behind the end token, nor behind a sentence that no longer one begins with, where there is
-  // no end token.
+  // Something may follow: not behind the end token, nor behind a sentence that no longer one begins with, where there
+  // is no end token.
   virtual bool goes_on() = 0;
   // The output so far is a whole sentence of the grammar: it may end here, and need not.
   virtual bool is_complete() const = 0;

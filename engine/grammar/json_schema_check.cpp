@@ -59,12 +59,18 @@ bool is_of_type(const Json& value, const std::string& type) {
   return type == "object" && value.is_object();
 }
 
+constexpr int kDepthMax = 200;
+
 class SchemaCheck {
  public:
   explicit SchemaCheck(const std::string& where) : where_(where) {}
 
-  void check(const Json& schema, const std::string& at) const {
+  void check(const Json& schema, const std::string& at, int depth = 0) const {
     if (schema.is_boolean()) return;
+    if (depth > kDepthMax)
+      throw input_error(where_, "is nested deeper than " + std::to_string(kDepthMax) +
+                                    " schemas; expected a flatter one, "
+                                    "which names its parts in \"$defs\"");
     if (!schema.is_object()) throw fail(at, "is no schema; expected an object, true or false");
     for (const std::string_view keyword : kNotApplied)
       if (schema.contains(keyword) && !(keyword == "uniqueItems" && schema.at(keyword) == false))
@@ -81,13 +87,23 @@ class SchemaCheck {
       throw fail(at, "has \"pattern\" beside a length or \"format\", which is not supported; expected one of them");
     if (schema.contains("format") && (schema.contains("minLength") || schema.contains("maxLength")))
       throw fail(at, "has \"format\" beside a length, which is not supported; expected one of them");
-    check_below(schema, at);
+    if (const Json least = schema.value("minProperties", Json(0));
+        names_are_free(schema) && least.is_number() && least >= 2)
+      throw fail(at,
+                 "has \"minProperties\" above 1 beside names that it does not list, which may then stand twice; "
+                 "expected \"required\" names");
+    check_below(schema, at, depth + 1);
   }
 
  private:
   static bool is_local(const Json& ref) {
     const auto text = ref.get<std::string>();
     return text == "#" || text.starts_with("#/");
+  }
+  static bool names_are_free(const Json& schema) {
+    for (const char* keyword : {"additionalProperties", "unevaluatedProperties"})
+      if (schema.contains(keyword) && schema.at(keyword) != false) return true;
+    return schema.contains("patternProperties") || schema.contains("propertyNames") || !schema.contains("properties");
   }
   Error fail(const std::string& at, const std::string& what) const {
     return input_error(where_, "the schema at " + (at.empty() ? "its root" : at) + " " + what);
@@ -115,19 +131,20 @@ class SchemaCheck {
     });
   }
 
-  void check_below(const Json& schema, const std::string& at) const {
+  void check_below(const Json& schema, const std::string& at, int depth) const {
     for (const char* of_one : {"additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems"})
-      if (schema.contains(of_one)) check(schema.at(of_one), at + "/" + of_one);
+      if (schema.contains(of_one)) check(schema.at(of_one), at + "/" + of_one, depth);
     if (schema.contains("items") && schema.at("items").is_array())
       throw fail(at, "has \"items\" that is a list; expected \"prefixItems\"");
-    if (schema.contains("items")) check(schema.at("items"), at + "/items");
+    if (schema.contains("items")) check(schema.at("items"), at + "/items", depth);
     for (const char* of_named : {"properties", "patternProperties", "$defs", "definitions"})
       if (schema.contains(of_named) && schema.at(of_named).is_object())
-        for (const auto& [name, below] : schema.at(of_named).items()) check(below, at + "/" + of_named + "/" + name);
+        for (const auto& [name, below] : schema.at(of_named).items())
+          check(below, at + "/" + of_named + "/" + name, depth);
     for (const char* of_many : {"anyOf", "oneOf", "allOf", "prefixItems"})
       if (schema.contains(of_many) && schema.at(of_many).is_array())
         for (std::size_t i = 0; i < schema.at(of_many).size(); ++i)
-          check(schema.at(of_many).at(i), at + "/" + of_many + "/" + std::to_string(i));
+          check(schema.at(of_many).at(i), at + "/" + of_many + "/" + std::to_string(i), depth);
   }
 
   const std::string& where_;

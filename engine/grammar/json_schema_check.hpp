@@ -1,5 +1,5 @@
-// What a JSON Schema says that XGrammar would leave out without a word: refused here, so that every output is a document
-// of its schema.
+// What a JSON Schema says that XGrammar would leave out without a word: refused here, so that every output is a
+// document of its schema.
 #pragma once
 
 #include <string>

@@ -3,6 +3,7 @@
 #include <xgrammar/xgrammar.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
@@ -138,6 +139,21 @@ xgrammar::Grammar parsed(const GrammarSource& source) {
   return xgrammar::Grammar::FromEBNF(rule + "\n");
 }
 
+// Follows the grammar for some tokens: the first that is allowed, the second, and so on.
+void rehearse(const xgrammar::CompiledGrammar& grammar, std::size_t words) {
+  LibraryState state(grammar, words);
+  std::vector<std::uint32_t> mask(words);
+  for (std::size_t n = 0; n < GrammarCompiler::kRehearsedTokens && state.goes_on(); ++n) {
+    state.allowed(mask);
+    std::vector<Token> tokens;
+    for (std::size_t word = 0; word < words && tokens.size() <= n % 8; ++word)
+      for (std::uint32_t bits = mask[word]; bits != 0; bits &= bits - 1)
+        tokens.push_back(static_cast<Token>(32 * word) + std::countr_zero(bits));
+    if (tokens.empty()) return;
+    state.accept(tokens[std::min(n % 8, tokens.size() - 1)]);
+  }
+}
+
 void require_choices(const GrammarSource& source) {
   if (source.choices.empty()) throw usage_error(source.where, "names no text; expected one or more");
   for (const std::string& choice : source.choices)
@@ -201,13 +217,14 @@ std::shared_ptr<const Grammar> GrammarCompiler::compile(const GrammarSource& sou
   // What would take too long, or too much memory, is found in a process of its own.
   if (!ends_within(kGrammarSeconds, kGrammarBytes, [&] {
         try {
-          compile();
+          rehearse(compile(), library_->words);
         } catch (const Error&) {  // said below
         }
       }))
     throw input_error(source.where, "takes more than " + std::to_string(kGrammarSeconds) + " s or " +
-                                        std::to_string(kGrammarBytes >> 20) +
-                                        " MiB to compile; expected a smaller grammar, as one with fewer repetitions");
+                                        std::to_string(kGrammarBytes >> 20) + " MiB to compile and to follow for " +
+                                        std::to_string(kRehearsedTokens) +
+                                        " tokens; expected a smaller grammar, or one that reads a text in fewer ways");
   auto grammar = std::make_shared<LibraryGrammar>(compile(), library_->words);
   if (!said.empty())
     throw input_error(source.where, printable(said) +

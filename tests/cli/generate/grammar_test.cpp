@@ -1,5 +1,5 @@
-// draftproof generate with grammars, on an n-gram model of bytes. Where the program was built without XGrammar it says so,
-// and nothing else is looked at.
+// draftproof generate with grammars, on an n-gram model of bytes. Where the program was built without XGrammar it says
+// so, and nothing else is looked at.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
@@ -174,6 +174,10 @@ TEST_CASE("a bad grammar is one error that names it, before anything runs") {
   schema(R"({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}})",
          {"/properties/a", "uniqueItems"});
   schema(R"({"type": "string", "pattern": "a", "minLength": 3})", {"pattern", "beside a length"});
+  schema(R"({"type": "object", "additionalProperties": true, "minProperties": 2})", {"minProperties", "twice"});
+  std::string deep = R"({"type": "null"})";
+  for (int i = 0; i < 5000; ++i) deep = R"({"type": "array", "items": )" + deep + "}";
+  schema(deep, {"nested deeper than 200"});
   schema(R"({"allOf": [{"type": "integer"}, {"minimum": 3}]})", {"allOf"});
   schema(R"({"$ref": "https://example.org/schema"})", {"$ref"});
   schema(R"({"enum": ["a"], "minLength": 2})", {"minLength", "enum"});

@@ -10,8 +10,8 @@
 
 namespace draftproof::testing {
 
-// States 0 (the first) .. S - 1. next[state][token]: the state behind it, or kRefused. The end token, where there is one,
-// is allowed in accepting states alone, and nothing behind it.
+// States 0 (the first) .. S - 1. next[state][token]: the state behind it, or kRefused. The end token, where there is
+// one, is allowed in accepting states alone, and nothing behind it.
 class ToyGrammar final : public Grammar, public std::enable_shared_from_this<ToyGrammar> {
  public:
   static constexpr int kRefused = -1;
