@@ -21,7 +21,7 @@ std::string padded(const std::string& text, std::size_t width, bool right = true
   return right ? space + text : text + space;
 }
 
-constexpr std::size_t kWork = 10;
+constexpr std::size_t kWork = 12;
 constexpr std::size_t kName = 32;
 constexpr std::size_t kNumber = 9;
 

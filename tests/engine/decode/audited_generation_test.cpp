@@ -11,6 +11,7 @@
 #include "engine/decode/engine.hpp"
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/suffix_drafter.hpp"
+#include "engine/grammar/compile_grammar.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "exactness/audit/audit.hpp"
@@ -32,8 +33,8 @@ struct FirstTokens {
   std::int64_t accepted = 0;
 };
 
-FirstTokens first_tokens(LanguageModel& target, Drafter& drafter, std::span<const Token> prompt,
-                         std::uint64_t requests) {
+FirstTokens first_tokens(LanguageModel& target, Drafter& drafter, std::span<const Token> prompt, std::uint64_t requests,
+                         const GrammarChoice& grammar = {}) {
   constexpr std::uint64_t kBatch = 16;
   PhiloxSource source;
   SourceSampler<PhiloxSource> sampler(source);
@@ -48,6 +49,7 @@ FirstTokens first_tokens(LanguageModel& target, Drafter& drafter, std::span<cons
       options.stop.max_tokens = 2;
       options.num_speculative_tokens = 1;
       options.keep_steps = true;
+      options.grammar = grammar;
       engine.submit(prompt, options);
     }
     engine.run();
@@ -65,13 +67,18 @@ FirstTokens first_tokens(LanguageModel& target, Drafter& drafter, std::span<cons
   return out;
 }
 
-// Distribution of the token after `tokens`, at temperature 1.
-std::vector<double> next_token_distribution(LanguageModel& model, std::span<const Token> tokens) {
+// Distribution of the token after `tokens`, at temperature 1, of those that a mask allows.
+std::vector<double> next_token_distribution(LanguageModel& model, std::span<const Token> tokens,
+                                            std::span<const std::uint32_t> mask = {}) {
   const auto last = static_cast<std::int32_t>(tokens.size()) - 1;
   const std::vector<float> logits = forward_alone(model, tokens, std::span(&last, 1)).out.logits;
   const double largest = *std::max_element(logits.begin(), logits.end());
   std::vector<double> probs;
-  for (const float logit : logits) probs.push_back(std::exp(static_cast<double>(logit) - largest));
+  for (const float logit : logits) {
+    const std::size_t token = probs.size();
+    const bool allowed = mask.empty() || (mask[token / 32] >> (token % 32) & 1u) != 0;
+    probs.push_back(allowed ? std::exp(static_cast<double>(logit) - largest) : 0.0);
+  }
   const double sum = std::accumulate(probs.begin(), probs.end(), 0.0);
   for (double& p : probs) p /= sum;
   return probs;
@@ -122,6 +129,39 @@ TEST_CASE("the audit finds the shipped model's tokens consistent with speculatio
     INFO(wrong.sentence);
     CHECK(wrong.verdict == AuditVerdict::biased);
   }
+}
+
+TEST_CASE("under a grammar the shipped model's tokens are those of its masked row, whether drafts follow it or not",
+          "[release]") {
+  const auto path = shipped_model_at_full_speed();
+  if (!path || !has_grammars()) return;
+  const ModelFiles files = open_model_files(*path);
+  TransformerModel target(std::make_shared<const TransformerWeights>(pack_weights(files.weights, 2)), Arithmetic::int8,
+                          2);
+  std::vector<std::int64_t> layers;
+  for (std::int64_t layer = 0; layer < 30; ++layer)
+    if (layer < 10 || layer > 14) layers.push_back(layer);
+  const std::unique_ptr<TransformerModel> fewer_layers = target.with_layers(layers);
+  GrammarCompiler grammars(files.tokenizer, target.vocab_size(), files.tokenizer->end_tokens());
+  const auto grammar = grammars.compile({GrammarForm::regex, " [d-z][a-z]{1,7} [a-z ]{3,30}[.]", {}, "test"});
+
+  const std::vector<Token> prompt = files.tokenizer->encode("He saw the cat and saw the");
+  std::vector<std::uint32_t> mask(static_cast<std::size_t>((target.vocab_size() + 31) / 32));
+  grammar->start()->allowed(mask);
+  const std::vector<double> probs = next_token_distribution(target, prompt, mask);
+  ModelDrafter drafter(*fewer_layers);
+  std::map<bool, std::int64_t> accepted;
+  for (const bool masked : {false, true}) {
+    INFO("masked drafts: " << masked);
+    const FirstTokens seen = first_tokens(target, drafter, prompt, 320, {grammar, masked});
+    accepted[masked] = seen.accepted;
+    const Audit right = audit_of(seen.emitted, probs, 2);
+    INFO(right.sentence);
+    CHECK(right.verdict == AuditVerdict::consistent);
+    const Audit unmasked = audit_of(seen.emitted, next_token_distribution(target, prompt), 2);
+    CHECK(unmasked.verdict == AuditVerdict::biased);
+  }
+  CHECK(accepted[true] > accepted[false]);
 }
 
 }  // namespace

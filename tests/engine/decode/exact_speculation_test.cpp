@@ -10,6 +10,7 @@
 #include "engine/draft/model_drafter.hpp"
 #include "engine/draft/prompt_lookup.hpp"
 #include "engine/draft/suffix_drafter.hpp"
+#include "engine/grammar/compile_grammar.hpp"
 #include "engine/model/model_files.hpp"
 #include "engine/transformer/transformer_model.hpp"
 #include "tests/engine/decode/random_requests.hpp"
@@ -137,6 +138,11 @@ TEST_CASE("speculation with every drafter gives the shipped model's own tokens a
       "The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy",
       "The quick brown fox jumps over the fence and", "for i in range(10):\n    print(i)\nfor j in range(10):\n",
       "Na\u00efve caf\u00e9s \u2014 \u65e5\u672c\u8a9e, and then"};
+  GrammarCompiler grammars(files.tokenizer, target.vocab_size(), files.tokenizer->end_tokens());
+  std::shared_ptr<const Grammar> list;
+  if (has_grammars())
+    list =
+        grammars.compile({GrammarForm::json_schema, R"({"type": "array", "items": {"type": "string"}})", {}, "test"});
   std::int64_t accepted = 0;
   const std::vector<const char*> names = {"chain", "coupled", "traversal", "rrsw"};
   for (std::uint32_t seed = 0; seed < names.size(); ++seed) {
@@ -153,6 +159,9 @@ TEST_CASE("speculation with every drafter gives the shipped model's own tokens a
       request.options.stop = {};
       request.options.stop.max_tokens = kSanitized ? 6 : 12;
       if (request.options.parameters.guidance_scale != 1.0f) request.options.unconditional_prompt = {1, 2, 3};
+      if (i != 1) continue;  // one request of each batch follows a grammar
+      request.options.stop.eos_ids = files.tokenizer->end_tokens();
+      request.options.grammar = {list, seed % 2 == 0};
     }
     const auto drafter = models.drafter(random, std::string(names[seed]) == "rrsw");
     accepted += check_requests(target, reference, *drafter, requests, random_options(random), 1);
