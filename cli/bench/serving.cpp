@@ -157,6 +157,7 @@ std::vector<BenchCase> simulator_cases(const BenchSizes& sizes) {
           serving_case("sim_serving_b64", "fixed:4", requests, 64, 0.0, false),
           serving_case("sim_serving_b64_off", "off", requests, 64, 0.0, false),
           serving_case("sim_serving_b64_goodput", "goodput", requests, 64, 0.0, false),
+          serving_case("sim_serving_b8_goodput", "goodput", requests, 8, 0.0, false),
           serving_case("sim_serving_poisson", "fixed:4", requests, 64, 12.0, false),
           serving_case("sim_requests_1x", "fixed:4", requests, 64, 12.0, true),
           serving_case("sim_requests_8x", "fixed:4", 8 * requests, 64, 12.0, true)};
@@ -170,9 +171,13 @@ std::vector<BenchCase> scheduler_cases(const BenchSizes& sizes) {
     bool preempts;
   };
   constexpr Setting kSettings[] = {
-      {"scheduler_b1", "fixed:4", 1, false},           {"scheduler_b64", "fixed:4", 64, false},
-      {"scheduler_b256", "fixed:4", 256, false},       {"scheduler_b64_off", "off", 64, false},
-      {"scheduler_b64_goodput", "goodput", 64, false}, {"scheduler_b64_preempting", "fixed:4", 64, true},
+      {"scheduler_b1", "fixed:4", 1, false},
+      {"scheduler_b64", "fixed:4", 64, false},
+      {"scheduler_b256", "fixed:4", 256, false},
+      {"scheduler_b64_off", "off", 64, false},
+      {"scheduler_b64_goodput", "goodput", 64, false},
+      {"scheduler_b8_goodput", "goodput", 8, false},
+      {"scheduler_b64_preempting", "fixed:4", 64, true},
   };
   std::vector<BenchCase> cases;
   for (const Setting& setting : kSettings) {

@@ -89,11 +89,17 @@ void SpeculationPolicy::decide(std::int64_t other_tokens) {
 void SpeculationPolicy::choose_limits(std::int64_t other_tokens, std::int32_t most) {
   present_.clear();
   for (const Candidate& candidate : candidates_)
-    if (requests_[candidate.rate_class] > 0 && candidate.depth <= most) present_.push_back(candidate);
+    if (const std::int64_t requests = requests_[candidate.rate_class]; requests > 0 && candidate.depth <= most)
+      present_.push_back({candidate.probability * static_cast<double>(requests), streams_[candidate.rate_class],
+                          candidate.rate_class, candidate.depth});
   std::int64_t drafting = 0;
   for (const std::int64_t streams : streams_) drafting += streams;
-  rows_ = other_tokens + plain_streams_ + drafting;
-  target_ns_.assign(static_cast<std::size_t>(drafting * most + 1), -1.0);
+  const std::int64_t rows = other_tokens + plain_streams_ + drafting;
+  // Costs that nothing corrects are those of the step before where it was like this one.
+  if (own_ || rows != rows_ || batch_ != batch_of_ns_) target_ns_.clear();
+  rows_ = rows;
+  batch_of_ns_ = batch_;
+  target_ns_.resize(std::max(target_ns_.size(), static_cast<std::size_t>(drafting * most + 1)), -1.0);
   Best best{0.0, 1.0, 0};
   std::int32_t longest = 0;
   for (std::int32_t length = 0; length <= most; ++length) {
@@ -196,10 +202,10 @@ SpeculationPolicy::Best SpeculationPolicy::best_of(std::int32_t longest) {
   const double draft_ns = cost_->overhead_ns(batch_, drafting) + (longest == 0 ? 0.0 : cost_->draft_ns(drafting));
   Best best{tokens, target_ns(0) + draft_ns, 0};
   for (std::size_t i = 0; i < present_.size(); ++i) {
-    const Candidate& candidate = present_[i];
+    const Present& candidate = present_[i];
     if (candidate.depth > longest) continue;
-    tokens += candidate.probability * static_cast<double>(requests_[static_cast<std::size_t>(candidate.rate_class)]);
-    more_rows += streams_[static_cast<std::size_t>(candidate.rate_class)];
+    tokens += candidate.tokens;
+    more_rows += candidate.rows;
     const Best found{tokens, target_ns(more_rows) + draft_ns, i + 1};
     if (found.is_above(best)) best = found;
   }

@@ -166,13 +166,21 @@ class SpeculationPolicy {
     std::int32_t rate_class;
     std::int32_t depth;
   };
+  // The same for the requests of this step.
+  struct Present {
+    double tokens;      // expected
+    std::int64_t rows;  // that they cost
+    std::int32_t rate_class;
+    std::int32_t depth;
+  };
 
   SpeculationChoice choice_;
   std::shared_ptr<const StepCost> cost_;
   std::vector<Candidate> candidates_;              // goodput: by falling probability
-  std::vector<Candidate> present_;                 // of classes that have requests in this step
+  std::vector<Present> present_;                   // of classes that have requests in this step
   std::int64_t rows_ = 0;                          // goodput: of this step without drafts
   std::vector<double> target_ns_;                  // by rows more than that; negative: not asked for yet
+  std::int64_t batch_of_ns_ = -1;                  // of what target_ns_ holds
   std::array<std::int64_t, kClasses> requests_{};  // of a class, in this step
   std::array<std::int64_t, kClasses> streams_{};
   std::array<std::int32_t, kClasses> limits_{};

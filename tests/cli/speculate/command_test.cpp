@@ -74,9 +74,8 @@ const std::vector<std::string> kSmall{
 
 // A row without the fields that depend on the machine's speed.
 ordered_json counted(ordered_json row) {
-  for (const char* key :
-       {"speedup", "speedup_low", "speedup_high", "draft_ms", "verify_ms", "sample_ms", "mask_ms", "step_ms",
-        "plain_ms"})
+  for (const char* key : {"speedup", "speedup_low", "speedup_high", "draft_ms", "verify_ms", "sample_ms", "mask_ms",
+                          "step_ms", "plain_ms"})
     row.erase(key);
   return row;
 }
