@@ -123,7 +123,8 @@ void add_acceptance(Options& options, ProgramContext& context) {
   const auto arguments = std::make_shared<AcceptanceArguments>();
   AcceptanceDecaySettings& s = arguments->settings;
   options.files("source", arguments->sources,
-                "What a server says of acceptance (log, Prometheus text, CSV, JSON), the folder of a demo, "
+                "What a server says of acceptance (log, Prometheus text, CSV, JSON), BEFORE..AFTER of two dumps of its "
+                "counters, the folder of a demo, "
                 "drafter:NAME for published rates of such a drafter, an acceptance model as constant:0.8 "
                 "(docs/predict.md); or a head, head:PATH or head@BITS:PATH, which is run (docs/heads.md)");
   options.number("--draft-cost", s.draft_cost, {0.0, 100.0}, "Cost of a draft token, in target steps");

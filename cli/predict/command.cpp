@@ -44,9 +44,11 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.integer("--tp", a.tp, {1, 1024}, "GPUs that share every layer; as many as the weights need, if not given");
   options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\"; the model's own");
   options.text("--draft-precision", a.draft_precision, "The drafter's; 16 bits");
-  options.file("--metrics", a.metrics,
-               "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, a CSV of rates, recorded "
-               "acceptances, the JSON of demo or generate");
+  options.file(
+      "--metrics", a.metrics,
+      "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
+      "CSV of rates, recorded "
+      "acceptances, the JSON of demo or generate");
   options.text("--metrics-name", a.metrics_name, "Of several in that file: a model_name, or a drafter", "NAME");
   options.integer("--metrics-drafts", a.metrics_drafts, {1, 64},
                   "Tokens of a draft there, if the file does not say it");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -145,6 +146,19 @@ class Totals {
     found.counter.add(sample.value);
   }
 
+  // Takes away what the counters had reached before. Errors (input) at `where`, naming one that is not there any more, or
+  // is lower.
+  void subtract(const Totals& before, const std::string& where) {
+    for (const auto& [key, series] : before.series_) {
+      const auto found = series_.find(key);
+      const double was = series.counter.total();
+      if (found == series_.end() || found->second.counter.total() < was)
+        throw input_error(where, series.name + (found == series_.end() ? " is gone" : " falls") +
+                                     " between the two; expected counters of one server that was not started anew");
+      found->second.counter = {0.0, found->second.counter.total() - was};
+    }
+  }
+
   // Error (input) at `where`: more than a double counts.
   std::optional<double> sum(std::string_view name, const std::string& where) const {
     std::optional<double> sum;
@@ -238,17 +252,8 @@ AcceptanceData from_counters(const Totals& totals, const std::string& name) {
   return data;
 }
 
-}  // namespace
-
-bool is_prometheus_text(std::string_view text) {
-  TextLines lines(text, "");
-  while (lines.next())
-    if (concerns_us(lines.line()) && (has_words(lines.line(), "spec_decode") || has_words(lines.line(), "spec_accept")))
-      return true;
-  return false;
-}
-
-AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model) {
+// The counters of a model, and its name.
+std::pair<std::string, Totals> totals_of(std::string_view text, const std::string& name, const std::string& model) {
   struct Model {
     Totals totals;
     bool speculates = false;
@@ -291,8 +296,36 @@ AcceptanceData read_prometheus_text(std::string_view text, const std::string& na
                                 "; expected one of " + in_quotes(with_speculation.front()) +
                                 (with_speculation.size() > 1 ? ", ..." : ""));
   }
-  const Totals& totals = by_model[chosen].totals;
+  return {chosen, std::move(by_model[chosen].totals)};
+}
+
+}  // namespace
+
+bool is_prometheus_text(std::string_view text) {
+  TextLines lines(text, "");
+  while (lines.next())
+    if (concerns_us(lines.line()) && (has_words(lines.line(), "spec_decode") || has_words(lines.line(), "spec_accept")))
+      return true;
+  return false;
+}
+
+AcceptanceData read_prometheus_text(std::string_view text, const std::string& name, const std::string& model) {
+  const Totals totals = totals_of(text, name, model).second;
   return totals.gauges(kSglangLength).empty() ? from_counters(totals, name) : from_gauges(totals, name);
+}
+
+AcceptanceData read_prometheus_difference(std::string_view before, const std::string& before_name,
+                                          std::string_view after, const std::string& after_name,
+                                          const std::string& model) {
+  auto [of, totals] = totals_of(after, after_name, model);
+  const std::string name = before_name + ".." + after_name;
+  if (!totals.gauges(kSglangLength).empty())
+    throw input_error(name,
+                      "SGLang's acceptance length is a gauge, which has no difference; expected one dump, or vLLM's");
+  totals.subtract(totals_of(before, before_name, of).second, name);
+  AcceptanceData data = from_counters(totals, name);
+  data.notes.push_back("The counters are those of the time between the two dumps.");
+  return data;
 }
 
 }  // namespace draftproof

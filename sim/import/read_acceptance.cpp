@@ -1,10 +1,12 @@
 #include "sim/import/read_acceptance.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/archives/text_file.hpp"
 #include "base/error.hpp"
@@ -213,11 +215,36 @@ AcceptanceData parse_acceptance(std::string_view text, const std::string& name, 
   return data;
 }
 
+namespace {
+
+// The two files of BEFORE..AFTER, unless a file has that name itself.
+std::optional<std::pair<std::string, std::string>> snapshots_of(const std::string& path) {
+  std::size_t dots = path.find("..", 1);
+  while (dots != std::string::npos && path[dots - 1] == '/') dots = path.find("..", dots + 2);  // the folder above
+  if (dots == std::string::npos || dots + 2 >= path.size() || std::filesystem::exists(path)) return std::nullopt;
+  return std::pair(path.substr(0, dots), path.substr(dots + 2));
+}
+
+}  // namespace
+
+bool names_two_dumps(const std::string& path) {
+  return snapshots_of(path).has_value();
+}
+
 bool holds_acceptance(const std::string& path) {
+  if (const auto both = snapshots_of(path)) return is_prometheus_text(read_text(both->second, kFileBytesMax));
   return format_of(read_text(path, kFileBytesMax)).has_value();
 }
 
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options) {
+  if (const auto both = snapshots_of(path)) {
+    AcceptanceData data =
+        read_prometheus_difference(read_text(both->first, kFileBytesMax), both->first,
+                                   read_text(both->second, kFileBytesMax), both->second, options.choice);
+    data.path = path;
+    data.takes_choice = true;
+    return data;
+  }
   return parse_acceptance(read_text(path, kFileBytesMax), path, options);
 }
 

@@ -1,5 +1,5 @@
 // Reads what an operator has of acceptance; the format is found out from the content. Files may be gzip, and "-" is
-// standard input.
+// standard input. BEFORE..AFTER are two dumps of Prometheus text, of which the difference is read.
 //
 //   vLLM log               vllm_log.hpp
 //   Prometheus text        prometheus_text.hpp
@@ -23,6 +23,8 @@ struct ImportOptions {
 
 // Errors (input) naming the file: those of the formats, and a file that is none of them.
 AcceptanceData read_acceptance(const std::string& path, const ImportOptions& options = {});
+// Is it BEFORE..AFTER, and no file of that name?
+bool names_two_dumps(const std::string& path);
 // Whether the file is of a known format, or says that it is; what is broken in it may still be refused. Error (input):
 // it cannot be read.
 bool holds_acceptance(const std::string& path);

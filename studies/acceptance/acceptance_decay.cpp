@@ -67,7 +67,7 @@ std::vector<Source> open_file(const std::string& source, const AcceptanceDecaySe
 
 std::vector<Source> open_source(const std::string& source, const AcceptanceDecaySettings& settings) {
   std::error_code ignored;
-  if (fs::exists(source, ignored)) return open_file(source, settings);
+  if (fs::exists(source, ignored) || names_two_dumps(source)) return open_file(source, settings);
   if (source.starts_with(kDrafter)) {
     // Rates go by the drafter's kind: the target's shape, which a drafter has a cost from, plays no part.
     const DrafterShape drafter = find_drafter(source.substr(kDrafter.size()), find_model("Llama-3.1-8B-Instruct"));

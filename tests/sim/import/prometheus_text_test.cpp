@@ -4,6 +4,7 @@
 
 #include "engine/metrics/prometheus.hpp"
 #include "sim/import/read_acceptance.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -143,4 +144,32 @@ TEST_CASE("malformed samples are named with their line, and those of others are 
   // Conditional counts do not exist: one that rises with the position contradicts itself.
   CHECK(refusal_of_metrics(counters("model_name=\"m\"", 10, {5, 7})).find("expected rates that never rise") !=
         std::string::npos);
+}
+
+TEST_CASE("two dumps of a server give the acceptance of the time between them") {
+  const testing::TemporaryFolder folder;
+  const auto file = [&](const std::string& name, const std::string& text) {
+    testing::write_whole_file(folder.file(name), text);
+    return folder.file(name);
+  };
+  const std::string before = file("before", counters("engine=\"0\",model_name=\"m\"", 100, {80, 50}));
+  const std::string after = file("after", counters("engine=\"0\",model_name=\"m\"", 300, {180, 70}));
+  const AcceptanceData data = read_acceptance(before + ".." + after);
+  CHECK(data.drafts == 200);
+  CHECK(data.accepted_tokens == 120);
+  CHECK(data.survival == std::vector<double>{0.5, 0.1});
+  CHECK(data.acceptance_length == 1.6);
+  CHECK(holds_acceptance(before + ".." + after));
+  const auto refusal = [](const std::string& path) {
+    return error_of(ErrorKind::input, [&] { read_acceptance(path); });
+  };
+  CHECK_THAT(refusal(after + ".." + before), Catch::Contains("falls between the two"));
+  CHECK_THAT(refusal(after + ".." + after), Catch::Contains("nothing was drafted"));
+  const std::string other = file("other", counters("engine=\"1\",model_name=\"m\"", 900, {180, 70}));
+  CHECK_THAT(refusal(before + ".." + other), Catch::Contains("is gone between the two"));
+  const std::string model = file("model", counters("engine=\"0\",model_name=\"n\"", 900, {180, 70}));
+  CHECK_THAT(refusal(before + ".." + model), Catch::Contains("model_name"));
+  const std::string sglang = file("sglang", "sglang:spec_accept_length 2.5\n");
+  CHECK_THAT(refusal(sglang + ".." + sglang), Catch::Contains("gauge"));
+  CHECK_THAT(refusal(before + "..none"), Catch::Contains("none"));
 }
