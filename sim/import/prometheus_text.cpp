@@ -146,8 +146,8 @@ class Totals {
     found.counter.add(sample.value);
   }
 
-  // Takes away what the counters had reached before. Errors (input) at `where`, naming one that is not there any more, or
-  // is lower.
+  // Takes away what the counters had reached before. Errors (input) at `where`, naming one that is not there any more,
+  // or is lower.
   void subtract(const Totals& before, const std::string& where) {
     for (const auto& [key, series] : before.series_) {
       const auto found = series_.find(key);
