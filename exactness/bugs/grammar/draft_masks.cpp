@@ -160,7 +160,8 @@ std::vector<Bug> draft_mask_bugs() {
                [] { return sampler_of_mask([](Token token) { return token != 5; }, is_any); }},
           {.id = "B97",
            .source = "llguidance #366",
-           .fault = "the mask matches the first character of a token, and the rest of a merged token is not legal",
+           .fault = "mask and matcher disagree about merged tokens: the mask looks at the first character, and the rest is not "
+                    "legal",
            .hunts = {{Detector::enumeration, find_illegal_merge}},
            .large_sampler =
                [] { return sampler_of_mask(is_even, [](Token token) { return token % 4 != 1; }); }},
