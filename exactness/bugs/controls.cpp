@@ -5,6 +5,7 @@
 #include "exactness/bugs/algorithm/draft_length.hpp"
 #include "exactness/bugs/coupling/key_faults.hpp"
 #include "exactness/bugs/fixed_rows.hpp"
+#include "exactness/bugs/grammar/forbidden_drafts.hpp"
 #include "exactness/proof/acceptance_oracles.hpp"
 #include "exactness/proof/head_steps.hpp"
 #include "reference/verify/block.hpp"
@@ -178,6 +179,22 @@ std::vector<Control> bug_controls() {
            .hunts = {{Detector::enumeration, find_reranked_without_q}},
            .rows_sampler = [](const FixedRowsPointer& rows) {
              return speculative_sampler(rows, sound_keys, {.draft_len = 2, .verify = verify_better_of_two});
+           }},
+          {.id = "C08",
+           .source = "vLLM, drafts without probabilities",
+           .fault = "drafts that the grammar forbids are cut off, as in B102, and those that stay count as certain",
+           .hunts = {{Detector::enumeration,
+                      [](bool) { return find_forbidden_drafts(ForbiddenDrafts::cut, TakenFor::certain); }}},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, sound_keys, {.draft_len = 1, .verify = verify_fixed_one_hot});
+               }},
+          {.id = "C09",
+           .source = "llama.cpp without filters",
+           .fault = "a token is drawn without the mask, and again with it where it is forbidden, as in B98",
+           .hunts = {{Detector::enumeration, find_wrong_checked_draw}},
+           .rows_sampler = [](const FixedRowsPointer& rows) {
+             return plain_sampler(rows, [](std::uint64_t draw) { return RandomKey{derive_seed(0, draw), {}, 0}; });
            }}};
 }
 

@@ -1,6 +1,7 @@
 #include "exactness/bugs/families.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "exactness/bugs/run_bugs.hpp"
 
@@ -15,13 +16,15 @@ std::vector<Bug> all_bugs() {
       {other_distribution_bugs, in_place_edit_bugs, tree_row_bugs, block_bugs, residual_bugs, misaligned_row_bugs,
        draft_length_bugs, reranked_tree_bugs},
       {top_k_bugs, top_p_bugs, filter_order_bugs, row_mapping_bugs, out_of_range_bugs},
-      {history_bugs, draft_row_bugs, mixed_row_bugs}};
+      {history_bugs, draft_row_bugs, mixed_row_bugs},
+      {draft_mask_bugs, grammar_state_bugs, mask_order_bugs, masked_draft_bugs}};
   std::vector<Bug> all;
   for (const std::vector<BugsOfFile>& family : families) {
     const std::ptrdiff_t first = std::ssize(all);
     for (const BugsOfFile bugs : family)
       for (Bug& bug : bugs()) all.push_back(std::move(bug));
-    std::sort(all.begin() + first, all.end(), [](const Bug& a, const Bug& b) { return a.id < b.id; });
+    std::sort(all.begin() + first, all.end(),
+              [](const Bug& a, const Bug& b) { return std::stoi(a.id.substr(1)) < std::stoi(b.id.substr(1)); });
   }
   return all;
 }

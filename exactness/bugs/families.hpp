@@ -40,4 +40,9 @@ std::vector<Bug> history_bugs();    // B68 B69 B71
 std::vector<Bug> draft_row_bugs();  // B67 B73 B74
 std::vector<Bug> mixed_row_bugs();  // B66 B75
 
+std::vector<Bug> draft_mask_bugs();     // B92 B95 B96 B97 B100
+std::vector<Bug> grammar_state_bugs();  // B93 B94
+std::vector<Bug> mask_order_bugs();     // B98 B99
+std::vector<Bug> masked_draft_bugs();   // B101 B102
+
 }  // namespace draftproof

@@ -1,6 +1,7 @@
 #include "exactness/bugs/hunting.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "exactness/proof/distribution_text.hpp"
 #include "exactness/statistics/battery.hpp"
@@ -39,7 +40,8 @@ Finding find_in_draws(std::int64_t first_look, std::int64_t draws_max, const Dra
 
 }  // namespace
 
-Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step) {
+Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step,
+                                const decltype(ProofCase::output_distribution)& expected) {
   Finding finding{false, 0, "outcomes", {}};
   for (std::int32_t instance = 0; instance < hunt.instances && !finding.caught; ++instance) {
     const Models models = models_of(hunt, instance);
@@ -55,8 +57,10 @@ Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedSte
       distribution[string] += chance.probability();
       ++finding.cases;
     } while (chance.next());
+    std::map<TokenString, DenseMasses<Rational>> transformed;
     const auto target = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
-      return models.target(prefix);
+      const DenseMasses<Rational>& p = models.target(prefix);
+      return expected ? transformed.try_emplace(prefix, expected(p, prefix)).first->second : p;
     };
     const auto difference = first_difference(distribution, target, hunt.vocab_size);
     if (!difference) continue;
@@ -64,7 +68,7 @@ Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedSte
     string.push_back(difference->token);
     finding.caught = true;
     finding.evidence = "after " + text_of(difference->prefix) +
-                       " with p = " + text_of(models.target(difference->prefix)) +
+                       " with p = " + text_of(target(difference->prefix)) +
                        ", q = " + text_of(models.draft(difference->prefix)) + ", " + text_of(string) +
                        " has probability " + text_of(difference->emitted) + ", not " + text_of(difference->expected);
   }

@@ -27,7 +27,9 @@ using EnumeratedStep =
 // by draws from the target, is not the target's. Cases are outcomes. Addresses of different steps differ
 // (ExactChance::set_step) unless the step function makes them equal. Addresses used twice are no finding here: what
 // they do to the distribution is.
-Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step);
+// `expected` makes the distribution that must come out after a prefix from the target's there; null: the target's.
+Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedStep& step,
+                                const decltype(ProofCase::output_distribution)& expected = nullptr);
 
 // The expected number of accepted drafts of one step, by another way than enumeration (acceptance_oracles.hpp).
 using AcceptanceOracle = Rational (*)(const Models&, const TokenString& prefix, std::int32_t depth);

@@ -101,7 +101,7 @@ Json rows_of(const ProofCase& proof_case, const Models& models, std::size_t long
     for (const TokenString& prefix : level) {
       const DenseMasses<Rational>& p = models.target(prefix);
       rows.push_back({{"prefix", prefix},
-                      {"p", fractions_json(proof_case.output_distribution ? proof_case.output_distribution(p) : p)},
+                      {"p", fractions_json(proof_case.output_distribution ? proof_case.output_distribution(p, prefix) : p)},
                       {"q", fractions_json(models.draft(prefix))}});
       for (Token token = 0; token < models.vocab_size(); ++token) {
         next.push_back(prefix);
@@ -148,7 +148,7 @@ Json certificate_of(const ProofCase& proof_case, const ProofOptions& options) {
     const TargetDistribution target = [&](const TokenString& prefix) -> const DenseMasses<Rational>& {
       const DenseMasses<Rational>& p = models.target(prefix);
       if (!proof_case.output_distribution) return p;
-      return transformed.try_emplace(prefix, proof_case.output_distribution(p)).first->second;
+      return transformed.try_emplace(prefix, proof_case.output_distribution(p, prefix)).first->second;
     };
     Json emitted = Json::array();
     for (const auto& [string, probability] : step.distribution)

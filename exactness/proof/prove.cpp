@@ -80,7 +80,7 @@ class Instance {
     return [this](const TokenString& prefix) -> const DenseMasses<Rational>& {
       const DenseMasses<Rational>& p = models_.target(prefix);
       if (!case_.output_distribution) return p;
-      return transformed_.try_emplace(prefix, case_.output_distribution(p)).first->second;
+      return transformed_.try_emplace(prefix, case_.output_distribution(p, prefix)).first->second;
     };
   }
 

@@ -95,8 +95,9 @@ struct ProofCase {
   using Oracle = std::function<Rational(const Models&, const TokenString& prefix, std::int32_t draft_len)>;
   std::vector<Oracle> acceptance_oracles = {};
   ProofDepths draft_len_max = {};
-  // The distribution that must come out; null: the target's.
-  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target)> output_distribution = nullptr;
+  // The distribution that must come out after a prefix, made from the target's there; null: the target's.
+  std::function<DenseMasses<Rational>(const DenseMasses<Rational>& target, const TokenString& prefix)>
+      output_distribution = nullptr;
   // Half: the target has twice as many tokens as the options say, and that many can be drafted.
   DraftTokens draft_tokens = DraftTokens::all;
   // The verifier receives the distribution that drafts are drawn from. False: another one, so that the output is biased

@@ -10,6 +10,7 @@ from ._results import Audit, FilterCheck, FilterRow, Position, Test
 from ._sampling import Rows, Verified, Verifier, process_rows, sample, verifiers, verify
 from .callable.audit_callable import audit_callable, run_case
 from .callable.filter_cases import FilterCase
+from .callable.grammars import Grammar, Matcher
 from .callable.outcome import CallableAudit, CaseResult, Failure
 from .callable.sample_cases import SampleCase
 from .callable.verify_cases import VerifyCase
@@ -18,8 +19,8 @@ __version__ = version("draftproof")
 
 __all__ = [
     "Acceptance", "Audit", "CallableAudit", "CaseResult", "Error", "Failure", "FilterCase", "FilterCheck",
-    "FilterRow", "Generated", "Lab", "Position", "Prediction", "Proof", "Proofs", "Rows", "SampleCase",
-    "Simulation", "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance", "audit_callable",
-    "audit_draws", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows", "program", "prove",
-    "run_case", "sample", "sim", "tree", "verifiers", "verify",
+    "FilterRow", "Generated", "Grammar", "Lab", "Matcher", "Position", "Prediction", "Proof", "Proofs", "Rows",
+    "SampleCase", "Simulation", "Test", "Tree", "Verified", "Verifier", "VerifyCase", "acceptance",
+    "audit_callable", "audit_draws", "audit_steps", "check_filter", "generate", "lab", "predict", "process_rows",
+    "program", "prove", "run_case", "sample", "sim", "tree", "verifiers", "verify",
 ]

@@ -1,10 +1,10 @@
 """The table of planted faults in python/README.md: each of reference_numpy.FAULTS under audit_callable, with its n.
 
 python python/tests/fault_table.py [--write]
-python python/tests/fault_table.py --kind all|sample|filter|verify [--profile quick] [--write] [NAME ...]
+python python/tests/fault_table.py --kind all|sample|filter|verify|constrained [--profile quick] [--write] [NAME ...]
 
 Prints the table; with --write it replaces the one in python/README.md. With --kind it audits the faults of faults.py
-instead, and its sound callables, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
+and constrained_faults.py instead, and their sound callables, and writes into docs/audit.md. Ends with status 1 where a fault is not found, or a
 sound callable accused.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import constrained_faults
 import draftproof
 import faults
 import reference_numpy
@@ -19,6 +20,8 @@ import reference_numpy
 BEGIN, END = "| fault | case that found it | test |", "\n\n"
 README = Path(__file__).parents[1] / "README.md"
 AUDIT = Path(__file__).parents[2] / "docs" / "audit.md"
+FAULTS = {**faults.FAULTS, "constrained": {name: fault for name, (fault, _) in constrained_faults.FAULTS.items()}}
+SOUND = {**faults.SOUND, "constrained": constrained_faults.Constrained}
 PLANTED = "| kind | fault | case that finds it | test | suspect | rows drawn | seconds |"
 
 
@@ -42,7 +45,7 @@ def row(fault):
 
 def what_is_found(kind, name, profile):
     """(was a fault found, the audit)"""
-    callable_ = faults.SOUND[kind]() if name == "sound" else faults.FAULTS[kind][name]()
+    callable_ = SOUND[kind]() if name == "sound" else FAULTS[kind][name]()
     audit = draftproof.audit_callable(callable_, kind=kind, failures_max=1, profile=profile)
     return audit.verdict in ("biased", "error") or bool(audit.but), audit
 
@@ -52,7 +55,7 @@ def look_for(kinds, names, profile):
     accused?"""
     lines, right, count = [], 0, 0
     for kind in kinds:
-        callables = [*faults.FAULTS[kind], "sound"]
+        callables = [*FAULTS[kind], "sound"]
         if unknown := [name for name in names if name not in callables]:
             sys.exit(f"fault_table.py: {unknown[0]!r} is no fault of kind {kind}; expected one of {', '.join(callables)}")
         for name in names or callables:
@@ -73,12 +76,12 @@ def look_for(kinds, names, profile):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--kind", choices=["all", *sorted(faults.FAULTS)])
+    parser.add_argument("--kind", choices=["all", *sorted(FAULTS)])
     parser.add_argument("--profile", default="quick", choices=["quick", "full", "soak"])
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     if given.kind:
-        lines, every = look_for(list(faults.FAULTS) if given.kind == "all" else [given.kind], given.names, given.profile)
+        lines, every = look_for(list(FAULTS) if given.kind == "all" else [given.kind], given.names, given.profile)
         if given.write:
             replace(AUDIT, PLANTED, [PLANTED, "|---|---|---|---|---|---|---|", *lines])
         return 0 if every else 1

@@ -18,6 +18,7 @@ namespace draftproof {
 using Grammar = std::function<std::vector<std::uint32_t>(std::span<const Token> tokens)>;
 
 inline constexpr std::int32_t kReplayVocabSize = 12;
+inline constexpr std::size_t kReplayPromptLen = 3;
 
 // Parameters of a request; the constraints' spans belong to the caller.
 struct ReplayRequest {

@@ -13,7 +13,7 @@ from environments import TORCH, Engine
 
 #: Cases of an inconclusive component that are named.
 NAMED = 4
-COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps"}
+COUNTED = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained": "steps"}
 
 
 def document(root: Path, command: str, every: list[Engine], fresh: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:

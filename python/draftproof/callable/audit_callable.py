@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core import Error
 from . import rows
+from .constrained import ConstrainedCase, constrained_cases
 from .drive import CallFailure, Driver
 from .evidence import shown_by
 from .filter_cases import FilterCase, filter_case_of, filter_cases
@@ -25,7 +26,7 @@ from .suspects import suspect_of
 from .verify_cases import endpoint_case, verify_cases
 from .verify_sweep import PACE, StepsCase, pace_of, verify_sweep
 
-KINDS = ("sample", "filter", "verify")
+KINDS = ("sample", "filter", "verify", "constrained")
 SHRINK_TRIES = 24
 #: Seconds of one shrinking, as a multiple of what finding the failure took, and as a share of the time that is left.
 SHRINK_SECONDS = 3.0
@@ -70,6 +71,10 @@ class Auditor:
         self.offered: tuple[str, ...] = ()
 
     def cases(self) -> list[Any]:
+        if self.kind == "constrained":
+            if not self.driver.takes_parents:
+                self.notes.append("the callable has no argument `parents`: trees were not tested")
+            return list(constrained_cases(self.driver.takes_parents))
         if self.kind == "verify":
             return [*([endpoint_case()] if self.driver.takes_uniforms else []), *verify_cases()]
         with_min_p = self._reads_min_p()
@@ -89,6 +94,8 @@ class Auditor:
 
     def entries(self) -> list[Any]:
         """The sweep; of filters what does not draw, of samplers with a distribution of their own none."""
+        if self.kind == "constrained":
+            return []
         if self.kind == "verify":
             return list(verify_sweep(self.profile.name))
         if self.driver.distribution is not None:
@@ -144,7 +151,7 @@ class Auditor:
 
     def seconds_per_row(self, cases: list[Any]) -> float:
         """Of the first case, in its second call: the first one may load or compile."""
-        if self.kind == "filter" or not cases or isinstance(cases[0], StepsCase):
+        if self.kind == "filter" or not cases or isinstance(cases[0], (StepsCase, ConstrainedCase)):
             return 0.0
         run = run_of(self.driver, dataclasses.replace(cases[0], batch=SMALLEST_BATCH), self.seed)
         try:
@@ -257,6 +264,12 @@ class Auditor:
         case, judgement, trial.failed = trial.case, trial.judgement, True
         assert judgement is not None
         self.found.results.append(CaseResult(case.name, "biased", judgement.n, judgement.detectable, judgement.sentence))
+        if isinstance(case, ConstrainedCase):
+            suspect = trial.run.suspect
+            self.found.failures.append(
+                Failure(judgement.name, case, f"{case.name}: {judgement.sentence}" + (f" (suspect: {suspect})" if suspect else ""),
+                        snippet_of(self.sampler, case, judgement.n, trial.run.seed), judgement.n, judgement.distance, suspect))
+            return
         now = self.clock()
         end = now + min(SHRINK_SHARE * (self.deadline - now), max(SHRINK_SECONDS, SHRINK_TIMES * trial.seconds))
 
@@ -304,6 +317,11 @@ def audit_callable(sampler: Callable[..., Any], kind: str = "sample", tv: float 
         cu_num_draft_tokens [B], inclusive sums, params, seeds) -> output tokens [B, K + 1], padded with -1, K the
         longest draft of the batch. Where it has an argument `uniforms`, it gets [B, K + 1] numbers of [0, 1) in one case, of
         each draft and of the token after them, many of them endpoints.
+    kind 'constrained': as 'verify', with a last argument `matchers`: of each request a Matcher in the state behind what it has
+        emitted, which the callable must leave in the state behind the tokens that it emits now. Steps of a batch go on with
+        what was emitted. It may give (tokens, logprobs [B, K + 1]): of the distribution that it draws from. Where it has an
+        argument `parents` [M], the place of each draft's parent among its request's, -1 behind the committed tokens, one case
+        has trees, for any exact rule without draft probabilities; K is their depth there.
     tv: the total variation distance that is to be found with 99 % probability; n is chosen by it. Cases with large
         vocabularies look for grosser faults, and say so.
     seed: of everything that the audit draws. cases: a list of cases instead of its own.

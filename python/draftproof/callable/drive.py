@@ -68,6 +68,7 @@ class Driver:
         except (TypeError, ValueError):
             names = set()
         self.takes_steps = "steps" in names
+        self.takes_parents = "parents" in names
         # Those of verify itself are what an engine recorded, in other shapes.
         self.takes_uniforms = "uniforms" in names and "draw_uniforms" not in names
 

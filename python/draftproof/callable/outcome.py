@@ -109,7 +109,7 @@ def verdict_of(failures: list[Failure], cases: list[CaseResult], is_open: bool) 
 
 
 def sentence_of(audit: CallableAudit) -> str:
-    what = {"sample": "draws", "filter": "rows", "verify": "steps"}[audit.kind]
+    what = {"sample": "draws", "filter": "rows", "verify": "steps", "constrained": "steps"}[audit.kind]
     reached = [case for case in audit.cases if case.n > 0]
     of_all = "" if len(reached) == len(audit.cases) else f" of {len(audit.cases)}"
     coarsest = audit.would_find[1].detectable_tv if audit.verdict == "consistent" and audit.would_find else None

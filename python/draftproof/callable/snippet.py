@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 import numpy as np
 
+from .constrained import ConstrainedCase
 from .filter_cases import FilterCase
 from .sample_cases import SampleCase
 from .verify_cases import VerifyCase
@@ -31,6 +32,8 @@ def import_of(sampler: Callable[..., Any]) -> str:
 
 def expression_of(case: Any) -> str:
     """The case as Python; large arrays by the source of their rows."""
+    if isinstance(case, ConstrainedCase):
+        return f"constrained_case({case.name!r})"
     params = ", ".join(f"{name!r}: {literal(value)}" for name, value in case.params.items())
     name = type(case).__name__
     if isinstance(case, StepsCase):
@@ -67,6 +70,8 @@ def snippet_of(sampler: Callable[..., Any], case: Any, n: int, seed: int, with_d
         lines.insert(0, "import dataclasses")
     if isinstance(case, VerifyCase) or isinstance(before, VerifyCase):
         lines.append("from draftproof.callable.verify_cases import dirichlet, logits, softmax, weighted")
+    if "constrained_case(" in text:
+        lines.append("from draftproof.callable.constrained import constrained_case")
     if "sweep(" in text:
         kind = "verify" if isinstance(case, (StepsCase, VerifyCase)) else "sample"
         lines.append(f"from draftproof.callable.{kind}_sweep import sweep")

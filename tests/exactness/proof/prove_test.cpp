@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "exactness/proof/grammar_steps.hpp"
 #include "exactness/proof/head_steps.hpp"
 #include "exactness/proof/proof_json.hpp"
 #include "exactness/proof/steps.hpp"
@@ -86,6 +87,79 @@ TEST_CASE("Every verifier of the registry has a proof case that claims what the 
     INFO(std::string(info.name));
     CHECK(cases[info.verifier] > 0);
   }
+}
+
+namespace {
+
+// A case under the toy grammar: chains to depth 2, trees to depth 1.
+ProofCase under_grammar_of(const ProofCase& plain, proof_steps::DraftsOf drafts) {
+  ProofCase constrained = plain;
+  constrained.acceptance_oracles.clear();
+  constrained.output_distribution = proof_steps::target_under_grammar;
+  constrained.step.floats = nullptr;
+  constrained.step.exact = proof_steps::under_grammar(plain.step.exact, drafts);
+  return constrained;
+}
+
+}  // namespace
+
+TEST_CASE("Every lossless verifier is exact under a grammar, with drafts from masked rows and from bare ones") {
+  ProofOptions options = small_options();
+  options.steps = 1;
+  int proved = 0;
+  for (const ProofCase& plain : proof_cases()) {
+    if (!plain.lossless || plain.output_distribution || plain.draft_tokens == DraftTokens::half) continue;
+    options.draft_len = plain.draft_len_max.usual > 2 ? 2 : 1;
+    for (const auto drafts : {proof_steps::DraftsOf::masked_rows, proof_steps::DraftsOf::bare_rows}) {
+      INFO(plain.name << (drafts == proof_steps::DraftsOf::masked_rows ? ", masked" : ", bare"));
+      CHECK(prove(under_grammar_of(plain, drafts), options, 2).exact);
+      ++proved;
+    }
+  }
+  CHECK(proved == 42);
+}
+
+TEST_CASE("Forced tokens are emitted behind every step and the string stays the masked target's") {
+  const auto find = [](const char* name) {
+    return *std::ranges::find_if(proof_cases(), [&](const ProofCase& one) { return one.name == name; });
+  };
+  const ProofCase forced = find("chain_grammar_forced");
+  const ProofCase plain = find("chain_grammar_bare_drafts");
+  ProofOptions options = small_options();
+  CHECK(prove(forced, options, 2).exact);
+  // The string 0, 0 is forced on to 0, 0, 1, 0: see toy_grammar.
+  const Models models(3, 0, ModelKind::dense);
+  const OutputDistribution with = step_distribution(forced.step, models, {}, 1).distribution;
+  const OutputDistribution without = step_distribution(plain.step, models, {}, 1).distribution;
+  CHECK(with.at({0, 0, 1, 0}) == without.at({0, 0}));
+  CHECK(without.at({0, 0}) > 0);
+  // Token 1 is forced where it is not: the distribution is refuted.
+  ProofCase early = forced;
+  early.step.exact = [step = forced.step.exact](const Models& pair, const TokenString& prefix, std::int32_t length,
+                                                ExactChance& chance) {
+    ProofStep outcome = step(pair, prefix, length, chance);
+    const ToyGrammar grammar = toy_grammar(pair.vocab_size());
+    if (grammar.allows(grammar.after(proof_steps::joined(prefix, outcome.emitted)), 1)) outcome.emitted.push_back(1);
+    return outcome;
+  };
+  CHECK_FALSE(prove(early, options, 2).exact);
+}
+
+TEST_CASE("A toy grammar packs its masks as the pipeline takes them and its end is absorbing") {
+  const ToyGrammar grammar = toy_grammar(70);
+  const std::vector<std::uint32_t> mask = grammar.mask(0);
+  REQUIRE(mask.size() == 3);
+  CHECK(mask[0] == 0x55555555u);
+  CHECK(mask[1] == 0x55555555u);
+  CHECK(mask[2] == 0x35u);  // 64, 66, 68 and the end, 69
+  CHECK(grammar.mask(grammar.ended()) == std::vector<std::uint32_t>{0, 0, 0x20u});
+  CHECK(grammar.mask(ToyGrammar::kDead) == std::vector<std::uint32_t>{~0u, ~0u, 0x3Fu});
+  CHECK(grammar.after(TokenString{0, 0, 1, 0}) == 0);
+  CHECK(grammar.after(TokenString{1}) == ToyGrammar::kDead);
+  CHECK(grammar.after(TokenString{69, 69}) == grammar.ended());
+  CHECK(grammar.after(TokenString{0, 69}) == ToyGrammar::kDead);  // not accepting
+  CHECK(grammar.forced_tokens(2) == TokenString{1, 0});
+  CHECK(grammar.forced_tokens(0).empty());
 }
 
 TEST_CASE("A chain that draws the recovered token from the target is refuted with a counterexample") {

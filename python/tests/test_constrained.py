@@ -1,0 +1,52 @@
+"""audit_callable(kind="constrained"): sound callables pass, faulty ones are found in `quick`, with a suspect that names the fault."""
+
+import numpy as np
+import pytest
+
+import draftproof
+from constrained_faults import FAULTS, SOUND, Constrained, NotRolledBack
+from draftproof.callable import grammars
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_constrained_samplers_are_not_accused(name):
+    found = draftproof.audit_callable(SOUND[name](), kind="constrained", profile="quick")
+    assert found.verdict == "consistent", found
+    assert any("trees" in note for note in found.notes) == (name != "trees")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_of_constrained_samplers_is_found_and_named(name):
+    fault, words = FAULTS[name]
+    found = draftproof.audit_callable(fault(), kind="constrained", profile="quick", failures_max=1)
+    assert found.verdict == "biased", found
+    assert found.failures[0].suspect == words, found
+
+
+def test_the_code_of_a_failure_shows_it_again():
+    found = draftproof.audit_callable(NotRolledBack(), kind="constrained", profile="quick", failures_max=1)
+    code = found.failures[0].snippet.replace("# sampler: the callable under audit, NotRolledBack",
+                                             "from constrained_faults import NotRolledBack; sampler = NotRolledBack()")
+    said = []
+    exec(code.replace("print(", "said.append("), {"said": said})
+    assert "leave a matcher in another state" in said[0]
+
+
+def test_a_callable_that_returns_another_shape_is_an_error():
+    def short(*arguments):
+        tokens, logprobs = Constrained()(*arguments)
+        return tokens, logprobs[:, :0]
+    found = draftproof.audit_callable(short, kind="constrained", profile="quick", failures_max=1)
+    assert found.verdict == "error" and "logprobs" in found.sentence
+
+
+def test_matchers_allow_what_the_grammar_says_and_go_back():
+    matcher = draftproof.Matcher(grammars.loop(70))
+    assert matcher.allowed().nonzero()[0].tolist() == [*range(0, 69, 3), 69]
+    words = matcher.bitmask().view(np.uint32)
+    assert words.shape == (3,) and [t for t in range(70) if words[t // 32] >> (t % 32) & 1] == matcher.allowed().nonzero()[0].tolist()
+    assert matcher.accept(3) and not matcher.accept(3) and matcher.accept(1) and matcher.tokens == [3, 1]
+    matcher.rollback(2)
+    assert matcher.accept(69) and matcher.is_terminated() and not matcher.accept(0) and matcher.accept(69)
+    with pytest.raises(ValueError, match="3; 2 tokens"):
+        matcher.rollback(3)
