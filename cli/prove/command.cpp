@@ -39,7 +39,7 @@ std::string float_text(const ProofResult& result) {
 }
 
 void print_row(const ProofResult& result) {
-  std::cout << std::left << std::setw(24) << result.name << std::setw(10) << result.claim() << std::setw(9)
+  std::cout << std::left << std::setw(28) << result.name << std::setw(10) << result.claim() << std::setw(9)
             << (result.exact ? "exact" : "refuted") << std::right << std::setw(3) << result.draft_len << std::setw(12)
             << result.paths << std::setw(10) << std::fixed << std::setprecision(4)
             << result.mean_accepted.convert_to<double>() << std::setw(9)
@@ -163,11 +163,11 @@ void run_prove(const ProveArguments& arguments, ProgramContext& context) {
     const bool has_half = std::any_of(cases.begin(), cases.end(), [](const ProofCase* proof_case) {
       return proof_case->draft_tokens == DraftTokens::half;
     });
-    std::cout
-        << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
-        << options.instances << " pairs of models; distributions are compared as fractions\n"
-        << (has_half ? "d2t: twice as many tokens, of which V can be drafted\n" : "")
-        << "verifier                claim     distribution     K    outcomes  accepted  oracles     floats      time\n";
+    std::cout << "V = " << options.vocab_size << ", K = " << options.draft_len << ", " << options.steps << " steps, "
+              << options.instances << " pairs of models; distributions are compared as fractions\n"
+              << (has_half ? "d2t: twice as many tokens, of which V can be drafted\n" : "")
+              << "verifier                    claim     distribution     K    outcomes  accepted  oracles     floats   "
+                 "   time\n";
   }
   Progress progress("proving", cases.size(), "verifiers");
   bool all_as_claimed = true;
