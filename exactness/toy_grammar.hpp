@@ -1,8 +1,9 @@
-// Toy grammars: automata over token ids, small enough for proofs. What proofs, bugs and tests of structured output share;
-// an engine's grammar differs from one in size alone.
+// Toy grammars: automata over token ids, small enough for proofs. What proofs, bugs and tests of structured output
+// share; an engine's grammar differs from one in size alone.
 //
-// A string is legal if the automaton, started in state 0, has a transition for each of its tokens. The end token is legal
-// in accepting states, and after it nothing but itself: a distribution over strings of any length has a row everywhere.
+// A string is legal if the automaton, started in state 0, has a transition for each of its tokens. The end token is
+// legal in accepting states, and after it nothing but itself: a distribution over strings of any length has a row
+// everywhere.
 #pragma once
 
 #include <cstddef>

@@ -177,9 +177,10 @@ std::vector<Control> bug_controls() {
            .source = "SGLang's tree kernel at thresholds 1",
            .fault = "of a drawn tree the nodes of the highest q are kept, as in B88, and judged without a q",
            .hunts = {{Detector::enumeration, find_reranked_without_q}},
-           .rows_sampler = [](const FixedRowsPointer& rows) {
-             return speculative_sampler(rows, sound_keys, {.draft_len = 2, .verify = verify_better_of_two});
-           }},
+           .rows_sampler =
+               [](const FixedRowsPointer& rows) {
+                 return speculative_sampler(rows, sound_keys, {.draft_len = 2, .verify = verify_better_of_two});
+               }},
           {.id = "C08",
            .source = "vLLM, drafts without probabilities",
            .fault = "drafts that the grammar forbids are cut off, as in B102, and those that stay count as certain",

@@ -67,8 +67,7 @@ Finding find_wrong_distribution(const EnumerationHunt& hunt, const EnumeratedSte
     TokenString string = difference->prefix;
     string.push_back(difference->token);
     finding.caught = true;
-    finding.evidence = "after " + text_of(difference->prefix) +
-                       " with p = " + text_of(target(difference->prefix)) +
+    finding.evidence = "after " + text_of(difference->prefix) + " with p = " + text_of(target(difference->prefix)) +
                        ", q = " + text_of(models.draft(difference->prefix)) + ", " + text_of(string) +
                        " has probability " + text_of(difference->emitted) + ", not " + text_of(difference->expected);
   }

@@ -100,9 +100,10 @@ Json rows_of(const ProofCase& proof_case, const Models& models, std::size_t long
     std::vector<TokenString> next;
     for (const TokenString& prefix : level) {
       const DenseMasses<Rational>& p = models.target(prefix);
-      rows.push_back({{"prefix", prefix},
-                      {"p", fractions_json(proof_case.output_distribution ? proof_case.output_distribution(p, prefix) : p)},
-                      {"q", fractions_json(models.draft(prefix))}});
+      rows.push_back(
+          {{"prefix", prefix},
+           {"p", fractions_json(proof_case.output_distribution ? proof_case.output_distribution(p, prefix) : p)},
+           {"q", fractions_json(models.draft(prefix))}});
       for (Token token = 0; token < models.vocab_size(); ++token) {
         next.push_back(prefix);
         next.back().push_back(token);

@@ -13,8 +13,7 @@ Finding find_wrong_masks(const EngineMasks& masks) {
   const auto step = [masks](const Models& models, const TokenString& prefix, std::int32_t draft_len,
                             ExactChance& chance) {
     const ToyGrammar grammar = toy_grammar(models.vocab_size());
-    const Models constrained =
-        proof_steps::masked_models(models, masks(grammar, prefix, draft_len), nullptr);
+    const Models constrained = proof_steps::masked_models(models, masks(grammar, prefix, draft_len), nullptr);
     return proof_steps::chain_step(proof_steps::chain)(constrained, prefix, draft_len, chance);
   };
   return find_wrong_distribution({.draft_len = 2}, step, proof_steps::target_under_grammar);
@@ -109,8 +108,8 @@ Finding find_illegal_merge(bool faulty) {
   return find_wrong_distribution({.vocab_size = static_cast<std::int32_t>(kTexts.size())}, step, expected);
 }
 
-// B95: two distinct children of every node from bare rows. Masks by the state along each node's path, or by one state that
-// is taken through the nodes in their order, as if the tree were a chain.
+// B95: two distinct children of every node from bare rows. Masks by the state along each node's path, or by one state
+// that is taken through the nodes in their order, as if the tree were a chain.
 EnumeratedStep masked_tree_step(bool faulty) {
   return [faulty](const Models& models, const TokenString& prefix, std::int32_t, ExactChance& chance) {
     const ToyGrammar grammar = toy_grammar(models.vocab_size());
@@ -139,37 +138,37 @@ Finding find_wrong_tree_masks(bool faulty) {
 }  // namespace
 
 std::vector<Bug> draft_mask_bugs() {
-  return {{.id = "B92",
-           .source = "sglang #25361",
-           .fault = "masks are made from a state that lags behind: the row behind a draft has the mask of the row before "
-                    "it",
-           .hunts = {mask_hunt(late_masks)},
-           .large_sampler = [] { return sampler_of_mask(is_even, is_odd); }},
-          {.id = "B95",
-           .source = "TensorRT-LLM #18892",
-           .fault = "a tree's masks are made along the flat list of its nodes, so that a second child has a state that "
-                    "its sibling has moved",
-           .hunts = {{Detector::enumeration, find_wrong_tree_masks}},
-           .large_sampler = [] { return sampler_of_mask(is_even, is_odd); }},
-          {.id = "B96",
-           .source = "vllm #52146",
-           .fault = "an end token that the grammar was not told of is allowed wherever text is, and ends a string that "
-                    "is not complete",
-           .hunts = {mask_hunt(masks_with_end)},
-           .large_sampler =
-               [] { return sampler_of_mask([](Token token) { return token != 5; }, is_any); }},
-          {.id = "B97",
-           .source = "llguidance #366",
-           .fault = "mask and matcher disagree about merged tokens: the mask looks at the first character, and the rest is not "
-                    "legal",
-           .hunts = {{Detector::enumeration, find_illegal_merge}},
-           .large_sampler =
-               [] { return sampler_of_mask(is_even, [](Token token) { return token % 4 != 1; }); }},
-          {.id = "B100",
-           .source = "vllm #44292",
-           .fault = "the row behind the last draft has no mask, and the bonus token is any",
-           .hunts = {mask_hunt(masks_without_bonus)},
-           .large_sampler = [] { return sampler_of_mask(is_even, is_any); }}};
+  return {
+      {.id = "B92",
+       .source = "sglang #25361",
+       .fault = "masks are made from a state that lags behind: the row behind a draft has the mask of the row before "
+                "it",
+       .hunts = {mask_hunt(late_masks)},
+       .large_sampler = [] { return sampler_of_mask(is_even, is_odd); }},
+      {.id = "B95",
+       .source = "TensorRT-LLM #18892",
+       .fault = "a tree's masks are made along the flat list of its nodes, so that a second child has a state that "
+                "its sibling has moved",
+       .hunts = {{Detector::enumeration, find_wrong_tree_masks}},
+       .large_sampler = [] { return sampler_of_mask(is_even, is_odd); }},
+      {.id = "B96",
+       .source = "vllm #52146",
+       .fault = "an end token that the grammar was not told of is allowed wherever text is, and ends a string that "
+                "is not complete",
+       .hunts = {mask_hunt(masks_with_end)},
+       .large_sampler = [] { return sampler_of_mask([](Token token) { return token != 5; }, is_any); }},
+      {.id = "B97",
+       .source = "llguidance #366",
+       .fault =
+           "mask and matcher disagree about merged tokens: the mask looks at the first character, and the rest is not "
+           "legal",
+       .hunts = {{Detector::enumeration, find_illegal_merge}},
+       .large_sampler = [] { return sampler_of_mask(is_even, [](Token token) { return token % 4 != 1; }); }},
+      {.id = "B100",
+       .source = "vllm #44292",
+       .fault = "the row behind the last draft has no mask, and the bonus token is any",
+       .hunts = {mask_hunt(masks_without_bonus)},
+       .large_sampler = [] { return sampler_of_mask(is_even, is_any); }}};
 }
 
 }  // namespace draftproof

@@ -15,7 +15,8 @@ namespace draftproof {
 using proof_steps::RowMask;
 
 // The masks of a step after `prefix` with at most draft_len drafts, by some engine.
-using EngineMasks = std::function<RowMask(const ToyGrammar& grammar, const TokenString& prefix, std::int32_t draft_len)>;
+using EngineMasks =
+    std::function<RowMask(const ToyGrammar& grammar, const TokenString& prefix, std::int32_t draft_len)>;
 
 inline EngineMasks sound_masks() {
   return [](const ToyGrammar& grammar, const TokenString& prefix, std::int32_t) {

@@ -65,7 +65,8 @@ Emission verify_with_logprobs_of_bare_rows(const VerifyRequest& request) {
   Emission emission = verify_soundly(request);
   for (std::size_t i = 0; i < emission.tokens.size(); ++i) {
     const RowView view = request.target.row(static_cast<std::int64_t>(i));
-    const std::span<const float> logits(static_cast<const float*>(view.data), static_cast<std::size_t>(view.vocab_size));
+    const std::span<const float> logits(static_cast<const float*>(view.data),
+                                        static_cast<std::size_t>(view.vocab_size));
     emission.logprobs[i] = ProcessedRow(logits, request.parameters).distribution.log_probability(emission.tokens[i]);
   }
   return emission;
@@ -78,17 +79,18 @@ Finding find_wrong_checked_draw(bool) {
 }
 
 std::vector<Bug> mask_order_bugs() {
-  return {{.id = "B98",
-           .source = "llama.cpp #4306, #12643",
-           .fault = "a token is drawn from the filtered row without the mask, and only a forbidden one is drawn again "
-                    "with the mask before the filters",
-           .hunts = {{Detector::enumeration, [](bool faulty) { return find_wrong_order(2, faulty); }}},
-           .large_sampler = sampler_checked_later},
-          {.id = "B99",
-           .source = "sglang #2178, fixed in #2664",
-           .fault = "log-probabilities are those of the row before the mask",
-           .hunts = {replay_hunt(request_with_logprobs_under_grammar, [] { return verify_with_logprobs_of_bare_rows; })},
-           .why_not = "tokens are drawn rightly; only what is reported of them is wrong"}};
+  return {
+      {.id = "B98",
+       .source = "llama.cpp #4306, #12643",
+       .fault = "a token is drawn from the filtered row without the mask, and only a forbidden one is drawn again "
+                "with the mask before the filters",
+       .hunts = {{Detector::enumeration, [](bool faulty) { return find_wrong_order(2, faulty); }}},
+       .large_sampler = sampler_checked_later},
+      {.id = "B99",
+       .source = "sglang #2178, fixed in #2664",
+       .fault = "log-probabilities are those of the row before the mask",
+       .hunts = {replay_hunt(request_with_logprobs_under_grammar, [] { return verify_with_logprobs_of_bare_rows; })},
+       .why_not = "tokens are drawn rightly; only what is reported of them is wrong"}};
 }
 
 }  // namespace draftproof

@@ -1,5 +1,5 @@
-// The grammar's state from step to step and from request to request, as engines lose it: production's rows with the masks
-// of another state.
+// The grammar's state from step to step and from request to request, as engines lose it: production's rows with the
+// masks of another state.
 #include <algorithm>
 #include <bit>
 
