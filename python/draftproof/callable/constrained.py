@@ -45,23 +45,31 @@ class ConstrainedCase:
         return self.grammars[0].vocab_size
 
 
-def _normal(vocab_size: int) -> Callable[[np.random.Generator, int], np.ndarray]:
-    return lambda rng, n: (1.5 * rng.standard_normal((n, vocab_size))).astype(np.float32)
+@dataclasses.dataclass(frozen=True)
+class Normal:
+    """Logits of a normal distribution, others in every row; `softmax`: their probabilities."""
+
+    vocab_size: int
+    softmax: bool = False
+
+    def __call__(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        rows = 1.5 * rng.standard_normal((n, self.vocab_size))
+        if self.softmax:
+            rows = np.exp(rows)
+            rows /= rows.sum(axis=1, keepdims=True)
+        return rows.astype(np.float32)
 
 
-def _softmax(vocab_size: int) -> Callable[[np.random.Generator, int], np.ndarray]:
-    def draw(rng: np.random.Generator, n: int) -> np.ndarray:
-        wide = np.exp(1.5 * rng.standard_normal((n, vocab_size)))
-        return (wide / wide.sum(axis=1, keepdims=True)).astype(np.float32)
-    return draw
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """One row everywhere: probabilities, or their logarithms."""
 
+    row: tuple[float, ...]
+    logits: bool = False
 
-def _fixed(row: list[float]) -> Callable[[np.random.Generator, int], np.ndarray]:
-    return lambda rng, n: np.tile(np.asarray(row, np.float32), (n, 1))
-
-
-def _fixed_logits(row: list[float]) -> Callable[[np.random.Generator, int], np.ndarray]:
-    return lambda rng, n: np.tile(np.log(np.asarray(row, np.float64)).astype(np.float32), (n, 1))
+    def __call__(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        row = np.asarray(self.row, np.float64)
+        return np.tile((np.log(row) if self.logits else row).astype(np.float32), (n, 1))
 
 
 def constrained_cases(trees: bool) -> list[ConstrainedCase]:
@@ -69,26 +77,26 @@ def constrained_cases(trees: bool) -> list[ConstrainedCase]:
     plain = params_of(1, temperature=1.0, top_k=0, top_p=1.0)
     many = (loop(12), loop(12, 1), loop(12, 2), choices(12))
     cases = [
-        ConstrainedCase("no drafts", many, _normal(12), None, (0,), plain),
-        ConstrainedCase("drafts from masked rows", many, _normal(12), _softmax(12), (3,), plain, masked_drafts=True),
-        ConstrainedCase("drafts from bare rows, some forbidden", many, _normal(12), _softmax(12), (2,), plain),
-        ConstrainedCase("ragged drafts from masked rows", many, _normal(12), _softmax(12), (3, 0, 1, 4, 2), plain, masked_drafts=True),
-        ConstrainedCase("drafts without probabilities", many, _normal(12), None, (2,), plain),
-        ConstrainedCase("merged tokens", (letters(),), _normal(11), _softmax(11), (1,), plain, masked_drafts=True),
+        ConstrainedCase("no drafts", many, Normal(12), None, (0,), plain),
+        ConstrainedCase("drafts from masked rows", many, Normal(12), Normal(12, softmax=True), (3,), plain, masked_drafts=True),
+        ConstrainedCase("drafts from bare rows, some forbidden", many, Normal(12), Normal(12, softmax=True), (2,), plain),
+        ConstrainedCase("ragged drafts from masked rows", many, Normal(12), Normal(12, softmax=True), (3, 0, 1, 4, 2), plain, masked_drafts=True),
+        ConstrainedCase("drafts without probabilities", many, Normal(12), None, (2,), plain),
+        ConstrainedCase("merged tokens", (letters(),), Normal(11), Normal(11, softmax=True), (1,), plain, masked_drafts=True),
         # A forbidden draft, half of them: where it is cut off and p drawn from, or q masked, the share of token 0 moves.
-        ConstrainedCase("half of the drafts forbidden", (evens(5),), _fixed_logits([0.25, 0.3, 0.25, 0.1, 0.1]),
-                        _fixed([0.5, 0.5, 0.0, 0.0, 0.0]), (1,), plain),
+        ConstrainedCase("half of the drafts forbidden", (evens(5),), Fixed((0.25, 0.3, 0.25, 0.1, 0.1), logits=True),
+                        Fixed((0.5, 0.5, 0.0, 0.0, 0.0)), (1,), plain),
         # Behind a top_k of 2 the mask leaves token 0 alone, or nothing.
-        ConstrainedCase("the likeliest tokens forbidden, top_k 2", (evens(7),), _fixed_logits([0.2, 0.3, 0.15, 0.15, 0.1, 0.05, 0.05]),
+        ConstrainedCase("the likeliest tokens forbidden, top_k 2", (evens(7),), Fixed((0.2, 0.3, 0.15, 0.15, 0.1, 0.05, 0.05), logits=True),
                         None, (0,), params_of(1, temperature=1.0, top_k=2, top_p=1.0)),
-        ConstrainedCase("the likeliest tokens forbidden, top_p 0.7", (evens(7),), _fixed_logits([0.3, 0.35, 0.12, 0.1, 0.08, 0.025, 0.025]),
+        ConstrainedCase("the likeliest tokens forbidden, top_p 0.7", (evens(7),), Fixed((0.3, 0.35, 0.12, 0.1, 0.08, 0.025, 0.025), logits=True),
                         None, (0,), params_of(1, temperature=1.0, top_k=0, top_p=0.7)),
-        ConstrainedCase("temperature 0", many, _normal(12), _softmax(12), (2,), params_of(1, temperature=0.0, top_k=0, top_p=1.0),
+        ConstrainedCase("temperature 0", many, Normal(12), Normal(12, softmax=True), (2,), params_of(1, temperature=0.0, top_k=0, top_p=1.0),
                         masked_drafts=True, n_max=256),
-        ConstrainedCase("a vocabulary of 70", (loop(70), loop(70, 1)), _normal(70), _softmax(70), (2,), plain, masked_drafts=True, n_max=256),
+        ConstrainedCase("a vocabulary of 70", (loop(70), loop(70, 1)), Normal(70), Normal(70, softmax=True), (2,), plain, masked_drafts=True, n_max=256),
     ]
     if trees:
-        cases.insert(2, ConstrainedCase("trees of two paths", many, _normal(12), None, (4,), plain, trees=True, n_max=512))
+        cases.insert(2, ConstrainedCase("trees of two paths", many, Normal(12), None, (4,), plain, trees=True, n_max=512))
     return cases
 
 
