@@ -87,7 +87,7 @@ std::vector<Bug> masked_draft_bugs() {
            .hunts = {{Detector::enumeration, find_untold_mask}},
            .rows_sampler = sampler_with(draft_from_masked_row)},
           {.id = "B102",
-           .source = "by analysis: vllm #14702, drafts checked before verification, with the drawn drafts of #40269",
+           .source = "vLLM 0.33.0 without asynchronous scheduling (checks of vllm #14702), drawn drafts of #40269",
            .fault = "a drawn draft that the grammar forbids is cut off, and the token in its place is drawn from p in "
                     "place of the residual",
            .hunts = {{Detector::enumeration, find_cut_drafts}},

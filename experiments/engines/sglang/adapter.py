@@ -19,6 +19,8 @@ from sglang.srt.layers import sampler  # noqa: E402
 from sglang.srt.sampling.penaltylib import BatchedMinNewTokensPenalizer, BatchedPenalizerOrchestrator  # noqa: E402
 from sglang.srt.sampling.sampling_batch_info import SamplingBatchInfo  # noqa: E402
 
+import grammar  # noqa: E402
+
 renorm_triton._prepare_probs = lambda probs: probs.float().contiguous()  # without its test for a CUDA tensor
 
 
@@ -128,4 +130,9 @@ def components():
                   lambda *a, uniforms=None: verify(False, *a, uniforms), tv=COARSE, options=with_probabilities(endpoints=True), note=note),
         Component("block verification", kernel, "chain_speculative_sampling_triton with block_verification", "verify",
                   lambda *a, uniforms=None: verify(True, *a, uniforms), tv=COARSE, options=with_probabilities(endpoints=True), note=note),
+        Component("grammar, masks along drafts", "srt/speculative/spec_utils.py",
+                  "generate_token_bitmask, traverse_tree, chain_speculative_sampling_triton", "constrained",
+                  grammar.step_with(lambda *a: verify(False, *a), renormalized), tv=COARSE, options={"cases": grammar.cases()},
+                  note=f"{note}; the grammar is the audit's automaton as a BaseGrammarObject; the mask is laid over the rows here; a tree's tokens are drawn "
+                  "from its rows here, as its kernel for trees needs a GPU; tokens behind the end token are dropped, as the scheduler does"),
     ]
