@@ -2,14 +2,26 @@
 // the clipboard and downloads. The program calls Module.draftproof; it is called as Module._draftproof_... (web/main.cpp, instances.cpp).
 'use strict';
 
-// In one file, both are in the page as base64 (web/one_file.cmake); in a folder, they lie beside it.
-const glueInside = document.getElementById('glue');
-const glueText = glueInside ? new TextDecoder().decode(Uint8Array.from(atob(glueInside.textContent), c => c.charCodeAt(0))) : '';
-const glueUrl = glueText ? URL.createObjectURL(new Blob([glueText], {type: 'text/javascript'}))
-                         : new URL('draftproof.js', document.baseURI).href;
+// The program is draftproof.js and draftproof.wasm. They lie beside the page, or are inside it, packed by web/one_file.mjs.
+let glueText = '';  // where it is inside
+let glueUrl = new URL('draftproof.js', document.baseURI).href;
+
+async function unpacked(element) {
+  const byteOf = new Uint8Array(0x10000);
+  const characters = new TextDecoder('windows-1252').decode(Uint8Array.from({length: 256}, (none, byte) => byte));
+  for (let byte = 0; byte < 256; ++byte) byteOf[characters.charCodeAt(byte)] = byte;
+  const text = element.textContent;
+  const packed = new Uint8Array(text.length);
+  let size = 0;
+  for (let i = 0; i < text.length; ++i)
+    packed[size++] = text[i] === '=' ? byteOf[text.charCodeAt(++i)] - 64 : byteOf[text.charCodeAt(i)];
+  const bytes = new Blob([packed.subarray(0, size)]).stream().pipeThrough(new DecompressionStream('gzip'));
+  return new Response(bytes).arrayBuffer();
+}
+
 async function compiledProgram() {
   const inside = document.getElementById('wasm');
-  if (inside) return WebAssembly.compile(Uint8Array.from(atob(inside.textContent), c => c.charCodeAt(0)));
+  if (inside) return WebAssembly.compile(await unpacked(inside));
   const answer = await fetch('draftproof.wasm');
   if (!answer.ok) throw new Error('draftproof.wasm: ' + answer.status + ' ' + answer.statusText);
   return WebAssembly.compile(await answer.arrayBuffer());  // any server will do, whatever type it gives the file
@@ -345,6 +357,15 @@ if (typeof WebAssembly !== 'object') {
 } else if (!document.createElement('canvas').getContext('webgl2')) {
   say('This browser has no WebGL 2; ./draftproof dash shows the same panels in a window, and --json prints their numbers.');
 } else {
+  start().catch(error => say('The program inside this page could not be unpacked: ' + error.message));
+}
+
+async function start() {
+  const inside = document.getElementById('glue');
+  if (inside) {
+    glueText = new TextDecoder().decode(await unpacked(inside));
+    glueUrl = URL.createObjectURL(new Blob([glueText], {type: 'text/javascript'}));
+  }
   const script = document.createElement('script');
   script.src = glueUrl;
   script.onerror = () => say('draftproof.js could not be loaded.');

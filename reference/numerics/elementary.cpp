@@ -1,4 +1,4 @@
-// exp, log, pow and their kin as the C library names them, in place of the C library's: one definition for every
+// exp, log, pow, sin and their kin as the C library names them, in place of the C library's: one definition for every
 // platform, so that what the program prints has the same bits wherever it runs. Whatever calls std::exp(double),
 // Boost.Math included, is linked to these. Each is computed to about 2^-66 and rounded once: within 0.51 ulp (tested),
 // and correctly rounded but for one argument in a thousand. errno and the floating-point flags are not set. Loops over
@@ -6,6 +6,9 @@
 //   exp:  x = (128 k + i) ln2 / 128 + r;   e^x = 2^k 2^(i/128) (1 + r + r^2/2 + ...)
 //   log:  x = 2^k m, c = j/256 close to 1/m;   log x = k ln2 - log c + log1p(c m - 1)
 //   pow:  x^y = e^(y log x)
+//   sin, cos:  x = n pi/2 + r, beyond 2^20 by as many bits of 2/pi as it takes (M. H. Payne, R. N. Hanek, SIGNUM
+//         Newsl. 18, 1983); Taylor series of r
+//   asin: Newton's iteration on sin
 // exp, log and pow are first tried with a remainder of one double. The result is taken if the bound of its error shows
 // how it rounds (A. Ziv, ACM Trans. Math. Softw. 17, 1991), else computed to the end: the same bits, five times as
 // fast.
@@ -16,6 +19,7 @@
 #include <limits>
 
 #include "reference/numerics/double_double.hpp"
+#include "reference/numerics/unsigned_128.hpp"
 
 // Names of our own for what the linker knows by the C library's, and of this library alone where it is part of a shared
 // one.
@@ -30,6 +34,10 @@ double draftproof_log10(double x) DRAFTPROOF_AS("log10");
 double draftproof_log1p(double x) DRAFTPROOF_AS("log1p");
 double draftproof_pow(double x, double y) DRAFTPROOF_AS("pow");
 double draftproof_hypot(double x, double y) DRAFTPROOF_AS("hypot");
+double draftproof_sin(double x) DRAFTPROOF_AS("sin");
+double draftproof_cos(double x) DRAFTPROOF_AS("cos");
+void draftproof_sincos(double x, double* sine, double* cosine) DRAFTPROOF_AS("sincos");  // as compilers join the two
+double draftproof_asin(double x) DRAFTPROOF_AS("asin");
 }
 #undef DRAFTPROOF_AS
 
@@ -284,6 +292,127 @@ double pow_positive(double x, double y) {
   return exp_rounded(log * DoubleDouble{y, 0});
 }
 
+// --- sin, cos, asin --------------------------------------------------------------------------------------------------
+
+constexpr DoubleDouble kHalfPi{0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+
+// 2/pi, as many bits as the largest double has before the point and 192 behind it.
+constexpr std::array<std::uint64_t, 19> kTwoOverPi{
+    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
+    0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
+    0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
+    0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+
+// x = quarters pi/2 + angle, modulo 2 pi.
+struct ReducedAngle {
+  DoubleDouble angle;  // up to about pi/4
+  unsigned quarters;
+};
+
+// |x| up to 2^20.
+ReducedAngle reduced_small(double x) {
+  constexpr double kRoundMagic = 0x1.8p+52;
+  const double n = (x * 0x1.45f306dc9c883p-1 + kRoundMagic) - kRoundMagic;
+  // pi/2 in parts of 33, 33, 53 and 53 bits: the products of the first two are exact.
+  DoubleDouble angle = two_sum(x, -(n * 0x1.921fb54400000p+0));
+  angle = angle + DoubleDouble{-(n * 0x1.0b4611a600000p-34), 0};
+  angle = angle + negated(two_product(n, 0x1.3198a2e037073p-69));
+  angle = angle + DoubleDouble{-(n * 0x1.129024e088a67p-123), 0};
+  return {angle, static_cast<unsigned>(static_cast<int>(n)) & 3u};
+}
+
+// 64 bits of 2/pi from a place behind the point on; before it there are zeros.
+std::uint64_t two_over_pi_from(int place) {
+  const auto word = [](int index) { return index < 0 ? 0 : kTwoOverPi[static_cast<std::size_t>(index)]; };
+  const int index = (place + 64) / 64 - 1, shift = (place + 64) % 64;
+  return shift == 0 ? word(index) : word(index) << shift | word(index + 1) >> (64 - shift);
+}
+
+// |x| from 2^20 on.
+ReducedAngle reduced_large(double x) {
+  int exponent = 0;
+  const auto mantissa = static_cast<std::uint64_t>(std::ldexp(std::frexp(std::abs(x), &exponent), 53));
+  // x 2/pi modulo 4, 2 bits before the point and 190 behind it: bits of 2/pi that stand for multiples of 4 play no part.
+  std::array<std::uint64_t, 3> words{};
+  std::uint64_t carry = 0;
+  for (std::size_t i = 3; i-- > 0;) {
+    const std::uint64_t bits = two_over_pi_from(exponent - 55 + 64 * static_cast<int>(i));
+    const Unsigned128 product = static_cast<Unsigned128>(mantissa) * bits + carry;
+    words[i] = static_cast<std::uint64_t>(product);
+    carry = static_cast<std::uint64_t>(product >> 64);
+  }
+  unsigned quarters = static_cast<unsigned>(words[0] >> 62);
+  words = {words[0] << 2 | words[1] >> 62, words[1] << 2 | words[2] >> 62, words[2] << 2};
+  const bool above_half = words[0] >> 63 != 0;  // then it is what is lacking to the next quarter
+  if (above_half) {
+    ++quarters;
+    words = {~words[0], ~words[1], ~words[2]};  // less by 2^-192
+  }
+  DoubleDouble fraction{};
+  for (std::size_t i = 3; i-- > 0;) {
+    const double unit = std::ldexp(1.0, -64 * static_cast<int>(i + 1));
+    fraction = fraction + DoubleDouble{static_cast<double>(words[i] & 0xffffffffu) * unit, 0};
+    fraction = fraction + DoubleDouble{static_cast<double>(words[i] >> 32) * 0x1p32 * unit, 0};
+  }
+  const DoubleDouble angle = fraction * kHalfPi;
+  if (x < 0.0) return {above_half ? angle : negated(angle), (4u - quarters) & 3u};
+  return {above_half ? negated(angle) : angle, quarters & 3u};
+}
+
+struct SinCosOfAngle {
+  DoubleDouble sine, cosine;
+};
+
+// Of an angle up to pi/4 or hardly more.
+SinCosOfAngle sin_cos_of(DoubleDouble angle) {
+  constexpr std::size_t kTerms = 14;
+  // 1 / (n (n + 1)).
+  constexpr auto kFactors = [] {
+    std::array<DoubleDouble, 2 * kTerms + 1> factors{};
+    for (std::size_t n = 1; n <= 2 * kTerms; ++n)
+      factors[n] = DoubleDouble{1, 0} / DoubleDouble{static_cast<double>(n * (n + 1)), 0};
+    return factors;
+  }();
+  const DoubleDouble square = negated(angle * angle);
+  DoubleDouble sine{1, 0}, cosine{1, 0};
+  for (std::size_t n = kTerms; n > 0; --n) {
+    sine = DoubleDouble{1, 0} + square * sine * kFactors[2 * n];
+    cosine = DoubleDouble{1, 0} + square * cosine * kFactors[2 * n - 1];
+  }
+  return {angle * sine, cosine};
+}
+
+// sin(x + quarters pi/2), rounded.
+double turned_sine(double x, unsigned quarters) {
+  if (!std::isfinite(x)) return kNaN;
+  const ReducedAngle reduced = std::abs(x) < 0x1p20 ? reduced_small(x) : reduced_large(x);
+  const SinCosOfAngle of = sin_cos_of(reduced.angle);
+  const unsigned turns = (reduced.quarters + quarters) & 3u;
+  const double value = turns % 2 == 0 ? of.sine.high : of.cosine.high;
+  return turns < 2 ? value : -value;
+}
+
+// |x| up to 1/2 or hardly more.
+DoubleDouble asin_small(DoubleDouble x) {
+  const double square = x.high * x.high;
+  double y = 6435.0 / 557056;
+  y = y * square + 143.0 / 10240;
+  y = y * square + 231.0 / 13312;
+  y = y * square + 63.0 / 2816;
+  y = y * square + 35.0 / 1152;
+  y = y * square + 5.0 / 112;
+  y = y * square + 3.0 / 40;
+  y = y * square + 1.0 / 6;
+  DoubleDouble angle{x.high + x.high * square * y, 0};  // to 2^-22
+  for (int step = 0; step < 2; ++step) {
+    const SinCosOfAngle of = sin_cos_of(angle);
+    angle = angle + (x + negated(of.sine)) / of.cosine;
+  }
+  return angle;
+}
+
+constexpr double kTiny = 0x1p-27;  // below, sin x and asin x round to x, and cos x to 1
+
 }  // namespace
 }  // namespace draftproof
 
@@ -367,4 +496,35 @@ double draftproof_hypot(double x, double y) {
   const DoubleDouble square = draftproof::two_product(root, root);
   const DoubleDouble rest = sum + DoubleDouble{-square.high, -square.low};
   return std::scalbn(root + rest.high / (2 * root), exponent);
+}
+
+double draftproof_sin(double x) {
+  return std::abs(x) < draftproof::kTiny ? x : draftproof::turned_sine(x, 0);
+}
+
+double draftproof_cos(double x) {
+  return std::abs(x) < draftproof::kTiny ? 1.0 : draftproof::turned_sine(x, 1);
+}
+
+void draftproof_sincos(double x, double* sine, double* cosine) {
+  *sine = draftproof_sin(x);
+  *cosine = draftproof_cos(x);
+}
+
+double draftproof_asin(double x) {
+  const double magnitude = std::abs(x);
+  if (!(magnitude <= 1.0)) return draftproof::kNaN;
+  if (magnitude < draftproof::kTiny) return x;
+  DoubleDouble result = draftproof::kHalfPi;
+  if (magnitude <= 0.5) {
+    result = draftproof::asin_small({magnitude, 0});
+  } else if (magnitude < 1.0) {
+    // pi/2 - 2 asin of the root of (1 - x) / 2.
+    const double half = (1.0 - magnitude) / 2;
+    const double root = std::sqrt(half);
+    const DoubleDouble square = draftproof::two_product(root, root);
+    const double rest = ((half - square.high) - square.low) / (2 * root);
+    result = result + draftproof::scaled(draftproof::asin_small(draftproof::fast_two_sum(root, rest)), -2);
+  }
+  return x < 0.0 ? -result.high : result.high;
 }

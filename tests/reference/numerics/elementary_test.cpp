@@ -73,6 +73,61 @@ TEST_CASE("The elementary functions are within 0.51 ulp, and are not the C libra
   CHECK(cases[8].function(2.0) == 0x1.193ea7aad030bp+0);
 }
 
+TEST_CASE("Sines, cosines and arcsines are within 0.51 ulp, of every size of argument") {
+  namespace wide = boost::multiprecision;
+  // Digits for the largest arguments, whose multiples of pi/2 have 308 of them before the point.
+  using Digits500 = wide::number<wide::cpp_bin_float<500>>;
+  const auto of = [](auto function) { return [=](double x) { return Digits50(function(Digits500(x))); }; };
+  const auto sine = of([](const Digits500& x) { return Digits500(wide::sin(x)); });
+  const auto cosine = of([](const Digits500& x) { return Digits500(wide::cos(x)); });
+  const auto arcsine = of([](const Digits500& x) { return Digits500(wide::asin(x)); });
+  struct Case {
+    const char* name;
+    volatile DoubleFunction function;
+    std::function<Digits50(double)> exact;
+    double least, most;
+  };
+  Case cases[] = {{"sin", std::sin, sine, -1, 1},           {"sin", std::sin, sine, -1e-4, 1e-4},
+                  {"sin", std::sin, sine, 0, 100},          {"sin", std::sin, sine, 0, 1e6},
+                  {"sin", std::sin, sine, 0, 1e9},          {"sin", std::sin, sine, -1e300, 1e300},
+                  {"cos", std::cos, cosine, -2, 2},         {"cos", std::cos, cosine, 0, 1e6},
+                  {"cos", std::cos, cosine, -1e300, 1e300}, {"asin", std::asin, arcsine, -0.5, 0.5},
+                  {"asin", std::asin, arcsine, -1, 1},      {"asin", std::asin, arcsine, 0.999, 1},
+                  {"asin", std::asin, arcsine, 0, 1e-3}};
+  std::mt19937_64 random(3);
+  for (const Case& function : cases) {
+    double worst = 0.0;
+    for (int i = 0; i < 40; ++i) {
+      const double x = drawn_between(random, function.least, function.most);
+      worst = std::max(worst, error_ulp(function.function(x), function.exact(x)));
+    }
+    CAPTURE(function.name, function.least, function.most, worst);
+    CHECK(worst <= kClaimedUlp);
+    CHECK(worst > 0.2);
+  }
+  volatile DoubleFunction sin = std::sin, cos = std::cos, asin = std::asin;
+  // The double closest to a multiple of pi/2 (K. C. Ng, "Argument reduction for huge arguments", 1992), and neighbours
+  // of small multiples.
+  for (const double x : {6381956970095103.0 * 0x1p797, 0x1.921fb54442d18p+0, 0x1.921fb54442d18p+1, 0x1.f6a7a2955385ep+2,
+                         0x1.921fb54442d18p+20, 1e22, 0x1.fffffffffffffp+1023}) {
+    CAPTURE(x);
+    CHECK(error_ulp(sin(x), sine(x)) <= kClaimedUlp);
+    CHECK(error_ulp(cos(x), cosine(x)) <= kClaimedUlp);
+    CHECK(sin(-x) == -sin(x));
+    CHECK(cos(-x) == cos(x));
+  }
+  CHECK(sin(1e22) == -0.8522008497671888);  // published, as what bad reductions miss
+  CHECK(std::signbit(sin(-0.0)));
+  CHECK(cos(0.0) == 1.0);
+  CHECK(sin(0x1p-1060) == 0x1p-1060);
+  CHECK(std::isnan(sin(kEndless)));
+  CHECK(std::isnan(cos(std::nan(""))));
+  CHECK(asin(1.0) == 0x1.921fb54442d18p+0);
+  CHECK(asin(-1.0) == -0x1.921fb54442d18p+0);
+  CHECK(std::isnan(asin(1.0000000000000002)));
+  CHECK(std::isnan(asin(std::nan(""))));
+}
+
 TEST_CASE("Powers and hypotenuses are within 0.51 ulp") {
   double (*volatile pow)(double, double) = std::pow;
   double (*volatile hypot)(double, double) = std::hypot;
