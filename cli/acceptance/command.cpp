@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/printable.hpp"
@@ -14,6 +15,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/model_path.hpp"
+#include "sim/predict/prediction_request.hpp"
 #include "studies/acceptance/acceptance_decay.hpp"
 #include "studies/heads/heads.hpp"
 #include "studies/job.hpp"
@@ -25,6 +27,8 @@ struct AcceptanceArguments {
   AcceptanceDecaySettings settings;
   std::vector<std::string> sources;
   std::string rates = "as said";
+  std::vector<std::string> cost_of;  // MODEL,GPU,DRAFTER: the machine that a draft's cost is of
+  std::int64_t batch = 1;            // there
   HeadsSettings heads;
   Artefacts artefacts;
   bool no_download = false;
@@ -81,6 +85,34 @@ void require_use(const AcceptanceDecaySettings& settings, const AcceptanceDecayS
     throw usage_error("--num-speculative-tokens", "has no use: no source is a file");
 }
 
+// The machine of --cost-of in words, and what a draft token costs there: (T(K) / T(0) - 1) / K of the cost model.
+struct CostOfMachine {
+  std::string machine;
+  double draft_cost = 0.0;
+  std::int32_t drafts = 4;  // K
+};
+
+CostOfMachine cost_of_machine(const AcceptanceArguments& arguments) {
+  if (arguments.cost_of.size() != 3)
+    throw usage_error("--cost-of", "has " + std::to_string(arguments.cost_of.size()) +
+                                       " names; expected MODEL,GPU,DRAFTER, as predict has them");
+  CostOfMachine cost;
+  cost.drafts = std::min(cost.drafts, arguments.settings.drafts_max);
+  PredictionRequest request;
+  request.model = arguments.cost_of[0];
+  request.gpu = arguments.cost_of[1];
+  request.drafter = arguments.cost_of[2];
+  request.batches = {static_cast<int>(arguments.batch)};
+  request.context = arguments.settings.context;
+  request.drafts_max = cost.drafts;
+  request.trees.clear();
+  const PredictionReport report = answer(request);
+  for (const PredictionRow& row : report.prediction.batches.front().rows)
+    if (!row.form.is_tree() && row.form.depth == cost.drafts) cost.draft_cost = (row.step_ratio - 1.0) / cost.drafts;
+  cost.machine = head_of(report) + ", batch " + std::to_string(arguments.batch);
+  return cost;
+}
+
 void run_head(const AcceptanceArguments& arguments, const ProgramContext& context) {
   if (arguments.sources.size() > 1)
     throw usage_error("source", arguments.sources.front() + " stands beside " + arguments.sources.back() +
@@ -102,6 +134,11 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   AcceptanceDecaySettings settings = arguments.settings;
   if (!arguments.sources.empty()) settings.sources = arguments.sources;
   if (arguments.rates != "as said") settings.rates = arguments.rates;
+  std::optional<CostOfMachine> machine;
+  if (!arguments.cost_of.empty()) {
+    machine = cost_of_machine(arguments);
+    settings.draft_cost = machine->draft_cost;
+  }
   const auto snapshot = last_snapshot<AcceptanceDecaySnapshot>(settings);
   for (const DecayCurve& curve : snapshot.curves)
     if (curve.error) throw *curve.error;
@@ -110,11 +147,15 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));
+    document["draft_cost_of"] = machine ? Json(machine->machine) : Json(nullptr);
     return print_json(document);
   }
   for (const DecayCurve& curve : snapshot.curves) print_curve(std::cout, curve);
-  std::cout << "A draft token costs " << settings.draft_cost
-            << " target steps; speedup(K) = tokens per step / (1 + K x cost), Leviathan et al. 2211.17192.\n";
+  std::cout << "A draft token costs " << number(machine ? "%.3f" : "%g", settings.draft_cost) << " target steps"
+            << (machine ? " on " + printable_line(machine->machine) +
+                              ", by the cost model at K = " + std::to_string(machine->drafts)
+                        : "")
+            << "; speedup(K) = tokens per step / (1 + K x cost), Leviathan et al. 2211.17192.\n";
 }
 
 }  // namespace
@@ -128,6 +169,9 @@ void add_acceptance(Options& options, ProgramContext& context) {
                 "drafter:NAME for published rates of such a drafter, an acceptance model as constant:0.8 "
                 "(docs/predict.md); or a head, head:PATH or head@BITS:PATH, which is run (docs/heads.md)");
   options.number("--draft-cost", s.draft_cost, {0.0, 100.0}, "Cost of a draft token, in target steps");
+  options.names("--cost-of", arguments->cost_of,
+                "MODEL,GPU,DRAFTER as predict names them: a draft token costs what it does there");
+  options.integer("--batch", arguments->batch, {1, 1 << 20}, "Requests there");
   options.integer("--drafts-max", s.drafts_max, {1, kDecayDraftsMax}, "Longest draft");
   options.integer("--context", s.context, {1, 1 << 24}, "Tokens of context, of models whose rates depend on it");
   options.text("--name", s.name, "Of several in a file: a model_name, or a drafter", "NAME");
@@ -151,12 +195,16 @@ void add_acceptance(Options& options, ProgramContext& context) {
   options.used_only({"--model", "--prompts", "--per-work", "--max-tokens", "--temperature", "--seed", "--threads",
                      "--show-prompt", "--show-step", "--no-download"},
                     "without a head as the source", [arguments] { return arguments->of_head(); });
-  options.used_only({"--draft-cost", "--drafts-max", "--context", "--name", "--rates"}, "with a head, which is run",
-                    [arguments] { return !arguments->of_head(); });
+  options.used_only({"--batch"}, "without --cost-of", [arguments] { return !arguments->cost_of.empty(); });
+  options.used_only({"--draft-cost"}, "with --cost-of, which says it",
+                    [arguments] { return arguments->cost_of.empty(); });
+  options.used_only({"--draft-cost", "--cost-of", "--drafts-max", "--context", "--name", "--rates"},
+                    "with a head, which is run", [arguments] { return !arguments->of_head(); });
   add_acceptance_terms(options);
   add_artefacts(options, arguments->artefacts);
   options.json(arguments->json);
-  options.examples({"", "server.log --draft-cost 0.05 --table decay.tex --figure decay.pdf", "metrics.csv -k 4 --json",
+  options.examples({"", "server.log --draft-cost 0.05 --table decay.tex --figure decay.pdf",
+                    "server.log --cost-of Llama-3.1-8B,H100,EAGLE-3 --batch 8", "metrics.csv -k 4 --json",
                     "head:experiments/heads/smollm2-eagle3/eagle3.gguf --per-work 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });
 }

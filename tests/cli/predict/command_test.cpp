@@ -196,4 +196,25 @@ TEST_CASE("the page on whether to turn speculation on runs, and its commands pri
   CHECK(quotes == 7);
 }
 
+TEST_CASE("acceptance takes what a draft costs on a machine from the cost model of predict") {
+  const auto predicted = json_of({"predict", "--model", "Llama-3.1-8B", "--gpu", "H100", "--drafter", "EAGLE-3",
+                                  "--batch", "8", "--acceptance", "constant:0.8"});
+  double step_ratio = 0.0, speedup = 0.0;
+  for (const auto& row : predicted.at("rows")) {
+    if (row.at("k") != 4) continue;
+    step_ratio = row.at("step_ratio");
+    speedup = row.at("speedup");
+  }
+  const auto acceptance =
+      json_of({"acceptance", "constant:0.8", "--cost-of", "Llama-3.1-8B,H100,EAGLE-3", "--batch", "8"});
+  CHECK(acceptance.at("draft_cost").get<double>() == Approx((step_ratio - 1.0) / 4.0).epsilon(1e-12));
+  CHECK(acceptance.at("sources").at(0).at("speedup").at(4).get<double>() == Approx(speedup).epsilon(1e-12));
+  CHECK(acceptance.at("draft_cost_of") ==
+        "Llama-3.1-8B (16-bit weights) on H100 SXM 80GB, vLLM, drafter EAGLE-3, batch 8");
+  check_refused({"acceptance", "constant:0.8", "--cost-of", "Llama-3.1-8B,H100"}, {"--cost-of", "2 names"});
+  check_refused({"acceptance", "constant:0.8", "--cost-of", "Llama-3.1-8B,H100,EAGLE-3", "--draft-cost", "0.1"},
+                {"--draft-cost", "--cost-of"});
+  check_refused({"acceptance", "constant:0.8", "--batch", "8"}, {"--batch", "--cost-of"});
+}
+
 }  // namespace draftproof
