@@ -332,7 +332,8 @@ std::uint64_t two_over_pi_from(int place) {
 ReducedAngle reduced_large(double x) {
   int exponent = 0;
   const auto mantissa = static_cast<std::uint64_t>(std::ldexp(std::frexp(std::abs(x), &exponent), 53));
-  // x 2/pi modulo 4, 2 bits before the point and 190 behind it: bits of 2/pi that stand for multiples of 4 play no part.
+  // x 2/pi modulo 4, 2 bits before the point and 190 behind it: bits of 2/pi that stand for multiples of 4 play no
+  // part.
   std::array<std::uint64_t, 3> words{};
   std::uint64_t carry = 0;
   for (std::size_t i = 3; i-- > 0;) {
