@@ -20,7 +20,7 @@ using json = nlohmann::ordered_json;
 
 TEST_CASE("prove tells of one verifier in JSON") {
   const json document = json_of({"prove", "--verifier", "block", "--instances", "2"});
-  REQUIRE(document.at("proofs").size() == 3);  // and with drafts of heads
+  REQUIRE(document.at("proofs").size() == 4);  // and with drafts of heads
   CHECK(document.at("proofs").at(1).at("verifier") == "block_d2t");
   const json& proof = document.at("proofs").at(0);
   CHECK(proof.at("verifier") == "block");
@@ -35,10 +35,11 @@ TEST_CASE("prove tells of one verifier in JSON") {
 
 TEST_CASE("prove takes the names of the registry, which may have several cases") {
   const json document = json_of({"prove", "--verifier", "rrsw", "--instances", "1", "-k", "1"});
-  REQUIRE(document.at("proofs").size() == 3);
+  REQUIRE(document.at("proofs").size() == 4);
   CHECK(document.at("proofs").at(0).at("verifier") == "tree_rrsw");
   CHECK(document.at("proofs").at(1).at("verifier") == "tree_rrsw_merged");
   CHECK(document.at("proofs").at(2).at("verifier") == "tree_rrsw_d2t");
+  CHECK(document.at("proofs").at(3).at("verifier") == "tree_rrsw_grammar");
 }
 
 TEST_CASE("prove refutes a lossy rule with a counterexample") {
