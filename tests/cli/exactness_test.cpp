@@ -20,7 +20,7 @@ using json = nlohmann::ordered_json;
 
 TEST_CASE("prove tells of one verifier in JSON") {
   const json document = json_of({"prove", "--verifier", "block", "--instances", "2"});
-  REQUIRE(document.at("proofs").size() == 4);  // and with drafts of heads, and under a grammar
+  REQUIRE(document.at("proofs").size() == 4);  // and with drafts of heads
   CHECK(document.at("proofs").at(1).at("verifier") == "block_d2t");
   const json& proof = document.at("proofs").at(0);
   CHECK(proof.at("verifier") == "block");
