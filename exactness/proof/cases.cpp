@@ -209,7 +209,7 @@ const std::vector<ProofCase>& proof_cases() {
        {of_grammar(DraftsOf::masked_rows, chain_path_sum), of_grammar(DraftsOf::masked_rows, chain_recursion)},
        kGrowing,
        target_under_grammar},
-      {"chain_grammar_bare_drafts",
+      {"chain_grammar_bare",
        Verifier::chain,
        true,
        "a grammar, drafts from bare rows, some of them forbidden",

@@ -124,7 +124,7 @@ TEST_CASE("Forced tokens are emitted behind every step and the string stays the 
     return *std::ranges::find_if(proof_cases(), [&](const ProofCase& one) { return one.name == name; });
   };
   const ProofCase forced = find("chain_grammar_forced");
-  const ProofCase plain = find("chain_grammar_bare_drafts");
+  const ProofCase plain = find("chain_grammar_bare");
   ProofOptions options = small_options();
   CHECK(prove(forced, options, 2).exact);
   // The string 0, 0 is forced on to 0, 0, 1, 0: see toy_grammar.
