@@ -147,7 +147,7 @@ void run(const AcceptanceArguments& arguments, const ProgramContext& context) {
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document.update(to_json(snapshot));
-    document["draft_cost_of"] = machine ? Json(machine->machine) : Json(nullptr);
+    if (machine) document["draft_cost_of"] = machine->machine;
     return print_json(document);
   }
   for (const DecayCurve& curve : snapshot.curves) print_curve(std::cout, curve);

@@ -409,7 +409,8 @@ std::string how_to_reproduce(const Study& study, const std::vector<Finished>& al
   std::strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", std::gmtime(&now));
   out << "# " << study.title << "\n\n    " << shell_command(context.arguments)
       << "\n\n* program: " << program_and_commit() << "\n* file: " << file << ", SHA-256 "
-      << sha256_hex(InputFile(file).bytes()) << "\n* time: " << date << "\n* built with: " << text_of_file(own_file("packages"));
+      << sha256_hex(InputFile(file).bytes()) << "\n* time: " << date
+      << "\n* built with: " << text_of_file(own_file("packages"));
   if (all.front().document.contains("machine"))
     for (const auto& [key, value] : all.front().document.at("machine").items())
       out << "* " << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";

@@ -196,7 +196,6 @@ class Acceptance(Document):
     """Of a head as its source the keys are others (docs/json.md, acceptance head:PATH)."""
 
     draft_cost: float
-    draft_cost_of: str | None
     drafts_max: int
     interval_level: float
     costs: list[float]
