@@ -1,8 +1,10 @@
 #include "sim/import/read_acceptance.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,9 +25,11 @@
 namespace draftproof {
 namespace {
 
-// Acceptance from JSON documents: this project's own (demo, generate, verify: acceptance_by_position), and SGLang's
-// answers and server info (spec_accept_length, avg_spec_accept_length, with spec_verify_ct steps where they are
-// said), one document or one a line.
+// Acceptance from JSON documents, one or one a line: this project's own (demo, generate, verify:
+// acceptance_by_position); SGLang's answers and server info (spec_accept_length, avg_spec_accept_length, with
+// spec_verify_ct steps where they are said); vLLM's answers with --per-request-spec-decode-metrics
+// (metrics.speculative_decoding.acceptance_histogram: entry j counts the steps that accepted j drafts); llama.cpp's
+// (timings with predicted_n, draft_n and draft_n_accepted, which say nothing of steps without a draft).
 
 using Json = nlohmann::json;
 
@@ -69,7 +73,55 @@ AcceptanceData of_project(const Json& document, const std::string& name) {
   return data;
 }
 
-void collect(const Json& json, const std::string& name, std::vector<AcceptanceWindow>& windows) {
+// Of one request of vLLM's.
+AcceptanceWindow of_histogram(const Json& request, const std::string& name) {
+  std::vector<std::int64_t> steps;
+  for (const double value : numbers_of(request, "acceptance_histogram", name)) {
+    if (!(value >= 0.0 && value <= 1e12 && std::floor(value) == value))
+      throw input_error(name, "acceptance_histogram has " + number("%g", value) + "; expected counts of steps");
+    steps.push_back(static_cast<std::int64_t>(value));
+  }
+  AcceptanceWindow window{name, std::reduce(steps.begin(), steps.end()), {}, std::nullopt};
+  std::int64_t accepted = 0, above = 0;
+  for (std::size_t j = steps.size(); j-- > 1;) {
+    above += steps[j];
+    accepted += static_cast<std::int64_t>(j) * steps[j];
+    window.survival.push_back(*window.drafts > 0 ? static_cast<double>(above) / static_cast<double>(*window.drafts)
+                                                 : 0.0);
+  }
+  std::ranges::reverse(window.survival);
+  if (const auto said = count_of(request, "num_accepted_draft_tokens"); said && *said != accepted)
+    throw input_error(name, "acceptance_histogram has " + std::to_string(accepted) +
+                                " accepted drafts, and num_accepted_draft_tokens is " + std::to_string(*said) +
+                                "; expected the same");
+  if (*window.drafts > 0)
+    window.acceptance_length = 1.0 + static_cast<double>(accepted) / static_cast<double>(*window.drafts);
+  return window;
+}
+
+// Of one request of llama.cpp's: every step yields a token more than it accepts.
+AcceptanceWindow of_timings(const Json& timings, const std::string& name) {
+  const std::int64_t tokens = *count_of(timings, "predicted_n");
+  const std::int64_t accepted = *count_of(timings, "draft_n_accepted");
+  if (accepted < 0 || accepted > *count_of(timings, "draft_n") || accepted >= std::max<std::int64_t>(tokens, 1))
+    throw input_error(name, "draft_n_accepted is " + std::to_string(accepted) +
+                                "; expected at most draft_n, and less than "
+                                "predicted_n");
+  const std::int64_t steps = tokens - accepted;
+  return {name, steps, {}, static_cast<double>(tokens) / static_cast<double>(steps)};
+}
+
+void collect(const Json& json, const std::string& name, std::vector<AcceptanceWindow>& windows, std::string& format) {
+  if (json.is_object() && json.contains("acceptance_histogram") && json.at("acceptance_histogram").is_array()) {
+    if (AcceptanceWindow window = of_histogram(json, name); *window.drafts > 0) windows.push_back(std::move(window));
+    format = "vLLM JSON";
+    return;
+  }
+  if (json.is_object() && count_of(json, "predicted_n") && count_of(json, "draft_n") &&
+      count_of(json, "draft_n_accepted")) {
+    windows.push_back(of_timings(json, name));
+    format = "llama.cpp JSON";
+  }
   if (json.is_object())
     for (const char* key : {"spec_accept_length", "avg_spec_accept_length"}) {
       const auto found = json.find(key);
@@ -80,7 +132,7 @@ void collect(const Json& json, const std::string& name, std::vector<AcceptanceWi
       windows.push_back({name, count_of(json, "spec_verify_ct"), {}, found->get<double>()});
     }
   if (json.is_structured())
-    for (const Json& part : json) collect(part, name, windows);
+    for (const Json& part : json) collect(part, name, windows, format);
 }
 
 // One document, or one a line.
@@ -112,11 +164,11 @@ AcceptanceData read_result_json(std::string_view text, const std::string& name) 
   AcceptanceData data;
   data.format = "SGLang JSON";
   std::vector<AcceptanceWindow> windows;
-  collect(document, name, windows);
+  collect(document, name, windows, data.format);
   if (windows.empty())
     throw input_error(name,
-                      "has no acceptance; expected acceptance_by_position (demo, generate) or spec_accept_length "
-                      "(SGLang)");
+                      "has no acceptance; expected acceptance_by_position (demo, generate), spec_accept_length "
+                      "(SGLang), acceptance_histogram (vLLM) or timings with draft_n (llama.cpp)");
   merge_windows(windows, name, data);
   return data;
 }

@@ -135,3 +135,41 @@ TEST_CASE("recorded acceptances are replayed, and what is no known format is ref
   CHECK(refusal("hello\nworld\n").find("is of no known format; expected vLLM's log") != std::string::npos);
   CHECK(refusal("\xFF\xFEh\0i").find("UTF-16") != std::string::npos);
 }
+
+TEST_CASE("answers of vLLM with metrics of their speculation give rates by position, over requests") {
+  // The example of vLLM's pull request 48915: 43 steps, 10 accepted drafts, a mean length of 1.2326.
+  const std::string one = R"({"metrics": {"speculative_decoding": {"mean_acceptance_length": 1.2326,
+      "acceptance_histogram": [39, 1, 0, 3], "num_spec_steps": 43, "num_accepted_draft_tokens": 10}}})";
+  const AcceptanceData data = read(one);
+  CHECK(data.format == "vLLM JSON");
+  CHECK(data.drafts == 43);
+  CHECK(data.draft_len == 3);
+  CHECK(data.acceptance_length == Approx(1.2326).margin(5e-5));
+  REQUIRE(data.survival.size() == 3);
+  CHECK(data.survival[0] == Approx(4.0 / 43));
+  CHECK(data.survival[1] == Approx(3.0 / 43));
+  CHECK(data.survival[2] == Approx(3.0 / 43));
+  // A second request counts by its steps; one without steps says nothing.
+  const AcceptanceData both = read(
+      "{\"metrics\": {\"speculative_decoding\": {\"acceptance_histogram\": [39, 1, 0, 3]}}}\n"
+      "{\"metrics\": {\"speculative_decoding\": {\"acceptance_histogram\": [0, 0, 0, 57]}}}\n"
+      "{\"metrics\": {\"speculative_decoding\": {\"acceptance_histogram\": [0, 0, 0, 0]}}}\n");
+  CHECK(both.windows == 2);
+  CHECK(both.survival[2] == Approx(0.6));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": [3, -1]})"), Catch::Contains("expected counts of steps"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": [3, 1], "num_accepted_draft_tokens": 2})"),
+             Catch::Contains("expected the same"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": [0, 0]})"), Catch::Contains("has no acceptance"));
+}
+
+TEST_CASE("answers of llama.cpp give tokens a step") {
+  const AcceptanceData data = read(
+      "{\"content\": \"a\", \"timings\": {\"predicted_n\": 16, \"draft_n\": 12, \"draft_n_accepted\": 9}}\n"
+      "{\"content\": \"b\", \"timings\": {\"predicted_n\": 9, \"draft_n\": 12, \"draft_n_accepted\": 0}}\n");
+  CHECK(data.format == "llama.cpp JSON");
+  CHECK(data.windows == 2);
+  CHECK(data.drafts == 16);
+  CHECK(data.acceptance_length == Approx(25.0 / 16));
+  CHECK_THAT(refusal(R"({"timings": {"predicted_n": 9, "draft_n": 3, "draft_n_accepted": 4}})"),
+             Catch::Contains("at most draft_n"));
+}
