@@ -8,7 +8,7 @@
 //   pow:  x^y = e^(y log x)
 //   sin, cos:  x = n pi/2 + r, beyond 2^20 by as many bits of 2/pi as it takes (M. H. Payne, R. N. Hanek, SIGNUM
 //         Newsl. 18, 1983); Taylor series of r
-//   asin: Newton's iteration on sin
+//   asin, acos:  Newton's iteration on sin
 // exp, log and pow are first tried with a remainder of one double. The result is taken if the bound of its error shows
 // how it rounds (A. Ziv, ACM Trans. Math. Softw. 17, 1991), else computed to the end: the same bits, five times as
 // fast.
@@ -38,6 +38,7 @@ double draftproof_sin(double x) DRAFTPROOF_AS("sin");
 double draftproof_cos(double x) DRAFTPROOF_AS("cos");
 void draftproof_sincos(double x, double* sine, double* cosine) DRAFTPROOF_AS("sincos");  // as compilers join the two
 double draftproof_asin(double x) DRAFTPROOF_AS("asin");
+double draftproof_acos(double x) DRAFTPROOF_AS("acos");
 }
 #undef DRAFTPROOF_AS
 
@@ -412,6 +413,16 @@ DoubleDouble asin_small(DoubleDouble x) {
   return angle;
 }
 
+// acos x, for x in [1/2, 1]: twice the asin of the root of (1 - x) / 2.
+DoubleDouble acos_large(double x) {
+  const double half = (1.0 - x) / 2;
+  if (half == 0.0) return {};
+  const double root = std::sqrt(half);
+  const DoubleDouble square = two_product(root, root);
+  const double rest = ((half - square.high) - square.low) / (2 * root);
+  return scaled(asin_small(fast_two_sum(root, rest)), 2);
+}
+
 constexpr double kTiny = 0x1p-27;  // below, sin x and asin x round to x, and cos x to 1
 
 }  // namespace
@@ -516,16 +527,16 @@ double draftproof_asin(double x) {
   const double magnitude = std::abs(x);
   if (!(magnitude <= 1.0)) return draftproof::kNaN;
   if (magnitude < draftproof::kTiny) return x;
-  DoubleDouble result = draftproof::kHalfPi;
-  if (magnitude <= 0.5) {
-    result = draftproof::asin_small({magnitude, 0});
-  } else if (magnitude < 1.0) {
-    // pi/2 - 2 asin of the root of (1 - x) / 2.
-    const double half = (1.0 - magnitude) / 2;
-    const double root = std::sqrt(half);
-    const DoubleDouble square = draftproof::two_product(root, root);
-    const double rest = ((half - square.high) - square.low) / (2 * root);
-    result = result + draftproof::scaled(draftproof::asin_small(draftproof::fast_two_sum(root, rest)), -2);
-  }
+  const DoubleDouble result = magnitude <= 0.5
+                                  ? draftproof::asin_small({magnitude, 0})
+                                  : draftproof::kHalfPi + draftproof::negated(draftproof::acos_large(magnitude));
   return x < 0.0 ? -result.high : result.high;
+}
+
+double draftproof_acos(double x) {
+  if (!(std::abs(x) <= 1.0)) return draftproof::kNaN;
+  if (x > 0.5) return draftproof::acos_large(x).high;
+  if (x < -0.5)
+    return (draftproof::scaled(draftproof::kHalfPi, 2) + draftproof::negated(draftproof::acos_large(-x))).high;
+  return (draftproof::kHalfPi + draftproof::negated(draftproof::asin_small({x, 0}))).high;
 }

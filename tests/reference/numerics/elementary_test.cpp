@@ -73,7 +73,7 @@ TEST_CASE("The elementary functions are within 0.51 ulp, and are not the C libra
   CHECK(cases[8].function(2.0) == 0x1.193ea7aad030bp+0);
 }
 
-TEST_CASE("Sines, cosines and arcsines are within 0.51 ulp, of every size of argument") {
+TEST_CASE("Sines, cosines and their inverses are within 0.51 ulp, of every size of argument") {
   namespace wide = boost::multiprecision;
   // Digits for the largest arguments, whose multiples of pi/2 have 308 of them before the point.
   using Digits500 = wide::number<wide::cpp_bin_float<500>>;
@@ -81,6 +81,7 @@ TEST_CASE("Sines, cosines and arcsines are within 0.51 ulp, of every size of arg
   const auto sine = of([](const Digits500& x) { return Digits500(wide::sin(x)); });
   const auto cosine = of([](const Digits500& x) { return Digits500(wide::cos(x)); });
   const auto arcsine = of([](const Digits500& x) { return Digits500(wide::asin(x)); });
+  const auto arccosine = of([](const Digits500& x) { return Digits500(wide::acos(x)); });
   struct Case {
     const char* name;
     volatile DoubleFunction function;
@@ -93,7 +94,8 @@ TEST_CASE("Sines, cosines and arcsines are within 0.51 ulp, of every size of arg
                   {"cos", std::cos, cosine, -2, 2},         {"cos", std::cos, cosine, 0, 1e6},
                   {"cos", std::cos, cosine, -1e300, 1e300}, {"asin", std::asin, arcsine, -0.5, 0.5},
                   {"asin", std::asin, arcsine, -1, 1},      {"asin", std::asin, arcsine, 0.999, 1},
-                  {"asin", std::asin, arcsine, 0, 1e-3}};
+                  {"asin", std::asin, arcsine, 0, 1e-3},    {"acos", std::acos, arccosine, -1, 1},
+                  {"acos", std::acos, arccosine, 0.999, 1}};
   std::mt19937_64 random(3);
   for (const Case& function : cases) {
     double worst = 0.0;
@@ -126,6 +128,11 @@ TEST_CASE("Sines, cosines and arcsines are within 0.51 ulp, of every size of arg
   CHECK(asin(-1.0) == -0x1.921fb54442d18p+0);
   CHECK(std::isnan(asin(1.0000000000000002)));
   CHECK(std::isnan(asin(std::nan(""))));
+  volatile DoubleFunction acos = std::acos;
+  CHECK(acos(1.0) == 0.0);
+  CHECK(acos(0.0) == 0x1.921fb54442d18p+0);
+  CHECK(acos(-1.0) == 0x1.921fb54442d18p+1);
+  CHECK(std::isnan(acos(-1.0000000000000002)));
 }
 
 TEST_CASE("Powers and hypotenuses are within 0.51 ulp") {
