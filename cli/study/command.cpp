@@ -26,6 +26,7 @@
 #include "base/files/own_files.hpp"
 #include "base/json_text.hpp"
 #include "base/printable.hpp"
+#include "base/strict_number.hpp"
 #include "cli/shared/artefacts.hpp"
 #include "cli/shared/build_commit.hpp"
 #include "cli/shared/command.hpp"
@@ -46,6 +47,7 @@ struct StudyArguments {
   std::string file;
   std::string out;
   int jobs = 1;
+  std::string part;  // "I/N": each Nth run from the Ith on; empty: all, and what is made of them
   bool json = false;
 };
 
@@ -198,7 +200,9 @@ Finished finish(const StudyRun& run, const Folder& folder, std::string& warning)
 }
 
 // Every run, so many side by side. The first error ends it; what is finished stays.
-std::vector<Finished> finish_all(const Study& study, const Folder& folder, int jobs, std::set<std::string>& warnings) {
+// `runs`: which of them.
+std::vector<Finished> finish_all(const Study& study, const std::vector<std::size_t>& runs, const Folder& folder,
+                                 int jobs, std::set<std::string>& warnings) {
   std::vector<Finished> all(study.runs.size());
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
@@ -207,7 +211,8 @@ std::vector<Finished> finish_all(const Study& study, const Folder& folder, int j
     std::vector<std::jthread> workers;
     for (int i = 0; i < jobs; ++i)
       workers.emplace_back([&] {
-        for (std::size_t at = next++; at < study.runs.size(); at = next++) {
+        for (std::size_t place = next++; place < runs.size(); place = next++) {
+          const std::size_t at = runs[place];
           try {
             std::string warning;
             all[at] = finish(study.runs[at], folder, warning);
@@ -217,7 +222,7 @@ std::vector<Finished> finish_all(const Study& study, const Folder& folder, int j
           } catch (...) {
             const std::lock_guard lock(mutex);
             if (!error) error = std::current_exception();
-            next = study.runs.size();
+            next = runs.size();
           }
         }
       });
@@ -427,11 +432,35 @@ std::string how_to_reproduce(const Study& study, const std::vector<Finished>& al
   return out.str();
 }
 
+// Errors (usage): a part that there is not.
+std::vector<std::size_t> runs_of_part(const Study& study, const std::string& part) {
+  std::int64_t first = 0, parts = 1;
+  if (!part.empty()) {
+    const std::size_t slash = part.find('/');
+    const auto number = slash == std::string::npos ? std::nullopt : read_integer(part.substr(0, slash), 0, 9999);
+    const auto count = slash == std::string::npos ? std::nullopt : read_integer(part.substr(slash + 1), 1, 9999);
+    if (!number || !count || *number >= *count)
+      throw usage_error("--part", "is '" + part + "'; expected I/N with I from 0 to N - 1, as 0/4");
+    first = *number;
+    parts = *count;
+  }
+  std::vector<std::size_t> runs;
+  for (auto at = static_cast<std::size_t>(first); at < study.runs.size(); at += static_cast<std::size_t>(parts))
+    runs.push_back(at);
+  return runs;
+}
+
 void run(const StudyArguments& arguments, ProgramContext& context) {
   const Study study = read_study(arguments.file);
   const Folder folder(arguments.out);
   std::set<std::string> warnings;
-  const std::vector<Finished> all = finish_all(study, folder, arguments.jobs, warnings);
+  const std::vector<std::size_t> runs = runs_of_part(study, arguments.part);
+  const std::vector<Finished> all = finish_all(study, runs, folder, arguments.jobs, warnings);
+  if (!arguments.part.empty()) {
+    std::cout << runs.size() << " of " << study.runs.size() << " runs are in " << printable_line(arguments.out)
+              << "; the same command without --part makes tables, figures and the report of all\n";
+    return;
+  }
   std::vector<Table> tables(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StudyRun& one = study.runs[i];
@@ -488,7 +517,12 @@ void add_study(Options& options, ProgramContext& context) {
   options.required_text("--out", arguments->out, "Folder of what is written; finished runs of it are not run again",
                         "DIR");
   options.integer("--jobs", arguments->jobs, {1, 256}, "Runs side by side; one where times are measured");
+  options.text("--part", arguments->part,
+               "Only each Nth run from the Ith on (from 0), into the same folder: for several machines that share it",
+               "I/N");
   options.json(arguments->json);
+  options.used_only({"--json"}, "with --part, which makes no document",
+                    [arguments] { return arguments->part.empty(); });
   options.examples({"experiments/studies/verifiers.toml --out out/verifiers",
                     "experiments/studies/slots.toml --out out/slots --jobs 2"});
   options.on_run([arguments, &context] { run(*arguments, context); });

@@ -102,6 +102,22 @@ TEST_CASE("a study runs its commands once, compares pairs, and writes what a pap
   CHECK(third.at("runs")[2].at("was_there") == true);
 }
 
+TEST_CASE("parts of a study, as several machines run them, are the study") {
+  const SmallStudy study;
+  study.write(kCompare);
+  for (const char* part : {"1/2", "0/2"}) {
+    const ProgramResult run = run_draftproof({"study", study.path, "--out", study.out, "--part", part});
+    CHECK(run.exit_code == 0);
+    CHECK_FALSE(fs::exists(study.out + "/report.html"));
+  }
+  const ordered_json whole = study.run();
+  REQUIRE(whole.at("runs").size() == 3);
+  for (const ordered_json& run : whole.at("runs")) CHECK(run.at("was_there") == true);
+  CHECK(fs::exists(study.out + "/report.html"));
+  for (const char* part : {"2/2", "1", "-1/2", "0/0", "a/b"})
+    check_refused({"study", study.path, "--out", study.out, "--part", part}, {"--part", part, "I/N"});
+}
+
 TEST_CASE("a study that cannot be run says where, in one line") {
   const SmallStudy study;
   const auto refused = [&](const std::string& more) {
