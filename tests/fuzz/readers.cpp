@@ -18,9 +18,10 @@
 #include "engine/weights/json_fields.hpp"
 #include "sim/cost/roofline.hpp"
 #include "sim/import/read_acceptance.hpp"
+#include "sim/import/server_setup.hpp"
 #include "sim/import/speculate_table.hpp"
 #include "sim/machine/machine_profile.hpp"
-#include "sim/predict/prediction_request.hpp"
+#include "sim/predict/machine_calibration.hpp"
 #include "sim/predict/speedup_points.hpp"
 #include "sim/serving/grid.hpp"
 #include "tests/engine/heads/head_folders.hpp"
@@ -411,11 +412,10 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
       {"prometheus", "metrics.txt", prometheus_texts(), [](const std::string& path) { read_acceptance(path); }},
       {"server_log", "server.log", server_logs(),
        [](const std::string& path) {
-         PredictionRequest request;
-         request.log = path;
-         request.gpu = "H100";
-         request.trees.clear();
-         answer(request);
+         const std::string text(InputFile(path).text());
+         read_server_setup(text, path);
+         measured_step_of_log(text, path, {8, 1024, false});
+         read_acceptance(path);
        }},
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
