@@ -49,7 +49,7 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
       "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
       "CSV of rates, recorded "
       "acceptances, the JSON of demo or generate");
-  options.text("--metrics-name", a.metrics_name, "Of several in that file: a model_name, or a drafter", "NAME");
+  options.text("--metrics-name", a.metrics_name, "Of several in that file: a model_name, a drafter, or a curve (MODEL/MODE)", "NAME");
   options.integer("--metrics-drafts", a.metrics_drafts, {1, 64},
                   "Tokens of a draft there, if the file does not say it");
   options.choice("--metrics-rates", a.metrics_rates, {"as said", "conditional", "unconditional"},

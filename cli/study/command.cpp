@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -31,6 +30,7 @@
 #include "cli/shared/build_commit.hpp"
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
+#include "cli/shared/ranks.hpp"
 #include "cli/shared/terminal.hpp"
 #include "cli/study/study_file.hpp"
 #include "sim/serving/row_store.hpp"
@@ -92,7 +92,11 @@ int run_into(const std::vector<std::string>& arguments, const fs::path& out, con
   posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   posix_spawn_file_actions_addopen(&actions, 2, error.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   pid_t child = 0;
-  const int failed = posix_spawn(&child, words.front().c_str(), &actions, nullptr, pointers.data(), environ);
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!Ranks::is_of_mpirun(*variable)) environment.push_back(*variable);
+  environment.push_back(nullptr);
+  const int failed = posix_spawn(&child, words.front().c_str(), &actions, nullptr, pointers.data(), environment.data());
   posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) throw input_error(words.front(), std::string("does not start: ") + std::strerror(failed));
   int status = 0;
@@ -173,62 +177,74 @@ std::string draw(const StudyRun& run, const Folder& folder) {
   return "";
 }
 
-Finished finish(const StudyRun& run, const Folder& folder, std::string& warning) {
-  const fs::path document = folder.document(run), key = folder.key(run);
-  const std::string wanted = key_of(run);
-  Finished finished;
-  std::string there = fs::exists(key) && fs::exists(document) ? text_of_file(key) : "";
-  const std::size_t last_line = there.rfind("exit code ");
-  finished.was_there = last_line != std::string::npos && there.substr(0, last_line) == wanted;
-  if (finished.was_there) {
-    finished.exit_code = std::stoi(there.substr(last_line + 10));
-  } else {
-    const fs::path part = document.string() + ".part", error = document.string() + ".err";
-    std::vector<std::string> arguments = run.arguments;
-    arguments.emplace_back("--json");
-    finished.exit_code = run_into(arguments, part, error);
-    require_success(run, finished.exit_code, error);
-    fs::remove(error);
-    if (run.figure) warning = draw(run, folder);
-    fs::rename(part, document);
-    write_file(key, wanted + "exit code " + std::to_string(finished.exit_code) + "\n");
-  }
-  finished.document = parse_json<Json>(text_of_file(document), document.string());
+const std::string kExitCode = "exit code ";  // begins the last line of a key
+
+// Is a run's document there, made by this program from what the command names now?
+bool is_there(const StudyRun& run, const Folder& folder) {
+  const fs::path key = folder.key(run);
+  if (!fs::exists(key) || !fs::exists(folder.document(run))) return false;
+  const std::string there = text_of_file(key);
+  const std::size_t last_line = there.rfind(kExitCode);
+  return last_line != std::string::npos && there.substr(0, last_line) == key_of(run);
+}
+
+// A run that is there; its document need not be one yet.
+Finished read_finished(const StudyRun& run, const Folder& folder) {
+  const fs::path document = folder.document(run);
+  const std::string key = text_of_file(folder.key(run));
+  Finished finished{parse_json<Json>(text_of_file(document), document.string()),
+                    std::stoi(key.substr(key.rfind(kExitCode) + kExitCode.size())), true};
   if (!finished.document.is_object())
     throw input_error(run.where, "prints no JSON document; expected a verb with --json");
   return finished;
 }
 
-// Every run, so many side by side. The first error ends it; what is finished stays.
-// `runs`: which of them.
-std::vector<Finished> finish_all(const Study& study, const std::vector<std::size_t>& runs, const Folder& folder,
-                                 int jobs, std::set<std::string>& warnings) {
-  std::vector<Finished> all(study.runs.size());
-  std::atomic<std::size_t> next{0};
+// Runs the command where its document is not there. Says what it could not draw.
+void finish(const StudyRun& run, const Folder& folder, std::string& warning) {
+  const fs::path document = folder.document(run);
+  const fs::path part = document.string() + ".part", error = document.string() + ".err";
+  const std::string key = key_of(run);  // before the command, which may write files that it names
+  std::vector<std::string> arguments = run.arguments;
+  arguments.emplace_back("--json");
+  const int exit_code = run_into(arguments, part, error);
+  require_success(run, exit_code, error);
+  fs::remove(error);
+  if (run.figure) warning = draw(run, folder);
+  fs::rename(part, document);
+  write_file(folder.key(run), key + kExitCode + std::to_string(exit_code) + "\n");
+  read_finished(run, folder);
+}
+
+// Asks for runs and finishes them, so many side by side. The first error ends it; what is finished stays.
+void finish_all(const Study& study, Points& points, const Folder& folder, int jobs, std::set<std::string>& warnings,
+                const std::function<void()>& on_error) {
   std::mutex mutex;
   std::exception_ptr error;
   {
     std::vector<std::jthread> workers;
     for (int i = 0; i < jobs; ++i)
       workers.emplace_back([&] {
-        for (std::size_t place = next++; place < runs.size(); place = next++) {
-          const std::size_t at = runs[place];
+        while (true) {
           try {
+            const std::optional<std::size_t> at = points.next();
+            if (!at) return;
             std::string warning;
-            all[at] = finish(study.runs[at], folder, warning);
+            const bool was_there = is_there(study.runs[*at], folder);
+            if (!was_there) finish(study.runs[*at], folder, warning);
+            points.deliver(*at, {{std::int64_t{was_there}}});
             const std::lock_guard lock(mutex);
             if (!warning.empty()) warnings.insert(warning);
-            std::cerr << "study: " << study.runs[at].name << (all[at].was_there ? " was there" : " done") << std::endl;
+            std::cerr << "study: " << study.runs[*at].name << (was_there ? " was there" : " done") << std::endl;
           } catch (...) {
             const std::lock_guard lock(mutex);
             if (!error) error = std::current_exception();
-            next = runs.size();
+            on_error();
+            return;
           }
         }
       });
   }
   if (error) std::rethrow_exception(error);
-  return all;
 }
 
 const Json& list_at(const Json& document, const std::string& pointer, const std::string& where) {
@@ -407,7 +423,7 @@ std::string report(const Study& study, const std::vector<Finished>& all, const s
 }
 
 std::string how_to_reproduce(const Study& study, const std::vector<Finished>& all, const std::string& file,
-                             const Folder& folder, const ProgramContext& context) {
+                             const Folder& folder, int ranks, const ProgramContext& context) {
   std::ostringstream out;
   const std::time_t now = std::time(nullptr);
   char date[32] = "";
@@ -416,6 +432,7 @@ std::string how_to_reproduce(const Study& study, const std::vector<Finished>& al
       << "\n\n* program: " << program_and_commit() << "\n* file: " << file << ", SHA-256 "
       << sha256_hex(InputFile(file).bytes()) << "\n* time: " << date
       << "\n* built with: " << text_of_file(own_file("packages"));
+  if (ranks > 1) out << "* processes of mpirun: " << ranks << "\n";
   if (all.front().document.contains("machine"))
     for (const auto& [key, value] : all.front().document.at("machine").items())
       out << "* " << key << ": " << (value.is_string() ? value.get<std::string>() : value.dump()) << "\n";
@@ -450,17 +467,65 @@ std::vector<std::size_t> runs_of_part(const Study& study, const std::string& par
   return runs;
 }
 
-void run(const StudyArguments& arguments, ProgramContext& context) {
-  const Study study = read_study(arguments.file);
-  const Folder folder(arguments.out);
-  std::set<std::string> warnings;
+// Rank 0: finishes the runs with the other ranks. Which of them were there before, in the order of the study.
+std::vector<bool> finish_with_ranks(const Study& study, const std::vector<std::size_t>& runs, const Folder& folder,
+                                    int jobs, Ranks& ranks, std::set<std::string>& warnings) {
+  std::vector<bool> there(study.runs.size(), true);
+  OwnPoints points({runs.begin(), runs.end()}, [&](std::size_t run, const std::vector<Row>& rows) {
+    there[run] = std::get<std::int64_t>(rows.at(0).at(0)) != 0;
+  });
+  std::exception_ptr error;
+  std::jthread own([&] {
+    try {
+      finish_all(study, points, folder, jobs, warnings, [&] { points.give_up(); });
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  ranks.serve(points);
+  own.join();
+  if (error) std::rethrow_exception(error);
+  return there;
+}
+
+// Every run with its document; none on ranks that only helped, and with --part.
+std::optional<std::vector<Finished>> all_runs(const StudyArguments& arguments, const Study& study, const Folder& folder,
+                                              Ranks& ranks, std::set<std::string>& warnings) {
   const std::vector<std::size_t> runs = runs_of_part(study, arguments.part);
-  const std::vector<Finished> all = finish_all(study, runs, folder, arguments.jobs, warnings);
+  if (ranks.rank() != 0) {
+    finish_all(study, *ranks.points_of_rank_0(), folder, arguments.jobs, warnings, [] {});
+    return std::nullopt;
+  }
+  const std::vector<bool> there = finish_with_ranks(study, runs, folder, arguments.jobs, ranks, warnings);
   if (!arguments.part.empty()) {
     std::cout << runs.size() << " of " << study.runs.size() << " runs are in " << printable_line(arguments.out)
               << "; the same command without --part makes tables, figures and the report of all\n";
-    return;
+    return std::nullopt;
   }
+  std::vector<Finished> all(study.runs.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = read_finished(study.runs[i], folder);
+    all[i].was_there = there[i];
+  }
+  return all;
+}
+
+void run(const StudyArguments& arguments, ProgramContext& context) {
+  Ranks ranks;
+  Study study;
+  std::set<std::string> warnings;
+  std::optional<std::vector<Finished>> finished;
+  try {
+    study = read_study(arguments.file);
+    finished = all_runs(arguments, study, Folder(arguments.out), ranks, warnings);
+  } catch (const Error& error) {
+    ranks.end_all(error);
+    throw;
+  }
+  for (const std::string& warning : warnings) print_message("warning", "a figure is missing: " + warning);
+  if (!finished) return;
+  const std::vector<Finished>& all = *finished;
+  const Folder folder(arguments.out);
   std::vector<Table> tables(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const StudyRun& one = study.runs[i];
@@ -475,8 +540,7 @@ void run(const StudyArguments& arguments, ProgramContext& context) {
                  folder);
   write_numbers(study, all, folder);
   write_file(folder.at("report.html"), report(study, all, tables, comparisons, folder));
-  write_file(folder.at("REPRODUCE.md"), how_to_reproduce(study, all, arguments.file, folder, context));
-  for (const std::string& warning : warnings) print_message("warning", "a figure is missing: " + warning);
+  write_file(folder.at("REPRODUCE.md"), how_to_reproduce(study, all, arguments.file, folder, ranks.size(), context));
   if (arguments.json) {
     Json document = json_document(context.arguments);
     document["title"] = study.title;

@@ -20,7 +20,7 @@
 #include "cli/shared/command.hpp"
 #include "cli/shared/json_document.hpp"
 #include "cli/shared/progress.hpp"
-#include "cli/sweep/ranks.hpp"
+#include "cli/shared/ranks.hpp"
 #include "sim/serving/grid.hpp"
 
 namespace draftproof {
@@ -123,7 +123,10 @@ Swept sweep_with_file(const SweepArguments& arguments, const Grid& grid, Ranks& 
     missing.resize(static_cast<std::size_t>(*arguments.points));
   Swept swept{there.size(), missing.size(), {}};
   Progress progress("sweep", missing.size(), "points");
-  OwnPoints points(std::move(missing), store, [&] { progress.advance(); });
+  OwnPoints points(std::move(missing), [&](std::size_t point, const std::vector<Row>& rows) {
+    store.add(static_cast<std::int64_t>(point), rows);
+    progress.advance();
+  });
   std::exception_ptr error;
   std::jthread own([&] {
     try {
@@ -158,11 +161,7 @@ void run(const SweepArguments& arguments, ProgramContext& context) {
     }
     swept = sweep_with_file(arguments, grid, ranks, threads);
   } catch (const Error& error) {
-    // The other ranks wait for this one. All find the same fault in the grid: one says it.
-    if (ranks.size() > 1) {
-      std::cerr << "draftproof: error: " << printable_line(error.what()) << std::endl;
-      ranks.end_all(static_cast<int>(error.kind() == ErrorKind::internal ? ExitCode::internal : ExitCode::misuse));
-    }
+    ranks.end_all(error);
     throw;
   }
   write_table_of(arguments.artefacts, "Policies over the grid " + arguments.grid, context, [&] { return swept.rows; });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,28 @@ inline nlohmann::ordered_json printed_by(const std::vector<std::string>& command
 inline nlohmann::ordered_json without_envelope(nlohmann::ordered_json document) {
   for (const char* const key : {"version", "commit", "command", "machine", "files"}) document.erase(key);
   return document;
+}
+
+// draftproof as so many processes of mpirun; none where it is missing, or was when the program was built.
+inline std::optional<ProgramResult> run_with_mpi(const std::string& ranks, const std::vector<std::string>& arguments) {
+  if (run_command({"sh", "-c", "command -v mpirun"}).exit_code != 0) {
+    WARN("SKIPPED: there is no mpirun");
+    return std::nullopt;
+  }
+  // Open MPI leaves memory behind that a leak sanitizer would report; what the ranks do is sanitized all the same.
+  std::vector<std::string> words{"env",
+                                 "ASAN_OPTIONS=detect_leaks=0",
+                                 "mpirun",
+                                 "--allow-run-as-root",
+                                 "--oversubscribe",
+                                 "-n",
+                                 ranks,
+                                 DRAFTPROOF_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  ProgramResult result = run_command(words);
+  if (result.err.find("was built without MPI") == std::string::npos) return result;
+  WARN("SKIPPED: the program was built without MPI");
+  return std::nullopt;
 }
 
 inline bool gnuplot_is_here() {

@@ -118,6 +118,26 @@ TEST_CASE("parts of a study, as several machines run them, are the study") {
     check_refused({"study", study.path, "--out", study.out, "--part", part}, {"--part", part, "I/N"});
 }
 
+TEST_CASE("a study of three processes is that of one") {
+  const SmallStudy study;
+  study.write(kCompare);
+  const auto run = run_with_mpi("3", {"study", study.path, "--out", study.out, "--json"});
+  if (!run) return;
+  INFO(run->err);
+  REQUIRE(run->exit_code == 0);
+  const auto together = ordered_json::parse(run->out);
+  for (const ordered_json& one : together.at("runs")) CHECK(one.at("was_there") == false);
+  const ordered_json again = study.run();  // finds them there
+  for (const ordered_json& one : again.at("runs")) CHECK(one.at("was_there") == true);
+  CHECK(again.at("comparisons") == together.at("comparisons"));
+  CHECK(read_whole_file(study.out + "/REPRODUCE.md").find("processes of mpirun") == std::string::npos);
+
+  write_whole_file(study.path, "title = \"t\"\n[[run]]\nname = \"a\"\ncommand = \"nothing\"\n");
+  const auto refused = run_with_mpi("2", {"study", study.path, "--out", study.out});
+  CHECK(refused->exit_code == 2);
+  CHECK(refused->err.find("draftproof: error: ") != std::string::npos);
+}
+
 TEST_CASE("a study that cannot be run says where, in one line") {
   const SmallStudy study;
   const auto refused = [&](const std::string& more) {

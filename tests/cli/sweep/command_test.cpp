@@ -162,29 +162,14 @@ TEST_CASE("a sweep that is killed keeps its finished points, and the next run co
 }
 
 TEST_CASE("a sweep has the same rows with 1, 2 and 4 ranks") {
-  // Open MPI leaves memory behind that a leak sanitizer would report; what the ranks do is sanitized all the same.
-  const std::vector<std::string> mpirun{"env", "ASAN_OPTIONS=detect_leaks=0", "mpirun", "--allow-run-as-root",
-                                        "--oversubscribe"};
-  if (run_command({"sh", "-c", "command -v mpirun"}).exit_code != 0) {
-    WARN("SKIPPED: there is no mpirun");
-    return;
-  }
   const SmallGrid grid;
   grid.sweep("alone", {"--threads", "1"});
   for (const char* const ranks : {"2", "4"}) {
-    std::vector<std::string> command = mpirun;
-    for (const std::string& word :
-         {std::string("-n"), std::string(ranks), std::string(DRAFTPROOF_PROGRAM), std::string("sweep"), grid.path,
-          std::string("--out"), grid.out(ranks), std::string("--json")})
-      command.push_back(word);
-    const ProgramResult result = run_command(command);
-    INFO(result.err);
-    if (result.err.find("was built without MPI") != std::string::npos) {
-      WARN("SKIPPED: sweep was built without MPI");
-      return;
-    }
-    REQUIRE(result.exit_code == 0);
-    CHECK(ordered_json::parse(result.out).at("ranks") == std::stoi(ranks));
+    const auto result = run_with_mpi(ranks, {"sweep", grid.path, "--out", grid.out(ranks), "--json"});
+    if (!result) return;
+    INFO(result->err);
+    REQUIRE(result->exit_code == 0);
+    CHECK(ordered_json::parse(result->out).at("ranks") == std::stoi(ranks));
     CHECK(grid.rows(ranks) == grid.rows("alone"));
   }
 }

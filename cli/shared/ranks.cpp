@@ -1,8 +1,11 @@
-#include "cli/sweep/ranks.hpp"
+#include "cli/shared/ranks.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <iostream>
 
-#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "cli/shared/command.hpp"
 
 #ifdef DRAFTPROOF_HAS_MPI
 #include <mpi.h>
@@ -24,6 +27,11 @@ bool started_by_mpirun() {
 }
 
 }  // namespace
+
+bool Ranks::is_of_mpirun(std::string_view variable) {
+  return std::ranges::any_of(std::initializer_list<std::string_view>{"OMPI_", "PMI_", "PMIX_"},
+                             [&](std::string_view prefix) { return variable.starts_with(prefix); });
+}
 
 #ifdef DRAFTPROOF_HAS_MPI
 
@@ -129,8 +137,11 @@ std::unique_ptr<Points> Ranks::points_of_rank_0() {
   return std::make_unique<RemotePoints>();
 }
 
-void Ranks::end_all(int exit_code) {
-  if (size_ > 1) MPI_Abort(MPI_COMM_WORLD, exit_code);
+void Ranks::end_all(const Error& error) {
+  if (size_ == 1) return;
+  std::cerr << "draftproof: error: " << printable_line(error.what()) << std::endl;
+  MPI_Abort(MPI_COMM_WORLD,
+            static_cast<int>(error.kind() == ErrorKind::internal ? ExitCode::internal : ExitCode::misuse));
 }
 
 #else
@@ -145,7 +156,7 @@ void Ranks::serve(Points&) {}
 std::unique_ptr<Points> Ranks::points_of_rank_0() {
   return nullptr;
 }
-void Ranks::end_all(int) {}
+void Ranks::end_all(const Error&) {}
 
 #endif
 

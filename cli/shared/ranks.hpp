@@ -1,5 +1,5 @@
-// The processes of a sweep that mpirun has started: rank 0 hands out points and has the file, the others ask it.
-// Behind it stands MPI where the build found its headers; without, a sweep is one process.
+// The processes of a sweep or a study that mpirun has started: rank 0 hands out points (of a study, its runs) and has
+// what they become, the others ask it. Behind it stands MPI where the build found its headers; without, one process.
 #pragma once
 
 #include <deque>
@@ -7,15 +7,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
+#include "base/error.hpp"
 #include "sim/serving/row_store.hpp"
 
 namespace draftproof {
 
-// Who computes which point of a sweep, and where its rows go.
-
-// Asked by threads that compute; safe for several at once.
+// Who computes which point, and where its rows go. Asked by threads that compute; safe for several at once.
 class Points {
  public:
   virtual ~Points() = default;
@@ -26,9 +26,9 @@ class Points {
 // In the process that has the file.
 class OwnPoints final : public Points {
  public:
-  // on_point: told after each point, under the lock.
-  OwnPoints(std::deque<std::size_t> points, RowStore& store, std::function<void()> on_point)
-      : points_(std::move(points)), store_(store), on_point_(std::move(on_point)) {}
+  // on_point: takes the rows of each, under the lock.
+  OwnPoints(std::deque<std::size_t> points, std::function<void(std::size_t, const std::vector<Row>&)> on_point)
+      : points_(std::move(points)), on_point_(std::move(on_point)) {}
 
   std::optional<std::size_t> next() override {
     const std::lock_guard lock(mutex_);
@@ -39,8 +39,7 @@ class OwnPoints final : public Points {
   }
   void deliver(std::size_t point, const std::vector<Row>& rows) override {
     const std::lock_guard lock(mutex_);
-    store_.add(static_cast<std::int64_t>(point), rows);
-    on_point_();
+    on_point_(point, rows);
   }
   // After an error: nobody gets another one.
   void give_up() {
@@ -51,8 +50,7 @@ class OwnPoints final : public Points {
  private:
   std::mutex mutex_;
   std::deque<std::size_t> points_;
-  RowStore& store_;
-  std::function<void()> on_point_;
+  std::function<void(std::size_t, const std::vector<Row>&)> on_point_;
 };
 
 class Ranks {
@@ -63,6 +61,9 @@ class Ranks {
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
+  // A variable of the environment (NAME=VALUE) by which a program would take itself for one of the ranks.
+  static bool is_of_mpirun(std::string_view variable);
+
   int rank() const { return rank_; }
   int size() const { return size_; }
   int size_on_this_machine() const { return local_size_; }
@@ -71,8 +72,9 @@ class Ranks {
   void serve(Points& points);
   // Other ranks: the points of rank 0. Says goodbye when it ends.
   std::unique_ptr<Points> points_of_rank_0();
-  // After an error that was shown: ends all ranks with this exit code. Returns where there is one only.
-  void end_all(int exit_code);
+  // Several: says the error and ends all, since the others wait for this one; all find the same fault in a file, and one
+  // says it. Returns where there is one only.
+  void end_all(const Error& error);
 
  private:
   int rank_ = 0;
