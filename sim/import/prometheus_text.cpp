@@ -1,6 +1,7 @@
 #include "sim/import/prometheus_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -118,6 +119,10 @@ constexpr std::string_view kPerPosition = "spec_decode_num_accepted_tokens_per_p
 constexpr std::string_view kEmitted = "spec_decode_num_emitted_tokens";
 constexpr std::string_view kGenerated = "generation_tokens";
 constexpr std::string_view kFirstTokens = "time_to_first_token_seconds_count";
+constexpr std::string_view kPrompts = "prompt_tokens";
+constexpr std::string_view kGapSeconds = "inter_token_latency_seconds_sum";
+constexpr std::string_view kGaps = "inter_token_latency_seconds_count";
+constexpr std::string_view kIterations = "iteration_tokens_total_count";
 constexpr std::string_view kSglangLength = "sglang:spec_accept_length";
 
 constexpr double kCountMax = 0x1p53;     // above, a double does not hold every whole number
@@ -252,6 +257,20 @@ AcceptanceData from_counters(const Totals& totals, const std::string& name) {
   return data;
 }
 
+// Load and rate of an engine by vLLM's histograms: every request that decodes waits for each step, so the gaps between
+// its outputs are the steps, as many a step as requests ran.
+std::optional<ThroughputWindow> throughput_of(const Totals& totals, const std::string& name) {
+  const auto seconds = totals.sum(kGapSeconds, name), gaps = totals.sum(kGaps, name);
+  const auto steps = totals.sum(kIterations, name), generated = totals.sum(kGenerated, name);
+  if (!seconds || !gaps || !steps || !generated || *seconds <= 0.0 || *gaps <= 0.0 || *steps <= 0.0)
+    return std::nullopt;
+  const double decoded = *generated - totals.sum(kFirstTokens, name).value_or(0.0);
+  const double running = std::max(1.0, std::round(*gaps / *steps));
+  const double engine_seconds = *seconds * *steps / *gaps;
+  if (decoded <= 0.0) return std::nullopt;
+  return ThroughputWindow{running, decoded / engine_seconds, totals.sum(kPrompts, name).value_or(0.0) / engine_seconds};
+}
+
 // The counters of a model, and its name.
 std::pair<std::string, Totals> totals_of(std::string_view text, const std::string& name, const std::string& model) {
   struct Model {
@@ -268,7 +287,8 @@ std::pair<std::string, Totals> totals_of(std::string_view text, const std::strin
     line_name = line_name.substr(0, line_name.find_first_of("{ \t"));
     const std::string known = short_name(line_name);
     const bool speculates = known.starts_with("spec_decode_num") || known == kSglangLength;
-    if (!speculates && known != kGenerated && known != kFirstTokens) continue;
+    constexpr std::array kOthers{kGenerated, kFirstTokens, kPrompts, kGapSeconds, kGaps, kIterations};
+    if (!speculates && std::ranges::find(kOthers, known) == kOthers.end()) continue;
     if (known.ends_with("_created")) continue;  // when a counter began, not what it counted
     const Sample sample = parse_sample(lines.line(), lines.where());
     const auto label = sample.labels.find("model_name");
@@ -325,6 +345,7 @@ AcceptanceData read_prometheus_difference(std::string_view before, const std::st
   totals.subtract(totals_of(before, before_name, of).second, name);
   AcceptanceData data = from_counters(totals, name);
   data.notes.push_back("The counters are those of the time between the two dumps.");
+  if (const auto throughput = throughput_of(totals, name)) data.throughput.push_back(*throughput);
   return data;
 }
 

@@ -6,6 +6,7 @@
 //   SGLang log             sglang_log.hpp
 //   CSV of rates           rates_csv.hpp
 //   JSON documents         result_json.hpp
+//   lengths by K (YAML)    length_curves.hpp
 //   recorded acceptances   sim/acceptance/replay.hpp
 #pragma once
 
@@ -17,7 +18,7 @@
 namespace draftproof {
 
 struct ImportOptions {
-  std::string choice;  // a model_name of Prometheus text, or a drafter of a recording, where the file has several
+  std::string choice;  // a model_name of Prometheus text, a drafter of a recording, a curve, where the file has several
   std::string rates;   // "conditional" or "unconditional", of tables that do not say it; empty: not known
 };
 

@@ -11,6 +11,7 @@
 #include "base/printable.hpp"
 #include "base/strict_number.hpp"
 #include "sim/acceptance/acceptance_model.hpp"
+#include "sim/import/read_acceptance.hpp"
 #include "sim/import/sglang_log.hpp"
 #include "sim/import/text_lines.hpp"
 #include "sim/import/vllm_log.hpp"
@@ -85,6 +86,25 @@ Steady steady_of(const std::vector<ThroughputWindow>& windows, const std::string
       by_running, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   std::ranges::nth_element(rates, rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2));
   return {running, rates[rates.size() / 2]};
+}
+
+// Each request gets `tokens` of a step.
+MeasuredStep with_load(MeasuredStep step, const Steady& steady, double tokens) {
+  step.batch.batch = std::llround(steady.running);
+  step.ms = 1e3 * steady.running * tokens / steady.tokens_per_second;
+  return step;
+}
+
+MeasuredStep measured_step_of_dumps(const AcceptanceData& data, const std::string& name, const BatchLoad& batch) {
+  if (data.throughput.empty())
+    throw input_error(name,
+                      "does not say how long steps took; expected vllm:inter_token_latency_seconds, "
+                      "vllm:iteration_tokens_total and vllm:generation_tokens_total in both dumps");
+  MeasuredStep step;
+  step.batch = batch;
+  step.form = {data.draft_len, data.draft_len};
+  step.draft_share = data.draft_share.value_or(1.0);
+  return with_load(step, steady_of(data.throughput, name), data.tokens_per_step());
 }
 
 }  // namespace
@@ -166,18 +186,14 @@ MeasuredStep measured_step_of_log(std::string_view log, const std::string& name,
     if (data.draft_len < 1)
       throw input_error(name, "does not say how many tokens a draft has; expected per-position acceptance rates");
   }
-  const Steady steady = steady_of(windows, name);
-  step.batch.batch = std::llround(steady.running);
-  step.ms = 1e3 * steady.running * tokens / steady.tokens_per_second;
-  return step;
+  return with_load(step, steady_of(windows, name), tokens);
 }
 
 MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch, const std::string& where) {
   const std::size_t at = text.find('@');
   const auto ms = read_number(text.substr(0, at));
-  if (!ms) {
-    return measured_step_of_log(read_text(text, kLogBytesMax), text, batch);
-  }
+  if (!ms && names_two_dumps(text)) return measured_step_of_dumps(read_acceptance(text), text, batch);
+  if (!ms) return measured_step_of_log(read_text(text, kLogBytesMax), text, batch);
   MeasuredStep step;
   step.ms = *ms;
   step.batch = batch;

@@ -21,7 +21,8 @@ constexpr std::uint64_t kServerLogBytesMax = std::uint64_t{1} << 30;
 std::string take_from_log(PredictionRequest& request) {
   const PredictionRequest usual;
   const std::string& log = request.log;
-  const std::string text = read_text(log, kServerLogBytesMax);
+  const bool dumps = names_two_dumps(log);  // which say nothing of the server
+  const std::string text = dumps ? "" : read_text(log, kServerLogBytesMax);
   const std::string name = log == "-" ? "standard input" : printable_line(log);
   const ServerSetup server = read_server_setup(text, name);
   std::string found;
@@ -42,7 +43,9 @@ std::string take_from_log(PredictionRequest& request) {
     if (server.drafts && !request.metrics_drafts) request.metrics_drafts = server.drafts;
     found += (found.empty() ? "" : ", ") + std::string("its acceptance");
   }
-  if (has_words(text, "Avg generation throughput") || has_words(text, "gen throughput")) {
+  const bool timed = dumps ? !read_acceptance(log, {request.metrics_name, ""}).throughput.empty()
+                           : has_words(text, "Avg generation throughput") || has_words(text, "gen throughput");
+  if (timed) {
     const MeasuredStep step = read_measured_step(log, {}, "--calibrate-with");
     take(request.batches, usual.batches, std::vector<int>{static_cast<int>(step.batch.batch)},
          "the load of " + std::to_string(step.batch.batch) + " requests at a time");

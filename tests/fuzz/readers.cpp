@@ -375,6 +375,20 @@ void read_step_cost(const std::string& path) {
 
 }  // namespace
 
+std::vector<std::string> server_answers() {
+  return {
+      R"({"metrics": {"speculative_decoding": {"acceptance_histogram": [39, 1, 0, 3], "num_accepted_draft_tokens": 10}}})",
+      R"([{"perf_metrics": {"first_iter": 5, "last_iter": 25, "speculative_decoding": {"acceptance_rate": 0.5,
+"total_accepted_draft_tokens": 30, "total_draft_tokens": 60}}}, {"avg_decoded_tokens_per_iter": 2.25}])",
+      "{\"meta_info\": {\"spec_accept_length\": 3.2, \"spec_verify_ct\": 100, \"spec_correct_drafts_histogram\": [4, "
+      "2]}}\n"
+      "{\"meta_info\": {\"spec_accept_length\": 3.2, \"spec_verify_ct\": 100}}\n",
+      R"({"pooled_spec_decode_acceptance_histogram": {"0": 2, "1": 3, "2": 2, "3": 3, "4": 1}})",
+      R"({"timings": {"predicted_n": 16, "draft_n": 12, "draft_n_accepted": 9}})",
+      "# coding\nqwen:\n  thinking_on:\n    1: 1.9\n    2: 2.6\n    4: 3.6\n",
+      "model,K,p1,p2,rate_kind\na,2,0.7,0.4,unconditional\n"};
+}
+
 std::vector<std::string> server_logs() {
   return {
       "(EngineCore pid=42) INFO Initializing a V1 LLM engine (v0.11.0) with config: model='meta-llama/Llama-3.1-8B', "
@@ -417,6 +431,7 @@ std::vector<FuzzedReader> fuzzed_readers(const std::string& folder) {
          measured_step_of_log(text, path, {8, 1024, false});
          read_acceptance(path);
        }},
+      {"answers", "answers.json", server_answers(), [](const std::string& path) { read_acceptance(path); }},
       {"tokenizer_json", "tokenizer.json", tokenizers(), read_tokenizer},
       {"tokenizer_config", "tokenizer_config.json", tokenizer_configs(), read_tokenizer_config},
       {"speedup_csv", "speedups.csv", speedups_csv(), points},

@@ -162,6 +162,92 @@ TEST_CASE("answers of vLLM with metrics of their speculation give rates by posit
   CHECK_THAT(refusal(R"({"acceptance_histogram": [0, 0]})"), Catch::Contains("has no acceptance"));
 }
 
+TEST_CASE("histograms of SGLang, TensorRT-LLM and AIPerf are read as vLLM's are") {
+  // SGLang's end behind the most that a request had: the third position of the first request is a zero.
+  const AcceptanceData sglang = read(
+      "{\"meta_info\": {\"spec_accept_length\": 2.1, \"spec_verify_ct\": 10, \"spec_correct_drafts_histogram\": [4, 2, "
+      "4]}}\n"
+      "{\"meta_info\": {\"spec_accept_length\": 3.9, \"spec_verify_ct\": 10, \"spec_accept_histogram\": [0, 0, 0, "
+      "10]}}\n"
+      "{\"meta_info\": {\"spec_accept_length\": 1.0, \"spec_verify_ct\": 20, \"spec_correct_drafts_histogram\": "
+      "[20]}}\n");
+  CHECK(sglang.format == "SGLang JSON");
+  CHECK(sglang.windows == 3);
+  CHECK(sglang.drafts == 40);
+  REQUIRE(sglang.survival.size() == 3);
+  CHECK(sglang.survival[0] == Approx(16.0 / 40));
+  CHECK(sglang.survival[1] == Approx(14.0 / 40));
+  CHECK(sglang.survival[2] == Approx(10.0 / 40));
+  CHECK(sglang.acceptance_length == Approx(1.0 + 40.0 / 40));
+  // The example of TensorRT-LLM's adapter in AIPerf's pull request 1433: 20 steps, 30 of 60 drafts, 2.5 tokens a step.
+  const AcceptanceData trtllm = read(
+      R"({"choices": [{"index": 0, "avg_decoded_tokens_per_iter": 2.5, "speculative_decoding": {"acceptance_rate": 0.5,
+      "total_accepted_draft_tokens": 30, "total_draft_tokens": 60, "num_spec_steps": 20,
+      "acceptance_histogram": [8, 0, 6, 6], "num_spec_tokens": 3}}]})");
+  CHECK(trtllm.format == "TensorRT-LLM JSON");
+  CHECK(trtllm.windows == 1);
+  CHECK(trtllm.acceptance_length == Approx(2.5));
+  CHECK(trtllm.survival == std::vector<double>{0.6, 0.6, 0.3});
+  // Its perf_metrics count iterations, and answers without them their tokens.
+  const AcceptanceData iterations = read(
+      R"([{"request_id": 1, "perf_metrics": {"first_iter": 5, "last_iter": 25, "speculative_decoding":
+      {"acceptance_rate": 0.5, "total_accepted_draft_tokens": 30, "total_draft_tokens": 60}}},
+      {"request_id": 2, "perf_metrics": {"first_iter": 5, "last_iter": 65, "speculative_decoding":
+      {"acceptance_rate": 0.25, "total_accepted_draft_tokens": 30, "total_draft_tokens": 180}}}])");
+  CHECK(iterations.drafts == 80);
+  CHECK(iterations.acceptance_length == Approx(1.0 + 60.0 / 80));
+  CHECK(read(R"({"choices": [{"avg_decoded_tokens_per_iter": 2.25}]})").acceptance_length == 2.25);
+  // AIPerf's test: the records {0:1, 1:1, 2:2, 3:3, 4:1} and {0:1, 1:2} pooled are 11 steps with 20 accepted drafts.
+  const AcceptanceData pooled = read(
+      R"({"request_latency": {"avg": 3.0}, "pooled_spec_decode_acceptance_histogram": {"0": 2, "1": 3, "2": 2, "3": 3, "4": 1}})");
+  const AcceptanceData records = read(
+      "{\"spec_decode_acceptance\": {\"engine\": \"vllm\", \"acceptance_histogram\": {\"0\": 1, \"1\": 1, \"2\": 2, "
+      "\"3\": 3, "
+      "\"4\": 1}, \"num_accepted_draft_tokens\": 18}}\n"
+      "{\"spec_decode_acceptance\": {\"engine\": \"vllm\", \"acceptance_histogram\": {\"0\": 1, \"1\": 2}}}\n");
+  for (const AcceptanceData& data : {pooled, records}) {
+    CHECK(data.format == "AIPerf JSON");
+    CHECK(data.drafts == 11);
+    CHECK(data.acceptance_length == Approx(1.0 + 20.0 / 11));
+    CHECK(data.survival[3] == Approx(1.0 / 11));
+  }
+  CHECK_THAT(refusal(R"({"acceptance_histogram": {"x": 3}})"), Catch::Contains("has an entry 'x'"));
+  CHECK_THAT(refusal(R"({"acceptance_histogram": {"65": 3}})"), Catch::Contains("from 0 to 64"));
+  CHECK_THAT(
+      refusal(R"({"first_iter": 9, "last_iter": 9, "speculative_decoding": {"total_accepted_draft_tokens": 3}})"),
+      Catch::Contains("last_iter is not after first_iter"));
+  CHECK_THAT(refusal("{\"acceptance_histogram\": [3, 1]}\n{\"spec_accept_length\": 2.0}\n"),
+             Catch::Contains("has SGLang JSON and vLLM JSON; expected the answers of one server"));
+}
+
+TEST_CASE("acceptance lengths by K give rates whose sums they are") {
+  const std::string text =
+      "# dataset: coding\nqwen:\n  thinking_off:\n    1: 1.9\n    2: 2.6\n    4: 3.6\n  thinking_on:  # T = 1\n    7: "
+      "3.67\n";
+  const AcceptanceData off = read(text, "qwen/thinking_off");
+  REQUIRE(off.survival.size() == 4);
+  CHECK(off.survival[0] == Approx(0.9));
+  CHECK(off.survival[1] == Approx(0.7));
+  CHECK(off.survival[2] + off.survival[3] == Approx(1.0));
+  CHECK(off.survival[3] / off.survival[2] == Approx(off.survival[2] / 0.7));
+  CHECK(off.takes_choice);
+  const AcceptanceData on = read(text, "thinking_on");
+  CHECK(on.draft_len == 7);
+  CHECK(on.acceptance_length == Approx(3.67));
+  CHECK(on.notes.size() == 1);
+  // No rates add up to a length that falls: as near as they come, and said.
+  const AcceptanceData falls = read("m:\n  a:\n    1: 1.5\n    2: 1.4\n");
+  CHECK(falls.survival == std::vector<double>{falls.survival[0], falls.survival[1]});
+  CHECK(falls.acceptance_length == Approx(1.5));
+  REQUIRE(falls.notes.size() == 2);
+  CHECK_THAT(falls.notes[1], Catch::Contains("with 2 drafts they are 0.100 above the file's"));
+  CHECK_THAT(refusal(text), Catch::Contains("has 2 curves; expected one of qwen/thinking_off, qwen/thinking_on"));
+  CHECK_THAT(refusal("m:\n  a:\n    1: 2.5\n"),
+             Catch::Contains("line 3: the length is '2.5'; expected a number from 1 to 2"));
+  CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n    2: 2.6\n"), Catch::Contains("line 4: K is '2'"));
+  CHECK_THAT(refusal("m:\n  a:\n    2: 2.5\n   3: 2.6\n"), Catch::Contains("line 4: is '   3: 2.6'"));
+}
+
 TEST_CASE("answers of llama.cpp give tokens a step") {
   const AcceptanceData data = read(
       "{\"content\": \"a\", \"timings\": {\"predicted_n\": 16, \"draft_n\": 12, \"draft_n_accepted\": 9}}\n"

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <sstream>
 
 #include "sim/acceptance/acceptance_choice.hpp"
 #include "sim/acceptance/rates.hpp"
 #include "sim/import/read_acceptance.hpp"
 #include "sim/predict/machine_calibration.hpp"
 #include "sim/predict/prediction_request.hpp"
+#include "tests/reference/trace/temporary_folder.hpp"
 #include "tests/support/error_of.hpp"
 
 using namespace draftproof;
@@ -310,6 +312,41 @@ TEST_CASE("a measured step is a number, or the throughput of a log") {
       "log", load);
   CHECK(with_drafts.form.depth == 3);
   CHECK(with_drafts.ms == Approx(25.0));
+}
+
+TEST_CASE("two dumps of a server's counters give the time of a step and the load") {
+  // Between them 8 requests decode for 100 steps of 20 ms, a draft of two in each, and a step yields 1.6 tokens.
+  const auto dump = [](double steps, int drafts, int first, int second) {
+    std::ostringstream text;
+    const auto line = [&](const std::string& name, double value, const std::string& labels = "") {
+      text << "vllm:" << name << "{model_name=\"m\",engine=\"0\"" << labels << "} " << value << "\n";
+    };
+    line("spec_decode_num_drafts_total", drafts);
+    line("spec_decode_num_draft_tokens_total", 2 * drafts);
+    line("spec_decode_num_accepted_tokens_total", first + second);
+    line("spec_decode_num_accepted_tokens_per_pos_total", first, ",position=\"0\"");
+    line("spec_decode_num_accepted_tokens_per_pos_total", second, ",position=\"1\"");
+    line("inter_token_latency_seconds_sum", 3.0 + 8 * 0.02 * steps);
+    line("inter_token_latency_seconds_count", 100 + 8 * steps);
+    line("iteration_tokens_total_count", 7 + steps);
+    line("generation_tokens_total", 50 + 8 * 1.6 * steps);
+    line("time_to_first_token_seconds_count", 50);
+    return text.str();
+  };
+  const testing::TemporaryFolder folder;
+  testing::write_whole_file(folder.file("before"), dump(0, 50, 30, 10));
+  testing::write_whole_file(folder.file("after"), dump(100, 850, 430, 90));
+  const std::string both = folder.file("before") + ".." + folder.file("after");
+  const MeasuredStep step = read_measured_step(both, {}, "--calibrate-with");
+  CHECK(step.batch.batch == 8);
+  CHECK(step.form.depth == 2);
+  CHECK(step.ms == Approx(20.0));
+  const std::string bare = "vllm:spec_decode_num_drafts_total 10\nvllm:spec_decode_num_accepted_tokens_total 5\n";
+  testing::write_whole_file(folder.file("bare"), bare);
+  testing::write_whole_file(folder.file("more"), bare + "vllm:spec_decode_num_drafts_total 30\n");
+  CHECK_THAT(error_of(ErrorKind::input,
+                      [&] { read_measured_step(folder.file("bare") + ".." + folder.file("more"), {}, "x"); }),
+             Catch::Contains("does not say how long steps took; expected vllm:inter_token_latency_seconds"));
 }
 
 TEST_CASE("the precision is the model's own unless it is stated, and stands in the heading") {

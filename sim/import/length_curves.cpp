@@ -1,0 +1,168 @@
+#include "sim/import/length_curves.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/printable.hpp"
+#include "base/strict_number.hpp"
+#include "sim/acceptance/acceptance_model.hpp"
+#include "sim/import/text_lines.hpp"
+
+namespace draftproof {
+namespace {
+
+// A line without its comment: how far it is indented, and KEY: VALUE; the value may be empty.
+struct Line {
+  std::size_t indent = 0;
+  std::string key, value;
+};
+
+std::optional<Line> line_of(std::string text) {
+  if (const std::size_t comment = text.find('#'); comment != std::string::npos) text.resize(comment);
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  const std::size_t indent = text.find_first_not_of(' ');
+  const std::size_t colon = text.find(':', indent == std::string::npos ? 0 : indent);
+  if (indent == std::string::npos || colon == std::string::npos || colon == indent) return std::nullopt;
+  if (colon + 1 < text.size() && text[colon + 1] != ' ') return std::nullopt;
+  const std::size_t value = text.find_first_not_of(' ', colon + 1);
+  return Line{indent, text.substr(indent, colon - indent), value == std::string::npos ? "" : text.substr(value)};
+}
+
+bool is_blank(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  return first == std::string::npos || text[first] == '#' || text == "---";
+}
+
+struct Curve {
+  std::string model, mode;
+  std::vector<std::pair<std::int32_t, double>> lengths;  // K, length; rising K
+  std::string name() const { return model + "/" + mode; }
+};
+
+void add_point(Curve& curve, const Line& line, const std::string& where) {
+  const auto k = read_integer(line.key, 1, kAcceptanceDepthMax);
+  if (!k || (!curve.lengths.empty() && *k <= curve.lengths.back().first))
+    throw input_error(where, "K is " + in_quotes(line.key) + "; expected rising numbers of drafts from 1 to " +
+                                 std::to_string(kAcceptanceDepthMax));
+  const auto length = read_number(line.value);
+  if (!length || !(*length >= 1.0 && *length <= static_cast<double>(*k) + 1.0))
+    throw input_error(where, "the length is " + in_quotes(line.value) + "; expected a number from 1 to " +
+                                 std::to_string(*k + 1) + ", the bonus token counted");
+  curve.lengths.emplace_back(static_cast<std::int32_t>(*k), *length);
+}
+
+std::vector<Curve> curves_of(std::string_view text, const std::string& name) {
+  std::vector<Curve> curves;
+  std::string model;
+  std::size_t mode_indent = 0, point_indent = 0;  // 0: not known yet
+  TextLines lines(text, name);
+  while (lines.next()) {
+    if (is_blank(lines.line())) continue;
+    const auto line = line_of(lines.line());
+    const auto refuse = [&] {
+      throw input_error(lines.where(), "is " + in_quotes(lines.line()) +
+                                           "; expected MODEL:, in it MODE:, and in that K: LENGTH, indented by blanks");
+    };
+    if (!line) refuse();
+    if (line->indent == 0) {
+      if (!line->value.empty()) refuse();
+      model = line->key;
+      mode_indent = point_indent = 0;
+    } else if (line->value.empty()) {
+      if (model.empty() || (mode_indent != 0 && line->indent != mode_indent)) refuse();
+      mode_indent = line->indent;
+      point_indent = 0;
+      curves.push_back({model, line->key, {}});
+    } else {
+      if (mode_indent == 0 || line->indent <= mode_indent || (point_indent != 0 && line->indent != point_indent))
+        refuse();
+      point_indent = line->indent;
+      add_point(curves.back(), *line, lines.where());
+    }
+  }
+  std::erase_if(curves, [](const Curve& curve) { return curve.lengths.empty(); });
+  if (curves.empty()) throw input_error(name, "has no acceptance length; expected K: LENGTH in a MODE of a MODEL");
+  return curves;
+}
+
+const Curve& chosen(const std::vector<Curve>& curves, const std::string& choice, const std::string& name) {
+  std::vector<const Curve*> found;
+  for (const Curve& curve : curves)
+    if (choice.empty() || choice == curve.model || choice == curve.mode || choice == curve.name())
+      found.push_back(&curve);
+  if (found.size() == 1) return *found.front();
+  std::string names;
+  for (std::size_t i = 0; i < std::min<std::size_t>(curves.size(), 8); ++i)
+    names += (i == 0 ? "" : ", ") + printable_line(curves[i].name());
+  if (curves.size() > 8) names += ", ...";
+  throw input_error(name, (found.empty() ? "has no curve " + in_quotes(choice)
+                                         : "has " + std::to_string(found.size()) + " curves" +
+                                               (choice.empty() ? "" : " of " + in_quotes(choice))) +
+                              "; expected one of " + names);
+}
+
+// The conditional rate by which `count` rates behind one of `last` add up to `sum`, as near as one from 0 to 1 comes.
+double rate_between(double last, std::int32_t count, double sum) {
+  double low = 0.0, high = 1.0;
+  for (int i = 0; i < 60; ++i) {
+    const double rate = 0.5 * (low + high);
+    double s = last, total = 0.0;
+    for (std::int32_t j = 0; j < count; ++j) total += s *= rate;
+    (total < sum ? low : high) = rate;
+  }
+  return 0.5 * (low + high);
+}
+
+}  // namespace
+
+bool is_length_curves(std::string_view text) {
+  TextLines lines(text, "");
+  bool model = false, mode = false;
+  while (lines.next()) {
+    if (is_blank(lines.line())) continue;
+    const auto line = line_of(lines.line());
+    if (!line) return false;
+    if (line->indent == 0) {
+      if (!line->value.empty()) return false;
+      model = true;
+    } else if (line->value.empty()) {
+      mode = true;
+    } else {
+      return model && mode && read_integer(line->key, -1'000'000, 1'000'000).has_value();
+    }
+  }
+  return false;
+}
+
+AcceptanceData read_length_curves(std::string_view text, const std::string& name, const std::string& choice) {
+  const std::vector<Curve> curves = curves_of(text, name);
+  const Curve& curve = chosen(curves, choice, name);
+  AcceptanceData data;
+  data.format = "acceptance lengths by K";
+  std::vector<double> survival;
+  double length = 1.0, last = 1.0, worst = 0.0;
+  std::int32_t worst_k = 0;
+  for (const auto& [k, wanted] : curve.lengths) {
+    const std::int32_t count = k - static_cast<std::int32_t>(survival.size());
+    const double rate = rate_between(last, count, wanted - length);
+    for (std::int32_t i = 0; i < count; ++i) {
+      survival.push_back(last *= rate);
+      length += last;
+    }
+    if (std::abs(length - wanted) > std::abs(worst)) {
+      worst = length - wanted;
+      worst_k = k;
+    }
+  }
+  merge_windows({AcceptanceWindow{name, std::nullopt, survival, std::nullopt}}, name, data);
+  data.notes.push_back("Lengths of " + printable_line(curve.name()) +
+                       ": the rates are those whose sums they are; runs with fewer drafts are runs of their own.");
+  if (std::abs(worst) > 0.005)
+    data.notes.push_back("No rates have these lengths: with " + std::to_string(worst_k) + " drafts they are " +
+                         number("%.3f", std::abs(worst)) + (worst > 0.0 ? " above" : " below") + " the file's.");
+  return data;
+}
+
+}  // namespace draftproof
