@@ -42,6 +42,9 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
   options.text("--drafter", a.drafter, "EAGLE-3, Medusa, MTP, n-gram, ... or a draft model", "DRAFTER");
   options.text("--engine", a.engine, "Engine: a preset's name or a profile written by calibrate", "ENGINE");
   options.integer("--tp", a.tp, {1, 1024}, "GPUs that share every layer; as many as the weights need, if not given");
+  options.integer("--dp", a.dp, {1, 1024}, "Groups of them that share the requests");
+  options.integer("--pp", a.pp, {1, 1024}, "Stages of them that share the layers");
+  options.flag("--expert-parallel", a.expert_parallel, "Experts lie over the GPUs of all groups, each one once");
   options.text("--precision", a.precision, "Weights and KV, as fp8, awq-int4, \"bf16, KV fp8\"; the model's own");
   options.text("--draft-precision", a.draft_precision, "The drafter's; 16 bits");
   options.file(
@@ -49,7 +52,8 @@ void add_predict_options(Options& options, PredictArguments& arguments) {
       "What the server says of acceptance: vLLM's or SGLang's log, Prometheus text, BEFORE..AFTER of two dumps, a "
       "CSV of rates, recorded "
       "acceptances, the JSON of demo or generate");
-  options.text("--metrics-name", a.metrics_name, "Of several in that file: a model_name, a drafter, or a curve (MODEL/MODE)", "NAME");
+  options.text("--metrics-name", a.metrics_name,
+               "Of several in that file: a model_name, a drafter, or a curve (MODEL/MODE)", "NAME");
   options.integer("--metrics-drafts", a.metrics_drafts, {1, 64},
                   "Tokens of a draft there, if the file does not say it");
   options.choice("--metrics-rates", a.metrics_rates, {"as said", "conditional", "unconditional"},

@@ -120,6 +120,9 @@ class Prediction(Document):
     model: str
     gpu: str
     tp: float
+    dp: float
+    pp: float
+    expert_parallel: bool
     precision: str
     engine: str
     drafter: str

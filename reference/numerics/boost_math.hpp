@@ -3,7 +3,7 @@
 // and pow are those of elementary.cpp.
 #pragma once
 
-// The guard of Boost's sums of the Lanczos series with SSE2, which adds in another order than every other platform does.
+// The guard of Boost's sums of the Lanczos series with SSE2, which add in another order than other platforms do.
 #define BOOST_MATH_SPECIAL_FUNCTIONS_LANCZOS_SSE2
 
 #ifndef BOOST_MATH_PROMOTE_DOUBLE_POLICY

@@ -132,7 +132,7 @@ std::vector<double> possible_tps(const MeasuredRow& row, const RooflineSetup& se
   if (gpus && *gpus != std::round(*gpus))
     throw RowRefused{"number of GPUs is not whole", row.text("tp") + " " + row.text("gpu_count")};
   if (gpus) return {*gpus};
-  const double least = one_gpu ? 1.0 : least_tp(setup.model, setup.gpu, setup.precision);
+  const double least = one_gpu ? 1.0 : least_tp(setup);
   if (least == 1.0 || least >= 8.0) return {least};
   std::vector<double> all;
   double tp = least;

@@ -1,6 +1,7 @@
 #include "sim/cost/roofline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace draftproof {
@@ -25,6 +26,8 @@ constexpr double kConvertedCacheLayerMs = 0.3;
 constexpr double kNanoseconds = 1e9;
 constexpr double kNanosecondsOfMs = 1e6;
 constexpr double kActivationBytes = 2.0;
+constexpr double kDispatchedBytes = 1.0;  // of a value sent to experts, as FP8; back it is kActivationBytes
+constexpr double kGpusOfAMachine = 8.0;
 
 double norm(double a, double b, double p) {
   if (a <= 0.0 || b <= 0.0) return std::max(a, b);
@@ -32,6 +35,14 @@ double norm(double a, double b, double p) {
   const double ratio = std::min(a, b) / high;
   return high * std::pow(1.0 + std::pow(ratio, p), 1.0 / p);
 }
+
+struct ExchangeBandwidth {
+  double gpus;
+  double dispatch, combine;  // bytes a second
+};
+constexpr std::array kExchangeBandwidths{ExchangeBandwidth{8, 98e9, 127e9},  ExchangeBandwidth{16, 63e9, 74e9},
+                                         ExchangeBandwidth{32, 48e9, 53e9},  ExchangeBandwidth{64, 43e9, 46e9},
+                                         ExchangeBandwidth{128, 39e9, 39e9}, ExchangeBandwidth{256, 39e9, 40e9}};
 
 double efficiency_at(double rows, double usual) {
   return std::min(std::max(kEfficiencyMost, usual),
@@ -48,10 +59,13 @@ struct Roofline::Pass {
   double kv_tokens = 0.0;
   double attended = 0.0;
   double logit_rows = 0.0;
+  double expert_groups = 1.0;  // whose rows the same experts compute
+  double expert_share = 1.0;   // so many times as many GPUs as the layer's have them
   bool eager = false;
   double layer_launch_ms = 0.0;
   double layer_extra_ms = 0.0;
   double host_bytes = 0.0;  // over the host's link
+  double stages = 1.0;
 };
 
 // Bytes and operations of a pass of so many rows.
@@ -62,6 +76,30 @@ struct Roofline::Work {
 };
 
 Roofline::Roofline(const RooflineSetup& setup) : setup_(setup) {}
+
+double RooflineSetup::weight_bytes_of_all() const {
+  const double experts = model.experts * model.expert_layers * model.expert_parameters;
+  const double copies = expert_parallel ? 1.0 : dp;
+  return precision.weight_bytes * (dp * (model.total_parameters() - experts) + copies * experts);
+}
+
+// Groups of requests that are under way at the same time, each with its own pass.
+double Roofline::groups_of(double streams) const {
+  return std::clamp(setup_.dp * setup_.pp, 1.0, std::max(1.0, streams));
+}
+
+// Of a layer: the rows of a group, spread over its GPUs, to the experts and back.
+double Roofline::expert_exchange_ns(double rows, double share) const {
+  const double gpus = setup_.expert_gpus();
+  ExchangeBandwidth bandwidth{gpus, setup_.gpu.link_bandwidth, setup_.gpu.link_bandwidth};
+  if (gpus > kGpusOfAMachine) {
+    const auto at = std::ranges::find_if(kExchangeBandwidths, [&](const auto& known) { return known.gpus >= gpus; });
+    bandwidth = at == kExchangeBandwidths.end() ? kExchangeBandwidths.back() : *at;
+  }
+  const double values = rows / share * setup_.model.experts_per_token * setup_.model.width;
+  return 2.0 * setup_.engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
+         values * (kDispatchedBytes / bandwidth.dispatch + kActivationBytes / bandwidth.combine) * kNanoseconds;
+}
 
 double Roofline::weight_bytes() const {
   const ModelShape& model = setup_.model;
@@ -94,8 +132,8 @@ Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
   work.dense_bytes = shape.body_parameters * pass.precision.weight_bytes + head * pass.precision.head_bytes +
                      pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
   if (shape.is_moe())
-    work.expert_bytes = experts_touched(pass.rows, pass.streams) * shape.expert_layers * shape.expert_parameters *
-                        pass.precision.weight_bytes;
+    work.expert_bytes = experts_touched(pass.rows * pass.expert_groups, pass.streams * pass.expert_groups) *
+                        shape.expert_layers * shape.expert_parameters * pass.precision.weight_bytes;
   const double routed = shape.experts_per_token * shape.expert_layers * shape.expert_parameters;
   work.operations = 2.0 * rows * (shape.body_parameters + routed) + 2.0 * pass.logit_rows * head +
                     4.0 * pass.attended * shape.kv_layers * shape.heads * shape.head_dim;
@@ -125,8 +163,8 @@ double Roofline::pass_ns(const Pass& pass) const {
       work.dense_bytes / (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
   double layers = shape.layers;
   if (shape.is_moe()) {
-    memory_s +=
-        work.expert_bytes / (engine.value(EngineConstant::expert_bandwidth_efficiency) * setup_.gpu.bandwidth * share);
+    memory_s += work.expert_bytes / (engine.value(EngineConstant::expert_bandwidth_efficiency) * setup_.gpu.bandwidth *
+                                     share * pass.expert_share);
     layers += (kExpertLayerLaunches - 1.0) * shape.expert_layers;
   }
   const double compute_s = work.operations / (efficiency_at(rows, engine.value(EngineConstant::flop_efficiency)) *
@@ -146,21 +184,30 @@ double Roofline::pass_ns(const Pass& pass) const {
   if (share > 1.0) {
     // A ring sends each value twice, but for the part that is already there.
     const double bytes = 2.0 * (share - 1.0) / share * rows * shape.width * kActivationBytes;
-    ns += 2.0 * shape.layers *
-          (engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
-           bytes / setup_.gpu.link_bandwidth * kNanoseconds);
+    const double reduced = 2.0 * shape.layers - (pass.expert_share > 1.0 ? shape.expert_layers : 0.0);
+    ns += reduced * (engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
+                     bytes / setup_.gpu.link_bandwidth * kNanoseconds);
   }
+  if (pass.expert_share > 1.0) ns += shape.expert_layers * expert_exchange_ns(rows, share);
+  ns += (pass.stages - 1.0) * (engine.value(EngineConstant::collective_ms) * kNanosecondsOfMs +
+                               rows * shape.width * kActivationBytes / setup_.gpu.link_bandwidth * kNanoseconds);
   return ns;
 }
 
 Roofline::Pass Roofline::target_pass(const PassLoad& load) const {
   const EngineProfile& engine = setup_.engine;
   Pass pass{setup_.model, setup_.precision};
-  pass.rows = static_cast<double>(load.rows);
-  pass.streams = static_cast<double>(load.streams);
-  pass.kv_tokens = static_cast<double>(load.kv_tokens);
-  pass.attended = static_cast<double>(load.attended);
-  pass.logit_rows = static_cast<double>(load.logit_rows);
+  const double groups = groups_of(static_cast<double>(load.streams));
+  pass.rows = static_cast<double>(load.rows) / groups;
+  pass.streams = static_cast<double>(load.streams) / groups;
+  pass.kv_tokens = static_cast<double>(load.kv_tokens) / groups;
+  pass.attended = static_cast<double>(load.attended) / groups;
+  pass.logit_rows = static_cast<double>(load.logit_rows) / groups;
+  pass.stages = setup_.pp;
+  if (setup_.expert_parallel) {
+    pass.expert_groups = std::min(setup_.dp, std::max(1.0, static_cast<double>(load.streams)));
+    pass.expert_share = setup_.dp;
+  }
   pass.eager = engine.eager;
   pass.layer_launch_ms = engine.value(EngineConstant::layer_launch_ms);
   if (!engine.eager && load.rows > load.streams && setup_.precision.kv_bytes < 2.0 && !setup_.gpu.has_fp8)
@@ -177,7 +224,7 @@ PassFloor Roofline::target_floor(const PassLoad& load) const {
   const Pass pass = target_pass(load);
   const Work work = work_of(pass, pass.rows);
   PassFloor floor;
-  floor.bytes = work.dense_bytes + work.expert_bytes;
+  floor.bytes = work.dense_bytes + work.expert_bytes / pass.expert_share;
   floor.operations = work.operations;
   floor.memory_ns = floor.bytes / (setup_.gpu.bandwidth * gpus_of_a_layer()) * kNanoseconds;
   floor.compute_ns = floor.operations / (setup_.precision.flops(setup_.gpu) * gpus_of_a_layer()) * kNanoseconds;
@@ -192,9 +239,10 @@ double Roofline::draft_ns(const DraftLoad& load) const {
   if (load.passes <= 0 || !setup_.drafter || setup_.drafter->kind == DraftingKind::ngram) return 0.0;
   const EngineProfile& engine = setup_.engine;
   Pass pass{setup_.drafter->shape, setup_.draft_precision};
-  pass.rows = static_cast<double>(load.rows) / load.passes;
-  pass.streams = static_cast<double>(load.requests);
-  pass.kv_tokens = static_cast<double>(load.kv_tokens);
+  const double groups = groups_of(static_cast<double>(load.requests));
+  pass.rows = static_cast<double>(load.rows) / load.passes / groups;
+  pass.streams = static_cast<double>(load.requests) / groups;
+  pass.kv_tokens = static_cast<double>(load.kv_tokens) / groups;
   pass.logit_rows = pass.rows;
   pass.attended = pass.kv_tokens;
   pass.eager = engine.eager_drafts;
@@ -207,11 +255,14 @@ double Roofline::draft_ns(const DraftLoad& load) const {
       setup_.drafter->first_pass_parameters * setup_.draft_precision.weight_bytes /
       (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * (engine.eager ? 1.0 : setup_.tp)) *
       kNanoseconds;
-  return setup_.draft_cost_factor * (load.passes * pass_ns_each + first_ns + levels_ns(load));
+  // The groups of a pipeline draft one after the other where its last stage is.
+  const double in_turn = std::clamp(groups / setup_.dp, 1.0, setup_.pp);
+  return setup_.draft_cost_factor * in_turn *
+         (load.passes * pass_ns_each + first_ns + levels_ns(load.depth, pass.streams));
 }
 
 // The sequential part of a draft that one pass proposes.
-double Roofline::levels_ns(const DraftLoad& load) const {
+double Roofline::levels_ns(double depth, double streams) const {
   const double parameters = setup_.drafter->level_parameters;
   if (parameters <= 0.0) return 0.0;
   const EngineProfile& engine = setup_.engine;
@@ -219,10 +270,10 @@ double Roofline::levels_ns(const DraftLoad& load) const {
   const double share = gpus_of_a_layer();
   const double memory_s = parameters * precision.weight_bytes /
                           (engine.value(EngineConstant::bandwidth_efficiency) * setup_.gpu.bandwidth * share);
-  const double compute_s = 2.0 * parameters * static_cast<double>(load.requests) /
+  const double compute_s = 2.0 * parameters * streams /
                            (engine.value(EngineConstant::flop_efficiency) * precision.flops(setup_.gpu) * share);
-  return load.depth * (norm(memory_s, compute_s, kOverlap) * kNanoseconds +
-                       kLevelLaunches * engine.value(EngineConstant::draft_layer_launch_ms) * kNanosecondsOfMs);
+  return depth * (norm(memory_s, compute_s, kOverlap) * kNanoseconds +
+                  kLevelLaunches * engine.value(EngineConstant::draft_layer_launch_ms) * kNanosecondsOfMs);
 }
 
 double Roofline::overhead_ns(std::int64_t, const DraftLoad& load) const {
@@ -232,10 +283,10 @@ double Roofline::overhead_ns(std::int64_t, const DraftLoad& load) const {
          (engine.value(EngineConstant::step_floor_ms) + (drafts ? engine.value(EngineConstant::speculation_ms) : 0.0));
 }
 
-double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precision) {
+double least_tp(const RooflineSetup& setup) {
   constexpr double kRest = 2e9;  // bytes of a device: activations, graphs, the first of the cache
-  const double bytes = 1.03 * model.total_parameters() * precision.weight_bytes + kRest;
-  const auto fits = [&](double gpus) { return bytes <= 0.95 * gpus * gpu.memory_bytes; };
+  const double bytes = 1.03 * setup.weight_bytes_of_all() / (setup.dp * setup.pp) + kRest;  // of a stage of a group
+  const auto fits = [&](double gpus) { return bytes <= 0.95 * gpus * setup.gpu.memory_bytes; };
   for (const double gpus : {1.0, 2.0, 4.0, 8.0})
     if (fits(gpus)) return gpus;
   double gpus = 16.0;

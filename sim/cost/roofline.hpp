@@ -11,6 +11,14 @@
 // Where captured graphs are used, rows are padded to the next size; past the largest size a pass runs eagerly (the
 // cliff). Verification of several rows over a cache of 8 bits falls back to eager mode on GPUs without FP8 tensor
 // cores. More GPUs of an eager engine hold the layers one after the other and add no bandwidth.
+//
+// Data parallelism (dp): groups of tp GPUs that share the requests evenly. Pipeline parallelism (pp): stages of tp GPUs
+// with a share of the layers each; the requests are as many groups, which follow one another through the stages, so a
+// step of all takes what one group takes through all layers, and each group's draft passes at the last stage, one after
+// the other, on top. Expert parallelism: the experts lie over the GPUs of all dp groups, each of which reads its share
+// of those that the rows of all groups touch (evenly: hot experts are not modelled), and a layer with experts sends its
+// rows there and back at the bandwidths of DeepEP's low-latency kernels (github:deepseek-ai/DeepEP@0297fc8,
+// docs/legacy.md; H800, 400 Gb/s InfiniBand), over links of the machine up to 8 GPUs.
 #pragma once
 
 #include <array>
@@ -29,16 +37,23 @@ struct RooflineSetup {
   ModelShape model;
   Gpu gpu;
   double tp = 1.0;  // GPUs that share every layer
+  double dp = 1.0, pp = 1.0;
+  bool expert_parallel = false;
   EngineProfile engine;
   Precision precision;
   std::optional<DrafterShape> drafter;  // nothing: no step drafts
   Precision draft_precision;
   bool offloaded = false;          // the target's weights come from the host's memory in every pass
   double draft_cost_factor = 1.0;  // on the time of all draft passes: what if they were cheaper?
+
+  double gpus() const { return tp * dp * pp; }
+  // Over which a layer's experts lie.
+  double expert_gpus() const { return expert_parallel ? tp * dp : tp; }
+  double weight_bytes_of_all() const;
 };
 
-// Lower bound of a pass: what it must read and compute, on all GPUs together, and how long that takes at their peak
-// rates.
+// Lower bound of a pass of one group of requests: what it must read and compute, on all GPUs of a layer together, and
+// how long that takes at their peak rates.
 struct PassFloor {
   double bytes = 0.0;
   double operations = 0.0;
@@ -79,15 +94,17 @@ class Roofline final : public StepCost {
   Pass target_pass(const PassLoad& load) const;
   Work work_of(const Pass& pass, double rows) const;
   double gpus_of_a_layer() const;
+  double groups_of(double streams) const;
+  double expert_exchange_ns(double rows, double share) const;
   double pass_ns(const Pass& pass) const;
-  double levels_ns(const DraftLoad& load) const;
+  double levels_ns(double depth, double streams) const;
 
   RooflineSetup setup_;
 };
 
-// The least number of GPUs (1, 2, 4, 8, 16, 24, ...) whose memory holds the weights, with a twentieth left for the
-// rest.
-double least_tp(const ModelShape& model, const Gpu& gpu, const Precision& precision);
+// The least tp (1, 2, 4, 8, 16, 24, ...) with which the GPUs' memory holds the weights, with a twentieth left for the
+// rest. Of `setup` its tp does not count.
+double least_tp(const RooflineSetup& setup);
 
 // What a text, as a model's name, says of its precision (gpu.hpp), else what the model's authors published it in.
 Precision precision_of(const std::string& text, const ModelShape& model);

@@ -106,6 +106,8 @@ ServerSetup of_vllm(std::string_view line, const std::string& where) {
   }
   setup.model = last_part(value_of(rest, "model").value_or(""));
   setup.tp = count_of(rest, "tensor_parallel_size", 1024, where);
+  setup.dp = count_of(rest, "data_parallel_size", 1024, where).value_or(1);
+  setup.pp = count_of(rest, "pipeline_parallel_size", 1024, where).value_or(1);
   setup.precision = precision_of_server(rest);
   return setup;
 }
@@ -115,6 +117,8 @@ ServerSetup of_sglang(std::string_view line, const std::string& where) {
   setup.engine = "SGLang";
   setup.model = last_part(value_of(line, "model_path").value_or(""));
   setup.tp = count_of(line, "tp_size", 1024, where);
+  setup.pp = count_of(line, "pp_size", 1024, where).value_or(1);
+  setup.expert_parallel = count_of(line, "ep_size", 1024, where).value_or(1) > 1;
   setup.precision = precision_of_server(line);
   if (const auto algorithm = value_of(line, "speculative_algorithm")) {
     setup.drafter = drafter_named(*algorithm, value_of(line, "speculative_draft_model_path"));
@@ -127,13 +131,18 @@ ServerSetup of_sglang(std::string_view line, const std::string& where) {
 
 ServerSetup read_server_setup(std::string_view text, const std::string& name) {
   ServerSetup found;
+  bool experts = false;
   TextLines lines(text, name);
   while (lines.next()) {
     const std::string& line = lines.line();
-    if (line.find("Initializing a") != std::string::npos && line.find("LLM engine") != std::string::npos)
+    if (line.find("non-default args:") != std::string::npos)
+      experts = line.find("'enable_expert_parallel': True") != std::string::npos;
+    if (line.find("Initializing a") != std::string::npos && line.find("LLM engine") != std::string::npos) {
       found = of_vllm(line, lines.where());
-    else if (line.find("server_args=ServerArgs(") != std::string::npos)
+      found.expert_parallel = experts;
+    } else if (line.find("server_args=ServerArgs(") != std::string::npos) {
       found = of_sglang(line, lines.where());
+    }
   }
   return found;
 }

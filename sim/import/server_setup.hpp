@@ -4,6 +4,7 @@
 //           speculative_config=SpeculativeConfig(method='eagle3', model='yuhuili/...', num_spec_tokens=3), ...,
 //           dtype=torch.bfloat16, max_seq_len=8192, ..., tensor_parallel_size=1, ..., quantization=None, ...,
 //           kv_cache_dtype=auto, ..."
+//           and before it "non-default args: {..., 'enable_expert_parallel': True, ...}"
 //   SGLang: "server_args=ServerArgs(model_path='...', dtype='auto', quantization='fp8', kv_cache_dtype='auto',
 //           tp_size=4, speculative_algorithm='EAGLE3', speculative_draft_model_path='...', speculative_num_steps=3,
 //           speculative_eagle_topk=1, speculative_num_draft_tokens=4, ...)"
@@ -22,6 +23,8 @@ struct ServerSetup {
   std::string model;      // as the server names it, a path's last part
   std::string precision;  // as --precision takes it; empty: the model's own
   std::optional<int> tp;
+  int dp = 1, pp = 1;
+  bool expert_parallel = false;
   std::string drafter;  // EAGLE-3, MTP, n-gram, ..., or the draft model's name; empty: no speculation, or not said
   std::optional<int> drafts;
 

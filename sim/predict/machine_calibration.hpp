@@ -49,8 +49,8 @@ class MachineCalibration {
 // FILE          vLLM's log: the step time is running requests x tokens of a step / generation throughput, at the
 //               number of running requests that most windows have; windows that compute prompts are left out. With
 //               metrics of speculation in the log its steps drafted, as they say, else they are plain
-// BEFORE..AFTER two dumps of vLLM's counters: the mean gap between outputs of a request, which is the step that it waited
-//               for, at the mean number of running requests
+// BEFORE..AFTER two dumps of vLLM's counters: the mean gap between outputs of a request, which is the step that it
+//               waited for, at the mean number of running requests
 // Errors (usage) at `where`; (input) those of the log.
 MeasuredStep read_measured_step(const std::string& text, const BatchLoad& batch, const std::string& where);
 MeasuredStep measured_step_of_log(std::string_view log, const std::string& name, const BatchLoad& batch);

@@ -80,9 +80,9 @@ class Predictor {
 
   std::int64_t batch_of_memory() const {
     const RooflineSetup& setup = machine_.setup();
-    const double weights = setup.model.total_parameters() * setup.precision.weight_bytes;
+    const double weights = setup.weight_bytes_of_all();
     constexpr double kShareForKv = 0.9;  // engines leave a tenth of the memory to activations
-    const double free = kShareForKv * setup.gpu.memory_bytes * setup.tp - weights;
+    const double free = kShareForKv * setup.gpu.memory_bytes * setup.gpus() - weights;
     const double of_request =
         cost_.kv_bytes_per_token() * static_cast<double>(options_.context) * (options_.guidance ? 2.0 : 1.0);
     return of_request > 0.0 ? static_cast<std::int64_t>(std::max(0.0, std::floor(free / of_request)))
@@ -259,7 +259,7 @@ std::string advice_of(const Prediction& prediction, const std::string& drafter) 
 }  // namespace
 
 StepRatioScatter scatter_of(const RooflineSetup& setup, const FitRecord& record) {
-  const bool other = setup.tp > 1.0 || !setup.model.assumption.empty() || setup.engine.generic;
+  const bool other = setup.gpus() > 1.0 || !setup.model.assumption.empty() || setup.engine.generic;
   return {record.scatter[scatter_class(setup.model.is_moe(), other, setup.engine.eager)], record.noise};
 }
 

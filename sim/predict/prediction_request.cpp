@@ -35,6 +35,9 @@ std::string take_from_log(PredictionRequest& request) {
   take(request.precision, usual.precision, server.precision, server.precision);
   if (server.tp)
     take(request.tp, usual.tp, server.tp, std::to_string(*server.tp) + (*server.tp == 1 ? " GPU" : " GPUs"));
+  if (server.dp > 1) take(request.dp, usual.dp, server.dp, "DP " + std::to_string(server.dp));
+  if (server.pp > 1) take(request.pp, usual.pp, server.pp, "PP " + std::to_string(server.pp));
+  if (server.expert_parallel) take(request.expert_parallel, usual.expert_parallel, true, "experts over all GPUs");
   take(request.engine, usual.engine, server.engine, server.engine);
   take(request.drafter, usual.drafter, server.drafter, server.drafter);
   const bool drafts = !server.found() || !server.drafter.empty();
@@ -45,7 +48,7 @@ std::string take_from_log(PredictionRequest& request) {
   }
   const bool timed = dumps ? !read_acceptance(log, {request.metrics_name, ""}).throughput.empty()
                            : has_words(text, "Avg generation throughput") || has_words(text, "gen throughput");
-  if (timed) {
+  if (timed && server.dp == 1) {  // of several groups each logs its own load
     const MeasuredStep step = read_measured_step(log, {}, "--calibrate-with");
     take(request.batches, usual.batches, std::vector<int>{static_cast<int>(step.batch.batch)},
          "the load of " + std::to_string(step.batch.batch) + " requests at a time");
@@ -74,10 +77,22 @@ RooflineSetup setup_of(const PredictionRequest& request) {
     throw usage_error("--draft-precision",
                       "has no use with drafter " + printable_line(request.drafter) + ", which has no weights");
   setup.draft_cost_factor = request.draft_cost_factor;
-  const double least = least_tp(setup.model, setup.gpu, setup.precision);
+  setup.dp = request.dp;
+  setup.pp = request.pp;
+  setup.expert_parallel = request.expert_parallel;
+  if (setup.expert_parallel && !setup.model.is_moe())
+    throw usage_error("--expert-parallel",
+                      "has no use with " + printable_line(setup.model.name) + ", which has no experts");
+  if (setup.pp > setup.model.layers)
+    throw usage_error("--pp", "is " + std::to_string(request.pp) + "; expected at most the " +
+                                  std::to_string(static_cast<int>(setup.model.layers)) + " layers of " +
+                                  printable_line(setup.model.name));
+  const double least = least_tp(setup);
   setup.tp = request.tp ? *request.tp : least;
   if (setup.tp < least) {
-    const double in_fp8 = least_tp(setup.model, setup.gpu, precision_of("fp8"));
+    RooflineSetup with_fp8 = setup;
+    with_fp8.precision = precision_of("fp8");
+    const double in_fp8 = least_tp(with_fp8);
     throw usage_error("--tp", "is " + std::to_string(*request.tp) + "; expected at least " +
                                   std::to_string(static_cast<int>(least)) + ", since the " + name_of(setup.precision) +
                                   " of " + printable_line(setup.model.name) + " do not fit fewer of these GPUs" +
@@ -234,10 +249,15 @@ PredictionReport answer(const PredictionRequest& asked, const std::function<void
 
 std::string head_of(const PredictionReport& report) {
   const RooflineSetup& s = report.setup;
-  const auto gpus = static_cast<std::int64_t>(s.tp);
+  const auto gpus = static_cast<std::int64_t>(s.gpus());
+  std::string parallel;
+  if (s.dp > 1.0) parallel += ", DP " + std::to_string(static_cast<int>(s.dp));
+  if (s.pp > 1.0) parallel += ", PP " + std::to_string(static_cast<int>(s.pp));
+  if (s.expert_parallel) parallel += ", experts over " + std::to_string(static_cast<int>(s.expert_gpus()));
+  if (!parallel.empty()) parallel = " (TP " + std::to_string(static_cast<int>(s.tp)) + parallel + ")";
   return s.model.name + " (" + name_of(s.precision) + ") on " +
-         (gpus > 1 ? std::to_string(gpus) + " x " : std::string()) + s.gpu.name + ", " + s.engine.name + ", drafter " +
-         s.drafter->name;
+         (gpus > 1 ? std::to_string(gpus) + " x " : std::string()) + s.gpu.name + parallel + ", " + s.engine.name +
+         ", drafter " + s.drafter->name;
 }
 
 nlohmann::ordered_json prediction_json(const PredictionReport& report) {
@@ -247,6 +267,9 @@ nlohmann::ordered_json prediction_json(const PredictionReport& report) {
   json["model"] = s.model.name;
   json["gpu"] = s.gpu.name;
   json["tp"] = s.tp;
+  json["dp"] = s.dp;
+  json["pp"] = s.pp;
+  json["expert_parallel"] = s.expert_parallel;
   json["precision"] = name_of(s.precision);
   json["engine"] = s.engine.name;
   json["drafter"] = s.drafter->name;

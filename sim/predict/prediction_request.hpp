@@ -23,6 +23,8 @@ struct PredictionRequest {
   std::string precision;        // empty: the model's own
   std::string draft_precision;  // empty: 16 bits
   std::optional<int> tp;        // nothing: as many as the weights need
+  int dp = 1, pp = 1;           // roofline.hpp
+  bool expert_parallel = false;
   std::string metrics;          // file, or empty
   std::string metrics_name;
   std::optional<int> metrics_drafts;

@@ -247,6 +247,9 @@ std::vector<std::string> command_arguments(const SpeedupByBatchSettings& setting
   add("--gpu", request.gpu);
   add_unless("--engine", request.engine, usual.engine);
   if (request.tp) add("--tp", std::to_string(*request.tp));
+  add_unless("--dp", std::to_string(request.dp), "1");
+  add_unless("--pp", std::to_string(request.pp), "1");
+  if (request.expert_parallel) arguments.emplace_back("--expert-parallel");
   add("--drafter", request.drafter);
   add_unless("--precision", request.precision, "");
   add_unless("--draft-precision", request.draft_precision, "");

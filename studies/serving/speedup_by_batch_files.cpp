@@ -102,6 +102,9 @@ SpeedupByBatchSettings settings_of_prediction(const nlohmann::ordered_json& docu
   given.take("--gpu", request.gpu);
   given.take("--engine", request.engine);
   given.take("--tp", request.tp);
+  given.take("--dp", request.dp);
+  given.take("--pp", request.pp);
+  given.take("--expert-parallel", request.expert_parallel);
   given.take("--drafter", request.drafter);
   given.take("--precision", request.precision);
   given.take("--draft-precision", request.draft_precision);

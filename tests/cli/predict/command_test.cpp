@@ -132,6 +132,8 @@ TEST_CASE("predict refuses what it cannot use in one line") {
         {{"--calibrate-with", "18446744073709551616"}, time},
         {{"--metrics", good, "--metrics-name", "x"}, "--metrics-name: has no use with "},
         {{"--metrics", good, "--metrics-rates", "conditional"}, "good.log, which is a vLLM log"},
+        {{"--expert-parallel"}, "--expert-parallel: has no use with Llama-3.1-8B, which has no experts"},
+        {{"--pp", "33"}, "--pp: is 33; expected at most the 32 layers of Llama-3.1-8B"},
         {{"--metrics", bad}, "bad.log, line 2: mean acceptance length is"}})
     check_refused(arguments_with(more), {error});
   check_refused({"predict", "--model", "Llama-3.1-8B-Instruct", "--gpu", "H100", "--drafter", "n-gram",

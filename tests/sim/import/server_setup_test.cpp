@@ -32,6 +32,18 @@ TEST_CASE("vLLM's first line says model, version, GPUs, precision and draft") {
       read_server_setup(vllm_line("None", "tensor_parallel_size=1, quantization=None, kv_cache_dtype=auto"), "log");
   CHECK(plain.precision.empty());
   CHECK(plain.tp == 1);
+  CHECK(plain.dp == 1);
+  CHECK_FALSE(plain.expert_parallel);
+  const ServerSetup groups = read_server_setup(
+      "INFO non-default args: {'model': 'm', 'enable_expert_parallel': True, 'data_parallel_size': 4}\n" +
+          vllm_line("None",
+                    "tensor_parallel_size=2, pipeline_parallel_size=3, data_parallel_size=4, quantization=None, "
+                    "kv_cache_dtype=auto"),
+      "log");
+  CHECK(groups.tp == 2);
+  CHECK(groups.pp == 3);
+  CHECK(groups.dp == 4);
+  CHECK(groups.expert_parallel);
   CHECK(plain.drafter.empty());
   CHECK_FALSE(plain.drafts);
   const ServerSetup model = read_server_setup(
