@@ -72,8 +72,8 @@ class Ranks {
   void serve(Points& points);
   // Other ranks: the points of rank 0. Says goodbye when it ends.
   std::unique_ptr<Points> points_of_rank_0();
-  // Several: says the error and ends all, since the others wait for this one; all find the same fault in a file, and one
-  // says it. Returns where there is one only.
+  // Several: says the error and ends all, since the others wait for this one; all find the same fault in a file, and
+  // one says it. Returns where there is one only.
   void end_all(const Error& error);
 
  private:

@@ -25,7 +25,7 @@ struct PredictionRequest {
   std::optional<int> tp;        // nothing: as many as the weights need
   int dp = 1, pp = 1;           // roofline.hpp
   bool expert_parallel = false;
-  std::string metrics;          // file, or empty
+  std::string metrics;  // file, or empty
   std::string metrics_name;
   std::optional<int> metrics_drafts;
   std::string metrics_rates = "as said";

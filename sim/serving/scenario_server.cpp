@@ -57,8 +57,7 @@ void ScenarioServer::read_presets(const TomlValue& table) {
   if (table.find("precision") != nullptr) setup_.precision = preset("precision", precision);
   setup_.draft_precision = setup_.precision;
   if (table.find("draft_precision") != nullptr) setup_.draft_precision = preset("draft_precision", precision);
-  setup_.tp = static_cast<double>(
-      table.integer_or("tp", static_cast<std::int64_t>(least_tp(setup_)), 1, 1024));
+  setup_.tp = static_cast<double>(table.integer_or("tp", static_cast<std::int64_t>(least_tp(setup_)), 1, 1024));
   // vLLM's share of the memory for weights and cache.
   const double memory_bytes = table.number_or("memory_share", 0.9, 0.01, 1.0) * setup_.gpu.memory_bytes * setup_.tp;
   const double block_bytes = Roofline(setup_).kv_bytes_per_token() * static_cast<double>(kKvBlockSlots);
