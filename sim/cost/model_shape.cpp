@@ -39,6 +39,7 @@ struct ModelFields {
   double expert_layers = -1.0;  // -1: all, if there are experts
   double kv_layers = -1.0;      // -1: all
   double kv_values = -1.0;      // -1: keys and values of all KV heads
+  double state_values = 0.0;
   double native_bits = 16.0;
   double parameters = 0.0;  // of everything, where the figures above do not give them (latent attention, hybrids)
 };
@@ -83,6 +84,7 @@ ModelShape shape_of(const ModelFields& f, const std::string& where) {
   shape.experts_per_token = moe ? f.experts_per_token : 0.0;
   shape.expert_layers = expert_layers;
   shape.kv_layers = f.kv_layers < 0.0 ? f.layers : std::min(f.kv_layers, f.layers);
+  shape.state_values = f.state_values;
   shape.kv_values = f.kv_values < 0.0 ? 2.0 * f.kv_heads * f.head_dim : f.kv_values;
 
   const double matrices = f.gated ? 3.0 : 2.0;
@@ -108,7 +110,8 @@ ModelShape model_of(const TomlValue& entry) {
   entry.allow_only(
       {"name",       "aliases",       "layers",    "width",     "heads",        "kv_heads",          "head_dim",
        "ffn",        "gated",         "vocab",     "tied",      "experts",      "experts_per_token", "expert_ffn",
-       "shared_ffn", "expert_layers", "kv_layers", "kv_values", "parameters_b", "native_bits",       "source"});
+       "shared_ffn", "expert_layers", "kv_layers", "kv_values", "state_values", "parameters_b",      "native_bits",
+       "source"});
   ModelFields fields;
   fields.name = entry.at("name").text();
   fields.source = entry.text_or("source", entry.where());
@@ -128,6 +131,7 @@ ModelShape model_of(const TomlValue& entry) {
   fields.expert_layers = entry.number_or("expert_layers", -1.0, 0, 1e4);
   fields.kv_layers = entry.number_or("kv_layers", -1.0, 0, 1e4);
   fields.kv_values = entry.number_or("kv_values", -1.0, 0, 1e7);
+  fields.state_values = entry.number_or("state_values", 0.0, 0, 1e12);
   fields.parameters = 1e9 * entry.number_or("parameters_b", 0.0, 0, 1e5);
   fields.native_bits = entry.number_or("native_bits", 16.0, 1, 64);
   return shape_of(fields, entry.where());
@@ -242,6 +246,24 @@ ModelShape find_model(const std::string& name_or_path) {
                         "), a TOML file, or a config.json");
 }
 
+namespace {
+
+// Numbers of a request's state in a layer of linear attention (keys by values, and what the convolution remembers) or
+// of Mamba; 0: the file does not say.
+double state_of_a_layer(const Config& config, double width) {
+  if (const double heads = config.number({"linear_num_value_heads"}, 0.0); heads > 0.0) {
+    const double key = config.number({"linear_key_head_dim"}, 128.0),
+                 value = config.number({"linear_value_head_dim"}, key);
+    const double mixed = 2.0 * config.number({"linear_num_key_heads"}, heads) * key + heads * value;
+    return heads * key * value + mixed * (config.number({"linear_conv_kernel_dim"}, 4.0) - 1.0);
+  }
+  const double inner = config.number({"mamba_expand"}, 2.0) * width;
+  const double state = config.number({"mamba_d_state"}, 0.0);
+  return state > 0.0 ? inner * (state + config.number({"mamba_d_conv"}, 4.0) - 1.0) : 0.0;
+}
+
+}  // namespace
+
 ModelShape model_from_config_json(const std::string& text, const std::string& path) {
   const Config config(text, path);
   ModelFields f;
@@ -266,11 +288,18 @@ ModelShape model_from_config_json(const std::string& text, const std::string& pa
         config.number({"shared_expert_intermediate_size"},
                       config.number({"n_shared_experts"}, kind.starts_with("llama4") ? 1.0 : 0.0) * f.expert_ffn);
     const double first_dense = config.number({"first_k_dense_replace"}, 0.0);
-    const double interval = config.number({"interleave_moe_layer_step", "decoder_sparse_step"}, 1.0);
+    const double interval =
+        config.number({"interleave_moe_layer_step", "decoder_sparse_step", "expert_layer_period"}, 1.0);
     f.expert_layers = (f.layers - first_dense) / (interval < 1.0 ? 1.0 : interval);
   }
-  const double attention_interval = config.number({"full_attention_interval"}, 1.0);
+  if (!config.text("hybrid_override_pattern").empty())
+    throw input_error(
+        printable_line(path),
+        "its layers are of several kinds (hybrid_override_pattern), which are not counted; expected a TOML "
+        "file with its parameters_b and state_values, as the preset Nemotron-H-8B");
+  const double attention_interval = config.number({"full_attention_interval", "attn_layer_period"}, 1.0);
   if (attention_interval > 1.0) f.kv_layers = f.layers / attention_interval;
+  if (f.kv_layers > 0.0) f.state_values = (f.layers - f.kv_layers) * state_of_a_layer(config, f.width);
 
   const double latent = config.number({"kv_lora_rank"}, 0.0);
   if (latent == 0.0) return shape_of(f, f.source);

@@ -29,6 +29,8 @@ struct ModelShape {
 
   double kv_layers = 0.0;  // that cache keys and values; fewer than layers in hybrids
   double kv_values = 0.0;  // numbers that such a layer caches of one token
+  // Numbers of a request's recurrent state (Mamba, linear attention), all layers together: as many at any length.
+  double state_values = 0.0;
 
   // Parameters. A token passes through body, head and experts_per_token experts of every layer that has them.
   double body_parameters = 0.0;       // attention, dense or shared feed-forward, routers, all layers together

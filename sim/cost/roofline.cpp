@@ -26,6 +26,7 @@ constexpr double kConvertedCacheLayerMs = 0.3;
 constexpr double kNanoseconds = 1e9;
 constexpr double kNanosecondsOfMs = 1e6;
 constexpr double kActivationBytes = 2.0;
+constexpr double kStateBytes = 2.0;       // of a number of a recurrent state (assumed: engines keep some as float32)
 constexpr double kDispatchedBytes = 1.0;  // of a value sent to experts, as FP8; back it is kActivationBytes
 constexpr double kGpusOfAMachine = 8.0;
 
@@ -108,6 +109,10 @@ double Roofline::weight_bytes() const {
              (model.total_parameters() - model.embedding_parameters - model.head_parameters);
 }
 
+double Roofline::state_bytes() const {
+  return kStateBytes * setup_.model.state_values;
+}
+
 double Roofline::kv_bytes_per_token() const {
   return setup_.precision.kv_bytes * setup_.model.kv_values_per_token();
 }
@@ -131,6 +136,9 @@ Roofline::Work Roofline::work_of(const Pass& pass, double rows) const {
   Work work;
   work.dense_bytes = shape.body_parameters * pass.precision.weight_bytes + head * pass.precision.head_bytes +
                      pass.kv_tokens * shape.kv_values_per_token() * pass.precision.kv_bytes;
+  // A recurrent state is read once, and written behind every row that may be the last one.
+  if (shape.state_values > 0.0)
+    work.dense_bytes += (pass.streams + std::max(pass.streams, pass.logit_rows)) * shape.state_values * kStateBytes;
   if (shape.is_moe())
     work.expert_bytes = experts_touched(pass.rows * pass.expert_groups, pass.streams * pass.expert_groups) *
                         shape.expert_layers * shape.expert_parameters * pass.precision.weight_bytes;

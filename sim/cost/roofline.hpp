@@ -82,8 +82,10 @@ class Roofline final : public StepCost {
     setup_.engine.constants = constants;
   }
 
-  // Bytes of the weights that one pass over many rows reads, and of what a token caches.
+  // Bytes of the weights that one pass over many rows reads, of what a token caches, and of a request's recurrent
+  // state.
   double weight_bytes() const;
+  double state_bytes() const;
   double kv_bytes_per_token() const;
   // Experts of a layer that the rows of a pass touch; 0 for a dense model.
   double experts_touched(double rows, double streams) const;

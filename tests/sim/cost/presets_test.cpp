@@ -230,6 +230,30 @@ TEST_CASE("A config.json gives the same parameters as the preset of the same mod
   CHECK(latent.kv_values_per_token() == 61.0 * 576.0);
 }
 
+TEST_CASE("A config.json of a hybrid gives the state of its layers without attention") {
+  const ModelShape jamba = model_from_config_json(
+      R"({"model_type":"jamba","num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,
+          "intermediate_size":14336,"vocab_size":65536,"num_experts":16,"num_experts_per_tok":2,"expert_layer_period":2,
+          "attn_layer_period":8,"mamba_d_state":16,"mamba_d_conv":4,"mamba_expand":2})",
+      "config.json");
+  CHECK(jamba.kv_layers == 4.0);
+  CHECK(jamba.expert_layers == 16.0);
+  CHECK(jamba.state_values == find_model("Jamba").state_values);
+  const ModelShape next = model_from_config_json(
+      R"({"num_hidden_layers":48,"hidden_size":2048,"num_attention_heads":16,"num_key_value_heads":2,"head_dim":256,
+          "vocab_size":151936,"num_experts":512,"num_experts_per_tok":10,"moe_intermediate_size":512,
+          "full_attention_interval":4,"linear_num_value_heads":32,"linear_num_key_heads":16,"linear_key_head_dim":128,
+          "linear_value_head_dim":128,"linear_conv_kernel_dim":4})",
+      "config.json");
+  CHECK(next.state_values == find_model("Qwen3-Next-80B-A3B").state_values);
+  CHECK_THROWS_WITH(
+      model_from_config_json(
+          R"({"num_hidden_layers":52,"hidden_size":4096,"num_attention_heads":32,"vocab_size":131072,"intermediate_size":21504,
+          "hybrid_override_pattern":"M-M-M-M*-"})",
+          "c.json"),
+      Catch::Contains("hybrid_override_pattern") && Catch::Contains("expected a TOML file"));
+}
+
 TEST_CASE("A config.json that is none, or lacks a figure, is one clear error") {
   CHECK_THROWS_WITH(model_from_config_json("not json", "c.json"), Catch::StartsWith("c.json: it is not JSON"));
   CHECK_THROWS_WITH(model_from_config_json("[]", "c.json"), Catch::StartsWith("c.json: it is not a JSON object"));

@@ -340,3 +340,18 @@ TEST_CASE("DeepSeek-V3 with its experts over 72 GPUs serves as many tokens as SG
   const double step_s = plain_step_ns(Roofline(setup), {batch, 2050, false}) * 1e-9;
   CHECK(static_cast<double>(batch) / step_s / 9.0 == Approx(22300.0).epsilon(0.2));
 }
+
+TEST_CASE("A recurrent state is read by every request and written behind every row that is verified") {
+  RooflineSetup setup = on(find_model("Nemotron-H-8B"), find_gpu("H100"), {});
+  RooflineSetup without = setup;
+  without.model.state_values = 0.0;
+  const PassLoad plain{8, 8, 8000, 8000, 8}, verify{32, 8, 8000, 32'000, 32}, prompt{1024, 1, 0, 1'000'000, 1};
+  const auto more = [&](const PassLoad& load) {
+    return Roofline(setup).target_floor(load).bytes - Roofline(without).target_floor(load).bytes;
+  };
+  const double state = 2.0 * 24 * (128.0 * 64 * 128 + 10240.0 * 3);
+  CHECK(more(plain) == Approx(16 * state));
+  CHECK(more(verify) == Approx(40 * state));
+  CHECK(more(prompt) == Approx(2 * state));
+  CHECK(Roofline(setup).state_bytes() == state);
+}
